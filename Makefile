@@ -1,0 +1,78 @@
+# Two commands do everything, each in its own virtual environment under this folder:
+#
+#   make demo        install, then classify real images in every format
+#   make test        install, then run the plain tests          (ARGS="-k sum")
+#
+# and for those who change the code:
+#
+#   make exhaustive  the tests that take longer                 (ARGS=...)
+#   make lint        ruff, mypy, and all C without a warning under gcc and clang
+#   make sanitize    the plain tests under address and undefined (ARGS=...)
+#   make clean       remove builds and environments
+#
+# PYTHON=/path/to/python3 and CC=compiler choose others than the newest found.
+
+PYTHON ?=
+ARGS ?=
+SOURCES := pyproject.toml setup.py $(shell find src tf32dtype -type f \
+    ! -name '*.so' ! -name '*.pyc')
+
+ifeq ($(origin CC),command line)
+export CC
+endif
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test exhaustive lint ruff mypy warnings sanitize clean
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
+# The command starts in another folder: in this one, Python would find the
+# sources in tf32dtype/ before the installed package.
+demo: .venv-demo/installed
+	@cd .venv-demo && bin/tf32dtype demo
+
+test: .venv-test/installed
+	.venv-test/bin/python -m pytest $(ARGS)
+
+exhaustive: .venv-test/installed
+	.venv-test/bin/python -m pytest -m exhaustive $(ARGS)
+
+lint: ruff mypy warnings
+
+ruff: .venv-test/dev
+	.venv-test/bin/ruff check .
+	.venv-test/bin/ruff format --check .
+
+mypy: .venv-test/dev
+	.venv-test/bin/mypy
+
+warnings: .venv-test/dev
+	tools/warnings
+
+sanitize: .venv-test/dev
+	tools/sanitize $(ARGS)
+
+clean:
+	rm -rf build dist *.egg-info .venv-demo .venv-test
+	find tf32dtype -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv-%/pyvenv.cfg:
+	@python=$$(tools/find-python $(PYTHON)) && \
+	echo "Making .venv-$* with $$python" && \
+	"$$python" -m venv .venv-$*
+
+.venv-demo/installed: .venv-demo/pyvenv.cfg $(SOURCES)
+	@echo "Building and installing tf32dtype (a minute or two)"
+	@.venv-demo/bin/python -m pip install --quiet '.[demo]'
+	@touch $@
+
+.venv-test/installed: .venv-test/pyvenv.cfg $(SOURCES)
+	@echo "Building and installing tf32dtype (a minute or two)"
+	@.venv-test/bin/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+.venv-test/dev: .venv-test/installed
+	@.venv-test/bin/python -m pip install --quiet --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,399 @@
+"""Builds the extension modules; everything static is in pyproject.toml.
+
+The C sources know no Python, and those in src/loops are compiled once per
+instruction set, so setuptools' own scheme (one list of sources, one list of
+flags) does not fit. Here each C file is one task, each Cython file is another,
+all run side by side, and setuptools only links what comes out.
+
+    src/*.c                 baseline flags           } linked into
+    src/loops/*.c           each instruction set     } tf32dtype._core._core
+    tf32dtype/_core/*.c     Python and NumPy headers }
+    tf32dtype/_core/*.pyx   one extension module a file
+
+Objects stay under build/, in a folder named after compiler and flags, and are
+made again only when a file they were made from is newer.
+
+Environment:
+    CC                    the C compiler
+    TF32DTYPE_SANITIZE    e.g. "address,undefined": -fsanitize=..., unoptimised
+    TF32DTYPE_WERROR      "1": our C must compile without a warning
+"""
+
+import sys
+
+if sys.version_info < (3, 11):  # before anything that an old Python lacks
+    raise SystemExit(
+        "\n\ntf32dtype needs Python 3.11 or newer; this is Python"
+        f" {sys.version_info[0]}.{sys.version_info[1]} ({sys.executable}).\n"
+        "Run the same command with a newer one, e.g. python3.12 -m pip ...\n"
+    )
+
+import hashlib
+import logging
+import os
+import shlex
+import subprocess
+import tempfile
+import time
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import NamedTuple
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
+
+ROOT = Path(__file__).resolve().parent
+CORE = "tf32dtype._core._core"  # the module that the C sources are linked into
+
+APT = "sudo apt-get install build-essential python3-dev python3-venv"
+
+
+class InstructionSet(NamedTuple):
+    identifier: str  # the suffix of its symbols
+    flags: list[str]
+    probe: str  # C that needs those flags
+
+
+# Best last. Elsewhere than on x86-64 the compiler's baseline is the only one.
+BASELINE = InstructionSet("baseline", [], "")
+X86_64 = [
+    InstructionSet(
+        "x86_64_v3",
+        ["-march=x86-64-v3"],
+        "#include <immintrin.h>\n"
+        "__m256 f(__m256 a) { return _mm256_fmadd_ps(a, a, a); }",
+    ),
+    InstructionSet(
+        "x86_64_v4",
+        ["-march=x86-64-v4"],
+        "#include <immintrin.h>\n"
+        "__m512 f(__m512 a) { return _mm512_mask_add_ps(a, 1, a, a); }",
+    ),
+    InstructionSet(
+        "x86_64_v4_bf16",
+        ["-march=x86-64-v4", "-mavx512bf16", "-mavx512vbmi"],
+        "#include <immintrin.h>\n"
+        "__m256bh f(__m512 a) { return _mm512_cvtneps_pbh(a); }",
+    ),
+]
+
+# Results must not depend on the compiler's licence to rearrange: no fast-math
+# (undone first, should CFLAGS bring it), no contraction to fused operations.
+# Exceptions are handled by hand, so that speculation may be vectorised.
+FLOATING_POINT = [
+    "-fno-fast-math",
+    "-fno-trapping-math",
+    "-fno-math-errno",
+    "-ffp-contract=off",
+]
+COMMON = ["-std=c11", "-fvisibility=hidden", "-fPIC", *FLOATING_POINT]
+
+SANITIZE = os.environ.get("TF32DTYPE_SANITIZE", "")
+if SANITIZE:
+    INSTRUMENT = [
+        f"-fsanitize={SANITIZE}",
+        "-fno-sanitize-recover=undefined",
+        "-fno-omit-frame-pointer",
+        "-g",
+    ]
+    OPTIMISE = OPTIMISE_GLUE = ["-O1", *INSTRUMENT]
+else:
+    OPTIMISE = ["-O3", "-g0"]
+    OPTIMISE_GLUE = ["-O2", "-g0"]  # what Cython writes gains nothing from -O3
+
+WARNINGS = ["-Wall", "-Wextra"]
+if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
+    WARNINGS.append("-Werror")
+
+
+def stop(message: str) -> SystemExit:
+    """What went wrong and what to do, set off from the compiler's output."""
+    return SystemExit(f"\n\ntf32dtype cannot be built. {message}\n")
+
+
+def cpu_count() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def fingerprint(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:10]
+
+
+def is_current(target: Path, depfile: Path) -> bool:
+    """Is `target` newer than all that `depfile`, a make rule, says it needs?
+
+    Files outside this folder (Python's, NumPy's) are not looked at: their
+    versions are part of the folder's name.
+    """
+    if not (target.exists() and depfile.exists()):
+        return False
+    made = target.stat().st_mtime
+    rule = depfile.read_text().replace("\\\n", " ")
+    for name in shlex.split(rule.partition(":")[2]):
+        path = ROOT / name
+        if not path.is_relative_to(ROOT):
+            continue
+        if not path.exists() or path.stat().st_mtime > made:
+            return False
+    return True
+
+
+def numpy_headers() -> tuple[str, str]:
+    """NumPy's version and its include folder."""
+    try:
+        import numpy as np
+    except ImportError:
+        raise stop(
+            "NumPy 2.4 or newer is needed at build time and is not installed:"
+            " pip install 'numpy>=2.4'."
+        ) from None
+    release = tuple(int(part) for part in np.__version__.split(".")[:2])
+    if release < (2, 4):
+        raise stop(
+            f"NumPy 2.4 or newer is needed at build time; this is NumPy"
+            f" {np.__version__}: pip install -U 'numpy>=2.4', or leave out"
+            " --no-build-isolation."
+        )
+    return np.__version__, np.get_include()
+
+
+def cython_version() -> str:
+    try:
+        import Cython
+    except ImportError:
+        raise stop(
+            "Cython 3.1 or newer is needed and is not installed:"
+            " pip install 'Cython>=3.1', or leave out --no-build-isolation."
+        ) from None
+    release = tuple(int(part) for part in Cython.__version__.split(".")[:2])
+    if release < (3, 1):
+        raise stop(
+            f"Cython 3.1 or newer is needed; this is Cython {Cython.__version__}:"
+            " pip install -U 'Cython>=3.1', or leave out --no-build-isolation."
+        )
+    return str(Cython.__version__)
+
+
+class BuildExt(build_ext):
+    """Compiles in parallel, once per instruction set, then links as usual."""
+
+    def build_extensions(self) -> None:
+        os.chdir(ROOT)  # objects are named after the sources' relative paths
+        self.check_tools()
+        numpy_version, numpy_include = numpy_headers()
+        # NumPy's declarations for Cython (numpy.pxd) go into what Cython writes.
+        translator = f"{cython_version()}-numpy-{numpy_version}"
+
+        defines: list[tuple[str, str | None]] = []
+        instruction_sets = [BASELINE]
+        if self.compiles("#ifndef __x86_64__\n#error\n#endif\nint f;", []):
+            defines.append(("TF_HAVE_X86_64", None))
+            for isa in X86_64:
+                if self.compiles(isa.probe, isa.flags):
+                    instruction_sets.append(isa)
+                    defines.append((f"TF_HAVE_{isa.identifier.upper()}", None))
+                else:
+                    self.announce(
+                        f"tf32dtype: this compiler has no {' '.join(isa.flags)};"
+                        " building without that instruction set.",
+                        logging.WARNING,
+                    )
+
+        # The headers of Python and NumPy may warn; ours may not.
+        python_include = [d for d in self.include_dirs if Path(d).is_absolute()]
+        system = [f"-isystem{d}" for d in [numpy_include, *python_include]]
+        python_key = (sys.implementation.cache_tag, numpy_version, python_include)
+        numpy_api = [
+            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+            ("NPY_TARGET_VERSION", "NPY_2_4_API_VERSION"),
+        ]
+
+        plain = [*COMMON, *OPTIMISE, *WARNINGS]
+        glue = [*COMMON, *OPTIMISE_GLUE]
+        # The longest tasks go first: Cython's output, then the loops.
+        pool = ThreadPoolExecutor(cpu_count())
+        try:
+            modules = {
+                ext.name: pool.submit(
+                    self.cython_object,
+                    ext.sources[0],
+                    ext.name,
+                    translator,
+                    glue,
+                    [*defines, *numpy_api],
+                    system,
+                    python_key,
+                )
+                for ext in self.extensions
+            }
+            objects = [
+                pool.submit(
+                    self.c_object,
+                    source,
+                    [*plain, *isa.flags],
+                    [*defines, ("TF_ISA", isa.identifier)],
+                    isa.identifier,
+                )
+                for isa in reversed(instruction_sets)
+                for source in sorted(Path("src/loops").glob("*.c"))
+            ]
+            objects += [
+                pool.submit(self.c_object, source, plain, defines, "common")
+                for source in sorted(Path("src").glob("*.c"))
+            ]
+            objects += [
+                pool.submit(
+                    self.c_object,
+                    source,
+                    [*glue, *WARNINGS],
+                    [*defines, *numpy_api],
+                    "python",
+                    system,
+                    python_key,
+                )
+                for source in sorted(Path("tf32dtype/_core").glob("*.c"))
+            ]
+            wait([*modules.values(), *objects], return_when=FIRST_EXCEPTION)
+        finally:
+            pool.shutdown(cancel_futures=True)
+        for task in [*modules.values(), *objects]:
+            if not task.cancelled():
+                task.result()  # raises what the first failing task raised
+
+        # Linking is quick, and always done: what lies in build/ may have been
+        # linked from objects with other flags.
+        self.force = self.compiler.force = True
+        for ext in self.extensions:
+            ext.sources = []
+            ext.extra_objects = [modules[ext.name].result()]
+            if ext.name == CORE:
+                ext.extra_objects += [task.result() for task in objects]
+                ext.libraries = ["m"]
+            if SANITIZE:
+                ext.extra_link_args = [f"-fsanitize={SANITIZE}"]
+            self.build_extension(ext)
+
+    def check_tools(self) -> None:
+        if self.compiler.compiler_type != "unix":
+            raise stop("It needs GCC or Clang; Microsoft's compiler will not do.")
+        command = self.compiler.compiler_so[0]
+        error = self.compile_errors("int f(void) { return 0; }", ["-std=c11"])
+        if error is not None:
+            raise stop(
+                f"A working C11 compiler (GCC or Clang) is missing; {command!r}"
+                f" said:\n\n{error}\n\nOn Debian and Ubuntu: {APT}\n"
+                "The environment variable CC names another compiler."
+            )
+        include = [f"-I{directory}" for directory in self.include_dirs]
+        if not self.compiles("#include <Python.h>\nint f;", include):
+            version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+            raise stop(
+                f"The header Python.h of Python {version} ({sys.executable}) is"
+                f" missing.\nOn Debian and Ubuntu: {APT}\n"
+                f"(for a Python that is not the system's: python{version}-dev)."
+            )
+
+    def compile_errors(self, code: str, flags: list[str]) -> str | None:
+        """Compile a few lines; what the compiler complained of, or None."""
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "probe.c")
+            source.write_text(code + "\n")
+            command = [*self.compiler.compiler_so, *flags]
+            command += ["-c", str(source), "-o", str(source.with_suffix(".o"))]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True)
+            except OSError as error:
+                return str(error)
+        return None if done.returncode == 0 else done.stderr.strip()
+
+    def compiles(self, code: str, flags: list[str]) -> bool:
+        return self.compile_errors(code, flags) is None
+
+    def c_object(
+        self,
+        source: Path,
+        flags: list[str],
+        defines: list[tuple[str, str | None]],
+        label: str,
+        system: list[str] | None = None,
+        key: object = None,
+    ) -> str:
+        """Compile one C file, unless its object is current; the object's path.
+
+        `system` are flags that name headers which are not ours: `key` stands
+        for them in the folder's name, as pip keeps NumPy in a new folder each
+        time.
+        """
+        compiler = self.compiler.compiler_so
+        name = fingerprint(compiler, self.compiler_version(), flags, defines, key)
+        folder = Path("build", "objects", f"{label}-{name}")
+        target = (folder / source).with_suffix(".o")
+        depfile = target.with_suffix(".d")
+        if not is_current(target, depfile):
+            depfile.unlink(missing_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            started = time.time()
+            self.compiler.compile(
+                [str(source)],
+                output_dir=str(folder),
+                macros=defines,
+                include_dirs=["src", "tf32dtype/_core"],
+                extra_preargs=system,
+                extra_postargs=[*flags, "-MMD", "-MF", str(depfile)],
+            )
+            # A file that changed while the compiler ran counts as newer.
+            os.utime(target, (started, started))
+        return str(target)
+
+    def compiler_version(self) -> str:
+        if not hasattr(self, "_compiler_version"):
+            done = subprocess.run(
+                [self.compiler.compiler_so[0], "--version"],
+                capture_output=True,
+                text=True,
+            )
+            self._compiler_version = done.stdout
+        return self._compiler_version
+
+    def cython_object(
+        self,
+        source: str,
+        module: str,
+        translator: str,
+        flags: list[str],
+        defines: list[tuple[str, str | None]],
+        system: list[str],
+        key: object,
+    ) -> str:
+        """Translate one Cython file and compile it; the object's path."""
+        folder = Path("build", f"cython-{translator}")
+        target = (folder / source).with_suffix(".c")
+        depfile = Path(f"{target}.dep")
+        if not is_current(target, depfile):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            command = [sys.executable, "-m", "cython", "-3", "--depfile"]
+            command += ["--module-name", module, "-I", "."]
+            command += ["-o", str(target), source]
+            self.announce(shlex.join(command), logging.INFO)
+            started = time.time()
+            if subprocess.run(command).returncode != 0:
+                raise CompileError(f"Cython could not translate {source}")
+            os.utime(target, (started, started))
+        return self.c_object(target, flags, defines, "cython", system, key)
+
+
+def extensions() -> list[Extension]:
+    """One a Cython file; the names of the sources also go into the sdist."""
+    found = []
+    for source in sorted((ROOT / "tf32dtype" / "_core").glob("*.pyx")):
+        path = source.relative_to(ROOT)
+        name = ".".join(path.with_suffix("").parts)
+        found.append(Extension(name, [str(path)]))
+    return found
+
+
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
