@@ -1,0 +1,330 @@
+#include "binary.h"
+
+#include <math.h>
+
+#include "fpstatus.h"
+#include "strided.h"
+#include "wide.h"
+
+/* What the general path needs to know of an operation. */
+struct operation {
+    double (*odd)(double, double); /* settles near-ties; rounded to odd */
+    uint8_t silent;                /* exact: raises nothing */
+    uint8_t vanishes;              /* may leave float32's range for zero */
+    uint8_t keeps_nan_sign;
+};
+
+static const struct operation operations[TF_BINARY_COUNT] = {
+    [TF_MULTIPLY] = {.vanishes = 1},
+    [TF_TRUE_DIVIDE] = {.vanishes = 1},
+    [TF_POWER] = {.odd = tf_odd_power},
+    [TF_ARCTAN2] = {.odd = tf_odd_arctan2},
+    [TF_HYPOT] = {.odd = tf_odd_hypot},
+    [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp},
+    [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2},
+    [TF_HEAVISIDE] = {.silent = 1},
+    [TF_COPYSIGN] = {.silent = 1, .keeps_nan_sign = 1},
+    [TF_MAXIMUM] = {.silent = 1},
+    [TF_MINIMUM] = {.silent = 1},
+    [TF_FMAX] = {.silent = 1},
+    [TF_FMIN] = {.silent = 1},
+};
+
+void tf_canonical_nans(float *x, size_t n)
+{
+    const uint32_t bits = UINT32_C(0x7FC00000);
+    float nan;
+    memcpy(&nan, &bits, sizeof nan);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = x[i] != x[i] ? nan : x[i];
+    }
+}
+
+unsigned tf_flags_of(struct tf_format f, const double *a, const double *b,
+                     const double *r, size_t n)
+{
+    unsigned flags = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(r[i])) {
+            flags |= isnan(a[i]) || isnan(b[i]) ? 0 : TF_INVALID;
+        } else if (isinf(r[i])) {
+            /* Overflow never gives Inf here (see power_of): this is a pole. */
+            flags |= isfinite(a[i]) && isfinite(b[i]) ? TF_DIVIDE : 0;
+        } else {
+            uint64_t bits;
+            memcpy(&bits, &r[i], sizeof bits);
+            tf_encode(f, tf_value_from_double_bits(bits), TF_TIES_TO_EVEN,
+                      TF_OVERFLOW_IEEE, 0, &flags);
+        }
+    }
+    return flags;
+}
+
+/* Is r within 2^-48 of a number halfway between two of the format's, or so
+ * much smaller than an operand that it may have lost its digits? */
+static int is_doubtful(struct tf_format f, double a, double b, double r)
+{
+    if (!isfinite(a) || !isfinite(b) || !isfinite(r) || r == 0) {
+        return 0;
+    }
+    uint64_t bits;
+    memcpy(&bits, &r, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7FF) - 1023 - 52;
+    const int unit = exponent + 52 - f.mantissa_bits;
+    const int least = tf_least_exponent(f);
+    const int cut = (unit > least ? unit : least) - exponent; /* bits to lose */
+    if (cut > 54) {
+        return 0;
+    }
+    const uint64_t significand =
+        (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
+    const uint64_t rest = significand & ((UINT64_C(1) << cut) - 1);
+    const uint64_t half = UINT64_C(1) << (cut - 1);
+    const uint64_t distance = rest > half ? rest - half : half - rest;
+    return distance <= 16 || fabs(r) < fmin(fabs(a), fabs(b)) * 0x1p-2;
+}
+
+static void settle(struct tf_format f, double (*odd)(double, double), const double *a,
+                   const double *b, double *r, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        /* Zeros and poles are exact in every libm. */
+        if (a[i] != 0 && b[i] != 0 && is_doubtful(f, a[i], b[i], r[i])) {
+            r[i] = odd(a[i], b[i]);
+        }
+    }
+}
+
+/* e8m0's arithmetic is float32's, followed by the cast. */
+static unsigned round_through_float32(const double *a, const double *b, const double *r,
+                                      float *out, size_t n)
+{
+    unsigned flags = 0;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (float)r[i];
+        flags |= isnan(r[i]) && !isnan(a[i]) && !isnan(b[i]) ? TF_INVALID : 0;
+    }
+    return flags;
+}
+
+static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
+                             const float *b, void *out, size_t n)
+{
+    const struct tf_format f = *tf_format_rows[format];
+    const struct operation *operation = &operations[op];
+    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const int is_power_format = f.specials == TF_POWERS;
+    _Alignas(64) float r[TF_BLOCK];
+    double a64[TF_BLOCK], b64[TF_BLOCK], r64[TF_BLOCK];
+    unsigned flags = 0;
+
+    /* 1. The results, in float32 where they are exact enough there. */
+    const int in_float32 = tf_isa->binary_f32[op] != NULL &&
+                           (f.mantissa_bits <= 7 || operation->silent);
+    if (in_float32) {
+        tf_isa->binary_f32[op](a, b, r, n);
+    } else {
+        tf_isa->widen(a, a64, n);
+        tf_isa->widen(b, b64, n);
+        tf_isa->binary_f64[op](a64, b64, r64, n);
+        if (is_power_format) {
+            flags |= round_through_float32(a64, b64, r64, r, n);
+        } else {
+            if (operation->odd) {
+                settle(f, operation->odd, a64, b64, r64, n);
+            }
+            tf_isa->narrow(r64, r, n);
+        }
+    }
+
+    /* 2. Exceptions: rare, so a quick look at the block comes first. */
+    const struct tf_suspects suspects = conversions->suspect(r, n);
+    const int unusual = suspects.beyond || suspects.tiny ||
+                        (operation->vanishes && tf_isa->vanished(a, b, r, n));
+    if (unusual && !operation->silent && !is_power_format) {
+        if (in_float32) {
+            tf_isa->widen(a, a64, n);
+            tf_isa->widen(b, b64, n);
+            tf_isa->binary_f64[op](a64, b64, r64, n);
+        }
+        flags |= tf_flags_of(f, a64, b64, r64, n);
+    }
+    if (suspects.beyond && !operation->keeps_nan_sign) {
+        tf_canonical_nans(r, n);
+    }
+
+    /* 3. One rounding. */
+    conversions->pack(r, out, n);
+    if (unusual && !operation->silent && is_power_format) {
+        flags |= conversions->flags(r, out, n);
+    }
+    return flags;
+}
+
+/* One operand: its items as float32, block after block. */
+struct operand {
+    const char *data;
+    ptrdiff_t stride;
+    int repeated; /* stride 0: unpacked once */
+    _Alignas(64) float numbers[TF_BLOCK];
+};
+
+static void operand_begin(struct operand *operand, const char *data, ptrdiff_t stride,
+                          int repeats)
+{
+    operand->data = data;
+    operand->stride = stride;
+    operand->repeated = repeats && stride == 0 ? -1 : 0;
+}
+
+static const float *operand_next(struct operand *operand, int format, size_t n)
+{
+    if (operand->repeated <= 0) {
+        TF_BUFFER(buffer);
+        const size_t itemsize = tf_format_rows[format]->itemsize;
+        const void *items =
+            tf_gather(operand->data, operand->stride, itemsize, n, buffer);
+        tf_isa->formats[format].unpack(items, operand->numbers, n);
+        operand->data += (ptrdiff_t)n * operand->stride;
+        operand->repeated = -operand->repeated;
+    }
+    return operand->numbers;
+}
+
+void tf_binary(int format, enum tf_binary_op op, char *const data[3],
+               const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    /* A reduction's or an accumulation's step needs the one before it. */
+    const int reduces = data[0] == data[2] && strides[0] == 0 && strides[2] == 0;
+    const int accumulates =
+        data[2] == data[0] + strides[0] && strides[0] == strides[2];
+    const int serial = reduces || accumulates;
+    const ptrdiff_t block = serial ? 1 : TF_BLOCK;
+
+    TF_BUFFER(buffer);
+    struct operand a, b;
+    operand_begin(&a, data[0], strides[0], !serial);
+    operand_begin(&b, data[1], strides[1], 1);
+    char *out = data[2];
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += block) {
+        const size_t count = (size_t)(n - done < block ? n - done : block);
+        const float *x = operand_next(&a, format, count);
+        const float *y = operand_next(&b, format, count);
+        void *target = tf_target(out, strides[2], itemsize, buffer);
+        flags |= binary_block(format, op, x, y, target, count);
+        tf_scatter(target, out, strides[2], itemsize, count);
+        out += (ptrdiff_t)count * strides[2];
+    }
+    tf_fp_end(saved, flags);
+}
+
+void tf_compare(int format, enum tf_compare_op op, char *const data[3],
+                const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    TF_BUFFER(buffer);
+    struct operand a, b;
+    operand_begin(&a, data[0], strides[0], 1);
+    operand_begin(&b, data[1], strides[1], 1);
+    char *out = data[2];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const float *x = operand_next(&a, format, count);
+        const float *y = operand_next(&b, format, count);
+        void *target = tf_target(out, strides[2], 1, buffer);
+        tf_isa->compare[op](x, y, target, count);
+        tf_scatter(target, out, strides[2], 1, count);
+        out += (ptrdiff_t)count * strides[2];
+    }
+    tf_fp_end(saved, 0);
+}
+
+void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
+                  const ptrdiff_t strides[2], ptrdiff_t n)
+{
+    TF_BUFFER(buffer);
+    struct operand a;
+    operand_begin(&a, data[0], strides[0], 1);
+    char *out = data[1];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const float *x = operand_next(&a, format, count);
+        void *target = tf_target(out, strides[1], 1, buffer);
+        tf_isa->predicate[op](x, target, count);
+        tf_scatter(target, out, strides[1], 1, count);
+        out += (ptrdiff_t)count * strides[1];
+    }
+}
+
+void tf_logical_reduce(int format, enum tf_compare_op op, char *const data[3],
+                       const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    struct operand b;
+    operand_begin(&b, data[1], strides[1], 1);
+    const char *a = data[0];
+    char *out = data[2];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const float *y = operand_next(&b, format, count);
+        for (size_t i = 0; i < count; i++) {
+            const int truth = y[i] != 0;
+            *out = (char)(op == TF_LOGICAL_AND ? *a && truth
+                          : op == TF_LOGICAL_OR ? *a || truth
+                                                : !*a != !truth);
+            a += strides[0];
+            out += strides[2];
+        }
+    }
+}
+
+void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
+               ptrdiff_t n)
+{
+    /* Either result may be written over an operand: block by block, keep the
+     * first until the second is known. */
+    TF_BUFFER(quotients);
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const ptrdiff_t count = n - done < TF_BLOCK ? n - done : TF_BLOCK;
+        char *at[4];
+        for (int i = 0; i < 4; i++) {
+            at[i] = data[i] + done * strides[i];
+        }
+        char *const first[3] = {at[0], at[1], (char *)quotients};
+        char *const second[3] = {at[0], at[1], at[3]};
+        const ptrdiff_t first_strides[3] = {strides[0], strides[1],
+                                            (ptrdiff_t)itemsize};
+        const ptrdiff_t second_strides[3] = {strides[0], strides[1], strides[3]};
+        tf_binary(format, TF_FLOOR_DIVIDE, first, first_strides, count);
+        tf_binary(format, TF_REMAINDER, second, second_strides, count);
+        tf_scatter(quotients, at[2], strides[2], itemsize, (size_t)count);
+    }
+}
+
+void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    TF_BUFFER(buffer);
+    _Alignas(64) float r[TF_BLOCK];
+    struct operand x, low, high;
+    operand_begin(&x, data[0], strides[0], 1);
+    operand_begin(&low, data[1], strides[1], 1);
+    operand_begin(&high, data[2], strides[2], 1);
+    char *out = data[3];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        tf_isa->binary_f32[TF_MAXIMUM](operand_next(&x, format, count),
+                                       operand_next(&low, format, count), r, count);
+        tf_isa->binary_f32[TF_MINIMUM](r, operand_next(&high, format, count), r, count);
+        tf_canonical_nans(r, count);
+        void *target = tf_target(out, strides[3], itemsize, buffer);
+        tf_isa->formats[format].pack(r, target, count);
+        tf_scatter(target, out, strides[3], itemsize, count);
+        out += (ptrdiff_t)count * strides[3];
+    }
+    tf_fp_end(saved, 0);
+}

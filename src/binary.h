@@ -1,0 +1,38 @@
+/* Binary operations, comparisons and predicates on strided arrays. */
+#ifndef TF32DTYPE_BINARY_H
+#define TF32DTYPE_BINARY_H
+
+#include <stddef.h>
+
+#include "loops/isa.h"
+
+/* data and strides: two operands and the result, all of one format. A result
+ * that is the next item's first operand (reduce, accumulate) is respected. */
+void tf_binary(int format, enum tf_binary_op op, char *const data[3],
+               const ptrdiff_t strides[3], ptrdiff_t n);
+
+/* The result is NumPy's bool. */
+void tf_compare(int format, enum tf_compare_op op, char *const data[3],
+                const ptrdiff_t strides[3], ptrdiff_t n);
+void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
+                  const ptrdiff_t strides[2], ptrdiff_t n);
+
+/* A step of any() or all(): NumPy's bool, a number -> NumPy's bool. */
+void tf_logical_reduce(int format, enum tf_compare_op op, char *const data[3],
+                       const ptrdiff_t strides[3], ptrdiff_t n);
+
+/* Two results: floor_divide and remainder. */
+void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
+               ptrdiff_t n);
+
+/* x, low, high -> minimum(maximum(x, low), high). */
+void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n);
+
+/* The exceptions of results in float64 that were rounded to a format. */
+unsigned tf_flags_of(struct tf_format f, const double *a, const double *b,
+                     const double *r, size_t n);
+
+/* Every NaN becomes the positive quiet one. */
+void tf_canonical_nans(float *x, size_t n);
+
+#endif

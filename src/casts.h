@@ -1,0 +1,22 @@
+/* Casts between any two kinds of numbers, one of them ours. */
+#ifndef TF32DTYPE_CASTS_H
+#define TF32DTYPE_CASTS_H
+
+#include <stddef.h>
+
+#include "kinds.h"
+
+struct tf_cast {
+    int from, to; /* enum tf_number_kind or a format's index */
+    int from_complex, to_complex;
+};
+
+/* Casts n items, each with one rounding to nearest, ties to even. Numbers
+ * out of an integer's range become its minimum (0 if unsigned) and raise
+ * invalid. Complex numbers lose their imaginary part or get +0. */
+void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
+                   char *out, ptrdiff_t out_stride, ptrdiff_t n);
+
+size_t tf_kind_size(int kind);
+
+#endif

@@ -1,0 +1,241 @@
+/* One element: bits <-> value, every rounding and overflow rule.
+ *
+ * This is the scalar truth of the C code: the array loops are faster forms of
+ * it for round-to-nearest and are tested equal. Freestanding and integer-only,
+ * so that C and CUDA compile the same text.
+ */
+#ifndef TF32DTYPE_CODEC_H
+#define TF32DTYPE_CODEC_H
+
+#include "formats.h"
+
+/* Exceptions of IEEE 754 section 7, as far as NumPy reports them. */
+enum { TF_DIVIDE = 1, TF_OVER = 2, TF_UNDER = 4, TF_INVALID = 8 };
+
+enum tf_rounding {
+    TF_TIES_TO_EVEN,
+    TF_TIES_TO_AWAY,
+    TF_TOWARD_ZERO,
+    TF_TOWARD_POSITIVE,
+    TF_TOWARD_NEGATIVE,
+    TF_TO_ODD,
+    TF_STOCHASTIC,
+    TF_ROUNDING_COUNT
+};
+
+enum tf_overflow { TF_OVERFLOW_IEEE, TF_OVERFLOW_SATURATE };
+
+enum tf_kind { TF_NUMBER, TF_INFINITY, TF_NAN };
+
+/* A real number: significand * 2^exponent, and a little more if `sticky`
+ * (less than one unit of the significand). A significand other than 0 has its
+ * top bit set. */
+struct tf_value {
+    uint64_t significand;
+    int32_t exponent;
+    uint8_t negative;
+    uint8_t sticky;
+    uint8_t kind; /* enum tf_kind */
+};
+
+static inline struct tf_value tf_value_make(int negative, uint64_t significand,
+                                            int32_t exponent)
+{
+    struct tf_value x = {significand, exponent, (uint8_t)negative, 0, TF_NUMBER};
+    if (significand == 0) {
+        x.exponent = 0;
+        return x;
+    }
+    while (!(x.significand >> 63)) {
+        x.significand <<= 1;
+        x.exponent--;
+    }
+    return x;
+}
+
+static inline struct tf_value tf_value_special(int negative, enum tf_kind kind)
+{
+    const struct tf_value x = {0, 0, (uint8_t)negative, 0, (uint8_t)kind};
+    return x;
+}
+
+/* The value of an IEEE 754 interchange format's bits. */
+static inline struct tf_value tf_value_from_ieee(uint64_t bits, int exponent_bits,
+                                                 int mantissa_bits)
+{
+    const uint64_t mantissa = bits & ((UINT64_C(1) << mantissa_bits) - 1);
+    const int all_ones = (1 << exponent_bits) - 1;
+    const int field = (int)(bits >> mantissa_bits) & all_ones;
+    const int negative = (int)(bits >> (mantissa_bits + exponent_bits)) & 1;
+    if (field == all_ones) {
+        return tf_value_special(negative, mantissa ? TF_NAN : TF_INFINITY);
+    }
+    const int bias = all_ones >> 1;
+    if (field == 0) {
+        return tf_value_make(negative, mantissa, 1 - bias - mantissa_bits);
+    }
+    return tf_value_make(negative, mantissa | UINT64_C(1) << mantissa_bits,
+                         field - bias - mantissa_bits);
+}
+
+static inline struct tf_value tf_value_from_double_bits(uint64_t bits)
+{
+    return tf_value_from_ieee(bits, 11, 52);
+}
+
+static inline struct tf_value tf_decode(struct tf_format f, uint32_t code)
+{
+    const uint32_t magnitude = code & tf_magnitude_mask(f);
+    const int negative = (code & tf_sign_mask(f)) != 0;
+    if (tf_is_nan(f, code)) {
+        return tf_value_special(negative && f.specials != TF_FNUZ, TF_NAN);
+    }
+    if (f.specials == TF_POWERS) {
+        return tf_value_make(0, 1, (int32_t)magnitude - f.bias);
+    }
+    if (f.specials == TF_IEEE && magnitude == tf_infinity_magnitude(f)) {
+        return tf_value_special(negative, TF_INFINITY);
+    }
+    const int field = (int)(magnitude >> f.mantissa_bits);
+    const uint32_t mantissa = magnitude & ((UINT32_C(1) << f.mantissa_bits) - 1);
+    const int least = tf_least_exponent(f);
+    if (field == 0) {
+        return tf_value_make(negative, mantissa, least);
+    }
+    return tf_value_make(negative, mantissa | UINT32_C(1) << f.mantissa_bits,
+                         least + field - 1);
+}
+
+/* The bits of the double that equals a decoded value (all our values do). */
+static inline uint64_t tf_double_bits(struct tf_value x)
+{
+    const uint64_t sign = (uint64_t)x.negative << 63;
+    if (x.kind == TF_NAN) {
+        return sign | UINT64_C(0x7FF8) << 48;
+    }
+    if (x.kind == TF_INFINITY) {
+        return sign | UINT64_C(0x7FF0) << 48;
+    }
+    if (x.significand == 0) {
+        return sign;
+    }
+    /* The leading bit of the significand adds one to the exponent field. */
+    return sign + ((uint64_t)(x.exponent + 63 + 1022) << 52) + (x.significand >> 11);
+}
+
+/* What a magnitude beyond the largest finite becomes, with its sign. */
+static inline uint32_t tf_encode_overflow(struct tf_format f, int negative)
+{
+    if (f.specials == TF_FNUZ || f.specials == TF_POWERS) {
+        return tf_nan_code(f);
+    }
+    return tf_overflow_magnitude(f) | (negative ? tf_sign_mask(f) : 0);
+}
+
+/* Whether to round up in magnitude. `kept` is the truncated significand and
+ * `fraction` / 2^64 what was cut off it, plus a little more if `more`. */
+static inline int tf_rounds_up(enum tf_rounding rounding, int negative,
+                               uint64_t kept, uint64_t fraction, int more,
+                               uint64_t draw)
+{
+    const uint64_t half = UINT64_C(1) << 63;
+    const int inexact = fraction != 0 || more;
+    switch (rounding) {
+    case TF_TIES_TO_EVEN:
+        return fraction > half || (fraction == half && (more || (kept & 1)));
+    case TF_TIES_TO_AWAY: return fraction >= half;
+    case TF_TOWARD_POSITIVE: return inexact && !negative;
+    case TF_TOWARD_NEGATIVE: return inexact && negative;
+    case TF_TO_ODD: return inexact && !(kept & 1);
+    case TF_STOCHASTIC: return draw < fraction || (draw == fraction && more);
+    case TF_TOWARD_ZERO:
+    case TF_ROUNDING_COUNT: break;
+    }
+    return 0;
+}
+
+/* Whether a rounding mode stops a finite number at the largest finite one
+ * (IEEE 754 section 7.4; to_odd rounds like toward_zero there). */
+static inline int tf_stops_at_maximum(enum tf_rounding rounding, int negative)
+{
+    return rounding == TF_TOWARD_ZERO || rounding == TF_TO_ODD ||
+           (rounding == TF_TOWARD_POSITIVE && negative) ||
+           (rounding == TF_TOWARD_NEGATIVE && !negative);
+}
+
+/* x rounded once. `draw` is the random number of stochastic rounding, uniform
+ * in [0, 2^64). Exceptions are or-ed into *flags; underflow means an inexact
+ * result whose exact value lies below the least normal number. */
+static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
+                                 enum tf_rounding rounding,
+                                 enum tf_overflow overflow, uint64_t draw,
+                                 unsigned *flags)
+{
+    const uint32_t sign = x.negative ? tf_sign_mask(f) : 0;
+    const uint32_t maximum = tf_maximum_magnitude(f);
+
+    if (x.kind == TF_NAN) {
+        if (f.specials == TF_FINITE) {
+            *flags |= TF_INVALID;
+            return sign;
+        }
+        return f.specials == TF_FNUZ ? tf_nan_code(f) : tf_nan_code(f) | sign;
+    }
+    if (f.specials == TF_POWERS &&
+        (x.negative || (x.kind == TF_NUMBER && x.significand == 0))) {
+        *flags |= TF_INVALID;
+        return tf_nan_code(f);
+    }
+    if (x.kind == TF_INFINITY) {
+        if (f.specials != TF_IEEE) {
+            *flags |= f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
+        }
+        return overflow == TF_OVERFLOW_SATURATE ? maximum | sign
+                                                : tf_encode_overflow(f, x.negative);
+    }
+    if (x.significand == 0) {
+        return f.specials == TF_FNUZ ? 0 : sign;
+    }
+
+    /* 1. The unit in the last place that the result has, subnormal or not. */
+    const int top = x.exponent + 63;
+    const int least = tf_least_exponent(f);
+    const int tiny = top - f.mantissa_bits < least;
+    const int unit = tiny ? least : top - f.mantissa_bits;
+    /* 2. Cut there: 53 <= shift, since a significand has at most 11 bits. */
+    const int shift = unit - x.exponent;
+    uint64_t kept = 0, fraction = 0;
+    int more = x.sticky;
+    if (shift < 64) {
+        kept = x.significand >> shift;
+        fraction = x.significand << (64 - shift);
+    } else if (shift < 128) {
+        fraction = x.significand >> (shift - 64);
+        more |= shift > 64 && (x.significand << (128 - shift)) != 0;
+    } else {
+        more = 1;
+    }
+    if (tiny && (fraction != 0 || more)) {
+        *flags |= TF_UNDER;
+    }
+    if (tiny && f.specials == TF_POWERS) {
+        return 0; /* there is nothing below 2^-127 to round to */
+    }
+    /* 3. Round. A carry out of the significand moves into the exponent. */
+    kept += (uint64_t)tf_rounds_up(rounding, x.negative, kept, fraction, more, draw);
+    /* The leading bit of a normal number adds one to the exponent field, which
+     * is what it should be, except for e8m0, whose fields begin at 0. */
+    const uint64_t magnitude = ((uint64_t)(unit - least) << f.mantissa_bits) + kept -
+                               (f.specials == TF_POWERS ? 1 : 0);
+    if (magnitude > maximum) {
+        *flags |= f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
+        if (overflow == TF_OVERFLOW_SATURATE ||
+            tf_stops_at_maximum(rounding, x.negative)) {
+            return maximum | sign;
+        }
+        return tf_encode_overflow(f, x.negative);
+    }
+    return magnitude == 0 && f.specials == TF_FNUZ ? 0 : (uint32_t)magnitude | sign;
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* The floating-point environment around a loop.
+ *
+ * Speculation inside vector loops raises flags that no element asked for, and
+ * a caller may have left another rounding mode or flush-to-zero switched on.
+ * So a loop runs in the default environment and then sets the flags that its
+ * results demand:
+ *
+ *     const struct tf_fp saved = tf_fp_begin();
+ *     unsigned flags = ...;                        (TF_DIVIDE | TF_OVER | ...)
+ *     tf_fp_end(saved, flags);
+ */
+#ifndef TF32DTYPE_FPSTATUS_H
+#define TF32DTYPE_FPSTATUS_H
+
+#include "codec.h"
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+
+/* MXCSR alone: nothing in a loop touches the x87 unit but `long double`, whose
+ * casts save and restore its flags themselves. */
+struct tf_fp {
+    unsigned mxcsr;
+};
+
+static inline struct tf_fp tf_fp_begin(void)
+{
+    const struct tf_fp saved = {_mm_getcsr()};
+    _mm_setcsr(0x1F80); /* the default: all masked, to nearest, no flushing */
+    return saved;
+}
+
+static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
+{
+    /* MXCSR bits 0..4: invalid, denormal, divide, overflow, underflow. */
+    const unsigned raised = (flags & TF_INVALID ? 0x01u : 0) |
+                            (flags & TF_DIVIDE ? 0x04u : 0) |
+                            (flags & TF_OVER ? 0x08u : 0) |
+                            (flags & TF_UNDER ? 0x10u : 0);
+    _mm_setcsr(saved.mxcsr | raised);
+}
+
+/* Takes back what an earlier loop raised. */
+static inline void tf_fp_forget(struct tf_fp *saved, unsigned flags)
+{
+    saved->mxcsr &= ~(flags & TF_OVER ? 0x08u : 0);
+}
+
+#else
+#include <fenv.h>
+
+struct tf_fp {
+    fenv_t environment;
+};
+
+static inline struct tf_fp tf_fp_begin(void)
+{
+    struct tf_fp saved;
+    fegetenv(&saved.environment);
+    fesetenv(FE_DFL_ENV);
+    return saved;
+}
+
+static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
+{
+    fesetenv(&saved.environment);
+    const int raised = (flags & TF_INVALID ? FE_INVALID : 0) |
+                       (flags & TF_DIVIDE ? FE_DIVBYZERO : 0) |
+                       (flags & TF_OVER ? FE_OVERFLOW : 0) |
+                       (flags & TF_UNDER ? FE_UNDERFLOW : 0);
+    if (raised) {
+        feraiseexcept(raised);
+    }
+}
+
+/* Takes back what an earlier loop raised. */
+static inline void tf_fp_forget(struct tf_fp *saved, unsigned flags)
+{
+    if (flags & TF_OVER) {
+        fesetenv(&saved->environment);
+        feclearexcept(FE_OVERFLOW);
+        fegetenv(&saved->environment);
+        fesetenv(FE_DFL_ENV);
+    }
+}
+#endif
+
+#endif

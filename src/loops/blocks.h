@@ -1,0 +1,38 @@
+/* What the files of this folder give to this build's table. */
+#ifndef TF32DTYPE_LOOPS_BLOCKS_H
+#define TF32DTYPE_LOOPS_BLOCKS_H
+
+#include "isa.h"
+
+extern const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1];
+void TF_NAME(tf_narrow)(const double *in, float *out, size_t n);
+void TF_NAME(tf_widen)(const float *in, double *out, size_t n);
+
+extern tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT];
+extern tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT];
+extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
+extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
+int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n);
+void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
+                        size_t n);
+double TF_NAME(tf_sum)(const float *in, size_t n);
+void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
+void TF_NAME(tf_row_times_panel)(const float *a, const float *b, size_t ldb,
+                                 size_t depth, float *sums, size_t n);
+
+#if defined(__AVX512VBMI__)
+#include <immintrin.h>
+
+/* 64 lookups in a table of 256 bytes: two permutations of 128 bytes each,
+ * chosen between by the index's top bit. */
+TF_INLINE __m512i tf_permute_bytes(const uint8_t table[256], __m512i index)
+{
+    const __m512i low = _mm512_permutex2var_epi8(_mm512_loadu_si512(table), index,
+                                                 _mm512_loadu_si512(table + 64));
+    const __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), index,
+                                                  _mm512_loadu_si512(table + 192));
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
+}
+#endif
+
+#endif

@@ -1,0 +1,298 @@
+/* float32 <-> every format, a block at a time.
+ *
+ * One branch-free text for all formats: the facts are compile-time constants
+ * in each instance, so that what a format does not need disappears.
+ */
+#include <string.h>
+
+#include "../bytes.h"
+#include "blocks.h"
+
+TF_INLINE uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+TF_INLINE float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* -- facts of a format in float32's bits ----------------------------------- */
+
+TF_INLINE int cut(struct tf_format f) { return 23 - f.mantissa_bits; }
+
+/* A normal code's magnitude, shifted left by cut(), is this much below the
+ * float32 bits of the same number. */
+TF_INLINE uint32_t rebias(struct tf_format f)
+{
+    return (uint32_t)(127 - f.bias) << 23;
+}
+
+/* float32 bits of the least normal number (for e8m0, of its least number). */
+TF_INLINE uint32_t least_normal(struct tf_format f)
+{
+    return f.specials == TF_POWERS ? UINT32_C(1) << 22
+                                   : (uint32_t)(128 - f.bias) << 23;
+}
+
+/* float32 bits of the first number that rounds beyond the largest finite: half
+ * a unit above it, where a tie goes to the even one of the two. */
+TF_INLINE uint32_t beyond(struct tf_format f)
+{
+    const uint32_t maximum = tf_maximum_magnitude(f);
+    const uint32_t half = UINT32_C(1) << (cut(f) - 1);
+    const uint32_t tie_stays = f.specials != TF_POWERS && !(maximum & 1);
+    return (maximum << cut(f)) + rebias(f) + half + tie_stays;
+}
+
+/* -- float32 -> code -------------------------------------------------------- */
+
+TF_INLINE uint32_t encode_power(uint32_t bits)
+{
+    /* Below 2^-126 float32 has no leading bit to carry into: compare. */
+    const uint32_t low = bits >= UINT32_C(0x00600000);
+    const uint32_t high = (bits + UINT32_C(0x00400000)) >> 23;
+    const uint32_t code = bits < UINT32_C(0x00800000) ? low : high;
+    /* Zero and negative numbers wrap to the top. */
+    return bits - 1 >= UINT32_C(0x7F400000) - 1 ? 0xFF : code;
+}
+
+TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
+{
+    if (f.specials == TF_POWERS) {
+        return encode_power(bits);
+    }
+    const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
+    const uint32_t sign = bits >> 31;
+    const int shift = cut(f);
+
+    /* 1. Round to nearest even by adding half a unit less one, plus the bit
+     *    that stays last; a carry moves into the exponent. */
+    const uint32_t half_less_one = (UINT32_C(1) << (shift - 1)) - 1;
+    const uint32_t last = magnitude >> shift & 1;
+    uint32_t code = (magnitude + half_less_one + last - rebias(f)) >> shift;
+    /* 2. Subnormal results, where the format's range is narrower than
+     *    float32's: adding 2^(least + 23) makes the addition round there. */
+    if (f.bias != 127) {
+        const float magic =
+            float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23);
+        const uint32_t small = bits_of(float_of(magnitude) + magic) - bits_of(magic);
+        code = magnitude < least_normal(f) ? small : code;
+    }
+    /* 3. What lies beyond the range, and NaN. */
+    const uint32_t nan = UINT32_C(0x7F800000);
+    if (f.specials == TF_FNUZ) {
+        code |= code != 0 ? sign << (f.width - 1) : 0;
+        return magnitude >= beyond(f) ? tf_nan_code(f) : code;
+    }
+    if (f.bias != 127) {
+        code = magnitude >= beyond(f) ? tf_overflow_magnitude(f) : code;
+    }
+    code = magnitude > nan ? tf_nan_code(f) : code;
+    return code | sign << (f.width - 1);
+}
+
+TF_INLINE void pack(struct tf_format f, const float *in, void *items, size_t n)
+{
+    if (f.itemsize == 4) {
+        uint32_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = encode(f, bits_of(in[i])) << f.shift;
+        }
+    } else if (f.itemsize == 2) {
+        uint16_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = (uint16_t)encode(f, bits_of(in[i]));
+        }
+    } else {
+        uint8_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = (uint8_t)encode(f, bits_of(in[i]));
+        }
+    }
+}
+
+/* -- item -> float32 --------------------------------------------------------- */
+
+#if defined(__AVX512VBMI__)
+/* 32 numbers of 16 bits as the upper halves of 32 float32 numbers. */
+TF_INLINE void store_upper_halves(float *out, __m512i halves)
+{
+    const __m256i first = _mm512_castsi512_si256(halves);
+    const __m256i second = _mm512_extracti64x4_epi64(halves, 1);
+    _mm512_storeu_si512(out, _mm512_slli_epi32(_mm512_cvtepu16_epi32(first), 16));
+    _mm512_storeu_si512(out + 16, _mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16));
+}
+#endif
+
+/* Formats of one byte: 256 float32 numbers, which have 16 significant bits at
+ * most, so that two byte tables hold them for the byte permutations. */
+TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in,
+                            float *out, size_t n)
+{
+    size_t i = 0;
+#if defined(__AVX512VBMI__)
+    /* Eight bytes of each half go side by side, so that interleaving low and
+     * high bytes within 128-bit lanes leaves the elements in order. */
+    const __m512i halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    for (; i + 64 <= n; i += 64) {
+        const __m512i index =
+            _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(in + i));
+        const __m512i high = tf_permute_bytes(table->high, index);
+        const __m512i low = tf_permute_bytes(table->low, index);
+        store_upper_halves(out + i, _mm512_unpacklo_epi8(low, high));
+        store_upper_halves(out + i + 32, _mm512_unpackhi_epi8(low, high));
+    }
+#endif
+    for (; i < n; i++) {
+        out[i] = float_of(table->bits[in[i]]);
+    }
+}
+
+/* bfloat16 and tf32 are float32's leading bits; float16 is rescaled. */
+TF_INLINE float decode_wide(struct tf_format f, uint32_t item)
+{
+    const uint32_t sign = item >> (f.width - 1 + f.shift) << 31;
+    const uint32_t magnitude = (item >> f.shift & tf_magnitude_mask(f)) << cut(f);
+    const int special = magnitude >= tf_infinity_magnitude(f) << cut(f);
+    const int nan = magnitude > tf_infinity_magnitude(f) << cut(f);
+    uint32_t bits = magnitude;
+    if (f.bias != 127) {
+        /* Exact, subnormals included: a product with a power of two. */
+        bits = bits_of(float_of(magnitude) *
+                       float_of((uint32_t)(127 - f.bias + 127) << 23));
+        bits = special ? UINT32_C(0x7F800000) : bits;
+    }
+    bits = nan ? UINT32_C(0x7FC00000) : bits;
+    return float_of(bits | sign);
+}
+
+TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *out,
+                      size_t n)
+{
+    if (f.itemsize == 4) {
+        const uint32_t *in = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = decode_wide(f, in[i]);
+        }
+    } else if (f.itemsize == 2) {
+        const uint16_t *in = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = decode_wide(f, in[i]);
+        }
+    } else {
+        unpack_bytes(&tf_byte_tables[index], items, out, n);
+    }
+}
+
+/* -- exceptions --------------------------------------------------------------- */
+
+TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t n)
+{
+    /* e8m0 suspects zero and negative numbers too: without their sign masked,
+     * less one, they are the greatest unsigned numbers. */
+    const int power = f.specials == TF_POWERS;
+    const uint32_t mask = power ? UINT32_MAX : UINT32_C(0x7FFFFFFF);
+    uint32_t greatest = 0, least = UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = bits_of(in[i]) & mask;
+        const uint32_t less_one = magnitude - 1; /* zero becomes the greatest */
+        const uint32_t above = power ? less_one : magnitude;
+        greatest = above > greatest ? above : greatest;
+        least = less_one < least ? less_one : least;
+    }
+    const struct tf_suspects result = {
+        greatest >= beyond(f) - (uint32_t)power,
+        least < least_normal(f) - 1,
+    };
+    return result;
+}
+
+TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
+                          const void *items, size_t n)
+{
+    float back[TF_BLOCK];
+    unpack(f, index, items, back, n);
+    uint32_t over = 0, under = 0, invalid = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = bits_of(in[i]);
+        const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
+        const uint32_t nan = magnitude > UINT32_C(0x7F800000);
+        const uint32_t infinite = magnitude == UINT32_C(0x7F800000);
+        const uint32_t exceeds = magnitude >= beyond(f) && !nan &&
+                                 !(f.specials == TF_IEEE && infinite);
+        if (f.specials == TF_POWERS) {
+            invalid |= exceeds | (!nan && bits - 1 >= UINT32_C(0x7FFFFFFF));
+        } else {
+            over |= exceeds;
+            invalid |= f.specials == TF_FINITE && nan;
+        }
+        const uint32_t seen = f.specials == TF_POWERS ? bits : magnitude;
+        under |= (seen - 1 < least_normal(f) - 1) & (uint32_t)(in[i] != back[i]);
+    }
+    return (over ? TF_OVER : 0) | (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0);
+}
+
+/* -- one instance a format ------------------------------------------------------ */
+
+#define INSTANCE(name, format, index)                                          \
+    static void unpack_##name(const void *items, float *out, size_t n)         \
+    {                                                                          \
+        unpack(format, index, items, out, n);                                  \
+    }                                                                          \
+    static void pack_##name(const float *in, void *items, size_t n)            \
+    {                                                                          \
+        pack(format, in, items, n);                                            \
+    }                                                                          \
+    static struct tf_suspects suspect_##name(const float *in, size_t n)        \
+    {                                                                          \
+        return suspect(format, in, n);                                         \
+    }                                                                          \
+    static unsigned raised_##name(const float *in, const void *items, size_t n) \
+    {                                                                          \
+        return raised(format, index, in, items, n);                            \
+    }
+#define ROW(name, ...) INSTANCE(name, tf_##name, tf_##name##_index)
+TF_FORMATS(ROW)
+#undef ROW
+INSTANCE(half, tf_half, TF_FORMAT_COUNT)
+
+const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
+#define ROW(name, ...) {unpack_##name, pack_##name, suspect_##name, raised_##name},
+    TF_FORMATS(ROW)
+#undef ROW
+    {unpack_half, pack_half, suspect_half, raised_half},
+};
+
+/* -- double -> float32, to odd ----------------------------------------------------- */
+
+/* Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
+ * algorithms using rounding to odd" (2008): rounding to odd with two more bits
+ * than the final format loses nothing that the final rounding needs. */
+void TF_NAME(tf_narrow)(const double *in, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float nearest = (float)in[i];
+        const double back = (double)nearest;
+        uint64_t wide, wide_back;
+        memcpy(&wide, &in[i], sizeof wide);
+        memcpy(&wide_back, &back, sizeof wide_back);
+        /* One step toward zero where nearest went away from it, then odd. */
+        const uint32_t away = (wide_back & INT64_MAX) > (wide & INT64_MAX);
+        const uint32_t inexact = back != in[i];
+        const uint32_t stepped = (bits_of(nearest) - away) | 1;
+        out[i] = float_of(inexact ? stepped : bits_of(nearest));
+    }
+}
+
+void TF_NAME(tf_widen)(const float *in, double *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = in[i];
+    }
+}

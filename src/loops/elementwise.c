@@ -1,0 +1,286 @@
+/* Operations on blocks of float32 or float64 numbers: one line each.
+ *
+ * float32 serves where two 8-bit significands need no more than its 24 bits
+ * (Figueroa, "When is double rounding innocuous?", 1995: p' >= 2 p + 2, which
+ * has room for the sticky bits of subnormal results too); float64 serves tf32
+ * and all other operations.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "blocks.h"
+
+#define BINARY(name, type, expression)                                         \
+    static void name##_##type(const type *a, const type *b, type *r, size_t n) \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const type x = a[i], y = b[i];                                     \
+            r[i] = (expression);                                               \
+        }                                                                      \
+    }
+#define BINARY_BOTH(name, expression)                                          \
+    BINARY(name, float, expression)                                            \
+    BINARY(name, double, expression)
+
+BINARY_BOTH(add, x + y)
+BINARY_BOTH(subtract, x - y)
+BINARY_BOTH(multiply, x * y)
+BINARY_BOTH(divide, x / y)
+
+/* -0 below +0, and NaN if either is (IEEE 754-2019 maximum, minimum); a zero
+ * sum of two zeros has the sign wanted: -0 + -0 is -0, any other is +0. */
+BINARY_BOTH(maximum, x != x || x > y ? x : y != y || y > x ? y : x == 0 ? x + y : x)
+BINARY_BOTH(minimum, x != x || x < y ? x : y != y || y < x ? y : x == 0 ? -(-x - y) : x)
+BINARY_BOTH(fmax, y != y || x > y ? x : x != x || y > x ? y : x == 0 ? x + y : x)
+BINARY_BOTH(fmin, y != y || x < y ? x : x != x || y < x ? y : x == 0 ? -(-x - y) : x)
+
+BINARY(copysign, float, __builtin_copysignf(x, y))
+BINARY(copysign, double, copysign(x, y))
+BINARY_BOTH(heaviside, x != x ? x : x == 0 ? y : (x > 0))
+
+/* The floor of the rounded quotient is right: where the quotient is below
+ * 2^41, it lies at least 2^-22 of its size from an integer that it is not;
+ * above, the floor changes nothing that 12 bits could tell. */
+static double floor_quotient(double x, double y)
+{
+    if (isinf(x)) {
+        return NAN;
+    }
+    if (isinf(y) && x != 0 && signbit(x) != signbit(y)) {
+        return -1;
+    }
+    return floor(x / y);
+}
+BINARY(floor_divide, double, floor_quotient(x, y))
+
+/* Python's: the sign of the divisor. fmod is exact, the sum rounds once. */
+static double remainder_of(double x, double y)
+{
+    const double r = fmod(x, y);
+    if (r == 0) {
+        return copysign(0, y);
+    }
+    return (y < 0) != (r < 0) && r == r ? r + y : r;
+}
+BINARY(remainder, double, remainder_of(x, y))
+BINARY(fmod, double, fmod(x, y))
+
+/* Beyond double's range: a number far beyond ours, which rounds and raises
+ * overflow or underflow as the power would. */
+static double power_of(double x, double y)
+{
+    const double r = pow(x, y);
+    if (x != 0 && isfinite(x) && isfinite(y)) {
+        if (r == 0) {
+            return copysign(0x1p-1000, r);
+        }
+        if (isinf(r)) {
+            return copysign(0x1p1000, r);
+        }
+    }
+    return r;
+}
+BINARY(power, double, power_of(x, y))
+BINARY(arctan2, double, atan2(x, y))
+BINARY(hypot, double, hypot(x, y))
+
+/* log(exp(x) + exp(y)), as NumPy writes it. */
+static double logaddexp_of(double x, double y)
+{
+    if (x == y) {
+        return x + 0x1.62e42fefa39efp-1; /* log 2; infinities of one sign too */
+    }
+    const double d = x - y;
+    return d > 0 ? x + log1p(exp(-d)) : d <= 0 ? y + log1p(exp(d)) : d;
+}
+BINARY(logaddexp, double, logaddexp_of(x, y))
+
+static double logaddexp2_of(double x, double y)
+{
+    if (x == y) {
+        return x + 1;
+    }
+    const double d = x - y;
+    const double log2_e = 0x1.71547652b82fep+0;
+    return d > 0    ? x + log2_e * log1p(exp2(-d))
+           : d <= 0 ? y + log2_e * log1p(exp2(d))
+                    : d;
+}
+BINARY(logaddexp2, double, logaddexp2_of(x, y))
+
+tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT] = {
+    [TF_ADD] = add_float,           [TF_SUBTRACT] = subtract_float,
+    [TF_MULTIPLY] = multiply_float, [TF_TRUE_DIVIDE] = divide_float,
+    [TF_MAXIMUM] = maximum_float,   [TF_MINIMUM] = minimum_float,
+    [TF_FMAX] = fmax_float,         [TF_FMIN] = fmin_float,
+    [TF_COPYSIGN] = copysign_float, [TF_HEAVISIDE] = heaviside_float,
+};
+
+tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT] = {
+    [TF_ADD] = add_double,
+    [TF_SUBTRACT] = subtract_double,
+    [TF_MULTIPLY] = multiply_double,
+    [TF_TRUE_DIVIDE] = divide_double,
+    [TF_FLOOR_DIVIDE] = floor_divide_double,
+    [TF_REMAINDER] = remainder_double,
+    [TF_FMOD] = fmod_double,
+    [TF_POWER] = power_double,
+    [TF_ARCTAN2] = arctan2_double,
+    [TF_HYPOT] = hypot_double,
+    [TF_LOGADDEXP] = logaddexp_double,
+    [TF_LOGADDEXP2] = logaddexp2_double,
+    [TF_HEAVISIDE] = heaviside_double,
+    [TF_COPYSIGN] = copysign_double,
+    [TF_MAXIMUM] = maximum_double,
+    [TF_MINIMUM] = minimum_double,
+    [TF_FMAX] = fmax_double,
+    [TF_FMIN] = fmin_double,
+};
+
+/* -- results that are no numbers of ours --------------------------------------- */
+
+#define COMPARE(name, expression)                                              \
+    static void name(const float *a, const float *b, uint8_t *r, size_t n)     \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const float x = a[i], y = b[i];                                    \
+            r[i] = (expression);                                               \
+        }                                                                      \
+    }
+COMPARE(equal, x == y)
+COMPARE(not_equal, x != y)
+COMPARE(less, x < y)
+COMPARE(less_equal, x <= y)
+COMPARE(greater, x > y)
+COMPARE(greater_equal, x >= y)
+COMPARE(logical_and, (x != 0) & (y != 0))
+COMPARE(logical_or, (x != 0) | (y != 0))
+COMPARE(logical_xor, (x != 0) ^ (y != 0))
+
+tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT] = {
+    [TF_EQUAL] = equal,
+    [TF_NOT_EQUAL] = not_equal,
+    [TF_LESS] = less,
+    [TF_LESS_EQUAL] = less_equal,
+    [TF_GREATER] = greater,
+    [TF_GREATER_EQUAL] = greater_equal,
+    [TF_LOGICAL_AND] = logical_and,
+    [TF_LOGICAL_OR] = logical_or,
+    [TF_LOGICAL_XOR] = logical_xor,
+};
+
+#define PREDICATE(name, expression)                                            \
+    static void name(const float *a, uint8_t *r, size_t n)                     \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const float x = a[i];                                              \
+            uint32_t bits;                                                     \
+            memcpy(&bits, &x, sizeof bits);                                    \
+            r[i] = (expression);                                               \
+        }                                                                      \
+    }
+PREDICATE(is_nan, (bits & 0x7FFFFFFF) > 0x7F800000)
+PREDICATE(is_inf, (bits & 0x7FFFFFFF) == 0x7F800000)
+PREDICATE(is_finite, (bits & 0x7FFFFFFF) < 0x7F800000)
+PREDICATE(sign_bit, bits >> 31)
+PREDICATE(logical_not, (bits & 0x7FFFFFFF) == 0)
+
+tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT] = {
+    [TF_ISNAN] = is_nan,       [TF_ISINF] = is_inf,
+    [TF_ISFINITE] = is_finite, [TF_SIGNBIT] = sign_bit,
+    [TF_LOGICAL_NOT] = logical_not,
+};
+
+int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n)
+{
+    uint32_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        found |= (uint32_t)(r[i] == 0) & (a[i] != 0) & (b[i] != 0);
+    }
+    return found != 0;
+}
+
+/* -- bytes ------------------------------------------------------------------------ */
+
+void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
+                        size_t n)
+{
+    size_t i = 0;
+#if defined(__AVX512VBMI__)
+    for (; i + 64 <= n; i += 64) {
+        const __m512i index = _mm512_loadu_si512(in + i);
+        _mm512_storeu_si512(out + i, tf_permute_bytes(table, index));
+    }
+#endif
+    for (; i < n; i++) {
+        out[i] = table[in[i]];
+    }
+}
+
+/* -- reductions -------------------------------------------------------------------- */
+
+/* Sixteen partial sums, then pairs of them: the order that every build keeps. */
+enum { LANES = 16 };
+
+double TF_NAME(tf_sum)(const float *in, size_t n)
+{
+    double lanes[LANES];
+    for (int lane = 0; lane < LANES; lane++) {
+        lanes[lane] = -0.0; /* the sum of nothing that keeps -0 */
+    }
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        for (int lane = 0; lane < LANES; lane++) {
+            lanes[lane] += (double)in[i + (size_t)lane];
+        }
+    }
+    for (int lane = 0; i < n; i++, lane++) {
+        lanes[lane] += (double)in[i];
+    }
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        for (int lane = 0; lane < width; lane++) {
+            lanes[lane] += lanes[lane + width];
+        }
+    }
+    return lanes[0];
+}
+
+void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest)
+{
+    int32_t low = INT32_MAX, high = INT32_MIN;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &in[i], sizeof bits);
+        const int32_t order = tf_total_order(bits);
+        low = order < low ? order : low;
+        high = order > high ? order : high;
+    }
+    *least = low;
+    *greatest = high;
+}
+
+/* -- products ------------------------------------------------------------------------ */
+
+void TF_NAME(tf_row_times_panel)(const float *a, const float *b, size_t ldb,
+                                 size_t depth, float *sums, size_t n)
+{
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES) {
+        float lanes[LANES];
+        memcpy(lanes, sums + j, sizeof lanes);
+        for (size_t k = 0; k < depth; k++) {
+            for (int lane = 0; lane < LANES; lane++) {
+                lanes[lane] =
+                    __builtin_fmaf(a[k], b[k * ldb + j + (size_t)lane], lanes[lane]);
+            }
+        }
+        memcpy(sums + j, lanes, sizeof lanes);
+    }
+    for (; j < n; j++) {
+        float sum = sums[j];
+        for (size_t k = 0; k < depth; k++) {
+            sum = __builtin_fmaf(a[k], b[k * ldb + j], sum);
+        }
+        sums[j] = sum;
+    }
+}

@@ -1,0 +1,132 @@
+/* What one instruction set's build of the loops offers.
+ *
+ * Every file in this folder is compiled once per instruction set; each build
+ * fills one `struct tf_isa`, and src/dispatch.c picks one when the package is
+ * imported. All functions work on contiguous, aligned blocks, and give the
+ * same bits in every build.
+ */
+#ifndef TF32DTYPE_LOOPS_ISA_H
+#define TF32DTYPE_LOOPS_ISA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../codec.h"
+
+/* Elements a block: three float32 blocks fill half of a first-level cache. */
+enum { TF_BLOCK = 1024 };
+
+/* float16 as a format: casts and matrix products meet it, no dtype of ours. */
+static const struct tf_format tf_half = {
+    "float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
+
+/* What a block of numbers may raise when it is rounded to a format. */
+struct tf_suspects {
+    unsigned beyond; /* some magnitude rounds beyond the range, or is NaN */
+    unsigned tiny;   /* some nonzero magnitude lies below the normal range */
+};
+
+enum tf_binary_op {
+    TF_ADD,
+    TF_SUBTRACT,
+    TF_MULTIPLY,
+    TF_TRUE_DIVIDE,
+    TF_FLOOR_DIVIDE,
+    TF_REMAINDER,
+    TF_FMOD,
+    TF_POWER,
+    TF_ARCTAN2,
+    TF_HYPOT,
+    TF_LOGADDEXP,
+    TF_LOGADDEXP2,
+    TF_HEAVISIDE,
+    TF_COPYSIGN,
+    TF_MAXIMUM,
+    TF_MINIMUM,
+    TF_FMAX,
+    TF_FMIN,
+    TF_BINARY_COUNT
+};
+
+enum tf_compare_op {
+    TF_EQUAL,
+    TF_NOT_EQUAL,
+    TF_LESS,
+    TF_LESS_EQUAL,
+    TF_GREATER,
+    TF_GREATER_EQUAL,
+    TF_LOGICAL_AND,
+    TF_LOGICAL_OR,
+    TF_LOGICAL_XOR,
+    TF_COMPARE_COUNT
+};
+
+enum tf_predicate_op {
+    TF_ISNAN,
+    TF_ISINF,
+    TF_ISFINITE,
+    TF_SIGNBIT,
+    TF_LOGICAL_NOT,
+    TF_PREDICATE_COUNT
+};
+
+typedef void tf_unpack_fn(const void *items, float *out, size_t n);
+typedef void tf_pack_fn(const float *in, void *items, size_t n);
+typedef struct tf_suspects tf_suspect_fn(const float *in, size_t n);
+typedef unsigned tf_flags_fn(const float *in, const void *items, size_t n);
+
+/* One format's conversions. Index TF_FORMAT_COUNT is float16. */
+struct tf_conversions {
+    tf_unpack_fn *unpack; /* items -> float32, exact; NaN quiet, its sign kept */
+    tf_pack_fn *pack;     /* float32 -> items, to nearest, ties to even */
+    tf_suspect_fn *suspect; /* may rounding `in` raise something? quick */
+    tf_flags_fn *flags;     /* what rounding `in` to `items` raised; exact */
+};
+
+typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
+typedef void tf_binary_f64_fn(const double *, const double *, double *, size_t);
+typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
+typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
+
+struct tf_isa {
+    const struct tf_conversions *formats;
+
+    /* Round to odd: a later rounding to 22 bits or fewer is as if single. */
+    void (*narrow)(const double *in, float *out, size_t n);
+    void (*widen)(const float *in, double *out, size_t n);
+
+    tf_binary_f32_fn *const *binary_f32; /* NULL where float32 is not wide enough */
+    tf_binary_f64_fn *const *binary_f64;
+    tf_compare_fn *const *compare;
+    tf_predicate_fn *const *predicate;
+    /* Is a result zero that neither operand's being zero explains? */
+    int (*vanished)(const float *a, const float *b, const float *r, size_t n);
+
+    /* out[i] = table[in[i]] for bytes. */
+    void (*lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out, size_t n);
+
+    /* float64 sums and bounds in tf_total_order, in one fixed order. */
+    double (*sum)(const float *in, size_t n);
+    void (*bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
+
+    /* One row of a product: sums[j] = fma(a[k], b[k * ldb + j], sums[j]). */
+    void (*row_times_panel)(const float *a, const float *b, size_t ldb, size_t depth,
+                            float *sums, size_t n);
+};
+
+/* name -> name_x86_64_v4 in the x86-64-v4 build. */
+#define TF_JOIN2(a, b) a##_##b
+#define TF_JOIN(a, b) TF_JOIN2(a, b)
+#define TF_NAME(name) TF_JOIN(name, TF_ISA)
+
+#define TF_INLINE static inline __attribute__((always_inline))
+
+/* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. */
+TF_INLINE int32_t tf_total_order(uint32_t bits)
+{
+    return (int32_t)(bits ^ ((uint32_t)((int32_t)bits >> 31) >> 1));
+}
+
+extern const struct tf_isa *tf_isa; /* the one in use */
+
+#endif

@@ -1,0 +1,17 @@
+/* This build's entry in the table of instruction sets: see isa.h. */
+#include "blocks.h"
+
+const struct tf_isa TF_NAME(tf_isa) = {
+    .formats = TF_NAME(tf_conversions),
+    .binary_f32 = TF_NAME(tf_binary_f32),
+    .binary_f64 = TF_NAME(tf_binary_f64),
+    .compare = TF_NAME(tf_compare),
+    .predicate = TF_NAME(tf_predicate),
+    .narrow = TF_NAME(tf_narrow),
+    .widen = TF_NAME(tf_widen),
+    .vanished = TF_NAME(tf_vanished),
+    .lookup = TF_NAME(tf_lookup),
+    .sum = TF_NAME(tf_sum),
+    .bounds = TF_NAME(tf_bounds),
+    .row_times_panel = TF_NAME(tf_row_times_panel),
+};

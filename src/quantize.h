@@ -1,0 +1,23 @@
+/* Explicit rounding: any kind of number to a format, in any mode. */
+#ifndef TF32DTYPE_QUANTIZE_H
+#define TF32DTYPE_QUANTIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codec.h"
+#include "kinds.h"
+
+/* n contiguous items of a kind (or a format's index) to n contiguous items of
+ * a format. `draws` are the random numbers of stochastic rounding, or NULL.
+ * Returns what was raised. */
+unsigned tf_quantize(int from, int to, const char *in, char *out, ptrdiff_t n,
+                 enum tf_rounding rounding, enum tf_overflow overflow,
+                 const uint64_t *draws);
+
+/* sign * significand * 2^exponent, and a little more if `sticky`, rounded once
+ * to nearest: how numbers without a C type come in. */
+uint32_t tf_code_from_integer(struct tf_format f, int negative, uint64_t significand,
+                              int exponent, int sticky, unsigned *flags);
+
+#endif

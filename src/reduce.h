@@ -1,0 +1,41 @@
+/* Sums, products, extremes: reductions as if exact, rounded once. */
+#ifndef TF32DTYPE_REDUCE_H
+#define TF32DTYPE_REDUCE_H
+
+#include <stddef.h>
+
+#include "loops/isa.h"
+
+enum tf_reduction { TF_SUM, TF_PROD };
+
+/* The partial results of one ufunc call.
+ *
+ * NumPy reduces an outer axis by calling the loop once a row, with the running
+ * result in the output array, which has too few bits to hold it. So each
+ * output element has a slot here, with a float64 sum (or a product with an
+ * exponent beside it), found by the element's distance from the first one
+ * seen, in pages made when touched. */
+struct tf_partials;
+
+/* `is_reduction`: NumPy asked for the initial value, so this is no in-place
+ * operation, which would otherwise look the same at first. */
+struct tf_partials *tf_partials_new(int is_reduction);
+void tf_partials_free(struct tf_partials *partials);
+
+/* add or multiply, whatever NumPy means by the call: elementwise, a step of a
+ * reduction, or an accumulation. `format` is that of the second operand, and
+ * of the others too unless `into_float32`: then those are float32 and reduce
+ * to the unrounded sum. Returns -1 if memory is short. */
+int tf_reduce(int format, enum tf_reduction op, int into_float32,
+              struct tf_partials *partials, char *const data[3],
+              const ptrdiff_t strides[3], ptrdiff_t n);
+
+/* maximum, minimum, fmax, fmin over a whole axis at once:
+ * data[0] == data[2], both strides 0. */
+void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
+                       ptrdiff_t stride, ptrdiff_t n);
+
+/* The place of the first greatest (or least) item, or of the first NaN. */
+ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n);
+
+#endif

@@ -1,0 +1,270 @@
+/* Two engines. A radix sort moves words that pack a key above its item or
+ * index; it is stable and takes everything. A counting sort, for arrays at
+ * least as long as there are codes, counts how often each code occurs and
+ * writes the codes out again: four to ten times as fast, in constant memory,
+ * but only for items that their code describes completely. */
+#include "sort.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PAYLOAD_BITS = 44, /* an item or an index; the key has at most 19 bits */
+    FEW = 32,          /* up to here insertion beats the radix sort's tables */
+    SHORT = 4096,      /* up to here small tables beat few passes */
+    MOST_DIGITS = 3,
+    DIGIT_VALUES = 1 << 10
+};
+
+_Static_assert(sizeof(size_t) == 8, "a packed word is a size_t, as indices are");
+
+#define INLINE static inline __attribute__((always_inline))
+
+static uint32_t code_mask(struct tf_format f)
+{
+    return (UINT32_C(1) << f.width) - 1;
+}
+
+/* -- radix sort ------------------------------------------------------------ */
+
+#define PACK(type)                                                             \
+    for (ptrdiff_t i = 0; i < count; i++) {                                    \
+        const uint32_t item = ((const type *)items)[i];                        \
+        const size_t key = tf_order_key(f, (item >> f.shift) & code_mask(f));  \
+        words[i] = key << PAYLOAD_BITS | (by_index ? (size_t)i : item);        \
+    }
+
+/* A word an element: its key, and below it its index or itself. */
+INLINE void pack(struct tf_format f, const void *items, ptrdiff_t count,
+                 size_t *words, int by_index)
+{
+    switch (f.itemsize) {
+    case 1: PACK(uint8_t) break;
+    case 2: PACK(uint16_t) break;
+    default: PACK(uint32_t) break;
+    }
+}
+
+static void unpack(struct tf_format f, const size_t *words, ptrdiff_t count,
+                   void *items)
+{
+    switch (f.itemsize) {
+    case 1:
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((uint8_t *)items)[i] = (uint8_t)words[i];
+        break;
+    case 2:
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((uint16_t *)items)[i] = (uint16_t)words[i];
+        break;
+    default:
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((uint32_t *)items)[i] = (uint32_t)words[i];
+        break;
+    }
+}
+
+static void insertion_sort(size_t *words, ptrdiff_t count)
+{
+    for (ptrdiff_t i = 1; i < count; i++) {
+        const size_t word = words[i];
+        ptrdiff_t j = i;
+        for (; j > 0 && words[j - 1] >> PAYLOAD_BITS > word >> PAYLOAD_BITS; j--)
+            words[j] = words[j - 1];
+        words[j] = word;
+    }
+}
+
+/* Stable, least significant digit first. Both arrays have `count` words; the
+ * result is in the one that is returned. */
+static size_t *radix_sort(size_t *words, size_t *spare, ptrdiff_t count, int width)
+{
+    const int target = count < SHORT ? 7 : 10;
+    const int digits = (width + target - 1) / target;
+    const int bits = (width + digits - 1) / digits;
+    const size_t mask = ((size_t)1 << bits) - 1;
+    size_t places[MOST_DIGITS][DIGIT_VALUES];
+
+    for (int digit = 0; digit < digits; digit++)
+        memset(places[digit], 0, (mask + 1) * sizeof(size_t));
+    for (ptrdiff_t i = 0; i < count; i++)
+        for (int digit = 0; digit < digits; digit++)
+            places[digit][words[i] >> (PAYLOAD_BITS + digit * bits) & mask]++;
+
+    for (int digit = 0; digit < digits; digit++) {
+        const int shift = PAYLOAD_BITS + digit * bits;
+        size_t *const place = places[digit];
+        if (place[words[0] >> shift & mask] == (size_t)count)
+            continue;
+        size_t sum = 0;
+        for (size_t value = 0; value <= mask; value++) {
+            const size_t size = place[value];
+            place[value] = sum;
+            sum += size;
+        }
+        for (ptrdiff_t i = 0; i < count; i++)
+            spare[place[words[i] >> shift & mask]++] = words[i];
+        size_t *const sorted = spare;
+        spare = words;
+        words = sorted;
+    }
+    return words;
+}
+
+/* -- counting sort --------------------------------------------------------- */
+
+/* One table entry for each pattern of a small item, else for each code. */
+static uint32_t pattern_count(struct tf_format f)
+{
+    return UINT32_C(1) << (f.itemsize < 4 ? 8 * f.itemsize : f.width);
+}
+
+/* Count into the first `patterns` entries of `tables`, a machine word of items
+ * at a time. Neighbours count in different tables, which are added up at the
+ * end: where a pattern repeats, an increment need not wait for the one before.
+ * Returns nonzero if an item has stray bits. */
+INLINE int count_patterns(struct tf_format f, const void *items, ptrdiff_t count,
+                          uint32_t *tables, int table_count, int itemsize)
+{
+    const int lanes = 8 / itemsize, item_bits = 8 * itemsize;
+    const size_t patterns = itemsize < 4 ? (size_t)1 << item_bits : pattern_count(f);
+    const int shift = itemsize < 4 ? 0 : f.shift;
+    const unsigned char *at = items;
+    uint64_t word = 0, seen = 0;
+
+#define PATTERN(lane) (word >> ((lane) * item_bits + shift) & (patterns - 1))
+    for (; count >= lanes; count -= lanes, at += 8) {
+        memcpy(&word, at, 8);
+        for (int lane = 0; lane < lanes; lane++)
+            tables[(size_t)(lane % table_count) * patterns + PATTERN(lane)]++;
+        seen |= word;
+    }
+    for (word = 0; count > 0; count--, at += itemsize) {
+        memcpy(&word, at, (size_t)itemsize); /* little-endian */
+        tables[PATTERN(0)]++;
+        seen |= word;
+    }
+#undef PATTERN
+    for (int table = 1; table < table_count; table++)
+        for (size_t pattern = 0; pattern < patterns; pattern++)
+            tables[pattern] += tables[(size_t)table * patterns + pattern];
+
+    for (int lane = 1; lane < lanes; lane++)
+        seen |= seen >> lane * item_bits;
+    const uint64_t item_mask = UINT64_MAX >> (64 - item_bits);
+    return (seen & item_mask & ~((uint64_t)code_mask(f) << f.shift)) != 0;
+}
+
+/* The codes in ascending order but for NaNs, which may stand at both ends. */
+static inline uint32_t code_of_rank(struct tf_format f, uint32_t rank)
+{
+    const uint32_t sign = tf_sign_mask(f);
+    return rank < sign ? 2 * sign - 1 - rank : rank - sign;
+}
+
+/* Does a zero or a NaN occur with more than one code? */
+static int has_equals(struct tf_format f, const uint32_t *table)
+{
+    const uint32_t codes = UINT32_C(1) << f.width;
+    const uint32_t zero = tf_order_key(f, 0);
+    int zeros = 0, nans = 0;
+    for (uint32_t code = 0; code < codes; code++)
+        if (table[code] != 0) {
+            nans += tf_is_nan(f, code);
+            zeros += tf_order_key(f, code) == zero;
+        }
+    return zeros > 1 || nans > 1;
+}
+
+/* Each code as often as it was counted: the numbers, then the NaNs. */
+#define FILL(type)                                                             \
+    type *out = items;                                                         \
+    for (int nan = 0; nan < 2 && out - (type *)items < count; nan++)           \
+        for (uint32_t rank = 0; rank < codes; rank++) {                        \
+            const uint32_t code = code_of_rank(f, rank);                       \
+            const uint32_t times = table[code];                                \
+            if (times == 0 || tf_is_nan(f, code) != nan)                       \
+                continue;                                                      \
+            const type item = (type)(code << f.shift);                         \
+            for (uint32_t i = 0; i < times; i++)                               \
+                out[i] = item;                                                 \
+            out += times;                                                      \
+        }
+
+static void fill(struct tf_format f, const uint32_t *table, void *items,
+                 ptrdiff_t count)
+{
+    const uint32_t codes = UINT32_C(1) << f.width;
+    switch (f.itemsize) {
+    case 1: { FILL(uint8_t) break; }
+    case 2: { FILL(uint16_t) break; }
+    default: { FILL(uint32_t) break; }
+    }
+}
+
+/* 1 if the items are sorted, 0 if they are as they were: stray bits or equal
+ * codes in a stable sort must move with their items, or no memory. */
+static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int stable)
+{
+    const size_t table_count = f.itemsize == 1 ? 4 : 2;
+    uint32_t *const table = calloc(table_count * pattern_count(f), sizeof *table);
+    if (table == NULL)
+        return 0;
+    int keep;
+    switch (f.itemsize) {
+    case 1: keep = count_patterns(f, items, count, table, 4, 1); break;
+    case 2: keep = count_patterns(f, items, count, table, 2, 2); break;
+    default: keep = count_patterns(f, items, count, table, 2, 4); break;
+    }
+    keep = keep || (stable && has_equals(f, table));
+    if (!keep)
+        fill(f, table, items, count);
+    free(table);
+    return !keep;
+}
+
+/* -- entries --------------------------------------------------------------- */
+
+int tf_sort(const struct tf_format *format, void *items, ptrdiff_t count, int stable)
+{
+    const struct tf_format f = *format;
+    if (count <= FEW) {
+        size_t words[FEW];
+        pack(f, items, count, words, 0);
+        insertion_sort(words, count);
+        unpack(f, words, count, items);
+        return 0;
+    }
+    if (count >= pattern_count(f) && count <= UINT32_MAX &&
+        counting_sort(f, items, count, stable))
+        return 0;
+    size_t *const words = malloc(2 * (size_t)count * sizeof *words);
+    if (words == NULL)
+        return -1;
+    pack(f, items, count, words, 0);
+    unpack(f, radix_sort(words, words + count, count, f.width), count, items);
+    free(words);
+    return 0;
+}
+
+int tf_argsort(const struct tf_format *format, const void *items, ptrdiff_t *index,
+               ptrdiff_t count)
+{
+    const struct tf_format f = *format;
+    const size_t index_mask = ((size_t)1 << PAYLOAD_BITS) - 1;
+    size_t *words = (size_t *)index, *spare = NULL;
+    if (count > FEW) {
+        spare = malloc((size_t)count * sizeof *spare);
+        if (spare == NULL)
+            return -1;
+    }
+    pack(f, items, count, words, 1);
+    if (count <= FEW)
+        insertion_sort(words, count);
+    else
+        words = radix_sort(words, spare, count, f.width);
+    for (ptrdiff_t i = 0; i < count; i++)
+        index[i] = (ptrdiff_t)(words[i] & index_mask);
+    free(spare);
+    return 0;
+}

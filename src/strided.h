@@ -1,0 +1,87 @@
+/* Strided operands, a block at a time. Loops see contiguous, aligned items:
+ * those of the array itself where it has them, else a copy. */
+#ifndef TF32DTYPE_STRIDED_H
+#define TF32DTYPE_STRIDED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Room for a block of the widest items (long double) with their alignment. */
+#define TF_BUFFER(name) _Alignas(64) unsigned char name[TF_BLOCK * 16]
+
+static inline int tf_is_contiguous(const void *data, ptrdiff_t stride, size_t itemsize)
+{
+    return stride == (ptrdiff_t)itemsize && (uintptr_t)data % itemsize == 0;
+}
+
+/* n items from `data` on: in place where contiguous, else gathered in buffer. */
+static inline const void *tf_gather(const char *data, ptrdiff_t stride,
+                                    size_t itemsize, size_t n, void *buffer)
+{
+    if (tf_is_contiguous(data, stride, itemsize)) {
+        return data;
+    }
+    char *out = buffer;
+    switch (itemsize) {
+    case 1:
+        for (size_t i = 0; i < n; i++) {
+            out[i] = data[(ptrdiff_t)i * stride];
+        }
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(out + 2 * i, data + (ptrdiff_t)i * stride, 2);
+        }
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(out + 4 * i, data + (ptrdiff_t)i * stride, 4);
+        }
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(out + itemsize * i, data + (ptrdiff_t)i * stride, itemsize);
+        }
+    }
+    return buffer;
+}
+
+/* Where a loop writes n items that tf_scatter then brings to `data`. */
+static inline void *tf_target(char *data, ptrdiff_t stride, size_t itemsize,
+                              void *buffer)
+{
+    return tf_is_contiguous(data, stride, itemsize) ? data : buffer;
+}
+
+static inline void tf_scatter(const void *items, char *data, ptrdiff_t stride,
+                              size_t itemsize, size_t n)
+{
+    if (items == data) {
+        return;
+    }
+    const char *in = items;
+    switch (itemsize) {
+    case 1:
+        for (size_t i = 0; i < n; i++) {
+            data[(ptrdiff_t)i * stride] = in[i];
+        }
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(data + (ptrdiff_t)i * stride, in + 2 * i, 2);
+        }
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(data + (ptrdiff_t)i * stride, in + 4 * i, 4);
+        }
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(data + (ptrdiff_t)i * stride, in + itemsize * i, itemsize);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,284 @@
+/* A format of 16 bits or fewer has at most 65536 results, tf32 2^19: they are
+ * computed once, in float64, and looked up from then on. Float64 is exact
+ * enough: no result of these functions lies nearer than 2^-45 to a number
+ * halfway between two of a format's, unless it is that number (the tests
+ * check all inputs), so that no error of the C library shows.
+ */
+#include "unary.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "elements.h"
+#include "fpstatus.h"
+#include "loops/isa.h"
+#include "strided.h"
+
+/* -- the functions: one line each ------------------------------------------------ */
+
+/* Far beyond every format, instead of what double calls 0 or Inf, so that the
+ * rounding raises what the exact result would. */
+static double within_double(double x, double r)
+{
+    if (!isfinite(x)) {
+        return r;
+    }
+    return r == 0 ? 0x1p-1000 : isinf(r) ? copysign(0x1p1000, r) : r;
+}
+
+static double positive_(double x) { return x; }
+static double negative_(double x) { return -x; }
+static double sign_(double x) { return x != x ? x : (x > 0) - (x < 0); }
+static double square_(double x) { return x * x; }
+static double reciprocal_(double x) { return 1 / x; }
+static double degrees_(double x) { return x * (180 / 0x1.921fb54442d18p+1); }
+static double radians_(double x) { return x * (0x1.921fb54442d18p+1 / 180); }
+static double exp_(double x) { return within_double(x, exp(x)); }
+static double exp2_(double x) { return within_double(x, exp2(x)); }
+static double expm1_(double x) { return x == 0 ? x : within_double(x, expm1(x)); }
+static double sinh_(double x) { return x == 0 ? x : within_double(x, sinh(x)); }
+static double cosh_(double x) { return within_double(x, cosh(x)); }
+
+static const struct function {
+    const char *name;
+    double (*of)(double);
+    int keeps_nan_sign;
+} functions[] = {
+    {"positive", positive_, 1},
+    {"conjugate", positive_, 1},
+    {"negative", negative_, 1},
+    {"absolute", fabs, 1},
+    {"fabs", fabs, 1},
+    {"sign", sign_, 0},
+    {"rint", nearbyint, 0},
+    {"floor", floor, 0},
+    {"ceil", ceil, 0},
+    {"trunc", trunc, 0},
+    {"square", square_, 0},
+    {"reciprocal", reciprocal_, 0},
+    {"sqrt", sqrt, 0},
+    {"cbrt", cbrt, 0},
+    {"exp", exp_, 0},
+    {"exp2", exp2_, 0},
+    {"expm1", expm1_, 0},
+    {"log", log, 0},
+    {"log2", log2, 0},
+    {"log10", log10, 0},
+    {"log1p", log1p, 0},
+    {"sin", sin, 0},
+    {"cos", cos, 0},
+    {"tan", tan, 0},
+    {"arcsin", asin, 0},
+    {"arccos", acos, 0},
+    {"arctan", atan, 0},
+    {"sinh", sinh_, 0},
+    {"cosh", cosh_, 0},
+    {"tanh", tanh, 0},
+    {"arcsinh", asinh, 0},
+    {"arccosh", acosh, 0},
+    {"arctanh", atanh, 0},
+    {"degrees", degrees_, 0},
+    {"rad2deg", degrees_, 0},
+    {"radians", radians_, 0},
+    {"deg2rad", radians_, 0},
+    {"spacing", NULL, 0}, /* of codes: tf_spacing */
+};
+enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
+_Static_assert((int)FUNCTIONS <= (int)TF_UNARY_MAX, "room for all functions");
+
+const char *tf_unary_name(int op) { return op < FUNCTIONS ? functions[op].name : NULL; }
+
+/* -- one result -------------------------------------------------------------------- */
+
+/* An entry: the resulting item in the top bits of 32, what it raises in the
+ * bottom four (tf32 leaves them free, as all narrower items do). */
+enum { FLAG_BITS = 15 };
+
+static uint32_t entry_of(struct tf_format f, const struct function *function,
+                         uint32_t code)
+{
+    unsigned flags = 0;
+    uint32_t result;
+    if (!function->of) {
+        result = tf_spacing(f, code, &flags);
+    } else {
+        const struct tf_value x = tf_decode(f, code);
+        uint64_t bits = tf_double_bits(x);
+        double in, out;
+        memcpy(&in, &bits, sizeof in);
+        out = tf_snapped(f, function->of(in));
+        memcpy(&bits, &out, sizeof bits);
+        struct tf_value y = tf_value_from_double_bits(bits);
+        unsigned raised = 0;
+        if (y.kind == TF_NAN) {
+            y.negative = function->keeps_nan_sign && y.negative;
+            raised = x.kind == TF_NAN ? 0 : TF_INVALID;
+        } else if (y.kind == TF_INFINITY && x.kind == TF_NUMBER) {
+            raised = TF_DIVIDE;
+        }
+        result = tf_encode(f, y, TF_TIES_TO_EVEN, TF_OVERFLOW_IEEE, 0, &flags);
+        /* A pole or an invalid operation is that alone, whatever the format
+         * has in place of Inf or NaN. */
+        flags = raised && f.specials != TF_POWERS ? raised : flags | raised;
+    }
+    return result << (32 - 8 * f.itemsize + f.shift) | flags;
+}
+
+static uint32_t code_of_item(struct tf_format f, uint32_t item)
+{
+    return item >> f.shift & (tf_magnitude_mask(f) | tf_sign_mask(f));
+}
+
+/* -- tables -------------------------------------------------------------------------- */
+
+/* Of a one-byte format: results and flags apart, for the byte permutations. */
+struct byte_table {
+    uint8_t items[256];
+    uint8_t flags[256];
+    unsigned all_flags;
+};
+
+static _Atomic(void *) tables[TF_UNARY_MAX][TF_FORMAT_COUNT];
+static atomic_long computed[TF_UNARY_MAX][TF_FORMAT_COUNT];
+
+static void *make_byte_table(struct tf_format f, const struct function *function)
+{
+    struct byte_table *table = calloc(1, sizeof *table);
+    for (uint32_t item = 0; table && item < 256; item++) {
+        const uint32_t entry = entry_of(f, function, code_of_item(f, item));
+        table->items[item] = (uint8_t)(entry >> 24);
+        table->flags[item] = entry & FLAG_BITS;
+        table->all_flags |= entry & FLAG_BITS;
+    }
+    return table;
+}
+
+static void *make_table(struct tf_format f, const struct function *function)
+{
+    const uint32_t count = UINT32_C(1) << f.width;
+    uint32_t *table = malloc(count * sizeof *table);
+    for (uint32_t code = 0; table && code < count; code++) {
+        table[code] = entry_of(f, function, code);
+    }
+    return table;
+}
+
+/* The table, made by whoever needs it first: threads that race make it twice
+ * and one copy goes. */
+static void *find_table(int format, int op)
+{
+    void *table = atomic_load(&tables[op][format]);
+    if (!table) {
+        const struct tf_format f = *tf_format_rows[format];
+        void *made = f.itemsize == 1 ? make_byte_table(f, &functions[op])
+                                     : make_table(f, &functions[op]);
+        if (atomic_compare_exchange_strong(&tables[op][format], &table, made)) {
+            return made;
+        }
+        free(made);
+    }
+    return table;
+}
+
+/* A table of 2^16 or 2^19 results is not worth making for a few of them. */
+static int is_worth_a_table(int format, int op, ptrdiff_t n)
+{
+    const struct tf_format *f = tf_format_rows[format];
+    if (f->itemsize == 1 || atomic_load(&tables[op][format])) {
+        return 1;
+    }
+    const long before = atomic_fetch_add(&computed[op][format], (long)n);
+    return before + n > (1L << f->width) / 4;
+}
+
+/* -- loops ----------------------------------------------------------------------------- */
+
+static unsigned look_up_16(const uint32_t *table, const uint16_t *in, uint16_t *out,
+                           size_t n)
+{
+    uint32_t flags = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t entry = table[in[i]];
+        flags |= entry;
+        out[i] = (uint16_t)(entry >> 16);
+    }
+    return flags & FLAG_BITS;
+}
+
+static unsigned look_up_32(struct tf_format f, const uint32_t *table,
+                           const uint32_t *in, uint32_t *out, size_t n)
+{
+    uint32_t flags = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t entry = table[in[i] >> f.shift];
+        flags |= entry;
+        out[i] = entry & ~(uint32_t)FLAG_BITS;
+    }
+    return flags & FLAG_BITS;
+}
+
+static unsigned look_up_8(const struct byte_table *table, const uint8_t *in,
+                          uint8_t *out, size_t n, unsigned raised)
+{
+    unsigned flags = 0;
+    if (table->all_flags & ~raised) {
+        uint8_t found[TF_BLOCK];
+        tf_isa->lookup(table->flags, in, found, n);
+        for (size_t i = 0; i < n; i++) {
+            flags |= found[i];
+        }
+    }
+    tf_isa->lookup(table->items, in, out, n);
+    return flags;
+}
+
+static unsigned compute(struct tf_format f, const struct function *function,
+                        const void *in, void *out, size_t n)
+{
+    unsigned flags = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t item = tf_item_at(f, in, i);
+        const uint32_t entry = entry_of(f, function, code_of_item(f, item));
+        flags |= entry & FLAG_BITS;
+        tf_item_put(f, out, i, (entry & ~(uint32_t)FLAG_BITS) >> (32 - 8 * f.itemsize));
+    }
+    return flags;
+}
+
+int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2],
+             ptrdiff_t n)
+{
+    const struct tf_format f = *tf_format_rows[format];
+    const struct tf_fp saved = tf_fp_begin();
+    const int with_table = is_worth_a_table(format, op, n);
+    const void *table = with_table ? find_table(format, op) : NULL;
+    if (with_table && !table) {
+        tf_fp_end(saved, 0);
+        return -1;
+    }
+    TF_BUFFER(in_buffer);
+    TF_BUFFER(out_buffer);
+    const char *in = data[0];
+    char *out = data[1];
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const void *items = tf_gather(in, strides[0], f.itemsize, count, in_buffer);
+        void *target = tf_target(out, strides[1], f.itemsize, out_buffer);
+        if (!table) {
+            flags |= compute(f, &functions[op], items, target, count);
+        } else if (f.itemsize == 4) {
+            flags |= look_up_32(f, table, items, target, count);
+        } else if (f.itemsize == 2) {
+            flags |= look_up_16(table, items, target, count);
+        } else {
+            flags |= look_up_8(table, items, target, count, flags);
+        }
+        tf_scatter(target, out, strides[1], f.itemsize, count);
+        in += (ptrdiff_t)count * strides[0];
+        out += (ptrdiff_t)count * strides[1];
+    }
+    tf_fp_end(saved, flags);
+    return 0;
+}
