@@ -1,0 +1,77 @@
+"""Reduced-precision numbers for NumPy: tf32, bfloat16, fp8, fp6 and fp4.
+
+>>> import numpy as np, tf32dtype as td
+>>> a = np.array([1.1, 2.2], dtype=td.tf32)
+>>> a + a
+array([2.1992188, 4.3984375], dtype=tf32)
+"""
+
+from ._requirements import check as _check
+
+_check()
+del _check
+
+from ._core import isa, scalar_types as _scalar_types  # noqa: E402
+from ._version import __version__  # noqa: E402
+from .codes import bits, from_bits  # noqa: E402
+from .format import Format, formats  # noqa: E402
+from .interop.files import load, save, savez  # noqa: E402
+from .rounding import quantize  # noqa: E402
+
+(
+    tf32,
+    bfloat16,
+    float8_e5m2,
+    float8_e4m3fn,
+    float8_e4m3,
+    float8_e3m4,
+    float8_e5m2fnuz,
+    float8_e4m3fnuz,
+    float8_e4m3b11fnuz,
+    float8_e8m0fnu,
+    float6_e2m3fn,
+    float6_e3m2fn,
+    float4_e2m1fn,
+) = _scalar_types
+
+bf16 = bfloat16
+fp8_e4m3 = float8_e4m3fn
+fp8_e5m2 = float8_e5m2
+
+__all__ = [
+    "Format",
+    "__version__",
+    "bf16",
+    "bfloat16",
+    "bits",
+    "float4_e2m1fn",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "formats",
+    "fp8_e4m3",
+    "fp8_e5m2",
+    "from_bits",
+    "isa",
+    "load",
+    "quantize",
+    "save",
+    "savez",
+    "tf32",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "fp8":
+        raise AttributeError(
+            "tf32dtype has two kinds of fp8: fp8_e4m3 (more precision, up to 448) and"
+            " fp8_e5m2 (more range, up to 57344)"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,82 @@
+"""NumPy's side of the package: scalar types, dtypes, casts, ufuncs.
+
+What follows is included, not imported, since it is one module that registers
+everything when it is first imported: the DType classes live as C objects, and
+each part refers to the others' functions.
+"""
+
+import os
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+cimport numpy as cnp
+from numpy cimport npy_intp
+
+from .api cimport *
+
+import numpy as np
+from numpy._core import umath
+
+cnp.import_array()
+cnp.import_umath()
+
+cdef extern from *:
+    # Formats are a compile-time number; Cython sizes arrays with it.
+    """
+    #define TF_MAX_FORMATS TF_FORMAT_COUNT
+    #define TF_MAX_SOURCES (TF_KIND_COUNT + 3)
+    """
+    enum:
+        TF_MAX_FORMATS
+        TF_MAX_SOURCES
+
+__all__ = [
+    "available_isas", "bits_of", "facts", "from_bits_of", "isa", "names",
+    "quantize_items", "report", "scalar_types",
+]
+
+
+def available_isas():
+    """The instruction sets that this build has and this CPU runs, best last."""
+    found = []
+    while tf_isa_name(<int>len(found)) != NULL:
+        found.append(tf_isa_name(<int>len(found)).decode())
+    return found
+
+
+def _choose_isa():
+    wanted = os.environ.get("TF32DTYPE_ISA", "")
+    cdef const char *chosen = tf_isa_choose(wanted.encode())
+    if chosen == NULL:
+        raise ImportError(
+            f"TF32DTYPE_ISA={wanted!r}: this machine offers"
+            f" {', '.join(available_isas())}"
+        )
+    return chosen.decode()
+
+
+_isa = _choose_isa()
+tf_byte_tables_fill()
+
+
+def isa():
+    """The instruction set in use (see the environment variable TF32DTYPE_ISA)."""
+    return _isa
+
+
+include "facts.pxi"
+include "conversion.pxi"
+include "scalars.pxi"
+include "promotion.pxi"
+include "casts.pxi"
+include "dtypes.pxi"
+include "ufuncs.pxi"
+include "arrays.pxi"
+
+register_dtypes()
+register_ufuncs()

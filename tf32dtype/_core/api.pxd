@@ -1,0 +1,291 @@
+# C declarations: NumPy's DType API, which its own pxd lacks, and src/.
+
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+cimport numpy as cnp
+from numpy cimport npy_intp
+
+
+cdef extern from "Python.h":
+    ctypedef struct PyType_Slot:
+        int slot
+        void *pfunc
+
+    ctypedef struct PyType_Spec:
+        const char *name
+        int basicsize
+        int itemsize
+        unsigned int flags
+        PyType_Slot *slots
+
+    ctypedef struct PyMethodDef:
+        const char *ml_name
+        void *ml_meth
+        int ml_flags
+        const char *ml_doc
+
+    ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *)
+    ctypedef PyObject *(*reprfunc)(PyObject *)
+
+    void decref "Py_DECREF"(PyObject *)
+    void incref "Py_INCREF"(PyObject *)
+    object PyType_FromSpecWithBases(PyType_Spec *spec, object bases)
+    void PyType_Modified(PyTypeObject *type)
+    int Py_tp_new, Py_tp_dealloc, Py_tp_repr, Py_tp_str, Py_tp_hash
+    int Py_tp_richcompare, Py_tp_methods, Py_tp_doc, Py_tp_getset
+    int Py_nb_float, Py_nb_int, Py_nb_bool
+    unsigned int Py_TPFLAGS_DEFAULT, Py_TPFLAGS_BASETYPE
+    int METH_NOARGS, METH_O, METH_VARARGS
+
+
+cdef extern from "numpy/ndarraytypes.h":
+    ctypedef struct descr_t "PyArray_Descr"
+
+    ctypedef struct PyArray_DTypeMeta:
+        descr_t *singleton
+        int type_num
+        PyTypeObject *scalar_type
+        uint64_t flags
+
+    ctypedef struct NpyAuxData:
+        void (*free)(NpyAuxData *)
+        NpyAuxData *(*clone)(NpyAuxData *)
+
+    ctypedef enum NPY_SORTKIND:
+        NPY_SORT_DEFAULT
+        NPY_SORT_STABLE
+
+
+cdef extern from "numpy/dtype_api.h":
+    ctypedef struct PyArrayMethodObject "struct PyArrayMethodObject_tag"
+
+    # Pointers that Cython cannot spell.
+    ctypedef char **items_t "char *const *"
+    ctypedef descr_t **descrs_t "PyArray_Descr *const *"
+
+    ctypedef struct PyArrayMethod_Context:
+        PyObject *caller
+        PyArrayMethodObject *method
+        descrs_t descriptors
+        void *parameters
+
+    ctypedef struct PyArrayMethod_Spec:
+        const char *name
+        int nin
+        int nout
+        cnp.NPY_CASTING casting
+        int flags
+        PyArray_DTypeMeta **dtypes
+        PyType_Slot *slots
+
+    ctypedef struct PyUFunc_LoopSlot:
+        const char *name
+        PyArrayMethod_Spec *spec
+
+    ctypedef struct PyArrayDTypeMeta_Spec:
+        PyTypeObject *typeobj
+        int flags
+        PyArrayMethod_Spec **casts
+        PyType_Slot *slots
+        PyTypeObject *baseclass
+
+    ctypedef struct PyArrayMethod_SortParameters:
+        NPY_SORTKIND flags
+
+    int NPY_METH_REQUIRES_PYAPI, NPY_METH_NO_FLOATINGPOINT_ERRORS
+    int NPY_METH_SUPPORTS_UNALIGNED, NPY_METH_IS_REORDERABLE
+    int NPY_METH_resolve_descriptors, NPY_METH_get_loop
+    int NPY_METH_get_reduction_initial
+    int NPY_DT_NUMERIC
+    int NPY_DT_discover_descr_from_pyobject, NPY_DT_default_descr
+    int NPY_DT_common_dtype, NPY_DT_ensure_canonical
+    int NPY_DT_setitem, NPY_DT_getitem, NPY_DT_get_constant
+    int _NPY_DT_ARRFUNCS_OFFSET
+    int NPY_DT_PyArray_ArrFuncs_compare, NPY_DT_PyArray_ArrFuncs_argmax
+    int NPY_DT_PyArray_ArrFuncs_argmin, NPY_DT_PyArray_ArrFuncs_dotfunc
+    int NPY_DT_PyArray_ArrFuncs_nonzero, NPY_DT_PyArray_ArrFuncs_fill
+    int NPY_CONSTANT_zero, NPY_CONSTANT_one, NPY_CONSTANT_maximum_finite
+    int NPY_CONSTANT_minimum_finite, NPY_CONSTANT_inf, NPY_CONSTANT_ninf
+    int NPY_CONSTANT_nan, NPY_CONSTANT_finfo_radix, NPY_CONSTANT_finfo_eps
+    int NPY_CONSTANT_finfo_smallest_normal, NPY_CONSTANT_finfo_smallest_subnormal
+    int NPY_CONSTANT_finfo_nmant, NPY_CONSTANT_finfo_min_exp
+    int NPY_CONSTANT_finfo_max_exp, NPY_CONSTANT_finfo_decimal_digits
+
+    PyArray_DTypeMeta PyArray_PyLongDType, PyArray_PyFloatDType
+    PyArray_DTypeMeta PyArray_PyComplexDType
+
+
+ctypedef int (*strided_loop)(
+    PyArrayMethod_Context *, items_t, const npy_intp *, const npy_intp *,
+    NpyAuxData *) noexcept nogil
+
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_Pack(descr_t *descr, void *item, object value) except -1
+    object PyArray_Scalar(void *data, descr_t *descr, object base)
+    int PyArrayInitDTypeMeta_FromSpec(PyArray_DTypeMeta *, PyArrayDTypeMeta_Spec *) except -1
+    PyArray_DTypeMeta *PyArray_CommonDType(PyArray_DTypeMeta *, PyArray_DTypeMeta *)
+    int NPY_FPE_OVERFLOW, NPY_FPE_UNDERFLOW, NPY_FPE_INVALID
+
+
+cdef extern from "numpy/ufuncobject.h":
+    int PyUFunc_AddLoopFromSpec(object ufunc, PyArrayMethod_Spec *) except -1
+    int PyUFunc_AddLoopsFromSpecs(PyUFunc_LoopSlot *) except -1
+    int PyUFunc_AddPromoter(object ufunc, object dtypes, object capsule) except -1
+    int PyUFunc_GiveFloatingpointErrors(const char *name, int errors) except -1
+
+
+cdef extern from "hybrid.h":
+    PyArray_DTypeMeta tf_dtypes[]
+    PyArray_DTypeMeta tf_dtype_base
+    struct tf_legacy_functions "tf_legacy":
+        void *copyswap
+        void *copyswapn
+        void *compare
+        void *argmax
+        void *argmin
+        void *dot
+        void *nonzero
+        void *fill
+    const tf_legacy_functions tf_legacy[]
+    int tf_format_of_dtype(const PyArray_DTypeMeta *dtype) nogil
+    int tf_format_of_descr(const descr_t *descr) nogil
+    int tf_dtype_base_ready() except -1
+    int tf_dtype_ready(int, const char *, newfunc, reprfunc, PyMethodDef *) except -1
+    int tf_dtype_make_hybrid(int, PyTypeObject *) except -1
+    object tf_scalar_alloc(PyTypeObject *)
+    void tf_scalar_dealloc(PyObject *)
+    void tf_reduction_begins(const void *context)
+    bint tf_reduction_began(const void *context)
+
+
+cdef extern from "formats.h" nogil:
+    enum tf_specials:
+        TF_IEEE
+        TF_FN
+        TF_FNUZ
+        TF_FINITE
+        TF_POWERS
+
+    struct tf_format:
+        const char *name
+        uint8_t itemsize
+        uint8_t width
+        uint8_t shift
+        uint8_t exponent_bits
+        uint8_t mantissa_bits
+        uint8_t is_signed
+        int bias
+        tf_specials specials
+        char typechar
+
+    int TF_FORMAT_COUNT
+    const tf_format *tf_format_rows[]
+    uint32_t tf_magnitude_mask(tf_format)
+    uint32_t tf_sign_mask(tf_format)
+    uint32_t tf_infinity_magnitude(tf_format)
+    uint32_t tf_maximum_magnitude(tf_format)
+    uint32_t tf_nan_code(tf_format)
+    bint tf_is_nan(tf_format, uint32_t)
+    int tf_least_exponent(tf_format)
+
+
+cdef extern from "codec.h" nogil:
+    int TF_DIVIDE, TF_OVER, TF_UNDER, TF_INVALID
+    enum tf_rounding:
+        TF_ROUNDING_COUNT
+    enum tf_overflow:
+        TF_OVERFLOW_IEEE
+
+
+cdef extern from "elements.h" nogil:
+    uint32_t tf_load_code(tf_format, const char *)
+    void tf_store_code(tf_format, char *, uint32_t)
+    double tf_double_from_code(tf_format, uint32_t)
+    uint32_t tf_code_from_double(tf_format, double, unsigned *)
+    enum tf_other_op:
+        TF_NEXTAFTER
+        TF_MODF
+        TF_FREXP
+        TF_LDEXP
+        TF_LDEXP_INT
+    void tf_other(int, tf_other_op, items_t, const npy_intp *, npy_intp)
+
+
+cdef extern from "kinds.h" nogil:
+    int TF_FLOAT16, TF_FLOAT32, TF_FLOAT64, TF_LONGDOUBLE, TF_BOOL
+    int TF_INT8, TF_INT16, TF_INT32, TF_INT64
+    int TF_UINT8, TF_UINT16, TF_UINT32, TF_UINT64, TF_KIND_COUNT
+
+
+cdef extern from "casts.h" nogil:
+    struct tf_cast:
+        int source "from"
+        int to
+        int from_complex
+        int to_complex
+    void tf_cast_items(tf_cast, const char *, npy_intp, char *, npy_intp, npy_intp)
+    size_t tf_kind_size(int)
+
+
+cdef extern from "quantize.h" nogil:
+    unsigned tf_quantize(int, int, const char *, char *, npy_intp, tf_rounding,
+                     tf_overflow, const uint64_t *)
+    uint32_t tf_code_from_integer(tf_format, int, uint64_t, int, int, unsigned *)
+
+
+cdef extern from "unary.h" nogil:
+    const char *tf_unary_name(int)
+    int tf_unary(int, int, items_t, const npy_intp *, npy_intp)
+
+
+cdef extern from "binary.h" nogil:
+    enum tf_binary_op:
+        TF_ADD, TF_SUBTRACT, TF_MULTIPLY, TF_TRUE_DIVIDE, TF_FLOOR_DIVIDE
+        TF_REMAINDER, TF_FMOD, TF_POWER, TF_ARCTAN2, TF_HYPOT, TF_LOGADDEXP
+        TF_LOGADDEXP2, TF_HEAVISIDE, TF_COPYSIGN, TF_MAXIMUM, TF_MINIMUM
+        TF_FMAX, TF_FMIN
+    enum tf_compare_op:
+        TF_EQUAL, TF_NOT_EQUAL, TF_LESS, TF_LESS_EQUAL, TF_GREATER
+        TF_GREATER_EQUAL, TF_LOGICAL_AND, TF_LOGICAL_OR, TF_LOGICAL_XOR
+    enum tf_predicate_op:
+        TF_ISNAN, TF_ISINF, TF_ISFINITE, TF_SIGNBIT, TF_LOGICAL_NOT
+    void tf_binary(int, tf_binary_op, items_t, const npy_intp *, npy_intp)
+    void tf_compare(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
+    void tf_predicate(int, tf_predicate_op, items_t, const npy_intp *, npy_intp)
+    void tf_logical_reduce(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
+    void tf_divmod(int, items_t, const npy_intp *, npy_intp)
+    void tf_clip(int, items_t, const npy_intp *, npy_intp)
+
+
+cdef extern from "reduce.h" nogil:
+    enum tf_reduction:
+        TF_SUM, TF_PROD
+    struct tf_partials
+    tf_partials *tf_partials_new(int)
+    void tf_partials_free(tf_partials *)
+    int tf_reduce(int, tf_reduction, int, tf_partials *, items_t, const npy_intp *,
+                  npy_intp)
+    void tf_reduce_extreme(int, tf_binary_op, items_t, npy_intp, npy_intp)
+
+
+cdef extern from "matmul.h" nogil:
+    struct tf_matrix:
+        char *data
+        npy_intp strides[2]
+    int tf_matmul(int, int, tf_matrix, tf_matrix, tf_matrix, npy_intp, npy_intp,
+                  npy_intp)
+
+
+cdef extern from "sort.h" nogil:
+    int tf_sort(const tf_format *, void *, npy_intp, int)
+    int tf_argsort(const tf_format *, const void *, npy_intp *, npy_intp)
+
+
+cdef extern from "bytes.h" nogil:
+    void tf_byte_tables_fill()
+
+
+cdef extern from "dispatch.h":
+    const char *tf_isa_name(int)
+    const char *tf_isa_choose(const char *)

@@ -1,0 +1,60 @@
+# What the Python modules need: codes of arrays and explicit rounding.
+
+def bits_of(array):
+    """Clean codes of an array of a format, as unsigned integers of its size."""
+    cdef int format = tf_format_of_descr(<descr_t *><PyObject *>array.dtype)
+    if format < 0:
+        raise TypeError(f"no format of tf32dtype: {array.dtype!r}")
+    cdef tf_format f = tf_format_rows[format][0]
+    unsigned = np.dtype(f"u{f.itemsize}")
+    mask = ((tf_magnitude_mask(f) | tf_sign_mask(f)) << f.shift) & 0xFFFFFFFF
+    return array.view(unsigned) & unsigned.type(mask)
+
+
+def from_bits_of(codes, int format, bint check):
+    """A view of unsigned integers as a format; dirty ones raise if `check`."""
+    cdef tf_format f = tf_format_rows[format][0]
+    mask = ((tf_magnitude_mask(f) | tf_sign_mask(f)) << f.shift) & 0xFFFFFFFF
+    if check:
+        dirty = codes & codes.dtype.type(~mask & ((1 << (8 * f.itemsize)) - 1))
+        if dirty.any():
+            place = int(np.flatnonzero(dirty)[0])
+            value = int(codes.reshape(-1)[place])
+            raise ValueError(
+                f"{value:#0{2 + 2 * f.itemsize}x} is no code of {names[format]}: bits"
+                f" outside {mask:#0{2 + 2 * f.itemsize}x} are set. They are ignored"
+                ' with dirty="ignore".'
+            )
+    return codes.view(scalar_types[format])
+
+
+def quantize_items(source, target, int rounding, int overflow, draws):
+    """Round a contiguous, native array of numbers into one of a format; what that
+    raised is returned."""
+    cdef int is_complex = 0
+    cdef int from_kind = kind_of_descr(<descr_t *><PyObject *>source.dtype, &is_complex)
+    cdef int to_format = tf_format_of_descr(<descr_t *><PyObject *>target.dtype)
+    cdef cnp.ndarray from_array = source
+    cdef cnp.ndarray to_array = target
+    cdef cnp.ndarray draw_array
+    cdef const uint64_t *draw_items = NULL
+    cdef char *from_items = cnp.PyArray_BYTES(from_array)
+    cdef char *to_items = cnp.PyArray_BYTES(to_array)
+    cdef npy_intp count = cnp.PyArray_SIZE(from_array)
+    if from_kind < 0 or is_complex or to_format < 0:
+        raise TypeError(f"cannot round {source.dtype} to {target.dtype}")
+    if cnp.PyArray_SIZE(to_array) != count:
+        raise ValueError("source and target differ in size")
+    if draws is not None:
+        draw_array = draws
+        draw_items = <const uint64_t *>cnp.PyArray_BYTES(draw_array)
+    cdef unsigned flags
+    with nogil:
+        flags = tf_quantize(from_kind, to_format, from_items, to_items, count,
+                            <tf_rounding>rounding, <tf_overflow>overflow, draw_items)
+    return flags
+
+
+def report(unsigned flags):
+    """Tell of exceptions as NumPy does after a cast (numpy.errstate)."""
+    warn(flags)

@@ -1,0 +1,284 @@
+# Casts: one loop and one get_loop for all pairs of numbers, and four for text.
+
+cdef struct cast_data:
+    NpyAuxData base
+    tf_cast cast
+
+# Filled when first asked for; they live as long as the process.
+cdef cast_data casts_known[TF_MAX_SOURCES][TF_MAX_SOURCES]
+
+
+cdef void keep_data(NpyAuxData *data) noexcept:
+    pass
+
+
+cdef NpyAuxData *same_data(NpyAuxData *data) noexcept:
+    return data
+
+
+cdef int kind_of_descr(descr_t *descr, int *is_complex) noexcept:
+    cdef PyArray_DTypeMeta *dtype = <PyArray_DTypeMeta *>Py_TYPE(<object><PyObject *>descr)
+    cdef int format = tf_format_of_dtype(dtype)
+    cdef builtin *known
+    is_complex[0] = 0
+    if format < 0:
+        format = twin_format(dtype)
+    if format >= 0:
+        return format
+    known = find_builtin(dtype)
+    if known == NULL:
+        return -1
+    is_complex[0] = known.is_complex
+    return known.kind
+
+
+cdef int cast_loop(PyArrayMethod_Context *context, items_t data,
+                   const npy_intp *dimensions, const npy_intp *strides,
+                   NpyAuxData *auxiliary) noexcept nogil:
+    tf_cast_items((<cast_data *>auxiliary).cast, data[0], strides[0], data[1],
+                  strides[1], dimensions[0])
+    return 0
+
+
+cdef int cast_get_loop(PyArrayMethod_Context *context, int aligned, int move,
+                       const npy_intp *strides, strided_loop *loop,
+                       NpyAuxData **auxiliary, int *flags) except -1:
+    cdef tf_cast cast
+    cdef cast_data *known
+    cast.source = kind_of_descr(context.descriptors[0], &cast.from_complex)
+    cast.to = kind_of_descr(context.descriptors[1], &cast.to_complex)
+    if cast.from_complex:
+        import warnings
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning, stacklevel=2)
+    # Complex sources and targets have the last three places.
+    known = &casts_known[
+        cast.source + (TF_KIND_COUNT - TF_FLOAT32 if cast.from_complex else 0)][
+        cast.to + (TF_KIND_COUNT - TF_FLOAT32 if cast.to_complex else 0)]
+    known.base.free = keep_data
+    known.base.clone = same_data
+    known.cast = cast
+    loop[0] = cast_loop
+    auxiliary[0] = &known.base
+    flags[0] = 0
+    return 0
+
+
+cdef int copy_loop(PyArrayMethod_Context *context, items_t data,
+                   const npy_intp *dimensions, const npy_intp *strides,
+                   NpyAuxData *auxiliary) noexcept nogil:
+    """Within a dtype: bytes, so that unused bits survive."""
+    cdef size_t size = (<cast_data *>auxiliary).cast.source
+    cdef char *source = data[0]
+    cdef char *target = data[1]
+    cdef npy_intp i
+    if strides[0] == <npy_intp>size and strides[1] == <npy_intp>size:
+        memcpy(target, source, size * <size_t>dimensions[0])
+        return 0
+    for i in range(dimensions[0]):
+        memcpy(target, source, size)
+        source += strides[0]
+        target += strides[1]
+    return 0
+
+cdef cast_data copies_known[8]
+
+
+cdef int copy_get_loop(PyArrayMethod_Context *context, int aligned, int move,
+                       const npy_intp *strides, strided_loop *loop,
+                       NpyAuxData **auxiliary, int *flags) except -1:
+    cdef int format = tf_format_of_descr(context.descriptors[0])
+    cdef int size = tf_format_rows[format].itemsize
+    copies_known[size].base.free = keep_data
+    copies_known[size].base.clone = same_data
+    copies_known[size].cast.source = size
+    loop[0] = copy_loop
+    auxiliary[0] = &copies_known[size].base
+    flags[0] = NPY_METH_NO_FLOATINGPOINT_ERRORS
+    return 0
+
+
+cdef int copy_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes,
+                      descrs_t given, descr_t **resolved,
+                      npy_intp *view_offset) noexcept:
+    cdef descr_t *target = given[0] if given[1] == NULL else given[1]
+    incref(<PyObject *>given[0])
+    incref(<PyObject *>target)
+    resolved[0] = given[0]
+    resolved[1] = target
+    view_offset[0] = 0
+    return cnp.NPY_NO_CASTING
+
+
+# -- text ------------------------------------------------------------------------
+# Through Python objects: NumPy's own casts between text and object do the rest.
+
+cdef enum:
+    TEXT_LENGTH = 32  # characters, as NumPy has it for float16
+
+
+cdef int to_text_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes,
+                         descrs_t given, descr_t **resolved,
+                         npy_intp *view_offset) except -1:
+    if given[1] != NULL:
+        target = <object><PyObject *>given[1]
+        if not target.isnative:
+            target = target.newbyteorder("=")
+    elif dtypes[1] == dtype_of("T"):
+        target = np.dtype("T")
+    else:
+        kind = "U" if dtypes[1] == dtype_of("U") else "S"
+        target = np.dtype(f"{kind}{TEXT_LENGTH}")
+    incref(<PyObject *>given[0])
+    incref(<PyObject *>target)
+    resolved[0] = given[0]
+    resolved[1] = <descr_t *><PyObject *>target
+    return cnp.NPY_SAFE_CASTING
+
+
+cdef int from_text_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes,
+                           descrs_t given, descr_t **resolved,
+                           npy_intp *view_offset) except -1:
+    source = <object><PyObject *>given[0]
+    if not source.isnative:
+        source = source.newbyteorder("=")
+    incref(<PyObject *>source)
+    resolved[0] = <descr_t *><PyObject *>source
+    resolved[1] = dtypes[1].singleton
+    incref(<PyObject *>resolved[1])
+    return cnp.NPY_UNSAFE_CASTING
+
+
+cdef int to_text_loop(PyArrayMethod_Context *context, items_t data,
+                      const npy_intp *dimensions, const npy_intp *strides,
+                      NpyAuxData *auxiliary) except -1 with gil:
+    cdef int format = tf_format_of_descr(context.descriptors[0])
+    cdef npy_intp i
+    for i in range(dimensions[0]):
+        text = shortest(format, tf_load_code(tf_format_rows[format][0],
+                                             data[0] + i * strides[0]))
+        PyArray_Pack(context.descriptors[1], data[1] + i * strides[1], text)
+    return 0
+
+
+cdef int from_text_loop(PyArrayMethod_Context *context, items_t data,
+                        const npy_intp *dimensions, const npy_intp *strides,
+                        NpyAuxData *auxiliary) except -1 with gil:
+    cdef int format = tf_format_of_descr(context.descriptors[1])
+    cdef unsigned flags = 0
+    cdef uint32_t code
+    cdef npy_intp i
+    for i in range(dimensions[0]):
+        text = PyArray_Scalar(data[0] + i * strides[0], context.descriptors[0], None)
+        code = code_from_text(tf_format_rows[format][0], text, &flags)
+        tf_store_code(tf_format_rows[format][0], data[1] + i * strides[1], code)
+    warn(flags)
+    return 0
+
+
+cdef int to_text_get_loop(PyArrayMethod_Context *context, int aligned, int move,
+                          const npy_intp *strides, strided_loop *loop,
+                          NpyAuxData **auxiliary, int *flags) noexcept:
+    loop[0] = <strided_loop><void *>to_text_loop
+    flags[0] = NPY_METH_REQUIRES_PYAPI | NPY_METH_NO_FLOATINGPOINT_ERRORS
+    return 0
+
+
+cdef int from_text_get_loop(PyArrayMethod_Context *context, int aligned, int move,
+                            const npy_intp *strides, strided_loop *loop,
+                            NpyAuxData **auxiliary, int *flags) noexcept:
+    loop[0] = <strided_loop><void *>from_text_loop
+    flags[0] = NPY_METH_REQUIRES_PYAPI | NPY_METH_NO_FLOATINGPOINT_ERRORS
+    return 0
+
+
+# -- the list of casts of one format -----------------------------------------------
+
+cdef PyType_Slot number_cast_slots[2]
+number_cast_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>cast_get_loop)
+number_cast_slots[1] = PyType_Slot(0, NULL)
+cdef PyType_Slot copy_slots[3]
+copy_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>copy_get_loop)
+copy_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>copy_resolve)
+copy_slots[2] = PyType_Slot(0, NULL)
+cdef PyType_Slot to_text_slots[3]
+to_text_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>to_text_get_loop)
+to_text_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>to_text_resolve)
+to_text_slots[2] = PyType_Slot(0, NULL)
+cdef PyType_Slot from_text_slots[3]
+from_text_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>from_text_get_loop)
+from_text_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>from_text_resolve)
+from_text_slots[2] = PyType_Slot(0, NULL)
+
+# Specifications are read when a DType is initialised and not needed after it.
+cdef struct cast_list:
+    PyArrayMethod_Spec specs[128]
+    PyArray_DTypeMeta *dtypes[128][2]
+    PyArrayMethod_Spec *pointers[129]
+    int count
+
+
+cdef int add_cast(cast_list *casts, PyArray_DTypeMeta *source, PyArray_DTypeMeta *target,
+                  PyType_Slot *slots, cnp.NPY_CASTING casting) except -1:
+    cdef int i = casts.count
+    cdef PyArrayMethod_Spec *spec = &casts.specs[i]
+    if i == 128:
+        raise SystemError("too many casts for one format")
+    casts.dtypes[i][0] = source
+    casts.dtypes[i][1] = target
+    spec.name = "tf32dtype_cast"
+    spec.nin = 1
+    spec.nout = 1
+    spec.casting = casting
+    spec.flags = NPY_METH_SUPPORTS_UNALIGNED
+    spec.dtypes = casts.dtypes[i]
+    spec.slots = slots
+    casts.pointers[i] = spec
+    casts.count = i + 1
+    casts.pointers[i + 1] = NULL
+    return 0
+
+
+cdef int list_casts(int format, cast_list *casts) except -1:
+    """All casts from and to a format; those between two formats are listed with
+    the later one, as NumPy must know both classes."""
+    cdef PyArray_DTypeMeta *own = &tf_dtypes[format]
+    cdef PyArray_DTypeMeta *other
+    cdef builtin *known
+    cdef int i
+    cdef bint is_real_float
+    casts.count = 0
+    add_cast(casts, NULL, NULL, copy_slots, cnp.NPY_NO_CASTING)
+    for i in range(format):
+        other = &tf_dtypes[i]
+        add_cast(casts, own, other, number_cast_slots,
+                 cnp.NPY_SAFE_CASTING if common_dtype(format, other) == other
+                 else cnp.NPY_SAME_KIND_CASTING)
+        add_cast(casts, other, own, number_cast_slots,
+                 cnp.NPY_SAFE_CASTING if common_dtype(format, other) == own
+                 else cnp.NPY_SAME_KIND_CASTING)
+    for i in range(builtin_count):
+        known = &builtins[i]
+        other = known.dtype
+        is_real_float = known.kind <= TF_LONGDOUBLE and not known.is_complex
+        add_cast(casts, own, other, number_cast_slots,
+                 cnp.NPY_SAFE_CASTING if common_dtype(format, other) == other
+                 and (is_real_float or known.is_complex)
+                 else cnp.NPY_SAME_KIND_CASTING if is_real_float or known.is_complex
+                 else cnp.NPY_UNSAFE_CASTING)
+        add_cast(casts, other, own, number_cast_slots,
+                 cnp.NPY_SAFE_CASTING if common_dtype(format, other) == own
+                 else cnp.NPY_UNSAFE_CASTING if known.is_complex
+                 else cnp.NPY_SAME_KIND_CASTING)
+    for i in range(TF_FORMAT_COUNT):
+        if twins[i] != NULL:
+            add_cast(casts, own, twins[i], number_cast_slots, cnp.NPY_SAME_KIND_CASTING)
+            add_cast(casts, twins[i], own, number_cast_slots,
+                     cnp.NPY_SAFE_CASTING
+                     if common_floats[format][i] == format
+                     else cnp.NPY_SAME_KIND_CASTING)
+    for char in "UST":
+        add_cast(casts, own, dtype_of(char), to_text_slots, cnp.NPY_SAFE_CASTING)
+        add_cast(casts, dtype_of(char), own, from_text_slots, cnp.NPY_UNSAFE_CASTING)
+    return 0

@@ -1,0 +1,148 @@
+# DType classes: their slots, constants and registration.
+
+cdef PyObject *dtype_singleton(PyArray_DTypeMeta *cls) noexcept:
+    incref(<PyObject *>cls.singleton)
+    return <PyObject *>cls.singleton
+
+
+cdef PyObject *dtype_discover(PyArray_DTypeMeta *cls, PyObject *value) noexcept:
+    return dtype_singleton(cls)
+
+
+cdef PyObject *dtype_canonical(PyObject *descr) noexcept:
+    incref(descr)
+    return descr
+
+
+cdef object dtype_getitem(descr_t *descr, char *item):
+    return new_scalar(tf_format_of_descr(descr), item)
+
+
+cdef int dtype_setitem(descr_t *descr, object value, char *item) except -1:
+    cdef int format = tf_format_of_descr(descr)
+    cdef unsigned flags = 0
+    cdef uint32_t code = code_from_object(format, value, &flags)
+    warn(flags)
+    tf_store_code(tf_format_rows[format][0], item, code)
+    return 0
+
+
+cdef int dtype_constant(descr_t *descr, int constant, void *data) noexcept:
+    cdef int format = tf_format_of_descr(descr)
+    cdef tf_format f = tf_format_rows[format][0]
+    cdef uint32_t maximum = tf_maximum_magnitude(f)
+    cdef uint32_t normal = 0 if f.specials == TF_POWERS else 1 << f.mantissa_bits
+    cdef bint is_ieee = f.specials == TF_IEEE
+    cdef unsigned flags = 0
+    cdef uint32_t code
+    cdef npy_intp number
+    # Exponents as in C's FLT_MIN_EXP and FLT_MAX_EXP.
+    if constant == NPY_CONSTANT_finfo_nmant:
+        number = f.mantissa_bits
+    elif constant == NPY_CONSTANT_finfo_min_exp:
+        number = exponent_of(tf_double_from_code(f, normal)) + 1
+    elif constant == NPY_CONSTANT_finfo_max_exp:
+        number = exponent_of(tf_double_from_code(f, maximum)) + 1
+    elif constant == NPY_CONSTANT_finfo_decimal_digits:
+        number = f.mantissa_bits * 30103 // 100000
+    else:
+        if constant == NPY_CONSTANT_zero:
+            code = tf_code_from_double(f, 0.0, &flags)
+        elif constant == NPY_CONSTANT_one:
+            code = tf_code_from_double(f, 1.0, &flags)
+        elif constant == NPY_CONSTANT_maximum_finite:
+            code = maximum
+        elif constant == NPY_CONSTANT_minimum_finite:
+            code = maximum | tf_sign_mask(f) if f.is_signed else normal
+        elif constant == NPY_CONSTANT_inf and is_ieee:
+            code = tf_infinity_magnitude(f)
+        elif constant == NPY_CONSTANT_ninf and is_ieee:
+            code = tf_infinity_magnitude(f) | tf_sign_mask(f)
+        elif constant == NPY_CONSTANT_nan and f.specials != TF_FINITE:
+            code = tf_nan_code(f)
+        elif constant == NPY_CONSTANT_finfo_radix:
+            code = tf_code_from_double(f, 2.0, &flags)
+        elif constant == NPY_CONSTANT_finfo_eps:
+            code = tf_code_from_double(f, 2.0 ** -f.mantissa_bits, &flags)
+        elif constant == NPY_CONSTANT_finfo_smallest_normal:
+            code = normal
+        elif constant == NPY_CONSTANT_finfo_smallest_subnormal:
+            code = 0 if f.specials == TF_POWERS else 1
+        else:
+            return 0
+        tf_store_code(f, <char *>data, code)
+        return 1
+    memcpy(data, &number, sizeof(number))
+    return 1
+
+
+cdef extern from "<math.h>" nogil:
+    int ilogb(double)
+
+
+cdef int exponent_of(double x) noexcept:
+    return ilogb(x)
+
+
+cdef object dtype_new(object cls, object args, object keywords):
+    return <object><PyObject *>(<PyArray_DTypeMeta *><PyObject *>cls).singleton
+
+
+cdef object dtype_repr(object self):
+    return names[tf_format_of_descr(<descr_t *><PyObject *>self)]
+
+
+cdef object dtype_reduce(object self, object ignored):
+    return np.dtype, (scalar_types[tf_format_of_descr(<descr_t *><PyObject *>self)],)
+
+
+cdef PyMethodDef dtype_methods[2]
+dtype_methods[0] = PyMethodDef("__reduce__", <void *>dtype_reduce, METH_NOARGS, NULL)
+memset(&dtype_methods[1], 0, sizeof(PyMethodDef))
+
+
+cdef int register_dtype(int format) except -1:
+    cdef PyArrayDTypeMeta_Spec spec
+    cdef PyType_Slot slots[16]
+    cdef cast_list casts
+    cdef const tf_legacy_functions *legacy = &tf_legacy[format]
+    name = f"tf32dtype.dtypes.{names[format]}".encode()
+    _type_names.append(name)
+    tf_dtype_ready(format, name, <newfunc><void *>dtype_new, <reprfunc><void *>dtype_repr,
+                   dtype_methods)
+    slots[0] = PyType_Slot(NPY_DT_discover_descr_from_pyobject, <void *>dtype_discover)
+    slots[1] = PyType_Slot(NPY_DT_default_descr, <void *>dtype_singleton)
+    slots[2] = PyType_Slot(NPY_DT_common_dtype, <void *>dtype_common)
+    slots[3] = PyType_Slot(NPY_DT_ensure_canonical, <void *>dtype_canonical)
+    slots[4] = PyType_Slot(NPY_DT_setitem, <void *>dtype_setitem)
+    slots[5] = PyType_Slot(NPY_DT_getitem, <void *>dtype_getitem)
+    slots[6] = PyType_Slot(NPY_DT_get_constant, <void *>dtype_constant)
+    slots[7] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_compare, legacy.compare)
+    slots[8] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_argmax, legacy.argmax)
+    slots[9] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_argmin, legacy.argmin)
+    slots[10] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_dotfunc, legacy.dot)
+    slots[11] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_nonzero, legacy.nonzero)
+    slots[12] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_fill, legacy.fill)
+    # NumPy honours these two numbers and has no names for them.
+    slots[13] = PyType_Slot(3 + _NPY_DT_ARRFUNCS_OFFSET, legacy.copyswapn)
+    slots[14] = PyType_Slot(4 + _NPY_DT_ARRFUNCS_OFFSET, legacy.copyswap)
+    slots[15] = PyType_Slot(0, NULL)
+    list_casts(format, &casts)
+    memset(&spec, 0, sizeof(spec))
+    spec.typeobj = scalar_pointers[format]
+    spec.flags = NPY_DT_NUMERIC
+    spec.casts = casts.pointers
+    spec.slots = slots
+    PyArrayInitDTypeMeta_FromSpec(&tf_dtypes[format], &spec)
+    tf_dtype_make_hybrid(format, scalar_pointers[format])
+    return 0
+
+
+def register_dtypes():
+    tf_dtype_base_ready()
+    for i in range(TF_FORMAT_COUNT):
+        register_dtype(i)
+        # ml_dtypes' names are left to it; names given to our own functions
+        # mean our formats. The character is what np.vectorize looks up.
+        np.sctypeDict.setdefault(names[i], scalar_types[i])
+        np.sctypeDict.setdefault(chr(tf_format_rows[i].typechar), scalar_types[i])

@@ -1,0 +1,217 @@
+#include "hybrid.h"
+
+#define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_hybrid_ARRAY_API
+#include <numpy/arrayobject.h>
+
+#include "elements.h"
+#include "matmul.h"
+#include "reduce.h"
+
+PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
+PyArray_DTypeMeta tf_dtype_base;
+
+/* -- class objects ------------------------------------------------------------------ */
+
+static void prepare(PyArray_DTypeMeta *class_, const char *name, PyTypeObject *base)
+{
+    PyTypeObject *type = (PyTypeObject *)class_;
+    Py_SET_REFCNT((PyObject *)type, 1);
+    Py_SET_TYPE((PyObject *)type, &PyArrayDTypeMeta_Type);
+    type->tp_name = name;
+    type->tp_base = base;
+    type->tp_basicsize = sizeof(_PyArray_LegacyDescr);
+    type->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+}
+
+int tf_dtype_base_ready(void)
+{
+    if (_import_array() < 0) {
+        return -1;
+    }
+    prepare(&tf_dtype_base, "tf32dtype.ReducedPrecisionDType", &PyArrayDescr_Type);
+    tf_dtype_base.flags = NPY_DT_ABSTRACT;
+    tf_dtype_base.type_num = -1;
+    return PyType_Ready((PyTypeObject *)&tf_dtype_base);
+}
+
+int tf_dtype_ready(int format, const char *name, newfunc new_, reprfunc repr,
+                   PyMethodDef *methods)
+{
+    PyTypeObject *type = (PyTypeObject *)&tf_dtypes[format];
+    prepare(&tf_dtypes[format], name, (PyTypeObject *)&tf_dtype_base);
+    type->tp_flags = Py_TPFLAGS_DEFAULT;
+    type->tp_new = new_;
+    type->tp_repr = repr;
+    type->tp_str = repr;
+    type->tp_methods = methods;
+    return PyType_Ready(type);
+}
+
+/* -- the hybrid step ------------------------------------------------------------------ */
+
+static PyObject *get_item(void *data, void *array)
+{
+    PyArray_Descr *descr = PyArray_DESCR((PyArrayObject *)array);
+    return PyArray_Scalar(data, descr, NULL);
+}
+
+static int set_item(PyObject *value, void *data, void *array)
+{
+    return PyArray_Pack(PyArray_DESCR((PyArrayObject *)array), data, value);
+}
+
+int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
+{
+    static PyArray_ArrFuncs functions[TF_FORMAT_COUNT];
+    static PyArray_DescrProto prototypes[TF_FORMAT_COUNT];
+    const struct tf_format *f = tf_format_rows[format];
+    PyArray_DTypeMeta *class_ = &tf_dtypes[format];
+    PyArray_ArrFuncs *functions_ = &functions[format];
+    PyArray_DescrProto *prototype = &prototypes[format];
+
+    PyArray_InitArrFuncs(functions_);
+    functions_->getitem = get_item;
+    functions_->setitem = set_item;
+    functions_->copyswap = tf_legacy[format].copyswap;
+    functions_->copyswapn = tf_legacy[format].copyswapn;
+    functions_->nonzero = tf_legacy[format].nonzero;
+
+    /* Registered for a class that NumPy makes and nobody sees: it must claim no
+     * scalar type, so it gets `object`. Kind 'V', since 'f' would make NumPy
+     * write and read files as if these were IEEE types of the same size. */
+    Py_SET_REFCNT((PyObject *)prototype, 1);
+    Py_SET_TYPE((PyObject *)prototype, &PyArrayDescr_Type);
+    prototype->typeobj = &PyBaseObject_Type;
+    prototype->kind = 'V';
+    prototype->type = f->typechar;
+    prototype->byteorder = '|';
+    prototype->elsize = f->itemsize;
+    prototype->alignment = f->itemsize;
+    prototype->f = functions_;
+    prototype->hash = -1;
+    const int number = PyArray_RegisterDataType(prototype);
+    if (number < 0) {
+        return -1;
+    }
+    PyArray_Descr *descr = PyArray_DescrFromType(number);
+    if (!descr) {
+        return -1;
+    }
+
+    /* Then the descriptor changes its class, and the class takes the number. */
+    class_->type_num = number;
+    class_->singleton = descr;
+    class_->flags |= 1; /* NPY_DT_LEGACY, which has no public name */
+    Py_INCREF(class_);
+    Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)class_);
+    Py_INCREF(scalar);
+    descr->typeobj = scalar;
+    return 0;
+}
+
+/* -- legacy functions -------------------------------------------------------------------- */
+
+/* Bytes are never swapped: our dtypes have one byte order, the native. */
+static void copy_items(size_t size, char *out, npy_intp out_stride, const char *in,
+                       npy_intp in_stride, npy_intp n)
+{
+    for (npy_intp i = 0; in && i < n; i++) {
+        memmove(out + i * out_stride, in + i * in_stride, size);
+    }
+}
+
+static int fill_range(const struct tf_format *f, char *items, npy_intp n)
+{
+    unsigned ignored = 0;
+    const double start = tf_double_from_code(*f, tf_load_code(*f, items));
+    const double next = tf_double_from_code(*f, tf_load_code(*f, items + f->itemsize));
+    const double step = next - start;
+    for (npy_intp i = 2; i < n; i++) {
+        tf_store_code(*f, items + i * f->itemsize,
+                      tf_code_from_double(*f, start + (double)i * step, &ignored));
+    }
+    return 0;
+}
+
+static int arg_extreme(int format, int greatest, void *items, npy_intp n, npy_intp *found)
+{
+    *found = n > 0 ? tf_arg_extreme(format, greatest, items, n) : 0;
+    return 0;
+}
+
+static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stride,
+                void *out, npy_intp n)
+{
+    const struct tf_matrix row = {a, {0, a_stride}};
+    const struct tf_matrix column = {b, {b_stride, 0}};
+    const struct tf_matrix result = {out, {0, 0}};
+    if (tf_matmul(format, 0, row, column, result, 1, 1, n) < 0) {
+        const PyGILState_STATE state = PyGILState_Ensure();
+        PyErr_NoMemory();
+        PyGILState_Release(state);
+    }
+}
+
+/* NumPy calls these without saying for which dtype (`array` may be NULL). */
+#define ROW(name, itemsize, ...)                                                        \
+    static void copyswap_##name(void *out, void *in, int NPY_UNUSED(swap),              \
+                                void *NPY_UNUSED(array))                                \
+    {                                                                                   \
+        copy_items(itemsize, out, 0, in, 0, 1);                                         \
+    }                                                                                   \
+    static void copyswapn_##name(void *out, npy_intp out_stride, void *in,              \
+                                 npy_intp in_stride, npy_intp n, int NPY_UNUSED(swap),  \
+                                 void *NPY_UNUSED(array))                               \
+    {                                                                                   \
+        copy_items(itemsize, out, out_stride, in, in_stride, n);                        \
+    }                                                                                   \
+    static int compare_##name(const void *a, const void *b, void *NPY_UNUSED(array))    \
+    {                                                                                   \
+        return tf_compare_items(tf_##name, a, b);                                       \
+    }                                                                                   \
+    static int argmax_##name(void *items, npy_intp n, npy_intp *found,                  \
+                             void *NPY_UNUSED(array))                                   \
+    {                                                                                   \
+        return arg_extreme(tf_##name##_index, 1, items, n, found);                      \
+    }                                                                                   \
+    static int argmin_##name(void *items, npy_intp n, npy_intp *found,                  \
+                             void *NPY_UNUSED(array))                                   \
+    {                                                                                   \
+        return arg_extreme(tf_##name##_index, 0, items, n, found);                      \
+    }                                                                                   \
+    static void dot_##name(void *a, npy_intp a_stride, void *b, npy_intp b_stride,      \
+                           void *out, npy_intp n, void *NPY_UNUSED(array))              \
+    {                                                                                   \
+        dot(tf_##name##_index, a, a_stride, b, b_stride, out, n);                       \
+    }                                                                                   \
+    static npy_bool nonzero_##name(void *item, void *NPY_UNUSED(array))                 \
+    {                                                                                   \
+        return tf_double_from_code(tf_##name, tf_load_code(tf_##name, item)) != 0;      \
+    }                                                                                   \
+    static int fill_##name(void *items, npy_intp n, void *NPY_UNUSED(array))            \
+    {                                                                                   \
+        return fill_range(&tf_##name, items, n);                                        \
+    }
+TF_FORMATS(ROW)
+#undef ROW
+
+const struct tf_legacy tf_legacy[TF_FORMAT_COUNT] = {
+#define ROW(name, ...)                                                                  \
+    {copyswap_##name, copyswapn_##name, compare_##name, argmax_##name,                  \
+     argmin_##name,   dot_##name,       nonzero_##name, fill_##name},
+    TF_FORMATS(ROW)
+#undef ROW
+};
+
+/* -- reductions ---------------------------------------------------------------------------- */
+
+static _Thread_local const void *reducing;
+
+void tf_reduction_begins(const void *context) { reducing = context; }
+
+int tf_reduction_began(const void *context)
+{
+    const int began = reducing == context;
+    reducing = NULL;
+    return began;
+}

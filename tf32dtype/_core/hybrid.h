@@ -1,0 +1,69 @@
+/* The hybrid registration: a new-style DType that also owns a legacy type
+ * number. All of NumPy's legacy interface that we use is behind this header. */
+#ifndef TF32DTYPE_HYBRID_H
+#define TF32DTYPE_HYBRID_H
+
+#include <Python.h>
+#include <stddef.h>
+
+#include <numpy/ndarraytypes.h>
+#include <numpy/dtype_api.h>
+
+#include "formats.h"
+
+/* One class a format, and the abstract class that all derive from. */
+extern PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
+extern PyArray_DTypeMeta tf_dtype_base;
+
+/* The format of a DType class, or -1. */
+static inline int tf_format_of_dtype(const PyArray_DTypeMeta *dtype)
+{
+    const ptrdiff_t index = dtype - tf_dtypes;
+    return dtype >= tf_dtypes && index < TF_FORMAT_COUNT ? (int)index : -1;
+}
+
+static inline int tf_format_of_descr(const PyArray_Descr *descr)
+{
+    return tf_format_of_dtype((const PyArray_DTypeMeta *)Py_TYPE(descr));
+}
+
+/* Prepares the class objects; `spec->slots` and `spec->casts` are the caller's,
+ * to which PyArrayInitDTypeMeta_FromSpec then applies. */
+int tf_dtype_base_ready(void);
+int tf_dtype_ready(int format, const char *name, newfunc new_, reprfunc repr,
+                   PyMethodDef *methods);
+
+/* Makes the class own a type number. Call once, after its initialisation. */
+int tf_dtype_make_hybrid(int format, PyTypeObject *scalar);
+
+/* Legacy functions of each format, for the DType's slots. */
+struct tf_legacy {
+    PyArray_CopySwapFunc *copyswap;
+    PyArray_CopySwapNFunc *copyswapn;
+    PyArray_CompareFunc *compare;
+    PyArray_ArgFunc *argmax, *argmin;
+    PyArray_DotFunc *dot;
+    PyArray_NonzeroFunc *nonzero;
+    PyArray_FillFunc *fill;
+};
+extern const struct tf_legacy tf_legacy[TF_FORMAT_COUNT];
+
+/* Memory of scalar objects, whose types are made from a specification. */
+static inline PyObject *tf_scalar_alloc(PyTypeObject *type)
+{
+    return type->tp_alloc(type, 0);
+}
+
+static inline void tf_scalar_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* NumPy asks for a reduction's initial value just before it asks for the
+ * loop, with the same context, in the same thread. */
+void tf_reduction_begins(const void *context);
+int tf_reduction_began(const void *context);
+
+#endif

@@ -1,0 +1,163 @@
+# Which DType two DTypes have in common, and what casts keep all values.
+
+cdef PyArray_DTypeMeta *dtype_of(object builtin):
+    """The class of a builtin dtype."""
+    cls = type(np.dtype(builtin))  # NumPy keeps it alive
+    return <PyArray_DTypeMeta *><PyObject *>cls
+
+
+# NumPy's types: the kind of number in them, and whether in pairs.
+cdef struct builtin:
+    PyArray_DTypeMeta *dtype
+    int kind
+    bint is_complex
+
+cdef builtin builtins[32]
+cdef int builtin_count = 0
+
+
+def _register_builtins():
+    global builtin_count
+    integers = {1: (TF_INT8, TF_UINT8), 2: (TF_INT16, TF_UINT16),
+                4: (TF_INT32, TF_UINT32), 8: (TF_INT64, TF_UINT64)}
+    floats = {"e": TF_FLOAT16, "f": TF_FLOAT32, "d": TF_FLOAT64, "g": TF_LONGDOUBLE,
+              "F": TF_FLOAT32, "D": TF_FLOAT64, "G": TF_LONGDOUBLE}
+    for char in "?bBhHiIlLqQefdgFDG":
+        dtype = np.dtype(char)
+        if char == "?":
+            kind = TF_BOOL
+        elif dtype.kind in "iu":
+            kind = integers[dtype.itemsize][dtype.kind == "u"]
+        else:
+            kind = floats[char]
+        builtins[builtin_count].dtype = dtype_of(char)
+        builtins[builtin_count].kind = kind
+        builtins[builtin_count].is_complex = dtype.kind == "c"
+        builtin_count += 1
+
+
+_register_builtins()
+
+# The same formats in ml_dtypes, where that is installed: its classes by index.
+cdef PyArray_DTypeMeta *twins[TF_MAX_FORMATS]
+
+
+def _find_twins():
+    try:
+        import ml_dtypes
+    except ImportError:
+        return
+    for i, name in enumerate(names):
+        scalar = getattr(ml_dtypes, name, None)
+        if scalar is not None and np.dtype(scalar).itemsize == tf_format_rows[i].itemsize:
+            twins[i] = dtype_of(scalar)
+
+
+_find_twins()
+
+
+cdef builtin *find_builtin(const PyArray_DTypeMeta *dtype) noexcept:
+    cdef int i
+    for i in range(builtin_count):
+        if builtins[i].dtype == dtype:
+            return &builtins[i]
+    return NULL
+
+
+cdef int twin_format(const PyArray_DTypeMeta *dtype) noexcept:
+    cdef int i
+    for i in range(TF_FORMAT_COUNT):
+        if twins[i] != NULL and twins[i] == dtype:
+            return i
+    return -1
+
+
+# For two kinds of floats: the first of either and the common ladder that holds
+# every number of both. Kinds up to TF_FLOAT64 only.
+cdef int common_float(int a, int b):
+    cdef int ladder[7]
+    ladder[0] = a
+    ladder[1] = b
+    ladder[2] = names.index("float8_e4m3fn")
+    ladder[3] = names.index("bfloat16")
+    ladder[4] = TF_FLOAT16
+    ladder[5] = TF_FLOAT32
+    ladder[6] = TF_FLOAT64
+    for kind in ladder:
+        if holds(kind, a) and holds(kind, b):
+            return kind
+    return TF_FLOAT64
+
+
+# The ladder costs some Python; the answers are few.
+cdef int common_floats[TF_MAX_SOURCES][TF_MAX_SOURCES]
+
+
+def _fill_common_floats():
+    for a in range(TF_FLOAT64 + 1):
+        for b in range(TF_FLOAT64 + 1):
+            common_floats[a][b] = common_float(a, b)
+
+
+_fill_common_floats()
+
+cdef PyArray_DTypeMeta *float_dtypes[3]
+float_dtypes[0] = dtype_of("e")
+float_dtypes[1] = dtype_of("f")
+float_dtypes[2] = dtype_of("d")
+cdef PyArray_DTypeMeta *complex64_dtype = dtype_of("F")
+cdef PyArray_DTypeMeta *longdouble_dtype = dtype_of("g")
+
+
+cdef PyArray_DTypeMeta *dtype_of_float(int kind) noexcept:
+    if kind < TF_FORMAT_COUNT:
+        return &tf_dtypes[kind]
+    return float_dtypes[kind - TF_FLOAT16]
+
+
+cdef bint holds_integers(int format, int kind) noexcept:
+    """Does the format hold all of int8, or all of uint8?"""
+    cdef tf_format f = tf_format_rows[format][0]
+    return f.is_signed and f.mantissa_bits + 1 >= (8 if kind == TF_UINT8 else 7)
+
+
+# NULL where NumPy, or the other DType, has to decide.
+cdef PyArray_DTypeMeta *common_dtype(int format, PyArray_DTypeMeta *other) noexcept:
+    cdef int other_format = tf_format_of_dtype(other)
+    cdef builtin *known
+    if other_format >= 0:
+        return dtype_of_float(common_floats[format][other_format])
+    if other == &PyArray_PyLongDType or other == &PyArray_PyFloatDType:
+        return &tf_dtypes[format]
+    if other == &PyArray_PyComplexDType:
+        return complex64_dtype
+    other_format = twin_format(other)
+    if other_format == format:
+        return &tf_dtypes[format]
+    if other_format >= 0:
+        return dtype_of_float(common_floats[format][other_format])
+    known = find_builtin(other)
+    if known == NULL:
+        return NULL
+    if known.is_complex or known.kind == TF_LONGDOUBLE:
+        return other
+    if known.kind == TF_BOOL:
+        return &tf_dtypes[format]
+    if known.kind <= TF_FLOAT64:
+        return dtype_of_float(common_floats[format][known.kind])
+    if known.kind == TF_INT8 or known.kind == TF_UINT8:
+        if holds_integers(format, known.kind):
+            return &tf_dtypes[format]
+        return float_dtypes[1]
+    if known.kind == TF_INT16 or known.kind == TF_UINT16:
+        return float_dtypes[1]
+    return float_dtypes[2]
+
+
+cdef PyObject *dtype_common(PyArray_DTypeMeta *cls, PyArray_DTypeMeta *other) noexcept:
+    cdef PyArray_DTypeMeta *result = common_dtype(tf_format_of_dtype(cls), other)
+    if result == NULL:
+        incref(<PyObject *>NotImplemented)
+        return <PyObject *>NotImplemented
+    incref(<PyObject *>result)
+    return <PyObject *>result

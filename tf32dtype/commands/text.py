@@ -1,0 +1,124 @@
+"""How the commands write numbers, tables and JSON.
+
+A terminal gets tables drawn by rich, where that is installed; a pipe gets plain
+text, one line a row.
+"""
+
+import json
+import math
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text: names on the left, numbers flush right."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def print(self) -> None:
+        """Write to standard output."""
+        if not draws():
+            self._print_plain()
+            return
+        width = shutil.get_terminal_size().columns
+        for part in self._fitting(width):
+            part._print_rich()
+
+    def _widths(self) -> list[int]:
+        lines = [self.header, *self.rows]
+        return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+    def _print_plain(self) -> None:
+        print(self.title)
+        widths = self._widths()
+        for line in [self.header, ["-" * width for width in widths], *self.rows]:
+            cells = [line[0].ljust(widths[0])]
+            cells += [
+                cell.rjust(n) for cell, n in zip(line[1:], widths[1:], strict=True)
+            ]
+            print("  ".join(cells).rstrip())
+
+    def _fitting(self, width: int) -> "list[Table]":
+        """Tables no wider than the terminal, each with the first column."""
+        widths = [n + 3 for n in self._widths()]  # rich: a border, two blanks
+        groups: list[list[int]] = [[0]]
+        used = 1 + widths[0]
+        for column in range(1, len(widths)):
+            if used + widths[column] > width and len(groups[-1]) > 1:
+                groups.append([0])
+                used = 1 + widths[0]
+            groups[-1].append(column)
+            used += widths[column]
+        return [
+            Table(
+                self.title if i == 0 else f"{self.title}, continued",
+                [self.header[column] for column in group],
+                [[row[column] for column in group] for row in self.rows],
+            )
+            for i, group in enumerate(groups)
+        ]
+
+    def _print_rich(self) -> None:
+        from rich.console import Console
+        from rich.table import Table as RichTable
+
+        table = RichTable(title=self.title, title_justify="left")
+        for i, name in enumerate(self.header):
+            table.add_column(name, justify="right" if i else "left", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*row)
+        Console(highlight=False, markup=False).print(table)
+
+
+def draws() -> bool:
+    """Whether standard output is a terminal, and rich is there to draw on it."""
+    return sys.stdout.isatty() and find_spec("rich") is not None
+
+
+def print_json(report: Any) -> None:
+    """Write a report for programs.
+
+    Strict JSON has no infinity and no NaN: they are the strings "inf", "-inf" and
+    "nan", which `float` of Python reads.
+    """
+    print(json.dumps(_strict(report), indent=2, allow_nan=False))
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def number(x: float, digits: int = 3) -> str:
+    """A measured value, to a few digits."""
+    return f"{x:.{digits}g}"
+
+
+def decibels(x: float) -> str:
+    """A signal-to-noise ratio in dB; "exact" if there is no noise."""
+    return "exact" if x == math.inf else f"{x:.1f}"
+
+
+def power_of_two(x: float) -> str:
+    """A fact as "2^-10" where it is a power of two, else in decimals."""
+    mantissa, exponent = math.frexp(x)
+    return f"2^{exponent - 1}" if mantissa == 0.5 else number(x, 6)
+
+
+def size(count: int) -> str:
+    """A number of bytes, in the unit that leaves at most four digits."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB")
+    step = min(max(count.bit_length() - 1, 0) // 10, len(units) - 1)
+    return f"{count / 1024**step:.4g} {units[step]}"

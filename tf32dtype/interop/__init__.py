@@ -1,0 +1,1 @@
+"""Other libraries and files. Nothing in the package stands on this."""

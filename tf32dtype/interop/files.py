@@ -1,0 +1,299 @@
+"""Arrays in `.npy` and `.npz` files that keep their format's name.
+
+`np.save` keeps the bits of a custom dtype and loses its name. Here the array is
+a plain `.npy` file of unsigned integers, which every reader of such files opens,
+and the name is a Python comment after the dictionary in the file's header:
+
+    {'descr': '<u2', 'fortran_order': False, 'shape': (3,), } # tf32dtype: bfloat16
+
+NumPy reads the dictionary with `ast.literal_eval`, which skips comments (a further
+key in the dictionary it would refuse). The file format is NEP 1's.
+"""
+
+import os
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tf32dtype.codes import bits, from_bits
+from tf32dtype.format import Format, formats
+
+if TYPE_CHECKING:
+    from numpy.lib.npyio import NpzFile
+
+    Path = str | os.PathLike[str]
+
+_ALIGNMENT = 64  # of the data in the file, as in NumPy's own files
+_CHUNK_BYTES = 1 << 24
+_COMMENT = re.compile(r"\}\s*# tf32dtype: (\S+)\s*\Z")
+
+
+def save(file: "Path | IO[bytes]", arr: ArrayLike) -> None:
+    """Write an array to a `.npy` file, with the name of its format.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        `.npy` is appended to a path that does not end so.
+    arr : array_like
+        Arrays of this package's formats are written as little-endian unsigned
+        integers, unused bits zero; `ml_dtypes` arrays of a format known here
+        likewise; arrays of NumPy's own dtypes as `np.save` writes them.
+
+    Raises
+    ------
+    TypeError
+        For what a `.npy` file would not give back: structured arrays with a
+        custom dtype in a field, masked arrays, custom dtypes of other packages.
+    ValueError
+        For arrays of Python objects.
+
+    See Also
+    --------
+    load, savez
+    """
+    array = _storable(arr)
+    if isinstance(file, str | os.PathLike):
+        with open(_with_suffix(file, ".npy"), "wb") as stream:
+            _write(stream, array)
+    else:
+        _write(file, array)
+
+
+def savez(file: "Path | IO[bytes]", *args: ArrayLike, **kwds: ArrayLike) -> None:
+    """Write several arrays to an uncompressed `.npz` file.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        `.npz` is appended to a path that does not end so.
+    *args, **kwds : array_like
+        Arrays as for `save`, stored under their keywords; positional ones under
+        `arr_0`, `arr_1` and so on, as `np.savez` does.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `save`, before anything is written; ValueError also when a keyword is
+        the name of a positional array.
+
+    See Also
+    --------
+    load, save
+    """
+    import zipfile
+
+    named = {f"arr_{i}": arr for i, arr in enumerate(args)}
+    for name in named.keys() & kwds.keys():
+        raise ValueError(f"a positional array and a keyword are both named {name!r}")
+    arrays = {name: _storable(arr) for name, arr in {**named, **kwds}.items()}
+    if isinstance(file, str | os.PathLike):
+        file = _with_suffix(file, ".npz")
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                _write(stream, array)
+
+
+def load(file: "Path | IO[bytes]", *, mmap_mode: Any = None) -> Any:
+    """Read what `save`, `savez` or NumPy wrote.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        A `.npy` or `.npz` file; a file object must support `seek`.
+    mmap_mode : {None, 'r', 'r+', 'w+', 'c'}, optional
+        Map a `.npy` file into memory instead of reading it, as `np.load` does.
+
+    Returns
+    -------
+    numpy.ndarray or Archive
+        An array for `.npy`, a mapping from names to arrays for `.npz`. Files
+        without a format's name are read as `np.load(allow_pickle=False)` does.
+
+    Raises
+    ------
+    ValueError
+        If the file names a format that is not known, or whose items are of
+        another size than the file's; if it would need pickle or is cut short.
+    EOFError
+        If the file is empty.
+    OSError
+        If the file cannot be opened.
+    """
+    if isinstance(file, str | os.PathLike):
+        with open(file, "rb") as stream:
+            form = _read_format(stream)
+    else:
+        start = file.tell()
+        form = _read_format(file)
+        file.seek(start)
+    loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return _as_format(loaded, form)
+    return Archive(loaded)
+
+
+class Archive(Mapping[str, NDArray[Any]]):
+    """The arrays of an `.npz` file by name, each read when it is asked for.
+
+    Returned by `load`. Close it, or use it in a `with` statement, to close the
+    file. `files` lists the names.
+    """
+
+    def __init__(self, npz: "NpzFile") -> None:
+        self._npz = npz
+        self.files = list(npz.files)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        array: Any = self._npz[name]
+        if not isinstance(array, np.ndarray):
+            return array  # type: ignore[no-any-return]  # bytes of another file
+        archive = self._npz.zip
+        assert archive is not None  # or reading the array had failed
+        member = name if name in archive.namelist() else f"{name}.npy"
+        with archive.open(member) as stream:
+            return _as_format(array, _read_format(stream))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._npz.close()
+
+    def __repr__(self) -> str:
+        return f"<tf32dtype archive of {', '.join(self.files)}>"
+
+
+# -- writing ----------------------------------------------------------------
+
+
+def _storable(arr: ArrayLike) -> NDArray[Any]:
+    """The array to write, of one of our dtypes or of NumPy's own."""
+    if isinstance(arr, np.ma.MaskedArray):
+        raise TypeError(
+            "a .npy file has no place for a mask: write both with "
+            "td.savez(file, data=a.data, mask=a.mask)"
+        )
+    array = np.asanyarray(arr)
+    dtype = array.dtype
+    if dtype.hasobject:
+        raise ValueError(f"arrays of {dtype} need pickle, which td.load never uses")
+    if dtype.names is not None and _has_custom_field(dtype):
+        raise TypeError(
+            f"a .npy file cannot name the formats of the fields in {dtype}: write "
+            "each field by itself, td.savez(file, **{n: a[n] for n in a.dtype.names})"
+        )
+    if _is_custom(dtype) and _format_of(dtype) is None:
+        if dtype.name not in formats:
+            raise TypeError(
+                f"a .npy file cannot name the dtype {dtype}: write its bits, "
+                f"td.save(file, a.view(np.uint{8 * dtype.itemsize}))"
+            )
+        return array.view(formats[dtype.name].dtype)  # ml_dtypes' twin
+    return array
+
+
+def _write(stream: IO[bytes], array: NDArray[Any]) -> None:
+    form = _format_of(array.dtype)
+    if form is None:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+        return
+    fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+    order: Literal["C", "F"] = "F" if fortran else "C"
+    stream.write(_header(form, array.shape, fortran))
+    chunks = np.nditer(
+        array.view(f"u{form.itemsize}"),
+        flags=["external_loop", "buffered", "zerosize_ok"],
+        buffersize=_CHUNK_BYTES // form.itemsize,
+        order=order,
+    )
+    little_endian = f"<u{form.itemsize}"
+    for chunk in chunks:
+        clean = bits(from_bits(chunk, form.dtype, dirty="ignore"))
+        stream.write(clean.astype(little_endian, copy=False).tobytes())
+
+
+def _header(form: Format, shape: tuple[int, ...], fortran: bool) -> bytes:
+    prefix = np.lib.format.magic(1, 0)
+    text = (
+        f"{{'descr': '<u{form.itemsize}', 'fortran_order': {fortran}, "
+        f"'shape': {shape}, }} # tf32dtype: {form.name}"
+    ).encode("latin1")
+    size = len(text) + 1  # the line's end
+    size += -(len(prefix) + 2 + size) % _ALIGNMENT
+    return prefix + struct.pack("<H", size) + text.ljust(size - 1) + b"\n"
+
+
+def _with_suffix(file: "Path", suffix: str) -> str:
+    path = os.fspath(file)
+    return path if path.endswith(suffix) else path + suffix
+
+
+# -- reading ----------------------------------------------------------------
+
+
+def _read_format(stream: IO[bytes]) -> Format | None:
+    """The format that a `.npy` header names; None for any other file."""
+    magic = stream.read(8)
+    if len(magic) < 8 or not magic.startswith(np.lib.format.MAGIC_PREFIX):
+        return None
+    length_code = "<H" if magic[6] == 1 else "<I"
+    length = stream.read(struct.calcsize(length_code))
+    if len(length) < struct.calcsize(length_code):
+        return None
+    (size,) = struct.unpack(length_code, length)
+    if size > 10_000:  # np.load refuses such headers
+        return None
+    comment = _COMMENT.search(stream.read(size).decode("latin1"))
+    if comment is None:
+        return None
+    try:
+        return formats[comment[1]]
+    except KeyError as error:
+        raise ValueError(f"the file's format: {error.args[0]}") from None
+
+
+def _as_format(array: NDArray[Any], form: Format | None) -> NDArray[Any]:
+    if form is None:
+        return array
+    if array.dtype != np.dtype(f"u{form.itemsize}"):
+        raise ValueError(
+            f"the file says {form.name}, which takes unsigned integers of "
+            f"{form.itemsize} bytes, and holds {array.dtype}"
+        )
+    return array.view(form.dtype)
+
+
+# -- dtypes -----------------------------------------------------------------
+
+
+def _format_of(dtype: np.dtype[Any]) -> Format | None:
+    """Our format of this dtype; None for any other dtype."""
+    return next((form for form in formats.values() if form.dtype == dtype), None)
+
+
+def _is_custom(dtype: np.dtype[Any]) -> bool:
+    return dtype.isbuiltin == 2
+
+
+def _has_custom_field(dtype: np.dtype[Any]) -> bool:
+    if dtype.subdtype is not None:
+        dtype = dtype.subdtype[0]
+    if dtype.names is None:
+        return _is_custom(dtype)
+    return any(_has_custom_field(dtype[name]) for name in dtype.names)

@@ -1,0 +1,125 @@
+"""Explicit rounding: any numbers to a format, in any mode."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from .format import find
+
+#: In the order of `enum tf_rounding` in src/codec.h.
+ROUNDINGS = (
+    "ties_to_even",
+    "ties_to_away",
+    "toward_zero",
+    "toward_positive",
+    "toward_negative",
+    "to_odd",
+    "stochastic",
+)
+#: In the order of `enum tf_overflow`.
+OVERFLOWS = ("ieee", "saturate")
+
+
+def quantize(
+    x: ArrayLike,
+    dtype: object,
+    *,
+    rounding: Literal[
+        "ties_to_even",
+        "ties_to_away",
+        "toward_zero",
+        "toward_positive",
+        "toward_negative",
+        "to_odd",
+        "stochastic",
+    ] = "ties_to_even",
+    overflow: Literal["ieee", "saturate"] = "ieee",
+    rng: np.random.Generator | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Round numbers to a format, once, in a chosen mode.
+
+    Parameters
+    ----------
+    x : array_like
+        Real numbers of any builtin dtype, or of one of the formats.
+    dtype : str, dtype or type
+        The format to round to.
+    rounding : str
+        An IEEE 754 rounding direction: "ties_to_even", "ties_to_away",
+        "toward_zero", "toward_positive" or "toward_negative"; or "to_odd" (inexact
+        results take the neighbour with an odd code), or "stochastic" (away from zero
+        with a probability that equals the fraction cut off).
+    overflow : {"ieee", "saturate"}
+        Magnitudes beyond the largest finite number: "ieee" gives Inf, NaN where the
+        format has no Inf, the largest number where it has neither; a directed mode,
+        and "to_odd", stop at the largest where IEEE 754 section 7.4 has them stop.
+        "saturate" gives the largest number, for Inf too.
+    rng : numpy.random.Generator
+        For "stochastic": one 64-bit draw an element, in C order,
+        ``rng.integers(0, 2**64, size=x.shape, dtype=np.uint64)``. The result is
+        rounded away from zero if the draw is less than 2^64 times the fraction.
+    out : ndarray, optional
+        An array of the format and of x's shape to write into.
+
+    Returns
+    -------
+    ndarray or scalar
+        `out` if given.
+
+    Raises
+    ------
+    ValueError
+        For an unknown format, rounding or overflow; for "stochastic" without `rng`
+        or `rng` without it; for an `out` of another shape.
+    TypeError
+        If `x` is not made of real numbers, or `out` is not an array of the format.
+
+    Notes
+    -----
+    Floating-point errors are reported as NumPy does for casts (`numpy.errstate`).
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> td.quantize([0.3, 500.0], "float8_e4m3fn", overflow="saturate").astype(float)
+    array([3.125e-01, 4.480e+02])
+    """
+    form = find(dtype)
+    if rounding not in ROUNDINGS:
+        raise ValueError(f"rounding={rounding!r}: known are {', '.join(ROUNDINGS)}")
+    if overflow not in OVERFLOWS:
+        raise ValueError(f"overflow={overflow!r}: known are {', '.join(OVERFLOWS)}")
+    if (rng is None) == (rounding == "stochastic"):
+        raise ValueError(
+            'rounding="stochastic" needs rng, a numpy.random.Generator'
+            if rng is None
+            else f'rng is for rounding="stochastic", not for {rounding!r}'
+        )
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng is a numpy.random.Generator, not {rng!r}")
+    source = np.asarray(x)
+    if out is not None:
+        if not isinstance(out, np.ndarray) or out.dtype != form.dtype:
+            raise TypeError(f"out is an array of {form.name}, not {out!r}")
+        if out.shape != source.shape:
+            raise ValueError(f"out has shape {out.shape}, x has {source.shape}")
+    if source.dtype.kind == "O":
+        raise TypeError("x is an array of objects; convert it to numbers first")
+    draws = None
+    if rng is not None:
+        draws = rng.integers(0, 2**64, size=source.shape, dtype=np.uint64)
+    native = source.astype(source.dtype.newbyteorder("="), order="C", copy=False)
+    result = np.empty(source.shape, form.dtype)
+    flags = _core.quantize_items(
+        native, result, ROUNDINGS.index(rounding), OVERFLOWS.index(overflow), draws
+    )
+    _core.report(flags)
+    if out is None:
+        return result[()]  # type: ignore[no-any-return]
+    out[...] = result
+    return out
