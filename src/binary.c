@@ -11,7 +11,6 @@ struct operation {
     double (*odd)(double, double); /* settles near-ties; rounded to odd */
     uint8_t silent;                /* exact: raises nothing */
     uint8_t vanishes;              /* may leave float32's range for zero */
-    uint8_t keeps_nan_sign;
 };
 
 static const struct operation operations[TF_BINARY_COUNT] = {
@@ -23,7 +22,6 @@ static const struct operation operations[TF_BINARY_COUNT] = {
     [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp},
     [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2},
     [TF_HEAVISIDE] = {.silent = 1},
-    [TF_COPYSIGN] = {.silent = 1, .keeps_nan_sign = 1},
     [TF_MAXIMUM] = {.silent = 1},
     [TF_MINIMUM] = {.silent = 1},
     [TF_FMAX] = {.silent = 1},
@@ -149,7 +147,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
         }
         flags |= tf_flags_of(f, a64, b64, r64, n);
     }
-    if (suspects.beyond && !operation->keeps_nan_sign) {
+    if (suspects.beyond) {
         tf_canonical_nans(r, n);
     }
 

@@ -73,6 +73,17 @@ double tf_snapped(struct tf_format f, double x)
     return x;
 }
 
+uint32_t tf_copysign(struct tf_format f, uint32_t code, uint32_t sign)
+{
+    const uint32_t mask = tf_sign_mask(f);
+    if (f.specials != TF_FNUZ) {
+        return (code & ~mask) | (sign & mask);
+    }
+    /* Neither zero nor NaN has a sign here. */
+    const uint32_t magnitude = code & ~mask;
+    return magnitude == 0 ? code : magnitude | (sign == mask ? 0 : sign & mask);
+}
+
 uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
                       unsigned *flags)
 {
@@ -81,7 +92,7 @@ uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
     }
     const double x = tf_double_from_code(f, from), y = tf_double_from_code(f, toward);
     if (x == y) {
-        return toward;
+        return from;
     }
     if (f.specials == TF_POWERS) {
         return y > x ? from + 1 : from - 1;
@@ -109,14 +120,14 @@ uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags)
         *flags |= TF_INVALID;
         return tf_nan_code(f);
     }
-    if (f.specials == TF_POWERS) {
-        return code;
-    }
     /* Below zero the next number up is the smaller one in magnitude. */
     uint32_t magnitude = code & tf_magnitude_mask(f);
     if (!x.negative && magnitude == tf_maximum_magnitude(f)) {
-        *flags |= TF_OVER;
+        *flags |= f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
         return tf_encode_overflow(f, 0);
+    }
+    if (f.specials == TF_POWERS) {
+        return code;
     }
     magnitude -= x.negative && magnitude > 0;
     const int field = (int)(magnitude >> f.mantissa_bits);
@@ -131,11 +142,11 @@ static uint32_t round_result(struct tf_format f, double r, int nan_expected,
                              unsigned *flags)
 {
     if (isnan(r)) {
-        *flags |= nan_expected ? 0 : TF_INVALID;
-        unsigned ignored = 0;
-        return tf_code_from_double(f, NAN, &ignored) & ~tf_sign_mask(f);
+        *flags |= nan_expected && f.specials != TF_FINITE ? 0 : TF_INVALID;
+        return tf_nan_code(f);
     }
-    return tf_code_from_double(f, r, flags);
+    /* e8m0's arithmetic is float32's, followed by the cast. */
+    return tf_code_from_double(f, f.specials == TF_POWERS ? (float)r : r, flags);
 }
 
 static void other_one(struct tf_format f, enum tf_other_op op, char *const *data,
@@ -144,6 +155,9 @@ static void other_one(struct tf_format f, enum tf_other_op op, char *const *data
     const uint32_t a = tf_load_code(f, data[0]);
     const double x = tf_double_from_code(f, a);
     switch (op) {
+    case TF_COPYSIGN_CODES:
+        tf_store_code(f, data[2], tf_copysign(f, a, tf_load_code(f, data[1])));
+        break;
     case TF_NEXTAFTER:
         tf_store_code(f, data[2],
                       tf_nextafter(f, a, tf_load_code(f, data[1]), flags));

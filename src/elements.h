@@ -38,6 +38,9 @@ uint32_t tf_code_from_double(struct tf_format f, double x, unsigned *flags);
  * 16 units of double's last place from it. */
 double tf_snapped(struct tf_format f, double x);
 
+/* A code with another's sign. */
+uint32_t tf_copysign(struct tf_format f, uint32_t code, uint32_t sign);
+
 /* C's nextafter, and the distance to the next number toward +Inf: as NumPy
  * has them for float16. */
 uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
@@ -46,6 +49,7 @@ uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags);
 
 /* Operations on codes, or with integers, on three strided arrays. */
 enum tf_other_op {
+    TF_COPYSIGN_CODES, /* T, T -> T */
     TF_NEXTAFTER, /* T, T -> T */
     TF_MODF,      /* T -> T, T */
     TF_FREXP,     /* T -> T, int32 */

@@ -27,8 +27,6 @@ static double within_double(double x, double r)
     return r == 0 ? 0x1p-1000 : isinf(r) ? copysign(0x1p1000, r) : r;
 }
 
-static double positive_(double x) { return x; }
-static double negative_(double x) { return -x; }
 static double sign_(double x) { return x != x ? x : (x > 0) - (x < 0); }
 static double square_(double x) { return x * x; }
 static double reciprocal_(double x) { return 1 / x; }
@@ -40,49 +38,73 @@ static double expm1_(double x) { return x == 0 ? x : within_double(x, expm1(x));
 static double sinh_(double x) { return x == 0 ? x : within_double(x, sinh(x)); }
 static double cosh_(double x) { return within_double(x, cosh(x)); }
 
+/* Functions of codes: they change the sign bit alone, of NaN too. */
+static uint32_t same_code(struct tf_format f, uint32_t code, unsigned *flags)
+{
+    (void)f, (void)flags;
+    return code;
+}
+
+static uint32_t negative_code(struct tf_format f, uint32_t code, unsigned *flags)
+{
+    if (f.specials == TF_POWERS && !tf_is_nan(f, code)) {
+        *flags |= TF_INVALID;
+        return tf_nan_code(f);
+    }
+    const int signless = f.specials == TF_FNUZ && (code & tf_magnitude_mask(f)) == 0;
+    return signless ? code : code ^ tf_sign_mask(f);
+}
+
+static uint32_t absolute_code(struct tf_format f, uint32_t code, unsigned *flags)
+{
+    (void)flags;
+    return tf_copysign(f, code, 0);
+}
+
+/* A function of numbers, or else of codes. */
 static const struct function {
     const char *name;
     double (*of)(double);
-    int keeps_nan_sign;
+    uint32_t (*of_code)(struct tf_format, uint32_t, unsigned *);
 } functions[] = {
-    {"positive", positive_, 1},
-    {"conjugate", positive_, 1},
-    {"negative", negative_, 1},
-    {"absolute", fabs, 1},
-    {"fabs", fabs, 1},
-    {"sign", sign_, 0},
-    {"rint", nearbyint, 0},
-    {"floor", floor, 0},
-    {"ceil", ceil, 0},
-    {"trunc", trunc, 0},
-    {"square", square_, 0},
-    {"reciprocal", reciprocal_, 0},
-    {"sqrt", sqrt, 0},
-    {"cbrt", cbrt, 0},
-    {"exp", exp_, 0},
-    {"exp2", exp2_, 0},
-    {"expm1", expm1_, 0},
-    {"log", log, 0},
-    {"log2", log2, 0},
-    {"log10", log10, 0},
-    {"log1p", log1p, 0},
-    {"sin", sin, 0},
-    {"cos", cos, 0},
-    {"tan", tan, 0},
-    {"arcsin", asin, 0},
-    {"arccos", acos, 0},
-    {"arctan", atan, 0},
-    {"sinh", sinh_, 0},
-    {"cosh", cosh_, 0},
-    {"tanh", tanh, 0},
-    {"arcsinh", asinh, 0},
-    {"arccosh", acosh, 0},
-    {"arctanh", atanh, 0},
-    {"degrees", degrees_, 0},
-    {"rad2deg", degrees_, 0},
-    {"radians", radians_, 0},
-    {"deg2rad", radians_, 0},
-    {"spacing", NULL, 0}, /* of codes: tf_spacing */
+    {"positive", NULL, same_code},
+    {"conjugate", NULL, same_code},
+    {"negative", NULL, negative_code},
+    {"absolute", NULL, absolute_code},
+    {"fabs", NULL, absolute_code},
+    {"sign", sign_, NULL},
+    {"rint", nearbyint, NULL},
+    {"floor", floor, NULL},
+    {"ceil", ceil, NULL},
+    {"trunc", trunc, NULL},
+    {"square", square_, NULL},
+    {"reciprocal", reciprocal_, NULL},
+    {"sqrt", sqrt, NULL},
+    {"cbrt", cbrt, NULL},
+    {"exp", exp_, NULL},
+    {"exp2", exp2_, NULL},
+    {"expm1", expm1_, NULL},
+    {"log", log, NULL},
+    {"log2", log2, NULL},
+    {"log10", log10, NULL},
+    {"log1p", log1p, NULL},
+    {"sin", sin, NULL},
+    {"cos", cos, NULL},
+    {"tan", tan, NULL},
+    {"arcsin", asin, NULL},
+    {"arccos", acos, NULL},
+    {"arctan", atan, NULL},
+    {"sinh", sinh_, NULL},
+    {"cosh", cosh_, NULL},
+    {"tanh", tanh, NULL},
+    {"arcsinh", asinh, NULL},
+    {"arccosh", acosh, NULL},
+    {"arctanh", atanh, NULL},
+    {"degrees", degrees_, NULL},
+    {"rad2deg", degrees_, NULL},
+    {"radians", radians_, NULL},
+    {"deg2rad", radians_, NULL},
+    {"spacing", NULL, tf_spacing},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 _Static_assert((int)FUNCTIONS <= (int)TF_UNARY_MAX, "room for all functions");
@@ -101,18 +123,20 @@ static uint32_t entry_of(struct tf_format f, const struct function *function,
     unsigned flags = 0;
     uint32_t result;
     if (!function->of) {
-        result = tf_spacing(f, code, &flags);
+        result = function->of_code(f, code, &flags);
     } else {
         const struct tf_value x = tf_decode(f, code);
         uint64_t bits = tf_double_bits(x);
         double in, out;
         memcpy(&in, &bits, sizeof in);
-        out = tf_snapped(f, function->of(in));
+        /* e8m0's arithmetic is float32's, followed by the cast. */
+        out = f.specials == TF_POWERS ? (float)function->of(in)
+                                      : tf_snapped(f, function->of(in));
         memcpy(&bits, &out, sizeof bits);
         struct tf_value y = tf_value_from_double_bits(bits);
         unsigned raised = 0;
         if (y.kind == TF_NAN) {
-            y.negative = function->keeps_nan_sign && y.negative;
+            y.negative = 0;
             raised = x.kind == TF_NAN ? 0 : TF_INVALID;
         } else if (y.kind == TF_INFINITY && x.kind == TF_NUMBER) {
             raised = TF_DIVIDE;

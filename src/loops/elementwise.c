@@ -34,8 +34,6 @@ BINARY_BOTH(minimum, x != x || x < y ? x : y != y || y < x ? y : x == 0 ? -(-x -
 BINARY_BOTH(fmax, y != y || x > y ? x : x != x || y > x ? y : x == 0 ? x + y : x)
 BINARY_BOTH(fmin, y != y || x < y ? x : x != x || y < x ? y : x == 0 ? -(-x - y) : x)
 
-BINARY(copysign, float, __builtin_copysignf(x, y))
-BINARY(copysign, double, copysign(x, y))
 BINARY_BOTH(heaviside, x != x ? x : x == 0 ? y : (x > 0))
 
 /* The floor of the rounded quotient is right: where the quotient is below
@@ -43,10 +41,10 @@ BINARY_BOTH(heaviside, x != x ? x : x == 0 ? y : (x > 0))
  * above, the floor changes nothing that 12 bits could tell. */
 static double floor_quotient(double x, double y)
 {
-    if (isinf(x)) {
+    if (isinf(x) && y != 0) {
         return NAN;
     }
-    if (isinf(y) && x != 0 && signbit(x) != signbit(y)) {
+    if (isinf(y) && (x < 0) != (y < 0) && x != 0 && x == x) {
         return -1;
     }
     return floor(x / y);
@@ -113,7 +111,7 @@ tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT] = {
     [TF_MULTIPLY] = multiply_float, [TF_TRUE_DIVIDE] = divide_float,
     [TF_MAXIMUM] = maximum_float,   [TF_MINIMUM] = minimum_float,
     [TF_FMAX] = fmax_float,         [TF_FMIN] = fmin_float,
-    [TF_COPYSIGN] = copysign_float, [TF_HEAVISIDE] = heaviside_float,
+    [TF_HEAVISIDE] = heaviside_float,
 };
 
 tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT] = {
@@ -130,7 +128,6 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT] = {
     [TF_LOGADDEXP] = logaddexp_double,
     [TF_LOGADDEXP2] = logaddexp2_double,
     [TF_HEAVISIDE] = heaviside_double,
-    [TF_COPYSIGN] = copysign_double,
     [TF_MAXIMUM] = maximum_double,
     [TF_MINIMUM] = minimum_double,
     [TF_FMAX] = fmax_double,

@@ -40,7 +40,6 @@ enum tf_binary_op {
     TF_LOGADDEXP,
     TF_LOGADDEXP2,
     TF_HEAVISIDE,
-    TF_COPYSIGN,
     TF_MAXIMUM,
     TF_MINIMUM,
     TF_FMAX,

@@ -128,6 +128,20 @@ cdef extern from "numpy/arrayobject.h":
     int NPY_FPE_OVERFLOW, NPY_FPE_UNDERFLOW, NPY_FPE_INVALID
 
 
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct npy_string_allocator
+    ctypedef struct npy_packed_static_string
+    ctypedef struct npy_static_string:
+        size_t size
+        const char *buf
+
+    ctypedef struct PyArray_StringDTypeObject
+    npy_string_allocator *NpyString_acquire_allocator(PyArray_StringDTypeObject *)
+    void NpyString_release_allocator(npy_string_allocator *)
+    int NpyString_load(npy_string_allocator *, npy_packed_static_string *,
+                       npy_static_string *)
+
+
 cdef extern from "numpy/ufuncobject.h":
     int PyUFunc_AddLoopFromSpec(object ufunc, PyArrayMethod_Spec *) except -1
     int PyUFunc_AddLoopsFromSpecs(PyUFunc_LoopSlot *) except -1
@@ -204,6 +218,7 @@ cdef extern from "elements.h" nogil:
     double tf_double_from_code(tf_format, uint32_t)
     uint32_t tf_code_from_double(tf_format, double, unsigned *)
     enum tf_other_op:
+        TF_COPYSIGN_CODES
         TF_NEXTAFTER
         TF_MODF
         TF_FREXP
@@ -243,7 +258,7 @@ cdef extern from "binary.h" nogil:
     enum tf_binary_op:
         TF_ADD, TF_SUBTRACT, TF_MULTIPLY, TF_TRUE_DIVIDE, TF_FLOOR_DIVIDE
         TF_REMAINDER, TF_FMOD, TF_POWER, TF_ARCTAN2, TF_HYPOT, TF_LOGADDEXP
-        TF_LOGADDEXP2, TF_HEAVISIDE, TF_COPYSIGN, TF_MAXIMUM, TF_MINIMUM
+        TF_LOGADDEXP2, TF_HEAVISIDE, TF_MAXIMUM, TF_MINIMUM
         TF_FMAX, TF_FMIN
     enum tf_compare_op:
         TF_EQUAL, TF_NOT_EQUAL, TF_LESS, TF_LESS_EQUAL, TF_GREATER

@@ -125,7 +125,7 @@ cdef int to_text_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes
         target = <object><PyObject *>given[1]
         if not target.isnative:
             target = target.newbyteorder("=")
-    elif dtypes[1] == dtype_of("T"):
+    elif dtypes[1] == string_dtype:
         target = np.dtype("T")
     else:
         kind = "U" if dtypes[1] == dtype_of("U") else "S"
@@ -162,6 +162,28 @@ cdef int to_text_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
+cdef object text_at(descr_t *descr, char *item):
+    """A string, or the na_object in place of a missing one."""
+    cdef npy_string_allocator *allocator
+    cdef npy_static_string string
+    cdef int missing
+    if <PyArray_DTypeMeta *>Py_TYPE(<object><PyObject *>descr) != string_dtype:
+        return PyArray_Scalar(item, descr, None)
+    allocator = NpyString_acquire_allocator(<PyArray_StringDTypeObject *>descr)
+    missing = NpyString_load(allocator, <npy_packed_static_string *>item, &string)
+    try:
+        if missing < 0:
+            raise MemoryError()
+        if missing:
+            return (<object><PyObject *>descr).na_object
+        return string.buf[:string.size].decode("utf-8")
+    finally:
+        NpyString_release_allocator(allocator)
+
+
+cdef PyArray_DTypeMeta *string_dtype = dtype_of("T")
+
+
 cdef int from_text_loop(PyArrayMethod_Context *context, items_t data,
                         const npy_intp *dimensions, const npy_intp *strides,
                         NpyAuxData *auxiliary) except -1 with gil:
@@ -170,8 +192,8 @@ cdef int from_text_loop(PyArrayMethod_Context *context, items_t data,
     cdef uint32_t code
     cdef npy_intp i
     for i in range(dimensions[0]):
-        text = PyArray_Scalar(data[0] + i * strides[0], context.descriptors[0], None)
-        code = code_from_text(tf_format_rows[format][0], text, &flags)
+        text = text_at(context.descriptors[0], data[0] + i * strides[0])
+        code = code_from_object(format, text, &flags)
         tf_store_code(tf_format_rows[format][0], data[1] + i * strides[1], code)
     warn(flags)
     return 0
