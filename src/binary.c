@@ -8,7 +8,8 @@
 
 /* What the general path needs to know of an operation. */
 struct operation {
-    double (*odd)(double, double); /* settles near-ties; rounded to odd */
+    double (*odd)(double, double); /* settles what double leaves in doubt */
+    uint8_t cancels;               /* a small result may have lost its digits */
     uint8_t silent;                /* exact: raises nothing */
     uint8_t vanishes;              /* may leave float32's range for zero */
 };
@@ -19,8 +20,8 @@ static const struct operation operations[TF_BINARY_COUNT] = {
     [TF_POWER] = {.odd = tf_odd_power},
     [TF_ARCTAN2] = {.odd = tf_odd_arctan2},
     [TF_HYPOT] = {.odd = tf_odd_hypot},
-    [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp},
-    [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2},
+    [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp, .cancels = 1},
+    [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1},
     [TF_HEAVISIDE] = {.silent = 1},
     [TF_MAXIMUM] = {.silent = 1},
     [TF_MINIMUM] = {.silent = 1},
@@ -58,37 +59,34 @@ unsigned tf_flags_of(struct tf_format f, const double *a, const double *b,
     return flags;
 }
 
-/* Is r within 2^-48 of a number halfway between two of the format's, or so
- * much smaller than an operand that it may have lost its digits? */
-static int is_doubtful(struct tf_format f, double a, double b, double r)
+/* Is r within 16 units of double's last place of a number halfway between two
+ * of the format's, or small enough to underflow, which depends on its being
+ * exact? */
+static int is_doubtful(struct tf_format f, double r)
 {
-    if (!isfinite(a) || !isfinite(b) || !isfinite(r) || r == 0) {
-        return 0;
-    }
     uint64_t bits;
     memcpy(&bits, &r, sizeof bits);
-    const int exponent = (int)(bits >> 52 & 0x7FF) - 1023 - 52;
-    const int unit = exponent + 52 - f.mantissa_bits;
+    const int exponent = (int)(bits >> 52 & 0x7FF) - 1023;
     const int least = tf_least_exponent(f);
-    const int cut = (unit > least ? unit : least) - exponent; /* bits to lose */
-    if (cut > 54) {
-        return 0;
+    if (exponent < least + f.mantissa_bits) {
+        return r != 0;
     }
-    const uint64_t significand =
-        (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
-    const uint64_t rest = significand & ((UINT64_C(1) << cut) - 1);
-    const uint64_t half = UINT64_C(1) << (cut - 1);
-    const uint64_t distance = rest > half ? rest - half : half - rest;
-    return distance <= 16 || fabs(r) < fmin(fabs(a), fabs(b)) * 0x1p-2;
+    const uint64_t half = UINT64_C(1) << (51 - f.mantissa_bits);
+    const uint64_t rest = bits & (2 * half - 1);
+    return (rest > half ? rest - half : half - rest) <= 16;
 }
 
-static void settle(struct tf_format f, double (*odd)(double, double), const double *a,
-                   const double *b, double *r, size_t n)
+static void settle(struct tf_format f, const struct operation *operation,
+                   const double *a, const double *b, double *r, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        /* Zeros and poles are exact in every libm. */
-        if (a[i] != 0 && b[i] != 0 && is_doubtful(f, a[i], b[i], r[i])) {
-            r[i] = odd(a[i], b[i]);
+        if (!isfinite(a[i]) || !isfinite(b[i]) || !isfinite(r[i])) {
+            continue;
+        }
+        const int lost =
+            operation->cancels && fabs(r[i]) < fmin(fabs(a[i]), fabs(b[i])) * 0x1p-2;
+        if (lost || is_doubtful(f, r[i])) {
+            r[i] = operation->odd(a[i], b[i]);
         }
     }
 }
@@ -129,7 +127,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
             flags |= round_through_float32(a64, b64, r64, r, n);
         } else {
             if (operation->odd) {
-                settle(f, operation->odd, a64, b64, r64, n);
+                settle(f, operation, a64, b64, r64, n);
             }
             tf_isa->narrow(r64, r, n);
         }

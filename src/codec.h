@@ -132,6 +132,12 @@ static inline uint32_t tf_encode_overflow(struct tf_format f, int negative)
     return tf_overflow_magnitude(f) | (negative ? tf_sign_mask(f) : 0);
 }
 
+/* What becoming that raises. */
+static inline unsigned tf_overflow_flag(struct tf_format f)
+{
+    return f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
+}
+
 /* Whether to round up in magnitude. `kept` is the truncated significand and
  * `fraction` / 2^64 what was cut off it, plus a little more if `more`. */
 static inline int tf_rounds_up(enum tf_rounding rounding, int negative,
@@ -187,11 +193,12 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
         return tf_nan_code(f);
     }
     if (x.kind == TF_INFINITY) {
-        if (f.specials != TF_IEEE) {
-            *flags |= f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
+        if (overflow == TF_OVERFLOW_SATURATE) {
+            *flags |= f.specials == TF_IEEE ? 0 : TF_OVER;
+            return maximum | sign;
         }
-        return overflow == TF_OVERFLOW_SATURATE ? maximum | sign
-                                                : tf_encode_overflow(f, x.negative);
+        *flags |= f.specials == TF_IEEE ? 0 : tf_overflow_flag(f);
+        return tf_encode_overflow(f, x.negative);
     }
     if (x.significand == 0) {
         return f.specials == TF_FNUZ ? 0 : sign;
@@ -228,11 +235,12 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
     const uint64_t magnitude = ((uint64_t)(unit - least) << f.mantissa_bits) + kept -
                                (f.specials == TF_POWERS ? 1 : 0);
     if (magnitude > maximum) {
-        *flags |= f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
         if (overflow == TF_OVERFLOW_SATURATE ||
             tf_stops_at_maximum(rounding, x.negative)) {
+            *flags |= TF_OVER;
             return maximum | sign;
         }
+        *flags |= tf_overflow_flag(f);
         return tf_encode_overflow(f, x.negative);
     }
     return magnitude == 0 && f.specials == TF_FNUZ ? 0 : (uint32_t)magnitude | sign;

@@ -66,10 +66,13 @@ double tf_snapped(struct tf_format f, double x)
     const uint64_t half = UINT64_C(1) << (cut - 1);
     const uint64_t rest = bits & ((half << 1) - 1);
     const uint64_t distance = rest > half ? rest - half : half - rest;
+    const uint64_t to_unit = rest > half ? 2 * half - rest : rest;
     if (distance <= 16) {
         bits = bits - rest + half;
-        memcpy(&x, &bits, sizeof x);
+    } else if (to_unit <= 16) {
+        bits = bits - rest + (rest > half ? 2 * half : 0);
     }
+    memcpy(&x, &bits, sizeof x);
     return x;
 }
 
@@ -123,7 +126,7 @@ uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags)
     /* Below zero the next number up is the smaller one in magnitude. */
     uint32_t magnitude = code & tf_magnitude_mask(f);
     if (!x.negative && magnitude == tf_maximum_magnitude(f)) {
-        *flags |= f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
+        *flags |= tf_overflow_flag(f);
         return tf_encode_overflow(f, 0);
     }
     if (f.specials == TF_POWERS) {

@@ -34,8 +34,8 @@ double tf_double_from_code(struct tf_format f, uint32_t code);
 /* One rounding to nearest, ties to even. */
 uint32_t tf_code_from_double(struct tf_format f, double x, unsigned *flags);
 
-/* x, or the number halfway between two of the format's that lies within
- * 16 units of double's last place from it. */
+/* x, or the number of the format, or halfway between two, that lies within 16
+ * units of double's last place from it. */
 double tf_snapped(struct tf_format f, double x);
 
 /* A code with another's sign. */

@@ -55,7 +55,7 @@ static unsigned flags_of_special(int format, struct tf_matrix a, struct tf_matri
     if (isnan(sum)) {
         return nan ? 0 : TF_INVALID;
     }
-    return infinite ? 0 : f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
+    return infinite ? 0 : tf_overflow_flag(f);
 }
 
 /* One tile of C, all of k. */

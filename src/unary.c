@@ -61,50 +61,53 @@ static uint32_t absolute_code(struct tf_format f, uint32_t code, unsigned *flags
     return tf_copysign(f, code, 0);
 }
 
-/* A function of numbers, or else of codes. */
+/* A function of numbers, or else of codes. Where the result is transcendental
+ * for every argument but 0 and 1 it is never exact, whatever double makes of
+ * it. */
 static const struct function {
     const char *name;
     double (*of)(double);
     uint32_t (*of_code)(struct tf_format, uint32_t, unsigned *);
+    int transcendental;
 } functions[] = {
-    {"positive", NULL, same_code},
-    {"conjugate", NULL, same_code},
-    {"negative", NULL, negative_code},
-    {"absolute", NULL, absolute_code},
-    {"fabs", NULL, absolute_code},
-    {"sign", sign_, NULL},
-    {"rint", nearbyint, NULL},
-    {"floor", floor, NULL},
-    {"ceil", ceil, NULL},
-    {"trunc", trunc, NULL},
-    {"square", square_, NULL},
-    {"reciprocal", reciprocal_, NULL},
-    {"sqrt", sqrt, NULL},
-    {"cbrt", cbrt, NULL},
-    {"exp", exp_, NULL},
-    {"exp2", exp2_, NULL},
-    {"expm1", expm1_, NULL},
-    {"log", log, NULL},
-    {"log2", log2, NULL},
-    {"log10", log10, NULL},
-    {"log1p", log1p, NULL},
-    {"sin", sin, NULL},
-    {"cos", cos, NULL},
-    {"tan", tan, NULL},
-    {"arcsin", asin, NULL},
-    {"arccos", acos, NULL},
-    {"arctan", atan, NULL},
-    {"sinh", sinh_, NULL},
-    {"cosh", cosh_, NULL},
-    {"tanh", tanh, NULL},
-    {"arcsinh", asinh, NULL},
-    {"arccosh", acosh, NULL},
-    {"arctanh", atanh, NULL},
-    {"degrees", degrees_, NULL},
-    {"rad2deg", degrees_, NULL},
-    {"radians", radians_, NULL},
-    {"deg2rad", radians_, NULL},
-    {"spacing", NULL, tf_spacing},
+    {"positive", NULL, same_code, 0},
+    {"conjugate", NULL, same_code, 0},
+    {"negative", NULL, negative_code, 0},
+    {"absolute", NULL, absolute_code, 0},
+    {"fabs", NULL, absolute_code, 0},
+    {"sign", sign_, NULL, 0},
+    {"rint", nearbyint, NULL, 0},
+    {"floor", floor, NULL, 0},
+    {"ceil", ceil, NULL, 0},
+    {"trunc", trunc, NULL, 0},
+    {"square", square_, NULL, 0},
+    {"reciprocal", reciprocal_, NULL, 0},
+    {"sqrt", sqrt, NULL, 0},
+    {"cbrt", cbrt, NULL, 0},
+    {"exp", exp_, NULL, 1},
+    {"exp2", exp2_, NULL, 0},
+    {"expm1", expm1_, NULL, 1},
+    {"log", log, NULL, 1},
+    {"log2", log2, NULL, 0},
+    {"log10", log10, NULL, 0},
+    {"log1p", log1p, NULL, 1},
+    {"sin", sin, NULL, 1},
+    {"cos", cos, NULL, 1},
+    {"tan", tan, NULL, 1},
+    {"arcsin", asin, NULL, 1},
+    {"arccos", acos, NULL, 1},
+    {"arctan", atan, NULL, 1},
+    {"sinh", sinh_, NULL, 1},
+    {"cosh", cosh_, NULL, 1},
+    {"tanh", tanh, NULL, 1},
+    {"arcsinh", asinh, NULL, 1},
+    {"arccosh", acosh, NULL, 1},
+    {"arctanh", atanh, NULL, 1},
+    {"degrees", degrees_, NULL, 1},
+    {"rad2deg", degrees_, NULL, 1},
+    {"radians", radians_, NULL, 1},
+    {"deg2rad", radians_, NULL, 1},
+    {"spacing", NULL, tf_spacing, 0},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 _Static_assert((int)FUNCTIONS <= (int)TF_UNARY_MAX, "room for all functions");
@@ -127,19 +130,22 @@ static uint32_t entry_of(struct tf_format f, const struct function *function,
     } else {
         const struct tf_value x = tf_decode(f, code);
         uint64_t bits = tf_double_bits(x);
-        double in, out;
+        double in;
         memcpy(&in, &bits, sizeof in);
+        const double out = function->of(in);
         /* e8m0's arithmetic is float32's, followed by the cast. */
-        out = f.specials == TF_POWERS ? (float)function->of(in)
-                                      : tf_snapped(f, function->of(in));
-        memcpy(&bits, &out, sizeof bits);
+        const double settled =
+            f.specials == TF_POWERS ? (double)(float)out : tf_snapped(f, out);
+        memcpy(&bits, &settled, sizeof bits);
         struct tf_value y = tf_value_from_double_bits(bits);
         unsigned raised = 0;
-        if (y.kind == TF_NAN) {
+        if (isnan(out)) {
             y.negative = 0;
             raised = x.kind == TF_NAN ? 0 : TF_INVALID;
-        } else if (y.kind == TF_INFINITY && x.kind == TF_NUMBER) {
-            raised = TF_DIVIDE;
+        } else if (isinf(out)) {
+            raised = x.kind == TF_NUMBER ? TF_DIVIDE : 0;
+        } else if (function->transcendental && in != 0 && settled != 0) {
+            y.sticky = 1;
         }
         result = tf_encode(f, y, TF_TIES_TO_EVEN, TF_OVERFLOW_IEEE, 0, &flags);
         /* A pole or an invalid operation is that alone, whatever the format

@@ -1,5 +1,11 @@
 # What the Python modules need: codes of arrays and explicit rounding.
 
+cdef object item_mask(tf_format f):
+    """The bits of an item that are its code's."""
+    cdef uint32_t code = tf_magnitude_mask(f) | tf_sign_mask(f)
+    return int(code << f.shift)
+
+
 def bits_of(array):
     """Clean codes of an array of a format, as unsigned integers of its size."""
     cdef int format = tf_format_of_descr(<descr_t *><PyObject *>array.dtype)
@@ -7,16 +13,16 @@ def bits_of(array):
         raise TypeError(f"no format of tf32dtype: {array.dtype!r}")
     cdef tf_format f = tf_format_rows[format][0]
     unsigned = np.dtype(f"u{f.itemsize}")
-    mask = ((tf_magnitude_mask(f) | tf_sign_mask(f)) << f.shift) & 0xFFFFFFFF
+    mask = item_mask(f)
     return array.view(unsigned) & unsigned.type(mask)
 
 
 def from_bits_of(codes, int format, bint check):
     """A view of unsigned integers as a format; dirty ones raise if `check`."""
     cdef tf_format f = tf_format_rows[format][0]
-    mask = ((tf_magnitude_mask(f) | tf_sign_mask(f)) << f.shift) & 0xFFFFFFFF
+    mask = item_mask(f)
     if check:
-        dirty = codes & codes.dtype.type(~mask & ((1 << (8 * f.itemsize)) - 1))
+        dirty = codes & ~codes.dtype.type(mask)
         if dirty.any():
             place = int(np.flatnonzero(dirty)[0])
             value = int(codes.reshape(-1)[place])
