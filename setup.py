@@ -39,6 +39,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
 
+import setuptools
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
@@ -98,11 +99,11 @@ if SANITIZE:
         "-g",
     ]
     OPTIMISE = OPTIMISE_GLUE = ["-O1", *INSTRUMENT]
+    WARNINGS = ["-w"]  # instrumented code looks as if it used what is not set
 else:
     OPTIMISE = ["-O3", "-g0"]
     OPTIMISE_GLUE = ["-O2", "-g0"]  # what Cython writes gains nothing from -O3
-
-WARNINGS = ["-Wall", "-Wextra"]
+    WARNINGS = ["-Wall", "-Wextra"]
 if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
     WARNINGS.append("-Werror")
 
@@ -205,7 +206,7 @@ class BuildExt(build_ext):
         # The headers of Python and NumPy may warn; ours may not.
         python_include = [d for d in self.include_dirs if Path(d).is_absolute()]
         system = [f"-isystem{d}" for d in [numpy_include, *python_include]]
-        python_key = (sys.implementation.cache_tag, numpy_version, python_include)
+        python_key = (sys.version, numpy_version)
         numpy_api = [
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             ("NPY_TARGET_VERSION", "NPY_2_4_API_VERSION"),
@@ -396,4 +397,9 @@ def extensions() -> list[Extension]:
 
 
 if __name__ == "__main__":
+    if int(setuptools.__version__.partition(".")[0]) < 77:
+        raise stop(
+            f"setuptools 77 or newer is needed; this is {setuptools.__version__}:"
+            " pip install -U setuptools, or leave out --no-build-isolation."
+        )
     setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})

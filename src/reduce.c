@@ -123,23 +123,14 @@ static struct slot step(enum tf_reduction op, struct slot slot, double x)
     return slot;
 }
 
-/* The kind of number that a reduction writes. */
-struct target {
-    int format; /* -1: float32 */
-    size_t itemsize;
-};
-
-static struct target target_of(int format, int into_float32)
+static size_t size_of(int format)
 {
-    const struct target target = {
-        into_float32 ? -1 : format,
-        into_float32 ? sizeof(float) : tf_format_rows[format]->itemsize};
-    return target;
+    return format == TF_SINGLE ? sizeof(float) : tf_format_rows[format]->itemsize;
 }
 
 static void unpack(int format, const void *items, float *out, size_t n)
 {
-    if (format < 0) {
+    if (format == TF_SINGLE) {
         memcpy(out, items, n * sizeof *out);
     } else {
         tf_isa->formats[format].unpack(items, out, n);
@@ -147,13 +138,13 @@ static void unpack(int format, const void *items, float *out, size_t n)
 }
 
 /* Rounds results once. overflows[i] tells which lie beyond the range. */
-static unsigned finish(struct target target, const double *results, void *items,
+static unsigned finish(int format, const double *results, void *items,
                        uint8_t *overflows, size_t n)
 {
     float numbers[TF_BLOCK];
     unsigned flags = 0;
     memset(overflows, 0, n);
-    if (target.format < 0) {
+    if (format == TF_SINGLE) {
         for (size_t i = 0; i < n; i++) {
             numbers[i] = (float)results[i];
             overflows[i] = isinf(numbers[i]) && !isinf(results[i]);
@@ -162,7 +153,7 @@ static unsigned finish(struct target target, const double *results, void *items,
         memcpy(items, numbers, n * sizeof(float));
         return 0;
     }
-    const struct tf_conversions *conversions = &tf_isa->formats[target.format];
+    const struct tf_conversions *conversions = &tf_isa->formats[format];
     tf_isa->narrow(results, numbers, n);
     const struct tf_suspects suspects = conversions->suspect(numbers, n);
     if (suspects.beyond) {
@@ -170,7 +161,7 @@ static unsigned finish(struct target target, const double *results, void *items,
     }
     conversions->pack(numbers, items, n);
     if (suspects.beyond || suspects.tiny) {
-        const struct tf_format f = *tf_format_rows[target.format];
+        const struct tf_format f = *tf_format_rows[format];
         for (size_t i = 0; i < n; i++) {
             uint64_t bits;
             unsigned raised = 0;
@@ -192,14 +183,14 @@ static uint32_t item_at(const void *items, size_t itemsize, size_t i)
 }
 
 /* Slots [at, at + n) of a page as they stand: those live, or the stored item. */
-static void read_slots(const struct page *page, size_t at, struct target target,
+static void read_slots(const struct page *page, size_t at, int format,
                        const void *items, struct slot *slots, size_t n)
 {
     float stored[PAGE];
-    unpack(target.format, items, stored, n);
+    unpack(format, items, stored, n);
     for (size_t i = 0; i < n; i++) {
         const int live = page->live[at + i] &&
-                         page->written[at + i] == item_at(items, target.itemsize, i);
+                         page->written[at + i] == item_at(items, size_of(format), i);
         const struct slot fresh = {stored[i], 0};
         slots[i] = live ? page->slots[at + i] : fresh;
     }
@@ -207,7 +198,7 @@ static void read_slots(const struct page *page, size_t at, struct target target,
 
 /* Rounds the slots into items and remembers both. */
 static unsigned write_slots(struct tf_partials *partials, struct page *page, size_t at,
-                            struct target target, const struct slot *slots, void *items,
+                            int format, const struct slot *slots, void *items,
                             size_t n)
 {
     double results[PAGE];
@@ -215,12 +206,12 @@ static unsigned write_slots(struct tf_partials *partials, struct page *page, siz
     for (size_t i = 0; i < n; i++) {
         results[i] = slot_value(slots[i]);
     }
-    const unsigned flags = finish(target, results, items, overflows, n);
+    const unsigned flags = finish(format, results, items, overflows, n);
     for (size_t i = 0; i < n; i++) {
         partials->overflowed += overflows[i] - page->overflows[at + i];
         page->overflows[at + i] = overflows[i];
         page->slots[at + i] = slots[i];
-        page->written[at + i] = item_at(items, target.itemsize, i);
+        page->written[at + i] = item_at(items, size_of(format), i);
         page->live[at + i] = 1;
     }
     return flags;
@@ -235,13 +226,13 @@ static struct slot reduce_all(int format, enum tf_reduction op, struct slot slot
 {
     TF_BUFFER(buffer);
     float numbers[TF_BLOCK];
-    const size_t itemsize = tf_format_rows[format]->itemsize;
+    const size_t itemsize = size_of(format);
     int had_nan = isnan(slot.value);
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
         const void *items =
             tf_gather(data + done * stride, stride, itemsize, count, buffer);
-        tf_isa->formats[format].unpack(items, numbers, count);
+        unpack(format, items, numbers, count);
         if (op == TF_SUM) {
             slot.value += tf_isa->sum(numbers, count);
         } else {
@@ -262,7 +253,7 @@ static struct slot reduce_all(int format, enum tf_reduction op, struct slot slot
 }
 
 /* One step for a run of output elements that lie side by side in one page. */
-static unsigned reduce_run(int format, enum tf_reduction op, struct target target,
+static unsigned reduce_run(int format, enum tf_reduction op,
                            struct tf_partials *partials, struct page *page, size_t at,
                            char *out, ptrdiff_t out_stride, const char *in,
                            ptrdiff_t in_stride, size_t n)
@@ -272,30 +263,30 @@ static unsigned reduce_run(int format, enum tf_reduction op, struct target targe
     float numbers[PAGE];
     struct slot slots[PAGE];
     unsigned flags = 0;
-    const void *items = tf_gather(in, in_stride, tf_format_rows[format]->itemsize, n,
+    const void *items = tf_gather(in, in_stride, size_of(format), n,
                                   in_buffer);
-    tf_isa->formats[format].unpack(items, numbers, n);
-    const void *stored = tf_gather(out, out_stride, target.itemsize, n, out_buffer);
-    read_slots(page, at, target, stored, slots, n);
+    unpack(format, items, numbers, n);
+    const void *stored = tf_gather(out, out_stride, size_of(format), n, out_buffer);
+    read_slots(page, at, format, stored, slots, n);
     for (size_t i = 0; i < n; i++) {
         const int nan = isnan(slots[i].value) || isnan(numbers[i]);
         slots[i] = step(op, slots[i], numbers[i]);
         flags |= isnan(slots[i].value) && !nan ? TF_INVALID : 0;
     }
-    void *results = tf_target(out, out_stride, target.itemsize, out_buffer);
-    flags |= write_slots(partials, page, at, target, slots, results, n);
-    tf_scatter(results, out, out_stride, target.itemsize, n);
+    void *results = tf_target(out, out_stride, size_of(format), out_buffer);
+    flags |= write_slots(partials, page, at, format, slots, results, n);
+    tf_scatter(results, out, out_stride, size_of(format), n);
     return flags;
 }
 
-static int reduce_into_slots(int format, enum tf_reduction op, struct target target,
+static int reduce_into_slots(int format, enum tf_reduction op,
                              struct tf_partials *partials, char *const data[3],
                              const ptrdiff_t strides[3], ptrdiff_t n, unsigned *flags)
 {
     if (!partials->origin) {
         partials->origin = data[0];
     }
-    const ptrdiff_t itemsize = (ptrdiff_t)target.itemsize;
+    const ptrdiff_t itemsize = (ptrdiff_t)size_of(format);
     for (ptrdiff_t done = 0; done < n;) {
         char *out = data[0] + done * strides[0];
         const char *in = data[1] + done * strides[1];
@@ -309,16 +300,16 @@ static int reduce_into_slots(int format, enum tf_reduction op, struct target tar
         if (strides[0] == 0) {
             struct slot slot;
             TF_BUFFER(buffer);
-            memcpy(buffer, out, target.itemsize);
-            read_slots(page, at, target, buffer, &slot, 1);
+            memcpy(buffer, out, size_of(format));
+            read_slots(page, at, format, buffer, &slot, 1);
             slot = reduce_all(format, op, slot, in, strides[1], n, flags);
-            *flags |= write_slots(partials, page, at, target, &slot, buffer, 1);
-            memcpy(out, buffer, target.itemsize);
+            *flags |= write_slots(partials, page, at, format, &slot, buffer, 1);
+            memcpy(out, buffer, size_of(format));
             return 0;
         }
         ptrdiff_t run = strides[0] == itemsize ? PAGE - (ptrdiff_t)at : 1;
         run = run < n - done ? run : n - done;
-        *flags |= reduce_run(format, op, target, partials, page, at, out, strides[0], in,
+        *flags |= reduce_run(format, op, partials, page, at, out, strides[0], in,
                              strides[1], (size_t)run);
         done += run;
     }
@@ -326,7 +317,7 @@ static int reduce_into_slots(int format, enum tf_reduction op, struct target tar
 }
 
 /* A running result in float64, each step of it rounded to the output. */
-static unsigned accumulate(int format, enum tf_reduction op, struct target target,
+static unsigned accumulate(int format, enum tf_reduction op,
                            char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
     TF_BUFFER(in_buffer);
@@ -335,56 +326,53 @@ static unsigned accumulate(int format, enum tf_reduction op, struct target targe
     double results[TF_BLOCK];
     uint8_t overflows[TF_BLOCK];
     unsigned flags = 0;
-    memcpy(in_buffer, data[0], target.itemsize);
-    unpack(target.format, in_buffer, &first, 1);
+    memcpy(in_buffer, data[0], size_of(format));
+    unpack(format, in_buffer, &first, 1);
     struct slot slot = {first, 0};
     const char *in = data[1];
     char *out = data[2];
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const void *items = tf_gather(in, strides[1], tf_format_rows[format]->itemsize,
+        const void *items = tf_gather(in, strides[1], size_of(format),
                                       count, in_buffer);
-        tf_isa->formats[format].unpack(items, numbers, count);
+        unpack(format, items, numbers, count);
         for (size_t i = 0; i < count; i++) {
             const int nan = isnan(slot.value) || isnan(numbers[i]);
             slot = step(op, slot, numbers[i]);
             flags |= isnan(slot.value) && !nan ? TF_INVALID : 0;
             results[i] = slot_value(slot);
         }
-        void *written = tf_target(out, strides[2], target.itemsize, out_buffer);
-        flags |= finish(target, results, written, overflows, count);
+        void *written = tf_target(out, strides[2], size_of(format), out_buffer);
+        flags |= finish(format, results, written, overflows, count);
         for (size_t i = 0; i < count; i++) {
             flags |= overflows[i] ? TF_OVER : 0;
         }
-        tf_scatter(written, out, strides[2], target.itemsize, count);
+        tf_scatter(written, out, strides[2], size_of(format), count);
         in += (ptrdiff_t)count * strides[1];
         out += (ptrdiff_t)count * strides[2];
     }
     return flags;
 }
 
-/* float32 and a format, element by element: float32's own operation. */
-static void mixed_elementwise(int format, enum tf_reduction op, char *const data[3],
-                              const ptrdiff_t strides[3], ptrdiff_t n)
+/* float32's own operation, element by element. */
+static void elementwise_single(enum tf_binary_op op, char *const data[3],
+                               const ptrdiff_t strides[3], ptrdiff_t n)
 {
     TF_BUFFER(a_buffer);
     TF_BUFFER(b_buffer);
     TF_BUFFER(out_buffer);
-    float b[TF_BLOCK];
-    const enum tf_binary_op binary = op == TF_SUM ? TF_ADD : TF_MULTIPLY;
+    const size_t size = sizeof(float);
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const float *a = tf_gather(data[0] + done * strides[0], strides[0],
-                                   sizeof *a, count, a_buffer);
-        const void *items =
-            tf_gather(data[1] + done * strides[1], strides[1],
-                      tf_format_rows[format]->itemsize, count, b_buffer);
+        const float *a =
+            tf_gather(data[0] + done * strides[0], strides[0], size, count, a_buffer);
+        const float *b =
+            tf_gather(data[1] + done * strides[1], strides[1], size, count, b_buffer);
         char *out = data[2] + done * strides[2];
-        float *r = tf_target(out, strides[2], sizeof *r, out_buffer);
-        tf_isa->formats[format].unpack(items, b, count);
-        tf_isa->binary_f32[binary](a, b, r, count);
+        float *r = tf_target(out, strides[2], size, out_buffer);
+        tf_isa->binary_f32[op](a, b, r, count);
         tf_canonical_nans(r, count);
-        tf_scatter(r, out, strides[2], sizeof *r, count);
+        tf_scatter(r, out, strides[2], size, count);
     }
 }
 
@@ -403,30 +391,32 @@ static int is_constant(const char *data, ptrdiff_t stride, size_t itemsize, ptrd
  * hold the caller's `initial`, the same in all elements, or (with
  * initial=None) the array's first row; short rows are held in slots in any
  * case, which is right for both. */
-static int is_in_place(struct tf_partials *partials, struct target target,
+static int is_in_place(struct tf_partials *partials, int format,
                        char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
     enum { SHORT = 1 << 16 };
     if (!partials->origin && !partials->is_reduction && strides[0] != 0 && n > SHORT) {
         partials->is_elementwise =
-            !is_constant(data[0], strides[0], target.itemsize, n);
+            !is_constant(data[0], strides[0], size_of(format), n);
     }
     return partials->is_elementwise;
 }
 
-int tf_reduce(int format, enum tf_reduction op, int into_float32,
-              struct tf_partials *partials, char *const data[3],
-              const ptrdiff_t strides[3], ptrdiff_t n)
+int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
+              char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    const struct target target = target_of(format, into_float32);
-    const int in_place = data[0] == data[2] && strides[0] == strides[2];
+    const enum tf_binary_op elementwise = op == TF_SUM ? TF_ADD : TF_MULTIPLY;
+    /* ufunc.at: one element a call, whose place may be a buffer's. */
+    const int at = partials && !partials->is_reduction && n == 1 && strides[0] == 0 &&
+                   strides[1] == 0;
+    const int in_place = data[0] == data[2] && strides[0] == strides[2] && !at;
     const int accumulates =
         data[2] == data[0] + strides[0] && strides[0] == strides[2];
-    if (in_place && !is_in_place(partials, target, data, strides, n)) {
+    if (in_place && !is_in_place(partials, format, data, strides, n)) {
         struct tf_fp saved = tf_fp_begin();
         unsigned flags = 0;
-        const int failed = reduce_into_slots(format, op, target, partials, data,
-                                             strides, n, &flags);
+        const int failed = reduce_into_slots(format, op, partials, data, strides, n,
+                                             &flags);
         /* Overflow is a matter of the last step alone. */
         if (partials->raised & TF_OVER) {
             tf_fp_forget(&saved, TF_OVER);
@@ -435,13 +425,13 @@ int tf_reduce(int format, enum tf_reduction op, int into_float32,
         tf_fp_end(saved, flags | partials->raised);
         return failed;
     }
-    if (accumulates && !in_place) {
+    if (accumulates && !in_place && !at) {
         const struct tf_fp saved = tf_fp_begin();
-        tf_fp_end(saved, accumulate(format, op, target, data, strides, n));
-    } else if (into_float32) {
-        mixed_elementwise(format, op, data, strides, n);
+        tf_fp_end(saved, accumulate(format, op, data, strides, n));
+    } else if (format == TF_SINGLE) {
+        elementwise_single(elementwise, data, strides, n);
     } else {
-        tf_binary(format, op == TF_SUM ? TF_ADD : TF_MULTIPLY, data, strides, n);
+        tf_binary(format, elementwise, data, strides, n);
     }
     return 0;
 }
@@ -472,14 +462,14 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
     float numbers[TF_BLOCK], result;
-    const size_t itemsize = tf_format_rows[format]->itemsize;
+    const size_t itemsize = size_of(format);
     memcpy(buffer, data[0], itemsize);
-    tf_isa->formats[format].unpack(buffer, &result, 1);
+    unpack(format, buffer, &result, 1);
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
         const void *items =
             tf_gather(data[1] + done * stride, stride, itemsize, count, buffer);
-        tf_isa->formats[format].unpack(items, numbers, count);
+        unpack(format, items, numbers, count);
         float least, greatest;
         if (block_bounds(numbers, count, &least, &greatest)) {
             for (size_t i = 0; i < count; i++) {
@@ -501,11 +491,11 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
 {
     TF_BUFFER(buffer);
     float numbers[TF_BLOCK], best = 0;
-    const ptrdiff_t itemsize = tf_format_rows[format]->itemsize;
+    const ptrdiff_t itemsize = size_of(format);
     ptrdiff_t found = -1;
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        tf_isa->formats[format].unpack(tf_gather(items + done * itemsize, itemsize,
+        unpack(format, tf_gather(items + done * itemsize, itemsize,
                                                  (size_t)itemsize, count, buffer),
                                        numbers, count);
         float low, high;

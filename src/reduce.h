@@ -22,13 +22,13 @@ struct tf_partials;
 struct tf_partials *tf_partials_new(int is_reduction);
 void tf_partials_free(struct tf_partials *partials);
 
+/* float32 in place of a format's index: for sums left unrounded. */
+enum { TF_SINGLE = -1 };
+
 /* add or multiply, whatever NumPy means by the call: elementwise, a step of a
- * reduction, or an accumulation. `format` is that of the second operand, and
- * of the others too unless `into_float32`: then those are float32 and reduce
- * to the unrounded sum. Returns -1 if memory is short. */
-int tf_reduce(int format, enum tf_reduction op, int into_float32,
-              struct tf_partials *partials, char *const data[3],
-              const ptrdiff_t strides[3], ptrdiff_t n);
+ * reduction, or an accumulation. Returns -1 if memory is short. */
+int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
+              char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n);
 
 /* maximum, minimum, fmax, fmin over a whole axis at once:
  * data[0] == data[2], both strides 0. */

@@ -124,7 +124,7 @@ cdef extern from "numpy/arrayobject.h":
     int PyArray_Pack(descr_t *descr, void *item, object value) except -1
     object PyArray_Scalar(void *data, descr_t *descr, object base)
     int PyArrayInitDTypeMeta_FromSpec(PyArray_DTypeMeta *, PyArrayDTypeMeta_Spec *) except -1
-    PyArray_DTypeMeta *PyArray_CommonDType(PyArray_DTypeMeta *, PyArray_DTypeMeta *)
+    PyArray_DTypeMeta *PyArray_PromoteDTypeSequence(npy_intp, PyArray_DTypeMeta **)
     int NPY_FPE_OVERFLOW, NPY_FPE_UNDERFLOW, NPY_FPE_INVALID
 
 
@@ -279,7 +279,8 @@ cdef extern from "reduce.h" nogil:
     struct tf_partials
     tf_partials *tf_partials_new(int)
     void tf_partials_free(tf_partials *)
-    int tf_reduce(int, tf_reduction, int, tf_partials *, items_t, const npy_intp *,
+    int TF_SINGLE
+    int tf_reduce(int, tf_reduction, tf_partials *, items_t, const npy_intp *,
                   npy_intp)
     void tf_reduce_extreme(int, tf_binary_op, items_t, npy_intp, npy_intp)
 

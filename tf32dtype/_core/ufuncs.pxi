@@ -57,8 +57,8 @@ cdef int sum_loop(PyArrayMethod_Context *context, items_t data,
         loop.partials = tf_partials_new(loop.is_reduction)
         if loop.partials == NULL:
             return out_of_memory()
-    if tf_reduce(loop.format, <tf_reduction>loop.op, loop.into_float32, loop.partials,
-                 data, strides, dimensions[0]) < 0:
+    if tf_reduce(loop.format, <tf_reduction>loop.op, loop.partials, data, strides,
+                 dimensions[0]) < 0:
         return out_of_memory()
     return 0
 
@@ -166,6 +166,7 @@ cdef struct operation:
     int identity            # -1: none; 0 or 1
     bint identity_is_minus_infinity
     bint keeps_state        # its data belongs to one call
+    int flags               # NPY_METH_NO_FLOATINGPOINT_ERRORS or 0
 
 cdef enum:
     MAX_OPERATIONS = 160
@@ -210,11 +211,13 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     if not first_is_ours:
         format = tf_format_of_descr(descriptors[1])
     i = find_operation(context, not first_is_ours)
-    if i < 0 or format < 0:
+    if i < 0:
         raise SystemError("a loop was asked for that tf32dtype did not register")
     loop[0] = operations[i].loop
-    if operations[i].loop == sum_loop or operations[i].loop == product_loop:
+    if operations[i].loop == product_loop:
         into_float32 = tf_format_of_descr(descriptors[2]) < 0
+    if format < 0:
+        format = TF_SINGLE
     if operations[i].keeps_state or into_float32:
         made = <loop_data *>calloc(1, sizeof(loop_data))
         if made == NULL:
@@ -230,6 +233,7 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     made.op = operations[i].op
     made.into_float32 = into_float32
     auxiliary[0] = &made.base
+    flags[0] = operations[i].flags
     return 0
 
 
@@ -268,6 +272,25 @@ cdef int ufunc_reduction_initial(PyArrayMethod_Context *context, cnp.npy_bool is
     return 1
 
 
+cdef int sum_into_float32_resolve(PyArrayMethodObject *method,
+                                  PyArray_DTypeMeta **dtypes, descrs_t given,
+                                  descr_t **resolved, npy_intp *view_offset) noexcept:
+    """(float32, T) -> float32, for sum(dtype=np.float32) and cumsum: NumPy casts T,
+    since an accumulation must have one dtype, and the loop sums in float64."""
+    cdef int i
+    for i in range(3):
+        resolved[i] = float_dtypes[1].singleton
+        incref(<PyObject *>resolved[i])
+    return cnp.NPY_SAFE_CASTING
+
+
+cdef PyType_Slot sum_into_float32_slots[4]
+sum_into_float32_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>ufunc_get_loop)
+sum_into_float32_slots[1] = PyType_Slot(
+    NPY_METH_get_reduction_initial, <void *>ufunc_reduction_initial)
+sum_into_float32_slots[2] = PyType_Slot(
+    NPY_METH_resolve_descriptors, <void *>sum_into_float32_resolve)
+sum_into_float32_slots[3] = PyType_Slot(0, NULL)
 cdef PyType_Slot ufunc_slots[3]
 ufunc_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>ufunc_get_loop)
 ufunc_slots[1] = PyType_Slot(
@@ -283,8 +306,7 @@ cdef PyArray_DTypeMeta *dtype_of_letter(str letter, int format) except NULL:
 
 cdef add_operation(str name, int op, strided_loop loop, list signatures,
                    int flags=0, object identity=None):
-    """Loops of one operation for all formats. A signature that begins with '='
-    leaves out formats without a use for it."""
+    """Loops of one operation for all formats."""
     global operation_count
     cdef PyArrayMethod_Spec spec
     cdef PyArray_DTypeMeta *dtypes[4]
@@ -302,6 +324,7 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
     entry.identity = (-1 if identity is None
                       else 0 if entry.identity_is_minus_infinity else identity)
     entry.keeps_state = loop == sum_loop
+    entry.flags = flags & NPY_METH_NO_FLOATINGPOINT_ERRORS
     operation_count += 1
     spec.name = "tf32dtype_loop"
     spec.nin = ufunc.nin
@@ -309,11 +332,12 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
     spec.casting = cnp.NPY_NO_CASTING
     spec.flags = NPY_METH_SUPPORTS_UNALIGNED | flags
     spec.dtypes = dtypes
-    spec.slots = ufunc_slots
     for format in range(TF_FORMAT_COUNT):
         for signature in signatures:
             for i, letter in enumerate(signature):
                 dtypes[i] = dtype_of_letter(letter, format)
+            spec.slots = (&sum_into_float32_slots[0] if signature == "fTf"
+                          else &ufunc_slots[0])
             PyUFunc_AddLoopFromSpec(ufunc, &spec)
 
 
@@ -339,26 +363,21 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     cdef int nin = (<object>ufunc).nin
     cdef int nargs = (<object>ufunc).nargs
     cdef int i
-    cdef PyArray_DTypeMeta *common = NULL
-    cdef PyArray_DTypeMeta *wider
+    cdef int count = 0
+    cdef PyArray_DTypeMeta *common
+    cdef PyArray_DTypeMeta *inputs[3]
     cdef PyArray_DTypeMeta *out = signature[nin]
     cdef bint is_product = (<object>ufunc).signature is not None
     cdef bint has_number = False
     cdef bint lacks_zero = False
     for i in range(nin):
-        if given[i] == NULL:
+        if given[i] == NULL:  # the result of a reduction
             continue
+        inputs[count] = given[i]
+        count += 1
         has_number |= is_python_number(given[i])
         lacks_zero |= tf_format_of_dtype(given[i]) == powers_format
-        if common == NULL:
-            common = given[i]
-            incref(<PyObject *>common)
-        else:
-            wider = PyArray_CommonDType(common, given[i])
-            decref(<PyObject *>common)
-            common = wider
-            if common == NULL:
-                return -1
+    common = PyArray_PromoteDTypeSequence(count, inputs)
     if common == NULL:
         return -1
     # e8m0 has no zero and no sign: compare it with 0 as float32.

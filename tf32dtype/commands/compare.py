@@ -9,13 +9,16 @@ SNR           -20 log10 of the relative error ||C - A @ B|| / ||A @ B|| (Frobeni
 overflows     numbers of A, of B and of the result beyond the format's range: they
               became Inf, NaN or the largest number
 underflows    nonzero numbers below the smallest normal that did not stay exact
+--scale       multiplies A, B and the result of formats below 16 bits by a power of
+              two each, which brings the largest magnitude just inside the range
 condition     of a dot product: sum |x_i y_i| / |sum x_i y_i|; k 2^-24 times it
               bounds the relative error of a float32 sum of k products
 """
 
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +28,7 @@ from numpy.typing import NDArray
 from .. import load
 from . import CommandError
 from .facts import NUMPY_NAMES, Facts, select, signed
-from .measures import snr_db
+from .measures import power_of_two_scale, snr_db
 from .text import Table, decibels, number, print_json, size
 
 Array = NDArray[Any]
@@ -39,6 +42,7 @@ _HEADER = (
     "underflows A, B, C",
     "bytes",
 )
+_TENSORS = ("a", "b", "result")
 _BLOCK_ELEMENTS = 1 << 22  # of the result: 32 MiB in float64
 
 
@@ -48,6 +52,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("b", metavar="B.npy", help="a matrix, or a vector as a column")
     parser.add_argument(
         "--formats", metavar="NAMES", help="names with commas between (all signed ones)"
+    )
+    parser.add_argument(
+        "--scale", action="store_true", help="scale what is below 16 bits"
     )
     parser.add_argument(
         "--target-db",
@@ -69,7 +76,7 @@ def run(arguments: Namespace) -> None:
             f"{arguments.a} has {a.shape[1]} columns and {arguments.b} has "
             f"{b.shape[0]} rows: they do not multiply"
         )
-    conditions, losses = compare(a, b, chosen)
+    conditions, losses = compare(a, b, chosen, scale=arguments.scale)
     report: dict[str, Any] = {
         "shape": {"m": a.shape[0], "k": a.shape[1], "n": b.shape[1]},
         "condition": conditions,
@@ -84,18 +91,28 @@ def run(arguments: Namespace) -> None:
         _print(arguments, report, losses)
 
 
+@dataclass(frozen=True)
+class Scales:
+    """What the numbers are multiplied by before they are rounded."""
+
+    a: float = 1.0
+    b: float = 1.0
+    result: float = 1.0
+
+
 @dataclass
 class Loss:
     """What one format loses, gathered block by block."""
 
     form: Facts
+    scales: Scales
     bytes: int
     error_squares: float = 0.0
     sum_error_squares: float = 0.0  # of the unrounded float32 sums
     truth_squares: float = 0.0
     largest_relative: float = 0.0
-    overflows: dict[str, int] = field(default_factory=lambda: _zeros())
-    underflows: dict[str, int] = field(default_factory=lambda: _zeros())
+    overflows: Counter[str] = field(default_factory=Counter)
+    underflows: Counter[str] = field(default_factory=Counter)
 
     @property
     def snr(self) -> float:
@@ -107,21 +124,29 @@ class Loss:
         """In dB, of the float32 sums."""
         return snr_db(self.sum_error_squares, self.truth_squares)
 
-    def operand(self, name: str, source: Array, rounded: Array) -> None:
-        """Count what left the range when an operand was rounded."""
-        self.overflows[name] += _overflows(self.form, source, rounded)
-        self.underflows[name] += _underflows(self.form, source, rounded)
-
-    def result(self, truth: Array, sums: Array, rounded: Array) -> None:
-        """Take in a block of the product."""
-        lost = np.isfinite(truth) & ~np.isfinite(rounded)
-        self.overflows["result"] += int(np.count_nonzero(lost)) + (
-            _overflows(self.form, sums, rounded) if _saturates(self.form) else 0
+    def round(self, name: str, x: Array) -> Array:
+        """Numbers of `a`, `b` or `result` in the format, with their scale."""
+        scale = getattr(self.scales, name)
+        return (x if scale == 1 else x.astype(np.float64) * scale).astype(
+            self.form.dtype
         )
-        self.underflows["result"] += _underflows(self.form, sums, rounded)
-        error = np.abs(_finite_or_infinite(rounded) - truth)
+
+    def count(self, name: str, exact: Array, rounded: Array) -> None:
+        """Count what left the range when `exact`, in float64, was rounded."""
+        exact = exact * getattr(self.scales, name)
+        self.overflows[name] += _overflows(self.form, exact, rounded)
+        self.underflows[name] += _underflows(self.form, exact, rounded)
+
+    def take(self, truth: Array, rounded_a: Array, rounded_b: Array) -> None:
+        """Take in a block of the product."""
+        sums = _float32_product(rounded_a, rounded_b).astype(np.float64)
+        sums /= self.scales.a * self.scales.b
+        rounded = self.round("result", sums)
+        self.count("result", np.where(np.isfinite(sums), sums, truth), rounded)
+        result = rounded.astype(np.float64) / self.scales.result
+        error = _error(result, truth)
+        sum_error = _error(sums, truth)
         self.error_squares += float(np.vdot(error, error))
-        sum_error = _finite_or_infinite(sums) - truth
         self.sum_error_squares += float(np.vdot(sum_error, sum_error))
         self.truth_squares += float(np.vdot(truth, truth))
         wrong = error > 0
@@ -133,17 +158,18 @@ class Loss:
         """For JSON."""
         return {
             "format": self.form.name,
+            "scales": asdict(self.scales),
             "snr_db": self.snr,
             "snr_db_float32_sums": self.sum_snr,
             "largest_relative_error": self.largest_relative,
-            "overflows": self.overflows,
-            "underflows": self.underflows,
+            "overflows": {name: self.overflows[name] for name in _TENSORS},
+            "underflows": {name: self.underflows[name] for name in _TENSORS},
             "bytes": self.bytes,
         }
 
 
 def compare(
-    a: Array, b: Array, forms: list[Facts]
+    a: Array, b: Array, forms: list[Facts], *, scale: bool = False
 ) -> tuple[dict[str, float], list[Loss]]:
     """Compare the product in each format with the product in float64.
 
@@ -153,6 +179,8 @@ def compare(
         Finite matrices, (m, k) and (k, n), of any real dtype.
     forms : list of Facts
         The formats.
+    scale : bool
+        Whether formats below 16 bits get scales.
 
     Returns
     -------
@@ -165,22 +193,38 @@ def compare(
     rounded B at a time and, for the median, a condition number an entry.
     """
     numbers = a.size + b.size + a.shape[0] * b.shape[1]
-    losses = [Loss(form, form.dtype.itemsize * numbers) for form in forms]
     truth_b = b.astype(np.float64)
-    conditions = np.empty((a.shape[0], b.shape[1]), np.float32)
     with np.errstate(all="ignore"):
-        for loss in losses:
-            loss.operand("b", truth_b, b.astype(loss.form.dtype))
+        conditions, amax = _conditions(a, truth_b)
+        losses = []
+        for form in forms:
+            scales = Scales()
+            if scale and form.bits < 16:
+                tensors = (_amax(a), _amax(b), amax)
+                scales = Scales(*(power_of_two_scale(x, form) for x in tensors))
+            loss = Loss(form, scales, form.dtype.itemsize * numbers)
+            loss.count("b", truth_b, loss.round("b", b))
+            losses.append(loss)
         for rows in _blocks(a.shape[0], b.shape[1]):
             truth_a = a[rows].astype(np.float64)
             truth = truth_a @ truth_b
-            conditions[rows] = np.abs(truth_a) @ np.abs(truth_b) / np.abs(truth)
             for loss in losses:
-                rounded_a = a[rows].astype(loss.form.dtype)
-                loss.operand("a", truth_a, rounded_a)
-                sums = _float32_product(rounded_a, b.astype(loss.form.dtype))
-                loss.result(truth, sums, sums.astype(loss.form.dtype))
+                rounded_a = loss.round("a", a[rows])
+                loss.count("a", truth_a, rounded_a)
+                loss.take(truth, rounded_a, loss.round("b", b))
     return _condition_report(conditions, a.shape[1]), losses
+
+
+def _conditions(a: Array, truth_b: Array) -> tuple[Array, float]:
+    """Condition numbers of all dot products, and the largest magnitude of one."""
+    conditions = np.empty((a.shape[0], truth_b.shape[1]), np.float32)
+    amax = 0.0
+    for rows in _blocks(*conditions.shape):
+        truth_a = a[rows].astype(np.float64)
+        truth = np.abs(truth_a @ truth_b)
+        conditions[rows] = np.abs(truth_a) @ np.abs(truth_b) / truth
+        amax = max(amax, float(truth.max()))
+    return conditions, amax
 
 
 def cheapest(losses: list[Loss], target: float) -> str | None:
@@ -241,15 +285,15 @@ def _float32_product(a: Array, b: Array) -> Array:
 # -- measures -----------------------------------------------------------------
 
 
-def _zeros() -> dict[str, int]:
-    return {"a": 0, "b": 0, "result": 0}
+def _amax(x: Array) -> float:
+    return max(abs(float(x.max())), abs(float(x.min())))
 
 
-def _finite_or_infinite(x: Array) -> Array:
-    """In float64; a NaN, which is an overflow here, becomes an infinite error."""
-    wide = x.astype(np.float64)
-    wide[np.isnan(wide)] = np.inf
-    return wide
+def _error(x: Array, truth: Array) -> Array:
+    """Magnitudes; infinite where x is NaN, which is an overflow here."""
+    error: Array = np.abs(x - truth)
+    error[np.isnan(error)] = np.inf
+    return error
 
 
 def _saturates(form: Facts) -> bool:
@@ -268,7 +312,8 @@ def _overflows(form: Facts, source: Array, rounded: Array) -> int:
 
 def _underflows(form: Facts, source: Array, rounded: Array) -> int:
     tiny = (source != 0) & (np.abs(source) < form.smallest_normal)
-    return int(np.count_nonzero(rounded[tiny].astype(np.float64) != source[tiny]))
+    got = rounded[tiny].astype(np.float64)
+    return int(np.count_nonzero((got != source[tiny]) & np.isfinite(got)))
 
 
 def _condition_report(conditions: Array, k: int) -> dict[str, float]:
@@ -304,7 +349,8 @@ def _print(arguments: Namespace, report: dict[str, Any], losses: list[Loss]) -> 
         )
     print()
     Table(
-        "A @ B in each format, against float64",
+        "A @ B in each format, against float64"
+        + (", scaled below 16 bits" if arguments.scale else ""),
         _HEADER,
         [
             [
@@ -312,8 +358,8 @@ def _print(arguments: Namespace, report: dict[str, Any], losses: list[Loss]) -> 
                 decibels(loss.snr),
                 f"({decibels(loss.sum_snr)})",
                 number(loss.largest_relative),
-                ", ".join(map(str, loss.overflows.values())),
-                ", ".join(map(str, loss.underflows.values())),
+                ", ".join(str(loss.overflows[name]) for name in _TENSORS),
+                ", ".join(str(loss.underflows[name]) for name in _TENSORS),
                 size(loss.bytes),
             ]
             for loss in losses

@@ -214,7 +214,7 @@ def _layer(x: Scaled, w: Scaled, b: Scaled) -> Array:
 def _round(x: Array, form: Facts, scaled: bool) -> Scaled:
     if not scaled:
         return Scaled(x.astype(form.dtype), 1.0)
-    scale = power_of_two_scale(x, form)
+    scale = power_of_two_scale(float(np.max(np.abs(x))), form)
     return Scaled((x * scale).astype(form.dtype), scale)
 
 

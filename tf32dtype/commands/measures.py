@@ -1,10 +1,6 @@
 """What several commands measure and choose."""
 
 import math
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .facts import Facts
 
@@ -21,22 +17,21 @@ def snr_db(error_squares: float, truth_squares: float) -> float:
     return 10 * math.log10(truth_squares / error_squares)
 
 
-def power_of_two_scale(x: NDArray[Any], form: Facts) -> float:
-    """The largest power of two by which all of x stays within the format.
+def power_of_two_scale(amax: float, form: Facts) -> float:
+    """The largest power of two that keeps a tensor within a format.
 
     Parameters
     ----------
-    x : numpy.ndarray
-        Finite numbers.
+    amax : float
+        The largest magnitude in the tensor.
     form : Facts
-        The format that is to hold `x * scale`.
+        The format that is to hold the tensor times the scale.
 
     Returns
     -------
     float
-        The scale; 1.0 if x is empty or all zeros.
+        The scale; 1.0 for a tensor of zeros.
     """
-    amax = float(np.max(np.abs(x), initial=0))
     if amax == 0:
         return 1.0
     # amax = a * 2^i and max = m * 2^j with a, m in [0.5, 1)
