@@ -255,27 +255,6 @@ void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
     }
 }
 
-void tf_logical_reduce(int format, enum tf_compare_op op, char *const data[3],
-                       const ptrdiff_t strides[3], ptrdiff_t n)
-{
-    struct operand b;
-    operand_begin(&b, data[1], strides[1], 1);
-    const char *a = data[0];
-    char *out = data[2];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const float *y = operand_next(&b, format, count);
-        for (size_t i = 0; i < count; i++) {
-            const int truth = y[i] != 0;
-            *out = (char)(op == TF_LOGICAL_AND ? *a && truth
-                          : op == TF_LOGICAL_OR ? *a || truth
-                                                : !*a != !truth);
-            a += strides[0];
-            out += strides[2];
-        }
-    }
-}
-
 void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
                ptrdiff_t n)
 {

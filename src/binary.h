@@ -17,10 +17,6 @@ void tf_compare(int format, enum tf_compare_op op, char *const data[3],
 void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
                   const ptrdiff_t strides[2], ptrdiff_t n);
 
-/* A step of any() or all(): NumPy's bool, a number -> NumPy's bool. */
-void tf_logical_reduce(int format, enum tf_compare_op op, char *const data[3],
-                       const ptrdiff_t strides[3], ptrdiff_t n);
-
 /* Two results: floor_divide and remainder. */
 void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
                ptrdiff_t n);

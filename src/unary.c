@@ -27,6 +27,11 @@ static double within_double(double x, double r)
     return r == 0 ? 0x1p-1000 : isinf(r) ? copysign(0x1p1000, r) : r;
 }
 
+static double one_(double x)
+{
+    (void)x;
+    return 1;
+}
 static double sign_(double x) { return x != x ? x : (x > 0) - (x < 0); }
 static double square_(double x) { return x * x; }
 static double reciprocal_(double x) { return 1 / x; }
@@ -75,6 +80,7 @@ static const struct function {
     {"negative", NULL, negative_code, 0},
     {"absolute", NULL, absolute_code, 0},
     {"fabs", NULL, absolute_code, 0},
+    {"_ones_like", one_, NULL, 0},
     {"sign", sign_, NULL, 0},
     {"rint", nearbyint, NULL, 0},
     {"floor", floor, NULL, 0},

@@ -150,9 +150,6 @@ COMPARE(less, x < y)
 COMPARE(less_equal, x <= y)
 COMPARE(greater, x > y)
 COMPARE(greater_equal, x >= y)
-COMPARE(logical_and, (x != 0) & (y != 0))
-COMPARE(logical_or, (x != 0) | (y != 0))
-COMPARE(logical_xor, (x != 0) ^ (y != 0))
 
 tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT] = {
     [TF_EQUAL] = equal,
@@ -161,9 +158,6 @@ tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT] = {
     [TF_LESS_EQUAL] = less_equal,
     [TF_GREATER] = greater,
     [TF_GREATER_EQUAL] = greater_equal,
-    [TF_LOGICAL_AND] = logical_and,
-    [TF_LOGICAL_OR] = logical_or,
-    [TF_LOGICAL_XOR] = logical_xor,
 };
 
 #define PREDICATE(name, expression)                                            \

@@ -54,9 +54,6 @@ enum tf_compare_op {
     TF_LESS_EQUAL,
     TF_GREATER,
     TF_GREATER_EQUAL,
-    TF_LOGICAL_AND,
-    TF_LOGICAL_OR,
-    TF_LOGICAL_XOR,
     TF_COMPARE_COUNT
 };
 

@@ -103,6 +103,7 @@ cdef extern from "numpy/dtype_api.h":
     int _NPY_DT_ARRFUNCS_OFFSET
     int NPY_DT_PyArray_ArrFuncs_compare, NPY_DT_PyArray_ArrFuncs_argmax
     int NPY_DT_PyArray_ArrFuncs_argmin, NPY_DT_PyArray_ArrFuncs_dotfunc
+    int NPY_DT_PyArray_ArrFuncs_fromstr, NPY_DT_PyArray_ArrFuncs_scanfunc
     int NPY_DT_PyArray_ArrFuncs_nonzero, NPY_DT_PyArray_ArrFuncs_fill
     int NPY_CONSTANT_zero, NPY_CONSTANT_one, NPY_CONSTANT_maximum_finite
     int NPY_CONSTANT_minimum_finite, NPY_CONSTANT_inf, NPY_CONSTANT_ninf
@@ -262,13 +263,12 @@ cdef extern from "binary.h" nogil:
         TF_FMAX, TF_FMIN
     enum tf_compare_op:
         TF_EQUAL, TF_NOT_EQUAL, TF_LESS, TF_LESS_EQUAL, TF_GREATER
-        TF_GREATER_EQUAL, TF_LOGICAL_AND, TF_LOGICAL_OR, TF_LOGICAL_XOR
+        TF_GREATER_EQUAL
     enum tf_predicate_op:
         TF_ISNAN, TF_ISINF, TF_ISFINITE, TF_SIGNBIT, TF_LOGICAL_NOT
     void tf_binary(int, tf_binary_op, items_t, const npy_intp *, npy_intp)
     void tf_compare(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
     void tf_predicate(int, tf_predicate_op, items_t, const npy_intp *, npy_intp)
-    void tf_logical_reduce(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
     void tf_divmod(int, items_t, const npy_intp *, npy_intp)
     void tf_clip(int, items_t, const npy_intp *, npy_intp)
 

@@ -27,6 +27,60 @@ cdef int dtype_setitem(descr_t *descr, object value, char *item) except -1:
     return 0
 
 
+# -- numbers in text (np.fromstring, np.fromfile with sep) ------------------------
+
+cdef extern from "Python.h":
+    double PyOS_string_to_double(const char *text, char **end, PyObject *) except? -1.0
+
+
+cdef int dtype_fromstr(char *text, void *item, char **end,
+                       descr_t *descr) noexcept with gil:
+    """The number that a text begins with; NumPy sees from `end` whether there was
+    one, and where the next begins. It calls this without the GIL."""
+    cdef int format = tf_format_of_descr(descr)
+    cdef unsigned flags = 0
+    end[0] = text
+    while text[0] in b" \t\n\r\f\v":
+        text += 1
+    try:
+        PyOS_string_to_double(text, end, NULL)
+        code = code_from_text(
+            tf_format_rows[format][0], text[:end[0] - text], &flags)
+    except Exception:
+        end[0] = text
+        return 0
+    tf_store_code(tf_format_rows[format][0], <char *>item, code)
+    return 0
+
+
+cdef extern from "<stdio.h>" nogil:
+    ctypedef struct FILE
+    int getc(FILE *)
+    int ungetc(int, FILE *)
+    int EOF
+
+
+cdef int dtype_scan(FILE *file, void *item, void *ignored, descr_t *descr) noexcept with gil:
+    """As C's fscanf: 1 for a number, 0 for something else, EOF at the end."""
+    cdef char text[128]
+    cdef char *end
+    cdef int length = 0
+    cdef int c = getc(file)
+    while c != EOF and c in b" \t\n\r\f\v":
+        c = getc(file)
+    if c == EOF:
+        return EOF
+    while c != EOF and length < 127 and c in b"+-.0123456789eEinftyaINFTYA":
+        text[length] = <char>c
+        length += 1
+        c = getc(file)
+    if c != EOF:
+        ungetc(c, file)
+    text[length] = 0
+    dtype_fromstr(text, item, &end, descr)
+    return end == text + length and length > 0
+
+
 cdef int dtype_constant(descr_t *descr, int constant, void *data) noexcept:
     cdef int format = tf_format_of_descr(descr)
     cdef tf_format f = tf_format_rows[format][0]
@@ -103,7 +157,7 @@ memset(&dtype_methods[1], 0, sizeof(PyMethodDef))
 
 cdef int register_dtype(int format) except -1:
     cdef PyArrayDTypeMeta_Spec spec
-    cdef PyType_Slot slots[16]
+    cdef PyType_Slot slots[18]
     cdef cast_list casts
     cdef const tf_legacy_functions *legacy = &tf_legacy[format]
     name = f"tf32dtype.dtypes.{names[format]}".encode()
@@ -126,7 +180,9 @@ cdef int register_dtype(int format) except -1:
     # NumPy honours these two numbers and has no names for them.
     slots[13] = PyType_Slot(3 + _NPY_DT_ARRFUNCS_OFFSET, legacy.copyswapn)
     slots[14] = PyType_Slot(4 + _NPY_DT_ARRFUNCS_OFFSET, legacy.copyswap)
-    slots[15] = PyType_Slot(0, NULL)
+    slots[15] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_fromstr, <void *>dtype_fromstr)
+    slots[16] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_scanfunc, <void *>dtype_scan)
+    slots[17] = PyType_Slot(0, NULL)
     list_casts(format, &casts)
     memset(&spec, 0, sizeof(spec))
     spec.typeobj = scalar_pointers[format]

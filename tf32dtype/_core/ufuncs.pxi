@@ -71,15 +71,6 @@ cdef int compare_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
-cdef int logical_reduce_loop(PyArrayMethod_Context *context, items_t data,
-                             const npy_intp *dimensions, const npy_intp *strides,
-                             NpyAuxData *auxiliary) noexcept nogil:
-    cdef loop_data *loop = <loop_data *>auxiliary
-    tf_logical_reduce(loop.format, <tf_compare_op>loop.op, data, strides,
-                      dimensions[0])
-    return 0
-
-
 cdef int predicate_loop(PyArrayMethod_Context *context, items_t data,
                         const npy_intp *dimensions, const npy_intp *strides,
                         NpyAuxData *auxiliary) noexcept nogil:
@@ -177,6 +168,10 @@ cdef int operation_count = 0
 cdef loop_data shared_data[MAX_OPERATIONS][TF_MAX_FORMATS]
 
 
+cdef PyArray_DTypeMeta *bool_dtype = dtype_of("?")
+cdef PyArray_DTypeMeta *int_dtype = dtype_of("i")
+
+
 cdef void free_data(NpyAuxData *data) noexcept:
     cdef loop_data *loop = <loop_data *>data
     if loop.partials != NULL:
@@ -188,15 +183,18 @@ cdef NpyAuxData *no_copy(NpyAuxData *data) noexcept:
     return NULL
 
 
-cdef int find_operation(PyArrayMethod_Context *context, bint is_logical_reduce) noexcept:
-    """The operation by its ufunc; any() and all() have the second of its name."""
+cdef int find_operation(PyArrayMethod_Context *context) except -1:
     cdef int i
+    cdef bint is_int
     for i in range(operation_count):
         if operations[i].ufunc == context.caller:
-            if is_logical_reduce and operations[i].loop == compare_loop:
-                continue
+            if operations[i].loop == other_loop and operations[i].op == TF_LDEXP_INT:
+                # ldexp has two loops, by the exponent's size.
+                is_int = (<PyArray_DTypeMeta *>Py_TYPE(
+                    <object><PyObject *>context.descriptors[1])) == int_dtype
+                return i if is_int else i + 1
             return i
-    return -1
+    raise SystemError("a loop was asked for that tf32dtype did not register")
 
 
 cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
@@ -204,15 +202,9 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
                         NpyAuxData **auxiliary, int *flags) except -1:
     cdef descrs_t descriptors = context.descriptors
     cdef int format = tf_format_of_descr(descriptors[0])
-    cdef bint first_is_ours = format >= 0
     cdef bint into_float32 = False
-    cdef int i
+    cdef int i = find_operation(context)
     cdef loop_data *made
-    if not first_is_ours:
-        format = tf_format_of_descr(descriptors[1])
-    i = find_operation(context, not first_is_ours)
-    if i < 0:
-        raise SystemError("a loop was asked for that tf32dtype did not register")
     loop[0] = operations[i].loop
     if operations[i].loop == product_loop:
         into_float32 = tf_format_of_descr(descriptors[2]) < 0
@@ -247,10 +239,8 @@ cdef int ufunc_reduction_initial(PyArrayMethod_Context *context, cnp.npy_bool is
     cdef double value
     cdef float single
     tf_reduction_begins(context)
-    i = find_operation(context, format < 0
-                       and tf_format_of_descr(context.descriptors[2]) < 0
-                       and (<object><PyObject *>context.descriptors[0]).kind == "b")
-    if i < 0 or operations[i].identity < 0:
+    i = find_operation(context)
+    if operations[i].identity < 0:
         return 0
     value = operations[i].identity
     if operations[i].loop == sum_loop and operations[i].op == TF_SUM and not is_empty:
@@ -264,8 +254,6 @@ cdef int ufunc_reduction_initial(PyArrayMethod_Context *context, cnp.npy_bool is
         if tf_double_from_code(f, code) != value and not is_empty:
             return 0
         tf_store_code(f, <char *>initial, code)
-    elif (<object><PyObject *>context.descriptors[0]).kind == "b":
-        (<char *>initial)[0] = <char>operations[i].identity
     else:
         single = <float>value
         memcpy(initial, &single, sizeof(single))
@@ -343,7 +331,6 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
 
 # -- promotion ---------------------------------------------------------------------------
 
-cdef PyArray_DTypeMeta *bool_dtype = dtype_of("?")
 cdef PyArray_DTypeMeta *long_dtype = dtype_of("l")
 cdef PyArray_DTypeMeta *double_dtype = dtype_of("d")
 
@@ -368,13 +355,18 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     cdef PyArray_DTypeMeta *inputs[3]
     cdef PyArray_DTypeMeta *out = signature[nin]
     cdef bint is_product = (<object>ufunc).signature is not None
-    cdef bint has_number = False
+    cdef bint is_ours, has_number = False
     cdef bint lacks_zero = False
+    # Ours first: NumPy lets the first decide, and for a dtype with a type number
+    # that it did not give itself, a Python number decides for float16.
+    for i in range(2 * nin):
+        is_ours = tf_format_of_dtype(given[i % nin]) >= 0
+        if given[i % nin] != NULL and is_ours == (i < nin):
+            inputs[count] = given[i % nin]
+            count += 1
     for i in range(nin):
         if given[i] == NULL:  # the result of a reduction
             continue
-        inputs[count] = given[i]
-        count += 1
         has_number |= is_python_number(given[i])
         lacks_zero |= tf_format_of_dtype(given[i]) == powers_format
     common = PyArray_PromoteDTypeSequence(count, inputs)
@@ -445,8 +437,7 @@ def add_promoters():
             (None, base, base), (base, None, None), (None, base, None),
             (None, None, base)],
     }
-    # NumPy's own promoter of logical functions serves every dtype.
-    done = {umath.logical_and, umath.logical_or, umath.logical_xor}
+    done = set()
     for i in range(operation_count):
         ufunc = <object>operations[i].ufunc
         if ufunc in done:
@@ -578,13 +569,6 @@ def register_ufuncs():
     add_operation("less_equal", TF_LESS_EQUAL, compare_loop, ["TT?"], silent)
     add_operation("greater", TF_GREATER, compare_loop, ["TT?"], silent)
     add_operation("greater_equal", TF_GREATER_EQUAL, compare_loop, ["TT?"], silent)
-    for name, logical, identity in (("logical_and", TF_LOGICAL_AND, 1),
-                                    ("logical_or", TF_LOGICAL_OR, 0),
-                                    ("logical_xor", TF_LOGICAL_XOR, 0)):
-        add_operation(name, logical, compare_loop, ["TT?"], silent)
-        add_operation(name, logical, logical_reduce_loop, ["?T?"],
-                      silent | reorderable, identity)
-
     add_operation("isnan", TF_ISNAN, predicate_loop, ["T?"], silent)
     add_operation("isinf", TF_ISINF, predicate_loop, ["T?"], silent)
     add_operation("isfinite", TF_ISFINITE, predicate_loop, ["T?"], silent)

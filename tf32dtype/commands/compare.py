@@ -37,9 +37,9 @@ _HEADER = (
     "format",
     "SNR dB",
     "(sums)",
-    "largest rel. error",
-    "overflows A, B, C",
-    "underflows A, B, C",
+    "max rel. error",
+    "overflows A,B,C",
+    "underflows A,B,C",
     "bytes",
 )
 _TENSORS = ("a", "b", "result")
@@ -358,8 +358,8 @@ def _print(arguments: Namespace, report: dict[str, Any], losses: list[Loss]) -> 
                 decibels(loss.snr),
                 f"({decibels(loss.sum_snr)})",
                 number(loss.largest_relative),
-                ", ".join(str(loss.overflows[name]) for name in _TENSORS),
-                ", ".join(str(loss.underflows[name]) for name in _TENSORS),
+                ",".join(str(loss.overflows[name]) for name in _TENSORS),
+                ",".join(str(loss.underflows[name]) for name in _TENSORS),
                 size(loss.bytes),
             ]
             for loss in losses

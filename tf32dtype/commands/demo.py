@@ -36,7 +36,7 @@ _HEADER = (
     "scale",
     "right",
     "SNR dB",
-    "largest error",
+    "max error",
     "bytes",
     "time ms",
 )
@@ -295,4 +295,5 @@ def _print(rows: list[Row], digits: Digits, accuracy: float) -> None:
             ]
             for row in rows
         ],
+        keys=3,
     ).print()

@@ -260,14 +260,13 @@ def _print(form: Facts, report: dict[str, Any]) -> None:
             print(f"{name:{width}}{line}".rstrip())
     print()
     Table(
-        "Nearest in every format (ulps: error in spacings of the format)",
-        ["format", "code", "value", "error", "relative", "ulps"],
+        "Nearest in every format and its error (ulps: in spacings)",
+        ["format", "code", "value", "relative", "ulps"],
         [
             [
                 record["format"],
                 record["code"],
                 str(record["value"]),
-                _measure(record["absolute"]),
                 _measure(record["relative"]),
                 _measure(record["ulps"]),
             ]

@@ -14,21 +14,30 @@ from importlib.util import find_spec
 from typing import Any
 
 
+_GAP = 2  # blanks between columns
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table of text: names on the left, numbers flush right."""
+    """A table of text: names on the left, numbers flush right.
+
+    The first `keys` columns name a row, and are repeated where the table is wider
+    than the terminal and goes on below.
+    """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    keys: int = 1
 
     def print(self) -> None:
         """Write to standard output."""
         if not draws():
             self._print_plain()
             return
-        width = shutil.get_terminal_size().columns
-        for part in self._fitting(width):
+        for i, part in enumerate(self._fitting(shutil.get_terminal_size().columns)):
+            if i:
+                print()
             part._print_rich()
 
     def _widths(self) -> list[int]:
@@ -43,22 +52,21 @@ class Table:
             cells += [
                 cell.rjust(n) for cell, n in zip(line[1:], widths[1:], strict=True)
             ]
-            print("  ".join(cells).rstrip())
+            print((" " * _GAP).join(cells).rstrip())
 
     def _fitting(self, width: int) -> "list[Table]":
-        """Tables no wider than the terminal, each with the first column."""
-        widths = [n + 3 for n in self._widths()]  # rich: a border, two blanks
-        groups: list[list[int]] = [[0]]
-        used = 1 + widths[0]
-        for column in range(1, len(widths)):
-            if used + widths[column] > width and len(groups[-1]) > 1:
-                groups.append([0])
-                used = 1 + widths[0]
+        """Tables no wider than the terminal, each with the columns that name a row."""
+        widths = [n + _GAP for n in self._widths()]
+        keys = list(range(self.keys))
+        groups = [list(keys)]
+        for column in range(self.keys, len(widths)):
+            used = sum(widths[i] for i in groups[-1]) - _GAP
+            if used + widths[column] > width and len(groups[-1]) > self.keys:
+                groups.append(list(keys))
             groups[-1].append(column)
-            used += widths[column]
         return [
             Table(
-                self.title if i == 0 else f"{self.title}, continued",
+                self.title if i == 0 else "continued",
                 [self.header[column] for column in group],
                 [[row[column] for column in group] for row in self.rows],
             )
@@ -66,15 +74,23 @@ class Table:
         ]
 
     def _print_rich(self) -> None:
+        from rich import box
         from rich.console import Console
         from rich.table import Table as RichTable
 
-        table = RichTable(title=self.title, title_justify="left")
+        table = RichTable(
+            box=box.SIMPLE_HEAD,
+            padding=(0, _GAP - 1, 0, 0),
+            pad_edge=False,
+            show_edge=False,
+        )
         for i, name in enumerate(self.header):
             table.add_column(name, justify="right" if i else "left", no_wrap=True)
         for row in self.rows:
             table.add_row(*row)
-        Console(highlight=False, markup=False).print(table)
+        console = Console(highlight=False, markup=False)
+        console.print(self.title, style="bold")
+        console.print(table)
 
 
 def draws() -> bool:
