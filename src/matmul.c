@@ -38,24 +38,48 @@ static const char *at(struct tf_matrix x, ptrdiff_t i, ptrdiff_t j)
     return x.data + i * x.strides[0] + j * x.strides[1];
 }
 
-/* What an element of C that is not finite raises: Inf from finite operands is
- * an overflow; a NaN that no operand had is an invalid operation. */
-static unsigned flags_of_special(int format, struct tf_matrix a, struct tf_matrix b,
-                                 ptrdiff_t i, ptrdiff_t j, ptrdiff_t k, float sum)
+/* Which of a row's or a column's k elements are not finite. */
+enum { HAS_INFINITY = 1, HAS_NAN = 2 };
+
+static uint8_t specials_of(int format, const char *data, ptrdiff_t stride, ptrdiff_t k)
 {
-    const struct tf_format f = *tf_format_rows[format];
-    int nan = 0, infinite = 0;
-    for (ptrdiff_t p = 0; p < k; p++) {
-        float pair[2];
-        unpack_row(format, at(a, i, p), 0, &pair[0], 1);
-        unpack_row(format, at(b, p, j), 0, &pair[1], 1);
-        nan |= isnan(pair[0]) || isnan(pair[1]);
-        infinite |= isinf(pair[0]) || isinf(pair[1]);
+    float numbers[DEPTH];
+    int found = 0;
+    for (ptrdiff_t p = 0; p < k; p += DEPTH) {
+        const size_t count = least(DEPTH, k - p);
+        unpack_row(format, data + p * stride, stride, numbers, count);
+        for (size_t i = 0; i < count; i++) {
+            found |= isnan(numbers[i]) ? HAS_NAN : isinf(numbers[i]) ? HAS_INFINITY : 0;
+        }
     }
-    if (isnan(sum)) {
-        return nan ? 0 : TF_INVALID;
+    return (uint8_t)found;
+}
+
+/* What the elements of a tile that are not finite raise: Inf from finite
+ * operands is an overflow; a NaN that no operand had is an invalid operation. */
+static unsigned flags_of_specials(int format, const float *sums, struct tf_matrix a,
+                                  struct tf_matrix b, ptrdiff_t i0, size_t rows,
+                                  ptrdiff_t j0, size_t columns, ptrdiff_t k)
+{
+    uint8_t in_column[COLUMNS];
+    unsigned flags = 0;
+    for (size_t j = 0; j < columns; j++) {
+        in_column[j] = specials_of(format, at(b, 0, j0 + (ptrdiff_t)j), b.strides[0], k);
     }
-    return infinite ? 0 : tf_overflow_flag(f);
+    for (size_t i = 0; i < rows; i++) {
+        const uint8_t in_row =
+            specials_of(format, at(a, i0 + (ptrdiff_t)i, 0), a.strides[1], k);
+        for (size_t j = 0; j < columns; j++) {
+            const float sum = sums[i * COLUMNS + j];
+            const int found = in_row | in_column[j];
+            if (isnan(sum) && !(found & HAS_NAN)) {
+                flags |= TF_INVALID;
+            } else if (isinf(sum) && !found) {
+                flags |= tf_overflow_flag(*tf_format_rows[format]);
+            }
+        }
+    }
+    return flags;
 }
 
 /* One tile of C, all of k. */
@@ -86,21 +110,23 @@ static void multiply_tile(int format, struct workspace *work, struct tf_matrix a
     }
 }
 
-static unsigned store_row(int format, int into_float32, float *sums, char *out,
-                          ptrdiff_t stride, size_t n, int *special)
+static int has_specials(const float *sums, size_t n)
 {
-    TF_BUFFER(buffer);
-    *special = 0;
+    int found = 0;
     for (size_t j = 0; j < n; j++) {
-        *special |= !isfinite(sums[j]);
+        found |= !isfinite(sums[j]);
     }
-    if (*special) {
-        tf_canonical_nans(sums, n);
-    }
+    return found;
+}
+
+static unsigned store_row(int format, int into_float32, float *sums, char *out,
+                          ptrdiff_t stride, size_t n)
+{
     if (into_float32) {
         tf_scatter(sums, out, stride, sizeof *sums, n);
         return 0;
     }
+    TF_BUFFER(buffer);
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     void *items = tf_target(out, stride, itemsize, buffer);
@@ -128,26 +154,28 @@ int tf_matmul(int format, int into_float32, struct tf_matrix a, struct tf_matrix
         return -1;
     }
     const struct tf_fp saved = tf_fp_begin();
-    const unsigned all = TF_OVER | TF_INVALID;
     unsigned flags = 0;
     for (ptrdiff_t j0 = 0; j0 < n; j0 += COLUMNS) {
         const size_t columns = least(COLUMNS, n - j0);
         for (ptrdiff_t i0 = 0; i0 < m; i0 += ROWS) {
             const size_t rows = least(ROWS, m - i0);
             multiply_tile(format, work, a, b, i0, rows, j0, columns, k);
+            int special = 0;
+            for (size_t i = 0; i < rows; i++) {
+                special |= has_specials(work->sums + i * COLUMNS, columns);
+            }
+            if (special) {
+                flags |= flags_of_specials(format, work->sums, a, b, i0, rows, j0,
+                                           columns, k);
+            }
             for (size_t i = 0; i < rows; i++) {
                 float *sums = work->sums + i * COLUMNS;
-                int special;
-                char *out = (char *)at(c, i0 + (ptrdiff_t)i, j0);
-                const unsigned raised = store_row(format, into_float32, sums, out,
-                                                  c.strides[1], columns, &special);
-                flags |= special ? raised & TF_UNDER : raised;
-                for (size_t j = 0; special && j < columns; j++) {
-                    if (!isfinite(sums[j]) && (flags & all) != all) {
-                        flags |= flags_of_special(format, a, b, i0 + (ptrdiff_t)i,
-                                                  j0 + (ptrdiff_t)j, k, sums[j]);
-                    }
+                if (special) {
+                    tf_canonical_nans(sums, columns);
                 }
+                flags |= store_row(format, into_float32, sums,
+                                   (char *)at(c, i0 + (ptrdiff_t)i, j0), c.strides[1],
+                                   columns);
             }
         }
     }

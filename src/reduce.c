@@ -447,10 +447,17 @@ static float float_of_order(int32_t order)
 }
 
 /* A block's least and greatest number, or whether a NaN is there. */
-static int block_bounds(const float *numbers, size_t n, float *least, float *greatest)
+static int block_bounds(int format, const void *items, size_t n, float *least,
+                        float *greatest)
 {
     int32_t low, high;
-    tf_isa->bounds(numbers, n, &low, &high);
+    if (format == tf_bfloat16_index) {
+        tf_isa->half_bounds(items, n, &low, &high);
+    } else {
+        float numbers[TF_BLOCK];
+        unpack(format, items, numbers, n);
+        tf_isa->bounds(numbers, n, &low, &high);
+    }
     *least = float_of_order(low);
     *greatest = float_of_order(high);
     return isnan(*least) || isnan(*greatest);
@@ -469,9 +476,9 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
         const void *items =
             tf_gather(data[1] + done * stride, stride, itemsize, count, buffer);
-        unpack(format, items, numbers, count);
         float least, greatest;
-        if (block_bounds(numbers, count, &least, &greatest)) {
+        if (block_bounds(format, items, count, &least, &greatest)) {
+            unpack(format, items, numbers, count);
             for (size_t i = 0; i < count; i++) {
                 tf_isa->binary_f32[op](&result, &numbers[i], &result, 1);
             }
@@ -495,15 +502,15 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
     ptrdiff_t found = -1;
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        unpack(format, tf_gather(items + done * itemsize, itemsize,
-                                                 (size_t)itemsize, count, buffer),
-                                       numbers, count);
+        const void *block = tf_gather(items + done * itemsize, itemsize,
+                                      (size_t)itemsize, count, buffer);
         float low, high;
-        const int nan = block_bounds(numbers, count, &low, &high);
+        const int nan = block_bounds(format, block, count, &low, &high);
         const float extreme = greatest ? high : low;
         if (!nan && found >= 0 && !(greatest ? extreme > best : extreme < best)) {
             continue;
         }
+        unpack(format, block, numbers, count);
         size_t i = 0;
         while (nan ? !isnan(numbers[i]) : numbers[i] != extreme) {
             i++;

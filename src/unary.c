@@ -122,43 +122,38 @@ const char *tf_unary_name(int op) { return op < FUNCTIONS ? functions[op].name :
 
 /* -- one result -------------------------------------------------------------------- */
 
-/* An entry: the resulting item in the top bits of 32, what it raises in the
- * bottom four (tf32 leaves them free, as all narrower items do). */
-enum { FLAG_BITS = 15 };
-
-static uint32_t entry_of(struct tf_format f, const struct function *function,
-                         uint32_t code)
+static uint32_t item_of_result(struct tf_format f, const struct function *function,
+                               uint32_t code, unsigned *flags)
 {
-    unsigned flags = 0;
-    uint32_t result;
     if (!function->of) {
-        result = function->of_code(f, code, &flags);
-    } else {
-        const struct tf_value x = tf_decode(f, code);
-        uint64_t bits = tf_double_bits(x);
-        double in;
-        memcpy(&in, &bits, sizeof in);
-        const double out = function->of(in);
-        /* e8m0's arithmetic is float32's, followed by the cast. */
-        const double settled =
-            f.specials == TF_POWERS ? (double)(float)out : tf_snapped(f, out);
-        memcpy(&bits, &settled, sizeof bits);
-        struct tf_value y = tf_value_from_double_bits(bits);
-        unsigned raised = 0;
-        if (isnan(out)) {
-            y.negative = 0;
-            raised = x.kind == TF_NAN ? 0 : TF_INVALID;
-        } else if (isinf(out)) {
-            raised = x.kind == TF_NUMBER ? TF_DIVIDE : 0;
-        } else if (function->transcendental && in != 0 && settled != 0) {
-            y.sticky = 1;
-        }
-        result = tf_encode(f, y, TF_TIES_TO_EVEN, TF_OVERFLOW_IEEE, 0, &flags);
-        /* A pole or an invalid operation is that alone, whatever the format
-         * has in place of Inf or NaN. */
-        flags = raised && f.specials != TF_POWERS ? raised : flags | raised;
+        return function->of_code(f, code, flags) << f.shift;
     }
-    return result << (32 - 8 * f.itemsize + f.shift) | flags;
+    const struct tf_value x = tf_decode(f, code);
+    uint64_t bits = tf_double_bits(x);
+    double in;
+    memcpy(&in, &bits, sizeof in);
+    const double out = function->of(in);
+    /* e8m0's arithmetic is float32's, followed by the cast. */
+    const double settled =
+        f.specials == TF_POWERS ? (double)(float)out : tf_snapped(f, out);
+    memcpy(&bits, &settled, sizeof bits);
+    struct tf_value y = tf_value_from_double_bits(bits);
+    unsigned raised = 0;
+    if (isnan(out)) {
+        y.negative = 0;
+        raised = x.kind == TF_NAN ? 0 : TF_INVALID;
+    } else if (isinf(out)) {
+        raised = x.kind == TF_NUMBER ? TF_DIVIDE : 0;
+    } else if (function->transcendental && in != 0 && settled != 0) {
+        y.sticky = 1;
+    }
+    unsigned rounding = 0;
+    const uint32_t result =
+        tf_encode(f, y, TF_TIES_TO_EVEN, TF_OVERFLOW_IEEE, 0, &rounding);
+    /* A pole or an invalid operation is that alone, whatever the format
+     * has in place of Inf or NaN. */
+    *flags |= raised && f.specials != TF_POWERS ? raised : rounding | raised;
+    return result << f.shift;
 }
 
 static uint32_t code_of_item(struct tf_format f, uint32_t item)
@@ -168,47 +163,49 @@ static uint32_t code_of_item(struct tf_format f, uint32_t item)
 
 /* -- tables -------------------------------------------------------------------------- */
 
-/* Of a one-byte format: results and flags apart, for the byte permutations. */
-struct byte_table {
-    uint8_t items[256];
-    uint8_t flags[256];
+/* Results and what they raise, by the code (of a one-byte format, by the item).
+ * Apart, so that the results alone fill the caches: they are looked up always,
+ * the flags only while some that the function can raise have not been. */
+struct table {
     unsigned all_flags;
+    uint8_t *flags;
+    unsigned char items[];
 };
 
-static _Atomic(void *) tables[TF_UNARY_MAX][TF_FORMAT_COUNT];
+static _Atomic(struct table *) tables[TF_UNARY_MAX][TF_FORMAT_COUNT];
 static atomic_long computed[TF_UNARY_MAX][TF_FORMAT_COUNT];
 
-static void *make_byte_table(struct tf_format f, const struct function *function)
+static uint32_t table_size(struct tf_format f)
 {
-    struct byte_table *table = calloc(1, sizeof *table);
-    for (uint32_t item = 0; table && item < 256; item++) {
-        const uint32_t entry = entry_of(f, function, code_of_item(f, item));
-        table->items[item] = (uint8_t)(entry >> 24);
-        table->flags[item] = entry & FLAG_BITS;
-        table->all_flags |= entry & FLAG_BITS;
-    }
-    return table;
+    return f.itemsize == 1 ? 256 : UINT32_C(1) << f.width;
 }
 
-static void *make_table(struct tf_format f, const struct function *function)
+static struct table *make_table(struct tf_format f, const struct function *function)
 {
-    const uint32_t count = UINT32_C(1) << f.width;
-    uint32_t *table = malloc(count * sizeof *table);
-    for (uint32_t code = 0; table && code < count; code++) {
-        table[code] = entry_of(f, function, code);
+    const uint32_t size = table_size(f);
+    struct table *table = malloc(sizeof *table + size * (f.itemsize + 1u));
+    if (!table) {
+        return NULL;
+    }
+    table->all_flags = 0;
+    table->flags = table->items + size * f.itemsize;
+    for (uint32_t i = 0; i < size; i++) {
+        unsigned flags = 0;
+        const uint32_t code = f.itemsize == 1 ? code_of_item(f, i) : i;
+        tf_item_put(f, table->items, i, item_of_result(f, function, code, &flags));
+        table->flags[i] = (uint8_t)flags;
+        table->all_flags |= flags;
     }
     return table;
 }
 
 /* The table, made by whoever needs it first: threads that race make it twice
  * and one copy goes. */
-static void *find_table(int format, int op)
+static const struct table *find_table(int format, int op)
 {
-    void *table = atomic_load(&tables[op][format]);
+    struct table *table = atomic_load(&tables[op][format]);
     if (!table) {
-        const struct tf_format f = *tf_format_rows[format];
-        void *made = f.itemsize == 1 ? make_byte_table(f, &functions[op])
-                                     : make_table(f, &functions[op]);
+        struct table *made = make_table(*tf_format_rows[format], &functions[op]);
         if (atomic_compare_exchange_strong(&tables[op][format], &table, made)) {
             return made;
         }
@@ -230,54 +227,78 @@ static int is_worth_a_table(int format, int op, ptrdiff_t n)
 
 /* -- loops ----------------------------------------------------------------------------- */
 
-static unsigned look_up_16(const uint32_t *table, const uint16_t *in, uint16_t *out,
-                           size_t n)
+/* Is a result, of a format with float32's exponent, Inf, NaN, zero, subnormal or
+ * the least normal number? All others raise nothing. */
+static int has_special(struct tf_format f, const void *items, size_t n)
 {
-    uint32_t flags = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t entry = table[in[i]];
-        flags |= entry;
-        out[i] = (uint16_t)(entry >> 16);
-    }
-    return flags & FLAG_BITS;
-}
-
-static unsigned look_up_32(struct tf_format f, const uint32_t *table,
-                           const uint32_t *in, uint32_t *out, size_t n)
-{
-    uint32_t flags = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t entry = table[in[i] >> f.shift];
-        flags |= entry;
-        out[i] = entry & ~(uint32_t)FLAG_BITS;
-    }
-    return flags & FLAG_BITS;
-}
-
-static unsigned look_up_8(const struct byte_table *table, const uint8_t *in,
-                          uint8_t *out, size_t n, unsigned raised)
-{
-    unsigned flags = 0;
-    if (table->all_flags & ~raised) {
-        uint8_t found[TF_BLOCK];
-        tf_isa->lookup(table->flags, in, found, n);
+    int found = 0;
+    if (f.itemsize == 2) {
+        const uint16_t *in = items;
         for (size_t i = 0; i < n; i++) {
-            flags |= found[i];
+            found |= ((in[i] + 0x80) & 0x7FFF) <= 0x100;
+        }
+    } else {
+        const uint32_t *in = items;
+        for (size_t i = 0; i < n; i++) {
+            found |= ((in[i] + UINT32_C(0x00800000)) & 0x7FFFFFFF) <= 0x01000000;
         }
     }
-    tf_isa->lookup(table->items, in, out, n);
+    return found;
+}
+
+static unsigned look_up(struct tf_format f, const struct table *table,
+                        const void *items, void *results, size_t n, unsigned raised)
+{
+    const unsigned pending = table->all_flags & ~raised;
+    unsigned flags = 0;
+    if (f.itemsize == 1) {
+        tf_isa->lookup(table->items, items, results, n);
+        if (pending) {
+            uint8_t found[TF_BLOCK];
+            tf_isa->lookup(table->flags, items, found, n);
+            for (size_t i = 0; i < n; i++) {
+                flags |= found[i];
+            }
+        }
+        return flags;
+    }
+    if (f.itemsize == 2) {
+        const uint16_t *in = items, *found = (const uint16_t *)table->items;
+        uint16_t *out = results;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = found[in[i]];
+        }
+    } else {
+        const uint32_t *in = items, *found = (const uint32_t *)table->items;
+        uint32_t *out = results;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = found[in[i] >> f.shift];
+        }
+    }
+    if (pending && has_special(f, results, n)) {
+        for (size_t i = 0; i < n; i++) {
+            flags |= table->flags[tf_item_at(f, items, i) >> f.shift];
+        }
+    }
     return flags;
 }
 
+/* Results may be written over the items that they are of. */
+static unsigned look_up_in_place(struct tf_format f, const struct table *table,
+                                 void *items, size_t n, unsigned raised)
+{
+    TF_BUFFER(copy);
+    memcpy(copy, items, n * f.itemsize);
+    return look_up(f, table, copy, items, n, raised);
+}
+
 static unsigned compute(struct tf_format f, const struct function *function,
-                        const void *in, void *out, size_t n)
+                        const void *items, void *results, size_t n)
 {
     unsigned flags = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t item = tf_item_at(f, in, i);
-        const uint32_t entry = entry_of(f, function, code_of_item(f, item));
-        flags |= entry & FLAG_BITS;
-        tf_item_put(f, out, i, (entry & ~(uint32_t)FLAG_BITS) >> (32 - 8 * f.itemsize));
+        const uint32_t code = code_of_item(f, tf_item_at(f, items, i));
+        tf_item_put(f, results, i, item_of_result(f, function, code, &flags));
     }
     return flags;
 }
@@ -288,7 +309,7 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fp saved = tf_fp_begin();
     const int with_table = is_worth_a_table(format, op, n);
-    const void *table = with_table ? find_table(format, op) : NULL;
+    const struct table *table = with_table ? find_table(format, op) : NULL;
     if (with_table && !table) {
         tf_fp_end(saved, 0);
         return -1;
@@ -304,12 +325,10 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
         void *target = tf_target(out, strides[1], f.itemsize, out_buffer);
         if (!table) {
             flags |= compute(f, &functions[op], items, target, count);
-        } else if (f.itemsize == 4) {
-            flags |= look_up_32(f, table, items, target, count);
-        } else if (f.itemsize == 2) {
-            flags |= look_up_16(table, items, target, count);
+        } else if (items == target) {
+            flags |= look_up_in_place(f, table, target, count, flags);
         } else {
-            flags |= look_up_8(table, items, target, count, flags);
+            flags |= look_up(f, table, items, target, count, flags);
         }
         tf_scatter(target, out, strides[1], f.itemsize, count);
         in += (ptrdiff_t)count * strides[0];

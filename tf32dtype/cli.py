@@ -57,9 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        # The reader of the pipe has enough; nothing more may be flushed to it.
+    except OSError as error:
+        # What is still to be written must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # a reader that has enough is fine
+            print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
+            return 1
     except KeyboardInterrupt:
         return 130
     return 0

@@ -17,6 +17,8 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
                         size_t n);
 double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
+void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
+                             int32_t *greatest);
 void TF_NAME(tf_row_times_panel)(const float *a, const float *b, size_t ldb,
                                  size_t depth, float *sums, size_t n);
 

@@ -210,25 +210,33 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
 
 /* -- reductions -------------------------------------------------------------------- */
 
-/* Sixteen partial sums, then pairs of them: the order that every build keeps. */
-enum { LANES = 16 };
+/* Partial sums side by side, enough of them to hide the latency of additions,
+ * then pairs of them: an order that depends on n alone. */
+enum { SUMS = 64, LANES = 16 };
 
 double TF_NAME(tf_sum)(const float *in, size_t n)
 {
-    double lanes[LANES];
-    for (int lane = 0; lane < LANES; lane++) {
-        lanes[lane] = -0.0; /* the sum of nothing that keeps -0 */
-    }
+    double lanes[SUMS];
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        for (int lane = 0; lane < LANES; lane++) {
+    if (n < SUMS) {
+        double sum = -0.0; /* the sum of nothing that keeps -0 */
+        for (; i < n; i++) {
+            sum += (double)in[i];
+        }
+        return sum;
+    }
+    for (; i < SUMS; i++) {
+        lanes[i] = (double)in[i];
+    }
+    for (; i + SUMS <= n; i += SUMS) {
+        for (int lane = 0; lane < SUMS; lane++) {
             lanes[lane] += (double)in[i + (size_t)lane];
         }
     }
     for (int lane = 0; i < n; i++, lane++) {
         lanes[lane] += (double)in[i];
     }
-    for (int width = LANES / 2; width > 0; width /= 2) {
+    for (int width = SUMS / 2; width > 0; width /= 2) {
         for (int lane = 0; lane < width; lane++) {
             lanes[lane] += lanes[lane + width];
         }
@@ -248,6 +256,25 @@ void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *grea
     }
     *least = low;
     *greatest = high;
+}
+
+/* The same for float32's upper halves, which is what bfloat16 items are. */
+TF_INLINE int16_t half_order(int16_t bits)
+{
+    return (int16_t)(bits ^ ((bits >> 15) & 0x7FFF));
+}
+
+void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
+                             int32_t *greatest)
+{
+    int16_t low = INT16_MAX, high = INT16_MIN;
+    for (size_t i = 0; i < n; i++) {
+        const int16_t order = half_order((int16_t)in[i]);
+        low = order < low ? order : low;
+        high = order > high ? order : high;
+    }
+    *least = tf_total_order((uint32_t)(uint16_t)half_order(low) << 16);
+    *greatest = tf_total_order((uint32_t)(uint16_t)half_order(high) << 16);
 }
 
 /* -- products ------------------------------------------------------------------------ */

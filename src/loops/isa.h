@@ -104,6 +104,8 @@ struct tf_isa {
     /* float64 sums and bounds in tf_total_order, in one fixed order. */
     double (*sum)(const float *in, size_t n);
     void (*bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
+    void (*half_bounds)(const uint16_t *in, size_t n, int32_t *least,
+                        int32_t *greatest);
 
     /* One row of a product: sums[j] = fma(a[k], b[k * ldb + j], sums[j]). */
     void (*row_times_panel)(const float *a, const float *b, size_t ldb, size_t depth,

@@ -13,5 +13,6 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .lookup = TF_NAME(tf_lookup),
     .sum = TF_NAME(tf_sum),
     .bounds = TF_NAME(tf_bounds),
+    .half_bounds = TF_NAME(tf_half_bounds),
     .row_times_panel = TF_NAME(tf_row_times_panel),
 };

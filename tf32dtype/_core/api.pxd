@@ -24,6 +24,15 @@ cdef extern from "Python.h":
         int ml_flags
         const char *ml_doc
 
+    ctypedef PyObject *(*getter)(PyObject *, void *)
+
+    ctypedef struct PyGetSetDef:
+        const char *name
+        getter get
+        void *set
+        const char *doc
+        void *closure
+
     ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *)
     ctypedef PyObject *(*reprfunc)(PyObject *)
 
@@ -166,7 +175,8 @@ cdef extern from "hybrid.h":
     int tf_format_of_dtype(const PyArray_DTypeMeta *dtype) nogil
     int tf_format_of_descr(const descr_t *descr) nogil
     int tf_dtype_base_ready() except -1
-    int tf_dtype_ready(int, const char *, newfunc, reprfunc, PyMethodDef *) except -1
+    int tf_dtype_ready(int, const char *, newfunc, reprfunc, PyMethodDef *,
+                       PyGetSetDef *) except -1
     int tf_dtype_make_hybrid(int, PyTypeObject *) except -1
     object tf_scalar_alloc(PyTypeObject *)
     void tf_scalar_dealloc(PyObject *)

@@ -155,6 +155,17 @@ dtype_methods[0] = PyMethodDef("__reduce__", <void *>dtype_reduce, METH_NOARGS, 
 memset(&dtype_methods[1], 0, sizeof(PyMethodDef))
 
 
+cdef object dtype_kind(object self, void *closure):
+    return "f"
+
+
+# NumPy's Python code asks for the kind to treat NaN and fill values as floats'. The
+# C field stays 'V': with 'f', NumPy's C code would take a name such as '<f2' for it.
+cdef PyGetSetDef dtype_getset[2]
+dtype_getset[0] = PyGetSetDef("kind", <getter><void *>dtype_kind, NULL, NULL, NULL)
+memset(&dtype_getset[1], 0, sizeof(PyGetSetDef))
+
+
 cdef int register_dtype(int format) except -1:
     cdef PyArrayDTypeMeta_Spec spec
     cdef PyType_Slot slots[18]
@@ -163,7 +174,7 @@ cdef int register_dtype(int format) except -1:
     name = f"tf32dtype.dtypes.{names[format]}".encode()
     _type_names.append(name)
     tf_dtype_ready(format, name, <newfunc><void *>dtype_new, <reprfunc><void *>dtype_repr,
-                   dtype_methods)
+                   dtype_methods, dtype_getset)
     slots[0] = PyType_Slot(NPY_DT_discover_descr_from_pyobject, <void *>dtype_discover)
     slots[1] = PyType_Slot(NPY_DT_default_descr, <void *>dtype_singleton)
     slots[2] = PyType_Slot(NPY_DT_common_dtype, <void *>dtype_common)

@@ -35,7 +35,7 @@ int tf_dtype_base_ready(void)
 }
 
 int tf_dtype_ready(int format, const char *name, newfunc new_, reprfunc repr,
-                   PyMethodDef *methods)
+                   PyMethodDef *methods, PyGetSetDef *getset)
 {
     PyTypeObject *type = (PyTypeObject *)&tf_dtypes[format];
     prepare(&tf_dtypes[format], name, (PyTypeObject *)&tf_dtype_base);
@@ -44,6 +44,7 @@ int tf_dtype_ready(int format, const char *name, newfunc new_, reprfunc repr,
     type->tp_repr = repr;
     type->tp_str = repr;
     type->tp_methods = methods;
+    type->tp_getset = getset;
     return PyType_Ready(type);
 }
 

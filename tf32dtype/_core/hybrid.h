@@ -31,7 +31,7 @@ static inline int tf_format_of_descr(const PyArray_Descr *descr)
  * to which PyArrayInitDTypeMeta_FromSpec then applies. */
 int tf_dtype_base_ready(void);
 int tf_dtype_ready(int format, const char *name, newfunc new_, reprfunc repr,
-                   PyMethodDef *methods);
+                   PyMethodDef *methods, PyGetSetDef *getset);
 
 /* Makes the class own a type number. Call once, after its initialisation. */
 int tf_dtype_make_hybrid(int format, PyTypeObject *scalar);

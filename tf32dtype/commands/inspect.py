@@ -21,7 +21,8 @@ from .text import Table, number, print_json
 _HEX_FLOAT = re.compile(r"([+-]?)0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)", re.IGNORECASE)
 _CODE = re.compile(r"0x[0-9a-f_]+", re.IGNORECASE)
 _DECIMAL_EXPONENT = re.compile(r"e([+-]?\d+)\s*\Z", re.IGNORECASE)
-_LARGEST_EXPONENT = 10_000  # keeps the exact integers small
+_LONGEST_INPUT = 1_000  # this and the next keep the exact integers small
+_LARGEST_EXPONENT = 10_000
 _LONGEST_DECIMAL = 60
 
 # What is not a fraction: NaN, the infinities and -0, as floats.
@@ -69,6 +70,8 @@ def parse(text: str) -> Number:
     CommandError
         If it is no number, or too long to be kept exactly.
     """
+    if len(text) > _LONGEST_INPUT:
+        raise CommandError(f"the number has more than {_LONGEST_INPUT} characters")
     if re.fullmatch(r"[+-]?(inf|infinity|nan)", text, re.IGNORECASE):
         return float(text)
     hexadecimal = _HEX_FLOAT.fullmatch(text)

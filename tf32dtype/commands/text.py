@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-
 _GAP = 2  # blanks between columns
 
 

@@ -10,6 +10,8 @@ NumPy reads the dictionary with `ast.literal_eval`, which skips comments (a furt
 key in the dictionary it would refuse). The file format is NEP 1's.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import struct
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 64  # of the data in the file, as in NumPy's own files
 _CHUNK_BYTES = 1 << 24
-_COMMENT = re.compile(r"\}\s*# tf32dtype: (\S+)\s*\Z")
+_COMMENT = r"\}\s*# tf32dtype: (\S+)\s*\Z"
 
 
-def save(file: "Path | IO[bytes]", arr: ArrayLike) -> None:
+def save(file: Path | IO[bytes], arr: ArrayLike) -> None:
     """Write an array to a `.npy` file, with the name of its format.
 
     Parameters
@@ -64,7 +66,7 @@ def save(file: "Path | IO[bytes]", arr: ArrayLike) -> None:
         _write(file, array)
 
 
-def savez(file: "Path | IO[bytes]", *args: ArrayLike, **kwds: ArrayLike) -> None:
+def savez(file: Path | IO[bytes], *args: ArrayLike, **kwds: ArrayLike) -> None:
     """Write several arrays to an uncompressed `.npz` file.
 
     Parameters
@@ -99,7 +101,7 @@ def savez(file: "Path | IO[bytes]", *args: ArrayLike, **kwds: ArrayLike) -> None
                 _write(stream, array)
 
 
-def load(file: "Path | IO[bytes]", *, mmap_mode: Any = None) -> Any:
+def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
     """Read what `save`, `savez` or NumPy wrote.
 
     Parameters
@@ -145,7 +147,7 @@ class Archive(Mapping[str, NDArray[Any]]):
     file. `files` lists the names.
     """
 
-    def __init__(self, npz: "NpzFile") -> None:
+    def __init__(self, npz: NpzFile) -> None:
         self._npz = npz
         self.files = list(npz.files)
 
@@ -165,7 +167,7 @@ class Archive(Mapping[str, NDArray[Any]]):
     def __len__(self) -> int:
         return len(self.files)
 
-    def __enter__(self) -> "Archive":
+    def __enter__(self) -> Archive:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -239,7 +241,7 @@ def _header(form: Format, shape: tuple[int, ...], fortran: bool) -> bytes:
     return prefix + struct.pack("<H", size) + text.ljust(size - 1) + b"\n"
 
 
-def _with_suffix(file: "Path", suffix: str) -> str:
+def _with_suffix(file: Path, suffix: str) -> str:
     path = os.fspath(file)
     return path if path.endswith(suffix) else path + suffix
 
@@ -259,7 +261,7 @@ def _read_format(stream: IO[bytes]) -> Format | None:
     (size,) = struct.unpack(length_code, length)
     if size > 10_000:  # np.load refuses such headers
         return None
-    comment = _COMMENT.search(stream.read(size).decode("latin1"))
+    comment = re.search(_COMMENT, stream.read(size).decode("latin1"))
     if comment is None:
         return None
     try:
