@@ -243,8 +243,6 @@ cdef int ufunc_reduction_initial(PyArrayMethod_Context *context, cnp.npy_bool is
     if operations[i].identity < 0:
         return 0
     value = operations[i].identity
-    if operations[i].loop == sum_loop and operations[i].op == TF_SUM and not is_empty:
-        value = -0.0  # so that a sum of -0 stays -0
     if operations[i].identity_is_minus_infinity:
         value = -float("inf")
     if format >= 0:
@@ -414,11 +412,22 @@ cdef int promote_ldexp(PyObject *ufunc, PyArray_DTypeMeta **given,
 cdef int promote_to_double(PyObject *ufunc, PyArray_DTypeMeta **given,
                            PyArray_DTypeMeta **signature,
                            PyArray_DTypeMeta **promoted) noexcept:
-    """float_power, which works in float64 for float16 too."""
-    cdef int i
+    """float_power, which works in float64 or wider, for float16 too."""
+    cdef PyArray_DTypeMeta *inputs[3]
+    cdef PyArray_DTypeMeta *common
+    cdef int i, count = 1
+    inputs[0] = double_dtype
+    for i in range(2):
+        if given[i] != NULL and tf_format_of_dtype(given[i]) < 0:
+            inputs[count] = given[i]
+            count += 1
+    common = PyArray_PromoteDTypeSequence(count, inputs)
+    if common == NULL:
+        return -1
     for i in range(3):
-        promoted[i] = double_dtype
-        incref(<PyObject *>double_dtype)
+        promoted[i] = common
+        incref(<PyObject *>common)
+    decref(<PyObject *>common)
     return 0
 
 
