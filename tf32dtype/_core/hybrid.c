@@ -100,7 +100,12 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
     }
 
     /* Then the descriptor changes its class, and the class takes the number. */
-    class_->type_num = number;
+    /* The class's own copy of the number says "some builtin, no integer": to a
+     * Python float NumPy promotes such a type by asking us, but takes one with a
+     * user's number for what it and float16 have in common, which would round a
+     * Python float to float32 first. The largest that is no float serves, since
+     * builtins with smaller numbers then ask us about promotion too. */
+    class_->type_num = NPY_TIMEDELTA;
     class_->singleton = descr;
     class_->flags |= 1; /* NPY_DT_LEGACY, which has no public name */
     Py_INCREF(class_);

@@ -1,0 +1,134 @@
+"""How we measure: interleaved calls on one pinned core, medians, named data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MEGABYTE = 1 << 20
+Functions = dict[str, Callable[[], Any]]
+
+
+def pin() -> int:
+    """Bind this process to one core (its last) and return which."""
+    if not hasattr(os, "sched_setaffinity"):
+        return -1
+    core = max(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {core})
+    return core
+
+
+def machine() -> dict[str, str]:
+    """What a reader must know to judge the figures."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
+        cpu = names[0].partition(":")[2].strip() if names else cpu
+    return {
+        "cpu": cpu,
+        "cores": str(os.cpu_count()),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def medians(functions: Functions, repeats: int, budget: float) -> dict[str, float]:
+    """Median seconds a call, the functions taking turns.
+
+    A sample is as many calls as take 300 us. A function that would need more than
+    `budget` seconds for all its repeats sits some rounds out (three remain).
+    """
+    calls, every = {}, {}
+    for name, function in functions.items():
+        function()
+        once = min(_clock(function, 1) for _ in range(3))
+        calls[name] = max(1, int(300e-6 / max(once, 1e-9)))
+        whole = repeats * calls[name] * once
+        every[name] = max(1, min(repeats // 3, int(whole / budget)))
+    samples: dict[str, list[float]] = {name: [] for name in functions}
+    for turn in range(repeats):
+        for name, function in functions.items():
+            if turn % every[name] == 0:
+                samples[name].append(_clock(function, calls[name]))
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def _clock(function: Callable[[], Any], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - start) / calls
+
+
+def memcpy(count: int) -> Callable[[], None]:
+    """A copy that moves `count` bytes (reads as many, writes as many)."""
+    source, target = np.ones(count, np.uint8), np.zeros(count, np.uint8)
+    return lambda: np.copyto(target, source)
+
+
+def data(kind: str, count: int, dtype: np.dtype) -> np.ndarray:
+    """Named data.
+
+    normal   N(0, 1)
+    octaves  random signs, exponents uniform over 40 octaves about 1
+    codes    uniformly random codes of the dtype, Inf and NaN among them
+    """
+    rng = np.random.default_rng(2024)
+    if kind == "codes":
+        width = dtype.itemsize
+        raw = np.frombuffer(rng.bytes(count * width), f"u{width}").copy()
+        if dtype.name == "tf32":
+            raw &= np.uint32(0xFFFFE000)
+        return raw.view(dtype)
+    values = rng.standard_normal(count, np.float32)
+    if kind == "octaves":
+        scale = rng.integers(-20, 20, count, np.int8).astype(np.int32)
+        values = np.ldexp(np.sign(values) * (1 + rng.random(count, np.float32)), scale)
+    with np.errstate(all="ignore"):
+        return values.astype(dtype)
+
+
+# -- peers -------------------------------------------------------------------------
+
+
+def peer_type(name: str) -> Any:
+    """The type of that name in ml_dtypes, if there is one."""
+    with contextlib.suppress(ImportError):
+        import ml_dtypes
+
+        return getattr(ml_dtypes, name, None)
+    return None
+
+
+TORCH_NAMES = ("bfloat16", "float8_e4m3fn", "float32", "float64")
+
+
+def torch_tensor(array: np.ndarray, name: str) -> Any:
+    """A torch tensor of the named dtype with these bits, if torch is installed."""
+    with contextlib.suppress(ImportError):
+        import torch
+
+        torch.set_num_threads(1)
+        if name in TORCH_NAMES:
+            raw = torch.from_numpy(array.view(f"i{array.itemsize}"))
+            return raw.view(getattr(torch, name))
+    return None
+
+
+def with_torch(functions: Functions, call: Callable[[], Any]) -> Functions:
+    """Add torch's call if torch has the operation for the dtype."""
+    with contextlib.suppress(RuntimeError, NotImplementedError, TypeError):
+        call()
+        functions["torch"] = call
+    return functions

@@ -1,0 +1,85 @@
+"""A benchmark's measurements as a table: of each row the slowest over all runs."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any
+
+
+def worst(row: dict[str, Any], who: str) -> dict[str, Any] | None:
+    """The slowest measurement of a row."""
+    mine = [m for m in row["measured"] if m["who"] == who]
+    pick = min if row["unit"] == "of memcpy" else max
+    return pick(mine, key=lambda m: m["ratio"]) if mine else None
+
+
+def quote(row: dict[str, Any], who: str) -> str:
+    found = worst(row, who)
+    if found is None:
+        return "-"
+    digits = 1 if row["unit"] == "ms" or found["ratio"] >= 10 else 2
+    return f"{found['ratio']:.{digits}f}"
+
+
+def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Measurements of all runs, row by row."""
+    merged = runs[0]
+    for run in runs[1:]:
+        for row, more in zip(merged["rows"], run["rows"], strict=True):
+            row["measured"] += more["measured"]
+    return merged
+
+
+HEADINGS = ("operation", "must", "aim", "measured", "ok", "slowest case", "ml_dtypes",
+            "torch")  # fmt: skip
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """One tuple of texts a row, under `HEADINGS`."""
+    lines = []
+    for row in result["rows"]:
+        found = worst(row, "ours")
+        if found is None:
+            continue
+        less = row["unit"] != "of memcpy"
+        sign, unit = "<=" if less else ">=", row["unit"]
+        must, aim = (
+            found["ratio"] <= row[b] if less else found["ratio"] >= row[b]
+            for b in ("must", "aim")
+        )
+        verdict = "aim" if must and aim else "yes" if must else "NO"
+        case = f"{found['case']} {found['data']}".strip()
+        peers = [quote(row, who) for who in ("ml_dtypes", "torch")]
+        bounds = f"{sign} {row['must']:g} {unit}", f"{row['aim']:g}"
+        lines.append((row["name"], *bounds, quote(row, "ours"), verdict, case, *peers))
+    return lines
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print a table, by rich if it is installed and we write to a terminal."""
+    facts = result["machine"]
+    title = f"{facts['cpu']}, {result['isa']}, NumPy {facts['numpy']}, {facts['date']}"
+    lines = table(result)
+    if sys.stdout.isatty():
+        with contextlib.suppress(ImportError):
+            from rich.console import Console
+            from rich.table import Table
+
+            pretty = Table(*HEADINGS, title=title)
+            for line in lines:
+                pretty.add_row(*line, style="bold red" if line[4] == "NO" else "")
+            Console().print(pretty)
+            return
+    widths = [max(map(len, column)) for column in zip(HEADINGS, *lines, strict=True)]
+    print(title)
+    for line in (HEADINGS, *lines):
+        print("  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip())
+
+
+def show_all(result: dict[str, Any]) -> None:
+    """Print every measurement, one a line."""
+    for row in result["rows"]:
+        for m in row["measured"]:
+            what = f"{m['who']:10} {m['case']} {m['data']}"
+            print(f"{m['ratio']:10.3f} {row['unit']}  {what}")

@@ -1,0 +1,41 @@
+"""The count of inputs that each test compared, and hypothesis' settings."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+try:
+    from hypothesis import settings
+except ImportError:  # the files that need it say so
+    pass
+else:
+    settings.register_profile("tf32dtype", deadline=None)
+    settings.load_profile("tf32dtype")
+
+PROPERTY = "inputs compared"
+
+
+@pytest.fixture
+def compared(
+    record_property: Callable[[str, object], None],
+) -> Iterator[Callable[[int], None]]:
+    """Call with the number of inputs whose results were held against the truth."""
+    counts: list[int] = []
+    yield counts.append
+    record_property(PROPERTY, sum(counts))
+    print(f"{sum(counts):,} inputs compared")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    totals: Counter[str] = Counter()
+    each = terminalreporter.config.option.markexpr == "exhaustive"
+    for report in terminalreporter.getreports(""):
+        for name, count in report.user_properties:
+            if name == PROPERTY and report.when == "teardown":
+                key = report.nodeid if each else report.nodeid.partition("::")[0]
+                totals[key] += int(str(count))
+    if totals:
+        terminalreporter.section("inputs compared")
+        for key, count in totals.items():
+            terminalreporter.write_line(f"{count:>16,}  {key}")

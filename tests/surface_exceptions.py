@@ -1,0 +1,62 @@
+"""Where our types do not do what float16 does, and why: NumPy decides, not we."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Exempt:
+    """A result that is not float16's: which one it is, and why.
+
+    The outcome is a dtype's name; "raises NAME"; "bits" for our bits in a void dtype;
+    "scalars" for our scalars where float16 gives Python floats; "own" where the dtype
+    follows the rule and the value does not; "other" where neither does.
+    """
+
+    outcome: str
+    reason: str
+    formats: tuple[str, ...] = ()  # all, if empty
+
+
+_LISTED: dict[Exempt, str] = {
+    Exempt("own", "is about the format's own spacing"): "ufunc.nextafter ufunc.spacing",
+    Exempt("float16", "names float16"): "np.float16",
+    Exempt("bits", "a .npy header has no name for our dtypes: td.save, td.load"): """
+        np.save np.load np.savez np.savez_compressed np.lib.format.open_memmap
+        np.lib.format.descr_to_dtype np.lib.format.write_array""",
+    Exempt(
+        "raises ValueError", "PEP 3118 has no code for our dtypes: a.view('u2')"
+    ): """
+        ndarray.data ndarray.__buffer__""",
+    Exempt("raises BufferError", "DLPack names NumPy's dtypes alone"): """
+        ndarray.__dlpack__""",
+    Exempt("raises TypeError", "np.isdtype knows NumPy's dtypes alone"): "np.isdtype",
+    Exempt("raises TypeError", "its table of precisions holds NumPy's types"): """
+        np.common_type np.testing.assert_array_max_ulp""",
+    Exempt("raises ValueError", "np.polynomial asks np.common_type"): " ".join(
+        f"np.polynomial.polynomial.{name}"
+        for name in (
+            "Polynomial polyadd polycompanion polydiv polyfromroots polymul polymulx "
+            "polypow polyroots polysub polytrim"
+        ).split()
+    ),
+    Exempt("raises TypeError", "np.einsum computes NumPy's dtypes alone: a @ b"): """
+        np.einsum""",
+    Exempt(
+        "own", "NumPy puts Inf for NaN, which the format has not", ("float8_e4m3fn",)
+    ): """
+        np.nanargmax np.nanargmin""",
+    Exempt("scalars", "keeps its type, as every NumPy user dtype does"): """
+        ndarray.item ndarray.tolist""",
+    Exempt("float64", "np.ma divides by an int64 count"): """
+        np.ma.mean np.ma.anom np.ma.anomalies np.ma.average""",
+    Exempt(
+        "other", "np.ma takes Inf, which the format has not", ("float8_e4m3fn",)
+    ): """
+        np.ma.maximum_fill_value np.ma.minimum_fill_value""",
+    Exempt("raises AssertionError", "1.5e-7 rounds to zero", ("float8_e4m3fn",)): """
+        np.testing.assert_almost_equal np.testing.assert_array_almost_equal""",
+}
+# By name, or by "name:expression" where other expressions of the name follow the rule.
+EXCEPTIONS = {key: exempt for exempt, text in _LISTED.items() for key in text.split()}

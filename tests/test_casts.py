@@ -1,0 +1,324 @@
+"""Casts from and to every builtin type: one rounding, and NumPy's conventions."""
+
+import warnings
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from helpers import ALL, array, assert_equal, assert_items, dtype, items_of, name
+from near_ties import beside_midpoints, both_signs, integers_beside_midpoints
+from reference import codec
+from reference.arrays import (
+    all_items,
+    encode,
+    item_type,
+    midpoints,
+    random_items,
+    values,
+)
+from reference.formats import Format
+
+SMALL_INTEGERS = (np.int8, np.uint8, np.int16, np.uint16)
+LARGE_INTEGERS = (np.intc, np.uintc, np.int64, np.uint64, np.longlong, np.ulonglong)
+INTEGERS = (*SMALL_INTEGERS, *LARGE_INTEGERS)
+STRINGS = {
+    "U": lambda texts: np.array(texts),
+    "S": lambda texts: np.array(texts).astype("S"),
+    "StringDType": lambda texts: np.array(texts, np.dtypes.StringDType()),
+    "object": lambda texts: np.array(texts, object),
+}
+
+
+def cast(f: Format, x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return items_of(f, x.astype(dtype(f)))
+
+
+def few(f: Format, count: int) -> np.ndarray:
+    """All codes of a small format, some of a large one."""
+    items = all_items(f)
+    if items.size <= count:
+        return items
+    rng = np.random.default_rng(16)
+    return np.concatenate([random_items(f, rng, count), items[:3], items[-3:]])
+
+
+# -- to our formats ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wide", [np.float64, np.float32, np.longdouble])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_floats_near_ties(f, wide, compared):
+    """float64 and longdouble next to a midpoint: twice rounded, they go astray."""
+    number, want = both_signs(f, *beside_midpoints(f, wide))
+    found = cast(f, number)
+    assert_items(f, found, want, f"{wide.__name__} ->", number)
+    # ... and through the strided loop
+    assert_items(f, cast(f, number[::-5]), want[::-5], "strided", number[::-5])
+    compared(number.size)
+
+
+@pytest.mark.parametrize("wide", [np.float64, np.float32, np.longdouble])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_any_floats(f, wide, compared):
+    rng = np.random.default_rng(17)
+    x = np.ldexp(rng.standard_normal(40_000), rng.integers(-145, 130, 40_000))
+    x = np.concatenate([x, rng.standard_normal(40_000)])
+    if wide is np.float64:
+        raw = rng.integers(0, 1 << 64, 40_000, dtype=np.uint64).view(np.float64)
+        x = np.concatenate([x, raw[~np.isnan(raw)]])
+    x = np.concatenate([x, [0.0, -0.0, np.inf, -np.inf, 5e-324, -1.7e308]])
+    with np.errstate(all="ignore"):
+        x = x.astype(wide)
+    exact = x.astype(np.float64)
+    if f.powers:  # the reference's arrays go through float32, a cast does not
+        want = [codec.encode(f, codec.from_float(float(v)))[0] for v in exact]
+        assert_items(f, cast(f, x), np.array(want, np.uint8), "any float", x)
+    else:
+        assert_items(f, cast(f, x), encode(f, exact)[0], "any float", x)
+    compared(x.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_every_float16(f, compared):
+    half = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    number = half.astype(np.float64)
+    want, _ = encode(f, number)
+    nan = np.isnan(number)
+    if f.nan is None or f.negative_zero:  # a NaN's sign stays; encode's has none
+        want[nan & np.signbit(number)] |= f.sign_bit << f.shift
+    assert_items(f, cast(f, half), want, "float16 ->", half)
+    compared(half.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_nan_keeps_its_sign_alone(f, compared):
+    for unsigned, wide, quiet in (
+        (np.uint64, np.float64, 0x7FF8 << 48),
+        (np.uint32, np.float32, 0x7FC0 << 16),
+        (np.uint16, np.float16, 0x7E00),
+    ):
+        infinity = int(np.array(np.inf, wide).view(unsigned))
+        payloads = [quiet, quiet | 1, infinity | 1, infinity | 3, quiet | 0x155]
+        codes = np.array(payloads, unsigned)
+        sign = np.array(1 << (8 * codes.itemsize - 1), unsigned)
+        for bits, negative in ((codes, False), (codes | sign, True)):
+            nan = codec.NAN._replace(negative=negative)
+            want = np.full(bits.size, codec.encode(f, nan)[0], item_type(f))
+            if f.nan == f.sign_bit and f.signed:
+                want[:] = f.nan
+            assert_items(f, cast(f, bits.view(wide)), want, "NaN", bits)
+            compared(bits.size)
+
+
+@pytest.mark.parametrize("integer", INTEGERS)
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_integers(f, integer, compared):
+    limits = np.iinfo(integer)
+    if integer in SMALL_INTEGERS:
+        x = np.arange(limits.min, limits.max + 1).astype(integer)
+        want, _ = encode(f, x.astype(np.float64))
+    else:
+        numbers, want = integers_beside_midpoints(f, limits.min, limits.max)
+        rng = np.random.default_rng(18)
+        more = [limits.min, limits.max, 0, 1, limits.max - 1]
+        bits = rng.integers(0, limits.bits, 3000)
+        anything = rng.integers(0, 1 << 64, 3000, dtype=np.uint64)
+        more += [
+            int(v) % (limits.max + 1) >> int(b)
+            for v, b in zip(anything, bits, strict=True)
+        ]
+        if limits.min:
+            more += [-v for v in more[2:]]
+        codes = [codec.encode(f, codec.from_int(v))[0] for v in more]
+        x = np.array(numbers + more, integer)
+        want = np.concatenate([want, np.array(codes, want.dtype)])
+    assert_items(f, cast(f, x), want, f"{integer.__name__} ->", x)
+    assert_items(f, cast(f, x[::-3]), want[::-3], "strided", x[::-3])
+    compared(x.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_from_bool(f, compared):
+    want, _ = encode(f, np.array([0.0, 1.0]))
+    assert_items(f, cast(f, np.array([False, True])), want, "bool ->")
+    compared(2)
+
+
+@pytest.mark.parametrize("wide", [np.complex64, np.complex128, np.clongdouble])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_complex_warns_and_takes_the_real_part(f, wide, compared):
+    number, want = both_signs(f, *beside_midpoints(f, wide(0).real.__class__))
+    number, want = number[::7], want[::7]
+    z = np.zeros(number.size, wide)
+    z.real, z.imag = number, 3.0
+    with pytest.warns(np.exceptions.ComplexWarning):
+        found = cast(f, z)
+    assert_items(f, found, want, f"{wide.__name__} ->", number)
+    compared(number.size)
+
+
+# -- from our formats ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("integer", INTEGERS)
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_to_integers(f, integer, compared):
+    """Truncated; out of range, Inf and NaN: the minimum, 0 if unsigned."""
+    items = all_items(f)
+    limits = np.iinfo(integer)
+    whole = np.trunc(values(f, items))
+    fits = (whole >= float(limits.min)) & (whole < 2.0 ** int(limits.max).bit_length())
+    lowest = limits.min
+    want = np.array(
+        [int(v) if fit else lowest for v, fit in zip(whole, fits, strict=True)], integer
+    )
+    with np.errstate(all="ignore"):
+        found = array(f, items).astype(integer)
+        turned = array(f, items)[::-3].astype(integer)
+    assert_equal(found, want, f"-> {integer.__name__}")
+    assert_equal(turned, want[::-3], f"-> {integer.__name__}, strided")
+    compared(items.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_to_bool(f, compared):
+    items = all_items(f)
+    found = array(f, items).astype(bool)
+    assert_equal(found, values(f, items) != 0, "-> bool")
+    compared(items.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_to_complex_and_float16(f, compared):
+    items = all_items(f)
+    number = values(f, items)
+    for wide in (np.complex64, np.complex128, np.clongdouble):
+        found = array(f, items).astype(wide)
+        assert found.dtype == wide
+        np.testing.assert_array_equal(found.real, number)
+        assert (found.imag == 0).all()
+    with np.errstate(all="ignore"):
+        half = array(f, items).astype(np.float16)
+        np.testing.assert_array_equal(half, number.astype(np.float16))
+    compared(4 * items.size)
+
+
+# -- text and objects ----------------------------------------------------------
+
+
+def decimals(f: Format) -> tuple[list[str], list[int]]:
+    """Midpoints written out, and a hair beside them; the items they round to."""
+    _, middle = midpoints(f)
+    rng = np.random.default_rng(19)
+    chosen = rng.choice(middle, min(150, middle.size), replace=False)
+    texts, items = [], []
+    with localcontext() as context:
+        context.prec = 400
+        for number in (*chosen, middle[-1], middle[0]):
+            exact = Decimal(float(number))
+            hair = exact.scaleb(-60)
+            for value in (exact - hair, exact, exact + hair):
+                for signed in (value, -value):
+                    texts.append(str(signed))
+                    exactly = codec.from_fraction(Fraction(signed))
+                    items.append(codec.encode(f, exactly)[0])
+    return texts, items
+
+
+@pytest.mark.parametrize("kind", STRINGS)
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_from_text(f, kind, compared):
+    texts, items = decimals(f)
+    for text, value in (
+        ("nan", codec.NAN),
+        ("inf", codec.infinity()),
+        ("-inf", codec.infinity(True)),
+        (" 1.5 ", codec.from_float(1.5)),
+        ("1e999", codec.from_int(10**999)),
+        ("-1e-999", codec.from_fraction(Fraction(-1, 10**999))),
+        ("0", codec.zero()),
+        ("-0.0", codec.zero(True)),
+    ):
+        texts.append(text)
+        items.append(codec.encode(f, value)[0])
+    x = STRINGS[kind](texts)
+    found = cast(f, x)
+    assert_items(f, found, np.array(items, item_type(f)), f"{kind} ->", x)
+    compared(len(texts))
+
+
+@pytest.mark.parametrize("kind", STRINGS)
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_no_number(f, kind):
+    with pytest.raises(ValueError, match="one"):
+        STRINGS[kind](["1.5", "one"]).astype(dtype(f))
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_to_text_and_back(f, compared):
+    """Texts are decimals that round to the code they came from."""
+    items = few(f, 3000)
+    a = array(f, items)
+    exact = [codec.decode(f, int(item)) for item in items]
+    for target in ("U", "S", np.dtypes.StringDType()):
+        texts = a.astype(target).astype(object)
+        for text, value, item in zip(texts, exact, items, strict=True):
+            text = text.decode() if isinstance(text, bytes) else text
+            if value.special == "nan":
+                assert text.lstrip("-") == "nan"
+                continue
+            if value.special == "inf":
+                assert text == ("-inf" if value.negative else "inf")
+                continue
+            number = Fraction(text)
+            sign = text.startswith("-")
+            back = codec.from_fraction(number)._replace(negative=sign)
+            assert codec.encode(f, back)[0] == item, text
+        compared(items.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_objects(f, compared):
+    _, middle = midpoints(f)
+    rng = np.random.default_rng(20)
+    objects: list[object] = []
+    exact: list[codec.Exact] = []
+    for number in rng.choice(middle, min(200, middle.size), replace=False):
+        tie = Fraction(float(number))
+        for value in (tie, tie * (1 - Fraction(1, 10**40)), -tie):
+            objects.append(value)
+            exact.append(codec.from_fraction(value))
+        objects.append(float(number))
+        exact.append(codec.from_float(float(number)))
+        objects.append(Decimal(float(number)))
+        exact.append(codec.from_fraction(tie))
+    for integer in (0, 1, -1, 2**53 + 1, 10**60, -(10**60), 2**24 + 1):
+        objects.append(integer)
+        exact.append(codec.from_int(integer))
+    for other in (
+        True,
+        np.float32(1.25),
+        np.int16(-7),
+        np.float16(0.1),
+        np.uint64(2**63),
+    ):
+        objects.append(other)
+        exact.append(codec.from_float(float(other)))
+    x = np.empty(len(objects), object)
+    x[:] = objects
+    want = [codec.encode(f, value)[0] for value in exact]
+    assert_items(f, cast(f, x), np.array(want, item_type(f)), "object ->", x)
+    back = array(f, np.array(want, item_type(f))).astype(object)
+    assert all(type(scalar) is dtype(f).type for scalar in back)
+    compared(x.size)
+
+
+def test_discarding_nothing_does_not_warn():
+    """A real array cast to complex and our real part back: no ComplexWarning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for f in ALL:
+            one = np.ones(3).astype(dtype(f))
+            assert (one.astype(complex).real.astype(dtype(f)) == one).all()

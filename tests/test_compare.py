@@ -1,0 +1,184 @@
+"""`tf32dtype compare`: its measures against NumPy by hand, its counts, its errors."""
+
+import numpy as np
+import pytest
+from command_line import SIGNED, complaint, plain, report
+
+import tf32dtype as td
+
+
+@pytest.fixture
+def pair(tmp_path):
+    rng = np.random.default_rng(7)
+    paths = []
+    for name, shape in (("a", (40, 60)), ("b", (60, 50))):
+        paths.append(str(tmp_path / f"{name}.npy"))
+        np.save(paths[-1], rng.standard_normal(shape, np.float32))
+    return paths
+
+
+def test_compare_against_numpy_by_hand(pair, capsys):
+    a, b = (np.load(path) for path in pair)
+    truth = a.astype(float) @ b.astype(float)
+    record = report(capsys, "compare", *pair)
+    assert record["shape"] == {"m": 40, "k": 60, "n": 50}
+    names = [row["format"] for row in record["formats"]]
+    assert names == [*SIGNED, "float16", "float32"]
+    for row in record["formats"][:12]:
+        dtype = td.formats[row["format"]].dtype
+        with np.errstate(all="ignore"):
+            c = (a.astype(dtype) @ b.astype(dtype)).astype(float)
+        error = np.where(np.isnan(c), np.inf, np.abs(c - truth))
+        norm = np.linalg.norm(error) / np.linalg.norm(truth)
+        snr = float(-20 * np.log10(norm))
+        assert float(row["snr_db"]) == pytest.approx(snr, rel=1e-9)
+        worst = float(np.max(error / np.abs(truth)))
+        assert float(row["largest_relative_error"]) == pytest.approx(worst)
+        assert row["bytes"] == dtype.itemsize * (2400 + 3000 + 2000)
+    condition = (np.abs(a).astype(float) @ np.abs(b)) / np.abs(truth)
+    got = record["condition"]
+    assert got["median"] == pytest.approx(np.median(condition), rel=1e-6)
+    assert got["greatest"] == pytest.approx(np.max(condition), rel=1e-6)
+    bound = 60 * 2.0**-24
+    assert got["float32_bound_median"] == bound * got["median"]
+    assert got["float32_bound_greatest"] == bound * got["greatest"]
+
+
+def test_blocks_change_nothing(pair, capsys, monkeypatch):
+    from tf32dtype.commands import compare
+
+    whole = report(capsys, "compare", *pair)
+    monkeypatch.setattr(compare, "_BLOCK_ELEMENTS", 7 * 50)
+    blocks = report(capsys, "compare", *pair)
+    for one, other in zip(whole["formats"], blocks["formats"], strict=True):
+        assert one["overflows"] == other["overflows"]
+        assert one["underflows"] == other["underflows"]
+        assert float(one["snr_db"]) == pytest.approx(float(other["snr_db"]), abs=0.1)
+
+
+def test_compare_counts(tmp_path, capsys):
+    # 464 is the tie above 448 and rounds to it; 465 is beyond. 2^-10 is half of
+    # the least subnormal, 2^-9 is it.
+    a = np.array([[464.0, 465.0, 1e9, 2.0**-9, 2.0**-10, 0.0]])
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", np.eye(6)[:, 3:])
+    paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    (row,) = report(capsys, "compare", *paths, "--formats", "fp8_e4m3")["formats"]
+    assert row["overflows"] == {"a": 2, "b": 0, "result": 3}
+    assert row["underflows"] == {"a": 1, "b": 0, "result": 0}
+    assert row["snr_db"] == row["snr_db_float32_sums"] == "-inf"
+
+
+def test_compare_counts_where_numbers_saturate(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.array([[6.0, 6.99], [7.0, -1e9]]))
+    np.save(tmp_path / "b.npy", np.array([[1.0, 4.0], [0.0, 0.0]]))
+    paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    (row,) = report(capsys, "compare", *paths, "--formats", "float4_e2m1fn")["formats"]
+    assert row["overflows"] == {"a": 2, "b": 0, "result": 2}
+
+
+def test_scales(tmp_path, capsys):
+    """Scaled operands lose nothing to a power of two, and what is wide has none."""
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((2, 16, 16))
+    paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    rows = []
+    for factor in (1.0, 2.0**-70):
+        np.save(paths[0], a * factor)
+        np.save(paths[1], b)
+        rows.append(report(capsys, "compare", *paths, "--scale")["formats"])
+    for one, other in zip(*rows, strict=True):
+        if td.formats.get(one["format"], td.formats["bf16"]).bits >= 16:
+            assert one["scales"] == other["scales"] == {"a": 1, "b": 1, "result": 1}
+            continue
+        assert one["snr_db"] == other["snr_db"] > 10
+        assert other["scales"]["a"] == one["scales"]["a"] * 2.0**70
+        assert other["scales"]["result"] == one["scales"]["result"] * 2.0**70
+        assert not any(one["overflows"].values())
+        form = td.formats[one["format"]]
+        for name, x in (("a", a), ("b", b), ("result", a @ b)):
+            amax = np.abs(x).max() * one["scales"][name]
+            assert amax <= form.max < 2 * amax
+
+
+def test_exact_products(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.arange(4))
+    td.save(tmp_path / "b.npy", np.arange(4).astype(td.bfloat16))
+    paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    record = report(capsys, "compare", *paths, "--formats", "bf16, tf32")
+    assert record["shape"] == {"m": 1, "k": 4, "n": 1}
+    assert [row["snr_db"] for row in record["formats"]] == ["inf", "inf"]
+    assert record["condition"]["greatest"] == 1
+    assert "exact" in plain(capsys, "compare", *paths)
+
+
+def test_a_product_of_zeros(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.zeros((2, 2)))
+    path = str(tmp_path / "a.npy")
+    record = report(capsys, "compare", path, path, "--formats", "tf32")
+    assert record["formats"][0]["snr_db"] == "inf"
+    assert record["formats"][0]["largest_relative_error"] == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [(10, "float4_e2m1fn"), (40, "float16"), (100, "float32"), (500, None)],
+)
+def test_cheapest(target, found, tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", rng.uniform(0.5, 1.0, (8, 8)))
+    paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    argv = ["compare", *paths, "--target-db", str(target)]
+    record = report(capsys, *argv)
+    assert record["cheapest"] == found
+    assert plain(capsys, *argv).splitlines()[-1].endswith(found or "formats")
+    if found:
+        good = [r for r in record["formats"] if float(r["snr_db"]) >= target]
+        (row,) = [r for r in good if r["format"] == found]
+        assert row["bytes"] == min(r["bytes"] for r in good)
+
+
+def test_every_real_dtype_is_compared(tmp_path, capsys):
+    path = str(tmp_path / "a.npy")
+    for dtype in ["f2", ">f4", "f8", "g", "i1", "u8", "?", *SIGNED]:
+        td.save(path, np.eye(3).astype(dtype))
+        (row,) = report(capsys, "compare", path, path, "--formats", "tf32")["formats"]
+        assert row["snr_db"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.array(["1"]), "<U1"),
+        (np.ones(2, complex), "complex128"),
+        (np.ones((2, 2, 2)), "(2, 2, 2)"),
+        (np.ones((0, 2)), "(0, 2)"),
+        (np.float64(1), "()"),
+        (np.array([1, np.nan, np.inf]), "2 values"),
+        (np.ones((3, 3)), "do not multiply"),
+        (np.array([1, None], object), "objects"),
+    ],
+)
+def test_compare_complains_of_arrays(array, words, tmp_path, capsys):
+    np.save(tmp_path / "a.npy", array)
+    np.save(tmp_path / "b.npy", np.ones((2, 2)))
+    paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    assert words in complaint(capsys, "compare", *paths)
+
+
+def test_compare_complains_of_files(tmp_path, capsys, pair):
+    a, b = pair
+    assert "No such file" in complaint(capsys, "compare", a, str(tmp_path / "no.npy"))
+    (tmp_path / "text.npy").write_text("1 2 3")
+    assert "text.npy" in complaint(capsys, "compare", a, str(tmp_path / "text.npy"))
+    (tmp_path / "empty.npy").write_text("")
+    assert "empty.npy" in complaint(capsys, "compare", a, str(tmp_path / "empty.npy"))
+    td.savez(tmp_path / "x.npz", np.ones(2))
+    assert "archive" in complaint(capsys, "compare", a, str(tmp_path / "x.npz"))
+    assert complaint(capsys, "compare", a, str(tmp_path))
+    unknown = complaint(capsys, "compare", a, b, "--formats", "tf32,fp8")
+    assert "'fp8'" in unknown
+    assert "float8_e4m3fn" in unknown
+    assert "no format" in complaint(capsys, "compare", a, b, "--formats", ",")
+    assert "target-db" in complaint(capsys, "compare", a, b, "--target-db", "many")

@@ -1,0 +1,270 @@
+"""td.save, td.savez and td.load: bits and formats survive, NumPy reads the files."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tf32dtype.interop import files
+
+FORMATS = list(td.formats.values())
+IDS = list(td.formats)
+
+
+def random_array(form, shape, seed=0):
+    """Any codes at all, NaN with payloads among them."""
+    unused = 13 if form.name == "tf32" else 0
+    codes = np.random.default_rng(seed).integers(0, 1 << form.bits, shape) << unused
+    return td.from_bits(codes.astype(f"u{form.itemsize}"), form.dtype)
+
+
+def assert_same(got, want):
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    np.testing.assert_array_equal(td.bits(got), td.bits(want))
+
+
+def variants(form):
+    a = random_array(form, (6, 5, 4))
+    yield from (a, a[0, 0, 0], a[:0], a[:, :0], a[0], a.reshape(-1, 1))
+    yield from (a.T, a[::2, ::-1, 1::2], a.transpose(1, 0, 2), np.asfortranarray(a))
+    yield np.broadcast_to(a[0, 0], (3, 4))
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=IDS)
+def test_round_trip(form, tmp_path):
+    for i, array in enumerate(variants(form)):
+        path = tmp_path / f"{i}.npy"
+        td.save(path, array)
+        assert_same(td.load(path), np.asarray(array))
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=IDS)
+def test_numpy_opens_them_as_unsigned_integers(form, tmp_path):
+    for i, array in enumerate(variants(form)):
+        path = tmp_path / f"{i}.npy"
+        td.save(path, array)
+        codes = np.load(path)
+        assert codes.dtype == np.dtype(f"<u{form.itemsize}")
+        np.testing.assert_array_equal(codes, td.bits(np.asarray(array)))
+        mapped = np.lib.format.open_memmap(path) if array.size else codes
+        np.testing.assert_array_equal(mapped, codes)
+
+
+def test_the_header_is_the_documented_one(tmp_path):
+    path = tmp_path / "a.npy"
+    td.save(path, np.zeros(3, td.bfloat16))
+    raw = path.read_bytes()
+    text = b"{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }"
+    assert raw[:8] == b"\x93NUMPY\x01\x00"
+    assert raw[10:].startswith(text + b" # tf32dtype: bfloat16 ")
+    assert len(raw) == 128 + 3 * 2
+    assert raw[127:128] == b"\n"
+
+
+def test_fortran_order_is_kept():
+    stream = io.BytesIO()
+    array = np.asfortranarray(random_array(td.formats["tf32"], (5, 7)))
+    td.save(stream, array)
+    stream.seek(0)
+    assert td.load(stream).flags.f_contiguous
+
+
+@pytest.mark.parametrize("name", ["tf32", "float6_e2m3fn", "float4_e2m1fn"])
+def test_unused_bits_are_written_as_zeros(name, tmp_path):
+    form = td.formats[name]
+    dirty = np.random.default_rng(1).integers(0, 256, 4000, np.uint8)
+    array = dirty.view(f"u{form.itemsize}").view(form.dtype)
+    td.save(tmp_path / "a.npy", array)
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), td.bits(array))
+    assert (np.load(tmp_path / "a.npy") != array.view(f"u{form.itemsize}")).any()
+
+
+@pytest.mark.parametrize("step", [1, 3, -1])
+def test_many_chunks(monkeypatch, step):
+    monkeypatch.setattr(files, "_CHUNK_BYTES", 64)
+    array = random_array(td.formats["tf32"], 1000)[::step]
+    stream = io.BytesIO()
+    td.save(stream, array)
+    stream.seek(0)
+    assert_same(td.load(stream), array)
+
+
+def test_paths_get_a_suffix(tmp_path):
+    td.save(str(tmp_path / "a"), np.ones(2, td.tf32))
+    td.savez(tmp_path / "b", x=np.ones(2, td.tf32))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.npy", "b.npz"]
+
+
+def test_several_arrays_in_one_stream():
+    first = random_array(td.formats["bfloat16"], 10)
+    second = np.arange(4.0)
+    third = random_array(td.formats["float8_e5m2"], (2, 2))
+    stream = io.BytesIO()
+    for array in (first, second, third):
+        td.save(stream, array)
+    stream.seek(0)
+    assert_same(td.load(stream), first)
+    np.testing.assert_array_equal(td.load(stream), second)
+    assert_same(td.load(stream), third)
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">i8", "c16", "U3", "M8[s]", "f4,u1"])
+def test_numpys_dtypes_are_written_as_numpy_does(dtype):
+    array = np.zeros((2, 3), dtype)
+    ours, theirs = io.BytesIO(), io.BytesIO()
+    td.save(ours, array)
+    np.save(theirs, array)
+    assert ours.getvalue() == theirs.getvalue()
+    ours.seek(0)
+    loaded = td.load(ours)
+    assert loaded.dtype == array.dtype
+    np.testing.assert_array_equal(loaded, array)
+
+
+def test_sequences_and_scalars_are_arrays():
+    stream = io.BytesIO()
+    td.save(stream, [td.tf32(1.5), td.tf32(2)])
+    td.save(stream, td.bfloat16(3))
+    stream.seek(0)
+    assert_same(td.load(stream), np.array([1.5, 2], td.tf32))
+    assert_same(td.load(stream), np.array(3, td.bfloat16))
+
+
+def test_archive(tmp_path):
+    arrays = {name: random_array(f, (3, 4)) for name, f in td.formats.items()}
+    plain = np.linspace(0, 1, 5)
+    td.savez(tmp_path / "a.npz", plain, **arrays)
+    with td.load(tmp_path / "a.npz") as archive:
+        assert list(archive) == archive.files == ["arr_0", *arrays]
+        assert len(archive) == 14
+        assert "tf32" in archive
+        assert "tf33" not in archive
+        for name, array in arrays.items():
+            assert_same(archive[name], array)
+        np.testing.assert_array_equal(archive["arr_0"], plain)
+        with pytest.raises(KeyError, match="tf33"):
+            archive["tf33"]
+    with np.load(tmp_path / "a.npz") as stock:
+        np.testing.assert_array_equal(stock["tf32"], td.bits(arrays["tf32"]))
+
+
+def test_archive_in_a_stream_and_of_numpy():
+    stream = io.BytesIO()
+    np.savez(stream, x=np.arange(3))
+    stream.seek(0)
+    np.testing.assert_array_equal(td.load(stream)["x"], np.arange(3))
+
+
+def test_archive_members_that_are_no_arrays():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("note.txt", "words")
+    stream.seek(0)
+    assert td.load(stream)["note.txt"] == b"words"
+
+
+def test_archive_names_must_differ(tmp_path):
+    with pytest.raises(ValueError, match="arr_0"):
+        td.savez(tmp_path / "a.npz", np.ones(1), arr_0=np.ones(1))
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_map(tmp_path):
+    array = random_array(td.formats["bfloat16"], (50, 3))
+    td.save(tmp_path / "a.npy", array)
+    mapped = td.load(tmp_path / "a.npy", mmap_mode="r+")
+    assert isinstance(mapped, np.memmap)
+    assert_same(mapped, array)
+    mapped[0] = 2
+    mapped.flush()
+    assert_same(td.load(tmp_path / "a.npy")[0], np.full(3, 2, td.bfloat16))
+
+
+def test_without_a_name_a_file_is_what_numpy_reads():
+    stream = io.BytesIO()
+    np.save(stream, np.arange(5, dtype=np.uint16))
+    stream.seek(0)
+    assert td.load(stream).dtype == np.uint16
+
+
+def test_a_field_cannot_pass_for_a_name():
+    array = np.zeros(2, [("} # tf32dtype: bfloat16", "u2")])
+    stream = io.BytesIO()
+    td.save(stream, array)
+    stream.seek(0)
+    assert td.load(stream).dtype == array.dtype
+
+
+@pytest.mark.parametrize("version", [(2, 0), (3, 0)])
+def test_longer_headers_are_read_too(version):
+    text = b"{'descr': '<u2', 'fortran_order': False, 'shape': (1,), }"
+    text += b" # tf32dtype: bfloat16\n"
+    raw = np.lib.format.magic(*version) + len(text).to_bytes(4, "little") + text
+    loaded = td.load(io.BytesIO(raw + b"\x80\x3f"))
+    assert_same(loaded, np.array([1], td.bfloat16))
+
+
+def edited(old, new):
+    stream = io.BytesIO()
+    td.save(stream, np.ones(3, td.bfloat16))
+    return io.BytesIO(stream.getvalue().replace(old, new))
+
+
+def test_unknown_format():
+    with pytest.raises(ValueError, match=r"bfloat17.*bfloat16"):
+        td.load(edited(b"bfloat16", b"bfloat17"))
+
+
+def test_format_of_another_size():
+    with pytest.raises(ValueError, match=r"tf32.*4 bytes.*uint16"):
+        td.load(edited(b"bfloat16", b"tf32    "))
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00\x05", b"text"])
+def test_what_is_no_array_file(raw):
+    with pytest.raises((ValueError, EOFError)):
+        td.load(io.BytesIO(raw))
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "advice"),
+    [
+        (np.zeros(2, [("x", td.tf32), ("n", "i4")]), TypeError, r"td\.savez"),
+        (np.zeros(2, [("x", td.tf32, (2,))]), TypeError, r"td\.savez"),
+        (np.zeros(2, [("x", [("y", td.tf32)])]), TypeError, r"td\.savez"),
+        (np.ma.masked_invalid(np.ones(2, td.tf32)), TypeError, r"mask=a\.mask"),
+        (np.array([1, None], object), ValueError, "pickle"),
+    ],
+    ids=["field", "subarray", "nested", "masked", "object"],
+)
+def test_what_a_file_would_not_give_back(array, error, advice, tmp_path):
+    with pytest.raises(error, match=advice):
+        td.save(tmp_path / "a.npy", array)
+    with pytest.raises(error, match=advice):
+        td.savez(tmp_path / "a.npz", np.ones(2), array)
+    assert not list(tmp_path.iterdir())
+
+
+def test_objects_are_never_unpickled():
+    stream = io.BytesIO()
+    np.save(stream, np.array([1, None]), allow_pickle=True)
+    stream.seek(0)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        td.load(stream)
+
+
+def test_ml_dtypes_arrays_are_saved_under_their_name():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    stream = io.BytesIO()
+    td.save(stream, np.array([1.5, -2], ml_dtypes.float8_e4m3fn))
+    stream.seek(0)
+    assert_same(td.load(stream), np.array([1.5, -2], td.float8_e4m3fn))
+
+
+def test_other_custom_dtypes_are_refused():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(TypeError, match=r"int4.*uint8"):
+        td.save(io.BytesIO(), np.ones(2, ml_dtypes.int4))

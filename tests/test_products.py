@@ -1,0 +1,265 @@
+"""matmul and its family: the bits of one fixed order of exact products."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import oracle
+import pytest
+from interpreters import run_code
+
+import tf32dtype as td
+
+TYPES = [f.type for f in td.formats.values() if f.signed]
+each_type = pytest.mark.parametrize("scalar_type", TYPES, ids=lambda t: t.__name__)
+some_types = pytest.mark.parametrize(
+    "scalar_type", [td.bfloat16, td.tf32, td.float8_e4m3fn], ids=lambda t: t.__name__
+)
+
+
+def random(scalar_type: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    """Normal values times powers of two, so that the order of the sums matters."""
+    rng = np.random.default_rng(seed)
+    octaves = 6 if scalar_type in (td.bfloat16, td.tf32) else 1
+    values = rng.normal(0, 1, shape) * 2.0 ** rng.integers(-octaves, octaves, shape)
+    return values.astype(scalar_type)
+
+
+def expected(a: np.ndarray, b: np.ndarray, scalar_type: Any = None) -> np.ndarray:
+    """The contract's a @ b of matrices, as float64 values of the result dtype."""
+    accumulated = oracle.product_float32(a.astype(float), b.astype(float))
+    if scalar_type is np.float32:
+        return accumulated.astype(np.float64)
+    return oracle.round_to(np.dtype(scalar_type or a.dtype).name, accumulated)
+
+
+def check(got: Any, wanted: np.ndarray, dtype: Any) -> None:
+    assert np.asarray(got).dtype == dtype
+    assert np.shape(got) == wanted.shape
+    assert np.all(oracle.same(got, wanted))
+
+
+LENGTHS = [0, 1, 2, 3, 7, 8, 31, 255, 256, 257, 513]
+
+
+@pytest.mark.parametrize("k", LENGTHS)
+@each_type
+def test_lengths_of_the_chain(scalar_type: Any, k: int) -> None:
+    a, b = random(scalar_type, (3, k), k), random(scalar_type, (k, 5), k + 1)
+    with np.errstate(all="ignore"):
+        check(a @ b, expected(a, b), scalar_type)
+        single = expected(a, b, np.float32)
+        check(np.matmul(a, b, dtype=np.float32), single, np.float32)
+        check(np.vecdot(a, b.T[:3]), np.diagonal(expected(a, b)), scalar_type)
+        check(np.matvec(a, b[:, 0]), expected(a, b)[:, 0], scalar_type)
+        check(np.vecmat(a[0], b), expected(a, b)[0], scalar_type)
+
+
+@pytest.mark.parametrize(
+    ("n", "m"), product([0, 1, 2, 5, 6, 7, 13, 17, 33], [0, 1, 3, 15, 16, 17, 65])
+)
+@some_types
+def test_shapes(scalar_type: Any, n: int, m: int) -> None:
+    a, b = random(scalar_type, (n, 19), 1), random(scalar_type, (19, m), 2)
+    check(a @ b, expected(a, b), scalar_type)
+
+
+def layouts(x: np.ndarray) -> list[np.ndarray]:
+    """Equal matrices that lie differently in memory."""
+    spaced = np.zeros((2 * x.shape[0], 3 * x.shape[1]), x.dtype)[::2, ::3]
+    spaced[...] = x
+    backwards = x[::-1, ::-1].copy()[::-1, ::-1]
+    raw = bytearray(x.nbytes + 1)
+    unaligned = np.ndarray(x.shape, x.dtype, raw, 1)
+    unaligned[...] = x
+    return [x, np.asfortranarray(x), spaced, spaced.copy("F"), backwards, unaligned]
+
+
+@some_types
+def test_layouts_do_not_change_bits(scalar_type: Any) -> None:
+    a, b = random(scalar_type, (17, 300), 3), random(scalar_type, (300, 9), 4)
+    wanted = expected(a, b)
+    for x, y in product(layouts(a), layouts(b)):
+        check(x @ y, wanted, scalar_type)
+    for x in layouts(a):
+        check(np.matvec(x, b[:, 2]), wanted[:, 2], scalar_type)
+        check(x @ b[::1, 2], wanted[:, 2], scalar_type)
+        check(a[3] @ b, wanted[3], scalar_type)
+        check(a[3, ::-1][::-1] @ b[:, 5], wanted[3, 5], scalar_type)
+
+
+@some_types
+def test_batches_broadcast(scalar_type: Any) -> None:
+    a, b = random(scalar_type, (2, 1, 4, 21), 5), random(scalar_type, (3, 21, 5), 6)
+    got = a @ b
+    assert got.shape == (2, 3, 4, 5)
+    for i, j in product(range(2), range(3)):
+        check(got[i, j], expected(a[i, 0], b[j]), scalar_type)
+    same = np.broadcast_to(a[0, 0], (3, 4, 21)) @ b
+    assert np.array_equal(td.bits(same), td.bits(got[0].copy()))
+    assert (a[:0] @ b).shape == (0, 3, 4, 5)
+
+
+@each_type
+def test_products_of_two_formats(scalar_type: Any) -> None:
+    """Exact values are multiplied and rounded once to the promoted type."""
+    for other in TYPES:
+        a, b = random(scalar_type, (4, 60), 7), random(other, (60, 3), 8)
+        common = np.promote_types(scalar_type, other)
+        with np.errstate(all="ignore"):
+            check(a @ b, expected(a, b, common), common)
+            check(np.vecdot(a[0], b[:, 1]), expected(a, b, common)[0, 1], common)
+            single = expected(a, b, np.float32)
+            check(np.matmul(a, b, dtype=np.float32), single, np.float32)
+
+
+def test_products_with_numpy_types() -> None:
+    a = random(td.bfloat16, (3, 4), 9)
+    assert (a @ np.ones((4, 2), np.float32)).dtype == np.float32
+    assert (np.ones((2, 3)) @ a).dtype == np.float64
+    assert (a @ np.ones((4, 2), bool)).dtype == td.bfloat16
+    assert (a @ np.ones((4, 2), np.int8)).dtype == td.bfloat16
+
+
+@some_types
+def test_out(scalar_type: Any) -> None:
+    a, b = random(scalar_type, (6, 40), 10), random(scalar_type, (40, 6), 11)
+    wanted = expected(a, b)
+    out = np.empty((6, 6), scalar_type)
+    assert np.matmul(a, b, out=out) is out
+    check(out, wanted, scalar_type)
+    spaced = np.zeros((12, 12), scalar_type)
+    np.matmul(a, b, out=spaced[::-2, ::2].T)
+    check(spaced[::-2, ::2].T, wanted, scalar_type)
+    assert not np.any(spaced[::2])
+    single = np.empty((6, 6), np.float32)
+    np.matmul(a, b, out=single, dtype=np.float32)
+    check(single, expected(a, b, np.float32), np.float32)
+    square = random(scalar_type, (6, 6), 12)
+    wanted = expected(square, square)
+    np.matmul(square, square, out=square)  # overlaps both operands
+    check(square, wanted, scalar_type)
+
+
+@some_types
+def test_special_values(scalar_type: Any) -> None:
+    """NaN is the canonical one; a chain of -0 gives +0; k = 0 gives +0."""
+    one, nan = np.ones((1, 3), scalar_type), np.array([[1], [np.nan], [1]], scalar_type)
+    canonical = td.bits(np.array([np.nan], scalar_type).copy())
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(td.bits((one @ nan).ravel()), canonical)
+        assert np.array_equal(td.bits((one @ -nan).ravel()), canonical)
+    minus = np.full((3, 1), -0.0, scalar_type)
+    assert not np.signbit(one @ minus)
+    assert not np.any(np.signbit(one[:, :0] @ minus[:0]))
+    if td.formats[scalar_type.__name__].has_infinity:
+        inf = np.array([[np.inf], [1], [-np.inf]], scalar_type)
+        with np.errstate(invalid="ignore"):
+            assert np.array_equal(td.bits((one @ inf).ravel()), canonical)
+        assert np.isposinf(one[:, :2] @ inf[:2])
+
+
+def test_subnormal_products() -> None:
+    """Neither operands nor sums are flushed to zero."""
+    tiny = np.full((1, 2), 2.0**-74, td.bfloat16)
+    assert np.array_equal((tiny @ tiny.T).astype(float), [[0.0]])
+    assert np.matmul(tiny, tiny.T, dtype=np.float32) == np.float32(2.0**-147)
+    least = np.full((1, 4), 2.0**-133, td.bfloat16)
+    ones = np.ones((4, 1), td.bfloat16)
+    assert (least @ ones).astype(float) == 2.0**-131
+
+
+@some_types
+def test_dot_family(scalar_type: Any) -> None:
+    """Two-dimensional products of every name, in the order of matmul."""
+    a, b = random(scalar_type, (4, 300), 13), random(scalar_type, (300, 5), 14)
+    wanted = expected(a, b)
+    check(np.dot(a, b), wanted, scalar_type)
+    check(a.dot(b), wanted, scalar_type)
+    check(np.dot(a[1], b[:, 2]), wanted[1, 2], scalar_type)
+    check(np.inner(a, b.T), wanted, scalar_type)
+    check(np.vdot(a[1], b[:, 2]), wanted[1, 2], scalar_type)
+    check(np.tensordot(a, b, 1), wanted, scalar_type)
+    check(np.linalg.matmul(a, b), wanted, scalar_type)
+    check(np.linalg.tensordot(a, b, axes=1), wanted, scalar_type)
+    check(np.linalg.vecdot(a, a), np.diagonal(expected(a, a.T)), scalar_type)
+    check(np.dot(a[:, ::-1], b[::-1]), expected(a[:, ::-1], b[::-1]), scalar_type)
+    deep = a.reshape(4, 3, 100)
+    check(np.tensordot(deep, b.reshape(3, 100, 5), 2), wanted, scalar_type)
+    check(np.dot(a, scalar_type(2)), (a * scalar_type(2)).astype(float), scalar_type)
+
+
+@some_types
+def test_convolve_and_correlate(scalar_type: Any) -> None:
+    a, b = random(scalar_type, (40,), 15), random(scalar_type, (7,), 16)
+    windows = np.lib.stride_tricks.sliding_window_view(a, 7)
+    wanted = expected(windows, b[:, None])[:, 0]
+    check(np.correlate(a, b), wanted, scalar_type)
+    check(np.convolve(a, b[::-1], "valid"), wanted, scalar_type)
+    assert np.convolve(a, b).shape == (46,)
+    assert np.correlate(a, b, "same").dtype == scalar_type
+
+
+@some_types
+def test_linalg(scalar_type: Any) -> None:
+    a = random(scalar_type, (5, 5), 17)
+    wide, eps = a.astype(float), oracle.eps(np.dtype(scalar_type).name)
+    for axis in (None, 0, 1):
+        got = np.linalg.norm(a, axis=axis)
+        assert got.dtype == scalar_type
+        assert np.allclose(got.astype(float), np.linalg.norm(wide, axis=axis), 2 * eps)
+    assert np.linalg.norm(a, 1).dtype == scalar_type
+    assert np.linalg.vector_norm(a).dtype == scalar_type
+    b = random(scalar_type, (5, 4), 18)
+    check(np.linalg.multi_dot([a, b]), expected(a, b), scalar_type)
+    three = np.linalg.multi_dot([a, b, b.T])
+    assert three.dtype == scalar_type
+    check(np.linalg.matrix_power(a, 2), expected(a, a), scalar_type)
+    assert np.linalg.matrix_power(a, 3).dtype == scalar_type
+    assert np.array_equal(np.linalg.matrix_power(a, 0), np.eye(5))
+
+
+@some_types
+def test_outer_and_kron(scalar_type: Any) -> None:
+    a, b = random(scalar_type, (4,), 19), random(scalar_type, (5,), 20)
+    name = np.dtype(scalar_type).name
+    wanted = oracle.round_to(name, np.outer(a.astype(float), b.astype(float)))
+    check(np.outer(a, b), wanted, scalar_type)
+    check(np.kron(a, b), wanted.ravel(), scalar_type)
+
+
+def test_shapes_that_do_not_match() -> None:
+    a = np.ones((2, 3), td.bfloat16)
+    for function in (np.matmul, np.dot, np.vecdot, np.matvec):
+        with pytest.raises(ValueError, match=r"mismatch|not aligned"):
+            function(a, a[:, :2] if function is np.vecdot else np.ones(4, td.bfloat16))
+
+
+EINSUM = """
+import numpy as np, tf32dtype as td
+rng = np.random.default_rng(1)
+for f in td.formats.values():
+    a = rng.integers(1, 3, (3, 3)).astype(f.type)
+    for text, n in [("ij,jk", 2), ("ij,ij", 2), ("ii", 1), ("ij->j", 1), ("ij->ji", 1),
+                    ("ij,jk,kl", 3), ("i...", 1), ("ij,kl", 2), ("ij->", 1)]:
+        for optimize in (False, True):
+            try:
+                got = np.einsum(text, *[a] * n, optimize=optimize)
+            except TypeError:
+                continue
+            with np.errstate(all="ignore"):
+                exact = np.einsum(text, *[a.astype(float)] * n)
+                right = exact.astype(f.type).astype(float)
+                got_wide = np.asarray(got).astype(float)
+            assert got.dtype == f.dtype, (f.name, text, got.dtype)
+            if text != "ij,jk,kl":  # rounds in between
+                assert np.array_equal(got_wide, right, equal_nan=True), (f.name, text)
+print("done")
+"""
+
+
+def test_einsum_is_right_or_a_type_error() -> None:
+    """In a subprocess: NumPy indexes a table of loops with the type number."""
+    assert run_code(EINSUM) == "done"

@@ -1,0 +1,214 @@
+"""Common dtypes: the contract's table, NEP 50, can_cast, and life beside ml_dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import oracle
+import pytest
+from interpreters import run_code
+
+import tf32dtype as td
+
+NAMES = list(td.formats)
+TYPES = [f.type for f in td.formats.values()]
+BUILTINS = (
+    "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 longlong ulonglong "
+    "float16 float32 float64 longdouble complex64 complex128 clongdouble"
+).split()
+each_type = pytest.mark.parametrize("scalar_type", TYPES, ids=NAMES)
+
+
+def dtype_of(name: str) -> np.dtype:
+    """Ours for our names, whatever else has registered them with NumPy."""
+    return td.formats[name].dtype if name in td.formats else np.dtype(name)
+
+
+def common_of(a: str, b: str) -> np.dtype:
+    """What our dtype `a` and any `b` promote to."""
+    return dtype_of(oracle.common(a, b if b in NAMES else np.dtype(b).name))
+
+
+# Written out by hand; the rest is computed from which format holds which values.
+SPELLED_OUT = [
+    ("float8_e4m3fn", "float8_e5m2", "bfloat16"),
+    ("bfloat16", "float16", "float32"),
+    ("float16", "tf32", "tf32"),
+    ("tf32", "float32", "float32"),
+    ("tf32", "bfloat16", "tf32"),
+    ("tf32", "float64", "float64"),
+    ("bfloat16", "float64", "float64"),
+    ("bfloat16", "bool", "bfloat16"),
+    ("bfloat16", "int8", "bfloat16"),
+    ("bfloat16", "uint8", "bfloat16"),
+    ("tf32", "uint8", "tf32"),
+    ("float8_e4m3fn", "int8", "float32"),
+    ("bfloat16", "int16", "float32"),
+    ("tf32", "uint16", "float32"),
+    ("tf32", "int32", "float64"),
+    ("bfloat16", "uint64", "float64"),
+    ("float8_e4m3fn", "complex64", "complex64"),
+    ("bfloat16", "complex128", "complex128"),
+    ("float8_e4m3fn", "float16", "float16"),
+    ("float8_e8m0fnu", "float16", "float32"),
+    ("float8_e8m0fnu", "bfloat16", "bfloat16"),
+    ("float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fn"),
+    ("float6_e3m2fn", "float4_e2m1fn", "float6_e3m2fn"),
+    ("float8_e4m3fnuz", "float4_e2m1fn", "bfloat16"),  # fnuz has no -0
+    ("float8_e4m3fn", "float8_e4m3", "bfloat16"),  # fn has no Inf
+]
+
+
+@pytest.mark.parametrize(("a", "b", "common"), SPELLED_OUT)
+def test_spelled_out(a: str, b: str, common: str) -> None:
+    for pair in ((a, b), (b, a)):
+        assert np.promote_types(*map(dtype_of, pair)) == dtype_of(common)
+
+
+@pytest.mark.parametrize("a", NAMES)
+def test_every_pair(a: str) -> None:
+    for b in [*NAMES, *BUILTINS]:
+        common = common_of(a, b)
+        x, y = np.ones(2, dtype_of(a)), np.ones(2, dtype_of(b))
+        assert np.promote_types(x.dtype, y.dtype) == common, (a, b)
+        assert np.promote_types(y.dtype, x.dtype) == common, (a, b)
+        assert np.result_type(x, y) == common, (a, b)
+        assert (x + y).dtype == common, (a, b)
+        assert (y * x).dtype == common, (a, b)
+        assert np.concatenate((x, y)).dtype == common, (a, b)
+        assert np.where([True, False], x, y).dtype == common, (a, b)
+        assert (x < y).dtype == np.bool_, (a, b)
+
+
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [
+        *((v, None) for v in (1, 0, True, 1.0, 0.5, np.True_)),
+        (np.float32(1), "float32"),
+        (np.float64(1), "float64"),
+        (np.int16(1), "float32"),
+        (np.int64(1), "float64"),
+        (1j, "complex64"),
+    ],
+)
+@each_type
+def test_python_scalars_are_weak(scalar_type: Any, value: Any, result: str) -> None:
+    """NEP 50: a Python number takes the array's dtype; a NumPy scalar has its own."""
+    own = np.dtype(scalar_type)
+    expected = np.dtype(result) if result else own
+    one = scalar_type(1)
+    assert np.result_type(own, value) == expected
+    for x in (np.ones(3, own), np.ones((), own), one):
+        with np.errstate(all="ignore"):
+            assert (x + value).dtype == expected
+            assert (value + x).dtype == expected
+            assert np.multiply(x, value).dtype == expected
+        assert type(x == value) is (np.bool_ if np.ndim(x) == 0 else np.ndarray)
+    assert np.where([True], np.ones(1, own), value).dtype == expected
+
+
+@each_type
+def test_python_scalars_compare_as_their_rounding(scalar_type: Any) -> None:
+    """As float16: 1.1 becomes the array's dtype before it is compared."""
+    x = np.full(2, 1.1, scalar_type)
+    assert not np.any(x == np.float64(1.1))
+    if scalar_type is td.float8_e8m0fnu:  # has no zero to compare with: as float32
+        assert not np.any(x == 1.1)
+        assert np.all(x > 0)
+    else:
+        assert np.all(x == 1.1)
+
+
+def test_casting_rules() -> None:
+    """Safe where the promotion of the two is the target."""
+    for a in NAMES:
+        x = dtype_of(a)
+        for b in [*NAMES, *BUILTINS]:
+            y = dtype_of(b)
+            common = common_of(a, b)
+            kind = y.kind if b in BUILTINS else "f"
+            assert np.can_cast(x, y) == (common == y), (a, b)
+            assert np.can_cast(y, x) == (common == x), (b, a)
+            assert np.can_cast(x, y, "same_kind") == (kind in "fc"), (a, b)
+            assert np.can_cast(y, x, "same_kind") == (kind in "biuf"), (b, a)
+            assert np.can_cast(x, y, "unsafe")
+            assert np.can_cast(y, x, "unsafe")
+        assert np.can_cast(x, x, "no")
+
+
+def test_assigning_a_wider_result_into_ours() -> None:
+    x = np.ones(3, td.bfloat16)
+    x += np.float64(0.5)
+    assert x.dtype == td.bfloat16
+    assert np.all(x == 1.5)
+    integers = np.ones(3, int)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        integers += np.ones(3, td.bfloat16)
+
+
+# -- beside ml_dtypes --------------------------------------------------------------
+
+SHARED = [name for name in NAMES if hasattr(ml_dtypes, name)]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_type_of_equal_name(name: str) -> None:
+    ours, theirs = dtype_of(name), np.dtype(getattr(ml_dtypes, name))
+    assert ours != theirs
+    assert np.promote_types(ours, theirs) == ours
+    assert np.promote_types(theirs, ours) == ours
+    x = np.ones(4, ours)
+    assert (x + x.astype(theirs)).dtype == ours
+    assert x.view(theirs).dtype == theirs
+    assert np.shares_memory(x.view(theirs), x)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_casts_between_types_of_equal_name_keep_every_code(name: str) -> None:
+    ours, theirs = dtype_of(name), np.dtype(getattr(ml_dtypes, name))
+    bits = np.dtype(f"u{ours.itemsize}")
+    codes = np.arange(1 << td.formats[name].bits, dtype=bits)
+    x = td.from_bits(codes, ours)
+    numbers = ~np.isnan(x)
+    assert np.array_equal(x.astype(theirs).view(bits)[numbers], codes[numbers])
+    back = codes.view(theirs).astype(ours)
+    assert np.array_equal(td.bits(back)[numbers], codes[numbers])
+    assert np.all(np.isnan(back[~numbers]))
+
+
+@pytest.mark.parametrize("first", ["tf32dtype", "ml_dtypes", "ml_dtypes, numpy"])
+def test_string_names_stay_with_ml_dtypes(first: str) -> None:
+    out = run_code(
+        f"import {first}\n"
+        "import tf32dtype, ml_dtypes, numpy as np\n"
+        "print(np.dtype('bfloat16') == np.dtype(ml_dtypes.bfloat16),"
+        " np.dtype('float8_e5m2') == np.dtype(ml_dtypes.float8_e5m2),"
+        " np.dtype('tf32') == np.dtype(tf32dtype.tf32),"
+        " tf32dtype.formats['bfloat16'].dtype == np.dtype(tf32dtype.bfloat16))"
+    )
+    assert out == "True True True True"
+
+
+def test_string_names_are_ours_without_ml_dtypes() -> None:
+    out = run_code(
+        "import sys; sys.modules['ml_dtypes'] = None\n"
+        "import tf32dtype, numpy as np\n"
+        "print(all(np.dtype(n) == f.dtype for n, f in tf32dtype.formats.items()),"
+        " np.zeros(2, 'bfloat16').dtype == np.dtype(tf32dtype.bfloat16))"
+    )
+    assert out == "True True"
+
+
+def test_importing_ml_dtypes_later_leaves_ours_working() -> None:
+    out = run_code(
+        "import sys; sys.modules['ml_dtypes'] = None\n"
+        "import tf32dtype as td, numpy as np\n"
+        "del sys.modules['ml_dtypes']\n"
+        "import ml_dtypes, pickle\n"
+        "a = np.arange(4).astype(td.bfloat16)\n"
+        "b = pickle.loads(pickle.dumps(a))\n"
+        "print(b.dtype == np.dtype(td.bfloat16), (a + b).dtype is a.dtype)"
+    )
+    assert out == "True True"
