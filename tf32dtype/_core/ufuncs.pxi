@@ -342,23 +342,6 @@ cdef bint is_python_number(PyArray_DTypeMeta *dtype) noexcept:
     return dtype == &PyArray_PyLongDType or dtype == &PyArray_PyFloatDType
 
 
-cdef PyArray_DTypeMeta *timedelta_dtype = dtype_of("m8")
-
-
-cdef int promote_with_timedelta(int nin, int nargs, PyArray_DTypeMeta **given,
-                                PyArray_DTypeMeta **signature,
-                                PyArray_DTypeMeta **promoted) noexcept:
-    """A number times or by a timedelta: NumPy's loops have float64, for float16 too."""
-    cdef int i
-    for i in range(nargs):
-        promoted[i] = given[i] if i < nin else signature[i]
-        if i < nin and tf_format_of_dtype(given[i]) >= 0:
-            promoted[i] = float_dtypes[2]
-        if promoted[i] != NULL:
-            incref(<PyObject *>promoted[i])
-    return 0
-
-
 cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta **signature,
                  PyArray_DTypeMeta **promoted) noexcept:
     """All inputs to what they have in common, or to the dtype= asked for."""
@@ -384,9 +367,6 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
             continue
         has_number |= is_python_number(given[i])
         lacks_zero |= tf_format_of_dtype(given[i]) == powers_format
-    for i in range(nin):
-        if given[i] == timedelta_dtype:
-            return promote_with_timedelta(nin, nargs, given, signature, promoted)
     common = PyArray_PromoteDTypeSequence(count, inputs)
     if common == NULL:
         return -1
