@@ -178,13 +178,20 @@ size_t tf_kind_size(int kind) { return sizes[kind]; }
 static unsigned store_format(int format, const float *in, void *items, size_t n,
                              unsigned flags)
 {
+    static const uint8_t beyond_raises[] = {[TF_IEEE] = TF_OVER,
+                                            [TF_FN] = TF_OVER,
+                                            [TF_FNUZ] = TF_OVER,
+                                            [TF_FINITE] = TF_OVER | TF_INVALID,
+                                            [TF_POWERS] = TF_INVALID};
+    const enum tf_specials specials =
+        format == TF_FLOAT16 ? TF_IEEE : tf_format_rows[format]->specials;
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     conversions->pack(in, items, n);
-    const unsigned all = TF_OVER | TF_INVALID;
-    if ((flags & all) != all || !(flags & TF_UNDER)) {
+    const unsigned beyond = beyond_raises[specials] & ~flags;
+    const unsigned tiny = TF_UNDER & ~flags;
+    if (beyond | tiny) {
         const struct tf_suspects suspects = conversions->suspect(in, n);
-        if ((suspects.beyond && (flags & all) != all) ||
-            (suspects.tiny && !(flags & TF_UNDER))) {
+        if ((suspects.beyond && beyond) || (suspects.tiny && tiny)) {
             return conversions->flags(in, items, n);
         }
     }

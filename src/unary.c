@@ -161,6 +161,38 @@ static uint32_t code_of_item(struct tf_format f, uint32_t item)
     return item >> f.shift & (tf_magnitude_mask(f) | tf_sign_mask(f));
 }
 
+/* -- which results bfloat16 needs ------------------------------------------------------ */
+
+/* A table of 65536 results does not fit the first cache, but many functions need
+ * few of them: exp is 1 for all small arguments and 0 or Inf for all large ones,
+ * log is NaN for all negative ones, sin is odd. The bounds are read off the full
+ * table, so that looking up squeezed indices is looking up in it. */
+static struct tf_squeeze find_squeeze(const uint16_t *items)
+{
+    enum { INF = 0x7F80, SIGN = 0x8000 };
+    struct tf_squeeze squeeze = {.odd = SIGN};
+    for (uint32_t code = 0; code <= INF; code++) {
+        const uint16_t positive = items[code], negative = items[code | SIGN];
+        const int nan = (positive & 0x7FFF) > INF;
+        if (negative != (nan ? positive : positive ^ SIGN)) {
+            squeeze.odd = 0;
+        }
+    }
+    for (int sign = 0; sign < 2; sign++) {
+        const uint16_t *half = items + (squeeze.odd ? 0 : sign * SIGN);
+        int16_t least = 0, greatest = INF;
+        while (least < INF && half[least + 1] == half[0]) {
+            least++;
+        }
+        while (greatest > least && half[greatest - 1] == half[INF]) {
+            greatest--;
+        }
+        squeeze.least[sign] = least;
+        squeeze.greatest[sign] = greatest;
+    }
+    return squeeze;
+}
+
 /* -- tables -------------------------------------------------------------------------- */
 
 /* Results and what they raise, by the code (of a one-byte format, by the item).
@@ -169,6 +201,7 @@ static uint32_t code_of_item(struct tf_format f, uint32_t item)
 struct table {
     unsigned all_flags;
     uint8_t *flags;
+    struct tf_squeeze squeeze; /* of bfloat16 */
     unsigned char items[];
 };
 
@@ -195,6 +228,9 @@ static struct table *make_table(struct tf_format f, const struct function *funct
         tf_item_put(f, table->items, i, item_of_result(f, function, code, &flags));
         table->flags[i] = (uint8_t)flags;
         table->all_flags |= flags;
+    }
+    if (f.itemsize == 2 && function->of) {
+        table->squeeze = find_squeeze((const uint16_t *)table->items);
     }
     return table;
 }
@@ -227,23 +263,21 @@ static int is_worth_a_table(int format, int op, ptrdiff_t n)
 
 /* -- loops ----------------------------------------------------------------------------- */
 
-/* Is a result, of a format with float32's exponent, Inf, NaN, zero, subnormal or
- * the least normal number? All others raise nothing. */
-static int has_special(struct tf_format f, const void *items, size_t n)
+/* What results of a format with float32's exponent may have raised: NaN, Inf, or
+ * magnitudes up to the least normal number. The top 16 bits tell. */
+static unsigned may_have_raised(struct tf_format f, const void *items, size_t n)
 {
-    int found = 0;
-    if (f.itemsize == 2) {
-        const uint16_t *in = items;
-        for (size_t i = 0; i < n; i++) {
-            found |= ((in[i] + 0x80) & 0x7FFF) <= 0x100;
-        }
-    } else {
-        const uint32_t *in = items;
-        for (size_t i = 0; i < n; i++) {
-            found |= ((in[i] + UINT32_C(0x00800000)) & 0x7FFFFFFF) <= 0x01000000;
-        }
+    int nan = 0, infinite = 0, tiny = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t item = f.itemsize == 2 ? (uint32_t)((const uint16_t *)items)[i] << 16
+                                              : ((const uint32_t *)items)[i];
+        const int32_t magnitude = (int32_t)(item & 0x7FFFFFFF);
+        nan |= magnitude > 0x7F800000;
+        infinite |= magnitude == 0x7F800000;
+        tiny |= magnitude <= 0x00800000;
     }
-    return found;
+    return (nan ? TF_INVALID : 0) | (infinite ? TF_DIVIDE | TF_OVER : 0) |
+           (tiny ? TF_UNDER : 0);
 }
 
 static unsigned look_up(struct tf_format f, const struct table *table,
@@ -262,12 +296,20 @@ static unsigned look_up(struct tf_format f, const struct table *table,
         }
         return flags;
     }
-    if (f.itemsize == 2) {
+    if (f.itemsize == 2 && !table->squeeze.greatest[0]) {
         const uint16_t *in = items, *found = (const uint16_t *)table->items;
         uint16_t *out = results;
         for (size_t i = 0; i < n; i++) {
             out[i] = found[in[i]];
         }
+    } else if (f.itemsize == 2) {
+        const uint16_t *found = (const uint16_t *)table->items;
+        uint16_t index[TF_BLOCK], *out = results;
+        tf_isa->squeeze(&table->squeeze, items, index, n);
+        for (size_t i = 0; i < n; i++) {
+            index[i] = found[index[i]];
+        }
+        tf_isa->unsqueeze(&table->squeeze, items, index, out, n);
     } else {
         const uint32_t *in = items, *found = (const uint32_t *)table->items;
         uint32_t *out = results;
@@ -275,7 +317,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
             out[i] = found[in[i] >> f.shift];
         }
     }
-    if (pending && has_special(f, results, n)) {
+    if (pending && (may_have_raised(f, results, n) & pending)) {
         for (size_t i = 0; i < n; i++) {
             flags |= table->flags[tf_item_at(f, items, i) >> f.shift];
         }

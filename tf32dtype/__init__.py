@@ -15,6 +15,7 @@ from ._core import isa, scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .codes import bits, from_bits  # noqa: E402
 from .format import Format, formats  # noqa: E402
+from .interop import masked as _masked  # noqa: E402
 from .interop.files import load, save, savez  # noqa: E402
 from .rounding import quantize  # noqa: E402
 
@@ -33,6 +34,9 @@ from .rounding import quantize  # noqa: E402
     float6_e3m2fn,
     float4_e2m1fn,
 ) = _scalar_types
+
+_masked.register(formats)
+del _masked
 
 bf16 = bfloat16
 fp8_e4m3 = float8_e4m3fn

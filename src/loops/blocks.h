@@ -15,6 +15,10 @@ extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
 int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n);
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
                         size_t n);
+void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+                         uint16_t *index, size_t n);
+void TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+                           const uint16_t *results, uint16_t *out, size_t n);
 double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,

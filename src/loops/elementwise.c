@@ -208,6 +208,37 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
     }
 }
 
+void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+                         uint16_t *index, size_t n)
+{
+    const int16_t least = squeeze->least[0], greatest = squeeze->greatest[0];
+    const int16_t least_differs = (int16_t)(least ^ squeeze->least[1]);
+    const int16_t greatest_differs = (int16_t)(greatest ^ squeeze->greatest[1]);
+    const int16_t sign_kept = (int16_t)(0x8000 & ~squeeze->odd);
+    for (size_t i = 0; i < n; i++) {
+        const int16_t code = (int16_t)in[i];
+        const int16_t negative = (int16_t)(code >> 15);
+        const int16_t low = (int16_t)(least ^ (least_differs & negative));
+        const int16_t high = (int16_t)(greatest ^ (greatest_differs & negative));
+        const int16_t magnitude = code & 0x7FFF;
+        const int16_t raised = magnitude > low ? magnitude : low;
+        const int16_t bounded = raised < high ? raised : high;
+        const int16_t place = magnitude > 0x7F80 ? (int16_t)0x7FC0 : bounded;
+        index[i] = (uint16_t)(place | (code & sign_kept));
+    }
+}
+
+void TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+                           const uint16_t *results, uint16_t *out, size_t n)
+{
+    const uint16_t odd = squeeze->odd;
+    for (size_t i = 0; i < n; i++) {
+        const int16_t magnitude = (int16_t)(results[i] & 0x7FFF);
+        const uint16_t sign = magnitude > 0x7F80 ? 0 : in[i] & odd;
+        out[i] = results[i] ^ sign;
+    }
+}
+
 /* -- reductions -------------------------------------------------------------------- */
 
 /* Partial sums side by side, enough of them to hide the latency of additions,

@@ -79,6 +79,13 @@ struct tf_conversions {
     tf_flags_fn *flags;     /* what rounding `in` to `items` raised; exact */
 };
 
+/* Which of a function's 65536 results on bfloat16 are enough: see unary.c. */
+struct tf_squeeze {
+    uint16_t odd;        /* the sign bit, if f(-x) = -f(x) */
+    int16_t least[2];    /* magnitudes up to it all give one result, by sign */
+    int16_t greatest[2]; /* and so do those from it on, Inf included */
+};
+
 typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
 typedef void tf_binary_f64_fn(const double *, const double *, double *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
@@ -100,6 +107,12 @@ struct tf_isa {
 
     /* out[i] = table[in[i]] for bytes. */
     void (*lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out, size_t n);
+
+    /* Indices of the results that are enough; and the sign of odd functions. */
+    void (*squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+                    uint16_t *index, size_t n);
+    void (*unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+                      const uint16_t *results, uint16_t *out, size_t n);
 
     /* float64 sums and bounds in tf_total_order, in one fixed order. */
     double (*sum)(const float *in, size_t n);
