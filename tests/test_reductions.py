@@ -339,6 +339,6 @@ def test_masked_extremes_in_either_order_of_import(first: str) -> None:
         "import numpy as np, tf32dtype as td\n"
         "a = np.ma.array([-np.inf, 2], mask=[0, 1], dtype=td.bfloat16)\n"
         "b = np.ma.array([-448, 2, 3], mask=[0, 1, 0], dtype=td.float8_e4m3fn)\n"
-        "print(a.max(), (-a).min(), b.max(), b.min(), b[:2].max())"
+        "print(*map(float, (a.max(), (-a).min(), b.max(), b.min(), b[:2].max())))"
     )
     assert out == "-inf inf 3.0 -448.0 -448.0"

@@ -120,6 +120,6 @@ def quantize(
     )
     _core.report(flags)
     if out is None:
-        return result[()]  # type: ignore[no-any-return]
+        return result[()]
     out[...] = result
     return out

@@ -38,7 +38,7 @@ class _Fillers:
     ) -> ModuleSpec | None:
         if name != _MODULE:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
@@ -60,4 +60,4 @@ def register(formats: Mapping[str, Format]) -> None:
     if _MODULE in sys.modules:
         fillers.correct(sys.modules[_MODULE])
     else:
-        sys.meta_path.insert(0, fillers)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, fillers)

@@ -1,0 +1,26 @@
+"""The compiled core: see the .pyx and .pxi files beside this one."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: the formats' names and scalar types, in the order of src/formats.h
+names: tuple[str, ...]
+scalar_types: list[type[np.floating[Any]]]
+
+def available_isas() -> list[str]: ...
+def isa() -> str: ...
+def facts(index: int) -> dict[str, Any]: ...
+def bits_of(array: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]: ...
+def from_bits_of(
+    codes: NDArray[np.unsignedinteger[Any]], format: int, check: bool
+) -> NDArray[Any]: ...
+def quantize_items(
+    source: NDArray[Any],
+    target: NDArray[Any],
+    rounding: int,
+    overflow: int,
+    draws: NDArray[np.uint64] | None,
+) -> int: ...
+def report(flags: int) -> None: ...
