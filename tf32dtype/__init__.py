@@ -12,7 +12,7 @@ _check()
 del _check
 
 from ._core import isa  # noqa: E402
-from ._core import scalar_types as _scalar_types
+from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .codes import bits, from_bits  # noqa: E402
 from .format import Format, formats  # noqa: E402

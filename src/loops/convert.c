@@ -172,6 +172,17 @@ TF_INLINE float decode_wide(struct tf_format f, uint32_t item)
     return float_of(bits | sign);
 }
 
+/* Without NaN, whose payload goes, bfloat16 is float32's upper half. */
+TF_INLINE int has_half_nan(const uint16_t *in, size_t n)
+{
+    int16_t greatest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int16_t magnitude = (int16_t)(in[i] & 0x7FFF);
+        greatest = magnitude > greatest ? magnitude : greatest;
+    }
+    return greatest > 0x7F80;
+}
+
 TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
@@ -182,6 +193,12 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
         }
     } else if (f.itemsize == 2) {
         const uint16_t *in = items;
+        if (f.bias == 127 && !has_half_nan(in, n)) {
+            for (size_t i = 0; i < n; i++) {
+                out[i] = float_of((uint32_t)in[i] << 16);
+            }
+            return;
+        }
         for (size_t i = 0; i < n; i++) {
             out[i] = decode_wide(f, in[i]);
         }

@@ -27,12 +27,16 @@ BINARY_BOTH(subtract, x - y)
 BINARY_BOTH(multiply, x * y)
 BINARY_BOTH(divide, x / y)
 
-/* -0 below +0, and NaN if either is (IEEE 754-2019 maximum, minimum); a zero
- * sum of two zeros has the sign wanted: -0 + -0 is -0, any other is +0. */
-BINARY_BOTH(maximum, x != x || x > y ? x : y != y || y > x ? y : x == 0 ? x + y : x)
-BINARY_BOTH(minimum, x != x || x < y ? x : y != y || y < x ? y : x == 0 ? -(-x - y) : x)
-BINARY_BOTH(fmax, y != y || x > y ? x : x != x || y > x ? y : x == 0 ? x + y : x)
-BINARY_BOTH(fmin, y != y || x < y ? x : x != x || y < x ? y : x == 0 ? -(-x - y) : x)
+/* -0 below +0 (IEEE 754-2019 maximum, minimum): a sum of two zeros has the sign
+ * wanted, -0 + -0 is -0 and any other +0. A comparison with NaN is false, which
+ * leaves x; the other NaN is chosen, or avoided, last. */
+#define ZEROS(x, y) (((x) == 0) & ((y) == 0))
+#define GREATER(x, y) (ZEROS(x, y) ? (x) + (y) : (y) > (x) ? (y) : (x))
+#define LESSER(x, y) (ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
+BINARY_BOTH(maximum, y != y ? y : GREATER(x, y))
+BINARY_BOTH(minimum, y != y ? y : LESSER(x, y))
+BINARY_BOTH(fmax, x != x ? y : GREATER(x, y))
+BINARY_BOTH(fmin, x != x ? y : LESSER(x, y))
 
 BINARY_BOTH(heaviside, x != x ? x : x == 0 ? y : (x > 0))
 
