@@ -187,6 +187,29 @@ static const float *operand_next(struct operand *operand, int format, size_t n)
     return operand->numbers;
 }
 
+/* A block of bfloat16 by the short path, or 0 if it has to take the long one. */
+static int fused_block(enum tf_binary_op op, char *const data[3],
+                       const ptrdiff_t strides[3], ptrdiff_t done, size_t n)
+{
+    TF_BUFFER(a_buffer);
+    TF_BUFFER(b_buffer);
+    uint16_t results[TF_BLOCK];
+    const uint16_t *a =
+        tf_gather(data[0] + done * strides[0], strides[0], 2, n, a_buffer);
+    const uint16_t *b =
+        tf_gather(data[1] + done * strides[1], strides[1], 2, n, b_buffer);
+    if (tf_isa->fused[op](a, b, results, n)) {
+        return 0;
+    }
+    char *out = data[2] + done * strides[2];
+    if (tf_is_contiguous(out, strides[2], 2)) {
+        memcpy(out, results, n * 2);
+    } else {
+        tf_scatter(results, out, strides[2], 2, n);
+    }
+    return 1;
+}
+
 void tf_binary(int format, enum tf_binary_op op, char *const data[3],
                const ptrdiff_t strides[3], ptrdiff_t n)
 {
@@ -199,20 +222,26 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
     const int serial = reduces || accumulates;
     const ptrdiff_t block = serial ? 1 : TF_BLOCK;
 
+    const int fused = format == tf_bfloat16_index && tf_isa->fused[op] && !serial;
+
     TF_BUFFER(buffer);
     struct operand a, b;
-    operand_begin(&a, data[0], strides[0], !serial);
-    operand_begin(&b, data[1], strides[1], 1);
-    char *out = data[2];
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += block) {
         const size_t count = (size_t)(n - done < block ? n - done : block);
+        if (fused && fused_block(op, data, strides, done, count)) {
+            continue;
+        }
+        if (done == 0 || fused) {
+            operand_begin(&a, data[0] + done * strides[0], strides[0], !serial);
+            operand_begin(&b, data[1] + done * strides[1], strides[1], 1);
+        }
+        char *out = data[2] + done * strides[2];
         const float *x = operand_next(&a, format, count);
         const float *y = operand_next(&b, format, count);
         void *target = tf_target(out, strides[2], itemsize, buffer);
         flags |= binary_block(format, op, x, y, target, count);
         tf_scatter(target, out, strides[2], itemsize, count);
-        out += (ptrdiff_t)count * strides[2];
     }
     tf_fp_end(saved, flags);
 }

@@ -10,6 +10,7 @@ void TF_NAME(tf_widen)(const float *in, double *out, size_t n);
 
 extern tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT];
 extern tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT];
+extern tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT];
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
 extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
 int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n);

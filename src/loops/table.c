@@ -5,6 +5,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .formats = TF_NAME(tf_conversions),
     .binary_f32 = TF_NAME(tf_binary_f32),
     .binary_f64 = TF_NAME(tf_binary_f64),
+    .fused = TF_NAME(tf_fused),
     .compare = TF_NAME(tf_compare),
     .predicate = TF_NAME(tf_predicate),
     .narrow = TF_NAME(tf_narrow),
