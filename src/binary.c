@@ -251,16 +251,25 @@ void tf_compare(int format, enum tf_compare_op op, char *const data[3],
 {
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
+    TF_BUFFER(a_buffer);
+    TF_BUFFER(b_buffer);
     struct operand a, b;
     operand_begin(&a, data[0], strides[0], 1);
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const float *x = operand_next(&a, format, count);
-        const float *y = operand_next(&b, format, count);
         void *target = tf_target(out, strides[2], 1, buffer);
-        tf_isa->compare[op](x, y, target, count);
+        if (format == tf_bfloat16_index) {
+            tf_isa->fused_compare[op](
+                tf_gather(data[0] + done * strides[0], strides[0], 2, count, a_buffer),
+                tf_gather(data[1] + done * strides[1], strides[1], 2, count, b_buffer),
+                target, count);
+        } else {
+            const float *x = operand_next(&a, format, count);
+            const float *y = operand_next(&b, format, count);
+            tf_isa->compare[op](x, y, target, count);
+        }
         tf_scatter(target, out, strides[2], 1, count);
         out += (ptrdiff_t)count * strides[2];
     }

@@ -2,7 +2,30 @@
 #ifndef TF32DTYPE_LOOPS_BLOCKS_H
 #define TF32DTYPE_LOOPS_BLOCKS_H
 
+#include <string.h>
+
 #include "isa.h"
+
+TF_INLINE uint32_t tf_bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+TF_INLINE float tf_float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* -0 below +0 (IEEE 754-2019 maximum, minimum): a sum of two zeros has the sign
+ * wanted, -0 + -0 is -0 and any other +0. A comparison with NaN is false, which
+ * leaves x. */
+#define TF_ZEROS(x, y) (((x) == 0) & ((y) == 0))
+#define TF_GREATER_OF(x, y) (TF_ZEROS(x, y) ? (x) + (y) : (y) > (x) ? (y) : (x))
+#define TF_LESSER_OF(x, y) (TF_ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
 
 extern const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1];
 void TF_NAME(tf_narrow)(const double *in, float *out, size_t n);
@@ -12,6 +35,7 @@ extern tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT];
 extern tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT];
 extern tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT];
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
+extern tf_fused_compare_fn *const TF_NAME(tf_fused_compare)[TF_COMPARE_COUNT];
 extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
 int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n);
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,

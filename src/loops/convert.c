@@ -8,20 +8,6 @@
 #include "../bytes.h"
 #include "blocks.h"
 
-TF_INLINE uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-TF_INLINE float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* -- facts of a format in float32's bits ----------------------------------- */
 
 TF_INLINE int cut(struct tf_format f) { return 23 - f.mantissa_bits; }
@@ -80,8 +66,8 @@ TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
      *    float32's: adding 2^(least + 23) makes the addition round there. */
     if (f.bias != 127) {
         const float magic =
-            float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23);
-        const uint32_t small = bits_of(float_of(magnitude) + magic) - bits_of(magic);
+            tf_float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23);
+        const uint32_t small = tf_bits_of(tf_float_of(magnitude) + magic) - tf_bits_of(magic);
         code = magnitude < least_normal(f) ? small : code;
     }
     /* 3. What lies beyond the range, and NaN. */
@@ -102,17 +88,17 @@ TF_INLINE void pack(struct tf_format f, const float *in, void *items, size_t n)
     if (f.itemsize == 4) {
         uint32_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            out[i] = encode(f, bits_of(in[i])) << f.shift;
+            out[i] = encode(f, tf_bits_of(in[i])) << f.shift;
         }
     } else if (f.itemsize == 2) {
         uint16_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            out[i] = (uint16_t)encode(f, bits_of(in[i]));
+            out[i] = (uint16_t)encode(f, tf_bits_of(in[i]));
         }
     } else {
         uint8_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            out[i] = (uint8_t)encode(f, bits_of(in[i]));
+            out[i] = (uint8_t)encode(f, tf_bits_of(in[i]));
         }
     }
 }
@@ -150,7 +136,7 @@ TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in
     }
 #endif
     for (; i < n; i++) {
-        out[i] = float_of(table->bits[in[i]]);
+        out[i] = tf_float_of(table->bits[in[i]]);
     }
 }
 
@@ -164,12 +150,12 @@ TF_INLINE float decode_wide(struct tf_format f, uint32_t item)
     uint32_t bits = magnitude;
     if (f.bias != 127) {
         /* Exact, subnormals included: a product with a power of two. */
-        bits = bits_of(float_of(magnitude) *
-                       float_of((uint32_t)(127 - f.bias + 127) << 23));
+        bits = tf_bits_of(tf_float_of(magnitude) *
+                       tf_float_of((uint32_t)(127 - f.bias + 127) << 23));
         bits = special ? UINT32_C(0x7F800000) : bits;
     }
     bits = nan ? UINT32_C(0x7FC00000) : bits;
-    return float_of(bits | sign);
+    return tf_float_of(bits | sign);
 }
 
 /* Without NaN, whose payload goes, bfloat16 is float32's upper half. */
@@ -195,7 +181,7 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
         const uint16_t *in = items;
         if (f.bias == 127 && !has_half_nan(in, n)) {
             for (size_t i = 0; i < n; i++) {
-                out[i] = float_of((uint32_t)in[i] << 16);
+                out[i] = tf_float_of((uint32_t)in[i] << 16);
             }
             return;
         }
@@ -217,7 +203,7 @@ TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t
     const uint32_t mask = power ? UINT32_MAX : UINT32_C(0x7FFFFFFF);
     uint32_t greatest = 0, least = UINT32_MAX;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = bits_of(in[i]) & mask;
+        const uint32_t magnitude = tf_bits_of(in[i]) & mask;
         const uint32_t less_one = magnitude - 1; /* zero becomes the greatest */
         const uint32_t above = power ? less_one : magnitude;
         greatest = above > greatest ? above : greatest;
@@ -237,7 +223,7 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
     unpack(f, index, items, back, n);
     uint32_t over = 0, under = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = bits_of(in[i]);
+        const uint32_t bits = tf_bits_of(in[i]);
         const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
         const uint32_t nan = magnitude > UINT32_C(0x7F800000);
         const uint32_t infinite = magnitude == UINT32_C(0x7F800000);
@@ -286,42 +272,6 @@ const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
     {unpack_half, pack_half, suspect_half, raised_half},
 };
 
-/* -- bfloat16 at memory speed ---------------------------------------------------------- */
-
-/* The commonest operations in one pass instead of five. What it cannot settle is
- * reported, and the block then takes the general path: Inf, NaN, results beyond
- * the range, and those below the normal numbers, unless an operand is zero or the
- * operation is exact there, as sums are. */
-#define FUSED(name, expression, tiny_is_exact)                                 \
-    static int fused_##name(const uint16_t *a, const uint16_t *b, uint16_t *out, \
-                            size_t n)                                          \
-    {                                                                          \
-        uint32_t greatest = 0, vanishing = 0;                                  \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const float x = float_of((uint32_t)a[i] << 16);                    \
-            const float y = float_of((uint32_t)b[i] << 16);                    \
-            const uint32_t bits = bits_of(expression);                         \
-            const uint32_t rounded = bits + 0x7FFF + (bits >> 16 & 1);         \
-            const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);            \
-            out[i] = (uint16_t)(rounded >> 16);                                \
-            greatest = magnitude > greatest ? magnitude : greatest;            \
-            vanishing |= (uint32_t)(magnitude < UINT32_C(0x00800000)) &        \
-                         (x != 0) & (y != 0) & !(tiny_is_exact);               \
-        }                                                                      \
-        return greatest >= beyond(tf_bfloat16) || vanishing;                   \
-    }
-FUSED(add, x + y, 1)
-FUSED(subtract, x - y, 1)
-FUSED(multiply, x * y, 0)
-FUSED(divide, x / y, 0)
-
-tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT] = {
-    [TF_ADD] = fused_add,
-    [TF_SUBTRACT] = fused_subtract,
-    [TF_MULTIPLY] = fused_multiply,
-    [TF_TRUE_DIVIDE] = fused_divide,
-};
-
 /* -- double -> float32, to odd ----------------------------------------------------- */
 
 /* Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
@@ -338,8 +288,8 @@ void TF_NAME(tf_narrow)(const double *in, float *out, size_t n)
         /* One step toward zero where nearest went away from it, then odd. */
         const uint32_t away = (wide_back & INT64_MAX) > (wide & INT64_MAX);
         const uint32_t inexact = back != in[i];
-        const uint32_t stepped = (bits_of(nearest) - away) | 1;
-        out[i] = float_of(inexact ? stepped : bits_of(nearest));
+        const uint32_t stepped = (tf_bits_of(nearest) - away) | 1;
+        out[i] = tf_float_of(inexact ? stepped : tf_bits_of(nearest));
     }
 }
 

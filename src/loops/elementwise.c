@@ -27,16 +27,11 @@ BINARY_BOTH(subtract, x - y)
 BINARY_BOTH(multiply, x * y)
 BINARY_BOTH(divide, x / y)
 
-/* -0 below +0 (IEEE 754-2019 maximum, minimum): a sum of two zeros has the sign
- * wanted, -0 + -0 is -0 and any other +0. A comparison with NaN is false, which
- * leaves x; the other NaN is chosen, or avoided, last. */
-#define ZEROS(x, y) (((x) == 0) & ((y) == 0))
-#define GREATER(x, y) (ZEROS(x, y) ? (x) + (y) : (y) > (x) ? (y) : (x))
-#define LESSER(x, y) (ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
-BINARY_BOTH(maximum, y != y ? y : GREATER(x, y))
-BINARY_BOTH(minimum, y != y ? y : LESSER(x, y))
-BINARY_BOTH(fmax, x != x ? y : GREATER(x, y))
-BINARY_BOTH(fmin, x != x ? y : LESSER(x, y))
+/* The other NaN is chosen, or avoided, last. */
+BINARY_BOTH(maximum, y != y ? y : TF_GREATER_OF(x, y))
+BINARY_BOTH(minimum, y != y ? y : TF_LESSER_OF(x, y))
+BINARY_BOTH(fmax, x != x ? y : TF_GREATER_OF(x, y))
+BINARY_BOTH(fmin, x != x ? y : TF_LESSER_OF(x, y))
 
 BINARY_BOTH(heaviside, x != x ? x : x == 0 ? y : (x > 0))
 

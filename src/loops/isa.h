@@ -91,6 +91,7 @@ typedef void tf_binary_f64_fn(const double *, const double *, double *, size_t);
 /* bfloat16 items; returns whether the results need the general path instead. */
 typedef int tf_fused_fn(const uint16_t *, const uint16_t *, uint16_t *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
+typedef void tf_fused_compare_fn(const uint16_t *, const uint16_t *, uint8_t *, size_t);
 typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 
 struct tf_isa {
@@ -104,6 +105,7 @@ struct tf_isa {
     tf_binary_f64_fn *const *binary_f64;
     tf_fused_fn *const *fused; /* NULL but for the commonest operations */
     tf_compare_fn *const *compare;
+    tf_fused_compare_fn *const *fused_compare; /* of bfloat16 items */
     tf_predicate_fn *const *predicate;
     /* Is a result zero that neither operand's being zero explains? */
     int (*vanished)(const float *a, const float *b, const float *r, size_t n);

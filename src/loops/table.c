@@ -7,6 +7,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .binary_f64 = TF_NAME(tf_binary_f64),
     .fused = TF_NAME(tf_fused),
     .compare = TF_NAME(tf_compare),
+    .fused_compare = TF_NAME(tf_fused_compare),
     .predicate = TF_NAME(tf_predicate),
     .narrow = TF_NAME(tf_narrow),
     .widen = TF_NAME(tf_widen),
