@@ -186,16 +186,10 @@ static unsigned store_format(int format, const float *in, void *items, size_t n,
     const enum tf_specials specials =
         format == TF_FLOAT16 ? TF_IEEE : tf_format_rows[format]->specials;
     const struct tf_conversions *conversions = &tf_isa->formats[format];
-    conversions->pack(in, items, n);
-    const unsigned beyond = beyond_raises[specials] & ~flags;
-    const unsigned tiny = TF_UNDER & ~flags;
-    if (beyond | tiny) {
-        const struct tf_suspects suspects = conversions->suspect(in, n);
-        if ((suspects.beyond && beyond) || (suspects.tiny && tiny)) {
-            return conversions->flags(in, items, n);
-        }
-    }
-    return 0;
+    const struct tf_suspects suspects = conversions->pack(in, items, n);
+    const unsigned possible = (suspects.beyond ? beyond_raises[specials] : 0u) |
+                              (suspects.tiny ? TF_UNDER : 0u);
+    return possible & ~flags ? conversions->flags(in, items, n) : 0;
 }
 
 static void zero_imaginary(char *out, ptrdiff_t stride, size_t size, size_t n)

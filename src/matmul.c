@@ -130,8 +130,7 @@ static unsigned store_row(int format, int into_float32, float *sums, char *out,
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     void *items = tf_target(out, stride, itemsize, buffer);
-    conversions->pack(sums, items, n);
-    const struct tf_suspects suspects = conversions->suspect(sums, n);
+    const struct tf_suspects suspects = conversions->pack(sums, items, n);
     unsigned flags = 0;
     if (suspects.beyond || suspects.tiny) {
         flags = conversions->flags(sums, items, n);

@@ -83,24 +83,73 @@ TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
     return code | sign << (f.width - 1);
 }
 
-TF_INLINE void pack(struct tf_format f, const float *in, void *items, size_t n)
+/* Bounds of what a block holds, from which its suspects follow. e8m0 suspects zero
+ * and negative numbers too: with their sign, less one, they are the greatest. */
+struct bounds {
+    uint32_t greatest, least_less_one;
+};
+
+TF_INLINE struct bounds no_bounds(void)
 {
+    const struct bounds none = {0, UINT32_MAX};
+    return none;
+}
+
+TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
+                                     uint32_t bits)
+{
+    const int power = f.specials == TF_POWERS;
+    const uint32_t magnitude = bits & (power ? UINT32_MAX : UINT32_C(0x7FFFFFFF));
+    const uint32_t less_one = magnitude - 1; /* zero becomes the greatest */
+    const uint32_t above = power ? less_one : magnitude;
+    bounds.greatest = above > bounds.greatest ? above : bounds.greatest;
+    bounds.least_less_one =
+        less_one < bounds.least_less_one ? less_one : bounds.least_less_one;
+    return bounds;
+}
+
+TF_INLINE struct tf_suspects suspects_of(struct tf_format f, struct bounds bounds)
+{
+    const struct tf_suspects suspects = {
+        bounds.greatest >= beyond(f) - (uint32_t)(f.specials == TF_POWERS),
+        bounds.least_less_one < least_normal(f) - 1,
+    };
+    return suspects;
+}
+
+TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t n)
+{
+    struct bounds bounds = no_bounds();
+    for (size_t i = 0; i < n; i++) {
+        bounds = widen_bounds(f, bounds, tf_bits_of(in[i]));
+    }
+    return suspects_of(f, bounds);
+}
+
+TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in, void *items,
+                                  size_t n)
+{
+    struct bounds bounds = no_bounds();
     if (f.itemsize == 4) {
         uint32_t *out = items;
         for (size_t i = 0; i < n; i++) {
+            bounds = widen_bounds(f, bounds, tf_bits_of(in[i]));
             out[i] = encode(f, tf_bits_of(in[i])) << f.shift;
         }
     } else if (f.itemsize == 2) {
         uint16_t *out = items;
         for (size_t i = 0; i < n; i++) {
+            bounds = widen_bounds(f, bounds, tf_bits_of(in[i]));
             out[i] = (uint16_t)encode(f, tf_bits_of(in[i]));
         }
     } else {
         uint8_t *out = items;
         for (size_t i = 0; i < n; i++) {
+            bounds = widen_bounds(f, bounds, tf_bits_of(in[i]));
             out[i] = (uint8_t)encode(f, tf_bits_of(in[i]));
         }
     }
+    return suspects_of(f, bounds);
 }
 
 /* -- item -> float32 --------------------------------------------------------- */
@@ -195,27 +244,6 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
 
 /* -- exceptions --------------------------------------------------------------- */
 
-TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t n)
-{
-    /* e8m0 suspects zero and negative numbers too: without their sign masked,
-     * less one, they are the greatest unsigned numbers. */
-    const int power = f.specials == TF_POWERS;
-    const uint32_t mask = power ? UINT32_MAX : UINT32_C(0x7FFFFFFF);
-    uint32_t greatest = 0, least = UINT32_MAX;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = tf_bits_of(in[i]) & mask;
-        const uint32_t less_one = magnitude - 1; /* zero becomes the greatest */
-        const uint32_t above = power ? less_one : magnitude;
-        greatest = above > greatest ? above : greatest;
-        least = less_one < least ? less_one : least;
-    }
-    const struct tf_suspects result = {
-        greatest >= beyond(f) - (uint32_t)power,
-        least < least_normal(f) - 1,
-    };
-    return result;
-}
-
 TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
                           const void *items, size_t n)
 {
@@ -248,9 +276,9 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
     {                                                                          \
         unpack(format, index, items, out, n);                                  \
     }                                                                          \
-    static void pack_##name(const float *in, void *items, size_t n)            \
+    static struct tf_suspects pack_##name(const float *in, void *items, size_t n) \
     {                                                                          \
-        pack(format, in, items, n);                                            \
+        return pack(format, in, items, n);                                     \
     }                                                                          \
     static struct tf_suspects suspect_##name(const float *in, size_t n)        \
     {                                                                          \

@@ -289,22 +289,17 @@ void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *grea
 }
 
 /* The same for float32's upper halves, which is what bfloat16 items are. */
-TF_INLINE int16_t half_order(int16_t bits)
-{
-    return (int16_t)(bits ^ ((bits >> 15) & 0x7FFF));
-}
-
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
                              int32_t *greatest)
 {
     int16_t low = INT16_MAX, high = INT16_MIN;
     for (size_t i = 0; i < n; i++) {
-        const int16_t order = half_order((int16_t)in[i]);
+        const int16_t order = tf_half_order((int16_t)in[i]);
         low = order < low ? order : low;
         high = order > high ? order : high;
     }
-    *least = tf_total_order((uint32_t)(uint16_t)half_order(low) << 16);
-    *greatest = tf_total_order((uint32_t)(uint16_t)half_order(high) << 16);
+    *least = tf_total_order((uint32_t)(uint16_t)tf_half_order(low) << 16);
+    *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
 }
 
 /* -- products ------------------------------------------------------------------------ */

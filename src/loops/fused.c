@@ -30,8 +30,24 @@ FUSED(add, x + y, 1)
 FUSED(subtract, x - y, 1)
 FUSED(multiply, x * y, 0)
 FUSED(divide, x / y, 0)
-FUSED(maximum, y != y ? y : TF_GREATER_OF(x, y), 1)
-FUSED(minimum, y != y ? y : TF_LESSER_OF(x, y), 1)
+
+/* Without NaN, in the order of integers, which has -0 below +0. */
+#define FUSED_EXTREME(name, expression)                                        \
+    static int name(const uint16_t *a, const uint16_t *b, uint16_t *out, size_t n) \
+    {                                                                          \
+        int16_t greatest = 0;                                                  \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const int16_t x = tf_half_order((int16_t)a[i]);                    \
+            const int16_t y = tf_half_order((int16_t)b[i]);                    \
+            const int16_t p = (int16_t)(a[i] & 0x7FFF), q = (int16_t)(b[i] & 0x7FFF); \
+            const int16_t magnitude = p > q ? p : q;                           \
+            greatest = magnitude > greatest ? magnitude : greatest;            \
+            out[i] = (uint16_t)tf_half_order(expression);                      \
+        }                                                                      \
+        return greatest > 0x7F80;                                              \
+    }
+FUSED_EXTREME(maximum, x > y ? x : y)
+FUSED_EXTREME(minimum, x < y ? x : y)
 
 tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT] = {
     [TF_ADD] = add,          [TF_SUBTRACT] = subtract,

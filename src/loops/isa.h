@@ -67,7 +67,7 @@ enum tf_predicate_op {
 };
 
 typedef void tf_unpack_fn(const void *items, float *out, size_t n);
-typedef void tf_pack_fn(const float *in, void *items, size_t n);
+typedef struct tf_suspects tf_pack_fn(const float *in, void *items, size_t n);
 typedef struct tf_suspects tf_suspect_fn(const float *in, size_t n);
 typedef unsigned tf_flags_fn(const float *in, const void *items, size_t n);
 
@@ -75,7 +75,7 @@ typedef unsigned tf_flags_fn(const float *in, const void *items, size_t n);
 struct tf_conversions {
     tf_unpack_fn *unpack; /* items -> float32, exact; NaN quiet, its sign kept */
     tf_pack_fn *pack;     /* float32 -> items, to nearest, ties to even */
-    tf_suspect_fn *suspect; /* may rounding `in` raise something? quick */
+    tf_suspect_fn *suspect; /* may that raise something? pack tells it too */
     tf_flags_fn *flags;     /* what rounding `in` to `items` raised; exact */
 };
 
