@@ -512,7 +512,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
         }
         unpack(format, block, numbers, count);
         size_t i = 0;
-        while (nan ? !isnan(numbers[i]) : numbers[i] != extreme) {
+        while (i + 1 < count && (nan ? !isnan(numbers[i]) : numbers[i] != extreme)) {
             i++;
         }
         found = done + (ptrdiff_t)i;

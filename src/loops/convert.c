@@ -48,6 +48,18 @@ TF_INLINE uint32_t encode_power(uint32_t bits)
     return bits - 1 >= UINT32_C(0x7F400000) - 1 ? 0xFF : code;
 }
 
+/* bfloat16 and tf32 have float32's exponent: their codes are its upper bits, the
+ * sign among them, rounded by adding half a unit less one, plus the bit that
+ * stays last. A carry moves into the exponent, up to Inf. */
+TF_INLINE uint32_t encode_upper_bits(struct tf_format f, uint32_t bits)
+{
+    const int shift = cut(f);
+    const uint32_t half_less_one = (UINT32_C(1) << (shift - 1)) - 1;
+    const uint32_t code = (bits + half_less_one + (bits >> shift & 1)) >> shift;
+    const uint32_t nan = (bits >> shift & tf_sign_mask(f)) | tf_nan_code(f);
+    return (bits & UINT32_C(0x7FFFFFFF)) > UINT32_C(0x7F800000) ? nan : code;
+}
+
 TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
 {
     if (f.specials == TF_POWERS) {
@@ -56,6 +68,9 @@ TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
     const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
     const uint32_t sign = bits >> 31;
     const int shift = cut(f);
+    if (f.bias == 127) {
+        return encode_upper_bits(f, bits);
+    }
 
     /* 1. Round to nearest even by adding half a unit less one, plus the bit
      *    that stays last; a carry moves into the exponent. */
@@ -64,21 +79,17 @@ TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
     uint32_t code = (magnitude + half_less_one + last - rebias(f)) >> shift;
     /* 2. Subnormal results, where the format's range is narrower than
      *    float32's: adding 2^(least + 23) makes the addition round there. */
-    if (f.bias != 127) {
-        const float magic =
-            tf_float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23);
-        const uint32_t small = tf_bits_of(tf_float_of(magnitude) + magic) - tf_bits_of(magic);
-        code = magnitude < least_normal(f) ? small : code;
-    }
+    const float magic = tf_float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23);
+    const uint32_t small =
+        tf_bits_of(tf_float_of(magnitude) + magic) - tf_bits_of(magic);
+    code = magnitude < least_normal(f) ? small : code;
     /* 3. What lies beyond the range, and NaN. */
     const uint32_t nan = UINT32_C(0x7F800000);
     if (f.specials == TF_FNUZ) {
         code |= code != 0 ? sign << (f.width - 1) : 0;
         return magnitude >= beyond(f) ? tf_nan_code(f) : code;
     }
-    if (f.bias != 127) {
-        code = magnitude >= beyond(f) ? tf_overflow_magnitude(f) : code;
-    }
+    code = magnitude >= beyond(f) ? tf_overflow_magnitude(f) : code;
     code = magnitude > nan ? tf_nan_code(f) : code;
     return code | sign << (f.width - 1);
 }
