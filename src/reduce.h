@@ -1,4 +1,4 @@
-/* Sums, products, extremes: reductions as if exact, rounded once. */
+/* Sums and products: reductions as if exact, rounded once. */
 #ifndef TF32DTYPE_REDUCE_H
 #define TF32DTYPE_REDUCE_H
 
@@ -29,13 +29,5 @@ enum { TF_SINGLE = -1 };
  * reduction, or an accumulation. Returns -1 if memory is short. */
 int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
               char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n);
-
-/* maximum, minimum, fmax, fmin over a whole axis at once:
- * data[0] == data[2], both strides 0. */
-void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
-                       ptrdiff_t stride, ptrdiff_t n);
-
-/* The place of the first greatest (or least) item, or of the first NaN. */
-ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n);
 
 #endif

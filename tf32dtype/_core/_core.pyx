@@ -75,7 +75,10 @@ include "scalars.pxi"
 include "promotion.pxi"
 include "casts.pxi"
 include "dtypes.pxi"
+include "loops.pxi"
 include "ufuncs.pxi"
+include "promoters.pxi"
+include "sorting.pxi"
 include "arrays.pxi"
 
 register_dtypes()

@@ -292,6 +292,9 @@ cdef extern from "reduce.h" nogil:
     int TF_SINGLE
     int tf_reduce(int, tf_reduction, tf_partials *, items_t, const npy_intp *,
                   npy_intp)
+
+
+cdef extern from "extremes.h" nogil:
     void tf_reduce_extreme(int, tf_binary_op, items_t, npy_intp, npy_intp)
 
 

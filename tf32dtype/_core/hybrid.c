@@ -4,8 +4,8 @@
 #include <numpy/arrayobject.h>
 
 #include "elements.h"
+#include "extremes.h"
 #include "matmul.h"
-#include "reduce.h"
 
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
 PyArray_DTypeMeta tf_dtype_base;

@@ -1,0 +1,93 @@
+#include "extremes.h"
+
+#include <math.h>
+
+#include "binary.h"
+#include "fpstatus.h"
+#include "strided.h"
+
+static float float_of_order(int32_t order)
+{
+    const uint32_t bits = (uint32_t)tf_total_order((uint32_t)order);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A block's least and greatest number, or whether a NaN is there. */
+static int block_bounds(int format, const void *items, size_t n, float *least,
+                        float *greatest)
+{
+    int32_t low, high;
+    if (format == tf_bfloat16_index) {
+        tf_isa->half_bounds(items, n, &low, &high);
+    } else {
+        float numbers[TF_BLOCK];
+        tf_isa->formats[format].unpack(items, numbers, n);
+        tf_isa->bounds(numbers, n, &low, &high);
+    }
+    *least = float_of_order(low);
+    *greatest = float_of_order(high);
+    return isnan(*least) || isnan(*greatest);
+}
+
+void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
+                       ptrdiff_t stride, ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    TF_BUFFER(buffer);
+    float numbers[TF_BLOCK], result;
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    memcpy(buffer, data[0], itemsize);
+    tf_isa->formats[format].unpack(buffer, &result, 1);
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const void *items =
+            tf_gather(data[1] + done * stride, stride, itemsize, count, buffer);
+        float least, greatest;
+        if (block_bounds(format, items, count, &least, &greatest)) {
+            tf_isa->formats[format].unpack(items, numbers, count);
+            for (size_t i = 0; i < count; i++) {
+                tf_isa->binary_f32[op](&result, &numbers[i], &result, 1);
+            }
+        } else {
+            const float *extreme =
+                op == TF_MAXIMUM || op == TF_FMAX ? &greatest : &least;
+            tf_isa->binary_f32[op](&result, extreme, &result, 1);
+        }
+    }
+    tf_canonical_nans(&result, 1);
+    tf_isa->formats[format].pack(&result, buffer, 1);
+    memcpy(data[2], buffer, itemsize);
+    tf_fp_end(saved, 0);
+}
+
+ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n)
+{
+    TF_BUFFER(buffer);
+    float numbers[TF_BLOCK], best = 0;
+    const ptrdiff_t itemsize = tf_format_rows[format]->itemsize;
+    ptrdiff_t found = -1;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const void *block = tf_gather(items + done * itemsize, itemsize,
+                                      (size_t)itemsize, count, buffer);
+        float low, high;
+        const int nan = block_bounds(format, block, count, &low, &high);
+        const float extreme = greatest ? high : low;
+        if (!nan && found >= 0 && !(greatest ? extreme > best : extreme < best)) {
+            continue;
+        }
+        tf_isa->formats[format].unpack(block, numbers, count);
+        size_t i = 0;
+        while (i + 1 < count && (nan ? !isnan(numbers[i]) : numbers[i] != extreme)) {
+            i++;
+        }
+        found = done + (ptrdiff_t)i;
+        best = extreme;
+        if (nan) {
+            break;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,17 @@
+/* Greatest and least numbers of arrays. */
+#ifndef TF32DTYPE_EXTREMES_H
+#define TF32DTYPE_EXTREMES_H
+
+#include <stddef.h>
+
+#include "loops/isa.h"
+
+/* maximum, minimum, fmax, fmin over a whole axis at once:
+ * data[0] == data[2], both strides 0. */
+void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
+                       ptrdiff_t stride, ptrdiff_t n);
+
+/* The place of the first greatest (or least) item, or of the first NaN. */
+ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n);
+
+#endif

@@ -1,0 +1,135 @@
+# Promotion in ufuncs: which loop serves operands that have none of their own.
+
+cdef PyArray_DTypeMeta *long_dtype = dtype_of("l")
+cdef PyArray_DTypeMeta *double_dtype = dtype_of("d")
+
+
+cdef int powers_format = names.index("float8_e8m0fnu")
+comparisons = {umath.equal, umath.not_equal, umath.less, umath.less_equal,
+               umath.greater, umath.greater_equal}
+
+
+cdef bint is_python_number(PyArray_DTypeMeta *dtype) noexcept:
+    return dtype == &PyArray_PyLongDType or dtype == &PyArray_PyFloatDType
+
+
+cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta **signature,
+                 PyArray_DTypeMeta **promoted) noexcept:
+    """All inputs to what they have in common, or to the dtype= asked for."""
+    cdef int nin = (<object>ufunc).nin
+    cdef int nargs = (<object>ufunc).nargs
+    cdef int i
+    cdef int count = 0
+    cdef PyArray_DTypeMeta *common
+    cdef PyArray_DTypeMeta *inputs[3]
+    cdef PyArray_DTypeMeta *out = signature[nin]
+    cdef bint is_product = (<object>ufunc).signature is not None
+    cdef bint is_ours, has_number = False
+    cdef bint lacks_zero = False
+    # Ours first: NumPy lets the first decide, and for a dtype with a type number
+    # that it did not give itself, a Python number decides for float16.
+    for i in range(2 * nin):
+        is_ours = tf_format_of_dtype(given[i % nin]) >= 0
+        if given[i % nin] != NULL and is_ours == (i < nin):
+            inputs[count] = given[i % nin]
+            count += 1
+    for i in range(nin):
+        if given[i] == NULL:  # the result of a reduction
+            continue
+        has_number |= is_python_number(given[i])
+        lacks_zero |= tf_format_of_dtype(given[i]) == powers_format
+    common = PyArray_PromoteDTypeSequence(count, inputs)
+    if common == NULL:
+        return -1
+    # e8m0 has no zero and no sign: compare it with 0 as float32.
+    if out == NULL and has_number and lacks_zero and <object>ufunc in comparisons:
+        decref(<PyObject *>common)
+        common = float_dtypes[1]
+        incref(<PyObject *>common)
+    # A product of two formats of ours has a loop into float32.
+    if out != NULL and out != bool_dtype and not (
+            is_product and out == float_dtypes[1]
+            and tf_format_of_dtype(common) >= 0):
+        decref(<PyObject *>common)
+        common = out
+        incref(<PyObject *>common)
+    for i in range(nin):
+        promoted[i] = common
+        incref(<PyObject *>common)
+    for i in range(nin, nargs):
+        promoted[i] = signature[i]
+        if is_product and signature[i] == NULL:
+            promoted[i] = common  # not its loop into float32
+        if promoted[i] != NULL:
+            incref(<PyObject *>promoted[i])
+    decref(<PyObject *>common)
+    return 0
+
+
+cdef int promote_ldexp(PyObject *ufunc, PyArray_DTypeMeta **given,
+                       PyArray_DTypeMeta **signature,
+                       PyArray_DTypeMeta **promoted) noexcept:
+    """The exponent becomes an int64."""
+    promoted[0] = given[0]
+    promoted[1] = long_dtype
+    promoted[2] = signature[2]
+    incref(<PyObject *>promoted[0])
+    incref(<PyObject *>promoted[1])
+    if promoted[2] != NULL:
+        incref(<PyObject *>promoted[2])
+    return 0
+
+
+cdef int promote_to_double(PyObject *ufunc, PyArray_DTypeMeta **given,
+                           PyArray_DTypeMeta **signature,
+                           PyArray_DTypeMeta **promoted) noexcept:
+    """float_power, which works in float64 or wider, for float16 too."""
+    cdef PyArray_DTypeMeta *inputs[3]
+    cdef PyArray_DTypeMeta *common
+    cdef int i, count = 1
+    inputs[0] = double_dtype
+    for i in range(2):
+        if given[i] != NULL and tf_format_of_dtype(given[i]) < 0:
+            inputs[count] = given[i]
+            count += 1
+    common = PyArray_PromoteDTypeSequence(count, inputs)
+    if common == NULL:
+        return -1
+    for i in range(3):
+        promoted[i] = common
+        incref(<PyObject *>common)
+    decref(<PyObject *>common)
+    return 0
+
+
+def add_promoters():
+    """NumPy compares the patterns in their order and takes the first that is
+    better than those before it: so the most specific of each ufunc comes first.
+    `base` is any dtype of ours, None is anything."""
+    base = <object><PyObject *>&tf_dtype_base
+    plain = PyCapsule_New(<void *>promote, "numpy._ufunc_promoter", NULL)
+    ldexp = PyCapsule_New(<void *>promote_ldexp, "numpy._ufunc_promoter", NULL)
+    double = PyCapsule_New(<void *>promote_to_double, "numpy._ufunc_promoter", NULL)
+    by_inputs = {
+        1: [(base,)],
+        2: [(base, base), (base, None), (None, base)],
+        3: [(base, base, base), (base, base, None), (base, None, base),
+            (None, base, base), (base, None, None), (None, base, None),
+            (None, None, base)],
+    }
+    done = set()
+    for i in range(operation_count):
+        ufunc = <object>operations[i].ufunc
+        if ufunc in done:
+            continue
+        done.add(ufunc)
+        outputs = (None,) * ufunc.nout
+        if ufunc is umath.ldexp:
+            PyUFunc_AddPromoter(ufunc, (base, None, None), ldexp)
+            continue
+        for pattern in by_inputs[ufunc.nin]:
+            PyUFunc_AddPromoter(ufunc, (*pattern, *outputs), plain)
+        if ufunc.nin == 1:  # np.sqrt(integers, dtype=bfloat16)
+            PyUFunc_AddPromoter(ufunc, (None, base, *outputs[1:]), plain)
+    for pattern in by_inputs[2]:
+        PyUFunc_AddPromoter(umath.float_power, (*pattern, None), double)
