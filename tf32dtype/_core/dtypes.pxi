@@ -213,3 +213,5 @@ def register_dtypes():
         # mean our formats. The character is what np.vectorize looks up.
         np.sctypeDict.setdefault(names[i], scalar_types[i])
         np.sctypeDict.setdefault(chr(tf_format_rows[i].typechar), scalar_types[i])
+        # np.asarray_chkfinite looks for NaN in dtypes of these letters.
+        np.typecodes["AllFloat"] += chr(tf_format_rows[i].typechar)
