@@ -316,7 +316,7 @@ def exemption(name: str, expression: str, scalar_type: Any) -> Exempt | None:
 
 
 def _numbers(text: str) -> list[float]:
-    text = re.sub(r"dtype=\w+", "", text)
+    text = re.sub(r"dtype='?\w+", "", text)
     found = re.findall(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", text)
     return [float(x) for x in found]
 

@@ -245,7 +245,10 @@ def test_float16_binary(function, compared):
                 item, want = operations.binary(function, FLOAT16, *codes)
             expected = np.array(item, np.uint16).view(np.float16)
             np.testing.assert_array_equal(found, expected)
-            assert np.signbit(found) == np.signbit(expected) or np.isnan(found)
+            # From one zero to the other NumPy 2.4 stays, NumPy 2.5 goes.
+            either = function == "nextafter" and first == second == 0
+            same_sign = np.signbit(found) == np.signbit(expected)
+            assert same_sign or either or np.isnan(found)
             assert flags == want, (first, second)
     compared(len(HALVES) ** 2)
 
