@@ -202,7 +202,7 @@ struct table {
     unsigned all_flags;
     uint8_t *flags;
     struct tf_squeeze squeeze; /* of bfloat16 */
-    unsigned char items[];
+    _Alignas(8) unsigned char items[];
 };
 
 static _Atomic(struct table *) tables[TF_UNARY_MAX][TF_FORMAT_COUNT];
