@@ -220,7 +220,7 @@ static struct table *make_table(struct tf_format f, const struct function *funct
     if (!table) {
         return NULL;
     }
-    table->all_flags = 0;
+    memset(table, 0, sizeof *table);
     table->flags = table->items + size * f.itemsize;
     for (uint32_t i = 0; i < size; i++) {
         unsigned flags = 0;
