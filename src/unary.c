@@ -263,15 +263,13 @@ static int is_worth_a_table(int format, int op, ptrdiff_t n)
 
 /* -- loops ----------------------------------------------------------------------------- */
 
-/* What results of a format with float32's exponent may have raised: NaN, Inf, or
- * magnitudes up to the least normal number. The top 16 bits tell. */
-static unsigned may_have_raised(struct tf_format f, const void *items, size_t n)
+/* What tf32 results may have raised: NaN, Inf, or magnitudes up to the least
+ * normal number tell. */
+static unsigned may_have_raised(const uint32_t *items, size_t n)
 {
     int nan = 0, infinite = 0, tiny = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t item = f.itemsize == 2 ? (uint32_t)((const uint16_t *)items)[i] << 16
-                                              : ((const uint32_t *)items)[i];
-        const int32_t magnitude = (int32_t)(item & 0x7FFFFFFF);
+        const int32_t magnitude = (int32_t)(items[i] & 0x7FFFFFFF);
         nan |= magnitude > 0x7F800000;
         infinite |= magnitude == 0x7F800000;
         tiny |= magnitude <= 0x00800000;
@@ -284,7 +282,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
                         const void *items, void *results, size_t n, unsigned raised)
 {
     const unsigned pending = table->all_flags & ~raised;
-    unsigned flags = 0;
+    unsigned flags = 0, possible = 0;
     if (f.itemsize == 1) {
         tf_isa->lookup(table->items, items, results, n);
         if (pending) {
@@ -302,6 +300,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
         for (size_t i = 0; i < n; i++) {
             out[i] = found[in[i]];
         }
+        possible = pending;
     } else if (f.itemsize == 2) {
         const uint16_t *found = (const uint16_t *)table->items;
         uint16_t index[TF_BLOCK], *out = results;
@@ -309,15 +308,16 @@ static unsigned look_up(struct tf_format f, const struct table *table,
         for (size_t i = 0; i < n; i++) {
             index[i] = found[index[i]];
         }
-        tf_isa->unsqueeze(&table->squeeze, items, index, out, n);
+        possible = tf_isa->unsqueeze(&table->squeeze, items, index, out, n);
     } else {
         const uint32_t *in = items, *found = (const uint32_t *)table->items;
         uint32_t *out = results;
         for (size_t i = 0; i < n; i++) {
             out[i] = found[in[i] >> f.shift];
         }
+        possible = pending ? may_have_raised(results, n) : 0;
     }
-    if (pending && (may_have_raised(f, results, n) & pending)) {
+    if (possible & pending) {
         for (size_t i = 0; i < n; i++) {
             flags |= table->flags[tf_item_at(f, items, i) >> f.shift];
         }

@@ -1,5 +1,6 @@
 """The count of inputs that each test compared, and hypothesis' settings."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -10,7 +11,9 @@ try:
 except ImportError:  # the files that need it say so
     pass
 else:
-    settings.register_profile("tf32dtype", deadline=None)
+    # A CI run repeats its examples: a new find belongs to whoever can look at it.
+    in_ci = bool(os.environ.get("CI"))
+    settings.register_profile("tf32dtype", deadline=None, derandomize=in_ci)
     settings.load_profile("tf32dtype")
 
 PROPERTY = "inputs compared"

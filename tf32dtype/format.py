@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,7 @@ _ALIASES = {
 }
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """A number format. Codes are those of an array item, as `td.bits` gives them."""
 
     #: full name, as in ml_dtypes

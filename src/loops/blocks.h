@@ -48,8 +48,8 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
                         size_t n);
 void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
                          uint16_t *index, size_t n);
-void TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
-                           const uint16_t *results, uint16_t *out, size_t n);
+unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+                               const uint16_t *results, uint16_t *out, size_t n);
 double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,

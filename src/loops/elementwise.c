@@ -227,15 +227,21 @@ void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
     }
 }
 
-void TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
-                           const uint16_t *results, uint16_t *out, size_t n)
+unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+                               const uint16_t *results, uint16_t *out, size_t n)
 {
     const uint16_t odd = squeeze->odd;
+    int16_t greatest = 0, least = INT16_MAX, infinite = 0;
     for (size_t i = 0; i < n; i++) {
         const int16_t magnitude = (int16_t)(results[i] & 0x7FFF);
         const uint16_t sign = magnitude > 0x7F80 ? 0 : in[i] & odd;
         out[i] = results[i] ^ sign;
+        greatest = magnitude > greatest ? magnitude : greatest;
+        least = magnitude < least ? magnitude : least;
+        infinite |= (int16_t)-(magnitude == 0x7F80);
     }
+    return (greatest > 0x7F80 ? TF_INVALID : 0) |
+           (infinite ? TF_DIVIDE | TF_OVER : 0) | (least <= 0x0080 ? TF_UNDER : 0);
 }
 
 /* -- reductions -------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 # Python objects -> codes, each with one rounding; and codes -> text.
 
-import decimal
-import fractions
+import numbers
+import sys
 
 _INFINITE = frozenset(["inf", "infinity", "nan"])
 # Beyond 2**+-LIMIT every format over- or underflows alike.
@@ -35,19 +35,20 @@ cdef uint32_t code_from_int(tf_format f, object x, unsigned *flags) except? 0xFF
 cdef uint32_t code_from_text(tf_format f, object text, unsigned *flags) except? 0xFFFFFFFF:
     if isinstance(text, bytes):
         text = text.decode("ascii", "replace")
-    word = text.strip()
     try:
-        approximate = float(word)
+        approximate = float(text)
     except ValueError:
         raise ValueError(
             f"could not convert string to {f.name.decode()}: {text!r}"
         ) from None
+    word = text.strip()
     if word.lstrip("+-").lower() in _INFINITE:
         if word.startswith("-"):
             approximate = -abs(approximate) if approximate == approximate else (
                 -float("nan"))
         return tf_code_from_double(f, approximate, flags)
-    exact = decimal.Decimal(word)
+    from decimal import Decimal
+    exact = Decimal(word)
     if exact == 0:
         return tf_code_from_double(f, approximate, flags)
     # Decimal exponents may be astronomical: do not write such numbers out.
@@ -84,9 +85,12 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
         if np.isfinite(x) and x != 0:
             return code_from_exact(f, x, flags)
         return tf_code_from_double(f, float(x), flags)
-    if isinstance(x, fractions.Fraction):
-        return code_from_exact(f, x, flags)
-    if isinstance(x, decimal.Decimal):
+    if isinstance(x, numbers.Rational):
+        return code_from_ratio(
+            f, x < 0, abs(int(x.numerator)), int(x.denominator), flags
+        ) if x else tf_code_from_double(f, 0.0, flags)
+    decimal = sys.modules.get("decimal")  # no need to import what x is not of
+    if decimal is not None and isinstance(x, decimal.Decimal):
         if x.is_finite() and x != 0:
             return code_from_text(f, str(x), flags)
         return tf_code_from_double(
@@ -124,11 +128,12 @@ cdef str shortest(int format, uint32_t code):
     x = tf_double_from_code(f, code)
     if x != x or x - x != 0 or x == 0:
         return repr(x)
+    from decimal import Decimal
     for digits in range(17):
-        nearest = decimal.Decimal(f"{x:.{digits}e}")
+        nearest = Decimal(f"{x:.{digits}e}")
         # Below a power of two the next number is nearer than above it, so the
         # nearest decimal may miss where the one further out does not.
-        unit = decimal.Decimal((0, (1,), nearest.adjusted() - digits))
+        unit = Decimal((0, (1,), nearest.adjusted() - digits))
         for candidate in (nearest, nearest + unit.copy_sign(nearest)):
             flags = 0
             if code_from_exact(f, candidate, &flags) == code:
