@@ -24,18 +24,13 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     cdef PyArray_DTypeMeta *inputs[3]
     cdef PyArray_DTypeMeta *out = signature[nin]
     cdef bint is_product = (<object>ufunc).signature is not None
-    cdef bint is_ours, has_number = False
+    cdef bint has_number = False
     cdef bint lacks_zero = False
-    # Ours first: NumPy lets the first decide, and for a dtype with a type number
-    # that it did not give itself, a Python number decides for float16.
-    for i in range(2 * nin):
-        is_ours = tf_format_of_dtype(given[i % nin]) >= 0
-        if given[i % nin] != NULL and is_ours == (i < nin):
-            inputs[count] = given[i % nin]
-            count += 1
     for i in range(nin):
         if given[i] == NULL:  # the result of a reduction
             continue
+        inputs[count] = given[i]
+        count += 1
         has_number |= is_python_number(given[i])
         lacks_zero |= tf_format_of_dtype(given[i]) == powers_format
     common = PyArray_PromoteDTypeSequence(count, inputs)
