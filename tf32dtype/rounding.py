@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from . import _core
 from .format import find
 
 #: In the order of `enum tf_rounding` in src/codec.h.
-ROUNDINGS = (
+Rounding = Literal[
     "ties_to_even",
     "ties_to_away",
     "toward_zero",
@@ -19,25 +19,20 @@ ROUNDINGS = (
     "toward_negative",
     "to_odd",
     "stochastic",
-)
+]
 #: In the order of `enum tf_overflow`.
-OVERFLOWS = ("ieee", "saturate")
+Overflow = Literal["ieee", "saturate"]
+
+ROUNDINGS = get_args(Rounding)
+OVERFLOWS = get_args(Overflow)
 
 
 def quantize(
     x: ArrayLike,
     dtype: object,
     *,
-    rounding: Literal[
-        "ties_to_even",
-        "ties_to_away",
-        "toward_zero",
-        "toward_positive",
-        "toward_negative",
-        "to_odd",
-        "stochastic",
-    ] = "ties_to_even",
-    overflow: Literal["ieee", "saturate"] = "ieee",
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "ieee",
     rng: np.random.Generator | None = None,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:

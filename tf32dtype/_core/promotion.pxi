@@ -106,7 +106,6 @@ float_dtypes[0] = dtype_of("e")
 float_dtypes[1] = dtype_of("f")
 float_dtypes[2] = dtype_of("d")
 cdef PyArray_DTypeMeta *complex64_dtype = dtype_of("F")
-cdef PyArray_DTypeMeta *longdouble_dtype = dtype_of("g")
 
 
 cdef PyArray_DTypeMeta *dtype_of_float(int kind) noexcept:
