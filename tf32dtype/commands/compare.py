@@ -251,7 +251,7 @@ def _read(path: str) -> Array:
         raise CommandError(f"{path} cannot be read: {error}") from None
     if not isinstance(array, np.ndarray):
         raise CommandError(f"{path} is an archive; give a .npy file")
-    if array.dtype.kind not in "biuf" and not _is_ours(array):
+    if array.dtype.kind not in "biuf":
         raise CommandError(f"{path} holds {array.dtype}, not real numbers")
     if array.ndim not in (1, 2) or array.size == 0:
         raise CommandError(
@@ -263,10 +263,6 @@ def _read(path: str) -> Array:
     return array
 
 
-def _is_ours(array: Array) -> bool:
-    return bool(np.issubdtype(array.dtype, np.floating))
-
-
 def _blocks(m: int, n: int) -> Iterator[slice]:
     step = max(1, _BLOCK_ELEMENTS // n)
     for start in range(0, m, step):
@@ -276,7 +272,7 @@ def _blocks(m: int, n: int) -> Iterator[slice]:
 def _float32_product(a: Array, b: Array) -> Array:
     if a.dtype == np.float64:
         return a @ b
-    if a.dtype.kind == "f":  # NumPy's float16 and float32
+    if a.dtype in (np.float16, np.float32):
         return a.astype(np.float32) @ b.astype(np.float32)
     sums: Array = np.matmul(a, b, dtype=np.float32)
     return sums
