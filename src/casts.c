@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "fpstatus.h"
+#include "large.h"
 #include "loops/isa.h"
 #include "strided.h"
 
@@ -199,40 +200,49 @@ static void zero_imaginary(char *out, ptrdiff_t stride, size_t size, size_t n)
     }
 }
 
+static unsigned cast_block(struct tf_cast cast, const void *source, void *target,
+                           size_t n, unsigned flags)
+{
+    _Alignas(64) float exchange[TF_BLOCK];
+    /* An exact result in float32 goes where it belongs at once. */
+    float *numbers = cast.to == TF_FLOAT32 ? target : exchange;
+    const float *loaded = numbers;
+    if (cast.from <= TF_FLOAT16) {
+        tf_isa->formats[cast.from].unpack(source, numbers, n);
+    } else if (cast.from == TF_FLOAT32) {
+        loaded = source;
+    } else {
+        loads[cast.from](source, numbers, n);
+    }
+    if (cast.to <= TF_FLOAT16) {
+        return store_format(cast.to, loaded, target, n, flags);
+    }
+    return loaded != target ? stores[cast.to](loaded, target, n) : 0;
+}
+
 static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                             char *out, ptrdiff_t out_stride, ptrdiff_t n)
 {
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
-    _Alignas(64) float exchange[TF_BLOCK];
     const size_t in_size = sizes[cast.from], out_size = sizes[cast.to];
     unsigned flags = 0;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n;) {
+        const size_t count = in_size > out_size ? tf_next_block(in, in_size, n - done)
+                                                : tf_next_block(out, out_size, n - done);
+        tf_read_ahead(in, in_stride, in_size, count, n);
         const void *source = tf_gather(in, in_stride, in_size, count, in_buffer);
-        void *target = tf_target(out, out_stride, out_size, out_buffer);
-        /* An exact result in float32 goes where it belongs at once. */
-        float *numbers = cast.to == TF_FLOAT32 ? target : exchange;
-        const float *loaded = numbers;
-        if (cast.from <= TF_FLOAT16) {
-            tf_isa->formats[cast.from].unpack(source, numbers, count);
-        } else if (cast.from == TF_FLOAT32) {
-            loaded = source;
-        } else {
-            loads[cast.from](source, numbers, count);
-        }
-        if (cast.to <= TF_FLOAT16) {
-            flags |= store_format(cast.to, loaded, target, count, flags);
-        } else if (loaded != target) {
-            flags |= stores[cast.to](loaded, target, count);
-        }
-        tf_scatter(target, out, out_stride, out_size, count);
+        void *target = tf_large_target(out, out_stride, out_size, count, n, out_buffer);
+        flags |= cast_block(cast, source, target, count, flags);
+        tf_large_scatter(target, out, out_stride, out_size, count, n);
         if (cast.to_complex) {
             zero_imaginary(out, out_stride, out_size, count);
         }
+        done += (ptrdiff_t)count;
         in += (ptrdiff_t)count * in_stride;
         out += (ptrdiff_t)count * out_stride;
     }
+    tf_large_end(out_size, n);
     return flags;
 }
 

@@ -322,3 +322,28 @@ def test_discarding_nothing_does_not_warn():
         for f in ALL:
             one = np.ones(3).astype(dtype(f))
             assert (one.astype(complex).real.astype(dtype(f)) == one).all()
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_what_no_cache_holds(f, offset, compared):
+    """Large arrays are read ahead and written past the caches."""
+    count = (1 << 24) // dtype(f).itemsize + 1029
+    part = np.random.default_rng(3).standard_normal(4099, np.float32)
+
+    def whole(x):
+        return np.resize(x, count + offset)[offset:]
+
+    with np.errstate(all="ignore"):
+        rounded = part.astype(dtype(f))
+        out = np.empty(count + offset, dtype(f))[offset:]
+        np.copyto(out, whole(part), casting="unsafe")
+        assert np.array_equal(items_of(f, out), items_of(f, whole(rounded)))
+        wide = np.empty(count + offset, np.float32)[offset:]
+        np.copyto(wide, out)
+        want = whole(rounded.astype(np.float32))
+        assert np.array_equal(wide.view(np.uint32), want.view(np.uint32))
+        want = whole(np.sqrt(rounded))
+        np.sqrt(out, out=out)
+        assert np.array_equal(items_of(f, out), items_of(f, want))
+    compared(3 * count)

@@ -1,5 +1,6 @@
 """NumPy's floating-point flags: what each element's result demands, no more."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,16 @@ def test_unary(f, function, compared):
     items = all_items(f)
     _, flags = ufuncs.unary(function, f, items)
     compared(check(getattr(np, function), flags, function, array(f, items)))
+    # What some elements raise does not hide what others do.
+    rng = np.random.default_rng(25)
+    for size in (3, 40, 1500):
+        chosen = rng.integers(0, items.size, size)
+        _, found = raised(getattr(np, function), array(f, items[chosen]))
+        assert found == np.bitwise_or.reduce(flags[chosen]), function
+    where = [np.flatnonzero(flags == want)[0] for want in np.unique(flags)]
+    for pair in itertools.combinations(where, 2):
+        _, found = raised(getattr(np, function), array(f, items[list(pair) * 20]))
+        assert found == flags[pair[0]] | flags[pair[1]], (function, items[list(pair)])
 
 
 @pytest.mark.parametrize(

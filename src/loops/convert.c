@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../bytes.h"
+#include "../elements.h"
 #include "blocks.h"
 
 /* -- facts of a format in float32's bits ----------------------------------- */
@@ -55,9 +56,20 @@ TF_INLINE uint32_t encode_upper_bits(struct tf_format f, uint32_t bits)
 {
     const int shift = cut(f);
     const uint32_t half_less_one = (UINT32_C(1) << (shift - 1)) - 1;
-    const uint32_t code = (bits + half_less_one + (bits >> shift & 1)) >> shift;
-    const uint32_t nan = (bits >> shift & tf_sign_mask(f)) | tf_nan_code(f);
-    return (bits & UINT32_C(0x7FFFFFFF)) > UINT32_C(0x7F800000) ? nan : code;
+    return (bits + half_less_one + (bits >> shift & 1)) >> shift;
+}
+
+/* What a magnitude beyond the range becomes, fnuz's NaN among them. */
+TF_INLINE uint32_t overflow_code(struct tf_format f)
+{
+    return f.specials == TF_FNUZ ? tf_nan_code(f) : tf_overflow_magnitude(f);
+}
+
+/* NaN is rounded like the number that its bits would be next: where that is not
+ * what NaN becomes, mend_nan follows. */
+TF_INLINE int needs_mending(struct tf_format f)
+{
+    return f.specials == TF_IEEE || f.specials == TF_FINITE;
 }
 
 TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
@@ -65,33 +77,27 @@ TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
     if (f.specials == TF_POWERS) {
         return encode_power(bits);
     }
-    const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
-    const uint32_t sign = bits >> 31;
-    const int shift = cut(f);
     if (f.bias == 127) {
         return encode_upper_bits(f, bits);
     }
+    const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
+    const uint32_t sign = bits >> (32 - f.width) & tf_sign_mask(f);
+    const int shift = cut(f);
 
     /* 1. Round to nearest even by adding half a unit less one, plus the bit
      *    that stays last; a carry moves into the exponent. */
     const uint32_t half_less_one = (UINT32_C(1) << (shift - 1)) - 1;
     const uint32_t last = magnitude >> shift & 1;
-    uint32_t code = (magnitude + half_less_one + last - rebias(f)) >> shift;
+    uint32_t code = (magnitude + last + (half_less_one - rebias(f))) >> shift;
     /* 2. Subnormal results, where the format's range is narrower than
      *    float32's: adding 2^(least + 23) makes the addition round there. */
     const float magic = tf_float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23);
     const uint32_t small =
         tf_bits_of(tf_float_of(magnitude) + magic) - tf_bits_of(magic);
     code = magnitude < least_normal(f) ? small : code;
-    /* 3. What lies beyond the range, and NaN. */
-    const uint32_t nan = UINT32_C(0x7F800000);
-    if (f.specials == TF_FNUZ) {
-        code |= code != 0 ? sign << (f.width - 1) : 0;
-        return magnitude >= beyond(f) ? tf_nan_code(f) : code;
-    }
-    code = magnitude >= beyond(f) ? tf_overflow_magnitude(f) : code;
-    code = magnitude > nan ? tf_nan_code(f) : code;
-    return code | sign << (f.width - 1);
+    /* 3. What lies beyond the range has greater codes. */
+    code = code < overflow_code(f) ? code : overflow_code(f);
+    return f.specials == TF_FNUZ && code == 0 ? 0 : code | sign;
 }
 
 /* Bounds of what a block holds, from which its suspects follow. e8m0 suspects zero
@@ -137,6 +143,18 @@ TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t
     return suspects_of(f, bounds);
 }
 
+/* After the rounding of a block with NaN as numbers. */
+TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = tf_bits_of(in[i]);
+        if ((bits & UINT32_C(0x7FFFFFFF)) > UINT32_C(0x7F800000)) {
+            const uint32_t sign = bits >> (32 - f.width) & tf_sign_mask(f);
+            tf_item_put(f, items, i, (tf_nan_code(f) | sign) << f.shift);
+        }
+    }
+}
+
 TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in, void *items,
                                   size_t n)
 {
@@ -144,21 +162,27 @@ TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in, void *ite
     if (f.itemsize == 4) {
         uint32_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            bounds = widen_bounds(f, bounds, tf_bits_of(in[i]));
-            out[i] = encode(f, tf_bits_of(in[i])) << f.shift;
+            const uint32_t bits = tf_bits_of(in[i]);
+            bounds = widen_bounds(f, bounds, bits);
+            out[i] = encode(f, bits) << f.shift;
         }
     } else if (f.itemsize == 2) {
         uint16_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            bounds = widen_bounds(f, bounds, tf_bits_of(in[i]));
-            out[i] = (uint16_t)encode(f, tf_bits_of(in[i]));
+            const uint32_t bits = tf_bits_of(in[i]);
+            bounds = widen_bounds(f, bounds, bits);
+            out[i] = (uint16_t)encode(f, bits);
         }
     } else {
         uint8_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            bounds = widen_bounds(f, bounds, tf_bits_of(in[i]));
-            out[i] = (uint8_t)encode(f, tf_bits_of(in[i]));
+            const uint32_t bits = tf_bits_of(in[i]);
+            bounds = widen_bounds(f, bounds, bits);
+            out[i] = (uint8_t)encode(f, bits);
         }
+    }
+    if (needs_mending(f) && bounds.greatest > UINT32_C(0x7F800000)) {
+        mend_nan(f, in, items, n);
     }
     return suspects_of(f, bounds);
 }
@@ -218,17 +242,6 @@ TF_INLINE float decode_wide(struct tf_format f, uint32_t item)
     return tf_float_of(bits | sign);
 }
 
-/* Without NaN, whose payload goes, bfloat16 is float32's upper half. */
-TF_INLINE int has_half_nan(const uint16_t *in, size_t n)
-{
-    int16_t greatest = 0;
-    for (size_t i = 0; i < n; i++) {
-        const int16_t magnitude = (int16_t)(in[i] & 0x7FFF);
-        greatest = magnitude > greatest ? magnitude : greatest;
-    }
-    return greatest > 0x7F80;
-}
-
 TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
@@ -239,11 +252,17 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
         }
     } else if (f.itemsize == 2) {
         const uint16_t *in = items;
-        if (f.bias == 127 && !has_half_nan(in, n)) {
+        if (f.bias == 127) {
+            /* Without NaN, whose payload goes, it is float32's upper half. */
+            uint32_t greatest = 0;
             for (size_t i = 0; i < n; i++) {
-                out[i] = tf_float_of((uint32_t)in[i] << 16);
+                const uint32_t bits = (uint32_t)in[i] << 16;
+                greatest = bits << 1 > greatest ? bits << 1 : greatest;
+                out[i] = tf_float_of(bits);
             }
-            return;
+            if (greatest <= UINT32_C(0xFF000000)) {
+                return;
+            }
         }
         for (size_t i = 0; i < n; i++) {
             out[i] = decode_wide(f, in[i]);

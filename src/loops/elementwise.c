@@ -210,38 +210,46 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
 void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
                          uint16_t *index, size_t n)
 {
-    const int16_t least = squeeze->least[0], greatest = squeeze->greatest[0];
-    const int16_t least_differs = (int16_t)(least ^ squeeze->least[1]);
-    const int16_t greatest_differs = (int16_t)(greatest ^ squeeze->greatest[1]);
-    const int16_t sign_kept = (int16_t)(0x8000 & ~squeeze->odd);
+    const int16_t code_mask = (int16_t)~squeeze->odd;
+    const int16_t low = squeeze->least[0], high = squeeze->greatest[0];
+    const int16_t negative_low = (int16_t)(squeeze->least[1] | INT16_MIN);
+    const int16_t negative_high = (int16_t)(squeeze->greatest[1] | INT16_MIN);
     for (size_t i = 0; i < n; i++) {
-        const int16_t code = (int16_t)in[i];
-        const int16_t negative = (int16_t)(code >> 15);
-        const int16_t low = (int16_t)(least ^ (least_differs & negative));
-        const int16_t high = (int16_t)(greatest ^ (greatest_differs & negative));
-        const int16_t magnitude = code & 0x7FFF;
-        const int16_t raised = magnitude > low ? magnitude : low;
-        const int16_t bounded = raised < high ? raised : high;
-        const int16_t place = magnitude > 0x7F80 ? (int16_t)0x7FC0 : bounded;
-        index[i] = (uint16_t)(place | (code & sign_kept));
+        /* Of either sign, codes as integers ascend with their magnitudes. */
+        const int16_t code = (int16_t)in[i] & code_mask;
+        const int16_t raised = code > low ? code : low;
+        const int16_t positive = raised < high ? raised : high;
+        const int16_t lowered = code < negative_high ? code : negative_high;
+        const int16_t negative = lowered > negative_low ? lowered : negative_low;
+        index[i] = (uint16_t)(code < 0 ? negative : positive);
     }
 }
 
 unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
                                const uint16_t *results, uint16_t *out, size_t n)
 {
+    enum { INF = 0x7F80, NAN_ = 0x7FC0, ONE = 0x3F80, LEAST_NORMAL = 0x0080 };
     const uint16_t odd = squeeze->odd;
-    int16_t greatest = 0, least = INT16_MAX, infinite = 0;
+    const int16_t identity = squeeze->identity;
+    int16_t least = INT16_MAX, greatest = 0;
     for (size_t i = 0; i < n; i++) {
-        const int16_t magnitude = (int16_t)(results[i] & 0x7FFF);
-        const uint16_t sign = magnitude > 0x7F80 ? 0 : in[i] & odd;
-        out[i] = results[i] ^ sign;
-        greatest = magnitude > greatest ? magnitude : greatest;
+        const int16_t argument = (int16_t)(in[i] & 0x7FFF);
+        const uint16_t sign = (results[i] & 0x7FFF) > INF ? 0 : in[i] & odd;
+        const uint16_t result = argument <= identity ? in[i] : results[i] ^ sign;
+        out[i] = argument > INF ? (uint16_t)NAN_ : result;
+        const int16_t magnitude =
+            argument > INF ? (int16_t)ONE : (int16_t)(result & 0x7FFF);
         least = magnitude < least ? magnitude : least;
-        infinite |= (int16_t)-(magnitude == 0x7F80);
+        greatest = magnitude > greatest ? magnitude : greatest;
     }
-    return (greatest > 0x7F80 ? TF_INVALID : 0) |
-           (infinite ? TF_DIVIDE | TF_OVER : 0) | (least <= 0x0080 ? TF_UNDER : 0);
+    int16_t infinite = (int16_t)-(greatest == INF);
+    if (greatest > INF) { /* NaN hides Inf from the maximum */
+        for (size_t i = 0; i < n; i++) {
+            infinite |= (int16_t)-((out[i] & 0x7FFF) == INF);
+        }
+    }
+    return (greatest > INF ? TF_INVALID : 0) | (infinite ? TF_DIVIDE | TF_OVER : 0) |
+           (least <= LEAST_NORMAL ? TF_UNDER : 0);
 }
 
 /* -- reductions -------------------------------------------------------------------- */

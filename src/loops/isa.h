@@ -82,6 +82,7 @@ struct tf_conversions {
 /* Which of a function's 65536 results on bfloat16 are enough: see unary.c. */
 struct tf_squeeze {
     uint16_t odd;        /* the sign bit, if f(-x) = -f(x) */
+    int16_t identity;    /* f(x) = x for magnitudes up to it; -1 if for none */
     int16_t least[2];    /* magnitudes up to it all give one result, by sign */
     int16_t greatest[2]; /* and so do those from it on, Inf included */
 };
