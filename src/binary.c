@@ -39,7 +39,7 @@ void tf_canonical_nans(float *x, size_t n)
     }
 }
 
-unsigned tf_flags_of(struct tf_format f, const double *a, const double *b,
+unsigned tf_flags_of(struct tf_format f, const float *a, const float *b,
                      const double *r, size_t n)
 {
     unsigned flags = 0;
@@ -77,14 +77,14 @@ static int is_doubtful(struct tf_format f, double r)
 }
 
 static void settle(struct tf_format f, const struct operation *operation,
-                   const double *a, const double *b, double *r, size_t n)
+                   const float *a, const float *b, double *r, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(a[i]) || !isfinite(b[i]) || !isfinite(r[i])) {
             continue;
         }
-        const int lost =
-            operation->cancels && fabs(r[i]) < fmin(fabs(a[i]), fabs(b[i])) * 0x1p-2;
+        const int lost = operation->cancels &&
+                         fabs(r[i]) < fminf(fabsf(a[i]), fabsf(b[i])) * 0x1p-2;
         if (lost || is_doubtful(f, r[i])) {
             r[i] = operation->odd(a[i], b[i]);
         }
@@ -92,7 +92,7 @@ static void settle(struct tf_format f, const struct operation *operation,
 }
 
 /* e8m0's arithmetic is float32's, followed by the cast. */
-static unsigned round_through_float32(const double *a, const double *b, const double *r,
+static unsigned round_through_float32(const float *a, const float *b, const double *r,
                                       float *out, size_t n)
 {
     unsigned flags = 0;
@@ -111,7 +111,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     const int is_power_format = f.specials == TF_POWERS;
     _Alignas(64) float r[TF_BLOCK];
-    double a64[TF_BLOCK], b64[TF_BLOCK], r64[TF_BLOCK];
+    double wide[TF_BLOCK];
     unsigned flags = 0;
 
     /* 1. The results, in float32 where they are exact enough there. */
@@ -120,41 +120,38 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     if (in_float32) {
         tf_isa->binary_f32[op](a, b, r, n);
     } else {
-        tf_isa->widen(a, a64, n);
-        tf_isa->widen(b, b64, n);
-        tf_isa->binary_f64[op](a64, b64, r64, n);
+        tf_isa->binary_f64[op](a, b, wide, n);
         if (is_power_format) {
-            flags |= round_through_float32(a64, b64, r64, r, n);
+            flags |= round_through_float32(a, b, wide, r, n);
         } else {
             if (operation->odd) {
-                settle(f, operation, a64, b64, r64, n);
+                settle(f, operation, a, b, wide, n);
             }
-            tf_isa->narrow(r64, r, n);
+            tf_isa->narrow(wide, r, n);
         }
     }
 
-    /* 2. Exceptions: rare, so a quick look at the block comes first. */
-    const struct tf_suspects suspects = conversions->suspect(r, n);
-    const int unusual = suspects.beyond || suspects.tiny ||
-                        (operation->vanishes && tf_isa->vanished(a, b, r, n));
-    if (unusual && !operation->silent && !is_power_format) {
-        if (in_float32) {
-            tf_isa->widen(a, a64, n);
-            tf_isa->widen(b, b64, n);
-            tf_isa->binary_f64[op](a64, b64, r64, n);
-        }
-        flags |= tf_flags_of(f, a64, b64, r64, n);
-    }
+    /* 2. One rounding. */
+    const struct tf_suspects suspects = conversions->pack(r, out, n);
     if (suspects.beyond) {
         tf_canonical_nans(r, n);
+        conversions->pack(r, out, n);
     }
 
-    /* 3. One rounding. */
-    conversions->pack(r, out, n);
-    if (unusual && !operation->silent && is_power_format) {
-        flags |= conversions->flags(r, out, n);
+    /* 3. Exceptions, which are rare. */
+    const int unusual =
+        suspects.beyond || suspects.tiny ||
+        (in_float32 && operation->vanishes && tf_isa->vanished(a, b, r, n));
+    if (!unusual || operation->silent) {
+        return flags;
     }
-    return flags;
+    if (is_power_format) {
+        return flags | conversions->flags(r, out, n);
+    }
+    if (in_float32) {
+        tf_isa->binary_f64[op](a, b, wide, n);
+    }
+    return flags | tf_flags_of(f, a, b, wide, n);
 }
 
 /* One operand: its items as float32, block after block. */

@@ -25,7 +25,7 @@ void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n);
 
 /* The exceptions of results in float64 that were rounded to a format. */
-unsigned tf_flags_of(struct tf_format f, const double *a, const double *b,
+unsigned tf_flags_of(struct tf_format f, const float *a, const float *b,
                      const double *r, size_t n);
 
 /* Every NaN becomes the positive quiet one. */

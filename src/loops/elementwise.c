@@ -1,4 +1,4 @@
-/* Operations on blocks of float32 or float64 numbers: one line each.
+/* Operations on blocks of float32 numbers, in float32 or float64: one line each.
  *
  * float32 serves where two 8-bit significands need no more than its 24 bits
  * (Figueroa, "When is double rounding innocuous?", 1995: p' >= 2 p + 2, which
@@ -11,7 +11,7 @@
 #include "blocks.h"
 
 #define BINARY(name, type, expression)                                         \
-    static void name##_##type(const type *a, const type *b, type *r, size_t n) \
+    static void name##_##type(const float *a, const float *b, type *r, size_t n) \
     {                                                                          \
         for (size_t i = 0; i < n; i++) {                                       \
             const type x = a[i], y = b[i];                                     \

@@ -88,7 +88,7 @@ struct tf_squeeze {
 };
 
 typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
-typedef void tf_binary_f64_fn(const double *, const double *, double *, size_t);
+typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
 /* bfloat16 items; returns whether the results need the general path instead. */
 typedef int tf_fused_fn(const uint16_t *, const uint16_t *, uint16_t *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);

@@ -25,18 +25,58 @@ cdef PyArray_DTypeMeta *bool_dtype = dtype_of("?")
 cdef PyArray_DTypeMeta *int_dtype = dtype_of("i")
 
 
+# The last data freed: a call on few elements should not wait for an allocator.
+# NumPy makes and frees them with the GIL held.
+cdef loop_data *spare_data = NULL
+
+
+cdef loop_data *new_data() except NULL:
+    global spare_data
+    cdef loop_data *made = spare_data
+    spare_data = NULL
+    if made == NULL:
+        made = <loop_data *>malloc(sizeof(loop_data))
+        if made == NULL:
+            raise MemoryError()
+    memset(made, 0, sizeof(loop_data))
+    return made
+
+
 cdef void free_data(NpyAuxData *data) noexcept:
+    global spare_data
     cdef loop_data *loop = <loop_data *>data
     if loop.partials != NULL:
         tf_partials_free(loop.partials)
-    free(loop)
+    if spare_data == NULL:
+        spare_data = loop
+    else:
+        free(loop)
 
 
 cdef NpyAuxData *no_copy(NpyAuxData *data) noexcept:
     return NULL
 
 
+# Methods found lately, by their addresses.
+cdef enum:
+    FOUND = 64
+
+cdef struct found_operation:
+    PyArrayMethodObject *method
+    int operation
+
+cdef found_operation found[FOUND]
+
+
 cdef int find_operation(PyArrayMethod_Context *context) except -1:
+    cdef found_operation *place = &found[(<size_t>context.method >> 4) % FOUND]
+    if place.method != context.method:
+        place.operation = search_operation(context)
+        place.method = context.method
+    return place.operation
+
+
+cdef int search_operation(PyArrayMethod_Context *context) except -1:
     cdef int i
     cdef bint is_int
     for i in range(operation_count):
@@ -64,9 +104,7 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     if format < 0:
         format = TF_SINGLE
     if operations[i].keeps_state or into_float32:
-        made = <loop_data *>calloc(1, sizeof(loop_data))
-        if made == NULL:
-            raise MemoryError()
+        made = new_data()
         made.base.free = free_data
         made.base.clone = no_copy
         made.is_reduction = tf_reduction_began(context)
