@@ -355,7 +355,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
         uint16_t index[TF_BLOCK], *out = results;
         tf_isa->squeeze(&table->squeeze, items, index, n);
         look_up_indices(found, index, n);
-        possible = tf_isa->unsqueeze(&table->squeeze, items, index, out, n);
+        possible = tf_isa->unsqueeze(&table->squeeze, items, index, out, n, pending);
     } else {
         const uint32_t *in = items, *found = (const uint32_t *)table->items;
         uint32_t *out = results;

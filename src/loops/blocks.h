@@ -49,7 +49,8 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
 void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
                          uint16_t *index, size_t n);
 unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
-                               const uint16_t *results, uint16_t *out, size_t n);
+                               const uint16_t *results, uint16_t *out, size_t n,
+                               unsigned wanted);
 double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
@@ -60,14 +61,29 @@ void TF_NAME(tf_row_times_panel)(const float *a, const float *b, size_t ldb,
 #if defined(__AVX512VBMI__)
 #include <immintrin.h>
 
-/* 64 lookups in a table of 256 bytes: two permutations of 128 bytes each,
- * chosen between by the index's top bit. */
-TF_INLINE __m512i tf_permute_bytes(const uint8_t table[256], __m512i index)
+/* A table of 256 bytes in registers: a store may not be told from a change of the
+ * table, which would be read anew each time. */
+struct tf_byte_registers {
+    __m512i quarters[4];
+};
+
+TF_INLINE struct tf_byte_registers tf_load_bytes(const uint8_t table[256])
 {
-    const __m512i low = _mm512_permutex2var_epi8(_mm512_loadu_si512(table), index,
-                                                 _mm512_loadu_si512(table + 64));
-    const __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), index,
-                                                  _mm512_loadu_si512(table + 192));
+    struct tf_byte_registers loaded;
+    for (int i = 0; i < 4; i++) {
+        loaded.quarters[i] = _mm512_loadu_si512(table + 64 * i);
+    }
+    return loaded;
+}
+
+/* 64 lookups: two permutations of 128 bytes each, chosen between by the index's
+ * top bit. */
+TF_INLINE __m512i tf_permute_bytes(struct tf_byte_registers table, __m512i index)
+{
+    const __m512i low =
+        _mm512_permutex2var_epi8(table.quarters[0], index, table.quarters[1]);
+    const __m512i high =
+        _mm512_permutex2var_epi8(table.quarters[2], index, table.quarters[3]);
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
 #endif

@@ -189,17 +189,6 @@ TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in, void *ite
 
 /* -- item -> float32 --------------------------------------------------------- */
 
-#if defined(__AVX512VBMI__)
-/* 32 numbers of 16 bits as the upper halves of 32 float32 numbers. */
-TF_INLINE void store_upper_halves(float *out, __m512i halves)
-{
-    const __m256i first = _mm512_castsi512_si256(halves);
-    const __m256i second = _mm512_extracti64x4_epi64(halves, 1);
-    _mm512_storeu_si512(out, _mm512_slli_epi32(_mm512_cvtepu16_epi32(first), 16));
-    _mm512_storeu_si512(out + 16, _mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16));
-}
-#endif
-
 /* Formats of one byte: 256 float32 numbers, which have 16 significant bits at
  * most, so that two byte tables hold them for the byte permutations. */
 TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in,
@@ -207,16 +196,24 @@ TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in
 {
     size_t i = 0;
 #if defined(__AVX512VBMI__)
-    /* Eight bytes of each half go side by side, so that interleaving low and
-     * high bytes within 128-bit lanes leaves the elements in order. */
-    const __m512i halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    /* Interleaving works within lanes of 16 bytes: each takes four bytes from
+     * every quarter, so that the elements come out in order. */
+    const __m512i quarters =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i zero = _mm512_setzero_si512();
+    const struct tf_byte_registers highs = tf_load_bytes(table->high);
+    const struct tf_byte_registers lows = tf_load_bytes(table->low);
     for (; i + 64 <= n; i += 64) {
         const __m512i index =
-            _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(in + i));
-        const __m512i high = tf_permute_bytes(table->high, index);
-        const __m512i low = tf_permute_bytes(table->low, index);
-        store_upper_halves(out + i, _mm512_unpacklo_epi8(low, high));
-        store_upper_halves(out + i + 32, _mm512_unpackhi_epi8(low, high));
+            _mm512_permutexvar_epi32(quarters, _mm512_loadu_si512(in + i));
+        const __m512i high = tf_permute_bytes(highs, index);
+        const __m512i low = tf_permute_bytes(lows, index);
+        const __m512i first = _mm512_unpacklo_epi8(low, high);
+        const __m512i last = _mm512_unpackhi_epi8(low, high);
+        _mm512_storeu_si512(out + i, _mm512_unpacklo_epi16(zero, first));
+        _mm512_storeu_si512(out + i + 16, _mm512_unpackhi_epi16(zero, first));
+        _mm512_storeu_si512(out + i + 32, _mm512_unpacklo_epi16(zero, last));
+        _mm512_storeu_si512(out + i + 48, _mm512_unpackhi_epi16(zero, last));
     }
 #endif
     for (; i < n; i++) {

@@ -197,9 +197,10 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
 {
     size_t i = 0;
 #if defined(__AVX512VBMI__)
+    const struct tf_byte_registers loaded = tf_load_bytes(table);
     for (; i + 64 <= n; i += 64) {
         const __m512i index = _mm512_loadu_si512(in + i);
-        _mm512_storeu_si512(out + i, tf_permute_bytes(table, index));
+        _mm512_storeu_si512(out + i, tf_permute_bytes(loaded, index));
     }
 #endif
     for (; i < n; i++) {
@@ -226,7 +227,8 @@ void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
 }
 
 unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
-                               const uint16_t *results, uint16_t *out, size_t n)
+                               const uint16_t *results, uint16_t *out, size_t n,
+                               unsigned wanted)
 {
     enum { INF = 0x7F80, NAN_ = 0x7FC0, ONE = 0x3F80, LEAST_NORMAL = 0x0080 };
     const uint16_t odd = squeeze->odd;
@@ -243,13 +245,14 @@ unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t 
         greatest = magnitude > greatest ? magnitude : greatest;
     }
     int16_t infinite = (int16_t)-(greatest == INF);
-    if (greatest > INF) { /* NaN hides Inf from the maximum */
+    if (greatest > INF && wanted & (TF_DIVIDE | TF_OVER)) { /* NaN hides Inf from the maximum */
         for (size_t i = 0; i < n; i++) {
             infinite |= (int16_t)-((out[i] & 0x7FFF) == INF);
         }
     }
-    return (greatest > INF ? TF_INVALID : 0) | (infinite ? TF_DIVIDE | TF_OVER : 0) |
-           (least <= LEAST_NORMAL ? TF_UNDER : 0);
+    return wanted &
+           ((greatest > INF ? TF_INVALID : 0) | (infinite ? TF_DIVIDE | TF_OVER : 0) |
+            (least <= LEAST_NORMAL ? TF_UNDER : 0));
 }
 
 /* -- reductions -------------------------------------------------------------------- */

@@ -115,11 +115,12 @@ struct tf_isa {
     void (*lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out, size_t n);
 
     /* Indices of the results that are enough; and the sign of odd functions,
-     * with what results such as these may have raised. */
+     * with what of `wanted` results such as these may have raised. */
     void (*squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
                     uint16_t *index, size_t n);
     unsigned (*unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
-                          const uint16_t *results, uint16_t *out, size_t n);
+                          const uint16_t *results, uint16_t *out, size_t n,
+                          unsigned wanted);
 
     /* float64 sums and bounds in tf_total_order, in one fixed order. */
     double (*sum)(const float *in, size_t n);
