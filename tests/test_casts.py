@@ -347,3 +347,38 @@ def test_what_no_cache_holds(f, offset, compared):
         np.sqrt(out, out=out)
         assert np.array_equal(items_of(f, out), items_of(f, want))
     compared(3 * count)
+
+
+@pytest.mark.parametrize("unit", ["m8[s]", ">m8[ms]", "M8[D]", ">M8[ns]", "m8"])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_times(f, unit, compared):
+    """Counts of a unit, kept as int64, as float16 has them."""
+    items = few(f, 2000)
+    numbers = array(f, items)
+    wide = np.dtype(np.int64).newbyteorder(unit[0] if unit[0] == ">" else "=")
+    with np.errstate(all="ignore"):
+        times = numbers.astype(unit)
+        assert times.dtype == np.dtype(unit)
+        assert np.array_equal(times.view(wide), numbers.astype(np.int64))
+        back = times.astype(dtype(f))
+        want = numbers.astype(np.int64).astype(dtype(f))
+    assert np.array_equal(items_of(f, back), items_of(f, want))
+    assert not np.can_cast(numbers.dtype, unit, "same_kind")
+    with pytest.raises(TypeError):
+        np.promote_types(numbers.dtype, unit)
+    compared(2 * items.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_to_void(f, compared):
+    """The item's bytes, cut or filled with zeros."""
+    items = few(f, 2000)
+    numbers, raw = array(f, items), items.tobytes()
+    size = numbers.dtype.itemsize
+    assert numbers.astype("V").tobytes() == raw
+    for width in (1, 3, 8):
+        found = numbers.astype(f"V{width}").tobytes()
+        for i in range(items.size):
+            item = raw[i * size : (i + 1) * size][:width].ljust(width, b"\0")
+            assert found[i * width : (i + 1) * width] == item
+    compared(items.size)

@@ -1,4 +1,5 @@
-# Casts: one loop and one get_loop for all pairs of numbers, and four for text.
+# Casts: one loop and one get_loop for all pairs of numbers and for times, and four
+# for text.
 
 cdef struct cast_data:
     NpyAuxData base
@@ -27,7 +28,7 @@ cdef int kind_of_descr(descr_t *descr, int *is_complex) noexcept:
         return format
     known = find_builtin(dtype)
     if known == NULL:
-        return -1
+        return TF_INT64 if is_time(dtype) else -1
     is_complex[0] = known.is_complex
     return known.kind
 
@@ -109,6 +110,33 @@ cdef int copy_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes,
     resolved[1] = target
     view_offset[0] = 0
     return cnp.NPY_NO_CASTING
+
+
+# -- times: counts in some unit, kept as int64 --------------------------------------
+
+cdef PyArray_DTypeMeta *time_dtypes[2]
+time_dtypes[0] = dtype_of("m8")
+time_dtypes[1] = dtype_of("M8")
+
+
+cdef bint is_time(const PyArray_DTypeMeta *dtype) noexcept:
+    return dtype == time_dtypes[0] or dtype == time_dtypes[1]
+
+
+cdef int time_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes,
+                      descrs_t given, descr_t **resolved,
+                      npy_intp *view_offset) except -1:
+    cdef int i
+    for i in range(2):
+        if given[i] == NULL:
+            dtype = <object><PyObject *>dtypes[i].singleton
+        else:
+            dtype = <object><PyObject *>given[i]
+            if not dtype.isnative:
+                dtype = dtype.newbyteorder("=")
+        incref(<PyObject *>dtype)
+        resolved[i] = <descr_t *><PyObject *>dtype
+    return cnp.NPY_UNSAFE_CASTING
 
 
 # -- text ------------------------------------------------------------------------
@@ -220,6 +248,10 @@ cdef int from_text_get_loop(PyArrayMethod_Context *context, int aligned, int mov
 cdef PyType_Slot number_cast_slots[2]
 number_cast_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>cast_get_loop)
 number_cast_slots[1] = PyType_Slot(0, NULL)
+cdef PyType_Slot time_slots[3]
+time_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>cast_get_loop)
+time_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>time_resolve)
+time_slots[2] = PyType_Slot(0, NULL)
 cdef PyType_Slot copy_slots[3]
 copy_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>copy_get_loop)
 copy_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>copy_resolve)
@@ -300,6 +332,9 @@ cdef int list_casts(int format, cast_list *casts) except -1:
                      cnp.NPY_SAFE_CASTING
                      if common_floats[format][i] == format
                      else cnp.NPY_SAME_KIND_CASTING)
+    for i in range(2):
+        add_cast(casts, own, time_dtypes[i], time_slots, cnp.NPY_UNSAFE_CASTING)
+        add_cast(casts, time_dtypes[i], own, time_slots, cnp.NPY_UNSAFE_CASTING)
     for char in "UST":
         add_cast(casts, own, dtype_of(char), to_text_slots, cnp.NPY_SAFE_CASTING)
         add_cast(casts, dtype_of(char), own, from_text_slots, cnp.NPY_UNSAFE_CASTING)

@@ -61,6 +61,19 @@ static int set_item(PyObject *value, void *data, void *array)
     return PyArray_Pack(PyArray_DESCR((PyArrayObject *)array), data, value);
 }
 
+/* Raw bytes, cut or filled with zeros: what every NumPy number becomes in `V4`. */
+static void to_void(void *from, void *to, npy_intp n, void *from_array, void *to_array)
+{
+    const npy_intp in_size = PyArray_ITEMSIZE((PyArrayObject *)from_array);
+    const npy_intp out_size = PyArray_ITEMSIZE((PyArrayObject *)to_array);
+    const npy_intp kept = in_size < out_size ? in_size : out_size;
+    for (npy_intp i = 0; i < n; i++) {
+        char *out = (char *)to + i * out_size;
+        memcpy(out, (char *)from + i * in_size, (size_t)kept);
+        memset(out + kept, 0, (size_t)(out_size - kept));
+    }
+}
+
 int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
 {
     static PyArray_ArrFuncs functions[TF_FORMAT_COUNT];
@@ -112,7 +125,7 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
     Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)class_);
     Py_INCREF(scalar);
     descr->typeobj = scalar;
-    return 0;
+    return PyArray_RegisterCastFunc(descr, NPY_VOID, to_void);
 }
 
 /* -- legacy functions -------------------------------------------------------------------- */
