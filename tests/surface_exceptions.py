@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Exempt:
@@ -29,7 +31,11 @@ _LISTED: dict[Exempt, str] = {
         "raises ValueError", "PEP 3118 has no code for our dtypes: a.view('u2')"
     ): """
         ndarray.data ndarray.__buffer__""",
-    Exempt("raises BufferError", "DLPack names NumPy's dtypes alone"): """
+    Exempt(
+        "raises BufferError",
+        "DLPack has no code for it; before NumPy 2.5 for none of ours",
+        ("tf32",) if hasattr(np.dtypes, "register_dlpack_dtype") else (),
+    ): """
         ndarray.__dlpack__""",
     Exempt("raises TypeError", "np.isdtype knows NumPy's dtypes alone"): "np.isdtype",
     Exempt("raises TypeError", "its table of precisions holds NumPy's types"): """

@@ -268,3 +268,19 @@ def test_other_custom_dtypes_are_refused():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     with pytest.raises(TypeError, match=r"int4.*uint8"):
         td.save(io.BytesIO(), np.ones(2, ml_dtypes.int4))
+
+
+@pytest.mark.skipif(
+    not hasattr(np.dtypes, "register_dlpack_dtype"), reason="NumPy 2.5 has it"
+)
+def test_dlpack():
+    for name, form in td.formats.items():
+        a = np.arange(6).astype(form.dtype)
+        if name == "tf32" or form.bits < 8:
+            with pytest.raises(BufferError):
+                a.__dlpack__()
+        else:
+            found = np.from_dlpack(a)
+            assert found.dtype == form.dtype
+            assert np.shares_memory(found, a)
+            assert found.tobytes() == a.tobytes()

@@ -16,6 +16,7 @@ from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .codes import bits, from_bits  # noqa: E402
 from .format import Format, formats  # noqa: E402
+from .interop import dlpack as _dlpack  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
 from .interop.files import load, save, savez  # noqa: E402
 from .rounding import quantize  # noqa: E402
@@ -37,7 +38,8 @@ from .rounding import quantize  # noqa: E402
 ) = _scalar_types
 
 _masked.register(formats)
-del _masked
+_dlpack.register(formats)
+del _masked, _dlpack
 
 bf16 = bfloat16
 fp8_e4m3 = float8_e4m3fn
