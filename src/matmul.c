@@ -1,6 +1,7 @@
 #include "matmul.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "binary.h"
@@ -9,19 +10,43 @@
 #include "strided.h"
 
 enum {
-    DEPTH = 256,   /* of a chain of fused multiply-adds: part of the contract */
-    ROWS = 64,     /* of C at a time */
-    COLUMNS = 512, /* of C at a time */
+    BAND = 16 * TF_PRODUCT_ROWS, /* rows of A packed at a time: for the second cache */
+    TILE_ROWS = 10 * BAND,       /* of C at a time */
+    TILE_COLUMNS = TF_BLOCK,
+    /* Rows of sums lie apart by no power of two, which would share cache sets. */
+    SUMS = TILE_COLUMNS + 16,
+    WIDEST = 64, /* panel of B */
 };
-_Static_assert((int)COLUMNS <= (int)TF_BLOCK && (int)DEPTH <= (int)TF_BLOCK,
-               "rows are unpacked whole");
 
+/* About 6 MB, of which small products touch little. */
 struct workspace {
-    float panel[DEPTH * COLUMNS]; /* of B */
-    float sums[ROWS * COLUMNS];   /* of C */
-    float chain[COLUMNS];
-    float row[DEPTH]; /* of A */
+    float sums[TILE_ROWS * SUMS];
+    float b[TF_DEPTH * TILE_COLUMNS];
+    float a[BAND * TF_DEPTH];
+    float lines[TF_DEPTH * BAND]; /* on their way to a or b */
+    float pair[2][TF_BLOCK];
 };
+_Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)WIDEST <= (int)BAND, "lines fit");
+
+/* One is kept from call to call: fresh memory costs more than a small product. */
+static _Atomic(struct workspace *) spare;
+
+static struct workspace *take_workspace(void)
+{
+    struct workspace *work = atomic_exchange(&spare, NULL);
+    return work ? work : aligned_alloc(64, (sizeof *work + 63) / 64 * 64);
+}
+
+static void return_workspace(struct workspace *work)
+{
+    free(atomic_exchange(&spare, work));
+}
+
+void tf_matmul_free(void) { free(atomic_exchange(&spare, NULL)); }
+
+/* -- packing --------------------------------------------------------------------------- */
+
+static size_t least(ptrdiff_t a, ptrdiff_t b) { return (size_t)(a < b ? a : b); }
 
 static void unpack_row(int format, const char *data, ptrdiff_t stride, float *out,
                        size_t n)
@@ -31,7 +56,207 @@ static void unpack_row(int format, const char *data, ptrdiff_t stride, float *ou
     tf_isa->formats[format].unpack(tf_gather(data, stride, itemsize, n, buffer), out, n);
 }
 
-static size_t least(ptrdiff_t a, ptrdiff_t b) { return (size_t)(a < b ? a : b); }
+/* A matrix seen as lines: `width` of them, each with numbers along k. Rows of A,
+ * columns of B. */
+struct lines {
+    int format;
+    const char *data;
+    ptrdiff_t stride; /* from line to line */
+    ptrdiff_t along;  /* from k to k */
+};
+
+static struct lines lines_from(struct lines x, ptrdiff_t line, ptrdiff_t k)
+{
+    x.data += line * x.stride + k * x.along;
+    return x;
+}
+
+static int runs_along(struct lines x) { return labs(x.along) <= labs(x.stride); }
+
+/* The least nonzero magnitude met while packing. */
+static void note_least(const float *numbers, size_t n, uint32_t *least)
+{
+    if (least) {
+        const uint32_t found = tf_isa->product->least_less_one(numbers, n);
+        *least = found < *least ? found : *least;
+    }
+}
+
+/* Slots one line after the other, TF_DEPTH numbers apart: `count` lines of x that
+ * run along k. */
+static size_t pack_along(struct workspace *work, struct lines x, size_t count,
+                         size_t depth, int pairs, float *out, uint32_t *least)
+{
+    const size_t slots = pairs ? (depth + 1) / 2 : depth;
+    const size_t distance = pairs ? TF_DEPTH / 2 : TF_DEPTH;
+    for (size_t i = 0; i < count; i++, x.data += x.stride) {
+        float *line = pairs ? work->pair[0] : out + i * distance;
+        unpack_row(x.format, x.data, x.along, line, depth);
+        note_least(line, depth, least);
+        if (pairs) {
+            line[depth] = 0; /* completes an odd one's last pair */
+            tf_isa->product->pair_neighbours(line, out + i * distance, slots);
+        }
+    }
+    return slots;
+}
+
+/* Slots side by side, x's lines not running along k: in panels of `width`, each
+ * `slots` long from k to k. */
+static size_t pack_across(struct workspace *work, struct lines x, size_t count,
+                          size_t depth, int pairs, float *out, size_t width,
+                          uint32_t *least)
+{
+    const size_t slots = pairs ? (depth + 1) / 2 : depth;
+    for (size_t slot = 0; slot < slots; slot++) {
+        for (size_t half = 0; half < (pairs ? 2 : 1); half++, x.data += x.along) {
+            float *line = work->pair[half];
+            if (pairs && 2 * slot + half == depth) {
+                memset(line, 0, count * sizeof *line);
+            } else {
+                unpack_row(x.format, x.data, x.stride, line, count);
+                note_least(line, count, least);
+            }
+        }
+        for (size_t j = 0; j < count; j += width) {
+            const size_t n = count - j < width ? count - j : width;
+            float *place = out + j * slots + slot * width;
+            if (pairs) {
+                tf_isa->product->pair_rows(work->pair[0] + j, work->pair[1] + j, place, n);
+            } else {
+                memcpy(place, work->pair[0] + j, n * sizeof *place);
+            }
+        }
+    }
+    return slots;
+}
+
+/* A band of A: line after line. */
+static size_t pack_a(struct workspace *work, struct lines a, size_t rows, size_t depth,
+                     int pairs, uint32_t *least)
+{
+    const size_t distance = pairs ? TF_DEPTH / 2 : TF_DEPTH;
+    size_t slots;
+    if (runs_along(a)) {
+        slots = pack_along(work, a, rows, depth, pairs, work->a, least);
+    } else {
+        slots = pack_across(work, a, rows, depth, pairs, work->lines, BAND, least);
+        tf_isa->product->transpose(work->lines, BAND, slots, rows, work->a, distance);
+    }
+    for (size_t i = rows; i % TF_PRODUCT_ROWS; i++) {
+        memset(work->a + i * distance, 0, slots * sizeof(float));
+    }
+    return slots;
+}
+
+/* B in panels: in each, the slots of one k side by side. */
+static void pack_b(struct workspace *work, struct lines b, size_t columns, size_t depth,
+                   int pairs, uint32_t *least)
+{
+    const size_t width = tf_isa->product->columns;
+    const size_t slots = pairs ? (depth + 1) / 2 : depth;
+    if (columns % width) {
+        memset(work->b + columns / width * width * slots, 0,
+               width * slots * sizeof(float));
+    }
+    if (!runs_along(b)) {
+        pack_across(work, b, columns, depth, pairs, work->b, width, least);
+        return;
+    }
+    for (size_t j = 0; j < columns; j += width) {
+        const size_t count = columns - j < width ? columns - j : width;
+        const size_t distance = pairs ? TF_DEPTH / 2 : TF_DEPTH;
+        const struct lines panel = lines_from(b, (ptrdiff_t)j, 0);
+        pack_along(work, panel, count, depth, pairs, work->lines, least);
+        tf_isa->product->transpose(work->lines, distance, count, slots,
+                                   work->b + j * slots, width);
+    }
+}
+
+/* -- pairs, where they are exact ------------------------------------------------------ */
+
+/* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
+ * what its operands are multiples of, so that from -126 on none is subnormal. */
+enum { LEAST_NORMAL_EXPONENT = -126 };
+
+static int multiples_in(uint32_t least_less_one)
+{
+    const uint32_t field = (least_less_one + 1) >> 23;
+    /* All zero: of anything. Subnormal: of too little. */
+    return least_less_one == UINT32_MAX ? 0 : field == 0 ? -1000 : (int)field - 127 - 7;
+}
+
+static int has_pairs(int format)
+{
+    return tf_isa->product->pairs && tf_format_rows[format]->mantissa_bits <= 7;
+}
+
+static int always_normal(int format)
+{
+    return 2 * tf_least_exponent(*tf_format_rows[format]) >= LEAST_NORMAL_EXPONENT;
+}
+
+/* -- one tile ----------------------------------------------------------------------------- */
+
+static void multiply_band(struct workspace *work, size_t rows, size_t columns,
+                          size_t slots, int pairs, float *sums, int adds)
+{
+    const size_t width = tf_isa->product->columns;
+    const size_t distance = pairs ? TF_DEPTH / 2 : TF_DEPTH;
+    tf_multiply_fn *multiply = pairs ? tf_isa->product->pairs : tf_isa->product->singles;
+    for (size_t j = 0; j < columns; j += width) {
+        for (size_t i = 0; i < rows; i += TF_PRODUCT_ROWS) {
+            multiply(work->a + i * distance, work->b + j * slots, slots,
+                     sums + i * SUMS + j, SUMS, adds);
+        }
+    }
+}
+
+/* The sums of one tile of C over all of k. */
+static void multiply_tile(struct workspace *work, struct lines a, struct lines b,
+                          size_t rows, size_t columns, ptrdiff_t k)
+{
+    const int pairs = has_pairs(a.format);
+    const int guarded = pairs && !always_normal(a.format);
+    if (k == 0) {
+        memset(work->sums, 0, rows * SUMS * sizeof(float));
+    }
+    for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+        const size_t depth = least(TF_DEPTH, k - k0);
+        const int adds = k0 != 0; /* the first chain is the sum: 0 + -0 is not -0 */
+        uint32_t least_b = UINT32_MAX;
+        pack_b(work, lines_from(b, 0, k0), columns, depth, pairs,
+               guarded ? &least_b : NULL);
+        uint8_t left[TILE_ROWS / BAND] = {0};
+        int any_left = 0;
+        for (size_t i = 0; i < rows; i += BAND) {
+            const size_t count = rows - i < BAND ? rows - i : BAND;
+            uint32_t least_a = UINT32_MAX;
+            const size_t slots = pack_a(work, lines_from(a, (ptrdiff_t)i, k0), count,
+                                        depth, pairs, guarded ? &least_a : NULL);
+            if (guarded && multiples_in(least_a) + multiples_in(least_b) <
+                               LEAST_NORMAL_EXPONENT) {
+                any_left = left[i / BAND] = 1;
+                continue;
+            }
+            multiply_band(work, count, columns, slots, pairs, work->sums + i * SUMS, adds);
+        }
+        if (!any_left) {
+            continue;
+        }
+        pack_b(work, lines_from(b, 0, k0), columns, depth, 0, NULL);
+        for (size_t i = 0; i < rows; i += BAND) {
+            if (left[i / BAND]) {
+                const size_t count = rows - i < BAND ? rows - i : BAND;
+                pack_a(work, lines_from(a, (ptrdiff_t)i, k0), count, depth, 0, NULL);
+                multiply_band(work, count, columns, depth, 0, work->sums + i * SUMS,
+                              adds);
+            }
+        }
+    }
+}
+
+/* -- results --------------------------------------------------------------------------- */
 
 static const char *at(struct tf_matrix x, ptrdiff_t i, ptrdiff_t j)
 {
@@ -43,10 +268,10 @@ enum { HAS_INFINITY = 1, HAS_NAN = 2 };
 
 static uint8_t specials_of(int format, const char *data, ptrdiff_t stride, ptrdiff_t k)
 {
-    float numbers[DEPTH];
+    float numbers[TF_DEPTH];
     int found = 0;
-    for (ptrdiff_t p = 0; p < k; p += DEPTH) {
-        const size_t count = least(DEPTH, k - p);
+    for (ptrdiff_t p = 0; p < k; p += TF_DEPTH) {
+        const size_t count = least(TF_DEPTH, k - p);
         unpack_row(format, data + p * stride, stride, numbers, count);
         for (size_t i = 0; i < count; i++) {
             found |= isnan(numbers[i]) ? HAS_NAN : isinf(numbers[i]) ? HAS_INFINITY : 0;
@@ -61,7 +286,7 @@ static unsigned flags_of_specials(int format, const float *sums, struct tf_matri
                                   struct tf_matrix b, ptrdiff_t i0, size_t rows,
                                   ptrdiff_t j0, size_t columns, ptrdiff_t k)
 {
-    uint8_t in_column[COLUMNS];
+    uint8_t in_column[TILE_COLUMNS];
     unsigned flags = 0;
     for (size_t j = 0; j < columns; j++) {
         in_column[j] = specials_of(format, at(b, 0, j0 + (ptrdiff_t)j), b.strides[0], k);
@@ -70,7 +295,7 @@ static unsigned flags_of_specials(int format, const float *sums, struct tf_matri
         const uint8_t in_row =
             specials_of(format, at(a, i0 + (ptrdiff_t)i, 0), a.strides[1], k);
         for (size_t j = 0; j < columns; j++) {
-            const float sum = sums[i * COLUMNS + j];
+            const float sum = sums[i * SUMS + j];
             const int found = in_row | in_column[j];
             if (isnan(sum) && !(found & HAS_NAN)) {
                 flags |= TF_INVALID;
@@ -80,34 +305,6 @@ static unsigned flags_of_specials(int format, const float *sums, struct tf_matri
         }
     }
     return flags;
-}
-
-/* One tile of C, all of k. */
-static void multiply_tile(int format, struct workspace *work, struct tf_matrix a,
-                          struct tf_matrix b, ptrdiff_t i0, size_t rows, ptrdiff_t j0,
-                          size_t columns, ptrdiff_t k)
-{
-    memset(work->sums, 0, sizeof work->sums);
-    for (ptrdiff_t p0 = 0; p0 < k; p0 += DEPTH) {
-        const size_t depth = least(DEPTH, k - p0);
-        for (size_t p = 0; p < depth; p++) {
-            unpack_row(format, at(b, p0 + (ptrdiff_t)p, j0), b.strides[1],
-                       work->panel + p * COLUMNS, columns);
-        }
-        for (size_t i = 0; i < rows; i++) {
-            float *sums = work->sums + i * COLUMNS;
-            unpack_row(format, at(a, i0 + (ptrdiff_t)i, p0), a.strides[1], work->row,
-                       depth);
-            /* The first chain is the sum: 0 + (-0) would lose its sign. */
-            float *chain = p0 == 0 ? sums : work->chain;
-            memset(chain, 0, columns * sizeof *chain);
-            tf_isa->row_times_panel(work->row, work->panel, COLUMNS, depth, chain,
-                                    columns);
-            if (p0 != 0) {
-                tf_isa->binary_f32[TF_ADD](sums, chain, sums, columns);
-            }
-        }
-    }
 }
 
 static int has_specials(const float *sums, size_t n)
@@ -139,46 +336,52 @@ static unsigned store_row(int format, int into_float32, float *sums, char *out,
     return flags;
 }
 
+static unsigned store_tile(struct workspace *work, int format, int into_float32,
+                           struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                           ptrdiff_t i0, size_t rows, ptrdiff_t j0, size_t columns,
+                           ptrdiff_t k)
+{
+    unsigned flags = 0;
+    int special = 0;
+    for (size_t i = 0; i < rows; i++) {
+        special |= has_specials(work->sums + i * SUMS, columns);
+    }
+    if (special) {
+        flags = flags_of_specials(format, work->sums, a, b, i0, rows, j0, columns, k);
+    }
+    for (size_t i = 0; i < rows; i++) {
+        float *sums = work->sums + i * SUMS;
+        if (special) {
+            tf_canonical_nans(sums, columns);
+        }
+        flags |= store_row(format, into_float32, sums,
+                           (char *)at(c, i0 + (ptrdiff_t)i, j0), c.strides[1], columns);
+    }
+    return flags;
+}
+
 int tf_matmul(int format, int into_float32, struct tf_matrix a, struct tf_matrix b,
               struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
-    if (n == 1 && m > 1) { /* a column: columns are what is done side by side */
-        const struct tf_matrix at_ = {a.data, {a.strides[1], a.strides[0]}};
-        const struct tf_matrix bt = {b.data, {b.strides[1], b.strides[0]}};
-        const struct tf_matrix ct = {c.data, {c.strides[1], c.strides[0]}};
-        return tf_matmul(format, into_float32, bt, at_, ct, n, m, k);
-    }
-    struct workspace *work = malloc(sizeof *work);
+    struct workspace *work = take_workspace();
     if (!work) {
         return -1;
     }
     const struct tf_fp saved = tf_fp_begin();
+    const struct lines rows_of_a = {format, a.data, a.strides[0], a.strides[1]};
+    const struct lines columns_of_b = {format, b.data, b.strides[1], b.strides[0]};
     unsigned flags = 0;
-    for (ptrdiff_t j0 = 0; j0 < n; j0 += COLUMNS) {
-        const size_t columns = least(COLUMNS, n - j0);
-        for (ptrdiff_t i0 = 0; i0 < m; i0 += ROWS) {
-            const size_t rows = least(ROWS, m - i0);
-            multiply_tile(format, work, a, b, i0, rows, j0, columns, k);
-            int special = 0;
-            for (size_t i = 0; i < rows; i++) {
-                special |= has_specials(work->sums + i * COLUMNS, columns);
-            }
-            if (special) {
-                flags |= flags_of_specials(format, work->sums, a, b, i0, rows, j0,
-                                           columns, k);
-            }
-            for (size_t i = 0; i < rows; i++) {
-                float *sums = work->sums + i * COLUMNS;
-                if (special) {
-                    tf_canonical_nans(sums, columns);
-                }
-                flags |= store_row(format, into_float32, sums,
-                                   (char *)at(c, i0 + (ptrdiff_t)i, j0), c.strides[1],
-                                   columns);
-            }
+    for (ptrdiff_t j = 0; j < n; j += TILE_COLUMNS) {
+        const size_t columns = least(TILE_COLUMNS, n - j);
+        for (ptrdiff_t i = 0; i < m; i += TILE_ROWS) {
+            const size_t rows = least(TILE_ROWS, m - i);
+            multiply_tile(work, lines_from(rows_of_a, i, 0),
+                          lines_from(columns_of_b, j, 0), rows, columns, k);
+            flags |= store_tile(work, format, into_float32, a, b, c, i, rows, j, columns,
+                                k);
         }
     }
-    free(work);
+    return_workspace(work);
     tf_fp_end(saved, flags);
     return 0;
 }

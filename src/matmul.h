@@ -19,4 +19,7 @@ struct tf_matrix {
 int tf_matmul(int format, int into_float32, struct tf_matrix a, struct tf_matrix b,
               struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k);
 
+/* Frees the memory that is kept from call to call. */
+void tf_matmul_free(void);
+
 #endif

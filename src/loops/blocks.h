@@ -55,12 +55,13 @@ double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
                              int32_t *greatest);
-void TF_NAME(tf_row_times_panel)(const float *a, const float *b, size_t ldb,
-                                 size_t depth, float *sums, size_t n);
+extern const struct tf_product TF_NAME(tf_product);
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512VBMI__)
-#include <immintrin.h>
-
 /* A table of 256 bytes in registers: a store may not be told from a change of the
  * table, which would be read anew each time. */
 struct tf_byte_registers {

@@ -318,29 +318,3 @@ void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
     *least = tf_total_order((uint32_t)(uint16_t)tf_half_order(low) << 16);
     *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
 }
-
-/* -- products ------------------------------------------------------------------------ */
-
-void TF_NAME(tf_row_times_panel)(const float *a, const float *b, size_t ldb,
-                                 size_t depth, float *sums, size_t n)
-{
-    size_t j = 0;
-    for (; j + LANES <= n; j += LANES) {
-        float lanes[LANES];
-        memcpy(lanes, sums + j, sizeof lanes);
-        for (size_t k = 0; k < depth; k++) {
-            for (int lane = 0; lane < LANES; lane++) {
-                lanes[lane] =
-                    __builtin_fmaf(a[k], b[k * ldb + j + (size_t)lane], lanes[lane]);
-            }
-        }
-        memcpy(sums + j, lanes, sizeof lanes);
-    }
-    for (; j < n; j++) {
-        float sum = sums[j];
-        for (size_t k = 0; k < depth; k++) {
-            sum = __builtin_fmaf(a[k], b[k * ldb + j], sum);
-        }
-        sums[j] = sum;
-    }
-}

@@ -95,6 +95,29 @@ typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
 typedef void tf_fused_compare_fn(const uint16_t *, const uint16_t *, uint8_t *, size_t);
 typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 
+/* Parts of matrix products: see product.c. */
+enum {
+    TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
+    TF_PRODUCT_ROWS = 6, /* of a block of C */
+};
+
+/* c = a @ b or c + a @ b, for TF_PRODUCT_ROWS x columns of C: `depth` slots of each
+ * row of A, which lie TF_DEPTH numbers apart, and of a panel of B. */
+typedef void tf_multiply_fn(const float *a, const float *b, size_t depth, float *c,
+                            size_t ldc, int adds);
+
+struct tf_product {
+    size_t columns;          /* of a block of C */
+    tf_multiply_fn *singles; /* slots of one float32 */
+    tf_multiply_fn *pairs;   /* of two bfloat16; NULL if there is no such thing */
+    void (*pair_rows)(const float *first, const float *second, float *out, size_t n);
+    void (*pair_neighbours)(const float *in, float *out, size_t n);
+    uint32_t (*least_less_one)(const float *in, size_t n);
+    void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
+                      float *out, size_t ld_out);
+    void (*add_multiple)(float a, const float *b, float *sums, size_t n);
+};
+
 struct tf_isa {
     const struct tf_conversions *formats;
 
@@ -128,9 +151,7 @@ struct tf_isa {
     void (*half_bounds)(const uint16_t *in, size_t n, int32_t *least,
                         int32_t *greatest);
 
-    /* One row of a product: sums[j] = fma(a[k], b[k * ldb + j], sums[j]). */
-    void (*row_times_panel)(const float *a, const float *b, size_t ldb, size_t depth,
-                            float *sums, size_t n);
+    const struct tf_product *product;
 };
 
 /* name -> name_x86_64_v4 in the x86-64-v4 build. */

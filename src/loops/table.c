@@ -18,5 +18,5 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .sum = TF_NAME(tf_sum),
     .bounds = TF_NAME(tf_bounds),
     .half_bounds = TF_NAME(tf_half_bounds),
-    .row_times_panel = TF_NAME(tf_row_times_panel),
+    .product = &TF_NAME(tf_product),
 };
