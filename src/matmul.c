@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "binary.h"
+#include "bytes.h"
 #include "fpstatus.h"
 #include "loops/isa.h"
 #include "strided.h"
@@ -24,7 +25,8 @@ struct workspace {
     float b[TF_DEPTH * TILE_COLUMNS];
     float a[BAND * TF_DEPTH];
     float lines[TF_DEPTH * BAND]; /* on their way to a or b */
-    float pair[2][TF_BLOCK];
+    float line[TF_BLOCK];
+    uint16_t halves[2][TF_BLOCK];
 };
 _Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)WIDEST <= (int)BAND, "lines fit");
 
@@ -71,31 +73,61 @@ static struct lines lines_from(struct lines x, ptrdiff_t line, ptrdiff_t k)
     return x;
 }
 
-static int runs_along(struct lines x) { return labs(x.along) <= labs(x.stride); }
+/* Lines far apart are pages apart, which no processor reads ahead by itself. */
+enum { AHEAD = 8 };
 
-/* The least nonzero magnitude met while packing. */
-static void note_least(const float *numbers, size_t n, uint32_t *least)
+static void prefetch(const char *data, size_t size)
 {
-    if (least) {
-        const uint32_t found = tf_isa->product->least_less_one(numbers, n);
-        *least = found < *least ? found : *least;
+    for (size_t i = 0; i < size; i += 64) {
+        __builtin_prefetch(data + i);
     }
 }
 
-/* Slots one line after the other, TF_DEPTH numbers apart: `count` lines of x that
- * run along k. */
-static size_t pack_along(struct workspace *work, struct lines x, size_t count,
-                         size_t depth, int pairs, float *out, uint32_t *least)
+static size_t slots_of(size_t depth, int pairs) { return pairs ? (depth + 1) / 2 : depth; }
+
+static int runs_along(struct lines x) { return labs(x.along) <= labs(x.stride); }
+
+/* Numbers of a line as bfloat16, which holds them all; what is left of `whole` is
+ * filled with zeros, and the least nonzero magnitude, less one, noted. */
+static const uint16_t *load_halves(struct lines x, ptrdiff_t stride, size_t n,
+                                   size_t whole, uint16_t *buffer, uint16_t *least)
 {
-    const size_t slots = pairs ? (depth + 1) / 2 : depth;
-    const size_t distance = pairs ? TF_DEPTH / 2 : TF_DEPTH;
+    TF_BUFFER(items);
+    const uint16_t *halves = buffer;
+    if (x.format == tf_bfloat16_index) {
+        halves = tf_gather(x.data, stride, sizeof *halves, n, buffer);
+    } else {
+        tf_isa->product->halves_of_bytes(&tf_byte_tables[x.format],
+                                         tf_gather(x.data, stride, 1, n, items), buffer,
+                                         n);
+    }
+    if (least) {
+        tf_isa->product->note_least(halves, n, least);
+    }
+    if (n < whole) {
+        memmove(buffer, halves, n * sizeof *halves);
+        memset(buffer + n, 0, (whole - n) * sizeof *halves);
+        halves = buffer;
+    }
+    return halves;
+}
+
+/* Slots one line after the other, a whole depth apart: `count` lines of x that run
+ * along k. */
+static size_t pack_along(struct workspace *work, struct lines x, size_t count,
+                         size_t depth, int pairs, float *out, uint16_t *least)
+{
+    const size_t slots = slots_of(depth, pairs);
+    const size_t bytes = depth * tf_format_rows[x.format]->itemsize;
     for (size_t i = 0; i < count; i++, x.data += x.stride) {
-        float *line = pairs ? work->pair[0] : out + i * distance;
-        unpack_row(x.format, x.data, x.along, line, depth);
-        note_least(line, depth, least);
+        prefetch(x.data + AHEAD * x.stride, bytes);
+        float *line = out + i * slots_of(TF_DEPTH, pairs);
         if (pairs) {
-            line[depth] = 0; /* completes an odd one's last pair */
-            tf_isa->product->pair_neighbours(line, out + i * distance, slots);
+            const uint16_t *halves =
+                load_halves(x, x.along, depth, 2 * slots, work->halves[0], least);
+            tf_isa->product->pair_neighbours(halves, line, slots);
+        } else {
+            unpack_row(x.format, x.data, x.along, line, depth);
         }
     }
     return slots;
@@ -105,26 +137,32 @@ static size_t pack_along(struct workspace *work, struct lines x, size_t count,
  * `slots` long from k to k. */
 static size_t pack_across(struct workspace *work, struct lines x, size_t count,
                           size_t depth, int pairs, float *out, size_t width,
-                          uint32_t *least)
+                          uint16_t *least)
 {
-    const size_t slots = pairs ? (depth + 1) / 2 : depth;
+    const size_t slots = slots_of(depth, pairs);
+    const size_t bytes = count * tf_format_rows[x.format]->itemsize;
     for (size_t slot = 0; slot < slots; slot++) {
-        for (size_t half = 0; half < (pairs ? 2 : 1); half++, x.data += x.along) {
-            float *line = work->pair[half];
-            if (pairs && 2 * slot + half == depth) {
-                memset(line, 0, count * sizeof *line);
-            } else {
-                unpack_row(x.format, x.data, x.stride, line, count);
-                note_least(line, count, least);
+        const uint16_t *halves[2];
+        for (int half = 0; half <= pairs; half++) {
+            prefetch(x.data + (AHEAD / 2 + half) * x.along, bytes);
+        }
+        if (pairs) {
+            for (size_t half = 0; half < 2; half++, x.data += x.along) {
+                const size_t n = 2 * slot + half < depth ? count : 0;
+                halves[half] =
+                    load_halves(x, x.stride, n, count, work->halves[half], least);
             }
+        } else {
+            unpack_row(x.format, x.data, x.stride, work->line, count);
+            x.data += x.along;
         }
         for (size_t j = 0; j < count; j += width) {
             const size_t n = count - j < width ? count - j : width;
             float *place = out + j * slots + slot * width;
             if (pairs) {
-                tf_isa->product->pair_rows(work->pair[0] + j, work->pair[1] + j, place, n);
+                tf_isa->product->pair_rows(halves[0] + j, halves[1] + j, place, n);
             } else {
-                memcpy(place, work->pair[0] + j, n * sizeof *place);
+                memcpy(place, work->line + j, n * sizeof *place);
             }
         }
     }
@@ -133,9 +171,9 @@ static size_t pack_across(struct workspace *work, struct lines x, size_t count,
 
 /* A band of A: line after line. */
 static size_t pack_a(struct workspace *work, struct lines a, size_t rows, size_t depth,
-                     int pairs, uint32_t *least)
+                     int pairs, uint16_t *least)
 {
-    const size_t distance = pairs ? TF_DEPTH / 2 : TF_DEPTH;
+    const size_t distance = slots_of(TF_DEPTH, pairs);
     size_t slots;
     if (runs_along(a)) {
         slots = pack_along(work, a, rows, depth, pairs, work->a, least);
@@ -151,10 +189,10 @@ static size_t pack_a(struct workspace *work, struct lines a, size_t rows, size_t
 
 /* B in panels: in each, the slots of one k side by side. */
 static void pack_b(struct workspace *work, struct lines b, size_t columns, size_t depth,
-                   int pairs, uint32_t *least)
+                   int pairs, uint16_t *least)
 {
     const size_t width = tf_isa->product->columns;
-    const size_t slots = pairs ? (depth + 1) / 2 : depth;
+    const size_t slots = slots_of(depth, pairs);
     if (columns % width) {
         memset(work->b + columns / width * width * slots, 0,
                width * slots * sizeof(float));
@@ -165,7 +203,7 @@ static void pack_b(struct workspace *work, struct lines b, size_t columns, size_
     }
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
-        const size_t distance = pairs ? TF_DEPTH / 2 : TF_DEPTH;
+        const size_t distance = slots_of(TF_DEPTH, pairs);
         const struct lines panel = lines_from(b, (ptrdiff_t)j, 0);
         pack_along(work, panel, count, depth, pairs, work->lines, least);
         tf_isa->product->transpose(work->lines, distance, count, slots,
@@ -179,11 +217,26 @@ static void pack_b(struct workspace *work, struct lines b, size_t columns, size_
  * what its operands are multiples of, so that from -126 on none is subnormal. */
 enum { LEAST_NORMAL_EXPONENT = -126 };
 
-static int multiples_in(uint32_t least_less_one)
+struct least {
+    uint16_t lanes[TF_LEAST];
+};
+
+static struct least no_least(void)
 {
-    const uint32_t field = (least_less_one + 1) >> 23;
+    struct least least;
+    memset(&least, 0xFF, sizeof least);
+    return least;
+}
+
+static int multiples_in(const struct least *least)
+{
+    uint16_t less_one = UINT16_MAX;
+    for (int i = 0; i < TF_LEAST; i++) {
+        less_one = least->lanes[i] < less_one ? least->lanes[i] : less_one;
+    }
+    const int field = (less_one + 1) >> 7 & 0xFF;
     /* All zero: of anything. Subnormal: of too little. */
-    return least_less_one == UINT32_MAX ? 0 : field == 0 ? -1000 : (int)field - 127 - 7;
+    return less_one == UINT16_MAX ? 0 : field == 0 ? -1000 : field - 127 - 7;
 }
 
 static int has_pairs(int format)
@@ -202,7 +255,7 @@ static void multiply_band(struct workspace *work, size_t rows, size_t columns,
                           size_t slots, int pairs, float *sums, int adds)
 {
     const size_t width = tf_isa->product->columns;
-    const size_t distance = pairs ? TF_DEPTH / 2 : TF_DEPTH;
+    const size_t distance = slots_of(TF_DEPTH, pairs);
     tf_multiply_fn *multiply = pairs ? tf_isa->product->pairs : tf_isa->product->singles;
     for (size_t j = 0; j < columns; j += width) {
         for (size_t i = 0; i < rows; i += TF_PRODUCT_ROWS) {
@@ -224,17 +277,17 @@ static void multiply_tile(struct workspace *work, struct lines a, struct lines b
     for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
         const size_t depth = least(TF_DEPTH, k - k0);
         const int adds = k0 != 0; /* the first chain is the sum: 0 + -0 is not -0 */
-        uint32_t least_b = UINT32_MAX;
+        struct least least_b = no_least();
         pack_b(work, lines_from(b, 0, k0), columns, depth, pairs,
-               guarded ? &least_b : NULL);
+               guarded ? least_b.lanes : NULL);
         uint8_t left[TILE_ROWS / BAND] = {0};
         int any_left = 0;
         for (size_t i = 0; i < rows; i += BAND) {
             const size_t count = rows - i < BAND ? rows - i : BAND;
-            uint32_t least_a = UINT32_MAX;
+            struct least least_a = no_least();
             const size_t slots = pack_a(work, lines_from(a, (ptrdiff_t)i, k0), count,
-                                        depth, pairs, guarded ? &least_a : NULL);
-            if (guarded && multiples_in(least_a) + multiples_in(least_b) <
+                                        depth, pairs, guarded ? least_a.lanes : NULL);
+            if (guarded && multiples_in(&least_a) + multiples_in(&least_b) <
                                LEAST_NORMAL_EXPONENT) {
                 any_left = left[i / BAND] = 1;
                 continue;
@@ -363,6 +416,12 @@ static unsigned store_tile(struct workspace *work, int format, int into_float32,
 int tf_matmul(int format, int into_float32, struct tf_matrix a, struct tf_matrix b,
               struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
+    if (n < TF_PRODUCT_ROWS && m > n) { /* blocks of C are wide */
+        const struct tf_matrix at_ = {a.data, {a.strides[1], a.strides[0]}};
+        const struct tf_matrix bt = {b.data, {b.strides[1], b.strides[0]}};
+        const struct tf_matrix ct = {c.data, {c.strides[1], c.strides[0]}};
+        return tf_matmul(format, into_float32, bt, at_, ct, n, m, k);
+    }
     struct workspace *work = take_workspace();
     if (!work) {
         return -1;

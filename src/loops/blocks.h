@@ -65,15 +65,17 @@ extern const struct tf_product TF_NAME(tf_product);
 /* A table of 256 bytes in registers: a store may not be told from a change of the
  * table, which would be read anew each time. */
 struct tf_byte_registers {
-    __m512i quarters[4];
+    __m512i first, second, third, fourth;
 };
 
 TF_INLINE struct tf_byte_registers tf_load_bytes(const uint8_t table[256])
 {
-    struct tf_byte_registers loaded;
-    for (int i = 0; i < 4; i++) {
-        loaded.quarters[i] = _mm512_loadu_si512(table + 64 * i);
-    }
+    const struct tf_byte_registers loaded = {
+        .first = _mm512_loadu_si512(table),
+        .second = _mm512_loadu_si512(table + 64),
+        .third = _mm512_loadu_si512(table + 128),
+        .fourth = _mm512_loadu_si512(table + 192),
+    };
     return loaded;
 }
 
@@ -81,10 +83,8 @@ TF_INLINE struct tf_byte_registers tf_load_bytes(const uint8_t table[256])
  * top bit. */
 TF_INLINE __m512i tf_permute_bytes(struct tf_byte_registers table, __m512i index)
 {
-    const __m512i low =
-        _mm512_permutex2var_epi8(table.quarters[0], index, table.quarters[1]);
-    const __m512i high =
-        _mm512_permutex2var_epi8(table.quarters[2], index, table.quarters[3]);
+    const __m512i low = _mm512_permutex2var_epi8(table.first, index, table.second);
+    const __m512i high = _mm512_permutex2var_epi8(table.third, index, table.fourth);
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
 #endif

@@ -99,6 +99,7 @@ typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 enum {
     TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
     TF_PRODUCT_ROWS = 6, /* of a block of C */
+    TF_LEAST = 32,       /* lanes of least magnitudes */
 };
 
 /* c = a @ b or c + a @ b, for TF_PRODUCT_ROWS x columns of C: `depth` slots of each
@@ -106,16 +107,20 @@ enum {
 typedef void tf_multiply_fn(const float *a, const float *b, size_t depth, float *c,
                             size_t ldc, int adds);
 
+struct tf_byte_table;
+
 struct tf_product {
     size_t columns;          /* of a block of C */
     tf_multiply_fn *singles; /* slots of one float32 */
     tf_multiply_fn *pairs;   /* of two bfloat16; NULL if there is no such thing */
-    void (*pair_rows)(const float *first, const float *second, float *out, size_t n);
-    void (*pair_neighbours)(const float *in, float *out, size_t n);
-    uint32_t (*least_less_one)(const float *in, size_t n);
+    void (*halves_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,
+                            uint16_t *out, size_t n);
+    void (*pair_rows)(const uint16_t *first, const uint16_t *second, float *out,
+                      size_t n);
+    void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
+    void (*note_least)(const uint16_t *in, size_t n, uint16_t least[TF_LEAST]);
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
-    void (*add_multiple)(float a, const float *b, float *sums, size_t n);
 };
 
 struct tf_isa {

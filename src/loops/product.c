@@ -4,6 +4,7 @@
  * earlier one in the upper half. Rows of A lie one after the other; columns of B
  * side by side in panels of tf_product.columns.
  */
+#include "../bytes.h"
 #include "blocks.h"
 
 #if defined(__AVX512F__)
@@ -76,33 +77,65 @@ MULTIPLY(multiply_pairs, TF_DEPTH / 2, DOT)
 #define PAIRS NULL
 #endif
 
-/* Slots of two rows of float32 numbers that are bfloat16 numbers. */
-static void pair_rows(const float *first, const float *second, float *out, size_t n)
+/* Formats of one byte as bfloat16 numbers, which their values are. */
+static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
+                            uint16_t *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        out[i] = tf_float_of((tf_bits_of(first[i]) & UINT32_C(0xFFFF0000)) |
-                             tf_bits_of(second[i]) >> 16);
+    size_t i = 0;
+#if defined(__AVX512VBMI__)
+    /* Interleaving works within lanes of 16 bytes: each takes eight bytes from
+     * either half, so that the elements come out in order. */
+    const __m512i halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    const struct tf_byte_registers highs = tf_load_bytes(table->high);
+    const struct tf_byte_registers lows = tf_load_bytes(table->low);
+    for (; i + 64 <= n; i += 64) {
+        const __m512i index =
+            _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(in + i));
+        const __m512i high = tf_permute_bytes(highs, index);
+        const __m512i low = tf_permute_bytes(lows, index);
+        _mm512_storeu_si512(out + i, _mm512_unpacklo_epi8(low, high));
+        _mm512_storeu_si512(out + i + 32, _mm512_unpackhi_epi8(low, high));
+    }
+#endif
+    for (; i < n; i++) {
+        out[i] = (uint16_t)(table->bits[in[i]] >> 16);
     }
 }
 
-/* Slots of n pairs of consecutive numbers. */
-static void pair_neighbours(const float *in, float *out, size_t n)
+/* Slots of two rows. */
+static void pair_rows(const uint16_t *first, const uint16_t *second, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        out[i] = tf_float_of((tf_bits_of(in[2 * i]) & UINT32_C(0xFFFF0000)) |
-                             tf_bits_of(in[2 * i + 1]) >> 16);
+        out[i] = tf_float_of((uint32_t)first[i] << 16 | second[i]);
     }
 }
 
-/* Bits of the least nonzero magnitude, less one. */
-static uint32_t least_less_one(const float *in, size_t n)
+/* Slots of n pairs of neighbours. */
+static void pair_neighbours(const uint16_t *in, float *out, size_t n)
 {
-    uint32_t least = UINT32_MAX;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t less_one = (tf_bits_of(in[i]) & UINT32_C(0x7FFFFFFF)) - 1;
-        least = less_one < least ? less_one : least;
+        out[i] = tf_float_of((uint32_t)in[2 * i] << 16 | in[2 * i + 1]);
     }
-    return least;
+}
+
+/* The least nonzero magnitudes, less one: side by side, since bringing them
+ * together costs more than a short line. */
+static void note_least(const uint16_t *in, size_t n, uint16_t least[TF_LEAST])
+{
+    uint16_t lanes[TF_LEAST];
+    memcpy(lanes, least, sizeof lanes);
+    size_t i = 0;
+    for (; i + TF_LEAST <= n; i += TF_LEAST) {
+        for (size_t lane = 0; lane < TF_LEAST; lane++) {
+            const uint16_t less_one = (uint16_t)((in[i + lane] & 0x7FFF) - 1);
+            lanes[lane] = less_one < lanes[lane] ? less_one : lanes[lane];
+        }
+    }
+    for (; i < n; i++) {
+        const uint16_t less_one = (uint16_t)((in[i] & 0x7FFF) - 1);
+        lanes[0] = less_one < lanes[0] ? less_one : lanes[0];
+    }
+    memcpy(least, lanes, sizeof lanes);
 }
 
 #if defined(__AVX512F__)
@@ -170,21 +203,13 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
     }
 }
 
-/* Chains side by side: sums[j] = fma(a, b[j], sums[j]). */
-static void add_multiple(float a, const float *b, float *sums, size_t n)
-{
-    for (size_t j = 0; j < n; j++) {
-        sums[j] = __builtin_fmaf(a, b[j], sums[j]);
-    }
-}
-
 const struct tf_product TF_NAME(tf_product) = {
     .columns = WIDTH * ACROSS,
     .singles = multiply_singles,
     .pairs = PAIRS,
+    .halves_of_bytes = halves_of_bytes,
     .pair_rows = pair_rows,
     .pair_neighbours = pair_neighbours,
-    .least_less_one = least_less_one,
+    .note_least = note_least,
     .transpose = transpose,
-    .add_multiple = add_multiple,
 };
