@@ -215,6 +215,11 @@ class BuildExt(build_ext):
             ("NPY_TARGET_VERSION", "NPY_2_4_API_VERSION"),
         ]
 
+        # Threads, for products. Without them all else is the same.
+        threads = ["-fopenmp"]
+        if not self.compiles("#include <omp.h>\nint f;", threads):
+            threads = []
+
         plain = [*COMMON, *OPTIMISE, *WARNINGS]
         glue = [*COMMON, *OPTIMISE_GLUE]
         # The longest tasks go first: Cython's output, then the loops.
@@ -245,7 +250,9 @@ class BuildExt(build_ext):
                 for source in sorted(Path("src/loops").glob("*.c"))
             ]
             objects += [
-                pool.submit(self.c_object, source, plain, defines, "common")
+                pool.submit(
+                    self.c_object, source, [*plain, *threads], defines, "common"
+                )
                 for source in sorted(Path("src").glob("*.c"))
             ]
             objects += [
@@ -276,8 +283,9 @@ class BuildExt(build_ext):
             if ext.name == CORE:
                 ext.extra_objects += [task.result() for task in objects]
                 ext.libraries = ["m"]
+                ext.extra_link_args += threads
             if SANITIZE:
-                ext.extra_link_args = [f"-fsanitize={SANITIZE}"]
+                ext.extra_link_args += [f"-fsanitize={SANITIZE}"]
             self.build_extension(ext)
 
     def check_tools(self) -> None:

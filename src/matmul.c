@@ -10,6 +10,11 @@
 #include "loops/isa.h"
 #include "strided.h"
 
+#if defined(_OPENMP)
+#include <omp.h>
+#include <pthread.h>
+#endif
+
 enum {
     BAND = 16 * TF_PRODUCT_ROWS, /* rows of A packed at a time: for the second cache */
     TILE_ROWS = 10 * BAND,       /* of C at a time */
@@ -30,21 +35,41 @@ struct workspace {
 };
 _Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)WIDEST <= (int)BAND, "lines fit");
 
-/* One is kept from call to call: fresh memory costs more than a small product. */
-static _Atomic(struct workspace *) spare;
+/* As many as there are threads are kept from call to call: fresh memory costs more
+ * than a small product. */
+enum { THREADS = 64 };
+static _Atomic(struct workspace *) kept[THREADS];
 
 static struct workspace *take_workspace(void)
 {
-    struct workspace *work = atomic_exchange(&spare, NULL);
-    return work ? work : aligned_alloc(64, (sizeof *work + 63) / 64 * 64);
+    for (int i = 0; i < THREADS; i++) {
+        if (atomic_load_explicit(&kept[i], memory_order_relaxed)) {
+            struct workspace *work = atomic_exchange(&kept[i], NULL);
+            if (work) {
+                return work;
+            }
+        }
+    }
+    return aligned_alloc(64, (sizeof(struct workspace) + 63) / 64 * 64);
 }
 
 static void return_workspace(struct workspace *work)
 {
-    free(atomic_exchange(&spare, work));
+    for (int i = 0; i < THREADS; i++) {
+        struct workspace *none = NULL;
+        if (atomic_compare_exchange_strong(&kept[i], &none, work)) {
+            return;
+        }
+    }
+    free(work);
 }
 
-void tf_matmul_free(void) { free(atomic_exchange(&spare, NULL)); }
+void tf_matmul_free(void)
+{
+    for (int i = 0; i < THREADS; i++) {
+        free(atomic_exchange(&kept[i], NULL));
+    }
+}
 
 /* -- packing --------------------------------------------------------------------------- */
 
@@ -239,9 +264,52 @@ static int multiples_in(const struct least *least)
     return less_one == UINT16_MAX ? 0 : field == 0 ? -1000 : field - 127 - 7;
 }
 
+/* Whether this processor's instruction is what product.c says: tried once. */
+static int pairs_are_chains;
+
+static void check_pairs(void)
+{
+    enum { SLOTS = 8, SAMPLES = TF_PRODUCT_ROWS * TF_DEPTH / 2 };
+    float a[SAMPLES], b[SLOTS * WIDEST], c[TF_PRODUCT_ROWS * WIDEST];
+    const size_t width = tf_isa->product->columns;
+    if (!tf_isa->product->pairs) {
+        return;
+    }
+    /* Two numbers of any sign between 2^-24 and 2^24 in each slot. */
+    uint32_t state = 1;
+    for (size_t i = 0; i < SAMPLES + SLOTS * width; i++) {
+        uint32_t slot = 0;
+        for (int half = 0; half < 2; half++) {
+            state = state * UINT32_C(1664525) + UINT32_C(1013904223);
+            const uint32_t exponent = 103 + (state >> 24) % 48;
+            slot = slot << 16 | (state >> 8 & 0x8000) | exponent << 7 | (state >> 16 & 0x7F);
+        }
+        memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &slot, sizeof slot);
+    }
+    tf_isa->product->pairs(a, b, SLOTS, c, width, 0);
+    pairs_are_chains = 1;
+    for (size_t i = 0; i < TF_PRODUCT_ROWS; i++) {
+        for (size_t j = 0; j < width; j++) {
+            float chain = 0;
+            for (size_t k = 0; k < 2 * SLOTS; k++) {
+                uint32_t x, y;
+                memcpy(&x, a + i * TF_DEPTH / 2 + k / 2, sizeof x);
+                memcpy(&y, b + k / 2 * width + j, sizeof y);
+                x = k % 2 ? x << 16 : x & UINT32_C(0xFFFF0000);
+                y = k % 2 ? y << 16 : y & UINT32_C(0xFFFF0000);
+                float p, q;
+                memcpy(&p, &x, sizeof p);
+                memcpy(&q, &y, sizeof q);
+                chain = fmaf(p, q, chain);
+            }
+            pairs_are_chains &= memcmp(&chain, c + i * width + j, sizeof chain) == 0;
+        }
+    }
+}
+
 static int has_pairs(int format)
 {
-    return tf_isa->product->pairs && tf_format_rows[format]->mantissa_bits <= 7;
+    return pairs_are_chains && tf_format_rows[format]->mantissa_bits <= 7;
 }
 
 static int always_normal(int format)
@@ -413,34 +481,145 @@ static unsigned store_tile(struct workspace *work, int format, int into_float32,
     return flags;
 }
 
+/* -- threads ---------------------------------------------------------------------------- */
+
+/* A thread that OpenMP has started does not live on in a forked child, which would
+ * wait for it for ever. */
+static int forked;
+
+static void note_fork(void) { forked = 1; }
+
+void tf_matmul_prepare(void)
+{
+    check_pairs();
+#if defined(_OPENMP)
+    pthread_atfork(NULL, NULL, note_fork);
+#else
+    (void)note_fork;
+#endif
+}
+
+/* Multiply-adds that are worth another thread. */
+enum { SHARE = 1 << 22 };
+
+static ptrdiff_t threads_for(double work)
+{
+    ptrdiff_t threads = 1;
+#if defined(_OPENMP)
+    threads = forked || omp_in_parallel() ? 1 : omp_get_max_threads();
+#endif
+    const double shares = work / SHARE;
+    threads = shares < (double)threads ? (ptrdiff_t)shares : threads;
+    return threads < 1 ? 1 : threads > THREADS ? THREADS : threads;
+}
+
+static ptrdiff_t pieces(ptrdiff_t whole, ptrdiff_t piece)
+{
+    return (whole + piece - 1) / piece;
+}
+
+/* Tiles of C, all of the same size but for the last ones. */
+struct tiling {
+    ptrdiff_t rows, columns;    /* of a tile */
+    ptrdiff_t vertical, across; /* tiles of a matrix */
+};
+
+/* Small enough that every thread finds work: two tiles or more. */
+static struct tiling tile(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count, ptrdiff_t threads)
+{
+    struct tiling t = {TILE_ROWS, TILE_COLUMNS, 0, 0};
+    for (;;) {
+        t.vertical = pieces(m, t.rows);
+        t.across = pieces(n, t.columns);
+        const int enough = threads == 1 || t.vertical * t.across * count >= 2 * threads;
+        if (enough || (t.rows <= BAND && t.columns <= 2 * WIDEST)) {
+            return t;
+        }
+        if (t.rows > BAND && (t.columns <= 2 * WIDEST || t.rows >= t.columns)) {
+            t.rows = pieces(t.rows / 2, BAND) * BAND;
+        } else {
+            t.columns /= 2;
+        }
+    }
+}
+
+struct call {
+    int format, into_float32;
+    struct tf_matrix a, b, c;
+    ptrdiff_t m, n, k;
+    struct tiling tiling;
+};
+
+static unsigned multiply_one(const struct call *call, ptrdiff_t task,
+                             struct workspace *work)
+{
+    const struct tiling t = call->tiling;
+    const ptrdiff_t number = task / (t.vertical * t.across);
+    const ptrdiff_t i = task / t.across % t.vertical * t.rows;
+    const ptrdiff_t j = task % t.across * t.columns;
+    const size_t rows = least(t.rows, call->m - i);
+    const size_t columns = least(t.columns, call->n - j);
+    struct tf_matrix a = call->a, b = call->b, c = call->c;
+    a.data += number * a.step;
+    b.data += number * b.step;
+    c.data += number * c.step;
+    const struct lines rows_of_a = {call->format, a.data, a.strides[0], a.strides[1]};
+    const struct lines columns_of_b = {call->format, b.data, b.strides[1], b.strides[0]};
+    multiply_tile(work, lines_from(rows_of_a, i, 0), lines_from(columns_of_b, j, 0),
+                  rows, columns, call->k);
+    return store_tile(work, call->format, call->into_float32, a, b, c, i, rows, j,
+                      columns, call->k);
+}
+
+static struct tf_matrix transposed(struct tf_matrix x)
+{
+    const struct tf_matrix t = {x.data, {x.strides[1], x.strides[0]}, x.step};
+    return t;
+}
+
 int tf_matmul(int format, int into_float32, struct tf_matrix a, struct tf_matrix b,
-              struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
+              struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
+              ptrdiff_t count)
 {
     if (n < TF_PRODUCT_ROWS && m > n) { /* blocks of C are wide */
-        const struct tf_matrix at_ = {a.data, {a.strides[1], a.strides[0]}};
-        const struct tf_matrix bt = {b.data, {b.strides[1], b.strides[0]}};
-        const struct tf_matrix ct = {c.data, {c.strides[1], c.strides[0]}};
-        return tf_matmul(format, into_float32, bt, at_, ct, n, m, k);
+        return tf_matmul(format, into_float32, transposed(b), transposed(a),
+                         transposed(c), n, m, k, count);
     }
-    struct workspace *work = take_workspace();
-    if (!work) {
+    const ptrdiff_t threads = threads_for((double)m * (double)n * (double)k * (double)count);
+    const struct call call = {
+        format, into_float32, a, b, c, m, n, k, tile(m, n, count, threads)};
+    const ptrdiff_t tasks = call.tiling.vertical * call.tiling.across * count;
+
+    struct workspace *works[THREADS];
+    ptrdiff_t ready = 0;
+    while (ready < threads && ready < tasks && (works[ready] = take_workspace())) {
+        ready++;
+    }
+    if (!ready && tasks) {
         return -1;
     }
     const struct tf_fp saved = tf_fp_begin();
-    const struct lines rows_of_a = {format, a.data, a.strides[0], a.strides[1]};
-    const struct lines columns_of_b = {format, b.data, b.strides[1], b.strides[0]};
     unsigned flags = 0;
-    for (ptrdiff_t j = 0; j < n; j += TILE_COLUMNS) {
-        const size_t columns = least(TILE_COLUMNS, n - j);
-        for (ptrdiff_t i = 0; i < m; i += TILE_ROWS) {
-            const size_t rows = least(TILE_ROWS, m - i);
-            multiply_tile(work, lines_from(rows_of_a, i, 0),
-                          lines_from(columns_of_b, j, 0), rows, columns, k);
-            flags |= store_tile(work, format, into_float32, a, b, c, i, rows, j, columns,
-                                k);
+    if (ready <= 1) {
+        for (ptrdiff_t task = 0; task < tasks; task++) {
+            flags |= multiply_one(&call, task, works[0]);
         }
+    } else {
+#if defined(_OPENMP)
+#pragma omp parallel num_threads((int)ready) reduction(| : flags)
+        {
+            const struct tf_fp own = tf_fp_begin();
+#pragma omp for schedule(dynamic)
+            for (ptrdiff_t task = 0; task < tasks; task++) {
+                flags |= multiply_one(&call, task, works[omp_get_thread_num()]);
+            }
+            tf_fp_end(own, 0);
+        }
+#endif
     }
-    return_workspace(work);
+    for (ptrdiff_t i = 0; i < ready; i++) {
+        return_workspace(works[i]);
+    }
     tf_fp_end(saved, flags);
     return 0;
 }

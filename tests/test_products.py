@@ -263,3 +263,106 @@ print("done")
 def test_einsum_is_right_or_a_type_error() -> None:
     """In a subprocess: NumPy indexes a table of loops with the type number."""
     assert run_code(EINSUM) == "done"
+
+
+# -- tiles, pairs, threads ---------------------------------------------------------
+
+
+def sample(a: np.ndarray, b: np.ndarray, got: np.ndarray, seed: int) -> None:
+    """Some rows and columns of a large product, against the slow one."""
+    rng = np.random.default_rng(seed)
+    m, n = got.shape
+    rows = np.unique(np.r_[0, m - 1, rng.integers(0, m, 10)])
+    columns = np.unique(np.r_[0, n - 1, rng.integers(0, n, 10)])
+    wanted = expected(a[rows], b[:, columns], got.dtype)
+    assert np.all(oracle.same(got[np.ix_(rows, columns)], wanted))
+
+
+@pytest.mark.parametrize(
+    "shape", [(1100, 300, 1100), (97, 1000, 2050), (2000, 257, 65)]
+)
+@some_types
+def test_many_tiles(scalar_type: Any, shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    a, b = random(scalar_type, (m, k), 21), random(scalar_type, (k, n), 22)
+    with np.errstate(all="ignore"):
+        got = a @ b
+        sample(a, b, got, 23)
+        turned = np.matmul(np.asfortranarray(a), np.asfortranarray(b))
+    assert np.array_equal(td.bits(got), td.bits(turned))
+
+
+@pytest.mark.parametrize("exponent", [-70, -63, -60, -57, -56, -55, -54, -50, -40])
+def test_where_pairs_would_flush(exponent: int) -> None:
+    """Sums that cancel down to subnormal numbers and small products."""
+    rng = np.random.default_rng(-exponent)
+    for spread in (0, 3, 20, 40):
+        scale = np.exp2(exponent + rng.integers(-spread, spread + 1, (30, 70)))
+        a = (rng.normal(0, 1, (30, 70)) * scale).astype(td.bfloat16)
+        scale = np.exp2(exponent + rng.integers(-spread, spread + 1, (70, 40)))
+        b = (rng.normal(0, 1, (70, 40)) * scale).astype(td.bfloat16)
+        a[:, 35:] = -a[:, :35]  # cancels but for what b changes
+        b[35:] = b[:35]
+        b[36] = np.nextafter(b[36], td.bfloat16(np.inf))
+        a[3, 5] = 0
+        single = expected(a, b, np.float32)
+        check(np.matmul(a, b, dtype=np.float32), single, np.float32)
+
+
+def test_pairs_beside_blocks_that_need_singles() -> None:
+    """One band of rows, or one part of k, does not decide for the others."""
+    rng = np.random.default_rng(27)
+    a = rng.normal(0, 1, (300, 600)).astype(td.bfloat16)
+    b = rng.normal(0, 1, (600, 100)).astype(td.bfloat16)
+    a[100:200, 300:400] *= td.bfloat16(2.0**-120)
+    a[250, 10] = td.bfloat16(2.0**-133)
+    b[400:, :50] *= td.bfloat16(2.0**-20)
+    got = np.matmul(a, b, dtype=np.float32)
+    chosen = np.r_[0, 95:105, 190:210, 249:252, 299]
+    check(got[chosen], expected(a[chosen], b, np.float32), np.float32)
+
+
+@some_types
+def test_special_values_in_large_products(scalar_type: Any) -> None:
+    rng = np.random.default_rng(28)
+    a = rng.normal(0, 1, (200, 300)).astype(scalar_type)
+    b = rng.normal(0, 1, (300, 150)).astype(scalar_type)
+    a[7, 11] = b[13, 70] = np.nan
+    a[20, 5] = np.inf  # NaN where the format has no Inf
+    b[299, 149] = -np.inf
+    a[30, 1], b[1, 5] = td.formats[np.dtype(scalar_type).name].max, 2
+    a[30, 2], b[2, 5] = a[30, 1], 2
+    with np.errstate(all="ignore"):
+        check(a @ b, expected(a, b), scalar_type)
+
+
+THREADS = """
+import hashlib, os, sys
+import numpy as np, tf32dtype as td
+rng = np.random.default_rng(5)
+digest = hashlib.sha256()
+for dtype in (td.bfloat16, td.tf32, td.float8_e4m3fn):
+    for m, k, n in [(700, 300, 500), (1, 3000, 3000), (3000, 2000, 1), (64, 4000, 200)]:
+        a = rng.standard_normal((m, k)).astype(dtype)
+        b = rng.standard_normal((k, n)).astype(dtype)
+        with np.errstate(all="ignore"):
+            digest.update(np.matmul(a, b, dtype=np.float32).tobytes())
+    a = rng.standard_normal((50, 64, 64)).astype(dtype)
+    with np.errstate(all="ignore"):
+        digest.update((a @ a.transpose(0, 2, 1)).tobytes())
+if hasattr(os, "fork"):  # threads do not live on in the child
+    child = os.fork()
+    if child == 0:
+        a @ a
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+print(digest.hexdigest())
+"""
+
+
+def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set()
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        found.add(run_code(THREADS))
+    assert len(found) == 1

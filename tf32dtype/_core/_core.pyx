@@ -60,6 +60,7 @@ def _choose_isa():
 
 _isa = _choose_isa()
 tf_byte_tables_fill()
+tf_matmul_prepare()
 
 
 def isa():

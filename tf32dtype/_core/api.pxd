@@ -302,8 +302,10 @@ cdef extern from "matmul.h" nogil:
     struct tf_matrix:
         char *data
         npy_intp strides[2]
+        npy_intp step
     int tf_matmul(int, int, tf_matrix, tf_matrix, tf_matrix, npy_intp, npy_intp,
-                  npy_intp)
+                  npy_intp, npy_intp)
+    void tf_matmul_prepare()
 
 
 cdef extern from "sort.h" nogil:

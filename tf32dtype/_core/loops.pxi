@@ -112,7 +112,7 @@ cdef int product_loop(PyArrayMethod_Context *context, items_t data,
                       NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
     cdef const npy_intp *core = strides + 3
-    cdef npy_intp m = 1, n = 1, k, i
+    cdef npy_intp m = 1, n = 1, k
     cdef tf_matrix a, b, c
     memset(&a, 0, sizeof(a))
     memset(&b, 0, sizeof(b))
@@ -135,10 +135,8 @@ cdef int product_loop(PyArrayMethod_Context *context, items_t data,
         a.strides[1] = core[0]
         b.strides[0], b.strides[1] = core[1], core[2]
         c.strides[1] = core[3]
-    for i in range(dimensions[0]):
-        a.data = data[0] + i * strides[0]
-        b.data = data[1] + i * strides[1]
-        c.data = data[2] + i * strides[2]
-        if tf_matmul(loop.format, loop.into_float32, a, b, c, m, n, k) < 0:
-            return out_of_memory()
+    a.data, b.data, c.data = data[0], data[1], data[2]
+    a.step, b.step, c.step = strides[0], strides[1], strides[2]
+    if tf_matmul(loop.format, loop.into_float32, a, b, c, m, n, k, dimensions[0]) < 0:
+        return out_of_memory()
     return 0
