@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,38 +29,17 @@ from common import (
     Functions,
     data,
     machine,
-    medians,
     memcpy,
     peer_type,
     pin,
     torch_tensor,
     with_torch,
 )
-from report import merge, quote, show, show_all, table
+from promises import Case, Row, finish, measure_rows, run_child
+from report import merge, show, show_all
 
 UNARY = ("exp", "log", "sin", "tanh")
 BASELINES = ("baseline", "x86-64-v3")
-
-
-@dataclass
-class Case:
-    """One operation on one kind of data: what runs in turns."""
-
-    name: str
-    data: str
-    functions: Functions  # "ours", "reference" and peers
-
-
-@dataclass
-class Row:
-    """A promise: `must` and `aim` are ratios (milliseconds for import)."""
-
-    name: str
-    unit: str  # "of memcpy" (more is better), "x" or "ms" (less is better)
-    must: float
-    aim: float
-    cases: Callable[[], Iterator[Case]]
-    measured: list[dict[str, Any]] = field(default_factory=list)
 
 
 # -- cases -------------------------------------------------------------------------
@@ -294,49 +271,13 @@ IMPORT = Row("import, beyond import numpy", "ms", 20, 5, lambda: iter(()))
 
 def measure(large: int, repeats: int, budget: float) -> list[dict[str, Any]]:
     """Run every row once in this process."""
-    results = []
-    for row in rows(large):
-        for case in row.cases():
-            with np.errstate(all="ignore"):
-                times = medians(case.functions, repeats, budget)
-            reference = times.pop("reference")
-            for who, seconds in times.items():
-                memory = row.unit == "of memcpy"
-                ratio = reference / seconds if memory else seconds / reference
-                row.measured.append(
-                    {"case": case.name, "data": case.data, "who": who, "ratio": ratio}
-                )
-        results.append(_record(row))
-        print(f"  {row.name}: {quote(results[-1], 'ours')}", file=sys.stderr)
+    results = measure_rows(rows(large), repeats, budget)
     for who, extra in import_milliseconds(max(repeats, 11)).items():
-        IMPORT.measured.append(
-            {"case": "import", "data": "", "who": who, "ratio": extra}
-        )
-    return [*results, _record(IMPORT)]
-
-
-def _record(row: Row) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "unit": row.unit,
-        "must": row.must,
-        "aim": row.aim,
-        "measured": row.measured,
-    }
+        IMPORT.take("import", "", who, extra)
+    return [*results, IMPORT.record()]
 
 
 # -- all runs ----------------------------------------------------------------------
-
-
-def run_child(isa: str, options: argparse.Namespace) -> dict[str, Any]:
-    """One run in a process of its own on one instruction set ("" is the best)."""
-    command = [sys.executable, __file__, "--child"]
-    if options.quick:
-        command.append("--quick")
-    environment = os.environ | {"TF32DTYPE_ISA": isa, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
 
 
 def main() -> int:
@@ -360,20 +301,16 @@ def main() -> int:
         return 0
     results = []
     started = time.monotonic()
+    arguments = ["--quick"] if options.quick else []
     for isa in ("", *(BASELINES if options.isas else ())):
-        runs = [run_child(isa, options) for _ in range(options.runs)]
+        variables = {"TF32DTYPE_ISA": isa, "OMP_NUM_THREADS": "1"}
+        runs = [run_child(__file__, arguments, variables) for _ in range(options.runs)]
         results.append(merge(runs))
         show(results[-1])
         if options.all:
             show_all(results[-1])
     print(f"{options.runs} run(s), {time.monotonic() - started:.0f} s")
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(
-            json.dumps({"runs": options.runs, "results": results}, indent=1)
-        )
-    failed = [line[0] for line in table(results[0]) if line[4] == "NO"]
-    return 1 if failed else 0
+    return finish(results, options.runs, options.json)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,13 @@ import contextlib
 import sys
 from typing import Any
 
+MORE = ("of memcpy", "x as fast")  # units of which more is better
+
 
 def worst(row: dict[str, Any], who: str) -> dict[str, Any] | None:
     """The slowest measurement of a row."""
     mine = [m for m in row["measured"] if m["who"] == who]
-    pick = min if row["unit"] == "of memcpy" else max
+    pick = min if row["unit"] in MORE else max
     return pick(mine, key=lambda m: m["ratio"]) if mine else None
 
 
@@ -42,7 +44,7 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
         found = worst(row, "ours")
         if found is None:
             continue
-        less = row["unit"] != "of memcpy"
+        less = row["unit"] not in MORE
         sign, unit = "<=" if less else ">=", row["unit"]
         must, aim = (
             found["ratio"] <= row[b] if less else found["ratio"] >= row[b]
@@ -60,6 +62,9 @@ def show(result: dict[str, Any]) -> None:
     """Print a table, by rich if it is installed and we write to a terminal."""
     facts = result["machine"]
     title = f"{facts['cpu']}, {result['isa']}, NumPy {facts['numpy']}, {facts['date']}"
+    title += "".join(
+        f", {name}={value}" for name, value in result.get("set", {}).items()
+    )
     lines = table(result)
     if sys.stdout.isatty():
         with contextlib.suppress(ImportError):

@@ -22,6 +22,13 @@ enum {
     /* Rows of sums lie apart by no power of two, which would share cache sets. */
     SUMS = TILE_COLUMNS + 16,
     WIDEST = 64, /* panel of B */
+    LINES = TF_ACROSS / 2 > BAND ? TF_ACROSS / 2 : BAND,
+    ROW = 32 * TF_DEPTH, /* k at a time of a single row */
+};
+
+/* The least nonzero magnitudes of some numbers, less one: see product.c. */
+struct least {
+    uint16_t lanes[TF_LEAST];
 };
 
 /* About 6 MB, of which small products touch little. */
@@ -29,9 +36,11 @@ struct workspace {
     float sums[TILE_ROWS * SUMS];
     float b[TF_DEPTH * TILE_COLUMNS];
     float a[BAND * TF_DEPTH];
-    float lines[TF_DEPTH * BAND]; /* on their way to a or b */
+    float lines[TF_DEPTH * LINES]; /* on their way to a or b */
     float line[TF_BLOCK];
     uint16_t halves[2][TF_BLOCK];
+    float row[ROW / 2]; /* of A, if it is one row */
+    struct least row_least[ROW / TF_DEPTH];
 };
 _Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)WIDEST <= (int)BAND, "lines fit");
 
@@ -99,7 +108,7 @@ static struct lines lines_from(struct lines x, ptrdiff_t line, ptrdiff_t k)
 }
 
 /* Lines far apart are pages apart, which no processor reads ahead by itself. */
-enum { AHEAD = 8 };
+enum { AHEAD = 16 };
 
 static void prefetch(const char *data, size_t size)
 {
@@ -242,10 +251,6 @@ static void pack_b(struct workspace *work, struct lines b, size_t columns, size_
  * what its operands are multiples of, so that from -126 on none is subnormal. */
 enum { LEAST_NORMAL_EXPONENT = -126 };
 
-struct least {
-    uint16_t lanes[TF_LEAST];
-};
-
 static struct least no_least(void)
 {
     struct least least;
@@ -262,6 +267,11 @@ static int multiples_in(const struct least *least)
     const int field = (less_one + 1) >> 7 & 0xFF;
     /* All zero: of anything. Subnormal: of too little. */
     return less_one == UINT16_MAX ? 0 : field == 0 ? -1000 : field - 127 - 7;
+}
+
+static int all_normal(const struct least *a, const struct least *b)
+{
+    return multiples_in(a) + multiples_in(b) >= LEAST_NORMAL_EXPONENT;
 }
 
 /* Whether this processor's instruction is what product.c says: tried once. */
@@ -333,47 +343,134 @@ static void multiply_band(struct workspace *work, size_t rows, size_t columns,
     }
 }
 
+/* One depth of a tile. */
+static void multiply_block(struct workspace *work, struct lines a, struct lines b,
+                           size_t rows, size_t columns, size_t depth, float *sums,
+                           int adds)
+{
+    const int pairs = has_pairs(a.format);
+    const int guarded = pairs && !always_normal(a.format);
+    struct least least_b = no_least();
+    pack_b(work, b, columns, depth, pairs, guarded ? least_b.lanes : NULL);
+    uint8_t left[TILE_ROWS / BAND] = {0};
+    int any_left = 0;
+    for (size_t i = 0; i < rows; i += BAND) {
+        const size_t count = rows - i < BAND ? rows - i : BAND;
+        struct least least_a = no_least();
+        const size_t slots = pack_a(work, lines_from(a, (ptrdiff_t)i, 0), count, depth,
+                                    pairs, guarded ? least_a.lanes : NULL);
+        if (guarded && !all_normal(&least_a, &least_b)) {
+            any_left = left[i / BAND] = 1;
+            continue;
+        }
+        multiply_band(work, count, columns, slots, pairs, sums + i * SUMS, adds);
+    }
+    if (!any_left) {
+        return;
+    }
+    pack_b(work, b, columns, depth, 0, NULL);
+    for (size_t i = 0; i < rows; i += BAND) {
+        if (left[i / BAND]) {
+            const size_t count = rows - i < BAND ? rows - i : BAND;
+            pack_a(work, lines_from(a, (ptrdiff_t)i, 0), count, depth, 0, NULL);
+            multiply_band(work, count, columns, depth, 0, sums + i * SUMS, adds);
+        }
+    }
+}
+
+/* A part of one row's product, as wide as the kernels are, without packing columns. */
+static void multiply_unpacked(struct workspace *work, const float *slots, struct lines b,
+                        size_t depth, float *sums, struct least *least_b)
+{
+    const int along = runs_along(b);
+    const char *data = b.data;
+    ptrdiff_t step = along ? b.stride : b.along;
+    /* Columns that run along k are copied too: they lie apart by multiples of what
+     * makes lines of a cache compete. */
+    if (along || b.format != tf_bfloat16_index || b.stride != 2) {
+        const size_t length = along ? depth : TF_ACROSS;
+        const size_t itemsize = tf_format_rows[b.format]->itemsize;
+        uint16_t *halves = (uint16_t *)work->lines;
+        for (size_t i = 0; i < (along ? TF_ALONG : depth); i++) {
+            uint16_t *line = halves + i * length;
+            const ptrdiff_t stride = along ? b.along : b.stride;
+            prefetch(b.data + AHEAD * step, length * itemsize);
+            const uint16_t *found = load_halves(b, stride, length, length, line, NULL);
+            if (found != line) {
+                memcpy(line, found, length * sizeof *line);
+            }
+            b.data += step;
+        }
+        data = (const char *)halves;
+        step = (ptrdiff_t)(length * sizeof *halves);
+    }
+    (along ? tf_isa->product->row_times_along : tf_isa->product->row_times_across)(
+        slots, data, step, depth, sums, least_b->lanes);
+}
+
+/* One row's slots, of as many k as there is room for. */
+static void pack_row(struct workspace *work, struct lines a, size_t k)
+{
+    for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+        struct least *least_a = &work->row_least[k0 / TF_DEPTH];
+        *least_a = no_least();
+        pack_along(work, lines_from(a, 0, (ptrdiff_t)k0), 1,
+                   least(TF_DEPTH, (ptrdiff_t)(k - k0)), 1, work->row + k0 / 2,
+                   least_a->lanes);
+    }
+}
+
+/* The sums of some columns of one row of C over some k, from the row's slots. */
+static void multiply_row(struct workspace *work, struct lines a, struct lines b,
+                         size_t columns, size_t k, float *sums, int adds)
+{
+    float part[TF_ACROSS];
+    for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH, adds = 1) {
+        const size_t depth = least(TF_DEPTH, (ptrdiff_t)(k - k0));
+        const struct lines b_part = lines_from(b, 0, (ptrdiff_t)k0);
+        struct least least_b = no_least();
+        int exact = columns == (runs_along(b) ? TF_ALONG : TF_ACROSS) &&
+                    !(runs_along(b) && depth % 32);
+        if (exact) {
+            multiply_unpacked(work, work->row + k0 / 2, b_part, depth, part, &least_b);
+            exact = all_normal(&work->row_least[k0 / TF_DEPTH], &least_b);
+        }
+        if (!exact) {
+            multiply_block(work, lines_from(a, 0, (ptrdiff_t)k0), b_part, 1, columns,
+                           depth, sums, adds);
+        } else if (adds) {
+            tf_isa->binary_f32[TF_ADD](sums, part, sums, columns);
+        } else {
+            memcpy(sums, part, columns * sizeof *part);
+        }
+    }
+}
+
 /* The sums of one tile of C over all of k. */
 static void multiply_tile(struct workspace *work, struct lines a, struct lines b,
                           size_t rows, size_t columns, ptrdiff_t k)
 {
-    const int pairs = has_pairs(a.format);
-    const int guarded = pairs && !always_normal(a.format);
+    /* -0 does not survive 0 + -0: the first sums are stored, not added. */
     if (k == 0) {
         memset(work->sums, 0, rows * SUMS * sizeof(float));
     }
+    if (rows == 1 && has_pairs(a.format)) {
+        const size_t width = runs_along(b) ? TF_ALONG : TF_ACROSS;
+        for (ptrdiff_t k0 = 0; k0 < k; k0 += ROW) {
+            const struct lines a_part = lines_from(a, 0, k0);
+            const size_t count = least(ROW, k - k0);
+            pack_row(work, a_part, count);
+            for (size_t j = 0; j < columns; j += width) {
+                multiply_row(work, a_part, lines_from(b, (ptrdiff_t)j, k0),
+                             columns - j < width ? columns - j : width, count,
+                             work->sums + j, k0 != 0);
+            }
+        }
+        return;
+    }
     for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
-        const size_t depth = least(TF_DEPTH, k - k0);
-        const int adds = k0 != 0; /* the first chain is the sum: 0 + -0 is not -0 */
-        struct least least_b = no_least();
-        pack_b(work, lines_from(b, 0, k0), columns, depth, pairs,
-               guarded ? least_b.lanes : NULL);
-        uint8_t left[TILE_ROWS / BAND] = {0};
-        int any_left = 0;
-        for (size_t i = 0; i < rows; i += BAND) {
-            const size_t count = rows - i < BAND ? rows - i : BAND;
-            struct least least_a = no_least();
-            const size_t slots = pack_a(work, lines_from(a, (ptrdiff_t)i, k0), count,
-                                        depth, pairs, guarded ? least_a.lanes : NULL);
-            if (guarded && multiples_in(&least_a) + multiples_in(&least_b) <
-                               LEAST_NORMAL_EXPONENT) {
-                any_left = left[i / BAND] = 1;
-                continue;
-            }
-            multiply_band(work, count, columns, slots, pairs, work->sums + i * SUMS, adds);
-        }
-        if (!any_left) {
-            continue;
-        }
-        pack_b(work, lines_from(b, 0, k0), columns, depth, 0, NULL);
-        for (size_t i = 0; i < rows; i += BAND) {
-            if (left[i / BAND]) {
-                const size_t count = rows - i < BAND ? rows - i : BAND;
-                pack_a(work, lines_from(a, (ptrdiff_t)i, k0), count, depth, 0, NULL);
-                multiply_band(work, count, columns, depth, 0, work->sums + i * SUMS,
-                              adds);
-            }
-        }
+        multiply_block(work, lines_from(a, 0, k0), lines_from(b, 0, k0), rows, columns,
+                       least(TF_DEPTH, k - k0), work->sums, k0 != 0);
     }
 }
 
@@ -407,6 +504,11 @@ static unsigned flags_of_specials(int format, const float *sums, struct tf_matri
                                   struct tf_matrix b, ptrdiff_t i0, size_t rows,
                                   ptrdiff_t j0, size_t columns, ptrdiff_t k)
 {
+    /* Where there is no Inf, and no sum is beyond float32, NaN comes of NaN. */
+    const struct tf_format *f = tf_format_rows[format];
+    if (f->specials != TF_IEEE && f->exponent_bits < 8) {
+        return 0;
+    }
     uint8_t in_column[TILE_COLUMNS];
     unsigned flags = 0;
     for (size_t j = 0; j < columns; j++) {
@@ -430,6 +532,10 @@ static unsigned flags_of_specials(int format, const float *sums, struct tf_matri
 
 static int has_specials(const float *sums, size_t n)
 {
+    /* Quickly: what is no bfloat16 number is rare. */
+    if (!tf_isa->formats[tf_bfloat16_index].suspect(sums, n).beyond) {
+        return 0;
+    }
     int found = 0;
     for (size_t j = 0; j < n; j++) {
         found |= !isfinite(sums[j]);

@@ -292,6 +292,33 @@ def test_many_tiles(scalar_type: Any, shape: tuple[int, int, int]) -> None:
     assert np.array_equal(td.bits(got), td.bits(turned))
 
 
+@pytest.mark.parametrize("k", [1, 31, 32, 33, 255, 256, 257, 544, 1000])
+@each_type
+def test_vectors(scalar_type: Any, k: int) -> None:
+    """One row or one column: the matrix is read once, in place."""
+    for n in (63, 64, 255, 257, 700, 1100):
+        x, y = random(scalar_type, (1, k), k), random(scalar_type, (k, n), n)
+        with np.errstate(all="ignore"):
+            wanted = expected(x, y)
+            for matrix in (y, np.asfortranarray(y), np.repeat(y, 2, axis=1)[:, ::2]):
+                check(x @ matrix, wanted, scalar_type)
+                check(np.vecmat(x[0], matrix), wanted[0], scalar_type)
+                check(np.matvec(matrix.T, x[0]), wanted[0], scalar_type)
+
+
+@pytest.mark.parametrize("exponent", [-140, -120, -100, -60, 0, 60])
+def test_vectors_that_pairs_would_flush(exponent: int) -> None:
+    rng = np.random.default_rng(exponent + 200)
+    x = (rng.normal(0, 1, (1, 600)) * 2.0**exponent).astype(td.bfloat16)
+    y = rng.normal(0, 1, (600, 600)).astype(td.bfloat16)
+    y[300:, 256:] *= td.bfloat16(2.0**-66)
+    x[:, 100:200] = 0
+    y[5, 3] = y[5, 300] = td.bfloat16(2.0**-133)
+    wanted = expected(x, y, np.float32)
+    for matrix in (y, np.asfortranarray(y)):
+        check(np.matmul(x, matrix, dtype=np.float32), wanted, np.float32)
+
+
 @pytest.mark.parametrize("exponent", [-70, -63, -60, -57, -56, -55, -54, -50, -40])
 def test_where_pairs_would_flush(exponent: int) -> None:
     """Sums that cancel down to subnormal numbers and small products."""

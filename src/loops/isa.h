@@ -100,6 +100,8 @@ enum {
     TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
     TF_PRODUCT_ROWS = 6, /* of a block of C */
     TF_LEAST = 32,       /* lanes of least magnitudes */
+    TF_ACROSS = 256,     /* columns of one row's product: side by side */
+    TF_ALONG = 64,       /* and running along k */
 };
 
 /* c = a @ b or c + a @ b, for TF_PRODUCT_ROWS x columns of C: `depth` slots of each
@@ -121,6 +123,15 @@ struct tf_product {
     void (*note_least)(const uint16_t *in, size_t n, uint16_t least[TF_LEAST]);
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
+    /* One row of slots times columns of bfloat16 that are read once, where there
+     * are pairs: columns side by side, rows `step` bytes apart; or columns that
+     * run along k, `step` bytes apart, with a depth that is a multiple of 32. */
+    void (*row_times_across)(const float *x, const char *rows, ptrdiff_t step,
+                             size_t depth, float sums[TF_ACROSS],
+                             uint16_t least[TF_LEAST]);
+    void (*row_times_along)(const float *x, const char *columns, ptrdiff_t step,
+                            size_t depth, float sums[TF_ALONG],
+                            uint16_t least[TF_LEAST]);
 };
 
 struct tf_isa {

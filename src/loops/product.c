@@ -36,7 +36,7 @@ enum { WIDTH = 1, ACROSS = 2 };
 enum { ROWS = TF_PRODUCT_ROWS };
 
 /* The accumulators must stay in registers: every loop over them is unrolled. */
-#define UNROLLED _Pragma("GCC unroll 8")
+#define UNROLLED _Pragma("GCC unroll 16")
 
 #define MULTIPLY(name, lda, step)                                              \
     static void name(const float *a, const float *b, size_t depth, float *c,   \
@@ -120,32 +120,28 @@ static void pair_neighbours(const uint16_t *in, float *out, size_t n)
 
 /* The least nonzero magnitudes, less one: side by side, since bringing them
  * together costs more than a short line. */
-static void note_least(const uint16_t *in, size_t n, uint16_t least[TF_LEAST])
+static void note_least(const uint16_t *restrict in, size_t n,
+                       uint16_t least[restrict TF_LEAST])
 {
-    uint16_t lanes[TF_LEAST];
-    memcpy(lanes, least, sizeof lanes);
     size_t i = 0;
     for (; i + TF_LEAST <= n; i += TF_LEAST) {
         for (size_t lane = 0; lane < TF_LEAST; lane++) {
             const uint16_t less_one = (uint16_t)((in[i + lane] & 0x7FFF) - 1);
-            lanes[lane] = less_one < lanes[lane] ? less_one : lanes[lane];
+            least[lane] = less_one < least[lane] ? less_one : least[lane];
         }
     }
     for (; i < n; i++) {
         const uint16_t less_one = (uint16_t)((in[i] & 0x7FFF) - 1);
-        lanes[0] = less_one < lanes[0] ? less_one : lanes[0];
+        least[0] = less_one < least[0] ? less_one : least[0];
     }
-    memcpy(least, lanes, sizeof lanes);
 }
 
 #if defined(__AVX512F__)
-/* 16 x 16 slots: four rounds of interleaving, of 32, 64, 128 and 256 bits. */
-static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld_out)
+/* 16 x 16 slots in registers: four rounds of interleaving, of 32, 64, 128 and 256
+ * bits. */
+TF_INLINE void transpose_registers(__m512i x[16])
 {
-    __m512i x[16], y[16];
-    UNROLLED for (int i = 0; i < 16; i++) {
-        x[i] = _mm512_loadu_si512(in + (size_t)i * ld_in);
-    }
+    __m512i y[16];
     UNROLLED for (int i = 0; i < 16; i += 2) {
         y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
         y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
@@ -162,14 +158,22 @@ static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld
         const __m512i odd_low = _mm512_shuffle_i32x4(x[c], x[4 + c], 0xDD);
         const __m512i even_high = _mm512_shuffle_i32x4(x[8 + c], x[12 + c], 0x88);
         const __m512i odd_high = _mm512_shuffle_i32x4(x[8 + c], x[12 + c], 0xDD);
-        _mm512_storeu_si512(out + (size_t)c * ld_out,
-                            _mm512_shuffle_i32x4(even_low, even_high, 0x88));
-        _mm512_storeu_si512(out + (size_t)(4 + c) * ld_out,
-                            _mm512_shuffle_i32x4(odd_low, odd_high, 0x88));
-        _mm512_storeu_si512(out + (size_t)(8 + c) * ld_out,
-                            _mm512_shuffle_i32x4(even_low, even_high, 0xDD));
-        _mm512_storeu_si512(out + (size_t)(12 + c) * ld_out,
-                            _mm512_shuffle_i32x4(odd_low, odd_high, 0xDD));
+        x[c] = _mm512_shuffle_i32x4(even_low, even_high, 0x88);
+        x[4 + c] = _mm512_shuffle_i32x4(odd_low, odd_high, 0x88);
+        x[8 + c] = _mm512_shuffle_i32x4(even_low, even_high, 0xDD);
+        x[12 + c] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xDD);
+    }
+}
+
+static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld_out)
+{
+    __m512i x[16];
+    UNROLLED for (int i = 0; i < 16; i++) {
+        x[i] = _mm512_loadu_si512(in + (size_t)i * ld_in);
+    }
+    transpose_registers(x);
+    UNROLLED for (int i = 0; i < 16; i++) {
+        _mm512_storeu_si512(out + (size_t)i * ld_out, x[i]);
     }
 }
 #else
@@ -203,6 +207,92 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
     }
 }
 
+/* -- one row times a matrix, read once ------------------------------------------------ */
+
+#if defined(__AVX512BF16__)
+TF_INLINE __m512i lesser(__m512i least, __m512i halves)
+{
+    const __m512i magnitudes = _mm512_and_si512(halves, _mm512_set1_epi16(0x7FFF));
+    return _mm512_min_epu16(least, _mm512_sub_epi16(magnitudes, _mm512_set1_epi16(1)));
+}
+
+/* Columns side by side in memory. A word of each of two rows makes a slot; slots
+ * leave their order within 128-bit lanes, until the end. */
+static void row_times_across(const float *x, const char *rows, ptrdiff_t step,
+                             size_t depth, float sums[TF_ACROSS],
+                             uint16_t least[TF_LEAST])
+{
+    enum { VECTORS = TF_ACROSS / 32 };
+    const __m512i zero = _mm512_setzero_si512();
+    __m512 low[VECTORS], high[VECTORS];
+    __m512i lows = _mm512_loadu_si512(least);
+    UNROLLED for (int v = 0; v < VECTORS; v++) {
+        low[v] = high[v] = _mm512_setzero_ps();
+    }
+    for (size_t k = 0; k < depth; k += 2, rows += 2 * step) {
+        const __m512 slot = _mm512_set1_ps(x[k / 2]);
+        const int both = k + 1 < depth;
+        UNROLLED for (int v = 0; v < VECTORS; v++) {
+            __builtin_prefetch(rows + 4 * step + 64 * v, 0, 3);
+            __builtin_prefetch(rows + 5 * step + 64 * v, 0, 3);
+            const __m512i first = _mm512_loadu_si512(rows + 64 * v);
+            const __m512i second =
+                both ? _mm512_loadu_si512(rows + step + 64 * v) : zero;
+            lows = lesser(lesser(lows, first), second);
+            low[v] = DOT(slot, _mm512_unpacklo_epi16(second, first), low[v]);
+            high[v] = DOT(slot, _mm512_unpackhi_epi16(second, first), high[v]);
+        }
+    }
+    const __m512i left = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20,
+                                           21, 22, 23);
+    const __m512i right = _mm512_add_epi32(left, _mm512_set1_epi32(8));
+    UNROLLED for (int v = 0; v < VECTORS; v++) {
+        _mm512_storeu_ps(sums + 32 * v, _mm512_permutex2var_ps(low[v], left, high[v]));
+        _mm512_storeu_ps(sums + 32 * v + 16,
+                         _mm512_permutex2var_ps(low[v], right, high[v]));
+    }
+    _mm512_storeu_si512(least, lows);
+}
+
+/* Columns that run along k, `step` apart, in blocks of 16 x 32 numbers; `depth` is
+ * a multiple of 32. */
+static void row_times_along(const float *x, const char *columns, ptrdiff_t step,
+                            size_t depth, float sums[TF_ALONG],
+                            uint16_t least[TF_LEAST])
+{
+    enum { VECTORS = TF_ALONG / 16 };
+    __m512 totals[VECTORS];
+    __m512i lows = _mm512_loadu_si512(least);
+    UNROLLED for (int v = 0; v < VECTORS; v++) {
+        totals[v] = _mm512_setzero_ps();
+    }
+    for (size_t k = 0; k < depth; k += 32, columns += 64) {
+        UNROLLED for (int v = 0; v < VECTORS; v++) {
+            __m512i slots[16];
+            const char *column = columns + 16 * v * step;
+            UNROLLED for (int i = 0; i < 16; i++, column += step) {
+                const __m512i halves = _mm512_loadu_si512(column);
+                lows = lesser(lows, halves);
+                slots[i] = _mm512_rol_epi32(halves, 16);
+            }
+            transpose_registers(slots);
+            UNROLLED for (int i = 0; i < 16; i++) {
+                totals[v] = DOT(_mm512_set1_ps(x[k / 2 + (size_t)i]), slots[i], totals[v]);
+            }
+        }
+    }
+    UNROLLED for (int v = 0; v < VECTORS; v++) {
+        _mm512_storeu_ps(sums + 16 * v, totals[v]);
+    }
+    _mm512_storeu_si512(least, lows);
+}
+#define ROW_TIMES_ACROSS row_times_across
+#define ROW_TIMES_ALONG row_times_along
+#else
+#define ROW_TIMES_ACROSS NULL
+#define ROW_TIMES_ALONG NULL
+#endif
+
 const struct tf_product TF_NAME(tf_product) = {
     .columns = WIDTH * ACROSS,
     .singles = multiply_singles,
@@ -212,4 +302,6 @@ const struct tf_product TF_NAME(tf_product) = {
     .pair_neighbours = pair_neighbours,
     .note_least = note_least,
     .transpose = transpose,
+    .row_times_across = ROW_TIMES_ACROSS,
+    .row_times_along = ROW_TIMES_ALONG,
 };

@@ -1,0 +1,178 @@
+"""Matrix products against NumPy's of float32, and peers.
+
+    python benchmarks/matmul.py [--quick] [--runs 3] [--json FILE]
+
+"x as fast" is the time of NumPy's float32 product of the same shape over that of ours.
+One thread is pinned to a core; two are not. NumPy's OpenBLAS may choose kernels that
+are not the best for the processor: the same rows with OPENBLAS_CORETYPE=SkylakeX say
+what is left of the ratios then. Each setting runs in processes of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import (
+    Functions,
+    data,
+    machine,
+    medians,
+    peer_type,
+    pin,
+    torch_tensor,
+    with_torch,
+)
+from promises import Case, Row, blocks, finish, measure_rows, run_child
+from report import merge, show, show_all
+
+FASTER = "x as fast"
+
+
+def products(
+    names: list[str], shapes: list[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> Iterator[Case]:
+    """a @ b into an output made beforehand."""
+    import tf32dtype as td
+
+    for name in names:
+        dtype = np.dtype(td.formats[name].type)
+        for first, second in shapes:
+            for kind in ("normal", "octaves"):
+                yield product(name, dtype, kind, first, second)
+
+
+def product(
+    name: str,
+    dtype: np.dtype,
+    kind: str,
+    first: tuple[int, ...],
+    second: tuple[int, ...],
+) -> Case:
+    single = np.dtype(np.float32)
+
+    def operands(kind: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        x, y = (int(np.prod(shape)) for shape in (first, second))
+        both = data(kind, x + y, dtype)
+        return both[:x].reshape(first), both[x:].reshape(second)
+
+    a, b = operands(kind, dtype)
+    a32, b32 = operands("normal", single)
+    out32 = np.matmul(a32, b32)
+    out = np.empty(out32.shape, dtype)
+    functions: Functions = {
+        "ours": partial(np.matmul, a, b, out=out),
+        "reference": partial(np.matmul, a32, b32, out=out32),
+    }
+    peer = peer_type(name)
+    if peer is not None and a.size <= 1 << 18:
+        functions["ml_dtypes"] = partial(np.matmul, a.view(peer), b.view(peer))
+    x, y = torch_tensor(a, name), torch_tensor(b, name)
+    if x is not None and name == "bfloat16":
+        import torch
+
+        with_torch(functions, partial(torch.matmul, x, y))
+    shape = " x ".join(str(n) for n in (*first, second[-1]))
+    return Case(f"{name} {shape}", kind, functions)
+
+
+def square(*sizes: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    return [((n, n), (n, n)) for n in sizes]
+
+
+NARROW = ["bfloat16", "float8_e4m3fn"]
+VECTOR = [((4096, 4096), (4096, 1)), ((1, 4096), (4096, 4096))]
+BATCH = [((256, 64, 64), (256, 64, 64))]
+
+
+def one_thread(sizes: list[int]) -> list[Row]:
+    text = ", ".join(str(n) for n in sizes)
+    return [
+        Row(f"bf16, fp8 @ {text}", FASTER, 3.4, 3.9,
+            lambda: products(NARROW, square(*sizes))),
+        Row(f"tf32 @ {text}", FASTER, 1.7, 1.95,
+            lambda: products(["tf32"], square(*sizes))),
+        Row("bf16 @ 64", FASTER, 1.5, 2.5, lambda: products(["bfloat16"], square(64))),
+        Row("bf16 @ 128", FASTER, 2.5, 3, lambda: products(["bfloat16"], square(128))),
+        Row("bf16 matrix and vector, 4096", FASTER, 1.5, 2.5,
+            lambda: products(["bfloat16"], VECTOR)),
+        Row("fp8 matrix and vector, 4096", FASTER, 2.5, 4.5,
+            lambda: products(["float8_e4m3fn"], VECTOR)),
+        Row("256 times bf16 @ 64", FASTER, 3, 3.5,
+            lambda: products(["bfloat16"], BATCH)),
+    ]  # fmt: skip
+
+
+def two_threads(sizes: list[int]) -> list[Row]:
+    n = sizes[-1]
+    return [
+        Row(f"bf16 @ {n}, two threads", FASTER, 3.2, 3.6,
+            lambda: products(["bfloat16"], square(n))),
+        Row(f"tf32 @ {n}, two threads", FASTER, 1.65, 1.8,
+            lambda: products(["tf32"], square(n))),
+    ]  # fmt: skip
+
+
+def lesser(sizes: list[int]) -> list[Row]:
+    return [
+        Row("bf16, tf32 @ 1024, x86-64-v3", FASTER, 0.95, 1,
+            lambda: products(["bfloat16", "tf32"], square(1024))),
+    ]  # fmt: skip
+
+
+SETTINGS: list[tuple[str, dict[str, str]]] = [
+    ("one", {"OMP_NUM_THREADS": "1"}),
+    ("two", {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}),
+    ("lesser", {"OMP_NUM_THREADS": "1", "TF32DTYPE_ISA": "x86-64-v3"}),
+    ("one", {"OMP_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "SkylakeX"}),
+]
+ROWS = {"one": one_thread, "two": two_threads, "lesser": lesser}
+
+
+def child(setting: str, quick: bool) -> dict[str, Any]:
+    import tf32dtype as td
+
+    if setting != "two":
+        pin()
+    sizes, repeats, budget = [256, 1024, 2048], 15, 2.0
+    if quick:
+        sizes, repeats, budget = [256], 5, 0.2
+    timing = blocks if setting == "two" else medians
+    measured = measure_rows(ROWS[setting](sizes), repeats, budget, timing)
+    return {"machine": machine(), "isa": td.isa(), "rows": measured}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="256, few repeats")
+    parser.add_argument("--runs", type=int, default=1, help="runs; the worst is quoted")
+    parser.add_argument("--all", action="store_true", help="print every measurement")
+    parser.add_argument("--json", type=Path, help="write all measurements here")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("setting", nargs="?", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        json.dump(child(options.setting, options.quick), sys.stdout)
+        return 0
+    results = []
+    started = time.monotonic()
+    for setting, variables in SETTINGS:
+        arguments = [setting, *(["--quick"] if options.quick else [])]
+        runs = [run_child(__file__, arguments, variables) for _ in range(options.runs)]
+        results.append(merge(runs) | {"set": variables})
+        show(results[-1])
+        if options.all:
+            show_all(results[-1])
+    print(f"{options.runs} run(s), {time.monotonic() - started:.0f} s")
+    return finish(results, options.runs, options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

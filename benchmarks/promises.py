@@ -1,0 +1,115 @@
+"""Promises and how they are measured: what every benchmark's file has in common."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import Functions, medians
+from report import MORE, quote, table
+
+
+@dataclass
+class Case:
+    """One operation on one kind of data: what runs in turns."""
+
+    name: str
+    data: str
+    functions: Functions  # "ours", "reference" and peers
+
+
+@dataclass
+class Row:
+    """A promise: `must` and `aim` are ratios (milliseconds for import)."""
+
+    name: str
+    unit: str  # one of report.MORE (more is better), "x" or "ms" (less is better)
+    must: float
+    aim: float
+    cases: Callable[[], Iterator[Case]]
+    measured: list[dict[str, Any]] = field(default_factory=list)
+
+    def take(self, case: str, data: str, who: str, ratio: float) -> None:
+        """Note a measurement."""
+        self.measured.append({"case": case, "data": data, "who": who, "ratio": ratio})
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "must": self.must,
+            "aim": self.aim,
+            "measured": self.measured,
+        }
+
+
+def blocks(functions: Functions, repeats: int, budget: float) -> dict[str, float]:
+    """Median seconds a call, many calls of each function after one another.
+
+    For libraries with threads of their own, which wait a while for the next call
+    and would take the cores from each other, taking turns.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(3):
+        for name, function in functions.items():
+            function()
+            started = time.perf_counter()
+            for _ in range(repeats):
+                start = time.perf_counter()
+                function()
+                samples[name].append(time.perf_counter() - start)
+                if samples[name][-1] + start - started > budget:
+                    break
+            time.sleep(0.2)
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def measure_rows(
+    rows: list[Row],
+    repeats: int,
+    budget: float,
+    timing: Callable[[Functions, int, float], dict[str, float]] = medians,
+) -> list[dict[str, Any]]:
+    """Run every row once in this process."""
+    results = []
+    for row in rows:
+        for case in row.cases():
+            with np.errstate(all="ignore"):
+                times = timing(case.functions, repeats, budget)
+            reference = times.pop("reference")
+            for who, seconds in times.items():
+                more = row.unit in MORE
+                ratio = reference / seconds if more else seconds / reference
+                row.take(case.name, case.data, who, ratio)
+        results.append(row.record())
+        print(f"  {row.name}: {quote(results[-1], 'ours')}", file=sys.stderr)
+    return results
+
+
+def run_child(
+    script: str, arguments: list[str], variables: dict[str, str]
+) -> dict[str, Any]:
+    """One run in a process of its own, with environment variables."""
+    command = [sys.executable, script, "--child", *arguments]
+    environment = os.environ | variables
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def finish(results: list[dict[str, Any]], runs: int, path: Path | None) -> int:
+    """Write what was measured; whether the first result misses a promise."""
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"runs": runs, "results": results}, indent=1))
+    return int(any(line[4] == "NO" for line in table(results[0])))
