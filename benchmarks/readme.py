@@ -1,6 +1,6 @@
-"""Write the figures of a benchmark's JSON into README.md, between its marks.
+"""Write the figures of the benchmarks' JSON into README.md, between their marks.
 
-python benchmarks/readme.py [--json FILE] [--readme FILE] [--check]
+python benchmarks/readme.py [--readme FILE] [--check]
 """
 
 from __future__ import annotations
@@ -14,19 +14,44 @@ from typing import Any
 from report import table, worst
 
 HERE = Path(__file__).resolve().parent
-BEGIN, END = "<!-- benchmark:begin -->", "<!-- benchmark:end -->"
+MARK = "<!-- benchmark:{}:{} -->"
 
 
-def block(report: dict[str, Any]) -> str:
-    """A Markdown table of the first result: the best instruction set."""
+def measured_on(report: dict[str, Any]) -> str:
+    """The machine, and what is quoted."""
     result = report["results"][0]
     facts = result["machine"]
     count = {1: "one run", 3: "the worst of three runs"}
     runs = count.get(report["runs"], f"the worst of {report['runs']} runs")
-    lines = [
+    return (
         f"Measured on {facts['cpu']}, one core, {result['isa']}, NumPy "
         f"{facts['numpy']}, Python {facts['python']}, {facts['date']}; {runs}, the "
-        "slowest operation and data of each row.",
+        "slowest operation and data of each row."
+    )
+
+
+def products(report: dict[str, Any]) -> str:
+    """A Markdown table of products, with the better setting of OpenBLAS beside."""
+    *usual, better = report["results"]
+    beside = {line[0]: line[3] for line in table(better)}
+    lines = [
+        measured_on(report),
+        "",
+        "| product | NumPy float32 | float32 with OPENBLAS_CORETYPE=SkylakeX |",
+        "|---|---|---|",
+    ]
+    for result in usual:
+        for name, _, _, ours, *_ in table(result):
+            other = f"{beside[name]} x as fast" if name in beside else "-"
+            lines.append(f"| {name} | {ours} x as fast | {other} |")
+    return "\n".join(lines)
+
+
+def elementwise(report: dict[str, Any]) -> str:
+    """A Markdown table of the first result: the best instruction set."""
+    result = report["results"][0]
+    lines = [
+        measured_on(report),
         "",
         "| operation | measured | ml_dtypes |",
         "|---|---|---|",
@@ -44,24 +69,28 @@ def block(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def replaced(text: str, new: str) -> str:
-    """`text` with `new` between the marks."""
-    before, found, rest = text.partition(BEGIN)
-    _, ended, after = rest.partition(END)
+BLOCKS = {"elementwise": elementwise, "matmul": products}
+
+
+def replaced(text: str, name: str, new: str) -> str:
+    """`text` with `new` between the marks of that name."""
+    begin, end = MARK.format(name, "begin"), MARK.format(name, "end")
+    before, found, rest = text.partition(begin)
+    _, ended, after = rest.partition(end)
     if not found or not ended:
-        raise SystemExit(f"no {BEGIN} ... {END} to fill")
-    return f"{before}{BEGIN}\n{new}\n{END}{after}"
+        raise SystemExit(f"no {begin} ... {end} to fill")
+    return f"{before}{begin}\n{new}\n{end}{after}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    default = HERE / "results" / "elementwise.json"
-    parser.add_argument("--json", type=Path, default=default)
     parser.add_argument("--readme", type=Path, default=HERE.parent / "README.md")
     parser.add_argument("--check", action="store_true", help="say if it would change")
     options = parser.parse_args()
-    text = options.readme.read_text()
-    new = replaced(text, block(json.loads(options.json.read_text())))
+    new = text = options.readme.read_text()
+    for name, block in BLOCKS.items():
+        report = json.loads((HERE / "results" / f"{name}.json").read_text())
+        new = replaced(new, name, block(report))
     if options.check:
         return int(new != text)
     options.readme.write_text(new)

@@ -175,9 +175,7 @@ static const uint8_t sizes[TF_KIND_COUNT] = {
 
 size_t tf_kind_size(int kind) { return sizes[kind]; }
 
-/* Flags are sticky: what one block has raised no later one needs to look for. */
-static unsigned store_format(int format, const float *in, void *items, size_t n,
-                             unsigned flags)
+unsigned tf_may_raise(int format, struct tf_suspects suspects)
 {
     static const uint8_t beyond_raises[] = {[TF_IEEE] = TF_OVER,
                                             [TF_FN] = TF_OVER,
@@ -186,11 +184,18 @@ static unsigned store_format(int format, const float *in, void *items, size_t n,
                                             [TF_POWERS] = TF_INVALID};
     const enum tf_specials specials =
         format == TF_FLOAT16 ? TF_IEEE : tf_format_rows[format]->specials;
+    return (suspects.beyond ? beyond_raises[specials] : 0u) |
+           (suspects.tiny ? TF_UNDER : 0u);
+}
+
+/* Flags are sticky: what one block has raised no later one needs to look for. */
+static unsigned store_format(int format, const float *in, void *items, size_t n,
+                             unsigned flags)
+{
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     const struct tf_suspects suspects = conversions->pack(in, items, n);
-    const unsigned possible = (suspects.beyond ? beyond_raises[specials] : 0u) |
-                              (suspects.tiny ? TF_UNDER : 0u);
-    return possible & ~flags ? conversions->flags(in, items, n) : 0;
+    const int needed = (tf_may_raise(format, suspects) & ~flags) != 0;
+    return needed ? conversions->flags(in, items, n) : 0;
 }
 
 static void zero_imaginary(char *out, ptrdiff_t stride, size_t size, size_t n)

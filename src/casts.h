@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "kinds.h"
+#include "loops/isa.h"
 
 struct tf_cast {
     int from, to; /* enum tf_number_kind or a format's index */
@@ -18,5 +19,8 @@ void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                    char *out, ptrdiff_t out_stride, ptrdiff_t n);
 
 size_t tf_kind_size(int kind);
+
+/* What rounding numbers like these to a format can raise. */
+unsigned tf_may_raise(int format, struct tf_suspects suspects);
 
 #endif

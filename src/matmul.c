@@ -6,6 +6,7 @@
 
 #include "binary.h"
 #include "bytes.h"
+#include "casts.h"
 #include "fpstatus.h"
 #include "loops/isa.h"
 #include "strided.h"
@@ -71,13 +72,6 @@ static void return_workspace(struct workspace *work)
         }
     }
     free(work);
-}
-
-void tf_matmul_free(void)
-{
-    for (int i = 0; i < THREADS; i++) {
-        free(atomic_exchange(&kept[i], NULL));
-    }
 }
 
 /* -- packing --------------------------------------------------------------------------- */
@@ -532,10 +526,6 @@ static unsigned flags_of_specials(int format, const float *sums, struct tf_matri
 
 static int has_specials(const float *sums, size_t n)
 {
-    /* Quickly: what is no bfloat16 number is rare. */
-    if (!tf_isa->formats[tf_bfloat16_index].suspect(sums, n).beyond) {
-        return 0;
-    }
     int found = 0;
     for (size_t j = 0; j < n; j++) {
         found |= !isfinite(sums[j]);
@@ -543,24 +533,31 @@ static int has_specials(const float *sums, size_t n)
     return found;
 }
 
-static unsigned store_row(int format, int into_float32, float *sums, char *out,
-                          ptrdiff_t stride, size_t n)
+/* A row of sums to where it belongs; whether it has Inf or NaN. */
+static int store_row(int format, int into_float32, float *sums, char *out,
+                     ptrdiff_t stride, size_t n, unsigned *flags)
 {
-    if (into_float32) {
-        tf_scatter(sums, out, stride, sizeof *sums, n);
-        return 0;
-    }
+    const struct tf_conversions *conversions =
+        &tf_isa->formats[into_float32 ? tf_bfloat16_index : format];
+    const size_t itemsize = into_float32 ? sizeof *sums : tf_format_rows[format]->itemsize;
     TF_BUFFER(buffer);
-    const size_t itemsize = tf_format_rows[format]->itemsize;
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
-    void *items = tf_target(out, stride, itemsize, buffer);
-    const struct tf_suspects suspects = conversions->pack(sums, items, n);
-    unsigned flags = 0;
-    if (suspects.beyond || suspects.tiny) {
-        flags = conversions->flags(sums, items, n);
+    void *items = into_float32 ? sums : tf_target(out, stride, itemsize, buffer);
+    const struct tf_suspects suspects =
+        into_float32 ? conversions->suspect(sums, n) : conversions->pack(sums, items, n);
+    const int special = suspects.beyond && has_specials(sums, n);
+    if (special) {
+        tf_canonical_nans(sums, n);
+    }
+    if (!into_float32) {
+        if (special) {
+            conversions->pack(sums, items, n);
+        }
+        if (tf_may_raise(format, suspects) & ~*flags) {
+            *flags |= conversions->flags(sums, items, n);
+        }
     }
     tf_scatter(items, out, stride, itemsize, n);
-    return flags;
+    return special;
 }
 
 static unsigned store_tile(struct workspace *work, int format, int into_float32,
@@ -571,18 +568,12 @@ static unsigned store_tile(struct workspace *work, int format, int into_float32,
     unsigned flags = 0;
     int special = 0;
     for (size_t i = 0; i < rows; i++) {
-        special |= has_specials(work->sums + i * SUMS, columns);
+        char *out = (char *)at(c, i0 + (ptrdiff_t)i, j0);
+        special |= store_row(format, into_float32, work->sums + i * SUMS, out,
+                             c.strides[1], columns, &flags);
     }
     if (special) {
-        flags = flags_of_specials(format, work->sums, a, b, i0, rows, j0, columns, k);
-    }
-    for (size_t i = 0; i < rows; i++) {
-        float *sums = work->sums + i * SUMS;
-        if (special) {
-            tf_canonical_nans(sums, columns);
-        }
-        flags |= store_row(format, into_float32, sums,
-                           (char *)at(c, i0 + (ptrdiff_t)i, j0), c.strides[1], columns);
+        flags |= flags_of_specials(format, work->sums, a, b, i0, rows, j0, columns, k);
     }
     return flags;
 }

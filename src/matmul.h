@@ -25,7 +25,4 @@ int tf_matmul(int format, int into_float32, struct tf_matrix a, struct tf_matrix
 /* Once, when the instruction set has been chosen. */
 void tf_matmul_prepare(void);
 
-/* Frees the memory that is kept from call to call. */
-void tf_matmul_free(void);
-
 #endif
