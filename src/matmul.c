@@ -373,12 +373,19 @@ static void multiply_block(struct workspace *work, struct lines a, struct lines 
 }
 
 /* A part of one row's product, as wide as the kernels are, without packing columns. */
-static void multiply_unpacked(struct workspace *work, const float *slots, struct lines b,
-                        size_t depth, float *sums, struct least *least_b)
+static void multiply_unpacked(struct workspace *work, const float *slots,
+                              struct lines b, size_t depth, float *sums,
+                              struct least *least_b)
 {
     const int along = runs_along(b);
     const char *data = b.data;
     ptrdiff_t step = along ? b.stride : b.along;
+    if (!along && b.stride == 1 && tf_isa->product->row_times_bytes &&
+        always_normal(b.format)) {
+        tf_isa->product->row_times_bytes(slots, &tf_byte_tables[b.format], data, step,
+                                         depth, sums);
+        return;
+    }
     /* Columns that run along k are copied too: they lie apart by multiples of what
      * makes lines of a cache compete. */
     if (along || b.format != tf_bfloat16_index || b.stride != 2) {

@@ -124,11 +124,15 @@ struct tf_product {
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
     /* One row of slots times columns of bfloat16 that are read once, where there
-     * are pairs: columns side by side, rows `step` bytes apart; or columns that
-     * run along k, `step` bytes apart, with a depth that is a multiple of 32. */
+     * are pairs: columns side by side, rows `step` bytes apart; the same of a
+     * format of one byte; or columns that run along k, `step` bytes apart, with a
+     * depth that is a multiple of 32. */
     void (*row_times_across)(const float *x, const char *rows, ptrdiff_t step,
                              size_t depth, float sums[TF_ACROSS],
                              uint16_t least[TF_LEAST]);
+    void (*row_times_bytes)(const float *x, const struct tf_byte_table *table,
+                            const char *rows, ptrdiff_t step, size_t depth,
+                            float sums[TF_ACROSS]);
     void (*row_times_along)(const float *x, const char *columns, ptrdiff_t step,
                             size_t depth, float sums[TF_ALONG],
                             uint16_t least[TF_LEAST]);

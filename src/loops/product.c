@@ -254,6 +254,62 @@ static void row_times_across(const float *x, const char *rows, ptrdiff_t step,
     _mm512_storeu_si512(least, lows);
 }
 
+#if defined(__AVX512VBMI__)
+/* The same for formats of one byte, whose two bytes as bfloat16 numbers come from
+ * tables. */
+static void row_times_bytes(const float *x, const struct tf_byte_table *table,
+                            const char *rows, ptrdiff_t step, size_t depth,
+                            float sums[TF_ACROSS])
+{
+    enum { VECTORS = TF_ACROSS / 64 };
+    const struct tf_byte_registers highs = tf_load_bytes(table->high);
+    const struct tf_byte_registers lows = tf_load_bytes(table->low);
+    __m512 totals[VECTORS][4];
+    UNROLLED for (int v = 0; v < VECTORS; v++) {
+        UNROLLED for (int q = 0; q < 4; q++) {
+            totals[v][q] = _mm512_setzero_ps();
+        }
+    }
+    for (size_t k = 0; k < depth; k += 2, rows += 2 * step) {
+        const __m512 slot = _mm512_set1_ps(x[k / 2]);
+        const int both = k + 1 < depth; /* else x has a zero there */
+        UNROLLED for (int v = 0; v < VECTORS; v++) {
+            __builtin_prefetch(rows + 8 * step + 64 * v);
+            __builtin_prefetch(rows + 9 * step + 64 * v);
+            const __m512i first = _mm512_loadu_si512(rows + 64 * v);
+            const __m512i second = both ? _mm512_loadu_si512(rows + step + 64 * v)
+                                        : _mm512_setzero_si512();
+            const __m512i high[2] = {tf_permute_bytes(highs, first),
+                                     tf_permute_bytes(highs, second)};
+            const __m512i low[2] = {tf_permute_bytes(lows, first),
+                                    tf_permute_bytes(lows, second)};
+            UNROLLED for (int half = 0; half < 2; half++) {
+                const __m512i one = half ? _mm512_unpackhi_epi8(low[0], high[0])
+                                         : _mm512_unpacklo_epi8(low[0], high[0]);
+                const __m512i two = half ? _mm512_unpackhi_epi8(low[1], high[1])
+                                         : _mm512_unpacklo_epi8(low[1], high[1]);
+                __m512 *place = totals[v] + 2 * half;
+                place[0] = DOT(slot, _mm512_unpacklo_epi16(two, one), place[0]);
+                place[1] = DOT(slot, _mm512_unpackhi_epi16(two, one), place[1]);
+            }
+        }
+    }
+    /* totals[v][q] holds, in lane l, columns 64 v + 16 l + 4 q and on. */
+    UNROLLED for (int v = 0; v < VECTORS; v++) {
+        UNROLLED for (int q = 0; q < 4; q++) {
+            float *place = sums + 64 * v + 4 * q;
+            _mm_storeu_ps(place, _mm512_extractf32x4_ps(totals[v][q], 0));
+            _mm_storeu_ps(place + 16, _mm512_extractf32x4_ps(totals[v][q], 1));
+            _mm_storeu_ps(place + 32, _mm512_extractf32x4_ps(totals[v][q], 2));
+            _mm_storeu_ps(place + 48, _mm512_extractf32x4_ps(totals[v][q], 3));
+        }
+    }
+}
+#define ROW_TIMES_BYTES row_times_bytes
+#else
+#define ROW_TIMES_BYTES NULL
+#endif
+
 /* Columns that run along k, `step` apart, in blocks of 16 x 32 numbers; `depth` is
  * a multiple of 32. */
 static void row_times_along(const float *x, const char *columns, ptrdiff_t step,
@@ -290,6 +346,7 @@ static void row_times_along(const float *x, const char *columns, ptrdiff_t step,
 #define ROW_TIMES_ALONG row_times_along
 #else
 #define ROW_TIMES_ACROSS NULL
+#define ROW_TIMES_BYTES NULL
 #define ROW_TIMES_ALONG NULL
 #endif
 
@@ -303,5 +360,6 @@ const struct tf_product TF_NAME(tf_product) = {
     .note_least = note_least,
     .transpose = transpose,
     .row_times_across = ROW_TIMES_ACROSS,
+    .row_times_bytes = ROW_TIMES_BYTES,
     .row_times_along = ROW_TIMES_ALONG,
 };
