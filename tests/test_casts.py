@@ -382,3 +382,27 @@ def test_to_void(f, compared):
             item = raw[i * size : (i + 1) * size][:width].ljust(width, b"\0")
             assert found[i * width : (i + 1) * width] == item
     compared(items.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_times_and_numbers(f):
+    """What NumPy has for its own floats, by way of float64."""
+    times = np.array([10, 20, "NaT", -7, 2**53, 0], "m8[s]")
+    numbers = np.array([0.5, 2, 1, 4, 2, 1], dtype(f))
+    if f.nan is not None:
+        numbers[3] = np.nan
+    wide = numbers.astype(np.float64)
+    for operation in (np.multiply, np.divide, np.floor_divide):
+        want = operation(times, wide)
+        assert want.dtype == times.dtype
+        for given in (times, times.astype(">m8[s]"), np.repeat(times, 2)[::2]):
+            found = operation(given, numbers)
+            assert found.dtype == want.dtype
+            assert found.tobytes() == want.tobytes()
+    assert (numbers * times).tobytes() == (wide * times).tobytes()
+    assert (times * numbers[1]).tobytes() == (times * 2).tobytes()
+    product = times.copy()
+    product *= numbers
+    assert product.tobytes() == (times * wide).tobytes()
+    with pytest.raises(TypeError):
+        numbers / times

@@ -10,6 +10,7 @@ import os
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+cimport cython
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
@@ -77,6 +78,7 @@ include "dtypes.pxi"
 include "loops.pxi"
 include "ufuncs.pxi"
 include "promoters.pxi"
+include "times.pxi"
 include "sorting.pxi"
 include "arrays.pxi"
 

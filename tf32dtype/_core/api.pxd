@@ -103,7 +103,8 @@ cdef extern from "numpy/dtype_api.h":
 
     int NPY_METH_REQUIRES_PYAPI, NPY_METH_NO_FLOATINGPOINT_ERRORS
     int NPY_METH_SUPPORTS_UNALIGNED, NPY_METH_IS_REORDERABLE
-    int NPY_METH_resolve_descriptors, NPY_METH_get_loop
+    int NPY_METH_resolve_descriptors, NPY_METH_get_loop, NPY_METH_strided_loop
+    int NPY_METH_unaligned_strided_loop
     int NPY_METH_get_reduction_initial
     int NPY_DT_NUMERIC
     int NPY_DT_discover_descr_from_pyobject, NPY_DT_default_descr

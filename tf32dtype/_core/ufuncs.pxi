@@ -275,4 +275,5 @@ def register_ufuncs():
         add_operation(name, kind, product_loop, ["TTT", "TTf"])
 
     add_promoters()
+    add_time_loops()
     add_sorting()
