@@ -135,7 +135,22 @@ class Calls(Draw):
 
         label = f"{name} {keywords} where={bool(masks)} out={[o.dtype for o in outs]}"
         expected = None if open_ended else dtypes
-        return Call(label, function, [*operands, *outs, *masks], expected)
+        plain = not outs and not keywords
+        value = (
+            "bits" if plain or not self.is_theirs(ufunc, operands, keywords) else "open"
+        )
+        return Call(label, function, [*operands, *outs, *masks], expected, value)
+
+    def is_theirs(
+        self, ufunc: np.ufunc, operands: list[Any], keywords: dict[str, Any]
+    ) -> bool:
+        """Whether NumPy's own loops or casts may compute: the sign of their NaN, fmin
+        over an operand's memory and integers out of range go by the layout."""
+        used = [x.dtype for x in operands if isinstance(x, np.ndarray)]
+        used += [keywords["dtype"]] if "dtype" in keywords else []
+        return ufunc is np.float_power or any(
+            d.kind in "fc" and d not in self.ours for d in used
+        )
 
     def overlap(self, operands: list[Any], outs: list[np.ndarray]) -> None:
         """Let one operand lie in the memory that the first output is written to."""
