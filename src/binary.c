@@ -39,8 +39,9 @@ void tf_canonical_nans(float *x, size_t n)
     }
 }
 
-unsigned tf_flags_of(struct tf_format f, const float *a, const float *b,
-                     const double *r, size_t n)
+/* The exceptions of results in float64 that were rounded to a format. */
+static unsigned flags_of(struct tf_format f, const float *a, const float *b,
+                         const double *r, size_t n)
 {
     unsigned flags = 0;
     for (size_t i = 0; i < n; i++) {
@@ -151,7 +152,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     if (in_float32) {
         tf_isa->binary_f64[op](a, b, wide, n);
     }
-    return flags | tf_flags_of(f, a, b, wide, n);
+    return flags | flags_of(f, a, b, wide, n);
 }
 
 /* One operand: its items as float32, block after block. */

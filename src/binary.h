@@ -24,10 +24,6 @@ void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
 /* x, low, high -> minimum(maximum(x, low), high). */
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n);
 
-/* The exceptions of results in float64 that were rounded to a format. */
-unsigned tf_flags_of(struct tf_format f, const float *a, const float *b,
-                     const double *r, size_t n);
-
 /* Every NaN becomes the positive quiet one. */
 void tf_canonical_nans(float *x, size_t n);
 

@@ -409,6 +409,9 @@ static void multiply_unpacked(struct workspace *work, const float *slots,
         slots, data, step, depth, sums, least_b->lanes);
 }
 
+/* How many columns that takes. */
+static size_t row_width(struct lines b) { return runs_along(b) ? TF_ALONG : TF_ACROSS; }
+
 /* One row's slots, of as many k as there is room for. */
 static void pack_row(struct workspace *work, struct lines a, size_t k)
 {
@@ -430,8 +433,7 @@ static void multiply_row(struct workspace *work, struct lines a, struct lines b,
         const size_t depth = least(TF_DEPTH, (ptrdiff_t)(k - k0));
         const struct lines b_part = lines_from(b, 0, (ptrdiff_t)k0);
         struct least least_b = no_least();
-        int exact = columns == (runs_along(b) ? TF_ALONG : TF_ACROSS) &&
-                    !(runs_along(b) && depth % 32);
+        int exact = columns == row_width(b) && !(runs_along(b) && depth % 32);
         if (exact) {
             multiply_unpacked(work, work->row + k0 / 2, b_part, depth, part, &least_b);
             exact = all_normal(&work->row_least[k0 / TF_DEPTH], &least_b);
@@ -456,7 +458,7 @@ static void multiply_tile(struct workspace *work, struct lines a, struct lines b
         memset(work->sums, 0, rows * SUMS * sizeof(float));
     }
     if (rows == 1 && has_pairs(a.format)) {
-        const size_t width = runs_along(b) ? TF_ALONG : TF_ACROSS;
+        const size_t width = row_width(b);
         for (ptrdiff_t k0 = 0; k0 < k; k0 += ROW) {
             const struct lines a_part = lines_from(a, 0, k0);
             const size_t count = least(ROW, k - k0);
