@@ -12,15 +12,11 @@ are measured in the same turns wherever they are installed and have the operatio
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,15 +24,20 @@ from common import (
     MEGABYTE,
     Functions,
     data,
-    machine,
     memcpy,
     peer_type,
     pin,
     torch_tensor,
     with_torch,
 )
-from promises import Case, Row, finish, measure_rows, run_child
-from report import merge, show, show_all
+from promises import (
+    Case,
+    Row,
+    command_line,
+    measure_rows,
+    print_child,
+    run_settings,
+)
 
 UNARY = ("exp", "log", "sin", "tanh")
 BASELINES = ("baseline", "x86-64-v3")
@@ -281,36 +282,19 @@ def measure(large: int, repeats: int, budget: float) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="4 MB arrays, few repeats")
-    parser.add_argument("--runs", type=int, default=1, help="runs; the worst is quoted")
+    parser = command_line(__doc__, "4 MB arrays, few repeats")
     parser.add_argument("--isas", action="store_true", help=f"also {BASELINES}")
-    parser.add_argument("--all", action="store_true", help="print every measurement")
-    parser.add_argument("--json", type=Path, help="write all measurements here")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        import tf32dtype as td
-
         pin()
         large, repeats, budget = 64 * MEGABYTE, 25, 1.5
         if options.quick:
             large, repeats, budget = 4 * MEGABYTE, 7, 0.2
-        measured = measure(large, repeats, budget)
-        json.dump({"machine": machine(), "isa": td.isa(), "rows": measured}, sys.stdout)
+        print_child(measure(large, repeats, budget))
         return 0
-    results = []
-    started = time.monotonic()
-    arguments = ["--quick"] if options.quick else []
-    for isa in ("", *(BASELINES if options.isas else ())):
-        variables = {"TF32DTYPE_ISA": isa, "OMP_NUM_THREADS": "1"}
-        runs = [run_child(__file__, arguments, variables) for _ in range(options.runs)]
-        results.append(merge(runs))
-        show(results[-1])
-        if options.all:
-            show_all(results[-1])
-    print(f"{options.runs} run(s), {time.monotonic() - started:.0f} s")
-    return finish(results, options.runs, options.json)
+    isas = ("", *(BASELINES if options.isas else ()))
+    variables = [{"TF32DTYPE_ISA": isa, "OMP_NUM_THREADS": "1"} for isa in isas]
+    return run_settings(__file__, options, [([], some) for some in variables])
 
 
 if __name__ == "__main__":

@@ -11,27 +11,30 @@ what is left of the ratios then. Each setting runs in processes of its own.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import (
     Functions,
     data,
-    machine,
     medians,
     peer_type,
     pin,
     torch_tensor,
     with_torch,
 )
-from promises import Case, Row, blocks, finish, measure_rows, run_child
-from report import merge, show, show_all
+from promises import (
+    Case,
+    Row,
+    blocks,
+    command_line,
+    measure_rows,
+    print_child,
+    run_settings,
+)
 
 FASTER = "x as fast"
 
@@ -127,51 +130,33 @@ def lesser(sizes: list[int]) -> list[Row]:
     ]  # fmt: skip
 
 
-SETTINGS: list[tuple[str, dict[str, str]]] = [
-    ("one", {"OMP_NUM_THREADS": "1"}),
-    ("two", {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}),
-    ("lesser", {"OMP_NUM_THREADS": "1", "TF32DTYPE_ISA": "x86-64-v3"}),
-    ("one", {"OMP_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "SkylakeX"}),
+SETTINGS: list[tuple[list[str], dict[str, str]]] = [
+    (["one"], {"OMP_NUM_THREADS": "1"}),
+    (["two"], {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}),
+    (["lesser"], {"OMP_NUM_THREADS": "1", "TF32DTYPE_ISA": "x86-64-v3"}),
+    (["one"], {"OMP_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "SkylakeX"}),
 ]
 ROWS = {"one": one_thread, "two": two_threads, "lesser": lesser}
 
 
-def child(setting: str, quick: bool) -> dict[str, Any]:
-    import tf32dtype as td
-
+def child(setting: str, quick: bool) -> list[dict[str, Any]]:
     if setting != "two":
         pin()
     sizes, repeats, budget = [256, 1024, 2048], 15, 2.0
     if quick:
         sizes, repeats, budget = [256], 5, 0.2
     timing = blocks if setting == "two" else medians
-    measured = measure_rows(ROWS[setting](sizes), repeats, budget, timing)
-    return {"machine": machine(), "isa": td.isa(), "rows": measured}
+    return measure_rows(ROWS[setting](sizes), repeats, budget, timing)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="256, few repeats")
-    parser.add_argument("--runs", type=int, default=1, help="runs; the worst is quoted")
-    parser.add_argument("--all", action="store_true", help="print every measurement")
-    parser.add_argument("--json", type=Path, help="write all measurements here")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser = command_line(__doc__, "256, few repeats")
     parser.add_argument("setting", nargs="?", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        json.dump(child(options.setting, options.quick), sys.stdout)
+        print_child(child(options.setting, options.quick))
         return 0
-    results = []
-    started = time.monotonic()
-    for setting, variables in SETTINGS:
-        arguments = [setting, *(["--quick"] if options.quick else [])]
-        runs = [run_child(__file__, arguments, variables) for _ in range(options.runs)]
-        results.append(merge(runs) | {"set": variables})
-        show(results[-1])
-        if options.all:
-            show_all(results[-1])
-    print(f"{options.runs} run(s), {time.monotonic() - started:.0f} s")
-    return finish(results, options.runs, options.json)
+    return run_settings(__file__, options, SETTINGS)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -14,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Functions, medians
-from report import MORE, quote, table
+from common import Functions, machine, medians
+from report import MORE, merge, quote, show, show_all, table
 
 
 @dataclass
@@ -96,6 +97,24 @@ def measure_rows(
     return results
 
 
+def command_line(doc: str, quick: str) -> argparse.ArgumentParser:
+    """What every benchmark's command line has; `quick` says what --quick does."""
+    parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--runs", type=int, default=1, help="runs; the worst is quoted")
+    parser.add_argument("--all", action="store_true", help="print every measurement")
+    parser.add_argument("--json", type=Path, help="write all measurements here")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def print_child(measured: list[dict[str, Any]]) -> None:
+    """What a run's process hands to the one that started it."""
+    import tf32dtype as td
+
+    json.dump({"machine": machine(), "isa": td.isa(), "rows": measured}, sys.stdout)
+
+
 def run_child(
     script: str, arguments: list[str], variables: dict[str, str]
 ) -> dict[str, Any]:
@@ -107,9 +126,28 @@ def run_child(
     return result
 
 
-def finish(results: list[dict[str, Any]], runs: int, path: Path | None) -> int:
-    """Write what was measured; whether the first result misses a promise."""
-    if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"runs": runs, "results": results}, indent=1))
+def run_settings(
+    script: str,
+    options: argparse.Namespace,
+    settings: list[tuple[list[str], dict[str, str]]],
+) -> int:
+    """Run, show and write each setting, which is arguments and environment
+    variables; whether the first misses a promise."""
+    results = []
+    started = time.monotonic()
+    quick = ["--quick"] if options.quick else []
+    for arguments, variables in settings:
+        runs = [
+            run_child(script, [*arguments, *quick], variables)
+            for _ in range(options.runs)
+        ]
+        results.append(merge(runs) | {"set": variables})
+        show(results[-1])
+        if options.all:
+            show_all(results[-1])
+    print(f"{options.runs} run(s), {time.monotonic() - started:.0f} s")
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        written = {"runs": options.runs, "results": results}
+        options.json.write_text(json.dumps(written, indent=1))
     return int(any(line[4] == "NO" for line in table(results[0])))
