@@ -4,25 +4,65 @@
 
 #include <stddef.h>
 
+#include "kinds.h"
+
 /* Element (i, j) of matrix number l lies at
  * data + l * step + i * strides[0] + j * strides[1] (bytes). */
 struct tf_matrix {
     char *data;
     ptrdiff_t strides[2];
     ptrdiff_t step;
+    int kind; /* a format, TF_FLOAT16, TF_FLOAT32 or TF_FLOAT64 */
 };
 
-/* C = A @ B for `count` times one m x k and one k x n matrix of a format.
+/* What numbers are divided by before they are rounded: the greatest finite magnitude
+ * over the format's, of each matrix or of each row of A and column of B. */
+enum tf_scaling { TF_UNSCALED, TF_SCALED_MATRIX, TF_SCALED_LINES };
+
+/* What NumPy's float32 and float64 numbers become before they are multiplied; numbers
+ * of our formats, and float16, are multiplied as they are. */
+struct tf_precision {
+    int format;    /* what they are rounded to: a format, TF_FLOAT16 or TF_FLOAT32 */
+    int rounding;  /* enum tf_rounding: tf32 also to ties_to_away and toward_zero */
+    int scaling;   /* enum tf_scaling */
+    int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: split.h */
+    int bands;     /* how many of the parts' products: 2, 3 or 5, of 3, 6 or 9 */
+    int saturates; /* Inf counts as the largest number, in a split */
+};
+
+/* C = A @ B for `count` times one m x k and one k x n matrix.
  *
- * Exact products, summed by float32 fused multiply-adds over each 256
- * consecutive k from +0; those sums added in k order in float32; one rounding
- * to the format, or none `into_float32`. On as many threads as OpenMP offers,
- * which change no bit. Returns -1, with C untouched, if memory is short. */
-int tf_matmul(int format, int into_float32, struct tf_matrix a, struct tf_matrix b,
-              struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
-              ptrdiff_t count);
+ * Exact products, summed by float32 fused multiply-adds over each 256 consecutive k
+ * from +0; those sums added in k order in float32. Of parts: over each 32 k, from the
+ * smallest products to the greatest, with the sums scaled from band to band; those
+ * sums added in k order within 256, these within 4096, and these. One rounding to the
+ * kind of C. On as many threads as OpenMP offers, which change no bit. Returns -1, with
+ * C untouched, if memory is short. */
+int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
+              struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+              ptrdiff_t k, ptrdiff_t count);
+
+/* BLAS's gemm, with its rules: C = alpha op(A) op(B) + beta C, columns one after the
+ * other, `lda` elements apart; op transposes for 'T', 't', 'C' and 'c'; beta = 0 does
+ * not read C, alpha = 0 does not read A or B. alpha times the sum is rounded to
+ * float32, beta C is added by a fused multiply-add, the result rounded to C's kind.
+ * Returns 0; the number of the first argument that BLAS would not take, counted from
+ * 1 as there; or -1, with C untouched, if memory is short. */
+struct tf_kinds {
+    int a, b, c;
+};
+int tf_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char transa,
+            char transb, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, float alpha,
+            const void *a, ptrdiff_t lda, const void *b, ptrdiff_t ldb, float beta,
+            void *c, ptrdiff_t ldc);
+
+/* The parts of n numbers, each with p significant bits: see split.h. */
+void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out);
 
 /* Once, when the instruction set has been chosen. */
 void tf_matmul_prepare(void);
+
+/* Gives back the memory that is kept from call to call. */
+void tf_matmul_free(void);
 
 #endif

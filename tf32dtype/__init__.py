@@ -11,7 +11,7 @@ from ._requirements import check as _check
 _check()
 del _check
 
-from ._core import isa  # noqa: E402
+from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .codes import bits, from_bits  # noqa: E402
@@ -65,6 +65,7 @@ __all__ = [
     "formats",
     "fp8_e4m3",
     "fp8_e5m2",
+    "free_buffers",
     "from_bits",
     "isa",
     "load",

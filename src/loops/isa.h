@@ -99,15 +99,31 @@ typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 enum {
     TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
     TF_PRODUCT_ROWS = 6, /* of a block of C */
-    TF_LEAST = 32,       /* lanes of least magnitudes */
+    TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ACROSS = 256,     /* columns of one row's product: side by side */
     TF_ALONG = 64,       /* and running along k */
 };
 
-/* c = a @ b or c + a @ b, for TF_PRODUCT_ROWS x columns of C: `depth` slots of each
- * row of A, which lie TF_DEPTH numbers apart, and of a panel of B. */
-typedef void tf_multiply_fn(const float *a, const float *b, size_t depth, float *c,
+/* One product of a chain: which parts of A and B, as distances in slots, and what the
+ * sums so far are multiplied by before it. */
+struct tf_term {
+    size_t a, b;
+    float scale;
+};
+
+/* c = s or c + s, for TF_PRODUCT_ROWS x columns of C, where s is the chain of some
+ * terms: each `depth` slots of every row of A, which lie TF_DEPTH numbers apart, and
+ * of a panel of B. */
+typedef void tf_multiply_fn(const float *a, const float *b, size_t depth,
+                            const struct tf_term *terms, size_t count, float *c,
                             size_t ldc, int adds);
+
+/* What magnitudes some bfloat16 numbers, or upper halves of float32, have: the
+ * least ones but zero, less one, and the greatest. Lanes lie side by side, since
+ * bringing them together costs more than a short line. */
+struct tf_range {
+    uint16_t least_less_one[TF_LANES], greatest[TF_LANES];
+};
 
 struct tf_byte_table;
 
@@ -120,7 +136,13 @@ struct tf_product {
     void (*pair_rows)(const uint16_t *first, const uint16_t *second, float *out,
                       size_t n);
     void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
-    void (*note_least)(const uint16_t *in, size_t n, uint16_t least[TF_LEAST]);
+    void (*note_least)(const uint16_t *in, size_t n, struct tf_range *range);
+    /* Numbers to their parts (see split.h), `distance` apart. As pairs take them, the
+     * parts are not scaled: x = x0 + x1 + x2, where that is exact. */
+    void (*split_singles)(const float *in, size_t n, int p, int parts, float *out,
+                          size_t distance, struct tf_range *range);
+    void (*split_halves)(const float *in, size_t n, int p, int parts, uint16_t *out,
+                         size_t distance, struct tf_range *range);
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
     /* One row of slots times columns of bfloat16 that are read once, where there
@@ -129,13 +151,13 @@ struct tf_product {
      * depth that is a multiple of 32. */
     void (*row_times_across)(const float *x, const char *rows, ptrdiff_t step,
                              size_t depth, float sums[TF_ACROSS],
-                             uint16_t least[TF_LEAST]);
+                             struct tf_range *range);
     void (*row_times_bytes)(const float *x, const struct tf_byte_table *table,
                             const char *rows, ptrdiff_t step, size_t depth,
                             float sums[TF_ACROSS]);
     void (*row_times_along)(const float *x, const char *columns, ptrdiff_t step,
                             size_t depth, float sums[TF_ALONG],
-                            uint16_t least[TF_LEAST]);
+                            struct tf_range *range);
 };
 
 struct tf_isa {

@@ -5,6 +5,7 @@
  * side by side in panels of tf_product.columns.
  */
 #include "../bytes.h"
+#include "../split.h"
 #include "blocks.h"
 
 #if defined(__AVX512F__)
@@ -13,6 +14,7 @@ typedef __m512 vector;
 #define LOAD(p) _mm512_loadu_ps(p)
 #define STORE(p, x) _mm512_storeu_ps(p, x)
 #define PLUS(x, y) _mm512_add_ps(x, y)
+#define TIMES(x, y) _mm512_mul_ps(x, y)
 #define FMA(x, y, z) _mm512_fmadd_ps(x, y, z)
 enum { WIDTH = 16, ACROSS = 4 };
 #elif defined(__FMA__)
@@ -21,6 +23,7 @@ typedef __m256 vector;
 #define LOAD(p) _mm256_loadu_ps(p)
 #define STORE(p, x) _mm256_storeu_ps(p, x)
 #define PLUS(x, y) _mm256_add_ps(x, y)
+#define TIMES(x, y) _mm256_mul_ps(x, y)
 #define FMA(x, y, z) _mm256_fmadd_ps(x, y, z)
 enum { WIDTH = 8, ACROSS = 2 };
 #else
@@ -29,6 +32,7 @@ typedef float vector;
 #define LOAD(p) (*(p))
 #define STORE(p, x) (*(p) = (x))
 #define PLUS(x, y) ((x) + (y))
+#define TIMES(x, y) ((x) * (y))
 #define FMA(x, y, z) __builtin_fmaf(x, y, z)
 enum { WIDTH = 1, ACROSS = 2 };
 #endif
@@ -39,7 +43,8 @@ enum { ROWS = TF_PRODUCT_ROWS };
 #define UNROLLED _Pragma("GCC unroll 16")
 
 #define MULTIPLY(name, lda, step)                                              \
-    static void name(const float *a, const float *b, size_t depth, float *c,   \
+    static void name(const float *a, const float *b, size_t depth,             \
+                     const struct tf_term *terms, size_t count, float *c,      \
                      size_t ldc, int adds)                                     \
     {                                                                          \
         vector sums[ROWS][ACROSS];                                             \
@@ -48,11 +53,23 @@ enum { ROWS = TF_PRODUCT_ROWS };
                 sums[i][v] = BROADCAST(0.0f);                                  \
             }                                                                  \
         }                                                                      \
-        for (size_t k = 0; k < depth; k++, b += WIDTH * ACROSS) {              \
-            UNROLLED for (int i = 0; i < ROWS; i++) {                          \
-                const vector x = BROADCAST(a[i * (lda) + k]);                  \
-                UNROLLED for (int v = 0; v < ACROSS; v++) {                    \
-                    sums[i][v] = step(x, LOAD(b + v * WIDTH), sums[i][v]);     \
+        for (size_t t = 0; t < count; t++) {                                   \
+            const float *x = a + terms[t].a;                                   \
+            const float *y = b + terms[t].b;                                   \
+            if (terms[t].scale != 1) {                                         \
+                const vector scale = BROADCAST(terms[t].scale);                \
+                UNROLLED for (int i = 0; i < ROWS; i++) {                      \
+                    UNROLLED for (int v = 0; v < ACROSS; v++) {                \
+                        sums[i][v] = TIMES(sums[i][v], scale);                 \
+                    }                                                          \
+                }                                                              \
+            }                                                                  \
+            for (size_t k = 0; k < depth; k++, y += WIDTH * ACROSS) {          \
+                UNROLLED for (int i = 0; i < ROWS; i++) {                      \
+                    const vector factor = BROADCAST(x[i * (lda) + k]);         \
+                    UNROLLED for (int v = 0; v < ACROSS; v++) {                \
+                        sums[i][v] = step(factor, LOAD(y + v * WIDTH), sums[i][v]); \
+                    }                                                          \
                 }                                                              \
             }                                                                  \
         }                                                                      \
@@ -118,14 +135,13 @@ static void pair_neighbours(const uint16_t *in, float *out, size_t n)
     }
 }
 
-/* The least nonzero magnitudes, less one: side by side, since bringing them
- * together costs more than a short line. */
 static void note_least(const uint16_t *restrict in, size_t n,
-                       uint16_t least[restrict TF_LEAST])
+                       struct tf_range *restrict range)
 {
+    uint16_t *least = range->least_less_one;
     size_t i = 0;
-    for (; i + TF_LEAST <= n; i += TF_LEAST) {
-        for (size_t lane = 0; lane < TF_LEAST; lane++) {
+    for (; i + TF_LANES <= n; i += TF_LANES) {
+        for (size_t lane = 0; lane < TF_LANES; lane++) {
             const uint16_t less_one = (uint16_t)((in[i + lane] & 0x7FFF) - 1);
             least[lane] = less_one < least[lane] ? less_one : least[lane];
         }
@@ -133,6 +149,80 @@ static void note_least(const uint16_t *restrict in, size_t n,
     for (; i < n; i++) {
         const uint16_t less_one = (uint16_t)((in[i] & 0x7FFF) - 1);
         least[0] = less_one < least[0] ? less_one : least[0];
+    }
+}
+
+static void note_range(const float *restrict in, size_t n,
+                       struct tf_range *restrict range)
+{
+    for (size_t i = 0; i < n;) {
+        const size_t lanes = n - i < TF_LANES ? n - i : TF_LANES;
+        for (size_t lane = 0; lane < lanes; lane++, i++) {
+            const uint32_t magnitude = tf_bits_of(in[i]) & UINT32_C(0x7FFFFFFF);
+            const uint16_t less_one = (uint16_t)((magnitude - 1) >> 16);
+            const uint16_t upper = (uint16_t)(magnitude >> 16);
+            uint16_t *least = &range->least_less_one[lane];
+            uint16_t *greatest = &range->greatest[lane];
+            *least = less_one < *least ? less_one : *least;
+            *greatest = upper > *greatest ? upper : *greatest;
+        }
+    }
+}
+
+TF_INLINE float part_of(float x, int p)
+{
+    return tf_float_of(tf_split_round(tf_bits_of(x), p));
+}
+
+TF_INLINE void split_singles_of(const float *restrict in, size_t n, int p, int parts,
+                                float *restrict out, size_t distance)
+{
+    for (size_t i = 0; i < n; i++) {
+        float rest = in[i];
+        for (int part = 0; part < parts; part++) {
+            const float x = part_of(rest, p);
+            out[(size_t)part * distance + i] = x;
+            rest = tf_split_rest(rest, x, p);
+        }
+    }
+}
+
+static void split_singles(const float *in, size_t n, int p, int parts, float *out,
+                          size_t distance, struct tf_range *range)
+{
+    note_range(in, n, range);
+    if (p == 11) {
+        split_singles_of(in, n, 11, 2, out, distance);
+    } else if (parts == 2) {
+        split_singles_of(in, n, 8, 2, out, distance);
+    } else {
+        split_singles_of(in, n, 8, 3, out, distance);
+    }
+}
+
+TF_INLINE void split_halves_of(const float *restrict in, size_t n, int p, int parts,
+                               uint16_t *restrict out, size_t distance)
+{
+    for (size_t i = 0; i < n; i++) {
+        float rest = in[i];
+        float scale = 1;
+        for (int part = 0; part < parts; part++, scale /= (float)(1 << p)) {
+            const float x = part_of(rest, p);
+            out[(size_t)part * distance + i] = (uint16_t)(tf_bits_of(x * scale) >> 16);
+            rest = tf_split_rest(rest, x, p);
+        }
+    }
+}
+
+static void split_halves(const float *in, size_t n, int p, int parts, uint16_t *out,
+                         size_t distance, struct tf_range *range)
+{
+    (void)p; /* what fits halves has 8 bits */
+    note_range(in, n, range);
+    if (parts == 2) {
+        split_halves_of(in, n, 8, 2, out, distance);
+    } else {
+        split_halves_of(in, n, 8, 3, out, distance);
     }
 }
 
@@ -220,12 +310,12 @@ TF_INLINE __m512i lesser(__m512i least, __m512i halves)
  * leave their order within 128-bit lanes, until the end. */
 static void row_times_across(const float *x, const char *rows, ptrdiff_t step,
                              size_t depth, float sums[TF_ACROSS],
-                             uint16_t least[TF_LEAST])
+                             struct tf_range *range)
 {
     enum { VECTORS = TF_ACROSS / 32 };
     const __m512i zero = _mm512_setzero_si512();
     __m512 low[VECTORS], high[VECTORS];
-    __m512i lows = _mm512_loadu_si512(least);
+    __m512i lows = _mm512_loadu_si512(range->least_less_one);
     UNROLLED for (int v = 0; v < VECTORS; v++) {
         low[v] = high[v] = _mm512_setzero_ps();
     }
@@ -251,7 +341,7 @@ static void row_times_across(const float *x, const char *rows, ptrdiff_t step,
         _mm512_storeu_ps(sums + 32 * v + 16,
                          _mm512_permutex2var_ps(low[v], right, high[v]));
     }
-    _mm512_storeu_si512(least, lows);
+    _mm512_storeu_si512(range->least_less_one, lows);
 }
 
 #if defined(__AVX512VBMI__)
@@ -314,11 +404,11 @@ static void row_times_bytes(const float *x, const struct tf_byte_table *table,
  * a multiple of 32. */
 static void row_times_along(const float *x, const char *columns, ptrdiff_t step,
                             size_t depth, float sums[TF_ALONG],
-                            uint16_t least[TF_LEAST])
+                            struct tf_range *range)
 {
     enum { VECTORS = TF_ALONG / 16 };
     __m512 totals[VECTORS];
-    __m512i lows = _mm512_loadu_si512(least);
+    __m512i lows = _mm512_loadu_si512(range->least_less_one);
     UNROLLED for (int v = 0; v < VECTORS; v++) {
         totals[v] = _mm512_setzero_ps();
     }
@@ -340,7 +430,7 @@ static void row_times_along(const float *x, const char *columns, ptrdiff_t step,
     UNROLLED for (int v = 0; v < VECTORS; v++) {
         _mm512_storeu_ps(sums + 16 * v, totals[v]);
     }
-    _mm512_storeu_si512(least, lows);
+    _mm512_storeu_si512(range->least_less_one, lows);
 }
 #define ROW_TIMES_ACROSS row_times_across
 #define ROW_TIMES_ALONG row_times_along
@@ -358,6 +448,8 @@ const struct tf_product TF_NAME(tf_product) = {
     .pair_rows = pair_rows,
     .pair_neighbours = pair_neighbours,
     .note_least = note_least,
+    .split_singles = split_singles,
+    .split_halves = split_halves,
     .transpose = transpose,
     .row_times_across = ROW_TIMES_ACROSS,
     .row_times_bytes = ROW_TIMES_BYTES,

@@ -24,3 +24,26 @@ def quantize_items(
     draws: NDArray[np.uint64] | None,
 ) -> int: ...
 def report(flags: int) -> None: ...
+def free_buffers() -> None: ...
+def gemm(
+    transa: bytes,
+    transb: bytes,
+    m: int,
+    n: int,
+    k: int,
+    alpha: float,
+    a: NDArray[Any],
+    lda: int,
+    b: NDArray[Any],
+    ldb: int,
+    beta: float,
+    c: NDArray[Any],
+    ldc: int,
+    format: str = ...,
+    rounding: int = ...,
+    scaling: int = ...,
+    parts: int = ...,
+    bands: int = ...,
+    saturates: bool = ...,
+) -> int: ...
+def split(x: NDArray[np.float32], parts: int, format: str) -> NDArray[np.float32]: ...

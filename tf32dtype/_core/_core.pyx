@@ -35,8 +35,8 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "available_isas", "bits_of", "facts", "from_bits_of", "isa", "names",
-    "quantize_items", "report", "scalar_types",
+    "available_isas", "bits_of", "facts", "free_buffers", "from_bits_of", "gemm", "isa",
+    "names", "quantize_items", "report", "scalar_types", "split",
 ]
 
 
@@ -81,6 +81,7 @@ include "promoters.pxi"
 include "times.pxi"
 include "sorting.pxi"
 include "arrays.pxi"
+include "blas.pxi"
 
 register_dtypes()
 register_ufuncs()

@@ -304,8 +304,29 @@ cdef extern from "matmul.h" nogil:
         char *data
         npy_intp strides[2]
         npy_intp step
-    int tf_matmul(int, int, tf_matrix, tf_matrix, tf_matrix, npy_intp, npy_intp,
-                  npy_intp, npy_intp)
+        int kind
+    enum tf_scaling:
+        TF_UNSCALED
+        TF_SCALED_MATRIX
+        TF_SCALED_LINES
+    struct tf_precision:
+        int format
+        int rounding
+        int scaling
+        int parts
+        int bands
+        int saturates
+    struct tf_kinds:
+        int a
+        int b
+        int c
+    int tf_matmul(const tf_precision *, tf_matrix, tf_matrix, tf_matrix, npy_intp,
+                  npy_intp, npy_intp, npy_intp)
+    int tf_gemm(const tf_precision *, tf_kinds, char, char, npy_intp, npy_intp,
+                npy_intp, float, const void *, npy_intp, const void *, npy_intp,
+                float, void *, npy_intp)
+    void tf_matmul_free()
+    void tf_split(const float *, npy_intp, int, int, float *)
     void tf_matmul_prepare()
 
 

@@ -161,10 +161,11 @@ static int arg_extreme(int format, int greatest, void *items, npy_intp n, npy_in
 static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stride,
                 void *out, npy_intp n)
 {
-    const struct tf_matrix row = {a, {0, a_stride}, 0};
-    const struct tf_matrix column = {b, {b_stride, 0}, 0};
-    const struct tf_matrix result = {out, {0, 0}, 0};
-    if (tf_matmul(format, 0, row, column, result, 1, 1, n, 1) < 0) {
+    const struct tf_matrix row = {a, {0, a_stride}, 0, format};
+    const struct tf_matrix column = {b, {b_stride, 0}, 0, format};
+    const struct tf_matrix result = {out, {0, 0}, 0, format};
+    const struct tf_precision as_they_are = {.parts = 1, .bands = 1};
+    if (tf_matmul(&as_they_are, row, column, result, 1, 1, n, 1) < 0) {
         const PyGILState_STATE state = PyGILState_Ensure();
         PyErr_NoMemory();
         PyGILState_Release(state);

@@ -107,6 +107,12 @@ cdef enum product:
     VECMAT
 
 
+# Numbers of our formats are multiplied as they are.
+cdef tf_precision as_they_are
+memset(&as_they_are, 0, sizeof(as_they_are))
+as_they_are.parts = as_they_are.bands = 1
+
+
 cdef int product_loop(PyArrayMethod_Context *context, items_t data,
                       const npy_intp *dimensions, const npy_intp *strides,
                       NpyAuxData *auxiliary) noexcept nogil:
@@ -137,6 +143,8 @@ cdef int product_loop(PyArrayMethod_Context *context, items_t data,
         c.strides[1] = core[3]
     a.data, b.data, c.data = data[0], data[1], data[2]
     a.step, b.step, c.step = strides[0], strides[1], strides[2]
-    if tf_matmul(loop.format, loop.into_float32, a, b, c, m, n, k, dimensions[0]) < 0:
+    a.kind = b.kind = loop.format
+    c.kind = TF_FLOAT32 if loop.into_float32 else loop.format
+    if tf_matmul(&as_they_are, a, b, c, m, n, k, dimensions[0]) < 0:
         return out_of_memory()
     return 0

@@ -1,0 +1,248 @@
+#include "pack.h"
+
+#include <stdlib.h>
+
+#include "bytes.h"
+#include "casts.h"
+#include "codec.h"
+#include "strided.h"
+
+struct tf_lines tf_lines_from(struct tf_lines x, ptrdiff_t line, ptrdiff_t k)
+{
+    x.data += line * x.stride + k * x.along;
+    if (x.scales) {
+        x.scales += line;
+    }
+    return x;
+}
+
+int tf_runs_along(struct tf_lines x) { return labs(x.along) <= labs(x.stride); }
+
+size_t tf_slots_of(size_t depth, int pairs) { return pairs ? (depth + 1) / 2 : depth; }
+
+/* -- numbers as they are multiplied ------------------------------------------------------ */
+
+const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t n,
+                            float *buffer)
+{
+    TF_BUFFER(gathered);
+    if (kind == TF_FLOAT32) {
+        return tf_gather(data, stride, sizeof(float), n, buffer);
+    }
+    const void *items = tf_gather(data, stride, tf_kind_size(kind), n, gathered);
+    if (kind == TF_FLOAT64) {
+        const double *numbers = items;
+        for (size_t i = 0; i < n; i++) {
+            buffer[i] = (float)numbers[i];
+        }
+    } else {
+        tf_isa->formats[kind].unpack(items, buffer, n);
+    }
+    return buffer;
+}
+
+/* float32 to tf32 items, which keep what toward_zero cuts off: it is not read. */
+static void round_to_tf32(const float *in, uint32_t *out, size_t n, int rounding)
+{
+    const uint32_t half = rounding == TF_TIES_TO_AWAY ? UINT32_C(1) << 12 : 0;
+    memcpy(out, in, n * sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = out[i] & UINT32_C(0x7FFFFFFF);
+        const uint32_t nan = UINT32_C(0x7FC00000);
+        out[i] = magnitude > UINT32_C(0x7F800000) ? nan : out[i] + half;
+    }
+}
+
+/* A line's numbers rounded to their format: its items. `scales` are one for all
+ * numbers (step 0) or one for each (1). */
+static const void *load_items(struct tf_lines x, ptrdiff_t stride, size_t n,
+                              ptrdiff_t step, void *buffer)
+{
+    float numbers[TF_BLOCK], quotients[TF_BLOCK];
+    if (x.kind == x.format) {
+        return tf_gather(x.data, stride, tf_kind_size(x.kind), n, buffer);
+    }
+    const float *floats = tf_load_floats(x.kind, x.data, stride, n, numbers);
+    if (x.scales) {
+        for (size_t i = 0; i < n; i++) {
+            quotients[i] = floats[i] / x.scales[(ptrdiff_t)i * step];
+        }
+        floats = quotients;
+    }
+    if (x.format == TF_FLOAT32) {
+        memcpy(buffer, floats, n * sizeof *floats);
+    } else if (x.rounding != TF_TIES_TO_EVEN) {
+        round_to_tf32(floats, buffer, n, x.rounding);
+    } else {
+        tf_isa->formats[x.format].pack(floats, buffer, n);
+    }
+    return buffer;
+}
+
+/* The same as float32, in every part: the parts lie `distance` apart. */
+static void load_singles(struct tf_lines x, ptrdiff_t stride, size_t n, ptrdiff_t step,
+                         float *out, size_t distance, struct tf_range *range)
+{
+    TF_BUFFER(buffer);
+    const void *items = load_items(x, stride, n, step, buffer);
+    if (x.parts > 1) {
+        tf_isa->product->split_singles(items, n, x.p, x.parts, out, distance, range);
+    } else if (x.format == TF_FLOAT32) {
+        memcpy(out, items, n * sizeof *out);
+    } else {
+        tf_isa->formats[x.format].unpack(items, out, n);
+    }
+}
+
+const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
+                               ptrdiff_t step, uint16_t *out, size_t distance,
+                               struct tf_range *range)
+{
+    const uint16_t *halves = out;
+    if (x.parts == 1 && x.format == tf_bfloat16_index) {
+        halves = load_items(x, stride, n, step, out);
+    } else {
+        TF_BUFFER(buffer);
+        const void *items = load_items(x, stride, n, step, buffer);
+        if (x.parts > 1) {
+            tf_isa->product->split_halves(items, n, x.p, x.parts, out, distance, range);
+            return out;
+        }
+        tf_isa->product->halves_of_bytes(&tf_byte_tables[x.format], items, out, n);
+    }
+    if (range) {
+        tf_isa->product->note_least(halves, n, range);
+    }
+    return halves;
+}
+
+/* -- numbers as slots --------------------------------------------------------------------- */
+
+/* With zeros behind, from n up to `whole`. */
+static const uint16_t *fill(const uint16_t *halves, size_t n, size_t whole,
+                            uint16_t *buffer)
+{
+    if (n == whole) {
+        return halves;
+    }
+    memmove(buffer, halves, n * sizeof *halves);
+    memset(buffer + n, 0, (whole - n) * sizeof *halves);
+    return buffer;
+}
+
+void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
+                   size_t depth, int pairs, float *out, size_t distance,
+                   struct tf_range *range)
+{
+    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t bytes = depth * tf_kind_size(x.kind);
+    for (size_t i = 0; i < count; i++, x = tf_lines_from(x, 1, 0)) {
+        tf_prefetch(x.data + TF_AHEAD * x.stride, bytes);
+        float *line = out + i * tf_slots_of(TF_DEPTH, pairs);
+        if (!pairs) {
+            load_singles(x, x.along, depth, 0, line, distance, range);
+            continue;
+        }
+        uint16_t *buffer = work->halves[0][0];
+        const uint16_t *halves =
+            tf_load_halves(x, x.along, depth, 0, buffer, TF_BLOCK, range);
+        for (int part = 0; part < x.parts; part++) {
+            const uint16_t *whole = fill(halves + part * TF_BLOCK, depth, 2 * slots,
+                                         buffer + part * TF_BLOCK);
+            tf_isa->product->pair_neighbours(whole, line + (size_t)part * distance,
+                                             slots);
+        }
+    }
+}
+
+/* Lines of x that do not run along k, side by side in panels of `width`, each with
+ * `slots` from k to k. */
+static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t count,
+                        size_t depth, int pairs, float *out, size_t distance,
+                        size_t width, struct tf_range *range)
+{
+    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t bytes = count * tf_kind_size(x.kind);
+    for (size_t slot = 0; slot < slots; slot++) {
+        const uint16_t *halves[2];
+        for (size_t half = 0; half <= (size_t)pairs; half++, x.data += x.along) {
+            tf_prefetch(x.data + TF_AHEAD / 2 * x.along, bytes);
+            const size_t n = ((size_t)pairs + 1) * slot + half < depth ? count : 0;
+            if (!pairs) {
+                load_singles(x, x.stride, n, 1, work->singles[0], TF_BLOCK, range);
+            } else if (n) {
+                halves[half] = tf_load_halves(x, x.stride, n, 1, work->halves[half][0],
+                                              TF_BLOCK, range);
+            } else {
+                halves[half] = work->halves[half][0];
+                memset(work->halves[half], 0, sizeof work->halves[half]);
+            }
+        }
+        for (int part = 0; part < x.parts; part++) {
+            for (size_t j = 0; j < count; j += width) {
+                const size_t n = count - j < width ? count - j : width;
+                const size_t from = (size_t)part * TF_BLOCK + j;
+                float *place =
+                    out + (size_t)part * distance + j * slots + slot * width;
+                if (pairs) {
+                    tf_isa->product->pair_rows(halves[0] + from, halves[1] + from,
+                                               place, n);
+                } else {
+                    memcpy(place, work->singles[0] + from, n * sizeof *place);
+                }
+            }
+        }
+    }
+}
+
+size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
+                 size_t depth, int pairs, struct tf_range *range)
+{
+    const size_t length = tf_slots_of(TF_DEPTH, pairs);
+    const size_t slots = tf_slots_of(depth, pairs);
+    if (tf_runs_along(a)) {
+        tf_pack_along(work, a, rows, depth, pairs, work->a, TF_PART_OF_A, range);
+    } else {
+        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES,
+                    TF_BAND, range);
+    }
+    for (int part = 0; part < a.parts; part++) {
+        float *lines = work->a + part * TF_PART_OF_A;
+        if (!tf_runs_along(a)) {
+            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, TF_BAND,
+                                       slots, rows, lines, length);
+        }
+        for (size_t i = rows; i % TF_PRODUCT_ROWS; i++) {
+            memset(lines + i * length, 0, slots * sizeof(float));
+        }
+    }
+    return slots;
+}
+
+size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
+                 size_t depth, int pairs, struct tf_range *range)
+{
+    const size_t width = tf_isa->product->columns;
+    const size_t slots = tf_slots_of(depth, pairs);
+    for (int part = 0; columns % width && part < b.parts; part++) {
+        memset(work->b + part * TF_PART_OF_B + columns / width * width * slots, 0,
+               width * slots * sizeof(float));
+    }
+    if (!tf_runs_along(b)) {
+        pack_across(work, b, columns, depth, pairs, work->b, TF_PART_OF_B, width, range);
+        return slots;
+    }
+    for (size_t j = 0; j < columns; j += width) {
+        const size_t count = columns - j < width ? columns - j : width;
+        const size_t length = tf_slots_of(TF_DEPTH, pairs);
+        const struct tf_lines panel = tf_lines_from(b, (ptrdiff_t)j, 0);
+        tf_pack_along(work, panel, count, depth, pairs, work->lines, TF_PART_OF_LINES,
+                      range);
+        for (int part = 0; part < b.parts; part++) {
+            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, length,
+                                       count, slots,
+                                       work->b + part * TF_PART_OF_B + j * slots, width);
+        }
+    }
+    return slots;
+}

@@ -1,0 +1,98 @@
+/* Operands of products on their way to slots: see loops/product.c for what a slot is. */
+#ifndef TF32DTYPE_PACK_H
+#define TF32DTYPE_PACK_H
+
+#include <stddef.h>
+
+#include "kinds.h"
+#include "loops/isa.h"
+#include "split.h"
+
+enum {
+    TF_BAND = 16 * TF_PRODUCT_ROWS, /* rows of A packed at a time: for the second cache */
+    TF_TILE_ROWS = 10 * TF_BAND,    /* of C at a time */
+    TF_TILE_COLUMNS = TF_BLOCK,
+    /* Rows of sums lie apart by no power of two, which would share cache sets. */
+    TF_SUMS = TF_TILE_COLUMNS + 16,
+    TF_WIDEST = 64,       /* panel of B */
+    TF_ROW = 32 * TF_DEPTH, /* k at a time of a single row */
+    /* From a part of a band, of columns, or of lines on their way, to the next. */
+    TF_PART_OF_A = TF_BAND * TF_DEPTH,
+    TF_PART_OF_B = TF_DEPTH * TF_TILE_COLUMNS,
+    TF_LINES = TF_ACROSS / 2 > TF_BAND ? TF_ACROSS / 2 : TF_BAND,
+    TF_PART_OF_LINES = TF_DEPTH * TF_LINES,
+};
+
+/* What a thread works in: about 8 MB, of which small products touch little. */
+struct tf_workspace {
+    float sums[TF_TILE_ROWS * TF_SUMS];
+    float b[TF_PARTS * TF_PART_OF_B];
+    float a[TF_PARTS * TF_PART_OF_A];
+    float lines[TF_PARTS * TF_PART_OF_LINES]; /* on their way to a or b */
+    float singles[TF_PARTS][TF_BLOCK];
+    uint16_t halves[2][TF_PARTS][TF_BLOCK];
+    float row[TF_ROW / 2]; /* of A, if it is one row */
+    struct tf_range row_ranges[TF_ROW / TF_DEPTH];
+    int has_specials; /* among numbers that were split */
+    uint8_t in_row[TF_TILE_ROWS], in_column[TF_TILE_COLUMNS]; /* what is not finite */
+};
+_Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)TF_WIDEST <= (int)TF_BAND,
+               "lines fit");
+
+/* A matrix seen as lines, each with numbers along k: rows of A, columns of B. */
+struct tf_lines {
+    const char *data;
+    ptrdiff_t stride; /* from line to line */
+    ptrdiff_t along;  /* from k to k */
+    int kind;         /* of the numbers stored */
+    int format;       /* what they are rounded to if it is another kind */
+    int rounding;     /* how, if that is tf32 */
+    int parts;        /* that each number is split into; 1 if it is not */
+    int p;            /* significant bits of a part */
+    const float *scales; /* of each line: numbers are divided by it; or NULL */
+};
+
+struct tf_lines tf_lines_from(struct tf_lines x, ptrdiff_t line, ptrdiff_t k);
+
+/* Whether numbers of a line lie closer together than those of a k. */
+int tf_runs_along(struct tf_lines x);
+
+size_t tf_slots_of(size_t depth, int pairs);
+
+/* Numbers of a kind as float32: a format's exactly, float64 rounded to nearest. Where
+ * they lie in memory, or in the buffer. */
+const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t n,
+                            float *buffer);
+
+/* Numbers of a line as bfloat16, in every part, `distance` apart: in `out`, or one part
+ * where it lies in memory. `scales` are one for all numbers (step 0) or one for each
+ * (1). What magnitudes they have is noted if `range` is not NULL. */
+const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
+                               ptrdiff_t step, uint16_t *out, size_t distance,
+                               struct tf_range *range);
+
+/* `count` lines of x that run along k, one after the other, a whole depth apart;
+ * parts `distance` slots. */
+void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
+                   size_t depth, int pairs, float *out, size_t distance,
+                   struct tf_range *range);
+
+/* A band of A, line after line, and B in panels: in each, the slots of one k side by
+ * side. Both give the number of slots of a line. */
+size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
+                 size_t depth, int pairs, struct tf_range *range);
+size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
+                 size_t depth, int pairs, struct tf_range *range);
+
+/* Bytes that will be read soon, but by no order that a processor foresees: lines far
+ * apart are pages apart. */
+enum { TF_AHEAD = 16 };
+
+static inline void tf_prefetch(const char *data, size_t size)
+{
+    for (size_t i = 0; i < size; i += 64) {
+        __builtin_prefetch(data + i);
+    }
+}
+
+#endif

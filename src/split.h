@@ -1,0 +1,41 @@
+/* One float32 in parts of fewer bits: x = x0 + 2^-p x1 + 2^-2p x2, each part with p
+ * significant bits (8: bfloat16; 11: tf32) and float32's range of exponents.
+ *
+ * "Exceeding the Numerical and Performance Characteristics of IEEE-754 SGEMM with
+ * BFloat16 Tensor Cores" (arXiv 2605.16617), section 4, equation 4. Every part is
+ * rounded to nearest, ties to even, with saturation, so that three parts of 8 bits
+ * recompose every finite float32: above 0x7F7F0000 the later parts make up for
+ * what the first cannot reach, below 2^-126 they are scaled into reach. Inf has the
+ * parts of the largest float32; the parts of NaN are NaN.
+ */
+#ifndef TF32DTYPE_SPLIT_H
+#define TF32DTYPE_SPLIT_H
+
+#include <stdint.h>
+
+enum { TF_PARTS = 3 };
+
+/* float32 bits with the fraction's last 24 - p bits zero.
+ *
+ *     s eeeeeeee fffffff|ffffffffffffffff      p = 8
+ */
+static inline uint32_t tf_split_round(uint32_t bits, int p)
+{
+    const int drop = 24 - p;
+    const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
+    const uint32_t greatest = UINT32_C(0x7F800000) - (UINT32_C(1) << drop);
+    const uint32_t half_less_one = (UINT32_C(1) << (drop - 1)) - 1;
+    const uint32_t last = magnitude >> drop & 1;
+    uint32_t rounded = (magnitude + half_less_one + last) >> drop << drop;
+    rounded = rounded > greatest ? greatest : rounded;
+    rounded = magnitude > UINT32_C(0x7F800000) ? UINT32_C(0x7FC00000) : rounded;
+    return rounded | (bits & UINT32_C(0x80000000));
+}
+
+/* The next part is that of what is left, times 2^p; both steps are exact. */
+static inline float tf_split_rest(float x, float part, int p)
+{
+    return (x - part) * (float)(1 << p);
+}
+
+#endif

@@ -1,0 +1,67 @@
+# What tests reach of the products below NumPy: BLAS's gemm, and the parts of numbers.
+
+cdef int real_kind(array) except -1:
+    cdef int is_complex = 0
+    cdef int kind = kind_of_descr(<descr_t *><PyObject *>array.dtype, &is_complex)
+    if is_complex or not (0 <= kind <= TF_FLOAT64):
+        raise TypeError(f"no product of {array.dtype} numbers")
+    return kind
+
+
+cdef char *items_of(array, npy_intp rows, npy_intp columns, npy_intp ld) except NULL:
+    """The items of a contiguous array that holds such a matrix, column by column."""
+    cdef cnp.ndarray items = array
+    if not array.flags.c_contiguous:
+        raise ValueError("a matrix is a contiguous array")
+    if min(rows, columns) > 0 and (columns - 1) * ld + rows > cnp.PyArray_SIZE(items):
+        raise ValueError(f"{rows} x {columns} with ld = {ld}: array is too small")
+    return cnp.PyArray_BYTES(items)
+
+
+def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float alpha, a,
+         npy_intp lda, b, npy_intp ldb, float beta, c, npy_intp ldc,
+         str format="float32", int rounding=0, int scaling=0, int parts=1, int bands=1,
+         bint saturates=False):
+    """tf_gemm of src/matmul.h on contiguous arrays; its result."""
+    cdef tf_precision precision
+    cdef tf_kinds kinds
+    cdef int status
+    memset(&precision, 0, sizeof(precision))
+    precision.format = names.index(format) if format in names else TF_FLOAT32
+    precision.rounding = rounding
+    precision.scaling = scaling
+    precision.parts = parts
+    precision.bands = bands
+    precision.saturates = saturates
+    kinds.a, kinds.b, kinds.c = real_kind(a), real_kind(b), real_kind(c)
+    cdef char trans_a = transa[0], trans_b = transb[0]
+    cdef bint a_across = transa in b"TtCc", b_across = transb in b"TtCc"
+    cdef char *a_items = items_of(a, k if a_across else m, m if a_across else k, lda)
+    cdef char *b_items = items_of(b, n if b_across else k, k if b_across else n, ldb)
+    cdef char *c_items = items_of(c, m, n, ldc)
+    with nogil:
+        status = tf_gemm(&precision, kinds, trans_a, trans_b, m, n, k, alpha, a_items,
+                         lda, b_items, ldb, beta, c_items, ldc)
+    if status < 0:
+        raise MemoryError()
+    return status
+
+
+def split(x, int parts, str format):
+    """float32 numbers in parts of bfloat16 or tf32, as float32: see src/split.h."""
+    cdef cnp.ndarray numbers = np.ascontiguousarray(x, np.float32)
+    cdef cnp.ndarray out = np.empty((parts, *np.shape(x)), np.float32)
+    cdef npy_intp n = cnp.PyArray_SIZE(numbers)
+    cdef int p = {"bfloat16": 8, "tf32": 11}[format]
+    tf_split(<const float *>cnp.PyArray_BYTES(numbers), n, p, parts,
+             <float *>cnp.PyArray_BYTES(out))
+    return out
+
+
+def free_buffers():
+    """Give the memory that products keep from call to call back to the system.
+
+    A thread that multiplies keeps about 8 MB to work in; of what small products have
+    never touched, nothing is taken from the machine's memory.
+    """
+    tf_matmul_free()
