@@ -75,14 +75,10 @@ struct exponents {
     int least, greatest;
 };
 
-static struct exponents exponents_of(const struct tf_range *range)
+static struct exponents exponents_of(struct tf_range *range)
 {
-    uint16_t less_one = UINT16_MAX, greatest = 0;
-    for (int i = 0; i < TF_LANES; i++) {
-        const uint16_t here = range->least_less_one[i];
-        less_one = here < less_one ? here : less_one;
-        greatest = range->greatest[i] > greatest ? range->greatest[i] : greatest;
-    }
+    tf_isa->product->gather_range(range);
+    const uint16_t less_one = range->least_less_one[0], greatest = range->greatest[0];
     const int field = (less_one + 1) >> 7 & 0xFF;
     const struct exponents all_zero = {0, 0};
     const struct exponents found = {
@@ -93,23 +89,21 @@ static struct exponents exponents_of(const struct tf_range *range)
 }
 
 /* bfloat16 numbers are multiples of 2^-7 times their leading bit. */
-static int all_normal(const struct tf_range *a, const struct tf_range *b)
+static int all_normal(struct exponents a, struct exponents b)
 {
-    const int multiples = exponents_of(a).least - 7 + exponents_of(b).least - 7;
-    return multiples >= LEAST_NORMAL_EXPONENT;
+    return a.least - 7 + b.least - 7 >= LEAST_NORMAL_EXPONENT;
 }
 
 /* Parts, and their products and sums, are multiples of 2^-23 times the leading bit of
  * the numbers that were split. They are not scaled, as the slow way has them: no sum
  * of theirs may come near Inf, either, when it is. At most 9 * 32 products are added,
  * none of more than 2^2 times the leading bits. */
-static int all_parts_normal(const struct tf_range *a, const struct tf_range *b)
+static int all_parts_normal(struct exponents a, struct exponents b)
 {
     enum { GREATEST = 127 - 9 - 2 };
-    const struct exponents x = exponents_of(a), y = exponents_of(b);
-    return x.least - 23 >= LEAST_NORMAL_EXPONENT && y.least - 23 >= LEAST_NORMAL_EXPONENT &&
-           x.least - 23 + y.least - 23 >= LEAST_NORMAL_EXPONENT &&
-           x.greatest + y.greatest < GREATEST;
+    return a.least - 23 >= LEAST_NORMAL_EXPONENT && b.least - 23 >= LEAST_NORMAL_EXPONENT &&
+           a.least - 23 + b.least - 23 >= LEAST_NORMAL_EXPONENT &&
+           a.greatest + b.greatest < GREATEST;
 }
 
 /* Whether this processor's instruction is what product.c says: tried once. */
@@ -260,27 +254,47 @@ static void multiply_band(struct tf_workspace *work, size_t rows, size_t columns
     }
 }
 
+/* Where tiles of parts have a second set of sums. */
+static float *more_sums(struct tf_workspace *work)
+{
+    return work->sums + TF_TILE_ROWS / 2 * TF_SUMS;
+}
+
+static void add_row(const float *from, float *to, size_t n, int adds)
+{
+    if (adds) {
+        tf_isa->binary_f32[TF_ADD](to, from, to, n);
+    } else {
+        memcpy(to, from, n * sizeof *to);
+    }
+}
+
+static const struct exponents ANY = {0, 0};
+
 /* One depth of a tile. */
 static void multiply_block(struct tf_workspace *work, const struct tile *tile,
                            size_t depth, float *sums, int adds)
 {
     const int pairs = has_pairs(tile->a, tile->b);
     const int guarded = pairs && !always_normal(tile->a, tile->b);
-    const int noted = guarded || tile->a.parts > 1;
-    struct tf_range range_of_b = no_range();
+    const int split = tile->a.parts > 1;
+    const int noted = guarded || split;
+    struct tf_range range = no_range();
     size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
-                             noted ? &range_of_b : NULL);
-    work->has_specials |= exponents_of(&range_of_b).greatest > 127;
+                             noted ? &range : NULL);
+    const struct exponents exponents_of_b = noted ? exponents_of(&range) : ANY;
+    work->has_specials |= exponents_of_b.greatest > 127;
     uint8_t left[TF_TILE_ROWS / TF_BAND] = {0};
     int any_left = 0;
     for (size_t i = 0; i < tile->rows; i += TF_BAND) {
         const size_t rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
-        struct tf_range range_of_a = no_range();
+        range = no_range();
         tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), rows, depth, pairs,
-                  noted ? &range_of_a : NULL);
-        work->has_specials |= exponents_of(&range_of_a).greatest > 127;
-        if (guarded && !(tile->a.parts > 1 ? all_parts_normal : all_normal)(
-                           &range_of_a, &range_of_b)) {
+                  noted ? &range : NULL);
+        const struct exponents exponents_of_a = noted ? exponents_of(&range) : ANY;
+        work->has_specials |= exponents_of_a.greatest > 127;
+        if (guarded && !(split ? all_parts_normal : all_normal)(exponents_of_a,
+                                                                exponents_of_b)) {
             any_left = left[i / TF_BAND] = 1;
             continue;
         }
@@ -290,114 +304,250 @@ static void multiply_block(struct tf_workspace *work, const struct tile *tile,
     if (!any_left) {
         return;
     }
-    slots = tf_pack_b(work, tile->b, tile->columns, depth, 0, &range_of_b);
+    slots = tf_pack_b(work, tile->b, tile->columns, depth, 0, &range);
     for (size_t i = 0; i < tile->rows; i += TF_BAND) {
         if (left[i / TF_BAND]) {
             const size_t rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
             tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), rows, depth, 0,
-                      &range_of_b);
+                      &range);
             multiply_band(work, rows, tile->columns, slots, 0, &tile->singles,
                           sums + i * TF_SUMS, adds);
         }
     }
 }
 
-/* A part of one row's product, as wide as the kernels are, without packing columns. */
-static void multiply_unpacked(struct tf_workspace *work, const float *slots,
-                              struct tf_lines b, int always_normal, size_t depth,
-                              float *sums, struct tf_range *range)
+/* -- one row --------------------------------------------------------------------------------- */
+
+/* Some columns of a tile over one depth, the general way; one row of sums. */
+static void multiply_row_block(struct tf_workspace *work, const struct tile *tile,
+                               size_t depth, float *sums, int adds)
 {
-    const int along = tf_runs_along(b);
-    const char *data = b.data;
-    ptrdiff_t step = along ? b.stride : b.along;
-    if (!along && b.kind == b.format && b.stride == 1 &&
-        tf_isa->product->row_times_bytes && always_normal) {
-        tf_isa->product->row_times_bytes(slots, &tf_byte_tables[b.format], data, step,
-                                         depth, sums);
-        return;
+    float *block = more_sums(work); /* where blocks may be wider and higher than that */
+    for (size_t j = 0; j < tile->columns; j += TF_TILE_COLUMNS) {
+        struct tile piece = *tile;
+        piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
+        piece.columns = least(TF_TILE_COLUMNS, (ptrdiff_t)(tile->columns - j));
+        multiply_block(work, &piece, depth, block, 0);
+        add_row(block, sums + j, piece.columns, adds);
     }
-    /* Columns that run along k are copied too: they lie apart by multiples of what
-     * makes lines of a cache compete. */
-    if (along || b.kind != tf_bfloat16_index || b.stride != 2) {
-        const size_t length = along ? depth : TF_ACROSS;
-        const size_t bytes = length * tf_kind_size(b.kind);
-        const ptrdiff_t stride = along ? b.along : b.stride;
-        uint16_t *halves = (uint16_t *)work->lines;
-        for (size_t i = 0; i < (along ? TF_ALONG : depth); i++) {
-            uint16_t *line = halves + i * length;
-            tf_prefetch(b.data + TF_AHEAD * step, bytes);
-            const uint16_t *found =
-                tf_load_halves(b, stride, length, !along, line, 0, NULL);
-            if (found != line) {
-                memcpy(line, found, length * sizeof *line);
-            }
-            b = along ? tf_lines_from(b, 1, 0) : tf_lines_from(b, 0, 1);
-        }
-        data = (const char *)halves;
-        step = (ptrdiff_t)(length * sizeof *halves);
-    }
-    (along ? tf_isa->product->row_times_along : tf_isa->product->row_times_across)(
-        slots, data, step, depth, sums, range);
 }
 
-/* How many columns that takes. */
-static size_t row_width(struct tf_lines b)
+/* The row's slots, of as many k as there is room for, and what magnitudes it has. */
+static struct exponents pack_row(struct tf_workspace *work, struct tf_lines a, size_t k)
 {
-    return tf_runs_along(b) ? TF_ALONG : TF_ACROSS;
-}
-
-/* One row's slots, of as many k as there is room for. */
-static void pack_row(struct tf_workspace *work, struct tf_lines a, size_t k)
-{
+    struct tf_range range = no_range();
     for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
-        struct tf_range *range = &work->row_ranges[k0 / TF_DEPTH];
-        *range = no_range();
         tf_pack_along(work, tf_lines_from(a, 0, (ptrdiff_t)k0), 1,
                       least(TF_DEPTH, (ptrdiff_t)(k - k0)), 1, work->row + k0 / 2, 0,
-                      range);
+                      &range);
     }
+    return exponents_of(&range);
 }
 
-/* The sums of some columns of one row of C over some k, from the row's slots. */
-static void multiply_row(struct tf_workspace *work, const struct tile *tile, size_t k,
-                         float *sums, int adds)
+/* Whether the kernels read a matrix as it lies in memory: its numbers' distance is
+ * `stride`. */
+static int is_direct(struct tf_lines b, ptrdiff_t stride, int normal)
 {
-    float part[TF_ACROSS];
+    return b.kind == b.format && stride == (ptrdiff_t)tf_kind_size(b.kind) &&
+           (b.kind == tf_bfloat16_index || normal);
+}
+
+/* Columns side by side, over one depth; `exponents` are the row's. */
+static void multiply_row_across(struct tf_workspace *work, const struct tile *tile,
+                                const float *slots, struct exponents exponents,
+                                size_t depth, float *sums, int adds)
+{
+    enum { PIECE = 512 }; /* of what has to be copied */
+    const struct tf_row *row = tf_isa->product->row;
     const int normal = always_normal(tile->a, tile->b);
-    for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH, adds = 1) {
-        const size_t depth = least(TF_DEPTH, (ptrdiff_t)(k - k0));
-        const struct tile here = tile_from(*tile, (ptrdiff_t)k0);
+    const int direct = is_direct(tile->b, tile->b.stride, normal);
+    const int bytes = direct && tile->b.kind != tf_bfloat16_index;
+    float *part = work->sums + 2 * TF_WIDE_ROW;
+    for (size_t j = 0, width; j < tile->columns; j += width) {
+        struct tile piece = tile_from(*tile, 0);
+        piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
+        piece.columns = least(direct ? TF_WIDE_ROW : PIECE, (ptrdiff_t)(tile->columns - j));
+        const size_t whole = piece.columns / TF_ROW_COLUMNS * TF_ROW_COLUMNS;
+        piece.columns = width = whole ? whole : piece.columns;
         struct tf_range range = no_range();
-        int exact = here.columns == row_width(here.b) &&
-                    !(tf_runs_along(here.b) && depth % 32);
-        if (exact) {
-            multiply_unpacked(work, work->row + k0 / 2, here.b, normal, depth, part,
-                              &range);
-            exact = normal || all_normal(&work->row_ranges[k0 / TF_DEPTH], &range);
+        if (whole && direct) {
+            (bytes ? row->across_bytes : row->across_halves)(
+                &tf_byte_tables[bytes ? tile->b.kind : 0], slots, piece.b.data,
+                piece.b.along, depth, whole, part, &range);
+        } else if (whole) {
+            uint16_t *copy = (uint16_t *)work->lines;
+            for (size_t k = 0; k < depth; k++, copy += whole) {
+                const uint16_t *halves =
+                    tf_load_halves(tf_lines_from(piece.b, 0, (ptrdiff_t)k),
+                                   piece.b.stride, whole, 1, copy, 0, NULL);
+                if (halves != copy) {
+                    memcpy(copy, halves, whole * sizeof *copy);
+                }
+            }
+            row->across_halves(NULL, slots, (const char *)work->lines,
+                               (ptrdiff_t)(whole * sizeof *copy), depth, whole, part,
+                               &range);
         }
-        if (!exact) {
-            multiply_block(work, &here, depth, sums, adds);
-        } else if (adds) {
-            tf_isa->binary_f32[TF_ADD](sums, part, sums, here.columns);
+        if (whole && (normal || all_normal(exponents, exponents_of(&range)))) {
+            add_row(part, sums + j, whole, adds);
         } else {
-            memcpy(sums, part, here.columns * sizeof *part);
+            multiply_row_block(work, &piece, depth, sums + j, adds);
         }
     }
 }
 
-/* The sums of a tile over all of k, if it is one row of halves. */
-static void multiply_rows(struct tf_workspace *work, const struct tile *tile,
-                          ptrdiff_t k)
+/* Columns along k: lanes of a group are depths of one column, or of as many as there
+ * are lanes for. */
+struct lanes {
+    size_t depths, columns; /* of a group */
+    size_t last;            /* k of the last depth */
+};
+
+static struct lanes lanes_for(size_t k)
 {
-    const size_t width = row_width(tile->b);
+    struct lanes lanes;
+    lanes.depths = (k + TF_DEPTH - 1) / TF_DEPTH;
+    lanes.columns = TF_ROW_GROUP / lanes.depths;
+    lanes.last = k - (lanes.depths - 1) * TF_DEPTH;
+    return lanes;
+}
+
+/* The row's slots for these lanes; unused lanes and the rest of the last depth are 0. */
+static void spread_row(struct tf_workspace *work, struct lanes lanes)
+{
+    enum { SLOTS = TF_DEPTH / 2 };
+    float *rest = work->row + (lanes.depths - 1) * SLOTS + tf_slots_of(lanes.last, 1);
+    memset(rest, 0, (SLOTS - tf_slots_of(lanes.last, 1)) * sizeof *rest);
+    for (size_t slot = 0; slot < SLOTS; slot++) {
+        float *out = work->lanes + slot * TF_ROW_GROUP;
+        memset(out, 0, TF_ROW_GROUP * sizeof *out);
+        for (size_t lane = 0; lane < lanes.columns * lanes.depths; lane++) {
+            out[lane] = work->row[lane % lanes.depths * SLOTS + slot];
+        }
+    }
+}
+
+/* A line of one column and depth as the kernels read it. */
+static const char *line_for(struct tf_lines b, size_t depth, int direct, int bytes,
+                            uint16_t *copy)
+{
+    if (direct && depth == TF_DEPTH) {
+        return b.data;
+    }
+    memset(copy, 0, TF_DEPTH * sizeof *copy);
+    if (bytes) {
+        memcpy(copy, b.data, depth);
+        return (const char *)copy;
+    }
+    const uint16_t *halves = tf_load_halves(b, b.along, depth, 0, copy, 0, NULL);
+    if (halves != copy) {
+        memcpy(copy, halves, depth * sizeof *copy);
+    }
+    return (const char *)copy;
+}
+
+/* The lines of `count` columns from column j on; those of the group before it are known
+ * if they are followed by these in equal steps. */
+static void find_lines(struct tf_workspace *work, const struct tf_lines *b,
+                       struct lanes lanes, size_t j, size_t count, int direct,
+                       int bytes, const char *lines[TF_ROW_LINES])
+{
+    const size_t together = TF_ROW_GROUPS * lanes.columns;
+    if (j > 0 && direct && lanes.last == TF_DEPTH && count == together) {
+        for (size_t i = 0; i < TF_ROW_LINES; i++) {
+            lines[i] += (ptrdiff_t)together * b->stride;
+        }
+        return;
+    }
+    for (size_t i = 0; i < TF_ROW_LINES; i++) {
+        const size_t lane = i % TF_ROW_GROUP;
+        const size_t column = i / TF_ROW_GROUP * lanes.columns + lane / lanes.depths;
+        const size_t d = lane % lanes.depths;
+        lines[i] = lines[0]; /* of what is not used */
+        if (column < count && lane < lanes.columns * lanes.depths) {
+            lines[i] = line_for(
+                tf_lines_from(*b, (ptrdiff_t)(j + column), (ptrdiff_t)(d * TF_DEPTH)),
+                d + 1 < lanes.depths ? TF_DEPTH : lanes.last, direct, bytes,
+                (uint16_t *)work->lines + i * TF_DEPTH);
+        }
+    }
+}
+
+static void multiply_row_along(struct tf_workspace *work, const struct tile *tile,
+                               struct exponents exponents, size_t k, float *sums,
+                               int adds)
+{
+    enum { AHEAD = 4 }; /* groups */
+    const struct lanes lanes = lanes_for(k);
+    const int normal = always_normal(tile->a, tile->b);
+    const int direct = is_direct(tile->b, tile->b.along, normal);
+    const int bytes = direct && tile->b.kind != tf_bfloat16_index;
+    const size_t together = TF_ROW_GROUPS * lanes.columns;
+    const char *lines[TF_ROW_LINES], *ahead[TF_ROW_GROUPS];
+    float part[TF_ROW_LINES];
+    spread_row(work, lanes);
+    for (size_t j = 0; j < tile->columns; j += together) {
+        const size_t count = least((ptrdiff_t)together, (ptrdiff_t)(tile->columns - j));
+        find_lines(work, &tile->b, lanes, j, count, direct, bytes, lines);
+        for (size_t g = 0; g < TF_ROW_GROUPS; g++) {
+            ahead[g] = tf_lines_from(tile->b,
+                                     (ptrdiff_t)(j + (g + AHEAD) * lanes.columns), 0)
+                           .data;
+        }
+        struct tf_range range = no_range();
+        (bytes ? tf_isa->product->row->along_bytes : tf_isa->product->row->along_halves)(
+            &tf_byte_tables[bytes ? tile->b.kind : 0], work->lanes, lines, ahead, part,
+            &range);
+        const int exact = normal || all_normal(exponents, exponents_of(&range));
+        for (size_t column = 0; column < count; column++) {
+            const float *from = part + column / lanes.columns * TF_ROW_GROUP +
+                                column % lanes.columns * lanes.depths;
+            float sum = adds ? sums[j + column] + from[0] : from[0];
+            for (size_t d = 1; d < lanes.depths; d++) {
+                sum += from[d];
+            }
+            sums[j + column] = exact ? sum : sums[j + column];
+            work->failed[j + column] = !exact;
+        }
+    }
+    /* Where that is not exact: as many columns together as there are. */
+    for (size_t j = 0, count; j < tile->columns; j += count) {
+        for (count = 1; j + count < tile->columns &&
+                        work->failed[j + count] == work->failed[j]; count++) {
+        }
+        struct tile piece = *tile;
+        piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
+        piece.columns = count;
+        for (size_t k0 = 0; work->failed[j] && k0 < k; k0 += TF_DEPTH) {
+            const struct tile block = tile_from(piece, (ptrdiff_t)k0);
+            multiply_row_block(work, &block, least(TF_DEPTH, (ptrdiff_t)(k - k0)),
+                               sums + j, adds || k0);
+        }
+    }
+}
+
+static int is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows)
+{
+    return rows == 1 && a.parts == 1 && has_pairs(a, b) &&
+           tf_isa->product->row->across_halves;
+}
+
+/* The sums of a tile over all of k, if it is such a row. */
+static void multiply_row(struct tf_workspace *work, const struct tile *tile, ptrdiff_t k)
+{
     for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_ROW) {
         const size_t count = least(TF_ROW, k - k0);
-        pack_row(work, tf_lines_from(tile->a, 0, k0), count);
-        for (size_t j = 0; j < tile->columns; j += width) {
-            struct tile piece = tile_from(*tile, k0);
-            piece.b = tf_lines_from(piece.b, (ptrdiff_t)j, 0);
-            piece.columns = tile->columns - j < width ? tile->columns - j : width;
-            multiply_row(work, &piece, count, work->sums + j, k0 != 0);
+        const struct tile here = tile_from(*tile, k0);
+        const struct exponents exponents = pack_row(work, here.a, count);
+        if (tf_runs_along(tile->b)) {
+            multiply_row_along(work, &here, exponents, count, work->sums, k0 != 0);
+            continue;
+        }
+        for (size_t k1 = 0; k1 < count; k1 += TF_DEPTH) {
+            const struct tile block = tile_from(here, (ptrdiff_t)k1);
+            multiply_row_across(work, &block, work->row + k1 / 2, exponents,
+                                least(TF_DEPTH, (ptrdiff_t)(count - k1)), work->sums,
+                                k0 || k1);
         }
     }
 }
@@ -411,12 +561,6 @@ static void multiply_blocks(struct tf_workspace *work, const struct tile *tile,
     }
 }
 
-/* Where tiles of parts have a second set of sums. */
-static float *more_sums(struct tf_workspace *work)
-{
-    return work->sums + TF_TILE_ROWS / 2 * TF_SUMS;
-}
-
 static void multiply_parts(struct tf_workspace *work, const struct tile *tile,
                            ptrdiff_t k)
 {
@@ -426,8 +570,7 @@ static void multiply_parts(struct tf_workspace *work, const struct tile *tile,
         multiply_blocks(work, &stretch, (ptrdiff_t)least(SPLIT_LENGTH, k - k0),
                         k0 ? more : sums);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
-            float *row = sums + i * TF_SUMS;
-            tf_isa->binary_f32[TF_ADD](row, more + i * TF_SUMS, row, tile->columns);
+            add_row(more + i * TF_SUMS, sums + i * TF_SUMS, tile->columns, 1);
         }
     }
 }
@@ -503,8 +646,8 @@ static void multiply_tile(struct tf_workspace *work, const struct tile *tile,
         if (work->has_specials && !saturates) {
             mend_specials(work, tile, k);
         }
-    } else if (tile->rows == 1 && has_pairs(tile->a, tile->b)) {
-        multiply_rows(work, tile, k);
+    } else if (is_row(tile->a, tile->b, (ptrdiff_t)tile->rows)) {
+        multiply_row(work, tile, k);
     } else {
         multiply_blocks(work, tile, k, work->sums);
     }
@@ -513,13 +656,13 @@ static void multiply_tile(struct tf_workspace *work, const struct tile *tile,
 /* What the elements of a tile that are not finite raise: Inf from finite
  * operands is an overflow; a NaN that no operand had is an invalid operation. */
 static unsigned flags_of_specials(struct tf_workspace *work, const struct tile *tile,
-                                  ptrdiff_t k, unsigned overflow)
+                                  const float *sums, ptrdiff_t k, unsigned overflow)
 {
     unsigned flags = 0;
     mark_specials(work, tile, k);
     for (size_t i = 0; i < tile->rows; i++) {
         for (size_t j = 0; j < tile->columns; j++) {
-            const float sum = work->sums[i * TF_SUMS + j];
+            const float sum = sums[i * TF_SUMS + j];
             const int found = work->in_row[i] | work->in_column[j];
             if (isnan(sum) && !(found & HAS_NAN)) {
                 flags |= TF_INVALID;
@@ -663,9 +806,10 @@ struct tiling {
 /* Small enough that every thread finds work: two tiles or more. Parts need room for
  * two sets of sums. */
 static struct tiling tile_up(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
-                             ptrdiff_t threads, int parts)
+                             ptrdiff_t threads, int parts, int row)
 {
-    struct tiling t = {parts > 1 ? TF_TILE_ROWS / 2 : TF_TILE_ROWS, TF_TILE_COLUMNS, 0, 0};
+    struct tiling t = {parts > 1 ? TF_TILE_ROWS / 2 : TF_TILE_ROWS,
+                       row ? TF_WIDE_ROW : TF_TILE_COLUMNS, 0, 0};
     for (;;) {
         t.vertical = pieces(m, t.rows);
         t.across = pieces(n, t.columns);
@@ -709,6 +853,29 @@ static struct tf_lines lines_of(const struct call *call, struct tf_matrix x, int
     };
 }
 
+static unsigned store_tile(const struct call *call, struct tf_workspace *work,
+                           const struct tile *tile, float *sums, struct tf_matrix c)
+{
+    const struct update update = {call->alpha, call->beta, tile->a.scales,
+                                  tile->b.scales, call->swapped};
+    unsigned flags = 0;
+    int special = 0;
+    char *data = c.data;
+    for (size_t i = 0; i < tile->rows; i++, data += c.strides[0]) {
+        float *row = sums + i * TF_SUMS;
+        update_row(&update, row, i, tile->columns, c.kind, data, c.strides[1]);
+        special |= store_row(c.kind, row, data, c.strides[1], tile->columns, &flags);
+    }
+    const unsigned overflow =
+        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
+    const unsigned left = (overflow | TF_INVALID) & ~flags;
+    if (special && left && call->alpha != 0 &&
+        (may_raise(tile->a) || may_raise(tile->b))) {
+        flags |= flags_of_specials(work, tile, sums, call->k, overflow);
+    }
+    return flags;
+}
+
 static unsigned multiply_one(const struct call *call, ptrdiff_t task,
                              struct tf_workspace *work)
 {
@@ -737,21 +904,13 @@ static unsigned multiply_one(const struct call *call, ptrdiff_t task,
     multiply_tile(work, &tile, call->alpha == 0 ? 0 : call->k,
                   call->precision->saturates);
 
-    const struct update update = {call->alpha, call->beta, tile.a.scales,
-                                  tile.b.scales, call->swapped};
     unsigned flags = 0;
-    int special = 0;
-    for (size_t row = 0; row < tile.rows; row++, c.data += c.strides[0]) {
-        float *sums = work->sums + row * TF_SUMS;
-        update_row(&update, sums, row, tile.columns, c.kind, c.data, c.strides[1]);
-        special |=
-            store_row(c.kind, sums, c.data, c.strides[1], tile.columns, &flags);
-    }
-    const unsigned overflow =
-        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
-    const unsigned left = (overflow | TF_INVALID) & ~flags;
-    if (special && left && call->alpha != 0 && (may_raise(tile.a) || may_raise(tile.b))) {
-        flags |= flags_of_specials(work, &tile, call->k, overflow);
+    for (size_t j0 = 0; j0 < tile.columns; j0 += TF_TILE_COLUMNS) {
+        struct tile piece = tile;
+        piece.b = tf_lines_from(tile.b, (ptrdiff_t)j0, 0);
+        piece.columns = least(TF_TILE_COLUMNS, (ptrdiff_t)(tile.columns - j0));
+        flags |= store_tile(call, work, &piece, work->sums + j0, c);
+        c.data += TF_TILE_COLUMNS * c.strides[1];
     }
     return flags;
 }
@@ -886,7 +1045,8 @@ static int multiply(const struct tf_precision *precision, struct tf_matrix a,
     const double products = (double)call.singles.count;
     const ptrdiff_t threads =
         threads_for((double)m * (double)n * (double)k * (double)count * products);
-    call.tiling = tile_up(call.m, call.n, count, threads, precision->parts);
+    const int row = is_row(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1), call.m);
+    call.tiling = tile_up(call.m, call.n, count, threads, precision->parts, row);
     return run(&call, count, threads);
 }
 

@@ -7,15 +7,6 @@
 #include "codec.h"
 #include "strided.h"
 
-struct tf_lines tf_lines_from(struct tf_lines x, ptrdiff_t line, ptrdiff_t k)
-{
-    x.data += line * x.stride + k * x.along;
-    if (x.scales) {
-        x.scales += line;
-    }
-    return x;
-}
-
 int tf_runs_along(struct tf_lines x) { return labs(x.along) <= labs(x.stride); }
 
 size_t tf_slots_of(size_t depth, int pairs) { return pairs ? (depth + 1) / 2 : depth; }

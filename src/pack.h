@@ -15,11 +15,12 @@ enum {
     /* Rows of sums lie apart by no power of two, which would share cache sets. */
     TF_SUMS = TF_TILE_COLUMNS + 16,
     TF_WIDEST = 64,       /* panel of B */
-    TF_ROW = 32 * TF_DEPTH, /* k at a time of a single row */
+    TF_ROW = TF_ROW_GROUP * TF_DEPTH, /* k at a time of a single row */
+    TF_WIDE_ROW = 4096,               /* and columns: sums for the first cache */
     /* From a part of a band, of columns, or of lines on their way, to the next. */
     TF_PART_OF_A = TF_BAND * TF_DEPTH,
     TF_PART_OF_B = TF_DEPTH * TF_TILE_COLUMNS,
-    TF_LINES = TF_ACROSS / 2 > TF_BAND ? TF_ACROSS / 2 : TF_BAND,
+    TF_LINES = 128,
     TF_PART_OF_LINES = TF_DEPTH * TF_LINES,
 };
 
@@ -31,12 +32,14 @@ struct tf_workspace {
     float lines[TF_PARTS * TF_PART_OF_LINES]; /* on their way to a or b */
     float singles[TF_PARTS][TF_BLOCK];
     uint16_t halves[2][TF_PARTS][TF_BLOCK];
-    float row[TF_ROW / 2]; /* of A, if it is one row */
-    struct tf_range row_ranges[TF_ROW / TF_DEPTH];
+    float row[TF_ROW / 2];   /* of A, if it is one row: slots */
+    float lanes[TF_ROW / 2]; /* the same, of several k side by side */
+    uint8_t failed[TF_WIDE_ROW];
     int has_specials; /* among numbers that were split */
     uint8_t in_row[TF_TILE_ROWS], in_column[TF_TILE_COLUMNS]; /* what is not finite */
 };
-_Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)TF_WIDEST <= (int)TF_BAND,
+_Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)TF_WIDEST <= (int)TF_LINES &&
+                   (int)TF_BAND <= (int)TF_LINES,
                "lines fit");
 
 /* A matrix seen as lines, each with numbers along k: rows of A, columns of B. */
@@ -52,7 +55,13 @@ struct tf_lines {
     const float *scales; /* of each line: numbers are divided by it; or NULL */
 };
 
-struct tf_lines tf_lines_from(struct tf_lines x, ptrdiff_t line, ptrdiff_t k);
+static inline struct tf_lines tf_lines_from(struct tf_lines x, ptrdiff_t line,
+                                            ptrdiff_t k)
+{
+    x.data += line * x.stride + k * x.along;
+    x.scales = x.scales ? x.scales + line : NULL;
+    return x;
+}
 
 /* Whether numbers of a line lie closer together than those of a k. */
 int tf_runs_along(struct tf_lines x);

@@ -100,8 +100,10 @@ enum {
     TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
     TF_PRODUCT_ROWS = 6, /* of a block of C */
     TF_LANES = 32,       /* of bounds of magnitudes */
-    TF_ACROSS = 256,     /* columns of one row's product: side by side */
-    TF_ALONG = 64,       /* and running along k */
+    TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
+    TF_ROW_GROUP = 16,   /* lines along k that it takes together, in groups */
+    TF_ROW_GROUPS = 2,
+    TF_ROW_LINES = TF_ROW_GROUP * TF_ROW_GROUPS,
 };
 
 /* One product of a chain: which parts of A and B, as distances in slots, and what the
@@ -137,6 +139,8 @@ struct tf_product {
                       size_t n);
     void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
     void (*note_least)(const uint16_t *in, size_t n, struct tf_range *range);
+    /* What all lanes have together, in the first of them. */
+    void (*gather_range)(struct tf_range *range);
     /* Numbers to their parts (see split.h), `distance` apart. As pairs take them, the
      * parts are not scaled: x = x0 + x1 + x2, where that is exact. */
     void (*split_singles)(const float *in, size_t n, int p, int parts, float *out,
@@ -145,19 +149,31 @@ struct tf_product {
                          size_t distance, struct tf_range *range);
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
-    /* One row of slots times columns of bfloat16 that are read once, where there
-     * are pairs: columns side by side, rows `step` bytes apart; the same of a
-     * format of one byte; or columns that run along k, `step` bytes apart, with a
-     * depth that is a multiple of 32. */
-    void (*row_times_across)(const float *x, const char *rows, ptrdiff_t step,
-                             size_t depth, float sums[TF_ACROSS],
-                             struct tf_range *range);
-    void (*row_times_bytes)(const float *x, const struct tf_byte_table *table,
-                            const char *rows, ptrdiff_t step, size_t depth,
-                            float sums[TF_ACROSS]);
-    void (*row_times_along)(const float *x, const char *columns, ptrdiff_t step,
-                            size_t depth, float sums[TF_ALONG],
-                            struct tf_range *range);
+    const struct tf_row *row;
+};
+
+/* One row times a matrix that is read once, where there are pairs: see row.c. The
+ * matrix holds bfloat16 numbers, or, with a table, those of a format of one byte. */
+struct tf_row {
+    /* Columns side by side, a multiple of TF_ROW_COLUMNS; numbers of the same k lie
+     * in rows `step` bytes apart. */
+    void (*across_halves)(const struct tf_byte_table *table, const float *x,
+                          const char *rows, ptrdiff_t step, size_t depth,
+                          size_t columns, float *sums, struct tf_range *range);
+    void (*across_bytes)(const struct tf_byte_table *table, const float *x,
+                         const char *rows, ptrdiff_t step, size_t depth,
+                         size_t columns, float *sums, struct tf_range *range);
+    /* Lines of TF_DEPTH numbers along k, each times its own numbers: x holds the slots
+     * of all of a group's lines side by side, the same ones for every group. `ahead`
+     * is what each group reads later on. */
+    void (*along_halves)(const struct tf_byte_table *table, const float *x,
+                         const char *const lines[TF_ROW_LINES],
+                         const char *const ahead[TF_ROW_GROUPS], float *sums,
+                         struct tf_range *range);
+    void (*along_bytes)(const struct tf_byte_table *table, const float *x,
+                        const char *const lines[TF_ROW_LINES],
+                        const char *const ahead[TF_ROW_GROUPS], float *sums,
+                        struct tf_range *range);
 };
 
 struct tf_isa {

@@ -8,6 +8,8 @@
 #include "../split.h"
 #include "blocks.h"
 
+extern const struct tf_row TF_NAME(tf_row);
+
 #if defined(__AVX512F__)
 typedef __m512 vector;
 #define BROADCAST(x) _mm512_set1_ps(x)
@@ -169,6 +171,18 @@ static void note_range(const float *restrict in, size_t n,
     }
 }
 
+static void gather_range(struct tf_range *range)
+{
+    uint16_t least = UINT16_MAX, greatest = 0;
+    for (size_t lane = 0; lane < TF_LANES; lane++) {
+        const uint16_t low = range->least_less_one[lane], high = range->greatest[lane];
+        least = low < least ? low : least;
+        greatest = high > greatest ? high : greatest;
+    }
+    range->least_less_one[0] = least;
+    range->greatest[0] = greatest;
+}
+
 TF_INLINE float part_of(float x, int p)
 {
     return tf_float_of(tf_split_round(tf_bits_of(x), p));
@@ -297,149 +311,6 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
     }
 }
 
-/* -- one row times a matrix, read once ------------------------------------------------ */
-
-#if defined(__AVX512BF16__)
-TF_INLINE __m512i lesser(__m512i least, __m512i halves)
-{
-    const __m512i magnitudes = _mm512_and_si512(halves, _mm512_set1_epi16(0x7FFF));
-    return _mm512_min_epu16(least, _mm512_sub_epi16(magnitudes, _mm512_set1_epi16(1)));
-}
-
-/* Columns side by side in memory. A word of each of two rows makes a slot; slots
- * leave their order within 128-bit lanes, until the end. */
-static void row_times_across(const float *x, const char *rows, ptrdiff_t step,
-                             size_t depth, float sums[TF_ACROSS],
-                             struct tf_range *range)
-{
-    enum { VECTORS = TF_ACROSS / 32 };
-    const __m512i zero = _mm512_setzero_si512();
-    __m512 low[VECTORS], high[VECTORS];
-    __m512i lows = _mm512_loadu_si512(range->least_less_one);
-    UNROLLED for (int v = 0; v < VECTORS; v++) {
-        low[v] = high[v] = _mm512_setzero_ps();
-    }
-    for (size_t k = 0; k < depth; k += 2, rows += 2 * step) {
-        const __m512 slot = _mm512_set1_ps(x[k / 2]);
-        const int both = k + 1 < depth;
-        UNROLLED for (int v = 0; v < VECTORS; v++) {
-            __builtin_prefetch(rows + 4 * step + 64 * v, 0, 3);
-            __builtin_prefetch(rows + 5 * step + 64 * v, 0, 3);
-            const __m512i first = _mm512_loadu_si512(rows + 64 * v);
-            const __m512i second =
-                both ? _mm512_loadu_si512(rows + step + 64 * v) : zero;
-            lows = lesser(lesser(lows, first), second);
-            low[v] = DOT(slot, _mm512_unpacklo_epi16(second, first), low[v]);
-            high[v] = DOT(slot, _mm512_unpackhi_epi16(second, first), high[v]);
-        }
-    }
-    const __m512i left = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20,
-                                           21, 22, 23);
-    const __m512i right = _mm512_add_epi32(left, _mm512_set1_epi32(8));
-    UNROLLED for (int v = 0; v < VECTORS; v++) {
-        _mm512_storeu_ps(sums + 32 * v, _mm512_permutex2var_ps(low[v], left, high[v]));
-        _mm512_storeu_ps(sums + 32 * v + 16,
-                         _mm512_permutex2var_ps(low[v], right, high[v]));
-    }
-    _mm512_storeu_si512(range->least_less_one, lows);
-}
-
-#if defined(__AVX512VBMI__)
-/* The same for formats of one byte, whose two bytes as bfloat16 numbers come from
- * tables. */
-static void row_times_bytes(const float *x, const struct tf_byte_table *table,
-                            const char *rows, ptrdiff_t step, size_t depth,
-                            float sums[TF_ACROSS])
-{
-    enum { VECTORS = TF_ACROSS / 64 };
-    const struct tf_byte_registers highs = tf_load_bytes(table->high);
-    const struct tf_byte_registers lows = tf_load_bytes(table->low);
-    __m512 totals[VECTORS][4];
-    UNROLLED for (int v = 0; v < VECTORS; v++) {
-        UNROLLED for (int q = 0; q < 4; q++) {
-            totals[v][q] = _mm512_setzero_ps();
-        }
-    }
-    for (size_t k = 0; k < depth; k += 2, rows += 2 * step) {
-        const __m512 slot = _mm512_set1_ps(x[k / 2]);
-        const int both = k + 1 < depth; /* else x has a zero there */
-        UNROLLED for (int v = 0; v < VECTORS; v++) {
-            __builtin_prefetch(rows + 8 * step + 64 * v);
-            __builtin_prefetch(rows + 9 * step + 64 * v);
-            const __m512i first = _mm512_loadu_si512(rows + 64 * v);
-            const __m512i second = both ? _mm512_loadu_si512(rows + step + 64 * v)
-                                        : _mm512_setzero_si512();
-            const __m512i high[2] = {tf_permute_bytes(highs, first),
-                                     tf_permute_bytes(highs, second)};
-            const __m512i low[2] = {tf_permute_bytes(lows, first),
-                                    tf_permute_bytes(lows, second)};
-            UNROLLED for (int half = 0; half < 2; half++) {
-                const __m512i one = half ? _mm512_unpackhi_epi8(low[0], high[0])
-                                         : _mm512_unpacklo_epi8(low[0], high[0]);
-                const __m512i two = half ? _mm512_unpackhi_epi8(low[1], high[1])
-                                         : _mm512_unpacklo_epi8(low[1], high[1]);
-                __m512 *place = totals[v] + 2 * half;
-                place[0] = DOT(slot, _mm512_unpacklo_epi16(two, one), place[0]);
-                place[1] = DOT(slot, _mm512_unpackhi_epi16(two, one), place[1]);
-            }
-        }
-    }
-    /* totals[v][q] holds, in lane l, columns 64 v + 16 l + 4 q and on. */
-    UNROLLED for (int v = 0; v < VECTORS; v++) {
-        UNROLLED for (int q = 0; q < 4; q++) {
-            float *place = sums + 64 * v + 4 * q;
-            _mm_storeu_ps(place, _mm512_extractf32x4_ps(totals[v][q], 0));
-            _mm_storeu_ps(place + 16, _mm512_extractf32x4_ps(totals[v][q], 1));
-            _mm_storeu_ps(place + 32, _mm512_extractf32x4_ps(totals[v][q], 2));
-            _mm_storeu_ps(place + 48, _mm512_extractf32x4_ps(totals[v][q], 3));
-        }
-    }
-}
-#define ROW_TIMES_BYTES row_times_bytes
-#else
-#define ROW_TIMES_BYTES NULL
-#endif
-
-/* Columns that run along k, `step` apart, in blocks of 16 x 32 numbers; `depth` is
- * a multiple of 32. */
-static void row_times_along(const float *x, const char *columns, ptrdiff_t step,
-                            size_t depth, float sums[TF_ALONG],
-                            struct tf_range *range)
-{
-    enum { VECTORS = TF_ALONG / 16 };
-    __m512 totals[VECTORS];
-    __m512i lows = _mm512_loadu_si512(range->least_less_one);
-    UNROLLED for (int v = 0; v < VECTORS; v++) {
-        totals[v] = _mm512_setzero_ps();
-    }
-    for (size_t k = 0; k < depth; k += 32, columns += 64) {
-        UNROLLED for (int v = 0; v < VECTORS; v++) {
-            __m512i slots[16];
-            const char *column = columns + 16 * v * step;
-            UNROLLED for (int i = 0; i < 16; i++, column += step) {
-                const __m512i halves = _mm512_loadu_si512(column);
-                lows = lesser(lows, halves);
-                slots[i] = _mm512_rol_epi32(halves, 16);
-            }
-            transpose_registers(slots);
-            UNROLLED for (int i = 0; i < 16; i++) {
-                totals[v] = DOT(_mm512_set1_ps(x[k / 2 + (size_t)i]), slots[i], totals[v]);
-            }
-        }
-    }
-    UNROLLED for (int v = 0; v < VECTORS; v++) {
-        _mm512_storeu_ps(sums + 16 * v, totals[v]);
-    }
-    _mm512_storeu_si512(range->least_less_one, lows);
-}
-#define ROW_TIMES_ACROSS row_times_across
-#define ROW_TIMES_ALONG row_times_along
-#else
-#define ROW_TIMES_ACROSS NULL
-#define ROW_TIMES_BYTES NULL
-#define ROW_TIMES_ALONG NULL
-#endif
-
 const struct tf_product TF_NAME(tf_product) = {
     .columns = WIDTH * ACROSS,
     .singles = multiply_singles,
@@ -448,10 +319,9 @@ const struct tf_product TF_NAME(tf_product) = {
     .pair_rows = pair_rows,
     .pair_neighbours = pair_neighbours,
     .note_least = note_least,
+    .gather_range = gather_range,
     .split_singles = split_singles,
     .split_halves = split_halves,
     .transpose = transpose,
-    .row_times_across = ROW_TIMES_ACROSS,
-    .row_times_bytes = ROW_TIMES_BYTES,
-    .row_times_along = ROW_TIMES_ALONG,
+    .row = &TF_NAME(tf_row),
 };
