@@ -129,7 +129,7 @@ static void check_pairs(void)
         }
         memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &slot, sizeof slot);
     }
-    tf_isa->product->pairs(a, b, SLOTS, &term, 1, c, width, 0);
+    tf_isa->product->pairs(a, TF_DEPTH / 2, b, SLOTS, &term, 1, c, width, 0);
     pairs_are_chains = 1;
     for (size_t i = 0; i < TF_PRODUCT_ROWS; i++) {
         for (size_t j = 0; j < width; j++) {
@@ -211,7 +211,7 @@ static struct terms terms_of(const struct tf_precision *precision, int p, int sw
 struct tile {
     struct tf_lines a, b;
     size_t rows, columns;
-    struct terms singles, pairs;
+    const struct terms *singles, *pairs;
 };
 
 static struct tile tile_from(struct tile tile, ptrdiff_t k)
@@ -221,31 +221,37 @@ static struct tile tile_from(struct tile tile, ptrdiff_t k)
     return tile;
 }
 
-static void multiply_band(struct tf_workspace *work, size_t rows, size_t columns,
-                          size_t slots, int pairs, const struct terms *terms,
-                          float *sums, int adds)
+/* Packed rows of A, `lda` slots apart, and what multiplies them. */
+struct band {
+    tf_multiply_fn *multiply;
+    size_t rows, lda;
+    const struct terms *terms;
+    size_t depth; /* slots of a chain */
+};
+
+static void multiply_band(struct tf_workspace *work, struct band band, size_t columns,
+                          size_t slots, float *sums, int adds)
 {
-    const size_t width = tf_isa->product->columns;
-    const size_t length = tf_slots_of(TF_DEPTH, pairs);
-    const size_t depth = tf_slots_of(terms->depth, pairs);
-    tf_multiply_fn *multiply = pairs ? tf_isa->product->pairs : tf_isa->product->singles;
+    const size_t width = tf_isa->product->columns, ld = work->ld;
+    const struct tf_term *terms = band.terms->terms;
+    const size_t count = band.terms->count;
     float part[TF_PRODUCT_ROWS * TF_WIDEST];
     for (size_t j = 0; j < columns; j += width) {
-        for (size_t i = 0; i < rows; i += TF_PRODUCT_ROWS) {
-            const float *a = work->a + i * length, *b = work->b + j * slots;
-            float *place = sums + i * TF_SUMS + j;
-            if (slots <= depth) {
-                multiply(a, b, slots, terms->terms, terms->count, place, TF_SUMS, adds);
+        for (size_t i = 0; i < band.rows; i += TF_PRODUCT_ROWS) {
+            const float *a = work->a + i * band.lda, *b = work->b + j * slots;
+            float *place = sums + i * ld + j;
+            if (slots <= band.depth) {
+                band.multiply(a, band.lda, b, slots, terms, count, place, ld, adds);
                 continue;
             }
-            for (size_t slot = 0; slot < slots; slot += depth) {
-                const size_t count = slots - slot < depth ? slots - slot : depth;
-                multiply(a + slot, b + slot * width, count, terms->terms, terms->count,
-                         part, width, slot != 0);
+            for (size_t slot = 0; slot < slots; slot += band.depth) {
+                const size_t here = slots - slot < band.depth ? slots - slot : band.depth;
+                band.multiply(a + slot, band.lda, b + slot * width, here, terms, count,
+                              part, width, slot != 0);
             }
-            for (size_t row = 0; row < TF_PRODUCT_ROWS; row++) {
-                const float *from = part + row * width;
-                float *to = place + row * TF_SUMS;
+            for (size_t r = 0; r < TF_PRODUCT_ROWS; r++) {
+                const float *from = part + r * width;
+                float *to = place + r * ld;
                 for (size_t column = 0; column < width; column++) {
                     to[column] = adds ? to[column] + from[column] : from[column];
                 }
@@ -271,6 +277,25 @@ static void add_row(const float *from, float *to, size_t n, int adds)
 
 static const struct exponents ANY = {0, 0};
 
+/* Some rows of A for the kernels; their exponents, if they are `noted`. */
+static struct band pack_band(struct tf_workspace *work, const struct tile *tile, size_t i,
+                             size_t depth, int pairs, int noted,
+                             struct exponents *exponents)
+{
+    struct tf_range range = no_range();
+    struct band band = {
+        .multiply = pairs ? tf_isa->product->pairs : tf_isa->product->singles,
+        .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
+        .terms = pairs ? tile->pairs : tile->singles,
+    };
+    band.lda = tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), band.rows, depth,
+                         pairs, noted ? &range : NULL);
+    band.depth = tf_slots_of(band.terms->depth, pairs);
+    *exponents = noted ? exponents_of(&range) : ANY;
+    work->has_specials |= exponents->greatest > 127;
+    return band;
+}
+
 /* One depth of a tile. */
 static void multiply_block(struct tf_workspace *work, const struct tile *tile,
                            size_t depth, float *sums, int adds)
@@ -282,24 +307,19 @@ static void multiply_block(struct tf_workspace *work, const struct tile *tile,
     struct tf_range range = no_range();
     size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
                              noted ? &range : NULL);
-    const struct exponents exponents_of_b = noted ? exponents_of(&range) : ANY;
-    work->has_specials |= exponents_of_b.greatest > 127;
+    const struct exponents b = noted ? exponents_of(&range) : ANY;
+    work->has_specials |= b.greatest > 127;
     uint8_t left[TF_TILE_ROWS / TF_BAND] = {0};
     int any_left = 0;
+    struct exponents a;
     for (size_t i = 0; i < tile->rows; i += TF_BAND) {
-        const size_t rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
-        range = no_range();
-        tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), rows, depth, pairs,
-                  noted ? &range : NULL);
-        const struct exponents exponents_of_a = noted ? exponents_of(&range) : ANY;
-        work->has_specials |= exponents_of_a.greatest > 127;
-        if (guarded && !(split ? all_parts_normal : all_normal)(exponents_of_a,
-                                                                exponents_of_b)) {
+        const struct band band =
+            pack_band(work, tile, i, depth, pairs, noted, &a);
+        if (guarded && !(split ? all_parts_normal : all_normal)(a, b)) {
             any_left = left[i / TF_BAND] = 1;
             continue;
         }
-        multiply_band(work, rows, tile->columns, slots, pairs,
-                      pairs ? &tile->pairs : &tile->singles, sums + i * TF_SUMS, adds);
+        multiply_band(work, band, tile->columns, slots, sums + i * work->ld, adds);
     }
     if (!any_left) {
         return;
@@ -307,11 +327,8 @@ static void multiply_block(struct tf_workspace *work, const struct tile *tile,
     slots = tf_pack_b(work, tile->b, tile->columns, depth, 0, &range);
     for (size_t i = 0; i < tile->rows; i += TF_BAND) {
         if (left[i / TF_BAND]) {
-            const size_t rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
-            tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), rows, depth, 0,
-                      &range);
-            multiply_band(work, rows, tile->columns, slots, 0, &tile->singles,
-                          sums + i * TF_SUMS, adds);
+            const struct band band = pack_band(work, tile, i, depth, 0, split, &a);
+            multiply_band(work, band, tile->columns, slots, sums + i * work->ld, adds);
         }
     }
 }
@@ -570,7 +587,7 @@ static void multiply_parts(struct tf_workspace *work, const struct tile *tile,
         multiply_blocks(work, &stretch, (ptrdiff_t)least(SPLIT_LENGTH, k - k0),
                         k0 ? more : sums);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
-            add_row(more + i * TF_SUMS, sums + i * TF_SUMS, tile->columns, 1);
+            add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);
         }
     }
 }
@@ -622,13 +639,14 @@ static void mend_specials(struct tf_workspace *work, const struct tile *tile, pt
     struct tile plain = *tile;
     float *more = more_sums(work);
     plain.a.parts = plain.b.parts = 1;
-    plain.singles = terms_of(&whole, 0, 0, 0);
+    const struct terms terms = terms_of(&whole, 0, 0, 0);
+    plain.singles = &terms;
     multiply_blocks(work, &plain, k, more);
     mark_specials(work, tile, k);
     for (size_t i = 0; i < tile->rows; i++) {
         for (size_t j = 0; j < tile->columns; j++) {
             if (work->in_row[i] | work->in_column[j]) {
-                work->sums[i * TF_SUMS + j] = more[i * TF_SUMS + j];
+                work->sums[i * work->ld + j] = more[i * work->ld + j];
             }
         }
     }
@@ -638,9 +656,12 @@ static void mend_specials(struct tf_workspace *work, const struct tile *tile, pt
 static void multiply_tile(struct tf_workspace *work, const struct tile *tile,
                           ptrdiff_t k, int saturates)
 {
+    const size_t width = tf_isa->product->columns;
+    const size_t panels = (tile->columns + width - 1) / width;
+    work->ld = panels * width <= 2 * TF_WIDEST ? panels * width : TF_SUMS;
     work->has_specials = 0;
     if (k == 0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
-        memset(work->sums, 0, tile->rows * TF_SUMS * sizeof(float));
+        memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
     } else if (tile->a.parts > 1) {
         multiply_parts(work, tile, k);
         if (work->has_specials && !saturates) {
@@ -662,7 +683,7 @@ static unsigned flags_of_specials(struct tf_workspace *work, const struct tile *
     mark_specials(work, tile, k);
     for (size_t i = 0; i < tile->rows; i++) {
         for (size_t j = 0; j < tile->columns; j++) {
-            const float sum = sums[i * TF_SUMS + j];
+            const float sum = sums[i * work->ld + j];
             const int found = work->in_row[i] | work->in_column[j];
             if (isnan(sum) && !(found & HAS_NAN)) {
                 flags |= TF_INVALID;
@@ -858,13 +879,23 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
 {
     const struct update update = {call->alpha, call->beta, tile->a.scales,
                                   tile->b.scales, call->swapped};
+    const ptrdiff_t itemsize = (ptrdiff_t)tf_kind_size(c.kind);
+    const size_t columns = tile->columns;
+    const int joined = work->ld == columns && c.strides[1] == itemsize &&
+                       c.strides[0] == itemsize * (ptrdiff_t)columns;
+    const size_t together = joined ? TF_BLOCK / columns : 1;
+    const int updates = update.row_scales || update.alpha != 1 || update.beta != 0;
     unsigned flags = 0;
     int special = 0;
-    char *data = c.data;
-    for (size_t i = 0; i < tile->rows; i++, data += c.strides[0]) {
-        float *row = sums + i * TF_SUMS;
-        update_row(&update, row, i, tile->columns, c.kind, data, c.strides[1]);
-        special |= store_row(c.kind, row, data, c.strides[1], tile->columns, &flags);
+    for (size_t i = 0; i < tile->rows; i += together) {
+        const size_t rows = tile->rows - i < together ? tile->rows - i : together;
+        char *data = c.data + (ptrdiff_t)i * c.strides[0];
+        for (size_t r = i; updates && r < i + rows; r++) {
+            update_row(&update, sums + r * work->ld, r, columns, c.kind,
+                       c.data + (ptrdiff_t)r * c.strides[0], c.strides[1]);
+        }
+        special |= store_row(c.kind, sums + i * work->ld, data, c.strides[1],
+                             rows * columns, &flags);
     }
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
@@ -892,8 +923,8 @@ static unsigned multiply_one(const struct call *call, ptrdiff_t task,
         .b = lines_of(call, b, 1),
         .rows = least(t.rows, call->m - i),
         .columns = least(t.columns, call->n - j),
-        .singles = call->singles,
-        .pairs = call->pairs,
+        .singles = &call->singles,
+        .pairs = &call->pairs,
     };
     if (call->scales) {
         tile.a.scales = call->scales + number * (call->m + call->n);

@@ -126,23 +126,64 @@ void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
                    struct tf_range *range)
 {
     const size_t slots = tf_slots_of(depth, pairs);
-    const size_t bytes = depth * tf_kind_size(x.kind);
-    for (size_t i = 0; i < count; i++, x = tf_lines_from(x, 1, 0)) {
-        tf_prefetch(x.data + TF_AHEAD * x.stride, bytes);
-        float *line = out + i * tf_slots_of(TF_DEPTH, pairs);
+    uint16_t *buffer = work->halves[0][0];
+    /* Short lines without gaps are taken as long ones. */
+    const int joined = x.stride == (ptrdiff_t)depth * x.along && !x.scales &&
+                       depth == (pairs + 1) * slots && 2 * depth <= TF_BLOCK;
+    const size_t together = joined ? TF_BLOCK / depth : 1;
+    for (size_t i = 0; i < count; i += together) {
+        const struct tf_lines from = tf_lines_from(x, (ptrdiff_t)i, 0);
+        const size_t lines = count - i < together ? count - i : together;
+        const size_t n = lines * depth, whole = lines * slots;
+        float *line = out + i * slots;
+        tf_prefetch(from.data + TF_AHEAD * x.stride, n * tf_kind_size(x.kind));
         if (!pairs) {
-            load_singles(x, x.along, depth, 0, line, distance, range);
+            load_singles(from, x.along, n, 0, line, distance, range);
             continue;
         }
-        uint16_t *buffer = work->halves[0][0];
         const uint16_t *halves =
-            tf_load_halves(x, x.along, depth, 0, buffer, TF_BLOCK, range);
+            tf_load_halves(from, x.along, n, 0, buffer, TF_BLOCK, range);
         for (int part = 0; part < x.parts; part++) {
-            const uint16_t *whole = fill(halves + part * TF_BLOCK, depth, 2 * slots,
-                                         buffer + part * TF_BLOCK);
-            tf_isa->product->pair_neighbours(whole, line + (size_t)part * distance,
-                                             slots);
+            const uint16_t *filled = fill(halves + part * TF_BLOCK, n, 2 * whole,
+                                          buffer + part * TF_BLOCK);
+            tf_isa->product->pair_neighbours(filled, line + (size_t)part * distance,
+                                             whole);
         }
+    }
+}
+
+/* Pairs of numbers that are not split: as many rows at a time as are converted at once,
+ * or all if they are bfloat16 already. */
+static void pair_across(struct tf_workspace *work, struct tf_lines x, size_t count,
+                        size_t depth, float *out, size_t width, struct tf_range *range)
+{
+    const size_t slots = tf_slots_of(depth, 1);
+    struct tf_range ignored = {0};
+    range = range ? range : &ignored;
+    if (x.kind == tf_bfloat16_index && x.stride == 2 && (uintptr_t)x.data % 2 == 0 &&
+        x.along % 2 == 0) {
+        tf_isa->product->pair_matrix((const uint16_t *)x.data, x.along, depth, count,
+                                     width, slots, out, range);
+        return;
+    }
+    uint16_t *halves = work->halves[0][0];
+    const int joined = x.along == (ptrdiff_t)count * x.stride && !x.scales;
+    const size_t rows = 2 * count <= TF_BLOCK && joined ? TF_BLOCK / count / 2 * 2 : 2;
+    for (size_t k = 0; k < depth; k += rows) {
+        const size_t here = depth - k < rows ? depth - k : rows;
+        for (size_t i = 0; i < (joined ? 1 : here); i++) {
+            const struct tf_lines from = tf_lines_from(x, 0, (ptrdiff_t)(k + i));
+            const size_t n = joined ? here * count : count;
+            uint16_t *place = halves + i * count;
+            tf_prefetch(from.data + TF_AHEAD / 2 * x.along, n * tf_kind_size(x.kind));
+            const uint16_t *found =
+                tf_load_halves(from, x.stride, n, 1, place, 0, NULL);
+            if (found != place) {
+                memcpy(place, found, n * sizeof *place);
+            }
+        }
+        tf_isa->product->pair_matrix(halves, (ptrdiff_t)(count * sizeof *halves), here,
+                                     count, width, slots, out + k / 2 * width, range);
     }
 }
 
@@ -152,6 +193,10 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
                         size_t depth, int pairs, float *out, size_t distance,
                         size_t width, struct tf_range *range)
 {
+    if (pairs && x.parts == 1) {
+        pair_across(work, x, count, depth, out, width, range);
+        return;
+    }
     const size_t slots = tf_slots_of(depth, pairs);
     const size_t bytes = count * tf_kind_size(x.kind);
     for (size_t slot = 0; slot < slots; slot++) {
@@ -189,7 +234,6 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
 size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
                  size_t depth, int pairs, struct tf_range *range)
 {
-    const size_t length = tf_slots_of(TF_DEPTH, pairs);
     const size_t slots = tf_slots_of(depth, pairs);
     if (tf_runs_along(a)) {
         tf_pack_along(work, a, rows, depth, pairs, work->a, TF_PART_OF_A, range);
@@ -201,10 +245,10 @@ size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
         float *lines = work->a + part * TF_PART_OF_A;
         if (!tf_runs_along(a)) {
             tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, TF_BAND,
-                                       slots, rows, lines, length);
+                                       slots, rows, lines, slots);
         }
         for (size_t i = rows; i % TF_PRODUCT_ROWS; i++) {
-            memset(lines + i * length, 0, slots * sizeof(float));
+            memset(lines + i * slots, 0, slots * sizeof(float));
         }
     }
     return slots;
@@ -225,12 +269,11 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
     }
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
-        const size_t length = tf_slots_of(TF_DEPTH, pairs);
         const struct tf_lines panel = tf_lines_from(b, (ptrdiff_t)j, 0);
         tf_pack_along(work, panel, count, depth, pairs, work->lines, TF_PART_OF_LINES,
                       range);
         for (int part = 0; part < b.parts; part++) {
-            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, length,
+            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, slots,
                                        count, slots,
                                        work->b + part * TF_PART_OF_B + j * slots, width);
         }

@@ -27,6 +27,7 @@ enum {
 /* What a thread works in: about 8 MB, of which small products touch little. */
 struct tf_workspace {
     float sums[TF_TILE_ROWS * TF_SUMS];
+    size_t ld; /* from row to row of sums */
     float b[TF_PARTS * TF_PART_OF_B];
     float a[TF_PARTS * TF_PART_OF_A];
     float lines[TF_PARTS * TF_PART_OF_LINES]; /* on their way to a or b */
@@ -80,8 +81,8 @@ const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
                                ptrdiff_t step, uint16_t *out, size_t distance,
                                struct tf_range *range);
 
-/* `count` lines of x that run along k, one after the other, a whole depth apart;
- * parts `distance` slots. */
+/* `count` lines of x that run along k, one after the other; parts `distance` slots
+ * apart. */
 void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
                    size_t depth, int pairs, float *out, size_t distance,
                    struct tf_range *range);

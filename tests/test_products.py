@@ -306,6 +306,32 @@ def test_vectors(scalar_type: Any, k: int) -> None:
                 check(np.matvec(matrix.T, x[0]), wanted[0], scalar_type)
 
 
+@pytest.mark.parametrize("k", [2000, 4095, 4096, 4097, 4353, 9000])
+@some_types
+def test_long_vectors(scalar_type: Any, k: int) -> None:
+    """More depths than a group of lanes takes, and more columns than a tile."""
+    for n in (3, 70):
+        x, y = random(scalar_type, (1, k), k), random(scalar_type, (k, n), n)
+        with np.errstate(all="ignore"):
+            wanted = expected(x, y)
+            for matrix in (y, np.asfortranarray(y), np.asfortranarray(y[:, ::-1])):
+                check(x @ matrix, expected(x, matrix), scalar_type)
+            turned = np.repeat(y.T, 2, axis=1)[:, ::2]  # its numbers do not adjoin
+            check(np.matvec(turned, x[0]), wanted[0], scalar_type)
+
+
+@pytest.mark.parametrize("n", [4000, 4096, 4200, 9000])
+@some_types
+def test_wide_rows(scalar_type: Any, n: int) -> None:
+    x, y = random(scalar_type, (1, 300), n), random(scalar_type, (300, n), 1)
+    if scalar_type is td.bfloat16:
+        y[270, 100:4100:77] = scalar_type(2.0**-133)  # these need the slow way
+    with np.errstate(all="ignore"):
+        wanted = expected(x, y)
+        for matrix in (y, np.asfortranarray(y)):
+            check(x @ matrix, wanted, scalar_type)
+
+
 @pytest.mark.parametrize("exponent", [-140, -120, -100, -60, 0, 60])
 def test_vectors_that_pairs_would_flush(exponent: int) -> None:
     rng = np.random.default_rng(exponent + 200)

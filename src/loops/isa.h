@@ -114,9 +114,9 @@ struct tf_term {
 };
 
 /* c = s or c + s, for TF_PRODUCT_ROWS x columns of C, where s is the chain of some
- * terms: each `depth` slots of every row of A, which lie TF_DEPTH numbers apart, and
- * of a panel of B. */
-typedef void tf_multiply_fn(const float *a, const float *b, size_t depth,
+ * terms: each `depth` slots of every row of A, which lie `lda` slots apart, and of a
+ * panel of B. */
+typedef void tf_multiply_fn(const float *a, size_t lda, const float *b, size_t depth,
                             const struct tf_term *terms, size_t count, float *c,
                             size_t ldc, int adds);
 
@@ -132,23 +132,30 @@ struct tf_byte_table;
 struct tf_product {
     size_t columns;          /* of a block of C */
     tf_multiply_fn *singles; /* slots of one float32 */
-    tf_multiply_fn *pairs;   /* of two bfloat16; NULL if there is no such thing */
-    void (*halves_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,
-                            uint16_t *out, size_t n);
-    void (*pair_rows)(const uint16_t *first, const uint16_t *second, float *out,
-                      size_t n);
-    void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
-    void (*note_least)(const uint16_t *in, size_t n, struct tf_range *range);
     /* What all lanes have together, in the first of them. */
     void (*gather_range)(struct tf_range *range);
-    /* Numbers to their parts (see split.h), `distance` apart. As pairs take them, the
-     * parts are not scaled: x = x0 + x1 + x2, where that is exact. */
+    /* Numbers to their parts (see split.h), `distance` apart. */
     void (*split_singles)(const float *in, size_t n, int p, int parts, float *out,
                           size_t distance, struct tf_range *range);
-    void (*split_halves)(const float *in, size_t n, int p, int parts, uint16_t *out,
-                         size_t distance, struct tf_range *range);
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
+
+    /* The rest is there with an instruction for pairs alone. */
+    tf_multiply_fn *pairs; /* slots of two bfloat16 */
+    void (*halves_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,
+                            uint16_t *out, size_t n);
+    void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
+    void (*pair_rows)(const uint16_t *first, const uint16_t *second, float *out,
+                      size_t n);
+    /* The same of many rows, `step` bytes apart, to panels of `width`, each `slots`
+     * long; after an odd number of rows follows a row of zeros. */
+    void (*pair_matrix)(const uint16_t *rows, ptrdiff_t step, size_t depth,
+                        size_t columns, size_t width, size_t slots, float *out,
+                        struct tf_range *range);
+    void (*note_least)(const uint16_t *in, size_t n, struct tf_range *range);
+    /* Parts that are not scaled: x = x0 + x1 + x2, where that is exact. */
+    void (*split_halves)(const float *in, size_t n, int p, int parts, uint16_t *out,
+                         size_t distance, struct tf_range *range);
     const struct tf_row *row;
 };
 

@@ -4,9 +4,11 @@
  * earlier one in the upper half. Rows of A lie one after the other; columns of B
  * side by side in panels of tf_product.columns.
  */
+#include <string.h>
+
 #include "../bytes.h"
 #include "../split.h"
-#include "blocks.h"
+#include "halves.h"
 
 extern const struct tf_row TF_NAME(tf_row);
 
@@ -44,8 +46,8 @@ enum { ROWS = TF_PRODUCT_ROWS };
 /* The accumulators must stay in registers: every loop over them is unrolled. */
 #define UNROLLED _Pragma("GCC unroll 16")
 
-#define MULTIPLY(name, lda, step)                                              \
-    static void name(const float *a, const float *b, size_t depth,             \
+#define MULTIPLY(name, fetch, step)                                            \
+    static void name(const float *a, size_t lda, const float *b, size_t depth, \
                      const struct tf_term *terms, size_t count, float *c,      \
                      size_t ldc, int adds)                                     \
     {                                                                          \
@@ -68,7 +70,7 @@ enum { ROWS = TF_PRODUCT_ROWS };
             }                                                                  \
             for (size_t k = 0; k < depth; k++, y += WIDTH * ACROSS) {          \
                 UNROLLED for (int i = 0; i < ROWS; i++) {                      \
-                    const vector factor = BROADCAST(x[i * (lda) + k]);         \
+                    const vector factor = fetch(x + (size_t)i * lda + k);      \
                     UNROLLED for (int v = 0; v < ACROSS; v++) {                \
                         sums[i][v] = step(factor, LOAD(y + v * WIDTH), sums[i][v]); \
                     }                                                          \
@@ -83,18 +85,11 @@ enum { ROWS = TF_PRODUCT_ROWS };
         }                                                                      \
     }
 
-MULTIPLY(multiply_singles, TF_DEPTH, FMA)
+#define FETCH(p) BROADCAST(*(p))
+MULTIPLY(multiply_singles, FETCH, FMA)
 
 #if defined(__AVX512BF16__)
-/* First the upper halves' products, then the lower ones', each exact and each sum
- * rounded once: two fused multiply-adds, but for subnormal numbers, which it takes
- * and gives for zero. */
-#define DOT(x, y, z) _mm512_dpbf16_ps(z, (__m512bh)(x), (__m512bh)(y))
-MULTIPLY(multiply_pairs, TF_DEPTH / 2, DOT)
-#define PAIRS multiply_pairs
-#else
-#define PAIRS NULL
-#endif
+MULTIPLY(multiply_pairs, FETCH, tf_dot)
 
 /* Formats of one byte as bfloat16 numbers, which their values are. */
 static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
@@ -121,12 +116,21 @@ static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in
     }
 }
 
-/* Slots of two rows. */
-static void pair_rows(const uint16_t *first, const uint16_t *second, float *out, size_t n)
+/* Up to 32 halves; zeros behind them. */
+TF_INLINE __m512i load_some(const uint16_t *in, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        out[i] = tf_float_of((uint32_t)first[i] << 16 | second[i]);
+    const __mmask32 there = n < 32 ? (__mmask32)((UINT32_C(1) << n) - 1) : UINT32_MAX;
+    return _mm512_maskz_loadu_epi16(there, in);
+}
+
+static void note_least(const uint16_t *in, size_t n, struct tf_range *range)
+{
+    __m512i least = _mm512_loadu_si512(range->least_less_one);
+    for (size_t i = 0; i < n; i += 32) {
+        least = tf_lesser(least, n - i < 32 ? load_some(in + i, n - i)
+                                            : _mm512_loadu_si512(in + i));
     }
+    _mm512_storeu_si512(range->least_less_one, least);
 }
 
 /* Slots of n pairs of neighbours. */
@@ -137,22 +141,56 @@ static void pair_neighbours(const uint16_t *in, float *out, size_t n)
     }
 }
 
-static void note_least(const uint16_t *restrict in, size_t n,
-                       struct tf_range *restrict range)
+/* Slots of two rows, up to 32 of each. */
+TF_INLINE void store_slots(__m512i first, __m512i second, float *out, size_t n)
 {
-    uint16_t *least = range->least_less_one;
-    size_t i = 0;
-    for (; i + TF_LANES <= n; i += TF_LANES) {
-        for (size_t lane = 0; lane < TF_LANES; lane++) {
-            const uint16_t less_one = (uint16_t)((in[i + lane] & 0x7FFF) - 1);
-            least[lane] = less_one < least[lane] ? less_one : least[lane];
-        }
-    }
-    for (; i < n; i++) {
-        const uint16_t less_one = (uint16_t)((in[i] & 0x7FFF) - 1);
-        least[0] = less_one < least[0] ? less_one : least[0];
+    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21,
+                                          22, 23);
+    const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+    const __m512i evens = _mm512_unpacklo_epi16(second, first);
+    const __m512i odds = _mm512_unpackhi_epi16(second, first);
+    const uint32_t there = n < 32 ? (UINT32_C(1) << n) - 1 : UINT32_MAX;
+    _mm512_mask_storeu_epi32(out, (__mmask16)there,
+                             _mm512_permutex2var_epi32(evens, low, odds));
+    _mm512_mask_storeu_epi32(out + 16, (__mmask16)(there >> 16),
+                             _mm512_permutex2var_epi32(evens, high, odds));
+}
+
+static void pair_rows(const uint16_t *first, const uint16_t *second, float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i += 32) {
+        const size_t count = n - i < 32 ? n - i : 32;
+        store_slots(load_some(first + i, count), load_some(second + i, count), out + i,
+                    count);
     }
 }
+
+static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
+                        size_t columns, size_t width, size_t slots, float *out,
+                        struct tf_range *range)
+{
+    __m512i least = _mm512_loadu_si512(range->least_less_one);
+    const char *row = (const char *)rows;
+    for (size_t k = 0; k < depth; k += 2, row += 2 * step, out += width) {
+        float *panel = out;
+        for (size_t j = 0; j < columns; j += width, panel += width * slots) {
+            for (size_t i = j; i < j + width && i < columns; i += 32) {
+                const size_t count = columns - i < 32 ? columns - i : 32;
+                const uint16_t *place = (const uint16_t *)row + i;
+                const uint16_t *next = (const uint16_t *)(row + step) + i;
+                __builtin_prefetch((const char *)place + 8 * step);
+                __builtin_prefetch((const char *)place + 9 * step);
+                const __m512i first = load_some(place, count);
+                const __m512i second =
+                    k + 1 < depth ? load_some(next, count) : _mm512_setzero_si512();
+                least = tf_lesser(tf_lesser(least, first), second);
+                store_slots(first, second, panel + i - j, count);
+            }
+        }
+    }
+    _mm512_storeu_si512(range->least_less_one, least);
+}
+#endif
 
 static void note_range(const float *restrict in, size_t n,
                        struct tf_range *restrict range)
@@ -214,6 +252,7 @@ static void split_singles(const float *in, size_t n, int p, int parts, float *ou
     }
 }
 
+#if defined(__AVX512BF16__)
 TF_INLINE void split_halves_of(const float *restrict in, size_t n, int p, int parts,
                                uint16_t *restrict out, size_t distance)
 {
@@ -239,6 +278,7 @@ static void split_halves(const float *in, size_t n, int p, int parts, uint16_t *
         split_halves_of(in, n, 8, 3, out, distance);
     }
 }
+#endif
 
 #if defined(__AVX512F__)
 /* 16 x 16 slots in registers: four rounds of interleaving, of 32, 64, 128 and 256
@@ -314,14 +354,17 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
 const struct tf_product TF_NAME(tf_product) = {
     .columns = WIDTH * ACROSS,
     .singles = multiply_singles,
-    .pairs = PAIRS,
-    .halves_of_bytes = halves_of_bytes,
-    .pair_rows = pair_rows,
-    .pair_neighbours = pair_neighbours,
-    .note_least = note_least,
     .gather_range = gather_range,
     .split_singles = split_singles,
-    .split_halves = split_halves,
     .transpose = transpose,
+#if defined(__AVX512BF16__)
+    .pairs = multiply_pairs,
+    .halves_of_bytes = halves_of_bytes,
+    .pair_rows = pair_rows,
+    .pair_matrix = pair_matrix,
+    .pair_neighbours = pair_neighbours,
+    .note_least = note_least,
+    .split_halves = split_halves,
     .row = &TF_NAME(tf_row),
+#endif
 };

@@ -1,0 +1,25 @@
+/* bfloat16 numbers in vectors, where there are products of pairs. */
+#ifndef TF32DTYPE_LOOPS_HALVES_H
+#define TF32DTYPE_LOOPS_HALVES_H
+
+#include "blocks.h"
+
+#if defined(__AVX512BF16__)
+
+/* First the products of the upper halves, then those of the lower ones, each exact and
+ * each sum rounded once: two fused multiply-adds, but for subnormal numbers, which it
+ * takes and gives for zero. */
+TF_INLINE __m512 tf_dot(__m512 x, __m512 y, __m512 sums)
+{
+    return _mm512_dpbf16_ps(sums, (__m512bh)x, (__m512bh)y);
+}
+
+/* The least magnitudes so far, less one, and those of some more numbers. */
+TF_INLINE __m512i tf_lesser(__m512i least, __m512i halves)
+{
+    const __m512i magnitudes = _mm512_and_si512(halves, _mm512_set1_epi16(0x7FFF));
+    return _mm512_min_epu16(least, _mm512_sub_epi16(magnitudes, _mm512_set1_epi16(1)));
+}
+
+#endif
+#endif
