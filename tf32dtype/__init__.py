@@ -15,6 +15,7 @@ from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .codes import bits, from_bits  # noqa: E402
+from .einsum import einsum  # noqa: E402
 from .format import Format, formats  # noqa: E402
 from .interop import dlpack as _dlpack  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
@@ -51,6 +52,7 @@ __all__ = [
     "bf16",
     "bfloat16",
     "bits",
+    "einsum",
     "float4_e2m1fn",
     "float6_e2m3fn",
     "float6_e3m2fn",
