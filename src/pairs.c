@@ -1,0 +1,110 @@
+#include "pairs.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
+ * what its operands are multiples of, so that from -126 on none is subnormal. */
+enum { LEAST_NORMAL_EXPONENT = -126 };
+
+struct tf_range tf_no_range(void)
+{
+    struct tf_range range;
+    memset(range.least_less_one, 0xFF, sizeof range.least_less_one);
+    memset(range.greatest, 0, sizeof range.greatest);
+    return range;
+}
+
+struct tf_exponents tf_exponents_of(struct tf_range *range)
+{
+    tf_isa->product->gather_range(range);
+    const uint16_t less_one = range->least_less_one[0], greatest = range->greatest[0];
+    const int field = (less_one + 1) >> 7 & 0xFF;
+    const struct tf_exponents all_zero = {0, 0};
+    const struct tf_exponents found = {
+        field == 0 ? -1000 : field - 127,
+        greatest >= 0x7F80 ? 1000 : (greatest >> 7) - 127,
+    };
+    return less_one == UINT16_MAX ? all_zero : found;
+}
+
+/* bfloat16 numbers are multiples of 2^-7 times their leading bit. */
+int tf_all_normal(struct tf_exponents a, struct tf_exponents b)
+{
+    return a.least - 7 + b.least - 7 >= LEAST_NORMAL_EXPONENT;
+}
+
+/* Parts, and their products and sums, are multiples of 2^-23 times the leading bit of
+ * the numbers that were split. They are not scaled, as the slow way has them: no sum
+ * of theirs may come near Inf, either, when it is. At most 9 * 32 products are added,
+ * none of more than 2^2 times the leading bits. */
+int tf_all_parts_normal(struct tf_exponents a, struct tf_exponents b)
+{
+    enum { GREATEST = 127 - 9 - 2 };
+    return a.least - 23 >= LEAST_NORMAL_EXPONENT && b.least - 23 >= LEAST_NORMAL_EXPONENT &&
+           a.least - 23 + b.least - 23 >= LEAST_NORMAL_EXPONENT &&
+           a.greatest + b.greatest < GREATEST;
+}
+
+/* Whether this processor's instruction is what product.c says: tried once. */
+static int pairs_are_chains;
+
+void tf_check_pairs(void)
+{
+    enum { SLOTS = 8, SAMPLES = TF_PRODUCT_ROWS * TF_DEPTH / 2 };
+    float a[SAMPLES], b[SLOTS * TF_WIDEST], c[TF_PRODUCT_ROWS * TF_WIDEST];
+    const size_t width = tf_isa->product->columns;
+    const struct tf_term term = {0, 0, 1};
+    if (!tf_isa->product->pairs) {
+        return;
+    }
+    /* Two numbers of any sign between 2^-24 and 2^24 in each slot. */
+    uint32_t state = 1;
+    for (size_t i = 0; i < SAMPLES + SLOTS * width; i++) {
+        uint32_t slot = 0;
+        for (int half = 0; half < 2; half++) {
+            state = state * UINT32_C(1664525) + UINT32_C(1013904223);
+            const uint32_t exponent = 103 + (state >> 24) % 48;
+            slot = slot << 16 | (state >> 8 & 0x8000) | exponent << 7 | (state >> 16 & 0x7F);
+        }
+        memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &slot, sizeof slot);
+    }
+    tf_isa->product->pairs(a, TF_DEPTH / 2, b, SLOTS, &term, 1, c, width, 0);
+    pairs_are_chains = 1;
+    for (size_t i = 0; i < TF_PRODUCT_ROWS; i++) {
+        for (size_t j = 0; j < width; j++) {
+            float chain = 0;
+            for (size_t k = 0; k < 2 * SLOTS; k++) {
+                uint32_t x, y;
+                memcpy(&x, a + i * TF_DEPTH / 2 + k / 2, sizeof x);
+                memcpy(&y, b + k / 2 * width + j, sizeof y);
+                x = k % 2 ? x << 16 : x & UINT32_C(0xFFFF0000);
+                y = k % 2 ? y << 16 : y & UINT32_C(0xFFFF0000);
+                float p, q;
+                memcpy(&p, &x, sizeof p);
+                memcpy(&q, &y, sizeof q);
+                chain = fmaf(p, q, chain);
+            }
+            pairs_are_chains &= memcmp(&chain, c + i * width + j, sizeof chain) == 0;
+        }
+    }
+}
+
+static int fits_halves(struct tf_lines x)
+{
+    return x.parts > 1 ? x.p == 8
+                       : x.format < TF_FORMAT_COUNT &&
+                             tf_format_rows[x.format]->mantissa_bits <= 7;
+}
+
+int tf_has_pairs(struct tf_lines a, struct tf_lines b)
+{
+    return pairs_are_chains && fits_halves(a) && fits_halves(b);
+}
+
+int tf_always_normal(struct tf_lines a, struct tf_lines b)
+{
+    return a.parts == 1 && tf_least_exponent(*tf_format_rows[a.format]) +
+                                   tf_least_exponent(*tf_format_rows[b.format]) >=
+                               LEAST_NORMAL_EXPONENT;
+}

@@ -1,0 +1,32 @@
+/* Where products of pairs are exact: the instruction for them takes subnormal numbers for
+ * zero, and gives zero for them. */
+#ifndef TF32DTYPE_PAIRS_H
+#define TF32DTYPE_PAIRS_H
+
+#include "pack.h"
+
+struct tf_range tf_no_range(void);
+
+/* The exponents of the least and of the greatest numbers of a range, as if all had
+ * been normal: subnormal ones are beyond what any product stands, as are Inf and NaN. */
+struct tf_exponents {
+    int least, greatest;
+};
+
+struct tf_exponents tf_exponents_of(struct tf_range *range);
+
+/* Whether no product of such numbers meets a subnormal one: numbers as they are, and
+ * numbers that are split, whose parts meet no Inf either. */
+int tf_all_normal(struct tf_exponents a, struct tf_exponents b);
+int tf_all_parts_normal(struct tf_exponents a, struct tf_exponents b);
+
+/* Whether that is so for all numbers of two formats. */
+int tf_always_normal(struct tf_lines a, struct tf_lines b);
+
+/* Whether two operands are multiplied as pairs, where that is exact. */
+int tf_has_pairs(struct tf_lines a, struct tf_lines b);
+
+/* Tries once whether this processor's instruction is what it should be. */
+void tf_check_pairs(void);
+
+#endif

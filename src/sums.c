@@ -1,0 +1,77 @@
+#include "sums.h"
+
+#include <math.h>
+
+#include "binary.h"
+#include "casts.h"
+#include "pack.h"
+#include "strided.h"
+
+static int has_specials(const float *sums, size_t n)
+{
+    int found = 0;
+    for (size_t j = 0; j < n; j++) {
+        found |= !isfinite(sums[j]);
+    }
+    return found;
+}
+
+int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
+                     unsigned *flags)
+{
+    TF_BUFFER(buffer);
+    const int rounds = kind <= TF_FLOAT16;
+    const struct tf_conversions *conversions =
+        &tf_isa->formats[rounds ? kind : tf_bfloat16_index];
+    const size_t itemsize = tf_kind_size(kind);
+    void *items = kind == TF_FLOAT32 ? sums : tf_target(out, stride, itemsize, buffer);
+    const struct tf_suspects suspects =
+        rounds ? conversions->pack(sums, items, n) : conversions->suspect(sums, n);
+    const int special = suspects.beyond && has_specials(sums, n);
+    if (special) {
+        tf_canonical_nans(sums, n);
+    }
+    if (kind == TF_FLOAT64) {
+        tf_isa->widen(sums, items, n);
+    } else if (rounds) {
+        if (special) {
+            conversions->pack(sums, items, n);
+        }
+        if (tf_may_raise(kind, suspects) & ~*flags) {
+            *flags |= conversions->flags(sums, items, n);
+        }
+    }
+    tf_scatter(items, out, stride, itemsize, n);
+    return special;
+}
+
+static void times(float *sums, size_t n, float factor)
+{
+    for (size_t j = 0; j < n; j++) {
+        sums[j] *= factor;
+    }
+}
+
+void tf_update_sums(const struct tf_update *update, float *sums, size_t i, size_t n,
+                       int kind, const char *c, ptrdiff_t stride)
+{
+    float buffer[TF_BLOCK];
+    for (int side = 0; side < 2 && update->row_scales; side++) {
+        if (side == update->columns_first) {
+            times(sums, n, update->row_scales[i]);
+        } else {
+            for (size_t j = 0; j < n; j++) {
+                sums[j] *= update->column_scales[j];
+            }
+        }
+    }
+    if (update->alpha != 1) {
+        times(sums, n, update->alpha);
+    }
+    if (update->beta != 0) {
+        const float *old = tf_load_floats(kind, c, stride, n, buffer);
+        for (size_t j = 0; j < n; j++) {
+            sums[j] = fmaf(update->beta, old[j], sums[j]);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+#include "tile.h"
+
+#include <math.h>
+
+#include "binary.h"
+#include "codec.h"
+
+/* -- the terms of a chain ------------------------------------------------------------------ */
+
+enum {
+    SPLIT_DEPTH = 32,   /* k of a chain of parts' products */
+    SPLIT_LENGTH = 4096 /* k whose sums of 256 make a sum of their own */
+};
+
+/* Products of parts i + j = band make a band; the smallest is first. In a band the
+ * one of A's greatest part is first: of B's, if the two have changed places. */
+struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swapped,
+                             int pairs)
+{
+    const int parts = precision->parts;
+    struct tf_terms terms = {{{0, 0, 1}}, 0, parts > 1 ? SPLIT_DEPTH : TF_DEPTH};
+    for (int band = precision->bands - 1; band >= 0; band--) {
+        const int first = band < parts ? 0 : band - parts + 1;
+        for (int i = first; i <= band - first; i++) {
+            const int scales = i == first && terms.count && !pairs;
+            const int j = band - i;
+            terms.terms[terms.count++] = (struct tf_term){
+                (size_t)(swapped ? j : i) * TF_PART_OF_A,
+                (size_t)(swapped ? i : j) * TF_PART_OF_B,
+                scales ? 1.0f / (float)(1 << p) : 1,
+            };
+        }
+    }
+    return terms;
+}
+
+/* -- one depth ------------------------------------------------------------------------------ */
+
+/* Packed rows of A, `lda` slots apart, and what multiplies them. */
+struct band {
+    tf_multiply_fn *multiply;
+    size_t rows, lda;
+    const struct tf_terms *terms;
+    size_t depth; /* slots of a chain */
+};
+
+static void multiply_band(struct tf_workspace *work, struct band band, size_t columns,
+                          size_t slots, float *sums, int adds)
+{
+    const size_t width = tf_isa->product->columns, ld = work->ld;
+    const struct tf_term *terms = band.terms->terms;
+    const size_t count = band.terms->count;
+    float part[TF_PRODUCT_ROWS * TF_WIDEST];
+    for (size_t j = 0; j < columns; j += width) {
+        for (size_t i = 0; i < band.rows; i += TF_PRODUCT_ROWS) {
+            const float *a = work->a + i * band.lda, *b = work->b + j * slots;
+            float *place = sums + i * ld + j;
+            if (slots <= band.depth) {
+                band.multiply(a, band.lda, b, slots, terms, count, place, ld, adds);
+                continue;
+            }
+            for (size_t slot = 0; slot < slots; slot += band.depth) {
+                const size_t here = slots - slot < band.depth ? slots - slot : band.depth;
+                band.multiply(a + slot, band.lda, b + slot * width, here, terms, count,
+                              part, width, slot != 0);
+            }
+            for (size_t r = 0; r < TF_PRODUCT_ROWS; r++) {
+                const float *from = part + r * width;
+                float *to = place + r * ld;
+                for (size_t column = 0; column < width; column++) {
+                    to[column] = adds ? to[column] + from[column] : from[column];
+                }
+            }
+        }
+    }
+}
+
+static const struct tf_exponents no_exponents = {0, 0};
+
+/* Some rows of A for the kernels; their exponents, if they are `noted`. */
+static struct band pack_band(struct tf_workspace *work, const struct tf_tile *tile, size_t i,
+                             size_t depth, int pairs, int noted,
+                             struct tf_exponents *exponents)
+{
+    struct tf_range range = tf_no_range();
+    struct band band = {
+        .multiply = pairs ? tf_isa->product->pairs : tf_isa->product->singles,
+        .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
+        .terms = pairs ? tile->pairs : tile->singles,
+    };
+    band.lda = tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), band.rows, depth,
+                         pairs, noted ? &range : NULL);
+    band.depth = tf_slots_of(band.terms->depth, pairs);
+    *exponents = noted ? tf_exponents_of(&range) : no_exponents;
+    work->has_specials |= exponents->greatest > 127;
+    return band;
+}
+
+/* One depth of a tile. */
+void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
+                           size_t depth, float *sums, int adds)
+{
+    const int pairs = tf_has_pairs(tile->a, tile->b);
+    const int guarded = pairs && !tf_always_normal(tile->a, tile->b);
+    const int split = tile->a.parts > 1;
+    const int noted = guarded || split;
+    struct tf_range range = tf_no_range();
+    size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
+                             noted ? &range : NULL);
+    const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
+    work->has_specials |= b.greatest > 127;
+    uint8_t left[TF_TILE_ROWS / TF_BAND] = {0};
+    int any_left = 0;
+    struct tf_exponents a;
+    for (size_t i = 0; i < tile->rows; i += TF_BAND) {
+        const struct band band =
+            pack_band(work, tile, i, depth, pairs, noted, &a);
+        if (guarded && !(split ? tf_all_parts_normal : tf_all_normal)(a, b)) {
+            any_left = left[i / TF_BAND] = 1;
+            continue;
+        }
+        multiply_band(work, band, tile->columns, slots, sums + i * work->ld, adds);
+    }
+    if (!any_left) {
+        return;
+    }
+    slots = tf_pack_b(work, tile->b, tile->columns, depth, 0, &range);
+    for (size_t i = 0; i < tile->rows; i += TF_BAND) {
+        if (left[i / TF_BAND]) {
+            const struct band band = pack_band(work, tile, i, depth, 0, split, &a);
+            multiply_band(work, band, tile->columns, slots, sums + i * work->ld, adds);
+        }
+    }
+}
+
+/* -- all of k --------------------------------------------------------------------------------- */
+
+static void multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
+                            ptrdiff_t k, float *sums)
+{
+    for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+        const struct tf_tile block = tf_tile_from(*tile, k0);
+        tf_multiply_block(work, &block, tf_lesser_size(TF_DEPTH, k - k0), sums, k0 != 0);
+    }
+}
+
+static void multiply_parts(struct tf_workspace *work, const struct tf_tile *tile,
+                           ptrdiff_t k)
+{
+    float *sums = work->sums, *more = tf_more_sums(work);
+    for (ptrdiff_t k0 = 0; k0 < k; k0 += SPLIT_LENGTH) {
+        const struct tf_tile stretch = tf_tile_from(*tile, k0);
+        multiply_blocks(work, &stretch, (ptrdiff_t)tf_lesser_size(SPLIT_LENGTH, k - k0),
+                        k0 ? more : sums);
+        for (size_t i = 0; k0 && i < tile->rows; i++) {
+            tf_add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);
+        }
+    }
+}
+
+/* -- Inf and NaN ------------------------------------------------------------------------------- */
+
+enum { HAS_INFINITY = 1, HAS_NAN = 2 };
+
+static void mark(const float *numbers, size_t n, uint8_t *marks, size_t step)
+{
+    for (size_t i = 0; i < n; i++) {
+        marks[i * step] |= isnan(numbers[i])   ? HAS_NAN
+                           : isinf(numbers[i]) ? HAS_INFINITY
+                                               : 0;
+    }
+}
+
+/* Which lines hold what is not finite, as it is stored. */
+static void mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks)
+{
+    float buffer[TF_BLOCK];
+    const int along = tf_runs_along(x);
+    const ptrdiff_t lines = along ? (ptrdiff_t)count : k;
+    const ptrdiff_t length = along ? k : (ptrdiff_t)count;
+    memset(marks, 0, count);
+    for (ptrdiff_t i = 0; i < lines; i++) {
+        for (ptrdiff_t j = 0; j < length; j += TF_BLOCK) {
+            const struct tf_lines from =
+                along ? tf_lines_from(x, i, j) : tf_lines_from(x, j, i);
+            const size_t n = tf_lesser_size(TF_BLOCK, length - j);
+            const float *numbers = tf_load_floats(
+                x.kind, from.data, along ? x.along : x.stride, n, buffer);
+            mark(numbers, n, marks + (along ? i : j), !along);
+        }
+    }
+}
+
+static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+{
+    mark_lines(tile->a, tile->rows, k, work->in_row);
+    mark_lines(tile->b, tile->columns, k, work->in_column);
+}
+
+/* What parts make of Inf and NaN is not what the numbers do: where a row or a column
+ * holds one, the product of the whole numbers counts. */
+static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+{
+    static const struct tf_precision whole = {TF_FLOAT32, TF_TIES_TO_EVEN, 0, 1, 1, 0};
+    struct tf_tile plain = *tile;
+    float *more = tf_more_sums(work);
+    plain.a.parts = plain.b.parts = 1;
+    const struct tf_terms terms = tf_terms_of(&whole, 0, 0, 0);
+    plain.singles = &terms;
+    multiply_blocks(work, &plain, k, more);
+    mark_specials(work, tile, k);
+    for (size_t i = 0; i < tile->rows; i++) {
+        for (size_t j = 0; j < tile->columns; j++) {
+            if (work->in_row[i] | work->in_column[j]) {
+                work->sums[i * work->ld + j] = more[i * work->ld + j];
+            }
+        }
+    }
+}
+
+void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
+                          ptrdiff_t k, int saturates)
+{
+    const size_t width = tf_isa->product->columns;
+    const size_t panels = (tile->columns + width - 1) / width;
+    work->ld = panels * width <= 2 * TF_WIDEST ? panels * width : TF_SUMS;
+    work->has_specials = 0;
+    if (k == 0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
+        memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
+    } else if (tile->a.parts > 1) {
+        multiply_parts(work, tile, k);
+        if (work->has_specials && !saturates) {
+            mend_specials(work, tile, k);
+        }
+    } else if (tf_is_row(tile->a, tile->b, (ptrdiff_t)tile->rows)) {
+        tf_multiply_row(work, tile, k);
+    } else {
+        multiply_blocks(work, tile, k, work->sums);
+    }
+}
+
+unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
+                                  const float *sums, ptrdiff_t k, unsigned overflow)
+{
+    unsigned flags = 0;
+    mark_specials(work, tile, k);
+    for (size_t i = 0; i < tile->rows; i++) {
+        for (size_t j = 0; j < tile->columns; j++) {
+            const float sum = sums[i * work->ld + j];
+            const int found = work->in_row[i] | work->in_column[j];
+            if (isnan(sum) && !(found & HAS_NAN)) {
+                flags |= TF_INVALID;
+            } else if (isinf(sum) && !found) {
+                flags |= overflow;
+            }
+        }
+    }
+    return flags;
+}
+
+int tf_products_may_raise(struct tf_lines x)
+{
+    const struct tf_format *f = x.kind < TF_FORMAT_COUNT ? tf_format_rows[x.kind] : NULL;
+    return !f || f->specials == TF_IEEE || f->exponent_bits >= 8;
+}

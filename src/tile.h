@@ -1,0 +1,76 @@
+/* One tile of C: its sums, in the contract's order. */
+#ifndef TF32DTYPE_TILE_H
+#define TF32DTYPE_TILE_H
+
+#include <string.h>
+
+#include "matmul.h"
+#include "pack.h"
+#include "pairs.h"
+
+/* What is multiplied and added one after the other: see matmul.h. */
+struct tf_terms {
+    struct tf_term terms[TF_PARTS * TF_PARTS];
+    size_t count;
+    size_t depth; /* k of a chain */
+};
+
+struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swapped,
+                            int pairs);
+
+/* A tile's operands, and how they are multiplied. */
+struct tf_tile {
+    struct tf_lines a, b;
+    size_t rows, columns;
+    const struct tf_terms *singles, *pairs;
+};
+
+static inline struct tf_tile tf_tile_from(struct tf_tile tile, ptrdiff_t k)
+{
+    tile.a = tf_lines_from(tile.a, 0, k);
+    tile.b = tf_lines_from(tile.b, 0, k);
+    return tile;
+}
+
+static inline size_t tf_lesser_size(ptrdiff_t a, ptrdiff_t b)
+{
+    return (size_t)(a < b ? a : b);
+}
+
+static inline void tf_add_row(const float *from, float *to, size_t n, int adds)
+{
+    if (adds) {
+        tf_isa->binary_f32[TF_ADD](to, from, to, n);
+    } else {
+        memcpy(to, from, n * sizeof *to);
+    }
+}
+
+/* Where tiles of parts have a second set of sums. */
+static inline float *tf_more_sums(struct tf_workspace *work)
+{
+    return work->sums + TF_TILE_ROWS / 2 * TF_SUMS;
+}
+
+/* The sums of a tile over all of k, in work->sums. Inf in what is split counts as the
+ * largest number if it `saturates`, else as itself. */
+void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k,
+                      int saturates);
+
+/* Of one depth. */
+void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
+                       size_t depth, float *sums, int adds);
+
+/* Whether a tile is one row that has its own way (see row.c), and that. */
+int tf_is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows);
+void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k);
+
+/* What the elements of a tile that are not finite raise: Inf from finite
+ * operands is an overflow; a NaN that no operand had is an invalid operation. */
+unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
+                              const float *sums, ptrdiff_t k, unsigned overflow);
+
+/* Where there is no Inf, and no sum is beyond float32, NaN comes of NaN. */
+int tf_products_may_raise(struct tf_lines x);
+
+#endif
