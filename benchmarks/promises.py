@@ -26,6 +26,8 @@ class Case:
     name: str
     data: str
     functions: Functions  # "ours", "reference" and peers
+    operations: float = 0  # of a call: multiply-adds count as two
+    peak: str = ""  # which of the machine's peaks they may reach
 
 
 @dataclass
@@ -39,9 +41,11 @@ class Row:
     cases: Callable[[], Iterator[Case]]
     measured: list[dict[str, Any]] = field(default_factory=list)
 
-    def take(self, case: str, data: str, who: str, ratio: float) -> None:
+    def take(self, case: str, data: str, who: str, ratio: float) -> dict[str, Any]:
         """Note a measurement."""
-        self.measured.append({"case": case, "data": data, "who": who, "ratio": ratio})
+        taken = {"case": case, "data": data, "who": who, "ratio": ratio}
+        self.measured.append(taken)
+        return taken
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -80,8 +84,9 @@ def measure_rows(
     repeats: int,
     budget: float,
     timing: Callable[[Functions, int, float], dict[str, float]] = medians,
+    peaks: dict[str, float] | None = None,
 ) -> list[dict[str, Any]]:
-    """Run every row once in this process."""
+    """Run every row once in this process. `peaks` are operations a second."""
     results = []
     for row in rows:
         for case in row.cases():
@@ -91,7 +96,9 @@ def measure_rows(
             for who, seconds in times.items():
                 more = row.unit in MORE
                 ratio = reference / seconds if more else seconds / reference
-                row.take(case.name, case.data, who, ratio)
+                taken = row.take(case.name, case.data, who, ratio)
+                if peaks and case.peak in peaks:
+                    taken["of peak"] = case.operations / seconds / peaks[case.peak]
         results.append(row.record())
         print(f"  {row.name}: {quote(results[-1], 'ours')}", file=sys.stderr)
     return results

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import Any
 
-MORE = ("of memcpy", "x as fast")  # units of which more is better
+MORE = ("of memcpy", "x as fast", "x as fast as torch")  # units of which more is better
 
 
 def worst(row: dict[str, Any], who: str) -> dict[str, Any] | None:
@@ -33,8 +33,9 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-HEADINGS = ("operation", "must", "aim", "measured", "ok", "slowest case", "ml_dtypes",
-            "torch")  # fmt: skip
+PEERS = ("ml_dtypes", "torch", "jax")
+HEADINGS = ("operation", "must", "aim", "measured", "ok", "slowest case", "of peak",
+            *PEERS)  # fmt: skip
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -52,9 +53,12 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
         )
         verdict = "aim" if must and aim else "yes" if must else "NO"
         case = f"{found['case']} {found['data']}".strip()
-        peers = [quote(row, who) for who in ("ml_dtypes", "torch")]
+        peers = [quote(row, who) for who in PEERS]
+        share = f"{found['of peak']:.0%}" if "of peak" in found else "-"
         bounds = f"{sign} {row['must']:g} {unit}", f"{row['aim']:g}"
-        lines.append((row["name"], *bounds, quote(row, "ours"), verdict, case, *peers))
+        lines.append(
+            (row["name"], *bounds, quote(row, "ours"), verdict, case, share, *peers)
+        )
     return lines
 
 

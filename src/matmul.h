@@ -26,7 +26,7 @@ struct tf_precision {
     int rounding;  /* enum tf_rounding: tf32 also to ties_to_away and toward_zero */
     int scaling;   /* enum tf_scaling */
     int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: split.h */
-    int bands;     /* how many of the parts' products: 2, 3 or 5, of 3, 6 or 9 */
+    int bands;     /* of 2 or 3 parts: which products, 2 (of 3), 3 (6) or 5 (9) */
     int saturates; /* Inf counts as the largest number, in a split */
 };
 

@@ -18,8 +18,9 @@ struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swa
                              int pairs)
 {
     const int parts = precision->parts;
+    const int bands = parts > 1 ? precision->bands : 1;
     struct tf_terms terms = {{{0, 0, 1}}, 0, parts > 1 ? SPLIT_DEPTH : TF_DEPTH};
-    for (int band = precision->bands - 1; band >= 0; band--) {
+    for (int band = bands - 1; band >= 0; band--) {
         const int first = band < parts ? 0 : band - parts + 1;
         for (int i = first; i <= band - first; i++) {
             const int scales = i == first && terms.count && !pairs;
