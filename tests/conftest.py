@@ -20,6 +20,16 @@ PROPERTY = "inputs compared"
 
 
 @pytest.fixture
+def own_numpy() -> Iterator[None]:
+    """NumPy's functions are its own, before the test and after it."""
+    from switch import is_own
+
+    assert is_own()
+    yield
+    assert is_own()
+
+
+@pytest.fixture
 def compared(
     record_property: Callable[[str, object], None],
 ) -> Iterator[Callable[[int], None]]:

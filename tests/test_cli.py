@@ -18,7 +18,8 @@ from tf32dtype.commands import text
 
 def test_without_a_command_the_help_names_all(capsys):
     out = plain(capsys)
-    assert all(name in out for name in ("demo", "compare", "formats", "inspect"))
+    commands = ("demo", "compare", "formats", "inspect", "run")
+    assert all(name in out for name in commands)
 
 
 def test_version(capsys):

@@ -20,6 +20,9 @@ from .format import Format, formats  # noqa: E402
 from .interop import dlpack as _dlpack  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
 from .interop.files import load, save, savez  # noqa: E402
+from .precision import matmul_precision, set_matmul_precision  # noqa: E402
+from .precision import read_environment as _read_environment  # noqa: E402
+from .products import matmul  # noqa: E402
 from .rounding import quantize  # noqa: E402
 
 (
@@ -41,6 +44,9 @@ from .rounding import quantize  # noqa: E402
 _masked.register(formats)
 _dlpack.register(formats)
 del _masked, _dlpack
+
+_read_environment()
+del _read_environment
 
 bf16 = bfloat16
 fp8_e4m3 = float8_e4m3fn
@@ -71,9 +77,12 @@ __all__ = [
     "from_bits",
     "isa",
     "load",
+    "matmul",
+    "matmul_precision",
     "quantize",
     "save",
     "savez",
+    "set_matmul_precision",
     "tf32",
 ]
 

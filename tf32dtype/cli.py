@@ -1,4 +1,4 @@
-"""The command line: `tf32dtype demo | compare | formats | inspect`.
+"""The command line: `tf32dtype demo | compare | formats | inspect | run`.
 
 Whatever the user has to put right is one line on standard error and exit code 2.
 """
@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from . import __version__
-from .commands import CommandError, compare, demo, formats, inspect
+from .commands import CommandError, compare, demo, formats, inspect, run
 
 _COMMANDS = {
     "demo": (demo, "classify real images with every format"),
     "compare": (compare, "what the product of two files loses in each format"),
     "formats": (formats, "range, precision and spacing of every format"),
     "inspect": (inspect, "the bits of a number, and its error in every format"),
+    "run": (run, "a program with NumPy's products in a chosen precision"),
 }
 
 # A negative number, which argparse would take for an option where it is no plain
@@ -43,11 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code: 0, or 2 if the arguments cannot be used.
     """
-    words = sys.argv[1:] if argv is None else argv
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] != ["run"]:  # whose words are another program's
+        words = [f" {word}" if _NEGATIVE.match(word) else word for word in words]
     parser = _parser()
-    arguments = parser.parse_args(
-        [f" {word}" if _NEGATIVE.match(word) else word for word in words]
-    )
+    arguments = parser.parse_args(words)
     if arguments.command is None:
         parser.print_help()
         return 0
@@ -81,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_arguments(command)
-        command.add_argument(
-            "--json", action="store_true", help="print JSON instead of tables"
-        )
+        if module is not run:
+            command.add_argument(
+                "--json", action="store_true", help="print JSON instead of tables"
+            )
     return parser

@@ -1,5 +1,6 @@
 """The compiled core: see the .pyx and .pxi files beside this one."""
 
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -47,3 +48,35 @@ def gemm(
     saturates: bool = ...,
 ) -> int: ...
 def split(x: NDArray[np.float32], parts: int, format: str) -> NDArray[np.float32]: ...
+
+class Precision:
+    def __init__(
+        self,
+        format: str,
+        rounding: int,
+        scaling: int,
+        parts: int,
+        bands: int,
+        saturates: bool,
+        float64: bool,
+        complex64: bool,
+    ) -> None: ...
+    @property
+    def float64(self) -> bool: ...
+    @property
+    def complex64(self) -> bool: ...
+
+class Block:
+    def __init__(self, owner: object, precision: Precision | None) -> None: ...
+    @property
+    def owner(self) -> object: ...
+    @property
+    def precision(self) -> Precision | None: ...
+
+precision_variable: ContextVar[tuple[Block, ...]]
+matmul: np.ufunc
+
+def current_precision() -> Precision | None: ...
+def set_default_precision(precision: Precision | None) -> None: ...
+def replace_loops() -> None: ...
+def restore_loops() -> None: ...

@@ -6,7 +6,9 @@ each part refers to the others' functions.
 """
 
 import os
+from contextvars import ContextVar
 
+from cpython.exc cimport PyErr_Occurred
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -35,8 +37,10 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "available_isas", "bits_of", "facts", "free_buffers", "from_bits_of", "gemm", "isa",
-    "names", "quantize_items", "report", "scalar_types", "split",
+    "Block", "Precision", "available_isas", "bits_of", "current_precision", "facts",
+    "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
+    "precision_variable", "quantize_items", "replace_loops", "report", "restore_loops",
+    "scalar_types", "set_default_precision", "split",
 ]
 
 
@@ -76,6 +80,7 @@ include "promotion.pxi"
 include "casts.pxi"
 include "dtypes.pxi"
 include "loops.pxi"
+include "products.pxi"
 include "ufuncs.pxi"
 include "promoters.pxi"
 include "times.pxi"

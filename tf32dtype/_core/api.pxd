@@ -330,6 +330,11 @@ cdef extern from "matmul.h" nogil:
     void tf_matmul_prepare()
 
 
+cdef extern from "complex64.h" nogil:
+    int tf_matmul_complex64(const tf_precision *, int, tf_matrix, tf_matrix, tf_matrix,
+                            npy_intp, npy_intp, npy_intp, npy_intp)
+
+
 cdef extern from "sort.h" nogil:
     int tf_sort(const tf_format *, void *, npy_intp, int)
     int tf_argsort(const tf_format *, const void *, npy_intp *, npy_intp)

@@ -113,38 +113,49 @@ memset(&as_they_are, 0, sizeof(as_they_are))
 as_they_are.parts = as_they_are.bands = 1
 
 
+cdef struct matrices:
+    tf_matrix a, b, c
+    npy_intp m, n, k, count
+
+
+cdef matrices matrices_of(int kind, items_t data, const npy_intp *dimensions,
+                          const npy_intp *strides) noexcept nogil:
+    """The matrices that a ufunc's loop is given; vectors are rows or columns."""
+    cdef const npy_intp *core = strides + 3
+    cdef matrices x
+    memset(&x, 0, sizeof(x))
+    x.m = x.n = 1
+    if kind == MATMUL:
+        x.m, x.k, x.n = dimensions[1], dimensions[2], dimensions[3]
+        x.a.strides[0], x.a.strides[1] = core[0], core[1]
+        x.b.strides[0], x.b.strides[1] = core[2], core[3]
+        x.c.strides[0], x.c.strides[1] = core[4], core[5]
+    elif kind == VECDOT:
+        x.k = dimensions[1]
+        x.a.strides[1], x.b.strides[0] = core[0], core[1]
+    elif kind == MATVEC:
+        x.m, x.k = dimensions[1], dimensions[2]
+        x.a.strides[0], x.a.strides[1] = core[0], core[1]
+        x.b.strides[0] = core[2]
+        x.c.strides[0] = core[3]
+    else:
+        x.k, x.n = dimensions[1], dimensions[2]
+        x.a.strides[1] = core[0]
+        x.b.strides[0], x.b.strides[1] = core[1], core[2]
+        x.c.strides[1] = core[3]
+    x.a.data, x.b.data, x.c.data = data[0], data[1], data[2]
+    x.a.step, x.b.step, x.c.step = strides[0], strides[1], strides[2]
+    x.count = dimensions[0]
+    return x
+
+
 cdef int product_loop(PyArrayMethod_Context *context, items_t data,
                       const npy_intp *dimensions, const npy_intp *strides,
                       NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
-    cdef const npy_intp *core = strides + 3
-    cdef npy_intp m = 1, n = 1, k
-    cdef tf_matrix a, b, c
-    memset(&a, 0, sizeof(a))
-    memset(&b, 0, sizeof(b))
-    memset(&c, 0, sizeof(c))
-    if loop.op == MATMUL:
-        m, k, n = dimensions[1], dimensions[2], dimensions[3]
-        a.strides[0], a.strides[1] = core[0], core[1]
-        b.strides[0], b.strides[1] = core[2], core[3]
-        c.strides[0], c.strides[1] = core[4], core[5]
-    elif loop.op == VECDOT:
-        k = dimensions[1]
-        a.strides[1], b.strides[0] = core[0], core[1]
-    elif loop.op == MATVEC:
-        m, k = dimensions[1], dimensions[2]
-        a.strides[0], a.strides[1] = core[0], core[1]
-        b.strides[0] = core[2]
-        c.strides[0] = core[3]
-    else:
-        k, n = dimensions[1], dimensions[2]
-        a.strides[1] = core[0]
-        b.strides[0], b.strides[1] = core[1], core[2]
-        c.strides[1] = core[3]
-    a.data, b.data, c.data = data[0], data[1], data[2]
-    a.step, b.step, c.step = strides[0], strides[1], strides[2]
-    a.kind = b.kind = loop.format
-    c.kind = TF_FLOAT32 if loop.into_float32 else loop.format
-    if tf_matmul(&as_they_are, a, b, c, m, n, k, dimensions[0]) < 0:
+    cdef matrices x = matrices_of(loop.op, data, dimensions, strides)
+    x.a.kind = x.b.kind = loop.format
+    x.c.kind = TF_FLOAT32 if loop.into_float32 else loop.format
+    if tf_matmul(&as_they_are, x.a, x.b, x.c, x.m, x.n, x.k, x.count) < 0:
         return out_of_memory()
     return 0

@@ -1,0 +1,79 @@
+"""What the tests of the switch share: arrays, their products, and NumPy's own names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy._core import multiarray
+
+import tf32dtype as td
+from tf32dtype import replaced
+
+Array = np.ndarray[Any, Any]
+
+OWN = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}
+
+
+def random(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Array:
+    rng = np.random.default_rng([seed, *shape])
+    x = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.standard_normal(shape)
+    return np.asarray(x.astype(dtype))
+
+
+A, B, SQUARE = random(7, 300), random(300, 5), random(6, 6)
+
+
+def typed(a: Array, b: Array, scalar_type: Any = td.bfloat16) -> Array:
+    """The product of operands of a format, in float32."""
+    x, y = a.astype(scalar_type), b.astype(scalar_type)
+    return np.asarray(np.matmul(x, y, dtype=np.float32))
+
+
+def same(got: Any, wanted: Any) -> bool:
+    """Equal classes, dtypes, shapes and bits."""
+    x, y = np.asarray(got), np.asarray(wanted)
+    return (
+        type(got) is type(wanted)
+        and (x.dtype, x.shape) == (y.dtype, y.shape)
+        and x.tobytes() == y.tobytes()
+    )
+
+
+def is_own() -> bool:
+    """Whether NumPy is as it was: names, and bits."""
+    modules = [m for n, m in sys.modules.items() if n.partition(".")[0] == "numpy"]
+    left = [
+        name
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, type(replaced._OURS[0]))
+    ]
+    names = all(
+        getattr(module, name) is function
+        for module in (np, multiarray, np._core.numeric, np._core)
+        for name, function in OWN.items()
+    )
+    return names and not left and same(A @ B, PLAIN) and same(np.dot(A, B), PLAIN)
+
+
+PLAIN = A @ B
+ROUNDED = typed(A, B)
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter that finds the package as this one did."""
+    path = str(Path(td.__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": path} | environment,
+    )

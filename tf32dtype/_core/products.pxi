@@ -1,0 +1,202 @@
+# NumPy's own products in a chosen precision.
+#
+# While a precision is in force anywhere, the loops of np.matmul, matvec, vecmat and
+# vecdot for float32, float64 and complex64 are ours. Such a loop asks the context of
+# its call for the precision; where there is none it calls NumPy's loop, whose bits and
+# flags are then NumPy's.
+
+
+cdef class Precision:
+    """What operands are rounded to, and which dtypes obey besides float32. Immutable.
+
+    Parameters
+    ----------
+    format : str
+        A format's name, "float16" or "float32".
+    rounding, scaling : int
+        Indices of `enum tf_rounding` and `enum tf_scaling`.
+    parts, bands : int
+        1; of a split the parts of an operand and the bands of products.
+    saturates : bool
+        Inf counts as the largest number.
+    float64, complex64 : bool
+        Whether products of these dtypes obey too.
+    """
+
+    cdef tf_precision fields
+    cdef readonly bint float64
+    cdef readonly bint complex64
+
+    def __cinit__(self, str format, int rounding, int scaling, int parts, int bands,
+                  bint saturates, bint float64, bint complex64):
+        if format == "float16":
+            self.fields.format = TF_FLOAT16
+        elif format == "float32":
+            self.fields.format = TF_FLOAT32
+        else:
+            self.fields.format = names.index(format)
+        self.fields.rounding = rounding
+        self.fields.scaling = scaling
+        self.fields.parts = parts
+        self.fields.bands = bands
+        self.fields.saturates = saturates
+        self.float64 = float64
+        self.complex64 = complex64
+
+
+cdef class Block:
+    """A precision in force in a context, or None for NumPy's own; whose it is."""
+
+    cdef readonly object owner
+    cdef readonly Precision precision
+
+    def __cinit__(self, owner, Precision precision):
+        self.owner = owner
+        self.precision = precision
+
+
+# The blocks that are open in a context, the innermost last.
+precision_variable = ContextVar("tf32dtype_precision", default=())
+
+cdef Precision default_precision = None
+
+
+def set_default_precision(Precision precision):
+    """Set what applies where no block is open; None: NumPy's own."""
+    global default_precision
+    default_precision = precision
+
+
+cpdef Precision current_precision():
+    """The precision in force here, or None."""
+    cdef tuple blocks = precision_variable.get()
+    if blocks:
+        return (<Block>blocks[-1]).precision
+    return default_precision
+
+
+# -- the loops -------------------------------------------------------------------
+
+cdef enum:
+    PRODUCTS = 4
+    DTYPES = 3
+    LOOPS = 12
+    FLOAT32 = 0
+    FLOAT64 = 1
+    COMPLEX64 = 2
+
+cdef tuple product_names = ("matmul", "vecdot", "matvec", "vecmat")   # enum product
+cdef int *dtype_numbers = [cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_CFLOAT]
+cdef int *dtype_kinds = [TF_FLOAT32, TF_FLOAT64, TF_FLOAT32]
+
+# NumPy's loops, or those of somebody who replaced them before us. They stay here: a
+# call that found ours may run it after the last block.
+cdef cnp.PyUFuncGenericFunction replaced_loops[LOOPS]
+
+ctypedef void (*loop_function)(char **, npy_intp *, npy_intp *, void *) noexcept nogil
+
+cdef extern from *:
+    """
+    /* A loop gets the data of the one it replaces, so that each has to know which it
+     * is: product * 3 + dtype. */
+    static void (*tf_any_loop)(int, char **, npy_intp *, npy_intp *, void *);
+    #define LOOP(number)                                                           \\
+        static void tf_loop_##number(char **data, npy_intp const *dimensions,      \\
+                                     npy_intp const *strides, void *own)           \\
+        {                                                                          \\
+            tf_any_loop(number, data, (npy_intp *)dimensions, (npy_intp *)strides, \\
+                        own);                                                      \\
+        }
+    LOOP(0) LOOP(1) LOOP(2) LOOP(3) LOOP(4) LOOP(5)
+    LOOP(6) LOOP(7) LOOP(8) LOOP(9) LOOP(10) LOOP(11)
+    #undef LOOP
+    static PyUFuncGenericFunction tf_loops[] = {
+        tf_loop_0, tf_loop_1, tf_loop_2, tf_loop_3, tf_loop_4, tf_loop_5,
+        tf_loop_6, tf_loop_7, tf_loop_8, tf_loop_9, tf_loop_10, tf_loop_11,
+    };
+    """
+    void (*tf_any_loop)(int, char **, npy_intp *, npy_intp *, void *) noexcept nogil
+    cnp.PyUFuncGenericFunction tf_loops[]
+
+
+cdef int choose(int dtype, tf_precision *chosen) noexcept with gil:
+    """Whether a precision applies to a product of a dtype here; -1 after an error."""
+    # An earlier part of this call failed: NumPy goes on, but nothing may be written.
+    if PyErr_Occurred() != NULL:
+        return -1
+    cdef Precision precision = current_precision()
+    if (precision is None or (dtype == FLOAT64 and not precision.float64)
+            or (dtype == COMPLEX64 and not precision.complex64)):
+        return 0
+    chosen[0] = precision.fields
+    return 1
+
+
+cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *strides,
+                   void *own) noexcept nogil:
+    cdef int kind = number // DTYPES, dtype = number % DTYPES
+    cdef tf_precision precision
+    cdef matrices x
+    cdef int failed, chosen = choose(dtype, &precision)
+    if chosen < 0:
+        return
+    if chosen == 0:
+        (<loop_function><void *>replaced_loops[number])(data, dimensions, strides, own)
+        return
+    x = matrices_of(kind, data, dimensions, strides)
+    x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
+    if dtype == COMPLEX64:
+        failed = tf_matmul_complex64(&precision, kind == VECDOT or kind == VECMAT,
+                                   x.a, x.b, x.c, x.m, x.n, x.k, x.count)
+    else:
+        failed = tf_matmul(&precision, x.a, x.b, x.c, x.m, x.n, x.k, x.count)
+    if failed < 0:
+        # The iterator, when NumPy puts it away, sees the exception: it makes the call
+        # fail and leaves `out` alone where the result went into a copy.
+        out_of_memory()
+
+
+cdef exchange_loops(bint ours):
+    cdef cnp.PyUFuncGenericFunction found
+    cdef int signature[3]
+    cdef int number, i
+    for number in range(LOOPS):
+        ufunc = getattr(umath, product_names[number // DTYPES])
+        for i in range(3):
+            signature[i] = dtype_numbers[number % DTYPES]
+        found = NULL
+        cnp.PyUFunc_ReplaceLoopBySignature(
+            ufunc, tf_loops[number] if ours else replaced_loops[number], signature,
+            &found)
+        if ours and found != tf_loops[number]:
+            replaced_loops[number] = found
+        elif not ours and found != tf_loops[number]:
+            # Somebody else's, put in while ours was there: it is theirs to remove.
+            cnp.PyUFunc_ReplaceLoopBySignature(ufunc, found, signature, NULL)
+
+
+def replace_loops():
+    """Put our loops into NumPy's products."""
+    exchange_loops(True)
+
+
+def restore_loops():
+    """Put back what `replace_loops` replaced."""
+    exchange_loops(False)
+
+
+# -- one product -----------------------------------------------------------------
+
+cdef cnp.PyUFuncGenericFunction *own_loops = tf_loops
+cdef void *own_data = NULL
+cdef char *own_types = [cnp.NPY_FLOAT, cnp.NPY_FLOAT, cnp.NPY_FLOAT]
+
+tf_any_loop = any_loop
+# They are not only found when first replaced: `matmul` below has the first too.
+replace_loops()
+restore_loops()
+
+#: np.matmul of float32 that obeys a precision while NumPy's own stays as it is.
+matmul = cnp.PyUFunc_FromFuncAndDataAndSignature(
+    own_loops, &own_data, own_types, 1, 2, 1, cnp.PyUFunc_None, "matmul", NULL, 0,
+    "(m?,k),(k,n?)->(m?,n?)")

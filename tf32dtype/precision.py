@@ -1,0 +1,332 @@
+"""The precision of NumPy's products: of a block, of a call, or of the process."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar, get_args
+
+from . import _core, replaced
+from .rounding import ROUNDINGS
+
+Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
+Scale = Literal["tensor", "row"]
+SpecialValues = Literal["propagate", "saturate"]
+
+VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Mode(NamedTuple):
+    """A way to compute float32 products."""
+
+    #: the long name
+    preset: str
+    #: the short name
+    short: str
+    #: what operands are rounded to
+    format: str
+    #: how many numbers of the format stand for one of an operand
+    parts: int = 1
+    #: how many orders of magnitude the products of parts that are summed have
+    bands: int = 1
+
+
+MODES = (
+    Mode("F32_F32_F32", "f32", "float32"),
+    Mode("TF32_TF32_F32", "tf32", "tf32"),
+    Mode("TF32_TF32_F32_X3", "tf32x3", "tf32", 2, 2),
+    Mode("BF16_BF16_F32", "bf16", "bfloat16"),
+    Mode("BF16_BF16_F32_X3", "bf16x3", "bfloat16", 2, 2),
+    Mode("BF16_BF16_F32_X6", "bf16x6", "bfloat16", 3, 3),
+    Mode("BF16_BF16_F32_X9", "bf16x9", "bfloat16", 3, 5),
+    Mode("F16_F16_F32", "f16", "float16"),
+    Mode("F8E4M3FN_F8E4M3FN_F32", "fp8_e4m3", "float8_e4m3fn"),
+    Mode("F8E5M2_F8E5M2_F32", "fp8_e5m2", "float8_e5m2"),
+)
+_BY_NAME = {mode.preset: mode for mode in MODES} | {mode.short: mode for mode in MODES}
+
+_SCALED = ["fp8_e4m3", "fp8_e5m2"]
+_SPLIT = [mode.short for mode in MODES if mode.parts > 1]
+#: In the order of `enum tf_scaling`, whose first is for those that need no scale.
+_SCALINGS = (None, *get_args(Scale))
+
+
+def known() -> list[str]:
+    """All names, the short ones last."""
+    return list(_BY_NAME)
+
+
+def find_mode(name: object) -> Mode:
+    """The mode that a preset's name or its short name stands for.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; it lists the known ones.
+    """
+    if isinstance(name, str) and name in _BY_NAME:
+        return _BY_NAME[name]
+    raise ValueError(f"unknown precision {name!r}; known are {', '.join(known())}")
+
+
+def choose(
+    precision: str | None,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+    float64: bool = False,
+    complex64: bool = False,
+) -> _core.Precision | None:
+    """What the arguments of `matmul_precision` mean; None: as NumPy computes.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or a keyword that the precision has no use for.
+    """
+    mode = None if precision is None else find_mode(precision)
+    short = mode.short if mode else None
+    _check("rounding", rounding, Rounding, short, ["tf32"])
+    _check("scale", scale, Scale, short, _SCALED)
+    _check("special_values", special_values, SpecialValues, short, _SPLIT)
+    if mode is None:
+        return None
+    return _core.Precision(
+        mode.format,
+        ROUNDINGS.index(rounding),
+        _SCALINGS.index(scale if short in _SCALED else None),
+        mode.parts,
+        mode.bands,
+        special_values == "saturate",
+        float64,
+        complex64,
+    )
+
+
+def _check(
+    keyword: str, value: object, kind: object, short: str | None, useful: list[str]
+) -> None:
+    """Values are those of a Literal; all but the first are for some precisions."""
+    values = get_args(kind)
+    if value not in values:
+        raise ValueError(f"{keyword}={value!r}: known are {', '.join(values)}")
+    if value != values[0] and short not in useful:
+        raise ValueError(f"{keyword}={value!r} is for {', '.join(useful)} alone")
+
+
+class _Block(_core.Block):
+    """A block that is open in a context.
+
+    NumPy obeys as long as one lives, not until the block is left: a task that a block
+    has started has a copy of its context, and may go on after it.
+    """
+
+    def __init__(self, owner: object, precision: _core.Precision | None) -> None:
+        if precision is not None:
+            replaced.need(self)
+
+    def __del__(self) -> None:
+        replaced.release(self)
+
+
+class matmul_precision:
+    """NumPy's float32 products in a chosen precision: a block, or a decorator.
+
+    Inside, `numpy.matmul` and ``@``, `numpy.matvec`, `numpy.vecmat`, `numpy.vecdot`,
+    `numpy.dot`, `numpy.inner`, `numpy.vdot`, and what NumPy computes by them
+    (`numpy.tensordot`, `numpy.linalg.multi_dot`, ``numpy.einsum(..., optimize=True)``,
+    ...) round the operands as told and sum in float32 in a fixed order. The bits are
+    the same on every machine. See docs/precision.md for what is reached, and how the
+    sums are ordered.
+
+    Parameters
+    ----------
+    precision : str or None
+        A preset's name or its short one: "F32_F32_F32" or "f32", "TF32_TF32_F32" or
+        "tf32", "BF16_BF16_F32_X9" or "bf16x9", ... None is NumPy's own, also inside
+        another block.
+    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}
+        How "tf32" rounds the operands.
+    scale : {"tensor", "row"}
+        What has a scale of its own under "fp8_e4m3" and "fp8_e5m2": each matrix, or
+        each row of the first operand and each column of the second.
+    special_values : {"propagate", "saturate"}
+        What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
+        format's largest number.
+    float64 : bool
+        Whether float64 products obey too. Operands are rounded to float32 first, the
+        result is widened.
+    complex64 : bool
+        Whether complex64 products obey too, by four float32 products.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; for `rounding`, `scale` or `special_values` where the
+        precision has no use for it.
+    TypeError
+        If a generator function is decorated, whose body would run outside.
+
+    See Also
+    --------
+    matmul : One product.
+    set_matmul_precision : For the whole process.
+
+    Notes
+    -----
+    As with `numpy.errstate`, a precision belongs to a thread and to an asyncio task: a
+    new thread starts without one, a new task with that of the code which made it. One
+    object may be entered many times, also while it is entered. It decorates ``async
+    def`` functions too. After the last block NumPy's functions are its own again.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.array([[1.001, 1], [1, 1]], dtype=np.float32)
+    >>> a @ a
+    array([[2.002001, 2.001   ],
+           [2.001   , 2.      ]], dtype=float32)
+    >>> with td.matmul_precision("bf16"):
+    ...     a @ a
+    array([[2., 2.],
+           [2., 2.]], dtype=float32)
+    >>> @td.matmul_precision("tf32", rounding="toward_zero")
+    ... def square(x):
+    ...     return x @ x
+    >>> square(a)
+    array([[2.001954 , 2.0009766],
+           [2.0009766, 2.       ]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        precision: str | None,
+        *,
+        rounding: Rounding = "ties_to_even",
+        scale: Scale = "tensor",
+        special_values: SpecialValues = "propagate",
+        float64: bool = False,
+        complex64: bool = False,
+    ) -> None:
+        self._name = precision
+        self._precision = choose(
+            precision, rounding, scale, special_values, float64, complex64
+        )
+
+    def __enter__(self) -> Self:
+        blocks = _core.precision_variable.get()
+        _core.precision_variable.set((*blocks, _Block(self, self._precision)))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Generators may leave blocks in another order than they entered them.
+        blocks = _core.precision_variable.get()
+        for i in reversed(range(len(blocks))):
+            if blocks[i].owner is self:
+                _core.precision_variable.set(blocks[:i] + blocks[i + 1 :])
+                break
+
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        generators = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        if any(is_one(function) for is_one in generators):
+            raise TypeError(
+                "matmul_precision cannot decorate a generator function, whose body runs"
+                " after the call: open a block in it"
+            )
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def inner(*args: _P.args, **kwargs: _P.kwargs) -> Any:
+                with self:
+                    return await function(*args, **kwargs)
+
+            return inner  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            with self:
+                return function(*args, **kwargs)
+
+        return wrapper
+
+    def __repr__(self) -> str:
+        return f"<matmul_precision({self._name!r})>"
+
+
+#: What keeps NumPy obeying while the process has a precision.
+_process: _Block | None = None
+
+
+def set_matmul_precision(
+    precision: str | None,
+    *,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+    float64: bool = False,
+    complex64: bool = False,
+) -> None:
+    """Set the precision of NumPy's products for the whole process.
+
+    It holds in all threads and tasks, where no `matmul_precision` block is open. The
+    environment variable ``TF32DTYPE_MATMUL_PRECISION`` sets it when tf32dtype is
+    imported, to a name without keywords.
+
+    Parameters
+    ----------
+    precision : str or None
+        As in `matmul_precision`. None: as NumPy computes.
+    rounding, scale, special_values, float64, complex64
+        As in `matmul_precision`.
+
+    Raises
+    ------
+    ValueError
+        As `matmul_precision` does; then nothing changes.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.full((2, 2), 1.001, dtype=np.float32)
+    >>> td.set_matmul_precision("bf16")
+    >>> a @ a
+    array([[2., 2.],
+           [2., 2.]], dtype=float32)
+    >>> td.set_matmul_precision(None)
+    """
+    global _process
+    chosen = choose(precision, rounding, scale, special_values, float64, complex64)
+    with replaced.lock:
+        block = _Block(None, chosen)
+        _core.set_default_precision(chosen)
+        _process = block
+
+
+def read_environment() -> None:
+    """Set what the environment variable names.
+
+    Raises
+    ------
+    ImportError
+        If it names no precision.
+    """
+    name = os.environ.get(VARIABLE, "")
+    if not name:
+        return
+    try:
+        set_matmul_precision(name)
+    except ValueError:
+        raise ImportError(
+            f"{VARIABLE}={name!r}: known are {', '.join(known())}"
+        ) from None

@@ -1,0 +1,138 @@
+"""Products of float32 arrays in a chosen precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from . import _core
+from .precision import Rounding, Scale, SpecialValues, choose
+
+
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: str | None = None,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+) -> Any:
+    """Multiply matrices in a chosen precision.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
+        other axes broadcast; a vector of length k is a row, or a column. With a
+        precision their dtypes promote to float32.
+    precision : str or None
+        As in `matmul_precision`. None: that of the enclosing block, else NumPy's own
+        result.
+    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}
+        How "tf32" rounds the operands.
+    scale : {"tensor", "row"}
+        What has a scale of its own under "fp8_e4m3" and "fp8_e5m2": each matrix, or
+        each row of `a` and each column of `b`.
+    special_values : {"propagate", "saturate"}
+        What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
+        format's largest number.
+    dtype : dtype, optional
+        The float32 result is rounded to it, once, ties to even. Without a precision
+        it means what it means to `numpy.matmul`.
+    out : ndarray, optional
+        An array of the result's shape to write into. It may overlap the operands.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of shape (..., m, n), without the axis that a vector lacks; float32 or `dtype`.
+        `out` if given.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit; an unknown precision; a keyword that the precision
+        has no use for.
+    TypeError
+        With a precision, if the operands do not promote to float32 or are of a format
+        of this package (whose products have one precision: ``a @ b``); if float32
+        cannot be cast to `dtype`, or `dtype` to that of `out`.
+    MemoryError
+        Then `out` is as it was.
+
+    See Also
+    --------
+    matmul_precision : For all products of a block.
+
+    Notes
+    -----
+    Floating-point errors are reported as NumPy does (`numpy.errstate`): overflow for
+    an Inf in the result whose row and column are finite, invalid for a NaN whose row
+    and column hold none. docs/precision.md has the order of the sums.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.array([[1.001, 2], [3, 4]], dtype=np.float32)
+    >>> td.matmul(a, a, precision="bf16")
+    array([[ 7., 10.],
+           [15., 22.]], dtype=float32)
+    >>> td.matmul(a, a, precision="tf32", dtype=np.float16)
+    array([[ 7.004, 10.   ],
+           [15.   , 22.   ]], dtype=float16)
+    """
+    chosen = choose(precision, rounding, scale, special_values)
+    x, y = np.asanyarray(a), np.asanyarray(b)
+    if chosen is not None:
+        _check_operands(x, y, precision)
+    else:
+        chosen = _core.current_precision()
+        if chosen is None or dtype is None or np.result_type(x, y) != np.float32:
+            numpys: Any = np.matmul
+            return numpys(a, b, out=out, dtype=dtype)
+    if dtype is None or np.dtype(dtype) == np.float32:
+        return _product(x, y, chosen, out)
+    if not np.can_cast(np.float32, dtype, "same_kind"):
+        raise TypeError(f"dtype={dtype!r}: float32 cannot be cast to it")
+    result = _product(x, y, chosen).astype(dtype)
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        raise ValueError(f"out has shape {out.shape}, the product {result.shape}")
+    np.copyto(out, result, casting="same_kind")
+    return out
+
+
+def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> None:
+    formats = [x.dtype.name for x in (a, b) if x.dtype.type in _core.scalar_types]
+    if formats:
+        raise TypeError(
+            f"precision={precision!r} rounds float32 operands; {formats[0]} has its own"
+            " precision: leave it out"
+        )
+    common = np.result_type(a, b)
+    if common != np.float32:
+        raise TypeError(
+            f"precision={precision!r} is for products in float32; {a.dtype} and"
+            f" {b.dtype} make {common}"
+        )
+
+
+def _product(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    precision: _core.Precision,
+    out: NDArray[Any] | None = None,
+) -> Any:
+    variable = _core.precision_variable
+    token = variable.set((*variable.get(), _core.Block(None, precision)))
+    try:
+        return _core.matmul(a, b, out=out)
+    finally:
+        variable.reset(token)
+        del token  # a traceback would keep the blocks around this call

@@ -1,0 +1,245 @@
+"""What is replaced in NumPy: its ufuncs' loops, and the names dot, inner and vdot.
+
+They are replaced while anybody needs it, in any thread. What stands in their place asks
+for the precision in force where it is called, and is NumPy's own where there is none.
+`numpy.dot`, `numpy.inner` and `numpy.vdot` are no ufuncs, so that it is their names
+which are replaced, in all of NumPy's modules.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy._core import multiarray
+from numpy.typing import NDArray
+
+from . import _core
+
+Array = NDArray[Any]
+
+
+# -- the functions ---------------------------------------------------------------------
+#
+# NotImplemented stands for all that NumPy's own function is to do: products that have
+# no precision, numbers times arrays, arguments that are wrong.
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    operands = _operands(a, b, out)
+    if operands is None:
+        return NotImplemented
+    x, y = map(np.asarray, operands)
+    return _contract(x, y, operands, out)
+
+
+def inner(a: Any, b: Any, /) -> Any:
+    operands = _operands(a, b)
+    if operands is None:
+        return NotImplemented
+    x, y = map(np.asarray, operands)
+    return _contract(x, y if y.ndim < 2 else y.swapaxes(-1, -2), operands)
+
+
+def vdot(a: Any, b: Any, /) -> Any:
+    operands = _operands(a, b)
+    if operands is None:
+        return NotImplemented
+    x, y = (np.asarray(operand).ravel() for operand in operands)
+    return np.vecdot(x, y) if x.size == y.size else NotImplemented
+
+
+def _contract(
+    x: Array, y: Array, operands: tuple[Array, Array], out: Any = None
+) -> Any:
+    """Sums over x's last axis and y's last but one, or its only one.
+
+    Both are matrices to `np.matmul`, whatever other axes they have: scales of fp8 are
+    those of a whole operand.
+    """
+    if x.ndim == 0 or y.ndim == 0 or x.shape[-1] != y.shape[max(y.ndim - 2, 0)]:
+        return NotImplemented
+    rows = x.shape[:-1]
+    columns = y.shape[:-2] + y.shape[-1:] if y.ndim > 1 else ()
+    if x.ndim > 2:
+        x = x.reshape(math.prod(rows), x.shape[-1])
+    if y.ndim > 2:
+        y = np.moveaxis(y, -2, 0).reshape(y.shape[-2], math.prod(columns))
+    if out is None:
+        return _like(np.matmul(x, y).reshape(rows + columns), *operands)
+    if not _fits(out, rows + columns, np.promote_types(x.dtype, y.dtype)):
+        return NotImplemented
+    np.matmul(x, y, out=np.asarray(out).reshape(x.shape[:-1] + y.shape[1:]))
+    return out if out.ndim else out[()]
+
+
+def _operands(*arguments: Any) -> tuple[Array, Array] | None:
+    """The first two as arrays, if the precision in force is for their product.
+
+    Where there is nothing to multiply, NumPy says what dtype an empty list has.
+    """
+    for argument in arguments:
+        override = getattr(type(argument), "__array_function__", None)
+        if override not in (None, np.ndarray.__array_function__):
+            return None
+    precision = _core.current_precision()
+    a, b = np.asanyarray(arguments[0]), np.asanyarray(arguments[1])
+    try:
+        dtype = np.promote_types(a.dtype, b.dtype)
+    except TypeError:
+        return None
+    obeys = precision is not None and (
+        dtype == np.float32
+        or (precision.float64 and dtype == np.float64)
+        or (precision.complex64 and dtype == np.complex64)
+    )
+    return (a, b) if obeys and a.size and b.size else None
+
+
+def _fits(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether `np.dot` would take this as its `out`."""
+    return (
+        isinstance(out, np.ndarray)
+        and out.shape == shape
+        and out.dtype == dtype
+        and out.flags.carray
+    )
+
+
+def _like(result: Array, a: Array, b: Array) -> Any:
+    """The result in the class that `np.dot` chooses, or a scalar."""
+    if result.ndim == 0:
+        return result[()]
+    if type(a) is type(b) is np.ndarray:
+        return result
+    priorities = [
+        0.0 if type(x) is np.ndarray else getattr(x, "__array_priority__", 0.0)
+        for x in (a, b)
+    ]
+    second = type(a) is not type(b) and priorities[1] > priorities[0]
+    return np.ndarray.__array_wrap__(b if second else a, result)
+
+
+class _Obeying:
+    """A function that asks for a precision, and NumPy's own where there is none.
+
+    To code that keeps functions in a dictionary, as implementations of
+    ``__array_function__`` do, it is equal to NumPy's own.
+    """
+
+    def __init__(self, own: Callable[..., Any], product: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, own)
+        self._own = own
+        self._product = product
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        result = NotImplemented
+        if _core.current_precision() is not None:
+            result = self._product(*args, **kwargs)
+        return self._own(*args, **kwargs) if result is NotImplemented else result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._own
+
+    def __hash__(self) -> int:
+        return hash(self._own)
+
+    def __repr__(self) -> str:
+        return repr(self._own)
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return _named, (self._own.__name__,)
+
+
+def _named(name: str) -> Any:
+    return getattr(np, name)
+
+
+_OWN: list[Any] = [multiarray.dot, multiarray.inner, multiarray.vdot]
+_OURS = [
+    _Obeying(own, product)
+    for own, product in zip(_OWN, [dot, inner, vdot], strict=True)
+]
+
+
+# -- when they are in place ------------------------------------------------------------
+
+_users: set[int] = set()
+_in_place = False
+# Re-entrant: the garbage collector may let a user go while another comes.
+lock = threading.RLock()
+
+if hasattr(os, "register_at_fork"):  # no child may inherit it locked
+    os.register_at_fork(
+        before=lock.acquire,
+        after_in_parent=lock.release,
+        after_in_child=lock.release,
+    )
+
+
+def need(user: object) -> None:
+    """Have NumPy obey until this object is released."""
+    with lock:
+        _users.add(id(user))
+        _settle()
+
+
+def release(user: object) -> None:
+    """Nothing happens if the object never needed it."""
+    if sys.is_finalizing():  # modules are being taken apart
+        return
+    with lock:
+        _users.discard(id(user))
+        _settle()
+
+
+def _settle() -> None:
+    global _in_place
+    if _users and not _in_place:
+        _in_place = True
+        _core.replace_loops()
+        _exchange(_OWN, _OURS)
+    elif not _users and _in_place:
+        _exchange(_OURS, _OWN)
+        _core.restore_loops()
+        _in_place = False
+
+
+def _exchange(found: list[Any], put: list[Any]) -> None:
+    for module, name in _places():
+        value = vars(module).get(name)
+        for old, new in zip(found, put, strict=True):
+            if value is old:
+                setattr(module, name, new)
+
+
+# Looking through all modules takes longer than anything else here.
+_known_places: list[tuple[ModuleType, str]] = []
+_modules_then: tuple[int, str] | None = None
+
+
+def _places() -> list[tuple[ModuleType, str]]:
+    """The names in NumPy's modules that are, or stand for, its own functions."""
+    global _known_places, _modules_then
+    modules_now = len(sys.modules), next(reversed(sys.modules))
+    if modules_now != _modules_then:
+        functions = {id(function) for function in _OWN + _OURS}
+        _known_places = [
+            (module, name)
+            for path, module in list(sys.modules.items())
+            if path.partition(".")[0] == "numpy" and isinstance(module, ModuleType)
+            for name, value in list(vars(module).items())
+            if id(value) in functions
+        ]
+        _modules_then = modules_now
+    return _known_places
