@@ -6,8 +6,9 @@ Needs no part of the package: a truth that is wrong should be found here.
 from fractions import Fraction
 
 import numpy as np
+import oracle
 import pytest
-from reference import codec, operations, ufuncs
+from reference import arithmetic, codec, operations, products, ufuncs
 from reference.arrays import (
     all_items,
     encode,
@@ -174,6 +175,175 @@ def test_float64_is_close_enough(function, compared):
             assert error <= abs(value) * ufuncs.RELATIVE_ERROR / 16, argument
         checked += 1
     compared(checked)
+
+
+# -- products --------------------------------------------------------------------
+
+SPECIAL_ITEMS = [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x807FFFFF]
+SPECIAL_ITEMS += [0x3F800000, 0xBF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x33800000]
+
+
+def float32_items(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Any bits, numbers of ordinary size, and what arithmetic treats apart."""
+    any_bits = rng.integers(0, 1 << 32, shape, dtype=np.uint32)
+    ordinary = rng.standard_normal(shape).astype(np.float32).view(np.uint32)
+    special = rng.choice(np.array(SPECIAL_ITEMS, np.uint32), shape)
+    return np.choose(rng.integers(0, 3, shape), [any_bits, ordinary, special])
+
+
+def as_item(x: codec.Exact) -> int:
+    return codec.encode(FLOAT32, x)[0]
+
+
+def test_fma_rounds_the_exact_number_once(compared):
+    items = float32_items(np.random.default_rng(6), (4000, 3))
+    for x, y, z in products.decoded(items.tolist()):
+        got = as_item(products.fma(x, y, z))
+        exact, _ = arithmetic.add(arithmetic.multiply(x, y)[0], z)
+        assert got == as_item(exact)
+        if not (x.special or y.special or z.special):
+            p, q, r = map(codec.to_fraction, (x, y, z))
+            if p * q + r:  # Fractions know one zero
+                assert got == as_item(codec.from_fraction(p * q + r))
+    compared(len(items))
+
+
+def test_sums_and_products_are_the_machine_s(compared):
+    items = float32_items(np.random.default_rng(7), (4000, 2))
+    x, y = items.T.copy().view(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = [(x + y, products.plus), (x * y, products.times)]
+    for want, function in wanted:
+        pairs = products.decoded(items.tolist())
+        got = np.array([as_item(function(*pair)) for pair in pairs], np.uint32)
+        number = ~np.isnan(want)
+        np.testing.assert_array_equal(got[number], want.view(np.uint32)[number])
+        assert np.all(got[~number] == FLOAT32.nan)
+        compared(got.size)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "z", "result"),
+    [
+        (0x46C2C200, 0x44284000, 0x2B800000, 0x4B800001),  # 24929 * 673 + 2**-40
+        (0x46C2C200, 0x44284000, 0xAB800000, 0x4B800000),
+        (0x46C2C200, 0x44284000, 0, 0x4B800000),  # a tie, to even
+        (0x7F000000, 0x40000000, 0xFF7FFFFF, 0x73800000),  # 2**128 less the largest
+        (0x7F000000, 0x40000000, 0, 0x7F800000),
+        (1, 0x80000001, 0, 0x80000000),  # rounds to the zero of its sign
+        (0, 0x80000000, 0, 0),
+        (0, 0x80000000, 0x80000000, 0x80000000),
+        (0x3F800000, 0xBF800000, 0x3F800000, 0),
+        (0x7F800000, 0, 0x3F800000, 0x7FC00000),
+        (0x7F000000, 0x7F000000, 0xFF800000, 0xFF800000),  # no Inf on the way
+    ],
+)
+def test_fma_spot(x, y, z, result):
+    ((x, y, z),) = products.decoded([[x, y, z]])
+    assert as_item(products.fma(x, y, z)) == result
+
+
+@pytest.mark.parametrize("precision", ["f32", "tf32", "bf16", "f16"])
+@pytest.mark.parametrize("k", [0, 1, 256, 257, 600])
+def test_chains_are_those_of_whole_arrays(precision, k, compared):
+    rng = np.random.default_rng(k)
+    a, b = rng.standard_normal((3, k)), rng.standard_normal((k, 4))
+    a, b = a.astype(np.float32), (b * 2.0**-130).astype(np.float32)
+    got = products.product(
+        a.view(np.uint32).tolist(), b.T.copy().view(np.uint32).tolist(), precision
+    )
+    f = products.PRECISIONS[precision].format
+    want = oracle.product_float32(*(oracle.round_to(f.name, x) for x in (a, b)))
+    np.testing.assert_array_equal(got, want.view(np.uint32))
+    compared(want.size)
+
+
+@pytest.mark.parametrize(("name", "parts"), [("bfloat16", 3), ("tf32", 2)])
+def test_parts_recompose_and_are_exact(name, parts, compared):
+    """Three bfloat16 parts hold every number; what is left over is a float32."""
+    f = FORMATS[name]
+    step = Fraction(1, 1 << (f.mantissa_bits + 1))
+    rng = np.random.default_rng(8)
+    top = rng.integers(0x7F7F0000, 0x7F800000, 1000)
+    items = [0x7F7FFFFF, 0x7F7F8000, 1, 0x7FFFFF, 0x800000, *top.tolist()]
+    items += rng.integers(0, 0x1000000, 500).tolist()
+    items += rng.integers(0, 0x7F800000, 500).tolist()
+    for x in products.decoded([items])[0]:
+        rest = codec.to_fraction(x)
+        for part in map(codec.to_fraction, products.split(f, x, parts)):
+            rest = (rest - part) / step
+            item, flags = codec.encode(FLOAT32, codec.from_fraction(rest))
+            assert not flags
+            assert codec.to_fraction(codec.decode(FLOAT32, item)) == rest
+        if name == "bfloat16":
+            assert rest == 0
+    compared(len(items))
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "parts"),
+    [
+        ("bfloat16", 0x3F808000, [0x3F800000, 0x3F800000, 0]),  # the tie, to even
+        ("bfloat16", 0x3F818000, [0x3F820000, 0xBF800000, 0]),
+        ("bfloat16", 0x80000000, [0x80000000, 0, 0]),
+        ("bfloat16", 0x80000001, [0x80000000, 0x80000000, 0x80010000]),
+        ("bfloat16", 0x7F7FFFFF, [0x7F7F0000, 0x7F7F0000, 0x7F7F0000]),
+        ("bfloat16", 0xFF800000, [0xFF7F0000, 0xFF7F0000, 0xFF7F0000]),
+        ("bfloat16", 0x7F800001, [0x7FC00000, 0x7FC00000, 0x7FC00000]),
+        ("tf32", 0x3F800001, [0x3F800000, 0x39800000]),
+        ("tf32", 0x7F7FFFFF, [0x7F7FE000, 0x7F7FE000]),
+    ],
+)
+def test_split_spot(name, item, parts):
+    ((x,),) = products.decoded([[item]])
+    split = products.split(FORMATS[name], x, len(parts))
+    assert [as_item(part) for part in split] == parts
+
+
+def test_bands():
+    def listed(precision: str) -> str:
+        found = products.bands(products.PRECISIONS[precision])
+        return " | ".join(", ".join(f"a{i}b{j}" for i, j in band) for band in found)
+
+    x3 = "a0b1, a1b0 | a0b0"
+    assert listed("bf16x3") == listed("tf32x3") == x3
+    assert listed("bf16x6") == "a0b2, a1b1, a2b0 | " + x3
+    assert listed("bf16x9") == "a2b2 | a1b2, a2b1 | a0b2, a1b1, a2b0 | " + x3
+
+
+@pytest.mark.parametrize(
+    ("numbers", "scale"),
+    [
+        ([448, -1], 1),
+        ([-896, np.inf, np.nan], 2),
+        ([0, -0.0], 1),
+        ([np.inf, np.nan], 1),
+        ([], 1),
+        ([1], np.float32(1 / 448)),
+        ([2.0**-118], 2.0**-126),  # 2**-118 / 448 is 2**-126.8
+        ([2.0**-110], np.float32(2.0**-110 / 448)),
+    ],
+)
+def test_scales_of_fp8(numbers, scale):
+    items = np.array(numbers, np.float32).view(np.uint32).tolist()
+    (line,) = products.decoded([items])
+    found = products.scale_of(FORMATS["float8_e4m3fn"], line)
+    assert codec.to_float(found) == scale
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "raised"),
+    [
+        ([2.0**127], [2], codec.OVER),
+        ([np.inf], [2], 0),
+        ([np.inf], [0], codec.INVALID),
+        ([np.nan, np.inf], [1, 0], 0),
+        ([2.0**-149], [2.0**-149], 0),
+    ],
+)
+def test_flags_of_products(a, b, raised):
+    x, y = ([np.array(v, np.float32).view(np.uint32).tolist()] for v in (a, b))
+    assert products.flags(x, y, products.product(x, y, "f32")) == raised
 
 
 # -- NumPy's float16 -----------------------------------------------------------

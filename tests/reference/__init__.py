@@ -9,6 +9,7 @@ codec       code -> exact value, exact value -> code, with flags
 arithmetic  what integers and square roots settle exactly
 functions   what needs a transcendental function, at rising precision
 operations  name -> result code and flags, for one element
+products    products of matrices in float32, under every precision
 arrays      the same rounding for whole float64 arrays
 ufuncs      name -> result codes and flags, for whole arrays
 """
