@@ -1,6 +1,6 @@
-"""Write the figures of the benchmarks' JSON into README.md, between their marks.
+"""Write the figures of the benchmarks' JSON into the documents, between their marks.
 
-python benchmarks/readme.py [--readme FILE] [--check]
+python benchmarks/readme.py [--root FOLDER] [--check]
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import accuracy_condition
+import accuracy_exponents
+import accuracy_length
 from report import table, worst
 
 HERE = Path(__file__).resolve().parent
@@ -56,7 +59,7 @@ def elementwise(report: dict[str, Any]) -> str:
         "| operation | measured | ml_dtypes |",
         "|---|---|---|",
     ]
-    for name, _, _, ours, _, _, theirs, _ in table(result):
+    for name, _, _, ours, _, _, _, theirs, *_ in table(result):
         unit = next(r["unit"] for r in result["rows"] if r["name"] == name)
         if unit == "x":
             unit = "x float32" + ("'s exp" if " exp" in name else "")
@@ -69,7 +72,14 @@ def elementwise(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-BLOCKS = {"elementwise": elementwise, "matmul": products}
+DOCUMENTS = {
+    "README.md": {"elementwise": elementwise, "matmul": products},
+    "docs/accuracy.md": {
+        "accuracy_condition": accuracy_condition.block,
+        "accuracy_exponents": accuracy_exponents.block,
+        "accuracy_length": accuracy_length.block,
+    },
+}
 
 
 def replaced(text: str, name: str, new: str) -> str:
@@ -84,16 +94,23 @@ def replaced(text: str, name: str, new: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--readme", type=Path, default=HERE.parent / "README.md")
+    parser.add_argument("--root", type=Path, default=HERE.parent, help="of documents")
     parser.add_argument("--check", action="store_true", help="say if it would change")
     options = parser.parse_args()
-    new = text = options.readme.read_text()
-    for name, block in BLOCKS.items():
-        report = json.loads((HERE / "results" / f"{name}.json").read_text())
-        new = replaced(new, name, block(report))
-    if options.check:
-        return int(new != text)
-    options.readme.write_text(new)
+    changed = []
+    for document, blocks in DOCUMENTS.items():
+        path = options.root / document
+        new = text = path.read_text()
+        for name, block in blocks.items():
+            report = json.loads((HERE / "results" / f"{name}.json").read_text())
+            new = replaced(new, name, block(report))
+        if new != text:
+            changed.append(document)
+            if not options.check:
+                path.write_text(new)
+    if options.check and changed:
+        print(f"other figures than their JSON: {', '.join(changed)}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -1,0 +1,267 @@
+"""The accuracy of products over all exponents of float32, subnormal numbers included.
+
+    python benchmarks/accuracy_exponents.py [--quick] [--json FILE] [--plot FILE]
+
+Figures 5 and 6 of arXiv 2605.16617: A is 512 x 1024, B is 1024 x 2048. The elements of
+each have random signs, significands uniform in [1, 2), and exponents uniform from four
+below the given one up to it; all pairs of exponents have the same numbers but for the
+scale. Below 2^-126 they are rounded to float32's subnormal numbers. The signal-to-noise
+ratio in dB is that of equations 6 and 7 against the float64 product. No ratio is given
+where rounding the float64 product to float32 gives Inf anywhere or zeros alone; 0 dB
+says that nothing is left, as of zeros, Inf or NaN.
+
+"all" is a grid over every exponent of A and B. "border" has normal and subnormal A that
+give normal and subnormal results. Subnormal A and B together give zeros.
+
+unscaled x6  what compilers make of float32 products on bfloat16 units: parts that are
+             not scaled, hi = bf16(a), mid = bf16(a - hi), lo = bf16(a - hi - mid), and
+             six products of them, smallest first. Here the parts are widened to float32
+             and multiplied by NumPy.
+best         the float64 product rounded to float32.
+
+Where all elements of a matrix have one exponent, sums of products of the leading parts
+need so few bits that float32 holds them exactly, and unscaled x6 is nearly the best:
+"equal" in the JSON, at the exponent 0.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from accuracy import (
+    LOST,
+    NUMPY,
+    Report,
+    columns,
+    exact,
+    figure,
+    main,
+    markdown,
+    measured_on,
+    product,
+    snr,
+    span,
+)
+
+SHAPE = (512, 1024, 2048)
+SMALLEST_NORMAL = -126
+BAND = 4  # the octaves below the given exponent
+UNSCALED, BEST = "unscaled x6", "best"
+DRAWN = (NUMPY, "bf16x9", "bf16x6", UNSCALED)
+
+
+class Operand:
+    """One random matrix, scaled to any exponent."""
+
+    def __init__(
+        self, rng: np.random.Generator, shape: tuple[int, int], band: int
+    ) -> None:
+        numbers = rng.uniform(1, 2, shape) * rng.choice((-1.0, 1.0), shape)
+        numbers = np.ldexp(numbers, rng.integers(-band, 1, shape))
+        # So that a power of two is all that differs between normal matrices.
+        self.numbers = numbers.astype(np.float32).astype(np.float64)
+
+    def __call__(self, exponent: int) -> np.ndarray:
+        return np.ldexp(self.numbers, exponent).astype(np.float32)
+
+
+def has_subnormal(exponent: int) -> bool:
+    """Whether a matrix of that exponent has subnormal numbers."""
+    return exponent - BAND < SMALLEST_NORMAL
+
+
+class Reference:
+    """The float64 product for any exponents."""
+
+    def __init__(self, a: Operand, b: Operand) -> None:
+        self.a, self.b = a, b
+        self.kept: dict[tuple[int, int], np.ndarray] = {}
+
+    def __call__(self, exponent_a: int, exponent_b: int) -> np.ndarray:
+        # Normal matrices are those of the exponent 0, scaled exactly.
+        i, j = (e if has_subnormal(e) else 0 for e in (exponent_a, exponent_b))
+        if (i, j) not in self.kept:
+            self.kept[i, j] = exact(self.a(i), self.b(j))
+        return np.ldexp(self.kept[i, j], exponent_a - i + exponent_b - j)
+
+
+def unscaled(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Six products of bfloat16 parts that are not scaled."""
+    import tf32dtype as td
+
+    def parts(x: np.ndarray) -> list[np.ndarray]:
+        found = []
+        for _ in range(3):
+            found.append(x.astype(td.bfloat16).astype(np.float32))
+            x = x - found[-1]
+        return found
+
+    with np.errstate(all="ignore"):
+        (a0, a1, a2), (b0, b1, b2) = parts(a), parts(b)
+        small = a1 @ b1 + a2 @ b0 + a0 @ b2
+        return small + (a1 @ b0 + a0 @ b1) + a0 @ b0
+
+
+def measure_cell(a: np.ndarray, b: np.ndarray, reference: np.ndarray) -> Report | None:
+    """The ratio of every method, if float32 has the result."""
+    with np.errstate(all="ignore"):
+        rounded = reference.astype(np.float32)
+    if np.any(np.isinf(rounded)) or not np.any(rounded):
+        return None
+    results = {mode: product(mode, a, b) for mode in (NUMPY, "bf16x9", "bf16x6")}
+    results |= {UNSCALED: unscaled(a, b), BEST: rounded}
+    return {name: round(snr(x, reference), 2) for name, x in results.items()}
+
+
+def measure_map(
+    a: Operand, b: Operand, reference: Reference, exponents: tuple[range, range]
+) -> Report:
+    """A grid: for every method rows of A's exponents; None where nothing is given."""
+    first, second = exponents
+    names = (*DRAWN, BEST)
+    found: dict[str, list[list[float | None]]] = {name: [] for name in names}
+    magnitudes: list[list[float]] = []
+    for i in first:
+        row = []
+        magnitudes.append([])
+        for j in second:
+            wanted = reference(i, j)
+            row.append(measure_cell(a(i), b(j), wanted))
+            root = float(np.log2(np.sqrt(np.mean(wanted**2))))
+            magnitudes[-1].append(round(root, 1))
+        for name in names:
+            found[name].append([cell[name] if cell else None for cell in row])
+        print(f"  exponent {i} of A", file=sys.stderr)
+    return {
+        "a": list(first),
+        "b": list(second),
+        "result": magnitudes,  # the binary exponent of the results' root mean square
+        "snr": found,
+    }
+
+
+def measure(quick: bool) -> Report:
+    """Everything, for JSON."""
+    m, k, n = (16, 64, 32) if quick else SHAPE
+    rng = np.random.default_rng(5)
+    a, b = Operand(rng, (m, k), BAND), Operand(rng, (k, n), BAND)
+    reference = Reference(a, b)
+    started = time.monotonic()
+    step = 46 if quick else 12
+    every = range(-149, 128, step)
+    border = range(-149, -100, 16 if quick else 4), range(-40, 41, 20 if quick else 4)
+    maps = {
+        "all": measure_map(a, b, reference, (every, every)),
+        "border": measure_map(a, b, reference, border),
+    }
+    x, y = Operand(rng, (m, k), 0)(0), Operand(rng, (k, n), 0)(0)
+    return {
+        "shape": [m, k, n],
+        "maps": maps,
+        "equal": measure_cell(x, y, exact(x, y)),
+        "seconds": round(time.monotonic() - started),
+    }
+
+
+# -- what is shown -----------------------------------------------------------------
+
+Cell = dict[str, Any]
+
+
+def cells(report: Report) -> list[Cell]:
+    """All that have a ratio: exponents, the result's exponent, ratios."""
+    return [
+        {"a": i, "b": j, "result": grid["result"][x][y]}
+        | {name: rows[x][y] for name, rows in grid["snr"].items()}
+        for grid in report["maps"].values()
+        for x, i in enumerate(grid["a"])
+        for y, j in enumerate(grid["b"])
+        if grid["snr"][BEST][x][y] is not None
+    ]
+
+
+def normal_operands(cell: Cell) -> bool:
+    return not (has_subnormal(cell["a"]) or has_subnormal(cell["b"]))
+
+
+def normal_result(cell: Cell) -> bool:
+    return cell["result"] >= SMALLEST_NORMAL
+
+
+KINDS: dict[str, Callable[[Cell], bool]] = {
+    "normal, normal": lambda c: normal_operands(c) and normal_result(c),
+    "subnormal, normal": lambda c: not normal_operands(c) and normal_result(c),
+    "normal, subnormal": lambda c: normal_operands(c) and not normal_result(c),
+    "subnormal, subnormal": lambda c: not (normal_operands(c) or normal_result(c)),
+}
+HEADINGS = ("operands, result", "cells", *DRAWN, BEST)
+
+
+def lines(report: Report) -> list[tuple[str, ...]]:
+    """The median and lowest ratio of each kind of cell, under `HEADINGS`."""
+    rows = []
+    for kind, belongs in KINDS.items():
+        chosen = [cell for cell in cells(report) if belongs(cell)]
+        ratios = []
+        for name in HEADINGS[2:]:
+            found = [cell[name] for cell in chosen]
+            ratios.append(f"{median(found):.1f} ({min(found):.1f})" if found else "-")
+        rows.append((kind, str(len(chosen)), *ratios))
+    return rows
+
+
+def show(report: Report) -> str:
+    """All that was measured, for a terminal."""
+    m, k, n = report["shape"]
+    title = f"SNR in dB of {m} x {k} x {n}, median (lowest); {report['seconds']} s"
+    return f"{title}\n{columns(HEADINGS, lines(report))}"
+
+
+def block(report: Report) -> str:
+    """A Markdown table of the kinds of cells."""
+    found = cells(report)
+    ahead = [c["bf16x9"] - c[NUMPY] for c in found]
+    behind = [cell for cell, more in zip(found, ahead, strict=True) if more < 0]
+    subnormal = sum(not normal_result(cell) for cell in behind)
+    lost = sum(cell[UNSCALED] < cell[NUMPY] - 20 for cell in found)
+    equal = ", ".join(f"{n} {report['equal'][n]:.1f}" for n in (*DRAWN, BEST))
+    return "\n".join([
+        f"{measured_on(report)}; SNR in dB, the median and (the lowest) cell.",
+        "",
+        markdown(HEADINGS, lines(report)),
+        "",
+        f"bf16x9 differs from {NUMPY} by {span(ahead, '+.1f')} dB. Of the {len(found)}",
+        f"cells it is lower in {len(behind)} ({subnormal} with subnormal results),",
+        f"unscaled x6 by more than 20 dB in {lost}.",
+        "",
+        f"With one exponent in all of A and one in all of B: {equal} dB.",
+    ])  # fmt: skip
+
+
+def draw(report: Report, path: Path) -> None:
+    """Heat maps: all exponents above, the border of subnormal numbers below."""
+    drawing, axes = figure(path, len(report["maps"]), len(DRAWN), (14, 7))
+    for row, grid in zip(axes, report["maps"].values(), strict=True):
+        for axis, name in zip(row, DRAWN, strict=True):
+            values = np.array(grid["snr"][name], dtype=float)  # None becomes NaN
+            image = axis.pcolormesh(
+                grid["b"], grid["a"], values, vmin=LOST, vmax=150, cmap="viridis"
+            )
+            axis.axhline(SMALLEST_NORMAL, color="black", linewidth=0.5)
+            if grid["b"][0] < SMALLEST_NORMAL:
+                axis.axvline(SMALLEST_NORMAL, color="black", linewidth=0.5)
+            axis.set_title(name)
+            axis.set_xlabel("exponent of B")
+        row[0].set_ylabel("exponent of A")
+        drawing.colorbar(image, ax=list(row), label="SNR in dB")
+    drawing.savefig(path, dpi=80)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, measure, show, draw))
