@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 from typing import Any
 
@@ -113,6 +114,36 @@ def test_products_of_two_formats(scalar_type: Any) -> None:
             check(np.vecdot(a[0], b[:, 1]), expected(a, b, common)[0, 1], common)
             single = expected(a, b, np.float32)
             check(np.matmul(a, b, dtype=np.float32), single, np.float32)
+
+
+def test_mixed_products_copy_no_operand() -> None:
+    a, b = np.ones((600, 600), td.float8_e4m3fn), np.ones((600, 600), td.float8_e5m2)
+    out = np.empty((600, 600), td.bfloat16)
+    half, wide = a.astype(np.float16), a.astype(td.tf32)
+    wide_out = np.empty((600, 600), td.tf32)
+    calls = [(a, b, out), (a[::-1], b.T, out), (half, wide, wide_out)]
+    for x, y, into in calls:
+        np.matmul(x, y, out=into)  # the loop is made
+        tracemalloc.start()
+        np.matmul(x, y, out=into)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 10_000
+        assert np.all(into == 600)
+
+
+def test_any_result_dtype() -> None:
+    """td.matmul rounds the float32 sums once to whatever is asked for."""
+    a, b = random(td.bfloat16, (6, 90), 40), random(td.float8_e5m2, (90, 4), 41)
+    sums = expected(a, b, np.float32).astype(np.float32)
+    for f in td.formats.values():
+        with np.errstate(all="ignore"):
+            got = td.matmul(a, b, dtype=f.type)
+            wanted = sums.astype(f.type)
+        assert got.dtype == f.dtype
+        assert np.array_equal(td.bits(got), td.bits(wanted))
+    assert np.array_equal(td.matmul(a, b, dtype=np.float64), sums)
+    assert td.matmul(a, b).dtype == td.bfloat16
 
 
 def test_products_with_numpy_types() -> None:

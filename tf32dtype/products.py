@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,9 @@ def matmul(
         What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
         format's largest number.
     dtype : dtype, optional
-        The float32 result is rounded to it, once, ties to even. Without a precision
-        it means what it means to `numpy.matmul`.
+        The float32 sums are rounded to it, once, ties to even; also those of products
+        of this package's formats, without a precision. For products that are NumPy's
+        own it means what it means to `numpy.matmul`.
     out : ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
 
@@ -87,19 +89,28 @@ def matmul(
            [15.   , 22.   ]], dtype=float16)
     """
     chosen = choose(precision, rounding, scale, special_values)
+    numpys: Any = np.matmul
+    if chosen is None and dtype is None:
+        return numpys(a, b, out=out)
     x, y = np.asanyarray(a), np.asanyarray(b)
+    multiply: Any
     if chosen is not None:
         _check_operands(x, y, precision)
+        multiply = partial(_product, x, y, chosen)
+    elif np.result_type(x, y).type in _core.scalar_types:
+        multiply = partial(numpys, x, y, dtype=np.float32)
     else:
         chosen = _core.current_precision()
-        if chosen is None or dtype is None or np.result_type(x, y) != np.float32:
-            numpys: Any = np.matmul
+        if chosen is None or np.result_type(x, y) != np.float32:
             return numpys(a, b, out=out, dtype=dtype)
+        multiply = partial(_product, x, y, chosen)
     if dtype is None or np.dtype(dtype) == np.float32:
-        return _product(x, y, chosen, out)
+        return multiply(out=out)
     if not np.can_cast(np.float32, dtype, "same_kind"):
         raise TypeError(f"dtype={dtype!r}: float32 cannot be cast to it")
-    result = _product(x, y, chosen).astype(dtype)
+    if np.dtype(dtype) == np.float32:
+        return multiply(out=out)
+    result = multiply().astype(dtype)
     if out is None:
         return result
     if out.shape != result.shape:

@@ -8,7 +8,7 @@ cdef struct loop_data:
     int op
     tf_partials *partials   # of reductions
     bint is_reduction
-    bint into_float32
+    int kinds[3]            # of products: of the operands and the result
 
 
 cdef int unary_loop(PyArrayMethod_Context *context, items_t data,
@@ -154,8 +154,7 @@ cdef int product_loop(PyArrayMethod_Context *context, items_t data,
                       NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
     cdef matrices x = matrices_of(loop.op, data, dimensions, strides)
-    x.a.kind = x.b.kind = loop.format
-    x.c.kind = TF_FLOAT32 if loop.into_float32 else loop.format
+    x.a.kind, x.b.kind, x.c.kind = loop.kinds[0], loop.kinds[1], loop.kinds[2]
     if tf_matmul(&as_they_are, x.a, x.b, x.c, x.m, x.n, x.k, x.count) < 0:
         return out_of_memory()
     return 0

@@ -13,8 +13,40 @@ cdef bint is_python_number(PyArray_DTypeMeta *dtype) noexcept:
     return dtype == &PyArray_PyLongDType or dtype == &PyArray_PyFloatDType
 
 
+# Products of two formats, by ufunc and dtypes: added when first asked for, since there
+# are more of them than of all other loops together.
+cdef set mixed_products = set()
+
+
+cdef bint has_exact_product(PyArray_DTypeMeta *dtype) noexcept:
+    return tf_format_of_dtype(dtype) >= 0 or dtype == float_dtypes[0]
+
+
+cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
+                           PyArray_DTypeMeta *common) except -1:
+    """Loops that multiply numbers of two dtypes as they are, without a cast."""
+    cdef PyArrayMethod_Spec spec
+    cdef PyArray_DTypeMeta *dtypes[3]
+    cdef int i
+    key = (ufunc, <size_t>given[0], <size_t>given[1])
+    if key in mixed_products:
+        return 0
+    spec.name = "tf32dtype_product"
+    spec.nin, spec.nout = 2, 1
+    spec.casting = cnp.NPY_NO_CASTING
+    spec.flags = NPY_METH_SUPPORTS_UNALIGNED
+    spec.dtypes = dtypes
+    spec.slots = ufunc_slots
+    dtypes[0], dtypes[1] = given[0], given[1]
+    for i in range(2):
+        dtypes[2] = common if i == 0 else float_dtypes[1]
+        PyUFunc_AddLoopFromSpec(ufunc, &spec)
+    mixed_products.add(key)
+    return 0
+
+
 cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta **signature,
-                 PyArray_DTypeMeta **promoted) noexcept:
+                 PyArray_DTypeMeta **promoted) except -1:
     """All inputs to what they have in common, or to the dtype= asked for."""
     cdef int nin = (<object>ufunc).nin
     cdef int nargs = (<object>ufunc).nargs
@@ -25,6 +57,7 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     cdef PyArray_DTypeMeta *out = signature[nin]
     cdef bint is_product = (<object>ufunc).signature is not None
     cdef bint has_number = False
+    cdef bint mixed
     cdef bint lacks_zero = False
     for i in range(nin):
         if given[i] == NULL:  # the result of a reduction
@@ -48,9 +81,14 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
         decref(<PyObject *>common)
         common = out
         incref(<PyObject *>common)
+    mixed = (is_product and out == NULL and given[0] != given[1]
+             and has_exact_product(given[0]) and has_exact_product(given[1])
+             and tf_format_of_dtype(common) >= 0)
+    if mixed and add_mixed_product(<object>ufunc, given, common) < 0:
+        return -1
     for i in range(nin):
-        promoted[i] = common
-        incref(<PyObject *>common)
+        promoted[i] = given[i] if mixed else common
+        incref(<PyObject *>promoted[i])
     for i in range(nin, nargs):
         promoted[i] = signature[i]
         if is_product and signature[i] == NULL:

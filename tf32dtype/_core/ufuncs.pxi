@@ -95,26 +95,27 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
                         NpyAuxData **auxiliary, int *flags) except -1:
     cdef descrs_t descriptors = context.descriptors
     cdef int format = tf_format_of_descr(descriptors[0])
-    cdef bint into_float32 = False
+    cdef bint is_product
     cdef int i = find_operation(context)
     cdef loop_data *made
+    cdef int operand, ignored
     loop[0] = operations[i].loop
-    if operations[i].loop == product_loop:
-        into_float32 = tf_format_of_descr(descriptors[2]) < 0
+    is_product = operations[i].loop == product_loop
     if format < 0:
         format = TF_SINGLE
-    if operations[i].keeps_state or into_float32:
+    if operations[i].keeps_state or is_product:
         made = new_data()
         made.base.free = free_data
         made.base.clone = no_copy
         made.is_reduction = tf_reduction_began(context)
+        for operand in range(3 if is_product else 0):
+            made.kinds[operand] = kind_of_descr(descriptors[operand], &ignored)
     else:
         made = &shared_data[i][format]
         made.base.free = keep_data
         made.base.clone = same_data
     made.format = format
     made.op = operations[i].op
-    made.into_float32 = into_float32
     auxiliary[0] = &made.base
     flags[0] = operations[i].flags
     return 0
