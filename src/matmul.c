@@ -76,11 +76,14 @@ enum { SHARE = 1 << 22 };
 
 static ptrdiff_t threads_for(double work)
 {
+    const double shares = work / SHARE;
     ptrdiff_t threads = 1;
+    if (shares < 2) {
+        return 1;
+    }
 #if defined(_OPENMP)
     threads = forked || omp_in_parallel() ? 1 : omp_get_max_threads();
 #endif
-    const double shares = work / SHARE;
     threads = shares < (double)threads ? (ptrdiff_t)shares : threads;
     return threads < 1 ? 1 : threads > THREADS ? THREADS : threads;
 }

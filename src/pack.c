@@ -85,6 +85,18 @@ static void load_singles(struct tf_lines x, ptrdiff_t stride, size_t n, ptrdiff_
     }
 }
 
+int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance)
+{
+    struct tf_range range = {{0}, {0}};
+    for (size_t i = 0; i < n; i += TF_BLOCK) {
+        const size_t count = n - i < TF_BLOCK ? n - i : TF_BLOCK;
+        load_singles(tf_lines_from(x, 0, (ptrdiff_t)i), x.along, count, 0, out + i,
+                     distance, &range);
+    }
+    tf_isa->product->gather_range(&range);
+    return range.greatest[0] >= 0x7F80;
+}
+
 const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
                                ptrdiff_t step, uint16_t *out, size_t distance,
                                struct tf_range *range)

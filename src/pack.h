@@ -87,6 +87,10 @@ void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
                    size_t depth, int pairs, float *out, size_t distance,
                    struct tf_range *range);
 
+/* A whole line as float32, as it is multiplied: part after part, `distance` apart.
+ * Whether there is an Inf or NaN among numbers that are split. */
+int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance);
+
 /* A band of A, line after line, and B in panels: in each, the slots of one k side by
  * side. Both give the number of slots of a line. */
 size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,

@@ -159,6 +159,50 @@ static void multiply_parts(struct tf_workspace *work, const struct tf_tile *tile
     }
 }
 
+static float add_up(const float *sums, size_t n)
+{
+    float total = sums[0];
+    for (size_t i = 1; i < n; i++) {
+        total += sums[i];
+    }
+    return total;
+}
+
+/* The product of two lines: a tile of one element. */
+static float multiply_lines(struct tf_workspace *work, const struct tf_tile *tile,
+                            ptrdiff_t k)
+{
+    const struct tf_terms *terms = tile->singles;
+    const size_t in_block = TF_DEPTH / terms->depth; /* chains of a sum of 256 */
+    float sums[SPLIT_LENGTH / SPLIT_DEPTH];
+    float total = 0;
+    for (ptrdiff_t k0 = 0; k0 < k; k0 += SPLIT_LENGTH) {
+        const size_t n = tf_lesser_size(SPLIT_LENGTH, k - k0);
+        const struct tf_tile here = tf_tile_from(*tile, k0);
+        work->has_specials |= tf_load_line(here.a, n, work->a, TF_PART_OF_A);
+        work->has_specials |= tf_load_line(here.b, n, work->b, TF_PART_OF_B);
+        const size_t whole = n / terms->depth, rest = n % terms->depth;
+        const size_t done = whole * terms->depth, chains = whole + (rest != 0);
+        tf_isa->product->chains(work->a, work->b, terms->depth, terms->terms,
+                                terms->count, whole, sums);
+        tf_isa->product->chains(work->a + done, work->b + done, rest, terms->terms,
+                                terms->count, rest != 0, sums + whole);
+        size_t blocks = 0;
+        for (size_t i = 0; i < chains; i += in_block) {
+            const size_t count = chains - i < in_block ? chains - i : in_block;
+            sums[blocks++] = add_up(sums + i, count);
+        }
+        if (tile->a.parts > 1) {
+            sums[0] = add_up(sums, blocks);
+            blocks = 1;
+        }
+        for (size_t i = 0; i < blocks; i++) {
+            total = k0 || i ? total + sums[i] : sums[i];
+        }
+    }
+    return total;
+}
+
 /* -- Inf and NaN ------------------------------------------------------------------------------- */
 
 enum { HAS_INFINITY = 1, HAS_NAN = 2 };
@@ -228,15 +272,17 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     work->has_specials = 0;
     if (k == 0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
         memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
+    } else if (tile->rows * tile->columns == 1) {
+        work->sums[0] = multiply_lines(work, tile, k);
     } else if (tile->a.parts > 1) {
         multiply_parts(work, tile, k);
-        if (work->has_specials && !saturates) {
-            mend_specials(work, tile, k);
-        }
     } else if (tf_is_row(tile->a, tile->b, (ptrdiff_t)tile->rows)) {
         tf_multiply_row(work, tile, k);
     } else {
         multiply_blocks(work, tile, k, work->sums);
+    }
+    if (tile->a.parts > 1 && work->has_specials && !saturates) {
+        mend_specials(work, tile, k);
     }
 }
 

@@ -59,7 +59,7 @@ def test_lengths_of_the_chain(scalar_type: Any, k: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "m"), product([0, 1, 2, 5, 6, 7, 13, 17, 33], [0, 1, 3, 15, 16, 17, 65])
+    ("n", "m"), list(product([0, 1, 2, 5, 6, 7, 13, 17, 33], [0, 1, 3, 15, 16, 17, 65]))
 )
 @some_types
 def test_shapes(scalar_type: Any, n: int, m: int) -> None:

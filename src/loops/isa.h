@@ -132,6 +132,9 @@ struct tf_byte_table;
 struct tf_product {
     size_t columns;          /* of a block of C */
     tf_multiply_fn *singles; /* slots of one float32 */
+    /* The chains of n pairs of lines, of `depth` numbers each, one after the other. */
+    void (*chains)(const float *a, const float *b, size_t depth,
+                   const struct tf_term *terms, size_t count, size_t n, float *sums);
     /* What all lanes have together, in the first of them. */
     void (*gather_range)(struct tf_range *range);
     /* Numbers to their parts (see split.h), `distance` apart. */

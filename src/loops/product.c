@@ -88,6 +88,44 @@ enum { ROWS = TF_PRODUCT_ROWS };
 #define FETCH(p) BROADCAST(*(p))
 MULTIPLY(multiply_singles, FETCH, FMA)
 
+/* Some chains at the same time: one alone waits for each of its sums. */
+TF_INLINE void chains_together(const float *a, const float *b, size_t depth,
+                               const struct tf_term *terms, size_t count, size_t n,
+                               float *sums)
+{
+    float chain[8] = {0};
+    for (size_t t = 0; t < count; t++) {
+        const float *x = a + terms[t].a, *y = b + terms[t].b;
+        if (terms[t].scale != 1) {
+            UNROLLED for (size_t i = 0; i < n; i++) {
+                chain[i] *= terms[t].scale;
+            }
+        }
+        for (size_t k = 0; k < depth; k++) {
+            UNROLLED for (size_t i = 0; i < n; i++) {
+                const float p = x[i * depth + k], q = y[i * depth + k];
+                chain[i] = __builtin_fmaf(p, q, chain[i]);
+            }
+        }
+    }
+    memcpy(sums, chain, n * sizeof *sums);
+}
+
+static void chains(const float *a, const float *b, size_t depth,
+                   const struct tf_term *terms, size_t count, size_t n, float *sums)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        chains_together(a + i * depth, b + i * depth, depth, terms, count, 8, sums + i);
+    }
+    for (; i + 2 <= n; i += 2) {
+        chains_together(a + i * depth, b + i * depth, depth, terms, count, 2, sums + i);
+    }
+    for (; i < n; i++) {
+        chains_together(a + i * depth, b + i * depth, depth, terms, count, 1, sums + i);
+    }
+}
+
 #if defined(__AVX512BF16__)
 MULTIPLY(multiply_pairs, FETCH, tf_dot)
 
@@ -354,6 +392,7 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
 const struct tf_product TF_NAME(tf_product) = {
     .columns = WIDTH * ACROSS,
     .singles = multiply_singles,
+    .chains = chains,
     .gather_range = gather_range,
     .split_singles = split_singles,
     .transpose = transpose,
