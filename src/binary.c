@@ -29,16 +29,6 @@ static const struct operation operations[TF_BINARY_COUNT] = {
     [TF_FMIN] = {.silent = 1},
 };
 
-void tf_canonical_nans(float *x, size_t n)
-{
-    const uint32_t bits = UINT32_C(0x7FC00000);
-    float nan;
-    memcpy(&nan, &bits, sizeof nan);
-    for (size_t i = 0; i < n; i++) {
-        x[i] = x[i] != x[i] ? nan : x[i];
-    }
-}
-
 /* The exceptions of results in float64 that were rounded to a format. */
 static unsigned flags_of(struct tf_format f, const float *a, const float *b,
                          const double *r, size_t n)
@@ -135,7 +125,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     /* 2. One rounding. */
     const struct tf_suspects suspects = conversions->pack(r, out, n);
     if (suspects.beyond) {
-        tf_canonical_nans(r, n);
+        tf_isa->canonical_nans(r, n);
         conversions->pack(r, out, n);
     }
 
@@ -331,7 +321,7 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
         tf_isa->binary_f32[TF_MAXIMUM](operand_next(&x, format, count),
                                        operand_next(&low, format, count), r, count);
         tf_isa->binary_f32[TF_MINIMUM](r, operand_next(&high, format, count), r, count);
-        tf_canonical_nans(r, count);
+        tf_isa->canonical_nans(r, count);
         void *target = tf_target(out, strides[3], itemsize, buffer);
         tf_isa->formats[format].pack(r, target, count);
         tf_scatter(target, out, strides[3], itemsize, count);

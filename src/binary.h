@@ -24,7 +24,4 @@ void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
 /* x, low, high -> minimum(maximum(x, low), high). */
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n);
 
-/* Every NaN becomes the positive quiet one. */
-void tf_canonical_nans(float *x, size_t n);
-
 #endif

@@ -56,7 +56,7 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
             tf_isa->binary_f32[op](&result, extreme, &result, 1);
         }
     }
-    tf_canonical_nans(&result, 1);
+    tf_isa->canonical_nans(&result, 1);
     tf_isa->formats[format].pack(&result, buffer, 1);
     memcpy(data[2], buffer, itemsize);
     tf_fp_end(saved, 0);

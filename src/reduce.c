@@ -149,7 +149,7 @@ static unsigned finish(int format, const double *results, void *items,
             numbers[i] = (float)results[i];
             overflows[i] = isinf(numbers[i]) && !isinf(results[i]);
         }
-        tf_canonical_nans(numbers, n);
+        tf_isa->canonical_nans(numbers, n);
         memcpy(items, numbers, n * sizeof(float));
         return 0;
     }
@@ -157,7 +157,7 @@ static unsigned finish(int format, const double *results, void *items,
     tf_isa->narrow(results, numbers, n);
     const struct tf_suspects suspects = conversions->suspect(numbers, n);
     if (suspects.beyond) {
-        tf_canonical_nans(numbers, n);
+        tf_isa->canonical_nans(numbers, n);
     }
     conversions->pack(numbers, items, n);
     if (suspects.beyond || suspects.tiny) {
@@ -371,7 +371,7 @@ static void elementwise_single(enum tf_binary_op op, char *const data[3],
         char *out = data[2] + done * strides[2];
         float *r = tf_target(out, strides[2], size, out_buffer);
         tf_isa->binary_f32[op](a, b, r, count);
-        tf_canonical_nans(r, count);
+        tf_isa->canonical_nans(r, count);
         tf_scatter(r, out, strides[2], size, count);
     }
 }

@@ -7,15 +7,6 @@
 #include "pack.h"
 #include "strided.h"
 
-static int has_specials(const float *sums, size_t n)
-{
-    int found = 0;
-    for (size_t j = 0; j < n; j++) {
-        found |= !isfinite(sums[j]);
-    }
-    return found;
-}
-
 int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
                      unsigned *flags)
 {
@@ -27,10 +18,7 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     void *items = kind == TF_FLOAT32 ? sums : tf_target(out, stride, itemsize, buffer);
     const struct tf_suspects suspects =
         rounds ? conversions->pack(sums, items, n) : conversions->suspect(sums, n);
-    const int special = suspects.beyond && has_specials(sums, n);
-    if (special) {
-        tf_canonical_nans(sums, n);
-    }
+    const int special = suspects.beyond && tf_isa->canonical_nans(sums, n);
     if (kind == TF_FLOAT64) {
         tf_isa->widen(sums, items, n);
     } else if (rounds) {

@@ -43,6 +43,7 @@ extern tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT];
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
 extern tf_fused_compare_fn *const TF_NAME(tf_fused_compare)[TF_COMPARE_COUNT];
 extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
+int TF_NAME(tf_canonical_nans)(float *x, size_t n);
 int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n);
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
                         size_t n);

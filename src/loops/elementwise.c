@@ -181,6 +181,19 @@ tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT] = {
     [TF_LOGICAL_NOT] = logical_not,
 };
 
+int TF_NAME(tf_canonical_nans)(float *x, size_t n)
+{
+    const uint32_t infinity = UINT32_C(0x7F800000);
+    uint32_t greatest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = tf_bits_of(x[i]);
+        const uint32_t magnitude = bits & INT32_MAX;
+        greatest = magnitude > greatest ? magnitude : greatest;
+        x[i] = tf_float_of(magnitude > infinity ? UINT32_C(0x7FC00000) : bits);
+    }
+    return greatest >= infinity;
+}
+
 int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n)
 {
     uint32_t found = 0;

@@ -199,6 +199,8 @@ struct tf_isa {
     tf_compare_fn *const *compare;
     tf_fused_compare_fn *const *fused_compare; /* of bfloat16 items */
     tf_predicate_fn *const *predicate;
+    /* Every NaN becomes the positive quiet one; whether some number is not finite. */
+    int (*canonical_nans)(float *x, size_t n);
     /* Is a result zero that neither operand's being zero explains? */
     int (*vanished)(const float *a, const float *b, const float *r, size_t n);
 

@@ -11,6 +11,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .predicate = TF_NAME(tf_predicate),
     .narrow = TF_NAME(tf_narrow),
     .widen = TF_NAME(tf_widen),
+    .canonical_nans = TF_NAME(tf_canonical_nans),
     .vanished = TF_NAME(tf_vanished),
     .lookup = TF_NAME(tf_lookup),
     .squeeze = TF_NAME(tf_squeeze),
