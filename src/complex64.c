@@ -48,7 +48,8 @@ int tf_matmul_complex64(const struct tf_precision *precision, int conjugated,
                                        m * n * (ptrdiff_t)sizeof(float),
                                        TF_FLOAT32};
         const int left = part & 1, right = part == 1 || part == 2;
-        if (tf_matmul(precision, half(a, left), half(b, right), into, m, n, k, count) < 0) {
+        const struct tf_matrix x = half(a, left), y = half(b, right);
+        if (tf_matmul(precision, x, y, into, m, n, k, count) < 0) {
             fesetexceptflag(&raised_before, FE_ALL_EXCEPT);
             free(parts);
             return -1;

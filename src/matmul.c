@@ -5,17 +5,20 @@
 #include <stdlib.h>
 
 #include "casts.h"
-#include "elements.h"
 #include "fpstatus.h"
+#include "scales.h"
 #include "sums.h"
 #include "tile.h"
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #if defined(_OPENMP)
 #include <omp.h>
 #include <pthread.h>
 #endif
 
-/* -- memory ------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------ */
 
 /* As many as there are threads are kept from call to call: fresh memory costs more
  * than a small product. */
@@ -51,9 +54,13 @@ void tf_matmul_free(void)
     for (int i = 0; i < THREADS; i++) {
         free(atomic_exchange(&kept[i], NULL));
     }
+#if defined(__GLIBC__)
+    malloc_trim(
+        0); /* which else keeps pieces of this size, once it has seen one freed */
+#endif
 }
 
-/* -- threads ---------------------------------------------------------------------------- */
+/* -- threads ----------------------------------------------------------------------- */
 
 /* A thread that OpenMP has started does not live on in a forked child, which would
  * wait for it for ever. */
@@ -142,7 +149,9 @@ static struct tf_lines lines_of(const struct call *call, struct tf_matrix x, int
         .stride = x.strides[axis],
         .along = x.strides[1 - axis],
         .kind = x.kind,
-        .format = splits ? TF_FLOAT32 : rounds ? precision->format : x.kind,
+        .format = splits   ? TF_FLOAT32
+                  : rounds ? precision->format
+                           : x.kind,
         .rounding = precision->rounding,
         .parts = splits ? precision->parts : 1,
         .p = precision->format == tf_bfloat16_index ? 8 : 11,
@@ -153,7 +162,7 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
                            const struct tf_tile *tile, float *sums, struct tf_matrix c)
 {
     const struct tf_update update = {call->alpha, call->beta, tile->a.scales,
-                                  tile->b.scales, call->swapped};
+                                     tile->b.scales, call->swapped};
     const ptrdiff_t itemsize = (ptrdiff_t)tf_kind_size(c.kind);
     const size_t columns = tile->columns;
     const int joined = work->ld == columns && c.strides[1] == itemsize &&
@@ -167,10 +176,10 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
         char *data = c.data + (ptrdiff_t)i * c.strides[0];
         for (size_t r = i; updates && r < i + rows; r++) {
             tf_update_sums(&update, sums + r * work->ld, r, columns, c.kind,
-                       c.data + (ptrdiff_t)r * c.strides[0], c.strides[1]);
+                           c.data + (ptrdiff_t)r * c.strides[0], c.strides[1]);
         }
         special |= tf_store_sums(c.kind, sums + i * work->ld, data, c.strides[1],
-                             rows * columns, &flags);
+                                 rows * columns, &flags);
     }
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
@@ -208,7 +217,7 @@ static unsigned multiply_one(const struct call *call, ptrdiff_t task,
     tile.a = tf_lines_from(tile.a, i, 0);
     tile.b = tf_lines_from(tile.b, j, 0);
     tf_multiply_tile(work, &tile, call->alpha == 0 ? 0 : call->k,
-                  call->precision->saturates);
+                     call->precision->saturates);
 
     unsigned flags = 0;
     for (size_t j0 = 0; j0 < tile.columns; j0 += TF_TILE_COLUMNS) {
@@ -221,59 +230,34 @@ static unsigned multiply_one(const struct call *call, ptrdiff_t task,
     return flags;
 }
 
-static struct tf_matrix transposed(struct tf_matrix x)
-{
-    const struct tf_matrix t = {x.data, {x.strides[1], x.strides[0]}, x.step, x.kind};
-    return t;
-}
-
-/* Of one line, or of many as if they were one. */
-static void find_scales(struct tf_lines x, ptrdiff_t count, ptrdiff_t k, int lines,
-                        float *scales)
-{
-    float buffer[TF_BLOCK];
-    float greatest = 0;
-    const float maximum = (float)tf_double_from_code(
-        *tf_format_rows[x.format], tf_maximum_magnitude(*tf_format_rows[x.format]));
-    for (ptrdiff_t i = 0; i < count; i++) {
-        greatest = lines ? 0 : greatest;
-        for (ptrdiff_t j = 0; j < k; j += TF_BLOCK) {
-            const size_t n = tf_lesser_size(TF_BLOCK, k - j);
-            const float *numbers = tf_load_floats(
-                x.kind, tf_lines_from(x, i, j).data, x.along, n, buffer);
-            for (size_t q = 0; q < n; q++) {
-                const float magnitude = fabsf(numbers[q]);
-                greatest = isfinite(magnitude) && magnitude > greatest ? magnitude
-                                                                       : greatest;
-            }
-        }
-        const float scale = greatest / maximum;
-        scales[i] = greatest == 0 ? 1 : scale < 0x1p-126f ? 0x1p-126f : scale;
-    }
-    for (ptrdiff_t i = 0; !lines && i < count; i++) {
-        scales[i] = scales[count - 1];
-    }
-}
-
+/* A scale for each row of A and column of B, of one matrix after the other: less memory
+ * than the operands have, by a factor of k. */
 static int scale_operands(struct call *call, ptrdiff_t count)
 {
-    const size_t lines = (size_t)(call->m + call->n);
-    if (call->precision->scaling == TF_UNSCALED || call->alpha == 0 || count == 0 ||
-        lines == 0) {
+    const ptrdiff_t m = call->m, n = call->n;
+    if (call->precision->scaling == TF_UNSCALED || call->alpha == 0) {
         return 0;
     }
-    call->scales = malloc((size_t)count * lines * sizeof(float));
+    call->scales = malloc((size_t)count * (size_t)(m + n) * sizeof(float));
     if (!call->scales) {
         return -1;
     }
     const int own = call->precision->scaling == TF_SCALED_LINES;
-    for (ptrdiff_t number = 0; number < count; number++) {
+    float *rows = call->scales;
+    for (ptrdiff_t number = 0; number < count; number++, rows += m + n) {
         struct tf_lines a = lines_of(call, call->a, 0), b = lines_of(call, call->b, 1);
         a.data += number * call->a.step;
         b.data += number * call->b.step;
-        float *scales = call->scales + number * (ptrdiff_t)lines;
-        find_scales(a, call->m, call->k, own, scales);
-        find_scales(b, call->n, call->k, own, scales + call->m);
+        if (number > 0 && call->a.step == 0) {
+            memcpy(rows, call->scales, (size_t)m * sizeof *rows);
+        } else {
+            tf_find_scales(a, m, call->k, own, rows);
+        }
+        if (number > 0 && call->b.step == 0) {
+            memcpy(rows + m, call->scales + m, (size_t)n * sizeof *rows);
+        } else {
+            tf_find_scales(b, n, call->k, own, rows + m);
+        }
     }
     return 0;
 }
@@ -286,8 +270,8 @@ static int run(struct call *call, ptrdiff_t count, ptrdiff_t threads)
     while (ready < threads && ready < tasks && (works[ready] = take_workspace())) {
         ready++;
     }
-    if (!ready && tasks) {
-        return -1;
+    if (!ready) {
+        return tasks ? -1 : 0;
     }
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
@@ -323,22 +307,22 @@ static int run(struct call *call, ptrdiff_t count, ptrdiff_t threads)
 static int is_tall(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
 {
     const int columns_are_close = labs(c.strides[0]) < labs(c.strides[1]);
-    return m > n && n < TF_PRODUCT_ROWS    ? 1
+    return m > n && n < TF_PRODUCT_ROWS   ? 1
            : n > m && m < TF_PRODUCT_ROWS ? 0
                                           : columns_are_close;
 }
 
-static int multiply(const struct tf_precision *precision, struct tf_matrix a,
-                    struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
-                    ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
+int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
+                struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+                ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
 {
     const int p = precision->format == tf_bfloat16_index ? 8 : 11;
     const int swapped = is_tall(c, m, n);
     struct call call = {
         .precision = precision,
-        .a = swapped ? transposed(b) : a,
-        .b = swapped ? transposed(a) : b,
-        .c = swapped ? transposed(c) : c,
+        .a = swapped ? tf_transposed(b) : a,
+        .b = swapped ? tf_transposed(a) : b,
+        .c = swapped ? tf_transposed(c) : c,
         .m = swapped ? n : m,
         .n = swapped ? m : n,
         .k = k,
@@ -351,7 +335,8 @@ static int multiply(const struct tf_precision *precision, struct tf_matrix a,
     const double products = (double)call.singles.count;
     const ptrdiff_t threads =
         threads_for((double)m * (double)n * (double)k * (double)count * products);
-    const int row = tf_is_row(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1), call.m);
+    const int row =
+        tf_is_row(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1), call.m);
     call.tiling = tile_up(call.m, call.n, count, threads, precision->parts, row);
     return run(&call, count, threads);
 }
@@ -360,55 +345,11 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count)
 {
-    return multiply(precision, a, b, c, m, n, k, count, 1, 0);
+    return tf_multiply(precision, a, b, c, m, n, k, count, 1, 0);
 }
 
 void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out)
 {
     struct tf_range range = tf_no_range();
     tf_isa->product->split_singles(in, (size_t)n, p, parts, out, (size_t)n, &range);
-}
-
-/* -- BLAS's shape --------------------------------------------------------------------------- */
-
-static int transposes(char trans) { return strchr("TtCc", trans) != NULL; }
-
-static struct tf_matrix columns_from(const void *data, int kind, ptrdiff_t ld, int trans)
-{
-    const ptrdiff_t size = (ptrdiff_t)tf_kind_size(kind);
-    const struct tf_matrix x = {(char *)data, {size, ld * size}, 0, kind};
-    return trans ? transposed(x) : x;
-}
-
-int tf_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char transa,
-            char transb, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, float alpha,
-            const void *a, ptrdiff_t lda, const void *b, ptrdiff_t ldb, float beta,
-            void *c, ptrdiff_t ldc)
-{
-    enum { TRANSA = 1, TRANSB, M, N, K, LDA = 8, LDB = 10, LDC = 13 };
-    const ptrdiff_t rows_of_a = transposes(transa) ? k : m;
-    const ptrdiff_t rows_of_b = transposes(transb) ? n : k;
-    const struct {
-        int wrong, argument;
-    } checks[] = {
-        {!transa || !strchr("NnTtCc", transa), TRANSA},
-        {!transb || !strchr("NnTtCc", transb), TRANSB},
-        {m < 0, M},
-        {n < 0, N},
-        {k < 0, K},
-        {lda < 1 || lda < rows_of_a, LDA},
-        {ldb < 1 || ldb < rows_of_b, LDB},
-        {ldc < 1 || ldc < m, LDC},
-    };
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
-        if (checks[i].wrong) {
-            return checks[i].argument;
-        }
-    }
-    if (m == 0 || n == 0 || ((alpha == 0 || k == 0) && beta == 1)) {
-        return 0;
-    }
-    return multiply(precision, columns_from(a, kinds.a, lda, transposes(transa)),
-                    columns_from(b, kinds.b, ldb, transposes(transb)),
-                    columns_from(c, kinds.c, ldc, 0), m, n, k, 1, alpha, beta);
 }

@@ -20,7 +20,7 @@ struct tf_matrix {
 enum tf_scaling { TF_UNSCALED, TF_SCALED_MATRIX, TF_SCALED_LINES };
 
 /* What NumPy's float32 and float64 numbers become before they are multiplied; numbers
- * of our formats, and float16, are multiplied as they are. */
+ * of our formats, and float16, are multiplied as they are. All are split. */
 struct tf_precision {
     int format;    /* what they are rounded to: a format, TF_FLOAT16 or TF_FLOAT32 */
     int rounding;  /* enum tf_rounding: tf32 also to ties_to_away and toward_zero */
@@ -41,6 +41,17 @@ struct tf_precision {
 int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count);
+
+/* C = alpha A @ B + beta C: see tf_gemm for what is rounded, and what is not read. */
+int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
+                struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+                ptrdiff_t k, ptrdiff_t count, float alpha, float beta);
+
+static inline struct tf_matrix tf_transposed(struct tf_matrix x)
+{
+    const struct tf_matrix t = {x.data, {x.strides[1], x.strides[0]}, x.step, x.kind};
+    return t;
+}
 
 /* BLAS's gemm, with its rules: C = alpha op(A) op(B) + beta C, columns one after the
  * other, `lda` elements apart; op transposes for 'T', 't', 'C' and 'c'; beta = 0 does

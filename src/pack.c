@@ -11,7 +11,7 @@ int tf_runs_along(struct tf_lines x) { return labs(x.along) <= labs(x.stride); }
 
 size_t tf_slots_of(size_t depth, int pairs) { return pairs ? (depth + 1) / 2 : depth; }
 
-/* -- numbers as they are multiplied ------------------------------------------------------ */
+/* -- numbers as they are multiplied ------------------------------------------------ */
 
 const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t n,
                             float *buffer)
@@ -108,7 +108,7 @@ const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
         TF_BUFFER(buffer);
         const void *items = load_items(x, stride, n, step, buffer);
         if (x.parts > 1) {
-            tf_isa->product->split_halves(items, n, x.p, x.parts, out, distance, range);
+            tf_isa->product->split_halves(items, n, x.parts, out, distance, range);
             return out;
         }
         tf_isa->product->halves_of_bytes(&tf_byte_tables[x.format], items, out, n);
@@ -119,7 +119,7 @@ const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
     return halves;
 }
 
-/* -- numbers as slots --------------------------------------------------------------------- */
+/* -- numbers as slots -------------------------------------------------------------- */
 
 /* With zeros behind, from n up to `whole`. */
 static const uint16_t *fill(const uint16_t *halves, size_t n, size_t whole,
@@ -156,8 +156,8 @@ void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
         const uint16_t *halves =
             tf_load_halves(from, x.along, n, 0, buffer, TF_BLOCK, range);
         for (int part = 0; part < x.parts; part++) {
-            const uint16_t *filled = fill(halves + part * TF_BLOCK, n, 2 * whole,
-                                          buffer + part * TF_BLOCK);
+            const uint16_t *filled =
+                fill(halves + part * TF_BLOCK, n, 2 * whole, buffer + part * TF_BLOCK);
             tf_isa->product->pair_neighbours(filled, line + (size_t)part * distance,
                                              whole);
         }
@@ -179,8 +179,9 @@ static void pair_across(struct tf_workspace *work, struct tf_lines x, size_t cou
         return;
     }
     uint16_t *halves = work->halves[0][0];
-    const int joined = x.along == (ptrdiff_t)count * x.stride && !x.scales;
-    const size_t rows = 2 * count <= TF_BLOCK && joined ? TF_BLOCK / count / 2 * 2 : 2;
+    const int joined =
+        x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_BLOCK;
+    const size_t rows = joined ? TF_BLOCK / count / 2 * 2 : 2;
     for (size_t k = 0; k < depth; k += rows) {
         const size_t here = depth - k < rows ? depth - k : rows;
         for (size_t i = 0; i < (joined ? 1 : here); i++) {
@@ -230,8 +231,7 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
             for (size_t j = 0; j < count; j += width) {
                 const size_t n = count - j < width ? count - j : width;
                 const size_t from = (size_t)part * TF_BLOCK + j;
-                float *place =
-                    out + (size_t)part * distance + j * slots + slot * width;
+                float *place = out + (size_t)part * distance + j * slots + slot * width;
                 if (pairs) {
                     tf_isa->product->pair_rows(halves[0] + from, halves[1] + from,
                                                place, n);
@@ -250,8 +250,8 @@ size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
     if (tf_runs_along(a)) {
         tf_pack_along(work, a, rows, depth, pairs, work->a, TF_PART_OF_A, range);
     } else {
-        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES,
-                    TF_BAND, range);
+        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES, TF_BAND,
+                    range);
     }
     for (int part = 0; part < a.parts; part++) {
         float *lines = work->a + part * TF_PART_OF_A;
@@ -276,7 +276,8 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
                width * slots * sizeof(float));
     }
     if (!tf_runs_along(b)) {
-        pack_across(work, b, columns, depth, pairs, work->b, TF_PART_OF_B, width, range);
+        pack_across(work, b, columns, depth, pairs, work->b, TF_PART_OF_B, width,
+                    range);
         return slots;
     }
     for (size_t j = 0; j < columns; j += width) {
@@ -285,9 +286,9 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
         tf_pack_along(work, panel, count, depth, pairs, work->lines, TF_PART_OF_LINES,
                       range);
         for (int part = 0; part < b.parts; part++) {
-            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, slots,
-                                       count, slots,
-                                       work->b + part * TF_PART_OF_B + j * slots, width);
+            tf_isa->product->transpose(
+                work->lines + part * TF_PART_OF_LINES, slots, count, slots,
+                work->b + part * TF_PART_OF_B + j * slots, width);
         }
     }
     return slots;

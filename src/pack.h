@@ -1,4 +1,4 @@
-/* Operands of products on their way to slots: see loops/product.c for what a slot is. */
+/* Operands of products on their way to slots: loops/product.c says what those are. */
 #ifndef TF32DTYPE_PACK_H
 #define TF32DTYPE_PACK_H
 
@@ -9,7 +9,7 @@
 #include "split.h"
 
 enum {
-    TF_BAND = 16 * TF_PRODUCT_ROWS, /* rows of A packed at a time: for the second cache */
+    TF_BAND = 16 * TF_PRODUCT_ROWS, /* rows of A packed at a time: second cache */
     TF_TILE_ROWS = 10 * TF_BAND,    /* of C at a time */
     TF_TILE_COLUMNS = TF_BLOCK,
     /* Rows of sums lie apart by no power of two, which would share cache sets. */

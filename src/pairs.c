@@ -35,18 +35,20 @@ int tf_all_normal(struct tf_exponents a, struct tf_exponents b)
 }
 
 /* Parts, and their products and sums, are multiples of 2^-23 times the leading bit of
- * the numbers that were split. They are not scaled, as the slow way has them: no sum
- * of theirs may come near Inf, either, when it is. At most 9 * 32 products are added,
- * none of more than 2^2 times the leading bits. */
+ * the numbers that were split; of these no more is known than their upper halves, which
+ * may count for the next power of two: 2^-24. Parts are not scaled, as the slow way has
+ * them: no sum of theirs may come near Inf, either, when it is. At most 9 * 32 products
+ * are added, none of more than 2^2 times the leading bits. */
 int tf_all_parts_normal(struct tf_exponents a, struct tf_exponents b)
 {
-    enum { GREATEST = 127 - 9 - 2 };
-    return a.least - 23 >= LEAST_NORMAL_EXPONENT && b.least - 23 >= LEAST_NORMAL_EXPONENT &&
-           a.least - 23 + b.least - 23 >= LEAST_NORMAL_EXPONENT &&
+    enum { LAST = -24, GREATEST = 127 - 9 - 2 };
+    const int least_a = a.least + LAST, least_b = b.least + LAST;
+    return least_a >= LEAST_NORMAL_EXPONENT && least_b >= LEAST_NORMAL_EXPONENT &&
+           least_a + least_b >= LEAST_NORMAL_EXPONENT &&
            a.greatest + b.greatest < GREATEST;
 }
 
-/* Whether this processor's instruction is what product.c says: tried once. */
+/* Whether this processor's instruction is what halves.h says: tried once. */
 static int pairs_are_chains;
 
 void tf_check_pairs(void)
@@ -65,7 +67,8 @@ void tf_check_pairs(void)
         for (int half = 0; half < 2; half++) {
             state = state * UINT32_C(1664525) + UINT32_C(1013904223);
             const uint32_t exponent = 103 + (state >> 24) % 48;
-            slot = slot << 16 | (state >> 8 & 0x8000) | exponent << 7 | (state >> 16 & 0x7F);
+            slot = slot << 16 | (state >> 8 & 0x8000) | exponent << 7 |
+                   (state >> 16 & 0x7F);
         }
         memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &slot, sizeof slot);
     }

@@ -1,5 +1,5 @@
-/* Where products of pairs are exact: the instruction for them takes subnormal numbers for
- * zero, and gives zero for them. */
+/* Where products of pairs are exact: the instruction for them takes subnormal numbers
+ * for zero, and gives zero for them. */
 #ifndef TF32DTYPE_PAIRS_H
 #define TF32DTYPE_PAIRS_H
 
@@ -7,8 +7,8 @@
 
 struct tf_range tf_no_range(void);
 
-/* The exponents of the least and of the greatest numbers of a range, as if all had
- * been normal: subnormal ones are beyond what any product stands, as are Inf and NaN. */
+/* The exponents of the least and of the greatest numbers of a range. Those of subnormal
+ * numbers, and of Inf and NaN, are beyond what any product stands. */
 struct tf_exponents {
     int least, greatest;
 };

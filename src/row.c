@@ -7,7 +7,7 @@
 static void multiply_row_block(struct tf_workspace *work, const struct tf_tile *tile,
                                size_t depth, float *sums, int adds)
 {
-    float *block = tf_more_sums(work); /* where blocks may be wider and higher than that */
+    float *block = tf_more_sums(work); /* blocks are wider and higher than that */
     for (size_t j = 0; j < tile->columns; j += TF_TILE_COLUMNS) {
         struct tf_tile piece = *tile;
         piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
@@ -18,13 +18,14 @@ static void multiply_row_block(struct tf_workspace *work, const struct tf_tile *
 }
 
 /* The row's slots, of as many k as there is room for, and what magnitudes it has. */
-static struct tf_exponents pack_row(struct tf_workspace *work, struct tf_lines a, size_t k)
+static struct tf_exponents pack_row(struct tf_workspace *work, struct tf_lines a,
+                                    size_t k)
 {
     struct tf_range range = tf_no_range();
     for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
         tf_pack_along(work, tf_lines_from(a, 0, (ptrdiff_t)k0), 1,
-                      tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0)), 1, work->row + k0 / 2, 0,
-                      &range);
+                      tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0)), 1,
+                      work->row + k0 / 2, 0, &range);
     }
     return tf_exponents_of(&range);
 }
@@ -49,9 +50,10 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
     const int bytes = direct && tile->b.kind != tf_bfloat16_index;
     float *part = work->sums + 2 * TF_WIDE_ROW;
     for (size_t j = 0, width; j < tile->columns; j += width) {
-        struct tf_tile piece = tf_tile_from(*tile, 0);
+        struct tf_tile piece = *tile;
         piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
-        piece.columns = tf_lesser_size(direct ? TF_WIDE_ROW : PIECE, (ptrdiff_t)(tile->columns - j));
+        piece.columns = tf_lesser_size(direct ? TF_WIDE_ROW : PIECE,
+                                       (ptrdiff_t)(tile->columns - j));
         const size_t whole = piece.columns / TF_ROW_COLUMNS * TF_ROW_COLUMNS;
         piece.columns = width = whole ? whole : piece.columns;
         struct tf_range range = tf_no_range();
@@ -97,7 +99,7 @@ static struct lanes lanes_for(size_t k)
     return lanes;
 }
 
-/* The row's slots for these lanes; unused lanes and the rest of the last depth are 0. */
+/* The row's slots for these lanes; 0 in those unused and behind the last depth. */
 static void spread_row(struct tf_workspace *work, struct lanes lanes)
 {
     enum { SLOTS = TF_DEPTH / 2 };
@@ -148,7 +150,9 @@ static void find_lines(struct tf_workspace *work, const struct tf_lines *b,
         const size_t lane = i % TF_ROW_GROUP;
         const size_t column = i / TF_ROW_GROUP * lanes.columns + lane / lanes.depths;
         const size_t d = lane % lanes.depths;
-        lines[i] = lines[0]; /* of what is not used */
+        if (i > 0) {
+            lines[i] = lines[0]; /* of what is not used */
+        }
         if (column < count && lane < lanes.columns * lanes.depths) {
             lines[i] = line_for(
                 tf_lines_from(*b, (ptrdiff_t)(j + column), (ptrdiff_t)(d * TF_DEPTH)),
@@ -172,15 +176,17 @@ static void multiply_row_along(struct tf_workspace *work, const struct tf_tile *
     float part[TF_ROW_LINES];
     spread_row(work, lanes);
     for (size_t j = 0; j < tile->columns; j += together) {
-        const size_t count = tf_lesser_size((ptrdiff_t)together, (ptrdiff_t)(tile->columns - j));
+        const size_t count =
+            tf_lesser_size((ptrdiff_t)together, (ptrdiff_t)(tile->columns - j));
         find_lines(work, &tile->b, lanes, j, count, direct, bytes, lines);
         for (size_t g = 0; g < TF_ROW_GROUPS; g++) {
-            ahead[g] = tf_lines_from(tile->b,
-                                     (ptrdiff_t)(j + (g + AHEAD) * lanes.columns), 0)
-                           .data;
+            ahead[g] =
+                tf_lines_from(tile->b, (ptrdiff_t)(j + (g + AHEAD) * lanes.columns), 0)
+                    .data;
         }
         struct tf_range range = tf_no_range();
-        (bytes ? tf_isa->product->row->along_bytes : tf_isa->product->row->along_halves)(
+        (bytes ? tf_isa->product->row->along_bytes
+               : tf_isa->product->row->along_halves)(
             &tf_byte_tables[bytes ? tile->b.kind : 0], work->lanes, lines, ahead, part,
             &range);
         const int exact = normal || tf_all_normal(exponents, tf_exponents_of(&range));
@@ -197,16 +203,18 @@ static void multiply_row_along(struct tf_workspace *work, const struct tf_tile *
     }
     /* Where that is not exact: as many columns together as there are. */
     for (size_t j = 0, count; j < tile->columns; j += count) {
-        for (count = 1; j + count < tile->columns &&
-                        work->failed[j + count] == work->failed[j]; count++) {
+        for (count = 1;
+             j + count < tile->columns && work->failed[j + count] == work->failed[j];
+             count++) {
         }
         struct tf_tile piece = *tile;
         piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
         piece.columns = count;
         for (size_t k0 = 0; work->failed[j] && k0 < k; k0 += TF_DEPTH) {
             const struct tf_tile block = tf_tile_from(piece, (ptrdiff_t)k0);
-            multiply_row_block(work, &block, tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0)),
-                               sums + j, adds || k0);
+            multiply_row_block(work, &block,
+                               tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0)), sums + j,
+                               adds || k0);
         }
     }
 }
@@ -231,8 +239,8 @@ void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrd
         for (size_t k1 = 0; k1 < count; k1 += TF_DEPTH) {
             const struct tf_tile block = tf_tile_from(here, (ptrdiff_t)k1);
             multiply_row_across(work, &block, work->row + k1 / 2, exponents,
-                                tf_lesser_size(TF_DEPTH, (ptrdiff_t)(count - k1)), work->sums,
-                                k0 || k1);
+                                tf_lesser_size(TF_DEPTH, (ptrdiff_t)(count - k1)),
+                                work->sums, k0 || k1);
         }
     }
 }

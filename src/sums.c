@@ -2,13 +2,12 @@
 
 #include <math.h>
 
-#include "binary.h"
 #include "casts.h"
 #include "pack.h"
 #include "strided.h"
 
 int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
-                     unsigned *flags)
+                  unsigned *flags)
 {
     TF_BUFFER(buffer);
     const int rounds = kind <= TF_FLOAT16;
@@ -41,7 +40,7 @@ static void times(float *sums, size_t n, float factor)
 }
 
 void tf_update_sums(const struct tf_update *update, float *sums, size_t i, size_t n,
-                       int kind, const char *c, ptrdiff_t stride)
+                    int kind, const char *c, ptrdiff_t stride)
 {
     float buffer[TF_BLOCK];
     for (int side = 0; side < 2 && update->row_scales; side++) {

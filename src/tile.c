@@ -2,10 +2,9 @@
 
 #include <math.h>
 
-#include "binary.h"
 #include "codec.h"
 
-/* -- the terms of a chain ------------------------------------------------------------------ */
+/* -- the terms of a chain ---------------------------------------------------------- */
 
 enum {
     SPLIT_DEPTH = 32,   /* k of a chain of parts' products */
@@ -15,7 +14,7 @@ enum {
 /* Products of parts i + j = band make a band; the smallest is first. In a band the
  * one of A's greatest part is first: of B's, if the two have changed places. */
 struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swapped,
-                             int pairs)
+                            int pairs)
 {
     const int parts = precision->parts;
     const int bands = parts > 1 ? precision->bands : 1;
@@ -35,7 +34,7 @@ struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swa
     return terms;
 }
 
-/* -- one depth ------------------------------------------------------------------------------ */
+/* -- one depth --------------------------------------------------------------------- */
 
 /* Packed rows of A, `lda` slots apart, and what multiplies them. */
 struct band {
@@ -61,7 +60,8 @@ static void multiply_band(struct tf_workspace *work, struct band band, size_t co
                 continue;
             }
             for (size_t slot = 0; slot < slots; slot += band.depth) {
-                const size_t here = slots - slot < band.depth ? slots - slot : band.depth;
+                const size_t here =
+                    slots - slot < band.depth ? slots - slot : band.depth;
                 band.multiply(a + slot, band.lda, b + slot * width, here, terms, count,
                               part, width, slot != 0);
             }
@@ -79,8 +79,8 @@ static void multiply_band(struct tf_workspace *work, struct band band, size_t co
 static const struct tf_exponents no_exponents = {0, 0};
 
 /* Some rows of A for the kernels; their exponents, if they are `noted`. */
-static struct band pack_band(struct tf_workspace *work, const struct tf_tile *tile, size_t i,
-                             size_t depth, int pairs, int noted,
+static struct band pack_band(struct tf_workspace *work, const struct tf_tile *tile,
+                             size_t i, size_t depth, int pairs, int noted,
                              struct tf_exponents *exponents)
 {
     struct tf_range range = tf_no_range();
@@ -89,8 +89,8 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
         .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
         .terms = pairs ? tile->pairs : tile->singles,
     };
-    band.lda = tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), band.rows, depth,
-                         pairs, noted ? &range : NULL);
+    band.lda = tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), band.rows,
+                         depth, pairs, noted ? &range : NULL);
     band.depth = tf_slots_of(band.terms->depth, pairs);
     *exponents = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= exponents->greatest > 127;
@@ -99,23 +99,22 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
 
 /* One depth of a tile. */
 void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
-                           size_t depth, float *sums, int adds)
+                       size_t depth, float *sums, int adds)
 {
     const int pairs = tf_has_pairs(tile->a, tile->b);
     const int guarded = pairs && !tf_always_normal(tile->a, tile->b);
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
     struct tf_range range = tf_no_range();
-    size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
-                             noted ? &range : NULL);
+    size_t slots =
+        tf_pack_b(work, tile->b, tile->columns, depth, pairs, noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
     uint8_t left[TF_TILE_ROWS / TF_BAND] = {0};
     int any_left = 0;
     struct tf_exponents a;
     for (size_t i = 0; i < tile->rows; i += TF_BAND) {
-        const struct band band =
-            pack_band(work, tile, i, depth, pairs, noted, &a);
+        const struct band band = pack_band(work, tile, i, depth, pairs, noted, &a);
         if (guarded && !(split ? tf_all_parts_normal : tf_all_normal)(a, b)) {
             any_left = left[i / TF_BAND] = 1;
             continue;
@@ -134,14 +133,15 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-/* -- all of k --------------------------------------------------------------------------------- */
+/* -- all of k ---------------------------------------------------------------------- */
 
 static void multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
                             ptrdiff_t k, float *sums)
 {
     for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
         const struct tf_tile block = tf_tile_from(*tile, k0);
-        tf_multiply_block(work, &block, tf_lesser_size(TF_DEPTH, k - k0), sums, k0 != 0);
+        tf_multiply_block(work, &block, tf_lesser_size(TF_DEPTH, k - k0), sums,
+                          k0 != 0);
     }
 }
 
@@ -203,7 +203,7 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
     return total;
 }
 
-/* -- Inf and NaN ------------------------------------------------------------------------------- */
+/* -- Inf and NaN ------------------------------------------------------------------- */
 
 enum { HAS_INFINITY = 1, HAS_NAN = 2 };
 
@@ -236,7 +236,8 @@ static void mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *ma
     }
 }
 
-static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile,
+                          ptrdiff_t k)
 {
     mark_lines(tile->a, tile->rows, k, work->in_row);
     mark_lines(tile->b, tile->columns, k, work->in_column);
@@ -244,7 +245,8 @@ static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile,
 
 /* What parts make of Inf and NaN is not what the numbers do: where a row or a column
  * holds one, the product of the whole numbers counts. */
-static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
+                          ptrdiff_t k)
 {
     static const struct tf_precision whole = {TF_FLOAT32, TF_TIES_TO_EVEN, 0, 1, 1, 0};
     struct tf_tile plain = *tile;
@@ -264,14 +266,15 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
 }
 
 void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
-                          ptrdiff_t k, int saturates)
+                      ptrdiff_t k, int saturates)
 {
     const size_t width = tf_isa->product->columns;
     const size_t panels = (tile->columns + width - 1) / width;
     work->ld = panels * width <= 2 * TF_WIDEST ? panels * width : TF_SUMS;
     work->has_specials = 0;
     if (k == 0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
-        memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
+        const size_t wide = tile->rows == 1 ? tile->columns : tile->rows * work->ld;
+        memset(work->sums, 0, wide * sizeof(float));
     } else if (tile->rows * tile->columns == 1) {
         work->sums[0] = multiply_lines(work, tile, k);
     } else if (tile->a.parts > 1) {
@@ -287,7 +290,7 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
 }
 
 unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
-                                  const float *sums, ptrdiff_t k, unsigned overflow)
+                              const float *sums, ptrdiff_t k, unsigned overflow)
 {
     unsigned flags = 0;
     mark_specials(work, tile, k);
@@ -307,6 +310,7 @@ unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *t
 
 int tf_products_may_raise(struct tf_lines x)
 {
-    const struct tf_format *f = x.kind < TF_FORMAT_COUNT ? tf_format_rows[x.kind] : NULL;
+    const struct tf_format *f =
+        x.kind < TF_FORMAT_COUNT ? tf_format_rows[x.kind] : NULL;
     return !f || f->specials == TF_IEEE || f->exponent_bits >= 8;
 }

@@ -54,8 +54,8 @@ static inline float *tf_more_sums(struct tf_workspace *work)
 
 /* The sums of a tile over all of k, in work->sums. Inf in what is split counts as the
  * largest number if it `saturates`, else as itself. */
-void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k,
-                      int saturates);
+void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
+                      ptrdiff_t k, int saturates);
 
 /* Of one depth. */
 void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
@@ -63,7 +63,8 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
 
 /* Whether a tile is one row that has its own way (see row.c), and that. */
 int tf_is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows);
-void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k);
+void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile,
+                     ptrdiff_t k);
 
 /* What the elements of a tile that are not finite raise: Inf from finite
  * operands is an overflow; a NaN that no operand had is an invalid operation. */

@@ -76,6 +76,52 @@ def test_the_kinds_are_what_they_say():
     assert np.isinf(halves).any()
 
 
+# -- where a faster way would differ ---------------------------------------------
+
+
+@pytest.mark.parametrize("total", range(-84, -76))
+@each_split
+def test_parts_that_would_be_flushed(precision, total):
+    """Operands whose parts, or products of them, come near 2^-126; the upper halves
+    of some leave open which power of two they reach."""
+    for fractions in ([0, 1, 0xFFFF, 0x10000, 0x7E0001], [0x7F0001, 0x7FFFFF]):
+        for exponent in (-105, -104, -103, -102, -60, -40, -20):
+            a, b = (
+                (np.asarray(fractions, np.uint32) | np.uint32(e + 127 << 23)).view("f4")
+                for e in (exponent, total - exponent)
+            )
+            check(a[:, None], b[None, :], precision=precision)
+            check(b[:, None], a[None, :], precision=precision)
+            check(np.c_[a, -a[::-1]], np.array([b, b]), precision=precision)
+
+
+@pytest.mark.parametrize("total", [113, 114, 115, 116, 117, 118, 120, 124, 126])
+@each_split
+def test_parts_whose_sums_come_near_infinity(precision, total):
+    rng = np.random.default_rng(total)
+    for exponent in (127, 100, 60):
+        a, b = (
+            np.ldexp(rng.uniform(1, 2, shape), e).astype(np.float32)
+            for shape, e in (((3, 70), exponent), ((70, 3), total - exponent))
+        )
+        a *= rng.choice(np.float32([-1, 1]), a.shape)
+        check(a, b, precision=precision)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "tf32", "f16", "fp8_e4m3", "bf16x3"])
+def test_wide_matrices_that_are_gathered(precision):
+    """Many columns, which do not lie side by side, or are float64."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.normal(0, 1, s).astype(np.float32) for s in ((8, 64), (64, 1000)))
+    wanted = td.matmul(a, b, precision=precision)
+    for turned in (np.repeat(b, 2, axis=1)[:, ::2], np.asfortranarray(b), b[:, ::-1]):
+        got = td.matmul(a, turned, precision=precision)
+        reversed_too = wanted[:, ::-1] if turned.strides[1] < 0 else wanted
+        assert_bits(got, bits(reversed_too))
+    with td.matmul_precision(precision, float64=True):
+        assert np.array_equal(a.astype(float) @ b.astype(float), wanted)
+
+
 # -- every bit -----------------------------------------------------------------
 
 

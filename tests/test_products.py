@@ -130,6 +130,9 @@ for x, y, into in [(a, b, out), (a[::-1], b.T, out), (half, wide, wide_out)]:
     tracemalloc.stop()
     assert peak < 10_000, (x.dtype, y.dtype, peak)
     assert np.all(into == 600)
+tracemalloc.start()
+single = td.matmul(wide, b, dtype=np.float32)  # and a result, but no copy
+assert tracemalloc.get_traced_memory()[1] < single.nbytes + 10_000
 print("done")
 """
 
@@ -356,6 +359,14 @@ def test_long_vectors(scalar_type: Any, k: int) -> None:
                 check(x @ matrix, expected(x, matrix), scalar_type)
             turned = np.repeat(y.T, 2, axis=1)[:, ::2]  # its numbers do not adjoin
             check(np.matvec(turned, x[0]), wanted[0], scalar_type)
+
+
+@some_types
+def test_wide_rows_of_no_length(scalar_type: Any) -> None:
+    x, y = random(scalar_type, (1, 300), 1), random(scalar_type, (300, 4500), 2)
+    assert np.any(td.bits(x @ y))
+    assert not np.any(td.bits(x[:, :0] @ y[:0]))
+    assert not np.any(td.bits(y.T[:, :0] @ x.T[:0]))
 
 
 @pytest.mark.parametrize("n", [4000, 4096, 4200, 9000])

@@ -98,6 +98,7 @@ def matmul(
         _check_operands(x, y, precision)
         multiply = partial(_product, x, y, chosen)
     elif np.result_type(x, y).type in _core.scalar_types:
+        _core.prepare_product(x.dtype, y.dtype)
         multiply = partial(numpys, x, y, dtype=np.float32)
     else:
         chosen = _core.current_precision()

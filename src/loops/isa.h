@@ -135,6 +135,9 @@ struct tf_product {
     /* The chains of n pairs of lines, of `depth` numbers each, one after the other. */
     void (*chains)(const float *a, const float *b, size_t depth,
                    const struct tf_term *terms, size_t count, size_t n, float *sums);
+    /* The greatest finite magnitude: of n numbers; of what is in n places so far. */
+    float (*greatest_of_all)(const float *in, size_t n);
+    void (*greatest_of_each)(const float *in, size_t n, float *greatest);
     /* What all lanes have together, in the first of them. */
     void (*gather_range)(struct tf_range *range);
     /* Numbers to their parts (see split.h), `distance` apart. */
@@ -157,7 +160,7 @@ struct tf_product {
                         struct tf_range *range);
     void (*note_least)(const uint16_t *in, size_t n, struct tf_range *range);
     /* Parts that are not scaled: x = x0 + x1 + x2, where that is exact. */
-    void (*split_halves)(const float *in, size_t n, int p, int parts, uint16_t *out,
+    void (*split_halves)(const float *in, size_t n, int parts, uint16_t *out,
                          size_t distance, struct tf_range *range);
     const struct tf_row *row;
 };

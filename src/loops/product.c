@@ -182,8 +182,8 @@ static void pair_neighbours(const uint16_t *in, float *out, size_t n)
 /* Slots of two rows, up to 32 of each. */
 TF_INLINE void store_slots(__m512i first, __m512i second, float *out, size_t n)
 {
-    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21,
-                                          22, 23);
+    const __m512i low =
+        _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
     const __m512i evens = _mm512_unpacklo_epi16(second, first);
     const __m512i odds = _mm512_unpackhi_epi16(second, first);
@@ -194,7 +194,8 @@ TF_INLINE void store_slots(__m512i first, __m512i second, float *out, size_t n)
                              _mm512_permutex2var_epi32(evens, high, odds));
 }
 
-static void pair_rows(const uint16_t *first, const uint16_t *second, float *out, size_t n)
+static void pair_rows(const uint16_t *first, const uint16_t *second, float *out,
+                      size_t n)
 {
     for (size_t i = 0; i < n; i += 32) {
         const size_t count = n - i < 32 ? n - i : 32;
@@ -247,6 +248,32 @@ static void note_range(const float *restrict in, size_t n,
     }
 }
 
+/* Magnitudes are ordered as their bits are; what is not finite counts for nothing. */
+TF_INLINE uint32_t finite_magnitude(float x)
+{
+    const uint32_t magnitude = tf_bits_of(x) & UINT32_C(0x7FFFFFFF);
+    return magnitude < UINT32_C(0x7F800000) ? magnitude : 0;
+}
+
+static float greatest_of_all(const float *in, size_t n)
+{
+    uint32_t greatest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = finite_magnitude(in[i]);
+        greatest = magnitude > greatest ? magnitude : greatest;
+    }
+    return tf_float_of(greatest);
+}
+
+static void greatest_of_each(const float *restrict in, size_t n,
+                             float *restrict greatest)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float x = tf_float_of(finite_magnitude(in[i]));
+        greatest[i] = x > greatest[i] ? x : greatest[i];
+    }
+}
+
 static void gather_range(struct tf_range *range)
 {
     uint16_t least = UINT16_MAX, greatest = 0;
@@ -281,12 +308,12 @@ static void split_singles(const float *in, size_t n, int p, int parts, float *ou
                           size_t distance, struct tf_range *range)
 {
     note_range(in, n, range);
-    if (p == 11) {
-        split_singles_of(in, n, 11, 2, out, distance);
-    } else if (parts == 2) {
+    if (p == 8 && parts == 3) {
+        split_singles_of(in, n, 8, 3, out, distance);
+    } else if (p == 8 && parts == 2) {
         split_singles_of(in, n, 8, 2, out, distance);
     } else {
-        split_singles_of(in, n, 8, 3, out, distance);
+        split_singles_of(in, n, p, parts, out, distance);
     }
 }
 
@@ -305,10 +332,9 @@ TF_INLINE void split_halves_of(const float *restrict in, size_t n, int p, int pa
     }
 }
 
-static void split_halves(const float *in, size_t n, int p, int parts, uint16_t *out,
+static void split_halves(const float *in, size_t n, int parts, uint16_t *out,
                          size_t distance, struct tf_range *range)
 {
-    (void)p; /* what fits halves has 8 bits */
     note_range(in, n, range);
     if (parts == 2) {
         split_halves_of(in, n, 8, 2, out, distance);
@@ -394,6 +420,8 @@ const struct tf_product TF_NAME(tf_product) = {
     .singles = multiply_singles,
     .chains = chains,
     .gather_range = gather_range,
+    .greatest_of_all = greatest_of_all,
+    .greatest_of_each = greatest_of_each,
     .split_singles = split_singles,
     .transpose = transpose,
 #if defined(__AVX512BF16__)

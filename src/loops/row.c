@@ -16,7 +16,7 @@ struct byte_pair {
     struct tf_byte_registers high, low;
 };
 
-/* -- columns side by side --------------------------------------------------------------- */
+/* -- columns side by side ---------------------------------------------------------- */
 
 enum { TOGETHER = 4 }; /* rows read at the same time */
 
@@ -41,7 +41,7 @@ TF_INLINE void add_bytes(const struct byte_pair *tables, __m512 x, __m512i first
                _mm512_unpackhi_epi8(low[1], high[1]), sums + 2);
 }
 
-/* Sums of 16 n columns from n vectors, each with four columns of every 4 n: in order. */
+/* Sums of 16 n columns, in order, from n vectors, each with four of every 4 n. */
 TF_INLINE void store_in_order(const __m512 *sums, int n, float *out)
 {
     UNROLLED for (int v = 0; v < n; v++) {
@@ -110,18 +110,21 @@ TF_INLINE void across(const struct tf_byte_table *table, int bytes, const float 
                 1, range);
 }
 
-/* -- lines along k ------------------------------------------------------------------------ */
+/* -- lines along k ----------------------------------------------------------------- */
 
 /* 16 bytes of 16 lines: lane i of vector j has those of line 4 i + j. */
 TF_INLINE void load_lines(const char *const lines[TF_ROW_GROUP], size_t offset,
                           __m512i out[4])
 {
     UNROLLED for (int j = 0; j < 4; j++) {
-        const char *const *line = lines + j;
-        __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(line[0] + offset)));
-        x = _mm512_inserti32x4(x, _mm_loadu_si128((const void *)(line[4] + offset)), 1);
-        x = _mm512_inserti32x4(x, _mm_loadu_si128((const void *)(line[8] + offset)), 2);
-        out[j] = _mm512_inserti32x4(x, _mm_loadu_si128((const void *)(line[12] + offset)), 3);
+        const __m128i *line[4];
+        UNROLLED for (int i = 0; i < 4; i++) {
+            line[i] = (const void *)(lines[4 * i + j] + offset);
+        }
+        __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(line[0]));
+        x = _mm512_inserti32x4(x, _mm_loadu_si128(line[1]), 1);
+        x = _mm512_inserti32x4(x, _mm_loadu_si128(line[2]), 2);
+        out[j] = _mm512_inserti32x4(x, _mm_loadu_si128(line[3]), 3);
     }
 }
 
@@ -133,10 +136,16 @@ TF_INLINE __m512 add_slots(const float *x, const __m512i in[4], __m512 sums)
     const __m512i high = _mm512_unpackhi_epi32(in[0], in[1]);
     const __m512i more_low = _mm512_unpacklo_epi32(in[2], in[3]);
     const __m512i more_high = _mm512_unpackhi_epi32(in[2], in[3]);
-    sums = tf_dot(_mm512_loadu_ps(x), (__m512)_mm512_unpacklo_epi64(low, more_low), sums);
-    sums = tf_dot(_mm512_loadu_ps(x + 16), (__m512)_mm512_unpackhi_epi64(low, more_low), sums);
-    sums = tf_dot(_mm512_loadu_ps(x + 32), (__m512)_mm512_unpacklo_epi64(high, more_high), sums);
-    return tf_dot(_mm512_loadu_ps(x + 48), (__m512)_mm512_unpackhi_epi64(high, more_high), sums);
+    const __m512i slots[4] = {
+        _mm512_unpacklo_epi64(low, more_low),
+        _mm512_unpackhi_epi64(low, more_low),
+        _mm512_unpacklo_epi64(high, more_high),
+        _mm512_unpackhi_epi64(high, more_high),
+    };
+    UNROLLED for (int i = 0; i < 4; i++) {
+        sums = tf_dot(_mm512_loadu_ps(x + TF_ROW_GROUP * i), (__m512)slots[i], sums);
+    }
+    return sums;
 }
 
 TF_INLINE void along(const struct tf_byte_table *table, int bytes, const float *x,
@@ -192,21 +201,21 @@ TF_INLINE void along(const struct tf_byte_table *table, int bytes, const float *
     _mm512_storeu_si512(range->least_less_one, least);
 }
 
-/* -- one instance a width ------------------------------------------------------------------ */
+/* -- one instance a width ---------------------------------------------------------- */
 
-#define INSTANCE(name, bytes)                                                            \
-    static void across_##name(const struct tf_byte_table *table, const float *x,         \
-                              const char *rows, ptrdiff_t step, size_t depth,            \
-                              size_t columns, float *sums, struct tf_range *range)       \
-    {                                                                                    \
-        across(table, bytes, x, rows, step, depth, columns, sums, range);                \
-    }                                                                                    \
-    static void along_##name(const struct tf_byte_table *table, const float *x,          \
-                             const char *const lines[TF_ROW_LINES],                      \
-                             const char *const ahead[TF_ROW_GROUPS], float *sums,        \
-                             struct tf_range *range)                                     \
-    {                                                                                    \
-        along(table, bytes, x, lines, ahead, sums, range);                               \
+#define INSTANCE(name, bytes)                                                      \
+    static void across_##name(const struct tf_byte_table *table, const float *x,   \
+                              const char *rows, ptrdiff_t step, size_t depth,      \
+                              size_t columns, float *sums, struct tf_range *range) \
+    {                                                                              \
+        across(table, bytes, x, rows, step, depth, columns, sums, range);          \
+    }                                                                              \
+    static void along_##name(const struct tf_byte_table *table, const float *x,    \
+                             const char *const lines[TF_ROW_LINES],                \
+                             const char *const ahead[TF_ROW_GROUPS], float *sums,  \
+                             struct tf_range *range)                               \
+    {                                                                              \
+        along(table, bytes, x, lines, ahead, sums, range);                         \
     }
 INSTANCE(halves, 0)
 INSTANCE(bytes, 1)

@@ -39,8 +39,9 @@ cdef extern from *:
 __all__ = [
     "Block", "Precision", "available_isas", "bits_of", "current_precision", "facts",
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
-    "precision_variable", "quantize_items", "replace_loops", "report", "restore_loops",
-    "scalar_types", "set_default_precision", "split",
+    "precision_variable", "prepare_product", "quantize_items",
+    "replace_loops", "report", "restore_loops", "scalar_types", "set_default_precision",
+    "split",
 ]
 
 

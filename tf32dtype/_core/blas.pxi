@@ -27,7 +27,8 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
     cdef tf_kinds kinds
     cdef int status
     memset(&precision, 0, sizeof(precision))
-    precision.format = names.index(format) if format in names else TF_FLOAT32
+    precision.format = (TF_FLOAT32 if format == "float32" else
+                        TF_FLOAT16 if format == "float16" else names.index(format))
     precision.rounding = rounding
     precision.scaling = scaling
     precision.parts = parts
@@ -53,15 +54,8 @@ def split(x, int parts, str format):
     cdef cnp.ndarray out = np.empty((parts, *np.shape(x)), np.float32)
     cdef npy_intp n = cnp.PyArray_SIZE(numbers)
     cdef int p = {"bfloat16": 8, "tf32": 11}[format]
+    if not 1 <= parts <= 3:
+        raise ValueError(f"parts={parts}: 1 to 3")
     tf_split(<const float *>cnp.PyArray_BYTES(numbers), n, p, parts,
              <float *>cnp.PyArray_BYTES(out))
     return out
-
-
-def free_buffers():
-    """Give the memory that products keep from call to call back to the system.
-
-    A thread that multiplies keeps about 8 MB to work in; of what small products have
-    never touched, nothing is taken from the machine's memory.
-    """
-    tf_matmul_free()

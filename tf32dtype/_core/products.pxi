@@ -89,9 +89,11 @@ cdef tuple product_names = ("matmul", "vecdot", "matvec", "vecmat")   # enum pro
 cdef int *dtype_numbers = [cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_CFLOAT]
 cdef int *dtype_kinds = [TF_FLOAT32, TF_FLOAT64, TF_FLOAT32]
 
-# NumPy's loops, or those of somebody who replaced them before us. They stay here: a
-# call that found ours may run it after the last block.
+# What we put back: NumPy's loops, or those of somebody who replaced them before us.
 cdef cnp.PyUFuncGenericFunction replaced_loops[LOOPS]
+# What ours call where there is no precision: found when this module is imported. Somebody
+# else's might call ours.
+cdef cnp.PyUFuncGenericFunction numpys_loops[LOOPS]
 
 ctypedef void (*loop_function)(char **, npy_intp *, npy_intp *, void *) noexcept nogil
 
@@ -141,7 +143,7 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     if chosen < 0:
         return
     if chosen == 0:
-        (<loop_function><void *>replaced_loops[number])(data, dimensions, strides, own)
+        (<loop_function><void *>numpys_loops[number])(data, dimensions, strides, own)
         return
     x = matrices_of(kind, data, dimensions, strides)
     x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
@@ -170,6 +172,8 @@ cdef exchange_loops(bint ours):
             &found)
         if ours and found != tf_loops[number]:
             replaced_loops[number] = found
+            if numpys_loops[number] == NULL:
+                numpys_loops[number] = found
         elif not ours and found != tf_loops[number]:
             # Somebody else's, put in while ours was there: it is theirs to remove.
             cnp.PyUFunc_ReplaceLoopBySignature(ufunc, found, signature, NULL)
@@ -192,7 +196,7 @@ cdef void *own_data = NULL
 cdef char *own_types = [cnp.NPY_FLOAT, cnp.NPY_FLOAT, cnp.NPY_FLOAT]
 
 tf_any_loop = any_loop
-# They are not only found when first replaced: `matmul` below has the first too.
+# This finds NumPy's loops, which `matmul` below falls back on too.
 replace_loops()
 restore_loops()
 
@@ -200,3 +204,12 @@ restore_loops()
 matmul = cnp.PyUFunc_FromFuncAndDataAndSignature(
     own_loops, &own_data, own_types, 1, 2, 1, cnp.PyUFunc_None, "matmul", NULL, 0,
     "(m?,k),(k,n?)->(m?,n?)")
+
+
+def free_buffers():
+    """Give the memory that products keep from call to call back to the system.
+
+    A thread that multiplies keeps about 8 MB to work in; of what small products have
+    never touched, nothing is taken from the machine's memory.
+    """
+    tf_matmul_free()

@@ -28,9 +28,6 @@ cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
     cdef PyArrayMethod_Spec spec
     cdef PyArray_DTypeMeta *dtypes[3]
     cdef int i
-    key = (ufunc, <size_t>given[0], <size_t>given[1])
-    if key in mixed_products:
-        return 0
     spec.name = "tf32dtype_product"
     spec.nin, spec.nout = 2, 1
     spec.casting = cnp.NPY_NO_CASTING
@@ -40,9 +37,29 @@ cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
     dtypes[0], dtypes[1] = given[0], given[1]
     for i in range(2):
         dtypes[2] = common if i == 0 else float_dtypes[1]
-        PyUFunc_AddLoopFromSpec(ufunc, &spec)
-    mixed_products.add(key)
+        key = (ufunc, <size_t>given[0], <size_t>given[1], <size_t>dtypes[2])
+        if key not in mixed_products:
+            PyUFunc_AddLoopFromSpec(ufunc, &spec)
+            mixed_products.add(key)
     return 0
+
+
+def prepare_product(a, b):
+    """See that np.matmul of these dtypes, with dtype=np.float32 too, casts nothing."""
+    cdef PyArray_DTypeMeta *given[2]
+    given[0] = <PyArray_DTypeMeta *>Py_TYPE(a)
+    given[1] = <PyArray_DTypeMeta *>Py_TYPE(b)
+    if (given[0] == given[1] or not has_exact_product(given[0])
+            or not has_exact_product(given[1])):
+        return
+    cdef PyArray_DTypeMeta *common = PyArray_PromoteDTypeSequence(2, given)
+    if common == NULL:
+        return
+    try:
+        if tf_format_of_dtype(common) >= 0:
+            add_mixed_product(umath.matmul, given, common)
+    finally:
+        decref(<PyObject *>common)
 
 
 cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta **signature,
@@ -84,8 +101,12 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     mixed = (is_product and out == NULL and given[0] != given[1]
              and has_exact_product(given[0]) and has_exact_product(given[1])
              and tf_format_of_dtype(common) >= 0)
-    if mixed and add_mixed_product(<object>ufunc, given, common) < 0:
-        return -1
+    if mixed:
+        try:
+            add_mixed_product(<object>ufunc, given, common)
+        except BaseException:
+            decref(<PyObject *>common)
+            raise
     for i in range(nin):
         promoted[i] = given[i] if mixed else common
         incref(<PyObject *>promoted[i])

@@ -1,0 +1,13 @@
+/* Scales of operands that are rounded to a narrow format. */
+#ifndef TF32DTYPE_SCALES_H
+#define TF32DTYPE_SCALES_H
+
+#include "pack.h"
+
+/* Of `count` lines of k numbers, each its own scale or all the same one: the greatest
+ * finite magnitude over the format's, rounded to float32; 2^-126 if it is less, 1 if
+ * there is none, and of numbers that are not rounded. */
+void tf_find_scales(struct tf_lines x, ptrdiff_t count, ptrdiff_t k, int own,
+                    float *scales);
+
+#endif
