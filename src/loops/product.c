@@ -157,6 +157,9 @@ static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in
 /* Up to 32 halves; zeros behind them. */
 TF_INLINE __m512i load_some(const uint16_t *in, size_t n)
 {
+    if (n == 32) {
+        return _mm512_loadu_si512(in);
+    }
     const __mmask32 there = n < 32 ? (__mmask32)((UINT32_C(1) << n) - 1) : UINT32_MAX;
     return _mm512_maskz_loadu_epi16(there, in);
 }
@@ -187,11 +190,16 @@ TF_INLINE void store_slots(__m512i first, __m512i second, float *out, size_t n)
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
     const __m512i evens = _mm512_unpacklo_epi16(second, first);
     const __m512i odds = _mm512_unpackhi_epi16(second, first);
-    const uint32_t there = n < 32 ? (UINT32_C(1) << n) - 1 : UINT32_MAX;
-    _mm512_mask_storeu_epi32(out, (__mmask16)there,
-                             _mm512_permutex2var_epi32(evens, low, odds));
-    _mm512_mask_storeu_epi32(out + 16, (__mmask16)(there >> 16),
-                             _mm512_permutex2var_epi32(evens, high, odds));
+    const __m512i slots[2] = {_mm512_permutex2var_epi32(evens, low, odds),
+                              _mm512_permutex2var_epi32(evens, high, odds)};
+    if (n == 32) {
+        _mm512_storeu_si512(out, slots[0]);
+        _mm512_storeu_si512(out + 16, slots[1]);
+        return;
+    }
+    const uint32_t there = (UINT32_C(1) << n) - 1;
+    _mm512_mask_storeu_epi32(out, (__mmask16)there, slots[0]);
+    _mm512_mask_storeu_epi32(out + 16, (__mmask16)(there >> 16), slots[1]);
 }
 
 static void pair_rows(const uint16_t *first, const uint16_t *second, float *out,
@@ -219,11 +227,17 @@ static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
                 const uint16_t *next = (const uint16_t *)(row + step) + i;
                 __builtin_prefetch((const char *)place + 8 * step);
                 __builtin_prefetch((const char *)place + 9 * step);
-                const __m512i first = load_some(place, count);
-                const __m512i second =
-                    k + 1 < depth ? load_some(next, count) : _mm512_setzero_si512();
+                __m512i first, second = _mm512_setzero_si512();
+                if (count == 32 && k + 1 < depth) { /* known, it costs less */
+                    first = load_some(place, 32);
+                    second = load_some(next, 32);
+                    store_slots(first, second, panel + i - j, 32);
+                } else {
+                    first = load_some(place, count);
+                    second = k + 1 < depth ? load_some(next, count) : second;
+                    store_slots(first, second, panel + i - j, count);
+                }
                 least = tf_lesser(tf_lesser(least, first), second);
-                store_slots(first, second, panel + i - j, count);
             }
         }
     }
