@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -36,8 +37,10 @@ class Call(NamedTuple):
     """`function(*operands)`; `dtypes` are those of its results, None if open.
 
     `value` says what the results have in common with those on contiguous copies: all
-    "bits", "near" values (sums and products, whose order depends on the strides), or
-    nothing ("open": steps that round one after another in such an order).
+    "bits", those of NumPy's dtypes too ("exact"), "near" values (sums and products,
+    whose order depends on the strides), or nothing ("open": steps that round one after
+    another in such an order). `errors` are those of which it must raise one, none if
+    there are none; None if it is open which arguments are bad.
     """
 
     label: str
@@ -45,6 +48,7 @@ class Call(NamedTuple):
     operands: Sequence[Any]
     dtypes: tuple[np.dtype, ...] | type[Exception] | None = None
     value: str = "bits"
+    errors: tuple[type[Exception], ...] | None = None
 
 
 class Calls(Draw):
@@ -57,7 +61,6 @@ class Calls(Draw):
             self.unary: 20,
             self.binary: 30,
             self.method: 20,
-            self.product: 8,
             self.cast: 20,
             self.index: 10,
             self.assign: 10,
@@ -156,8 +159,15 @@ class Calls(Draw):
         """Let one operand lie in the memory that the first output is written to."""
         for number, operand in enumerate(operands):
             if isinstance(operand, np.ndarray) and operand.dtype == outs[0].dtype:
-                memory = bytearray(self.memory[operand.dtype][-8192 * 4 :])
-                if max(operand.nbytes, outs[0].nbytes) * 4 + 64 < len(memory):
+                if operand.shape == outs[0].shape and self.random.random() < 0.3:
+                    operands[number] = outs[0]
+                    return
+                count = max(
+                    math.prod(max(n, 1) for n in x.shape) for x in (operand, outs[0])
+                )
+                size = 4 * (count + 2) * operand.itemsize
+                if size <= len(self.memory[operand.dtype]):
+                    memory = bytearray(self.memory[operand.dtype][-size:])
                     outs[0] = self.view(memory, operand.dtype, outs[0].shape)
                     inner = self.strides(operand.shape, operand.itemsize, True)
                     operands[number] = np.ndarray(
@@ -254,39 +264,6 @@ class Calls(Draw):
         if name in EXACT_REDUCTIONS:
             return "bits"
         return "near" if name in NEAR_REDUCTIONS else "open"
-
-    def product(self) -> Call:
-        r = self.random
-        a = r.choice(self.ours)
-        b = a if r.random() < 0.7 else self.dtype()
-        n, k, m = (r.choice((0, 1, 2, 3, 5, 17, 33)) for _ in range(3))
-        batch: tuple[int, ...] = r.choice(((), (), (2,), (0,), (3, 1)))
-        name = r.choice(
-            "matmul matmul vecdot matvec vecmat dot inner tensordot outer vdot".split()
-        )
-        shapes = {
-            "matmul": ((*batch, n, k), (*self.broadcastable(batch), k, m)),
-            "vecdot": ((*batch, k), (*self.broadcastable(batch), k)),
-            "matvec": ((*batch, n, k), (k,)),
-            "vecmat": ((*batch, k), (k, m)),
-            "dot": r.choice((((n, k), (k, m)), ((k,), (k,)), ((n, k), (k,)))),
-            "inner": ((n, k), (m, k)),
-            "tensordot": ((n, k, 2), (k, 2, m)),
-            "outer": ((n,), (m,)),
-            "vdot": ((k,), (k,)),
-        }[name]
-        names = [d.newbyteorder("=").name for d in (a, b)]
-        both = oracle.common(*names)
-        operands = [self.array(a, shapes[0]), self.array(b, shapes[1])]
-        ours = next((d for d in self.ours if d.name == both), None)
-        dtypes = (ours or np.dtype(both),)
-        return Call(
-            f"{name} {a} {b}",
-            getattr(np, name),
-            operands,
-            dtypes,
-            "bits" if ours else "open",
-        )
 
     def cast(self) -> Call:
         r = self.random

@@ -27,11 +27,15 @@ class Draw:
 
     @staticmethod
     def _memory(rng: np.random.Generator, dtype: np.dtype) -> bytes:
-        """Elements to view: random codes, then small numbers (floats, no codes)."""
+        """Elements to view: random codes, then small numbers (floats, no codes), of
+        which the second half are finite."""
         count = 1 << 16
         values = rng.normal(0, 3, count)
         values[::3] = rng.integers(-4, 5, len(values[::3]))
-        values[rng.integers(0, count, 900)] = np.repeat([np.nan, np.inf, -np.inf], 300)
+        if dtype.name == "float8_e8m0fnu":  # which has positive numbers alone
+            values = np.abs(values) + 0.1
+        specials = np.repeat([np.nan, np.inf, -np.inf], 300)
+        values[rng.integers(0, count // 2, 900)] = specials
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             small = values.astype(dtype).tobytes()

@@ -17,6 +17,12 @@ def pair(tmp_path):
     return paths
 
 
+def test_a_precision_of_the_process_is_not_compared_with(pair, capsys):
+    before = report(capsys, "compare", *pair)
+    with td.matmul_precision("bf16"):
+        assert report(capsys, "compare", *pair) == before
+
+
 def test_compare_against_numpy_by_hand(pair, capsys):
     a, b = (np.load(path) for path in pair)
     truth = a.astype(float) @ b.astype(float)

@@ -367,3 +367,28 @@ def test_when_memory_is_short() -> None:
     done = python("-c", SHORT_OF_MEMORY, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["MemoryError"] * 31
+
+
+@pytest.mark.parametrize("precision", ["bf16", "f32", "tf32", "bf16x9", "fp8_e4m3"])
+def test_out_may_be_an_operand(precision: str) -> None:
+    rng = np.random.default_rng(7)
+    for shape in ((300, 300), (64, 64), (2, 2)):
+        a, b = (rng.standard_normal(shape, dtype=np.float32) for _ in range(2))
+        wanted = td.matmul(a, b, precision=precision)
+        for x, y in ((a.copy(), b), (a, b.copy())):
+            out = x if x is not a else y
+            assert td.matmul(x, y, precision=precision, out=out) is out
+            assert same(out, wanted)
+    large = np.full((2, 2), 3e38, np.float32)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        td.matmul(large, np.full((2, 2), 2, np.float32), precision="f32", out=large)
+
+
+def test_results_that_are_no_floats() -> None:
+    for dtype in ("S3", "U4", "V4", object, np.int32, "M8[s]", bool):
+        with pytest.raises(TypeError, match="floats alone"):
+            td.matmul(A, B, precision="bf16", dtype=dtype)
+    with pytest.raises(TypeError, match="out is an array"):
+        td.matmul(A, B, precision="bf16", dtype=np.float16, out=[1])
+    out = np.empty((7, 5), np.float16)
+    assert td.matmul(A, B, precision="bf16", dtype=np.float16, out=(out,)) is out

@@ -158,7 +158,7 @@ class matmul_precision:
         each row of the first operand and each column of the second.
     special_values : {"propagate", "saturate"}
         What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
-        format's largest number.
+        largest float32. NaN is NaN.
     float64 : bool
         Whether float64 products obey too. Operands are rounded to float32 first, the
         result is widened.

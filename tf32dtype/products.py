@@ -41,7 +41,7 @@ def matmul(
         each row of `a` and each column of `b`.
     special_values : {"propagate", "saturate"}
         What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
-        format's largest number.
+        largest float32. NaN is NaN.
     dtype : dtype, optional
         The float32 sums are rounded to it, once, ties to even; also those of products
         of this package's formats, without a precision. For products that are NumPy's
@@ -107,8 +107,12 @@ def matmul(
         multiply = partial(_product, x, y, chosen)
     if dtype is None or np.dtype(dtype) == np.float32:
         return multiply(out=out)
-    if not np.can_cast(np.float32, dtype, "same_kind"):
-        raise TypeError(f"dtype={dtype!r}: float32 cannot be cast to it")
+    if np.dtype(dtype).kind not in "fc":
+        raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    if out is not None and not isinstance(out, np.ndarray):
+        raise TypeError(f"out is an array, not {out!r}")
     if np.dtype(dtype) == np.float32:
         return multiply(out=out)
     result = multiply().astype(dtype)

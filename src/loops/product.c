@@ -326,6 +326,8 @@ static void split_singles(const float *in, size_t n, int p, int parts, float *ou
         split_singles_of(in, n, 8, 3, out, distance);
     } else if (p == 8 && parts == 2) {
         split_singles_of(in, n, 8, 2, out, distance);
+    } else if (p == 11 && parts == 2) {
+        split_singles_of(in, n, 11, 2, out, distance);
     } else {
         split_singles_of(in, n, p, parts, out, distance);
     }

@@ -116,7 +116,15 @@ cdef extern from *:
         tf_loop_0, tf_loop_1, tf_loop_2, tf_loop_3, tf_loop_4, tf_loop_5,
         tf_loop_6, tf_loop_7, tf_loop_8, tf_loop_9, tf_loop_10, tf_loop_11,
     };
+
+    /* NumPy copies an operand that `out` overlaps if the flags of operands say so. */
+    static void tf_copy_operand_flags(PyObject *to, PyObject *from)
+    {
+        memcpy(((PyUFuncObject *)to)->op_flags, ((PyUFuncObject *)from)->op_flags,
+               3 * sizeof(npy_uint32));
+    }
     """
+    void tf_copy_operand_flags(object to, object source)
     void (*tf_any_loop)(int, char **, npy_intp *, npy_intp *, void *) noexcept nogil
     cnp.PyUFuncGenericFunction tf_loops[]
 
@@ -204,6 +212,7 @@ restore_loops()
 matmul = cnp.PyUFunc_FromFuncAndDataAndSignature(
     own_loops, &own_data, own_types, 1, 2, 1, cnp.PyUFunc_None, "matmul", NULL, 0,
     "(m?,k),(k,n?)->(m?,n?)")
+tf_copy_operand_flags(matmul, umath.matmul)
 
 
 def free_buffers():

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import load
+from ..precision import matmul_precision
 from . import CommandError
 from .facts import NUMPY_NAMES, Facts, select, signed
 from .measures import power_of_two_scale, snr_db
@@ -64,6 +65,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
+@matmul_precision(None)  # whatever the process has: NumPy is compared with
 def run(arguments: Namespace) -> None:
     """Print the report."""
     chosen = select(arguments.formats, [*signed(), *NUMPY_NAMES[:2]])

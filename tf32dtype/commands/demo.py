@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..precision import matmul_precision
 from . import CommandError
 from .facts import Facts, facts, signed
 from .measures import power_of_two_scale, snr_db
@@ -91,6 +92,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """No arguments of its own."""
 
 
+@matmul_precision(None)  # whatever the process has: NumPy is compared with
 def run(arguments: Namespace) -> None:
     """Train, classify, print the table."""
     digits = load_digits()
