@@ -21,7 +21,7 @@ def matmul(
     scale: Scale = "tensor",
     special_values: SpecialValues = "propagate",
     dtype: DTypeLike | None = None,
-    out: NDArray[Any] | None = None,
+    out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
 ) -> Any:
     """Multiply matrices in a chosen precision.
 
@@ -109,19 +109,16 @@ def matmul(
         return multiply(out=out)
     if np.dtype(dtype).kind not in "fc":
         raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
-    if isinstance(out, tuple) and len(out) == 1:
-        out = out[0]
-    if out is not None and not isinstance(out, np.ndarray):
-        raise TypeError(f"out is an array, not {out!r}")
-    if np.dtype(dtype) == np.float32:
-        return multiply(out=out)
+    target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if target is not None and not isinstance(target, np.ndarray):
+        raise TypeError(f"out is an array, not {target!r}")
     result = multiply().astype(dtype)
-    if out is None:
+    if target is None:
         return result
-    if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, the product {result.shape}")
-    np.copyto(out, result, casting="same_kind")
-    return out
+    if target.shape != result.shape:
+        raise ValueError(f"out has shape {target.shape}, the product {result.shape}")
+    np.copyto(target, result, casting="same_kind")
+    return target
 
 
 def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> None:
