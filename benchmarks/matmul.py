@@ -44,7 +44,9 @@ FASTER = "x as fast"
 
 
 def products(
-    names: list[str], shapes: list[tuple[tuple[int, ...], tuple[int, ...]]]
+    names: list[str],
+    shapes: list[tuple[tuple[int, ...], tuple[int, ...]]],
+    peers: bool = True,
 ) -> Iterator[Case]:
     """a @ b into an output made beforehand."""
     import tf32dtype as td
@@ -53,7 +55,7 @@ def products(
         dtype = np.dtype(td.formats[name].type)
         for first, second in shapes:
             for kind in ("normal", "octaves"):
-                yield product(name, dtype, kind, first, second)
+                yield product(name, dtype, kind, first, second, peers)
 
 
 def product(
@@ -62,6 +64,7 @@ def product(
     kind: str,
     first: tuple[int, ...],
     second: tuple[int, ...],
+    peers: bool,
 ) -> Case:
     single = np.dtype(np.float32)
 
@@ -81,7 +84,7 @@ def product(
     peer = peer_type(name)
     if peer is not None and a.size <= 1 << 18:
         functions["ml_dtypes"] = partial(np.matmul, a.view(peer), b.view(peer))
-    if name == "bfloat16":
+    if name == "bfloat16" and peers:
         functions |= peers_of(a, b)
     shape = " x ".join(str(n) for n in (*first, second[-1]))
     unit = "singles" if name == "tf32" else "pairs"
@@ -171,19 +174,20 @@ def one_thread(sizes: list[int]) -> list[Row]:
 
 
 def two_threads(sizes: list[int]) -> list[Row]:
+    """Without peers, whose threads would stay on the cores while others run."""
     n = sizes[-1]
     return [
         Row(f"bf16 @ {n}, two threads", FASTER, 3.2, 3.6,
-            lambda: products(["bfloat16"], square(n))),
+            lambda: products(["bfloat16"], square(n), False)),
         Row(f"tf32 @ {n}, two threads", FASTER, 1.65, 1.8,
-            lambda: products(["tf32"], square(n))),
+            lambda: products(["tf32"], square(n), False)),
     ]  # fmt: skip
 
 
 def lesser(sizes: list[int]) -> list[Row]:
     return [
         Row("bf16, tf32 @ 1024, x86-64-v3", FASTER, 0.95, 1,
-            lambda: products(["bfloat16", "tf32"], square(1024))),
+            lambda: products(["bfloat16", "tf32"], square(1024), False)),
     ]  # fmt: skip
 
 

@@ -228,16 +228,17 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
             }
         }
         for (int part = 0; part < x.parts; part++) {
-            for (size_t j = 0; j < count; j += width) {
-                const size_t n = count - j < width ? count - j : width;
+            float *place = out + (size_t)part * distance + slot * width;
+            if (!pairs && count <= width) {
+                memcpy(place, work->singles[part], count * sizeof *place);
+            } else if (!pairs) { /* B, whose panels are the kernel's */
+                tf_isa->product->lay_out(work->singles[part], count, place,
+                                         width * slots);
+            }
+            for (size_t j = 0; pairs && j < count; j += width, place += width * slots) {
                 const size_t from = (size_t)part * TF_BLOCK + j;
-                float *place = out + (size_t)part * distance + j * slots + slot * width;
-                if (pairs) {
-                    tf_isa->product->pair_rows(halves[0] + from, halves[1] + from,
-                                               place, n);
-                } else {
-                    memcpy(place, work->singles[0] + from, n * sizeof *place);
-                }
+                tf_isa->product->pair_rows(halves[0] + from, halves[1] + from, place,
+                                           count - j < width ? count - j : width);
             }
         }
     }

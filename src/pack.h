@@ -14,6 +14,7 @@ enum {
     TF_TILE_COLUMNS = TF_BLOCK,
     /* Rows of sums lie apart by no power of two, which would share cache sets. */
     TF_SUMS = TF_TILE_COLUMNS + 16,
+    TF_COMPACT = 256, /* columns up to which they adjoin, to be stored together */
     TF_WIDEST = 64,       /* panel of B */
     TF_ROW = TF_ROW_GROUP * TF_DEPTH, /* k at a time of a single row */
     TF_WIDE_ROW = 4096,               /* and columns: sums for the first cache */

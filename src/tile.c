@@ -270,7 +270,7 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
 {
     const size_t width = tf_isa->product->columns;
     const size_t panels = (tile->columns + width - 1) / width;
-    work->ld = panels * width <= 2 * TF_WIDEST ? panels * width : TF_SUMS;
+    work->ld = panels * width <= TF_COMPACT ? panels * width : TF_SUMS;
     work->has_specials = 0;
     if (k == 0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
         const size_t wide = tile->rows == 1 ? tile->columns : tile->rows * work->ld;

@@ -288,6 +288,21 @@ static void greatest_of_each(const float *restrict in, size_t n,
     }
 }
 
+/* A row to panels of B, `distance` apart. */
+static void lay_out(const float *restrict in, size_t n, float *restrict out,
+                    size_t distance)
+{
+    enum { PANEL = WIDTH * ACROSS };
+    for (; n >= PANEL; n -= PANEL, in += PANEL, out += distance) {
+        for (size_t i = 0; i < PANEL; i++) {
+            out[i] = in[i];
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        out[i] = in[i];
+    }
+}
+
 static void gather_range(struct tf_range *range)
 {
     uint16_t least = UINT16_MAX, greatest = 0;
@@ -435,6 +450,7 @@ const struct tf_product TF_NAME(tf_product) = {
     .columns = WIDTH * ACROSS,
     .singles = multiply_singles,
     .chains = chains,
+    .lay_out = lay_out,
     .gather_range = gather_range,
     .greatest_of_all = greatest_of_all,
     .greatest_of_each = greatest_of_each,
