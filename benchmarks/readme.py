@@ -44,9 +44,10 @@ def products(report: dict[str, Any]) -> str:
         "|---|---|---|",
     ]
     for result in usual:
+        units = {row["name"]: row["unit"] for row in result["rows"]}
         for name, _, _, ours, *_ in table(result):
-            other = f"{beside[name]} x as fast" if name in beside else "-"
-            lines.append(f"| {name} | {ours} x as fast | {other} |")
+            other = f"{beside[name]} {units[name]}" if name in beside else "-"
+            lines.append(f"| {name} | {ours} {units[name]} | {other} |")
     return "\n".join(lines)
 
 
