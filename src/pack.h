@@ -9,8 +9,8 @@
 #include "split.h"
 
 enum {
-    TF_BAND = 16 * TF_PRODUCT_ROWS, /* rows of A packed at a time: second cache */
-    TF_TILE_ROWS = 10 * TF_BAND,    /* of C at a time */
+    TF_BAND = 32 * TF_PRODUCT_ROWS, /* rows of A packed at a time: second cache */
+    TF_TILE_ROWS = 5 * TF_BAND,     /* of C at a time */
     TF_TILE_COLUMNS = TF_BLOCK,
     /* Rows of sums lie apart by no power of two, which would share cache sets. */
     TF_SUMS = TF_TILE_COLUMNS + 16,
@@ -21,14 +21,14 @@ enum {
     /* From a part of a band, of columns, or of lines on their way, to the next. */
     TF_PART_OF_A = TF_BAND * TF_DEPTH,
     TF_PART_OF_B = TF_DEPTH * TF_TILE_COLUMNS,
-    TF_LINES = 128,
+    TF_LINES = TF_BAND,
     TF_PART_OF_LINES = TF_DEPTH * TF_LINES,
 };
 
-/* What a thread works in: about 8 MB, of which small products touch little. */
+/* What a thread works in: about 8 MB, of which small products touch little. What vectors
+ * are loaded from begins with cache lines. */
 struct tf_workspace {
     float sums[TF_TILE_ROWS * TF_SUMS];
-    size_t ld; /* from row to row of sums */
     float b[TF_PARTS * TF_PART_OF_B];
     float a[TF_PARTS * TF_PART_OF_A];
     float lines[TF_PARTS * TF_PART_OF_LINES]; /* on their way to a or b */
@@ -37,12 +37,19 @@ struct tf_workspace {
     float row[TF_ROW / 2];   /* of A, if it is one row: slots */
     float lanes[TF_ROW / 2]; /* the same, of several k side by side */
     uint8_t failed[TF_WIDE_ROW];
+    size_t ld; /* from row to row of sums */
     int has_specials; /* among numbers that were split */
     uint8_t in_row[TF_TILE_ROWS], in_column[TF_TILE_COLUMNS]; /* what is not finite */
 };
 _Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)TF_WIDEST <= (int)TF_LINES &&
                    (int)TF_BAND <= (int)TF_LINES,
                "lines fit");
+
+#define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
+_Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &&
+                   TF_STARTS_LINE(singles) && TF_STARTS_LINE(halves) &&
+                   TF_STARTS_LINE(row) && TF_STARTS_LINE(lanes),
+               "no vector crosses lines");
 
 /* A matrix seen as lines, each with numbers along k: rows of A, columns of B. */
 struct tf_lines {
