@@ -131,7 +131,7 @@ static struct tiling tile_up(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
 struct call {
     const struct tf_precision *precision;
     struct tf_matrix a, b, c;
-    ptrdiff_t m, n, k;
+    ptrdiff_t m, n, k, count;
     struct tiling tiling;
     struct tf_terms singles, pairs;
     float alpha, beta;
@@ -191,6 +191,27 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
     return flags;
 }
 
+/* Small matrices of a stack beyond the second cache, each in one piece: no processor
+ * foresees the next. */
+static void look_ahead(const struct call *call, struct tf_tile *tile,
+                       struct tf_matrix a, struct tf_matrix b, struct tf_matrix c)
+{
+    enum { SMALL = 1 << 14, CACHE = 1 << 20 };
+    const ptrdiff_t bytes[3] = {
+        call->m * call->k * (ptrdiff_t)tf_kind_size(a.kind),
+        call->k * call->n * (ptrdiff_t)tf_kind_size(b.kind),
+        call->m * call->n * (ptrdiff_t)tf_kind_size(c.kind),
+    };
+    const struct tf_matrix matrices[3] = {a, b, c};
+    const int cached = call->count * (bytes[0] + bytes[1] + bytes[2]) < CACHE;
+    for (int i = 0; i < 3 && !cached; i++) {
+        if (matrices[i].step == bytes[i] && bytes[i] <= SMALL) {
+            tile->ahead[i].data = matrices[i].data + (i < 2 ? bytes[i] : 0);
+            tile->ahead[i].lines = (size_t)bytes[i] / 64;
+        }
+    }
+}
+
 static unsigned multiply_one(const struct call *call, ptrdiff_t task,
                              struct tf_workspace *work)
 {
@@ -216,6 +237,7 @@ static unsigned multiply_one(const struct call *call, ptrdiff_t task,
     }
     tile.a = tf_lines_from(tile.a, i, 0);
     tile.b = tf_lines_from(tile.b, j, 0);
+    look_ahead(call, &tile, a, b, c);
     tf_multiply_tile(work, &tile, call->alpha == 0 ? 0 : call->k,
                      call->precision->saturates);
 
@@ -326,6 +348,7 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         .m = swapped ? n : m,
         .n = swapped ? m : n,
         .k = k,
+        .count = count,
         .singles = tf_terms_of(precision, p, swapped, 0),
         .pairs = tf_terms_of(precision, p, swapped, 1),
         .alpha = alpha,

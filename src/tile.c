@@ -44,10 +44,26 @@ struct band {
     size_t depth; /* slots of a chain */
 };
 
-static void multiply_band(struct tf_workspace *work, struct band band, size_t columns,
-                          size_t slots, float *sums, int adds)
+/* A share, in cache lines, of what is ahead of a tile. */
+static void fetch_ahead(const struct tf_tile *tile, size_t first, size_t count)
 {
+    for (int i = 0; i < 3; i++) {
+        for (size_t line = first; line < first + count; line++) {
+            if (line < tile->ahead[i].lines) {
+                __builtin_prefetch(tile->ahead[i].data + 64 * line, 0, 2);
+            }
+        }
+    }
+}
+
+static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
+                          struct band band, size_t slots, float *sums, int adds)
+{
+    const size_t columns = tile->columns;
     const size_t width = tf_isa->product->columns, ld = work->ld;
+    /* Of a stack of small matrices, whose lines in all fit this. */
+    const size_t fetched = tile->ahead[0].lines ? TF_FETCHED : 0;
+    size_t line = 0;
     const struct tf_term *terms = band.terms->terms;
     const size_t count = band.terms->count;
     float part[TF_PRODUCT_ROWS * TF_WIDEST];
@@ -55,6 +71,8 @@ static void multiply_band(struct tf_workspace *work, struct band band, size_t co
         for (size_t i = 0; i < band.rows; i += TF_PRODUCT_ROWS) {
             const float *a = work->a + i * band.lda, *b = work->b + j * slots;
             float *place = sums + i * ld + j;
+            fetch_ahead(tile, line, fetched);
+            line += fetched;
             if (slots <= band.depth) {
                 band.multiply(a, band.lda, b, slots, terms, count, place, ld, adds);
                 continue;
@@ -119,7 +137,7 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
             any_left = left[i / TF_BAND] = 1;
             continue;
         }
-        multiply_band(work, band, tile->columns, slots, sums + i * work->ld, adds);
+        multiply_band(work, tile, band, slots, sums + i * work->ld, adds);
     }
     if (!any_left) {
         return;
@@ -128,7 +146,7 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
     for (size_t i = 0; i < tile->rows; i += TF_BAND) {
         if (left[i / TF_BAND]) {
             const struct band band = pack_band(work, tile, i, depth, 0, split, &a);
-            multiply_band(work, band, tile->columns, slots, sums + i * work->ld, adds);
+            multiply_band(work, tile, band, slots, sums + i * work->ld, adds);
         }
     }
 }

@@ -23,7 +23,15 @@ struct tf_tile {
     struct tf_lines a, b;
     size_t rows, columns;
     const struct tf_terms *singles, *pairs;
+    /* What will be read, or written, next: fetched bit by bit while this is multiplied. */
+    struct {
+        const char *data;
+        size_t lines;
+    } ahead[3];
 };
+
+/* Of that, cache lines each time that a block of C is multiplied. */
+enum { TF_FETCHED = 12 };
 
 static inline struct tf_tile tf_tile_from(struct tf_tile tile, ptrdiff_t k)
 {
