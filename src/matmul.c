@@ -8,6 +8,7 @@
 #include "fpstatus.h"
 #include "scales.h"
 #include "sums.h"
+#include "tensor.h"
 #include "tile.h"
 
 #if defined(__GLIBC__)
@@ -106,12 +107,12 @@ struct tiling {
     ptrdiff_t vertical, across; /* tiles of a matrix */
 };
 
-/* Small enough that every thread finds work: two tiles or more. Parts need room for
- * two sets of sums. */
+/* Small enough that every thread finds work: two tiles or more. Parts, and what is
+ * promoted, need room for two sets of sums. */
 static struct tiling tile_up(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
-                             ptrdiff_t threads, int parts, int row)
+                             ptrdiff_t threads, int two_sets, int row)
 {
-    struct tiling t = {parts > 1 ? TF_TILE_ROWS / 2 : TF_TILE_ROWS,
+    struct tiling t = {two_sets ? TF_TILE_ROWS / 2 : TF_TILE_ROWS,
                        row ? TF_WIDE_ROW : TF_TILE_COLUMNS, 0, 0};
     for (;;) {
         t.vertical = pieces(m, t.rows);
@@ -134,6 +135,7 @@ struct call {
     ptrdiff_t m, n, k, count;
     struct tiling tiling;
     struct tf_terms singles, pairs;
+    struct tf_tensor_plan plan; /* on a device */
     float alpha, beta;
     float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
     int swapped;   /* A and B, and rows and columns of C, have changed places */
@@ -178,8 +180,8 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
             tf_update_sums(&update, sums + r * work->ld, r, columns, c.kind,
                            c.data + (ptrdiff_t)r * c.strides[0], c.strides[1]);
         }
-        special |= tf_store_sums(c.kind, sums + i * work->ld, data, c.strides[1],
-                                 rows * columns, &flags);
+        special |= (tile->plan ? tf_store_accumulators : tf_store_sums)(
+            c.kind, sums + i * work->ld, data, c.strides[1], rows * columns, &flags);
     }
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
@@ -223,6 +225,7 @@ static unsigned multiply_one(const struct call *call, ptrdiff_t task,
     a.data += number * a.step;
     b.data += number * b.step;
     c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
+    const int on_device = call->precision->on_device;
     struct tf_tile tile = {
         .a = lines_of(call, a, 0),
         .b = lines_of(call, b, 1),
@@ -230,6 +233,9 @@ static unsigned multiply_one(const struct call *call, ptrdiff_t task,
         .columns = tf_lesser_size(t.columns, call->n - j),
         .singles = &call->singles,
         .pairs = &call->pairs,
+        .plan = on_device ? &call->plan : NULL,
+        .accumulators = on_device && call->precision->device.continues ? &c : NULL,
+        .promote = call->precision->device.promote,
     };
     if (call->scales) {
         tile.a.scales = call->scales + number * (call->m + call->n);
@@ -249,7 +255,7 @@ static unsigned multiply_one(const struct call *call, ptrdiff_t task,
         flags |= store_tile(call, work, &piece, work->sums + j0, c);
         c.data += TF_TILE_COLUMNS * c.strides[1];
     }
-    return flags;
+    return on_device && call->precision->device.silent ? 0 : flags;
 }
 
 /* A scale for each row of A and column of B, of one matrix after the other: less memory
@@ -338,6 +344,9 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
                 struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                 ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
 {
+    if (precision->on_device && precision->device.continues && k == 0) {
+        return 0;
+    }
     const int p = precision->format == tf_bfloat16_index ? 8 : 11;
     const int swapped = is_tall(c, m, n);
     struct call call = {
@@ -359,8 +368,11 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
     const ptrdiff_t threads =
         threads_for((double)m * (double)n * (double)k * (double)count * products);
     const int row =
+        !precision->on_device &&
         tf_is_row(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1), call.m);
-    call.tiling = tile_up(call.m, call.n, count, threads, precision->parts, row);
+    const int two_sets = precision->parts > 1 || precision->device.promote;
+    call.tiling = tile_up(call.m, call.n, count, threads, two_sets, row);
+    call.plan = tf_plan_of(precision, &call.singles, swapped);
     return run(&call, count, threads);
 }
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "kinds.h"
+#include "tensor_core.h"
 
 /* Element (i, j) of matrix number l lies at
  * data + l * step + i * strides[0] + j * strides[1] (bytes). */
@@ -19,6 +20,15 @@ struct tf_matrix {
  * over the format's, of each matrix or of each row of A and column of B. */
 enum tf_scaling { TF_UNSCALED, TF_SCALED_MATRIX, TF_SCALED_LINES };
 
+/* A tensor core that computes a product: see loops/isa.h. */
+struct tf_device {
+    struct tf_tensor_model model;
+    int promote;       /* k after which accumulators are added to others; 0: never */
+    int scales_inside; /* exponent of what bands of parts are scaled by, or 0 */
+    int continues;     /* the accumulators begin with C, not with zero */
+    int silent;        /* no flags are raised */
+};
+
 /* What NumPy's float32 and float64 numbers become before they are multiplied; numbers
  * of our formats, and float16, are multiplied as they are. All are split. */
 struct tf_precision {
@@ -28,6 +38,8 @@ struct tf_precision {
     int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: split.h */
     int bands;     /* of 2 or 3 parts: which products, 2 (of 3), 3 (6) or 5 (9) */
     int saturates; /* Inf counts as the largest number, in a split */
+    int on_device; /* a tensor core computes it: */
+    struct tf_device device;
 };
 
 /* C = A @ B for `count` times one m x k and one k x n matrix.
@@ -37,7 +49,10 @@ struct tf_precision {
  * smallest products to the greatest, with the sums scaled from band to band; those
  * sums added in k order within 256, these within 4096, and these. One rounding to the
  * kind of C. On as many threads as OpenMP offers, which change no bit. Returns -1, with
- * C untouched, if memory is short. */
+ * C untouched, if memory is short.
+ *
+ * On a device the chains of its blocks over all of k; of parts, a chain from zero of
+ * each 16 k, added in k order. Without any k, C is as it was if it `continues`. */
 int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count);

@@ -200,6 +200,15 @@ static void pair_across(struct tf_workspace *work, struct tf_lines x, size_t cou
     }
 }
 
+/* A row of n slots to panels of `width`, `distance` apart. */
+static void lay_out(const float *in, size_t n, float *out, size_t width,
+                    size_t distance)
+{
+    for (size_t i = 0; i < n; i += width, out += distance) {
+        memcpy(out, in + i, (n - i < width ? n - i : width) * sizeof *out);
+    }
+}
+
 /* Lines of x that do not run along k, side by side in panels of `width`, each with
  * `slots` from k to k. */
 static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t count,
@@ -231,9 +240,11 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
             float *place = out + (size_t)part * distance + slot * width;
             if (!pairs && count <= width) {
                 memcpy(place, work->singles[part], count * sizeof *place);
-            } else if (!pairs) { /* B, whose panels are the kernel's */
+            } else if (!pairs && width == tf_isa->product->columns) {
                 tf_isa->product->lay_out(work->singles[part], count, place,
                                          width * slots);
+            } else if (!pairs) {
+                lay_out(work->singles[part], count, place, width, width * slots);
             }
             for (size_t j = 0; pairs && j < count; j += width, place += width * slots) {
                 const size_t from = (size_t)part * TF_BLOCK + j;
@@ -268,9 +279,8 @@ size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
 }
 
 size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
-                 size_t depth, int pairs, struct tf_range *range)
+                 size_t depth, int pairs, size_t width, struct tf_range *range)
 {
-    const size_t width = tf_isa->product->columns;
     const size_t slots = tf_slots_of(depth, pairs);
     for (int part = 0; columns % width && part < b.parts; part++) {
         memset(work->b + part * TF_PART_OF_B + columns / width * width * slots, 0,

@@ -25,8 +25,8 @@ enum {
     TF_PART_OF_LINES = TF_DEPTH * TF_LINES,
 };
 
-/* What a thread works in: about 8 MB, of which small products touch little. What vectors
- * are loaded from begins with cache lines. */
+/* What a thread works in: about 10 MB, of which small products touch little. What
+ * vectors are loaded from begins with cache lines. */
 struct tf_workspace {
     float sums[TF_TILE_ROWS * TF_SUMS];
     float b[TF_PARTS * TF_PART_OF_B];
@@ -36,6 +36,8 @@ struct tf_workspace {
     uint16_t halves[2][TF_PARTS][TF_BLOCK];
     float row[TF_ROW / 2];   /* of A, if it is one row: slots */
     float lanes[TF_ROW / 2]; /* the same, of several k side by side */
+    uint32_t a_exponents[TF_PARTS * TF_PART_OF_A]; /* of what tensor cores multiply */
+    uint32_t b_exponents[TF_PARTS * TF_PART_OF_B / 2];
     uint8_t failed[TF_WIDE_ROW];
     size_t ld; /* from row to row of sums */
     int has_specials; /* among numbers that were split */
@@ -48,7 +50,8 @@ _Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)TF_WIDEST <= (int)TF_LINES
 #define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
 _Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &&
                    TF_STARTS_LINE(singles) && TF_STARTS_LINE(halves) &&
-                   TF_STARTS_LINE(row) && TF_STARTS_LINE(lanes),
+                   TF_STARTS_LINE(row) && TF_STARTS_LINE(lanes) &&
+                   TF_STARTS_LINE(a_exponents) && TF_STARTS_LINE(b_exponents),
                "no vector crosses lines");
 
 /* A matrix seen as lines, each with numbers along k: rows of A, columns of B. */
@@ -99,12 +102,12 @@ void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
  * Whether there is an Inf or NaN among numbers that are split. */
 int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance);
 
-/* A band of A, line after line, and B in panels: in each, the slots of one k side by
- * side. Both give the number of slots of a line. */
+/* A band of A, line after line, and B in panels of `width`: in each, the slots of one k
+ * side by side. Both give the number of slots of a line. */
 size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
                  size_t depth, int pairs, struct tf_range *range);
 size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
-                 size_t depth, int pairs, struct tf_range *range);
+                 size_t depth, int pairs, size_t width, struct tf_range *range);
 
 /* Bytes that will be read soon, but by no order that a processor foresees: lines far
  * apart are pages apart. */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "codec.h"
+#include "tensor.h"
 
 /* -- the terms of a chain ---------------------------------------------------------- */
 
@@ -125,7 +126,8 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
     const int noted = guarded || split;
     struct tf_range range = tf_no_range();
     size_t slots =
-        tf_pack_b(work, tile->b, tile->columns, depth, pairs, noted ? &range : NULL);
+        tf_pack_b(work, tile->b, tile->columns, depth, pairs,
+                  tf_isa->product->columns, noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
     uint8_t left[TF_TILE_ROWS / TF_BAND] = {0};
@@ -142,7 +144,8 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
     if (!any_left) {
         return;
     }
-    slots = tf_pack_b(work, tile->b, tile->columns, depth, 0, &range);
+    slots = tf_pack_b(work, tile->b, tile->columns, depth, 0,
+                      tf_isa->product->columns, &range);
     for (size_t i = 0; i < tile->rows; i += TF_BAND) {
         if (left[i / TF_BAND]) {
             const struct band band = pack_band(work, tile, i, depth, 0, split, &a);
@@ -266,7 +269,8 @@ static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile,
 static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
                           ptrdiff_t k)
 {
-    static const struct tf_precision whole = {TF_FLOAT32, TF_TIES_TO_EVEN, 0, 1, 1, 0};
+    static const struct tf_precision whole = {
+        .format = TF_FLOAT32, .parts = 1, .bands = 1};
     struct tf_tile plain = *tile;
     float *more = tf_more_sums(work);
     plain.a.parts = plain.b.parts = 1;
@@ -290,7 +294,9 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     const size_t panels = (tile->columns + width - 1) / width;
     work->ld = panels * width <= TF_COMPACT ? panels * width : TF_SUMS;
     work->has_specials = 0;
-    if (k == 0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
+    if (tile->plan) {
+        tf_multiply_on_device(work, tile, k);
+    } else if (k == 0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
         const size_t wide = tile->rows == 1 ? tile->columns : tile->rows * work->ld;
         memset(work->sums, 0, wide * sizeof(float));
     } else if (tile->rows * tile->columns == 1) {

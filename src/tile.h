@@ -28,6 +28,11 @@ struct tf_tile {
         const char *data;
         size_t lines;
     } ahead[3];
+    /* On a device: its chains; where the accumulators begin, or NULL for zero; and
+     * after how many k they are added to others, or 0. */
+    const struct tf_tensor_plan *plan;
+    const struct tf_matrix *accumulators;
+    ptrdiff_t promote;
 };
 
 /* Of that, cache lines each time that a block of C is multiplied. */

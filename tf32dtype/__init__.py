@@ -6,6 +6,9 @@
 array([2.1992188, 4.3984375], dtype=tf32)
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ._requirements import check as _check
 
 _check()
@@ -40,6 +43,9 @@ from .rounding import quantize  # noqa: E402
     float6_e3m2fn,
     float4_e2m1fn,
 ) = _scalar_types
+
+if _TYPE_CHECKING:
+    from . import tensor_core
 
 _masked.register(formats)
 _dlpack.register(formats)
@@ -83,11 +89,14 @@ __all__ = [
     "save",
     "savez",
     "set_matmul_precision",
+    "tensor_core",
     "tf32",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "tensor_core":  # only who names it pays for it
+        return _import_module(f"{__name__}.tensor_core")
     if name == "fp8":
         raise AttributeError(
             "tf32dtype has two kinds of fp8: fp8_e4m3 (more precision, up to 448) and"

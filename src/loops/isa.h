@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "../codec.h"
+#include "../tensor_core.h"
 
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
 enum { TF_BLOCK = 1024 };
@@ -191,6 +192,45 @@ struct tf_row {
                         struct tf_range *range);
 };
 
+/* Chains of a tensor core's blocks. */
+enum {
+    TF_TENSOR_DEPTH = 64,    /* k that is multiplied at a time, and the deepest block */
+    TF_TENSOR_ZERO = -8000,  /* the exponent of what has none */
+};
+
+struct tf_tensor_plan {
+    struct tf_tensor_model model;
+    const struct tf_term *terms; /* which parts of A and B are multiplied */
+    size_t count;
+    /* k whose blocks start from zero, and whose sum is added to the accumulator in its
+     * own format: at most TF_TENSOR_DEPTH. 0: the accumulator goes through all blocks. */
+    size_t stretch;
+    /* If not 0, what is multiplied by 2^scales_inside before a term is not rounded. */
+    int scales_inside;
+    uint32_t mask; /* bits that a float32 result has */
+    float zero;    /* added to a float16 result: the zero that a negative one becomes */
+};
+
+/* The least exponent of a format, and what stands for that of zero. */
+struct tf_tensor_exponents {
+    int32_t least, of_zero;
+};
+
+struct tf_tensor {
+    size_t columns; /* of a panel of B, TF_WIDEST at most */
+    /* Goes on with the accumulators c: TF_PRODUCT_ROWS or fewer rows, a multiple of 3,
+     * of A, `lda` slots of one number apart, times a panel of `depth` rows of B. */
+    void (*chains)(const struct tf_tensor_plan *plan, const float *a,
+                   const uint32_t *a_exponents, size_t lda, const float *b,
+                   const uint32_t *b_exponents, size_t depth, size_t rows, float *c,
+                   size_t ldc);
+    /* Of n numbers of rows; of panels, n / columns rows of them, two to a word. */
+    void (*exponents_of_rows)(const float *in, size_t n,
+                              struct tf_tensor_exponents exponents, uint32_t *out);
+    void (*exponents_of_columns)(const float *in, size_t n,
+                                 struct tf_tensor_exponents exponents, uint32_t *out);
+};
+
 struct tf_isa {
     const struct tf_conversions *formats;
 
@@ -227,6 +267,7 @@ struct tf_isa {
                         int32_t *greatest);
 
     const struct tf_product *product;
+    const struct tf_tensor *tensor;
 };
 
 /* name -> name_x86_64_v4 in the x86-64-v4 build. */

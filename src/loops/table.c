@@ -20,4 +20,5 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .bounds = TF_NAME(tf_bounds),
     .half_bounds = TF_NAME(tf_half_bounds),
     .product = &TF_NAME(tf_product),
+    .tensor = &TF_NAME(tf_tensor),
 };

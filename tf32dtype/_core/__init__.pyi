@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tensor_core.models import Model
+
 #: the formats' names and scalar types, in the order of src/formats.h
 names: tuple[str, ...]
 scalar_types: list[type[np.floating[Any]]]
@@ -48,6 +50,15 @@ def gemm(
     bands: int = ...,
     saturates: bool = ...,
 ) -> int: ...
+def tensor_blocks(
+    model: Model,
+    a: NDArray[np.uint32],
+    b: NDArray[np.uint32],
+    c: NDArray[np.uint32],
+) -> NDArray[np.uint32]: ...
+def tensor_product(
+    precision: Precision, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any]
+) -> None: ...
 def split(x: NDArray[np.float32], parts: int, format: str) -> NDArray[np.float32]: ...
 
 class Precision:
@@ -61,6 +72,11 @@ class Precision:
         saturates: bool,
         float64: bool,
         complex64: bool,
+        model: Model | None = ...,
+        promote: int = ...,
+        scales_inside: bool = ...,
+        continues: bool = ...,
+        silent: bool = ...,
     ) -> None: ...
     @property
     def float64(self) -> bool: ...

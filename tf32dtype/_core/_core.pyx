@@ -41,7 +41,7 @@ __all__ = [
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "quantize_items",
     "replace_loops", "report", "restore_loops", "scalar_types", "set_default_precision",
-    "split",
+    "split", "tensor_blocks", "tensor_product",
 ]
 
 
@@ -82,6 +82,7 @@ include "casts.pxi"
 include "dtypes.pxi"
 include "loops.pxi"
 include "products.pxi"
+include "tensor.pxi"
 include "ufuncs.pxi"
 include "promoters.pxi"
 include "times.pxi"

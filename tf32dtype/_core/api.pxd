@@ -299,7 +299,33 @@ cdef extern from "extremes.h" nogil:
     void tf_reduce_extreme(int, tf_binary_op, items_t, npy_intp, npy_intp)
 
 
+cdef extern from "tensor_core.h" nogil:
+    enum:
+        TF_NO_EXPONENT
+        TF_LEAST_HALF
+    struct tf_tensor_model:
+        int32_t depth
+        int32_t fraction
+        int32_t kept
+        int32_t half
+        int32_t least_a
+        int32_t least_b
+        int32_t emulated
+        int32_t floor
+        int32_t zero_c
+        int32_t zero_products
+        int32_t negative_zero
+    uint32_t tf_tensor_chain(const tf_tensor_model *, const uint32_t *, int64_t,
+                             const uint32_t *, int64_t, int64_t, uint32_t)
+
+
 cdef extern from "matmul.h" nogil:
+    struct tf_device:
+        tf_tensor_model model
+        int promote
+        int scales_inside
+        int continues
+        int silent
     struct tf_matrix:
         char *data
         npy_intp strides[2]
@@ -316,6 +342,8 @@ cdef extern from "matmul.h" nogil:
         int parts
         int bands
         int saturates
+        int on_device
+        tf_device device
     struct tf_kinds:
         int a
         int b

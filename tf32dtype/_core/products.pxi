@@ -21,6 +21,16 @@ cdef class Precision:
         Inf counts as the largest number.
     float64, complex64 : bool
         Whether products of these dtypes obey too.
+    model : Model, optional
+        The tensor core that computes the products.
+    promote : int
+        k after which its accumulators are added to others; 0: never.
+    scales_inside : bool
+        Whether it scales accumulators without a rounding.
+    continues : bool
+        Whether its accumulators begin with what is in the result.
+    silent : bool
+        Whether no floating-point error is reported.
     """
 
     cdef tf_precision fields
@@ -28,7 +38,13 @@ cdef class Precision:
     cdef readonly bint complex64
 
     def __cinit__(self, str format, int rounding, int scaling, int parts, int bands,
-                  bint saturates, bint float64, bint complex64):
+                  bint saturates, bint float64, bint complex64, model=None,
+                  int promote=0, bint scales_inside=False, bint continues=False,
+                  bint silent=False):
+        memset(&self.fields, 0, sizeof(self.fields))
+        if model is not None:
+            fill_device(&self.fields, model, promote, scales_inside, continues, silent,
+                        format)
         if format == "float16":
             self.fields.format = TF_FLOAT16
         elif format == "float32":

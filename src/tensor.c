@@ -1,0 +1,194 @@
+#include "tensor.h"
+
+#include "casts.h"
+#include "strided.h"
+#include "sums.h"
+
+struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,
+                                 const struct tf_terms *terms, int swapped)
+{
+    enum { PROMOTED = 16 }; /* k, of parts: NVIDIA/cutlass example 78 */
+    const struct tf_device *device = &precision->device;
+    struct tf_tensor_plan plan = {
+        .model = device->model,
+        .terms = terms->terms,
+        .count = terms->count,
+        .stretch = precision->parts > 1      ? PROMOTED
+                   : device->model.emulated ? TF_EMULATED_DEPTH
+                                            : 0,
+        .scales_inside = device->scales_inside,
+        .mask = ~((UINT32_C(1) << (23 - device->model.kept)) - 1),
+        .zero = device->model.negative_zero ? -0.0f : 0.0f,
+    };
+    if (swapped) {
+        plan.model.least_a = device->model.least_b;
+        plan.model.least_b = device->model.least_a;
+    }
+    return plan;
+}
+
+/* -- chains ------------------------------------------------------------------------ */
+
+static struct tf_tensor_exponents exponents_for(const struct tf_tensor_plan *plan,
+                                                int32_t least)
+{
+    return (struct tf_tensor_exponents){
+        least, plan->model.zero_products ? TF_LEAST_SINGLE : TF_TENSOR_ZERO};
+}
+
+static size_t whole(size_t n, size_t piece) { return (n + piece - 1) / piece * piece; }
+
+/* Whether there is an Inf or NaN among numbers that are split. */
+static void note_specials(struct tf_workspace *work, struct tf_range range)
+{
+    work->has_specials |= tf_exponents_of(&range).greatest > 127;
+}
+
+static void pack_columns(struct tf_workspace *work, const struct tf_tile *tile,
+                         size_t depth)
+{
+    const struct tf_tensor *tensor = tf_isa->tensor;
+    const struct tf_tensor_exponents exponents =
+        exponents_for(tile->plan, tile->plan->model.least_b);
+    struct tf_range range = tf_no_range();
+    tf_pack_b(work, tile->b, tile->columns, depth, 0, tensor->columns, &range);
+    for (int part = 0; part < tile->b.parts; part++) {
+        const size_t first = (size_t)part * TF_PART_OF_B;
+        tensor->exponents_of_columns(work->b + first,
+                                     whole(tile->columns, tensor->columns) * depth,
+                                     exponents, work->b_exponents + first / 2);
+    }
+    note_specials(work, range);
+}
+
+/* Rows of A from the i-th on: a band, filled up with zeros. */
+static size_t pack_rows(struct tf_workspace *work, const struct tf_tile *tile, size_t i,
+                        size_t depth)
+{
+    const struct tf_tensor_exponents exponents =
+        exponents_for(tile->plan, tile->plan->model.least_a);
+    const size_t count = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
+    const size_t rows = whole(count, TF_PRODUCT_ROWS);
+    struct tf_range range = tf_no_range();
+    tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), count, depth, 0, &range);
+    for (int part = 0; part < tile->a.parts; part++) {
+        const size_t first = (size_t)part * TF_PART_OF_A;
+        tf_isa->tensor->exponents_of_rows(work->a + first, rows * depth, exponents,
+                                          work->a_exponents + first);
+    }
+    note_specials(work, range);
+    return rows;
+}
+
+/* One depth of a tile. */
+static void multiply_depth(struct tf_workspace *work, const struct tf_tile *tile,
+                           size_t depth, float *sums)
+{
+    const struct tf_tensor *tensor = tf_isa->tensor;
+    const size_t width = tensor->columns, ld = work->ld;
+    pack_columns(work, tile, depth);
+    for (size_t i = 0; i < tile->rows; i += TF_BAND) {
+        const size_t rows = pack_rows(work, tile, i, depth);
+        for (size_t j = 0; j < tile->columns; j += width) {
+            const float *panel = work->b + j * depth;
+            const uint32_t *exponents = work->b_exponents + j * depth / 2;
+            for (size_t k = 0; k < depth; k += TF_TENSOR_DEPTH) {
+                const size_t here =
+                    depth - k < TF_TENSOR_DEPTH ? depth - k : TF_TENSOR_DEPTH;
+                tensor->chains(tile->plan, work->a + k, work->a_exponents + k, depth,
+                               panel + k * width, exponents + k * width / 2, here, rows,
+                               sums + i * ld + j, ld);
+            }
+        }
+    }
+}
+
+static void multiply_stretch(struct tf_workspace *work, const struct tf_tile *tile,
+                             ptrdiff_t k, float *sums)
+{
+    for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+        const struct tf_tile block = tf_tile_from(*tile, k0);
+        multiply_depth(work, &block, tf_lesser_size(TF_DEPTH, k - k0), sums);
+    }
+}
+
+/* -- accumulators ------------------------------------------------------------------ */
+
+/* With which a tile begins; what fills the last panel and rows is zero. */
+static void begin(struct tf_workspace *work, const struct tf_tile *tile, float *sums,
+                  const struct tf_matrix *from)
+{
+    const size_t bytes = work->ld * sizeof(float);
+    memset(sums, 0, whole(tile->rows, TF_PRODUCT_ROWS) * bytes);
+    for (size_t i = 0; from && i < tile->rows; i++) {
+        float *row = sums + i * work->ld;
+        const char *data = from->data + (ptrdiff_t)i * from->strides[0];
+        const float *found =
+            tf_load_floats(from->kind, data, from->strides[1], tile->columns, row);
+        if (found != row) {
+            memcpy(row, found, tile->columns * sizeof *row);
+        }
+    }
+}
+
+static void canonical_nans(float *x, size_t n, int half)
+{
+    const uint32_t nan = tf_tensor_nan(half);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits = tf_tensor_is_nan(bits) ? nan : bits;
+        memcpy(x + i, &bits, sizeof bits);
+    }
+}
+
+void tf_multiply_on_device(struct tf_workspace *work, const struct tf_tile *tile,
+                           ptrdiff_t k)
+{
+    const size_t width = tf_isa->tensor->columns;
+    const size_t columns = whole(tile->columns, width);
+    work->ld = columns <= TF_COMPACT ? columns : TF_SUMS;
+    begin(work, tile, work->sums, tile->accumulators);
+    if (!tile->promote) {
+        multiply_stretch(work, tile, k, work->sums);
+        return;
+    }
+    float *more = tf_more_sums(work);
+    for (ptrdiff_t k0 = 0; k0 < k; k0 += tile->promote) {
+        const struct tf_tile stretch = tf_tile_from(*tile, k0);
+        begin(work, tile, more, NULL);
+        multiply_stretch(work, &stretch, (ptrdiff_t)tf_lesser_size(tile->promote, k - k0),
+                         more);
+        for (size_t i = 0; i < tile->rows; i++) {
+            float *row = work->sums + i * work->ld;
+            tf_add_row(more + i * work->ld, row, tile->columns, 1);
+            canonical_nans(row, tile->columns, 0);
+        }
+    }
+}
+
+int tf_store_accumulators(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
+                          unsigned *flags)
+{
+    TF_BUFFER(buffer);
+    const size_t itemsize = tf_kind_size(kind);
+    if (kind != TF_FLOAT32 && kind != TF_FLOAT16) {
+        return tf_store_sums(kind, sums, out, stride, n, flags);
+    }
+    void *items = tf_target(out, stride, itemsize, buffer);
+    const struct tf_conversions *conversions =
+        &tf_isa->formats[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
+    const struct tf_suspects suspects = conversions->suspect(sums, n);
+    canonical_nans(sums, n, kind == TF_FLOAT16);
+    if (kind == TF_FLOAT32) {
+        memcpy(items, sums, n * sizeof *sums);
+    } else { /* exact; but a NaN's payload does not live through it */
+        uint16_t *halves = items;
+        conversions->pack(sums, items, n);
+        for (size_t i = 0; i < n; i++) {
+            halves[i] = (halves[i] & 0x7FFF) > 0x7C00 ? 0x7FFF : halves[i];
+        }
+    }
+    tf_scatter(items, out, stride, itemsize, n);
+    return suspects.beyond != 0;
+}

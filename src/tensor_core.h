@@ -1,0 +1,311 @@
+/* One fused block of a tensor core, and the chain of blocks that an instruction is.
+ *
+ * Freestanding and integer-only: gcc, clang, NVRTC and nvcc compile the same text. This
+ * is the truth that the fast loops (loops/tensor.c) are tested against.
+ *
+ *      products  a[0]b[0] ... a[K-1]b[K-1]   exact, significands in [0, 4)
+ *      c         the accumulator
+ *        |
+ *      1. the greatest exponent of them all, each product's being that of a plus that
+ *         of b; a zero has none
+ *      2. each cut toward zero to `fraction` bits below that exponent
+ *      3. their sum, exact
+ *      4. normalised and rounded once: the next block's accumulator
+ *
+ * Sources: arXiv:2511.10909 and microsoft/MMA-Sim; arXiv:2512.07004 and
+ * north-numerical-computing/MATLAB-tensor-core. docs/tensor_cores.md says what of it
+ * was seen on which device.
+ *
+ * Numbers are the bits of float32, in which all operand formats are exact; a float16
+ * accumulator is the float32 of the same value.
+ */
+#ifndef TF32DTYPE_TENSOR_CORE_H
+#define TF32DTYPE_TENSOR_CORE_H
+
+#if defined(__CUDACC_RTC__) /* has no headers */
+typedef int int32_t;
+typedef unsigned uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#else
+#include <stdint.h>
+#endif
+
+/* The host compiles them, and so does the device. */
+#if defined(__CUDACC__)
+#define TF_HOST_AND_DEVICE static __host__ __device__ inline
+#else
+#define TF_HOST_AND_DEVICE static inline
+#endif
+
+struct tf_tensor_model {
+    int32_t depth;    /* products of a block */
+    int32_t fraction; /* bits kept below the greatest exponent */
+    int32_t kept;     /* fraction bits of the result: 23, 13 or 10 */
+    int32_t half;     /* the accumulator is float16, rounded to nearest, ties to even;
+                         else float32 (or the upper bits of it), rounded toward zero */
+    int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
+    /* The instruction is made of two blocks for each 32 k, see tf_tensor_chain. */
+    int32_t emulated;
+    /* What sources differ about; exponents may be TF_NO_EXPONENT. */
+    int32_t floor;         /* the least exponent that terms are aligned to */
+    int32_t zero_c;        /* the exponent of an accumulator of zero */
+    int32_t zero_products; /* whether a zero has an exponent, -126, as an operand */
+    int32_t negative_zero; /* whether what is cut to zero keeps its sign */
+};
+
+enum {
+    TF_NO_EXPONENT = -100000,
+    TF_EMULATED_DEPTH = 32, /* k of an instruction that is emulated */
+    TF_LEAST_SINGLE = -126, /* exponents of subnormal numbers */
+    TF_LEAST_HALF = -14
+};
+
+TF_HOST_AND_DEVICE uint32_t tf_tensor_nan(int32_t half)
+{
+    return half ? 0x7FFFE000u : 0x7FFFFFFFu; /* 0x7FFF as float16 */
+}
+
+/* -- one number -------------------------------------------------------------------- */
+
+/* significand * 2^(exponent - 23); not normalised if it is subnormal in its format. */
+struct tf_tensor_number {
+    uint32_t significand;
+    int32_t exponent;
+};
+
+TF_HOST_AND_DEVICE struct tf_tensor_number tf_tensor_decode(uint32_t bits,
+                                                            int32_t least)
+{
+    const int32_t field = (int32_t)(bits >> 23 & 0xFFu);
+    struct tf_tensor_number x = {bits & 0x7FFFFFu, TF_LEAST_SINGLE};
+    if (field) {
+        x.significand |= 0x800000u;
+        x.exponent = field - 127;
+    }
+    if (x.exponent < least) { /* exact: a format's numbers are multiples of its least */
+        const int32_t shift = least - x.exponent;
+        x.significand = shift < 32 ? x.significand >> shift : 0;
+        x.exponent = least;
+    }
+    return x;
+}
+
+TF_HOST_AND_DEVICE int tf_tensor_is_nan(uint32_t bits)
+{
+    return (bits & 0x7FFFFFFFu) > 0x7F800000u;
+}
+
+TF_HOST_AND_DEVICE int tf_tensor_is_infinite(uint32_t bits)
+{
+    return (bits & 0x7FFFFFFFu) == 0x7F800000u;
+}
+
+/* -- rounding ---------------------------------------------------------------------- */
+
+/* The place of the highest bit of x, which is not 0. */
+TF_HOST_AND_DEVICE int32_t tf_tensor_top(uint64_t x)
+{
+    int32_t top = 0;
+    for (int32_t step = 32; step; step >>= 1) {
+        if (x >> step) {
+            x >>= step;
+            top += step;
+        }
+    }
+    return top;
+}
+
+/* magnitude * 2^unit with `kept` fraction bits, as float32. */
+TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
+                                            int negative, int32_t kept, int32_t half,
+                                            int32_t nearest, int32_t negative_zero)
+{
+    const uint32_t sign = negative ? 0x80000000u : 0;
+    const int32_t least = half ? TF_LEAST_HALF : TF_LEAST_SINGLE;
+    if (magnitude == 0) {
+        return 0;
+    }
+    /* 1. The unit in the last place of the result, and what of it there is. */
+    int32_t exponent = tf_tensor_top(magnitude) + unit;
+    const int32_t last = (exponent > least ? exponent : least) - kept;
+    const int32_t cut = last - unit;
+    uint64_t result = 0;
+    if (cut <= 0) {
+        result = magnitude << -cut;
+    } else if (cut < 64) {
+        const uint64_t rest = magnitude & ((1ull << cut) - 1), tie = 1ull << (cut - 1);
+        result = magnitude >> cut;
+        result += nearest && (rest > tie || (rest == tie && (result & 1)));
+    }
+    if (result == 0) {
+        return negative_zero ? sign : 0;
+    }
+    /* 2. As float32, in which numbers of few bits are normal. */
+    exponent = tf_tensor_top(result) + last;
+    if (exponent > (half ? 15 : 127)) {
+        return sign | 0x7F800000u;
+    }
+    if (exponent < TF_LEAST_SINGLE) {
+        return sign | (uint32_t)(result << (last + 149));
+    }
+    const uint32_t fraction = (uint32_t)(result << (23 - (exponent - last)));
+    return sign | (uint32_t)(exponent + 127) << 23 | (fraction & 0x7FFFFFu);
+}
+
+/* -- a block ----------------------------------------------------------------------- */
+
+/* NaN and Inf of a block: what it is, or 0 if there is none of them. */
+TF_HOST_AND_DEVICE uint32_t tf_tensor_special(int32_t half, const uint32_t *a,
+                                              int64_t step_a, const uint32_t *b,
+                                              int64_t step_b, int32_t n, uint32_t c)
+{
+    int nan = tf_tensor_is_nan(c), infinities = 0; /* 1: positive, 2: negative */
+    if (tf_tensor_is_infinite(c)) {
+        infinities |= c >> 31 ? 2 : 1;
+    }
+    for (int32_t k = 0; k < n; k++) {
+        const uint32_t x = a[k * step_a], y = b[k * step_b];
+        const int infinite = tf_tensor_is_infinite(x) || tf_tensor_is_infinite(y);
+        nan |= tf_tensor_is_nan(x) || tf_tensor_is_nan(y);
+        nan |= infinite && (x << 1 == 0 || y << 1 == 0);
+        infinities |= !infinite ? 0 : (x ^ y) >> 31 ? 2 : 1;
+    }
+    if (nan || infinities == 3) {
+        return tf_tensor_nan(half);
+    }
+    return infinities == 0 ? 0 : infinities == 1 ? 0x7F800000u : 0xFF800000u;
+}
+
+/* A significand times 2^shift, cut toward zero. */
+TF_HOST_AND_DEVICE int64_t tf_tensor_align(uint64_t significand, int32_t shift,
+                                           uint32_t negative)
+{
+    const uint64_t x = shift >= 0    ? significand << shift
+                       : shift > -64 ? significand >> -shift
+                                     : 0;
+    return negative ? -(int64_t)x : (int64_t)x;
+}
+
+/* The exponent of a product; TF_NO_EXPONENT or less if it has none. */
+TF_HOST_AND_DEVICE int32_t tf_tensor_exponent(const struct tf_tensor_model *model,
+                                              struct tf_tensor_number x,
+                                              struct tf_tensor_number y)
+{
+    if (x.significand && y.significand) {
+        return x.exponent + y.exponent;
+    }
+    return !model->zero_products
+               ? TF_NO_EXPONENT
+               : (x.significand ? x.exponent : TF_LEAST_SINGLE) +
+                     (y.significand ? y.exponent : TF_LEAST_SINGLE);
+}
+
+/* Up to model->depth products, those of n elements that lie `step_a` and `step_b`
+ * apart; the rest is zero. The accumulator is c * 2^scale. */
+TF_HOST_AND_DEVICE uint32_t tf_tensor_block(const struct tf_tensor_model *model,
+                                            const uint32_t *a, int64_t step_a,
+                                            const uint32_t *b, int64_t step_b,
+                                            int32_t n, uint32_t c, int32_t scale)
+{
+    const uint32_t special =
+        tf_tensor_special(model->half, a, step_a, b, step_b, n, c);
+    if (special) {
+        return special;
+    }
+    /* 1. The greatest exponent. */
+    struct tf_tensor_number z =
+        tf_tensor_decode(c, model->half ? TF_LEAST_HALF : TF_LEAST_SINGLE);
+    z.exponent += scale;
+    int32_t greatest = z.significand ? z.exponent : model->zero_c;
+    greatest = greatest > model->floor ? greatest : model->floor;
+    for (int32_t k = 0; k < n; k++) {
+        const int32_t exponent =
+            tf_tensor_exponent(model, tf_tensor_decode(a[k * step_a], model->least_a),
+                               tf_tensor_decode(b[k * step_b], model->least_b));
+        greatest = exponent > greatest ? exponent : greatest;
+    }
+    /* 2. and 3. A product has 46 fraction bits, c 23. */
+    const int32_t unit = greatest - model->fraction;
+    int64_t sum = tf_tensor_align(z.significand, z.exponent - 23 - unit, c >> 31);
+    for (int32_t k = 0; k < n; k++) {
+        const uint32_t p = a[k * step_a], q = b[k * step_b];
+        const struct tf_tensor_number x = tf_tensor_decode(p, model->least_a);
+        const struct tf_tensor_number y = tf_tensor_decode(q, model->least_b);
+        sum += tf_tensor_align((uint64_t)x.significand * y.significand,
+                               x.exponent + y.exponent - 46 - unit, (p ^ q) >> 31);
+    }
+    /* 4. */
+    return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
+                           model->kept, model->half, model->half,
+                           model->negative_zero);
+}
+
+/* -- chains ------------------------------------------------------------------------ */
+
+/* x + y as IEEE 754 has it, in float32 or float16. */
+TF_HOST_AND_DEVICE uint32_t tf_tensor_add(uint32_t x, uint32_t y, int32_t half)
+{
+    const uint32_t special = tf_tensor_special(half, &x, 0, &y, 0, 0, x);
+    const uint32_t other = tf_tensor_special(half, &x, 0, &y, 0, 0, y);
+    if (special || other) {
+        const int opposite = special && other && special != other;
+        return opposite ? tf_tensor_nan(half) : special ? special : other;
+    }
+    if ((x & y) == 0x80000000u && ((x | y) & 0x7FFFFFFFu) == 0) {
+        return x; /* -0 + -0 */
+    }
+    /* With 38 bits below the greater number's significand; what the lesser one has
+     * beyond these makes its last bit one, which no rounding here can tell apart. */
+    const struct tf_tensor_number p = tf_tensor_decode(x, TF_LEAST_SINGLE);
+    const struct tf_tensor_number q = tf_tensor_decode(y, TF_LEAST_SINGLE);
+    const int32_t greatest = p.exponent > q.exponent ? p.exponent : q.exponent;
+    const int32_t shift_p = 38 - (greatest - p.exponent);
+    const int32_t shift_q = 38 - (greatest - q.exponent);
+    int64_t s = tf_tensor_align(p.significand, shift_p, 0);
+    int64_t t = tf_tensor_align(q.significand, shift_q, 0);
+    s |= shift_p < 0 && p.significand != 0;
+    t |= shift_q < 0 && q.significand != 0;
+    const int64_t sum = (x >> 31 ? -s : s) + (y >> 31 ? -t : t);
+    return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum,
+                           greatest - 23 - 38, sum < 0, half ? 10 : 23, half, 1, 1);
+}
+
+/* c + the products of n elements, k ascending, as instructions chain their blocks.
+ *
+ * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) are two of float16 for each
+ * 32 k, from zero: of each four k the first two are the first one's, the others the
+ * second's. Their sum is added to the accumulator. Source: NVIDIA/cutlass issue 1986.
+ */
+TF_HOST_AND_DEVICE uint32_t tf_tensor_chain(const struct tf_tensor_model *model,
+                                            const uint32_t *a, int64_t step_a,
+                                            const uint32_t *b, int64_t step_b,
+                                            int64_t n, uint32_t c)
+{
+    if (!model->emulated) {
+        for (int64_t k = 0; k < n; k += model->depth) {
+            const int64_t rest = n - k;
+            const int32_t here = rest < model->depth ? (int32_t)rest : model->depth;
+            c = tf_tensor_block(model, a + k * step_a, step_a, b + k * step_b, step_b,
+                                here, c, 0);
+        }
+        return c;
+    }
+    for (int64_t k = 0; k < n; k += TF_EMULATED_DEPTH) {
+        uint32_t total = 0;
+        for (int64_t first = k; first < k + 4; first += 2) {
+            uint32_t x[TF_EMULATED_DEPTH / 2], y[TF_EMULATED_DEPTH / 2];
+            int32_t count = 0;
+            for (int64_t i = first; i < k + TF_EMULATED_DEPTH && i < n;
+                 i += count % 2 ? 1 : 3) {
+                x[count] = a[i * step_a];
+                y[count++] = b[i * step_b];
+            }
+            total = tf_tensor_block(model, x, 1, y, 1, count, total, 0);
+        }
+        c = tf_tensor_add(total, c, model->half);
+    }
+    return c;
+}
+
+#endif

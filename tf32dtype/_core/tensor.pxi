@@ -1,0 +1,117 @@
+# Tensor cores: a row of tf32dtype/tensor_core/models.py as the C knows it.
+
+cdef int32_t least_exponent(str name) except? -1:
+    """The exponent of a format's subnormal numbers."""
+    if name == "float16":
+        return TF_LEAST_HALF
+    return 1 - tf_format_rows[names.index(name)].bias
+
+
+cdef int fill_model(tf_tensor_model *fields, model) except -1:
+    cdef bint emulated = model.emulated
+    if not (1 <= model.depth <= 64 and 1 <= model.fraction <= 35
+            and 1 <= model.kept <= 23):
+        raise ValueError(f"no such block: {model}")
+    fields.depth, fields.fraction, fields.kept = model.depth, model.fraction, model.kept
+    fields.half = model.accumulator == "float16"
+    fields.emulated = emulated
+    # What is emulated multiplies float16 numbers, among which fp8's are normal.
+    fields.least_a = TF_LEAST_HALF if emulated else least_exponent(model.a)
+    fields.least_b = TF_LEAST_HALF if emulated else least_exponent(model.b)
+    fields.floor = TF_NO_EXPONENT if model.floor is None else model.floor
+    fields.zero_c = (TF_NO_EXPONENT if model.zero_c_exponent is None else
+                     model.zero_c_exponent)
+    fields.zero_products = model.zero_products
+    fields.negative_zero = model.negative_zero
+    return 0
+
+
+cdef int fill_device(tf_precision *fields, model, int promote, bint scales_inside,
+                     bint continues, bint silent, str format) except -1:
+    if model.fraction > 25:
+        raise ValueError(f"blocks keep at most 25 bits, not {model.fraction}")
+    fill_model(&fields.device.model, model)
+    fields.on_device = True
+    fields.device.promote = promote
+    # By which power of two the parts of numbers differ: their significant bits.
+    fields.device.scales_inside = (0 if not scales_inside else
+                                   -8 if format == "bfloat16" else -11)
+    fields.device.continues = continues
+    fields.device.silent = silent
+    return 0
+
+
+cdef cnp.ndarray words_of(array, int ndim):
+    """An array of 32-bit words, C-contiguous."""
+    if array.dtype != np.uint32 or array.ndim != ndim:
+        raise TypeError(f"{ndim} axes of uint32 are needed, not {array.ndim} of"
+                        f" {array.dtype}")
+    return np.ascontiguousarray(array)
+
+
+def tensor_blocks(model, a, b, c):
+    """The chains of src/tensor_core.h: rows of a times rows of b plus c.
+
+    Parameters
+    ----------
+    model : Model
+        What blocks do; any values of its parameters.
+    a, b : ndarray of uint32, (n, k)
+        The bits of float32 numbers that the model's formats have.
+    c : ndarray of uint32, (n,)
+        Those of accumulators; of a float16 one, its value's.
+
+    Returns
+    -------
+    ndarray of uint32, (n,)
+    """
+    cdef tf_tensor_model fields
+    fill_model(&fields, model)
+    cdef cnp.ndarray x = words_of(a, 2), y = words_of(b, 2), z = words_of(c, 1)
+    if np.shape(x) != np.shape(y) or len(x) != len(z):
+        raise ValueError(f"shapes {a.shape}, {b.shape} and {c.shape} do not fit")
+    cdef cnp.ndarray out = np.empty(len(z), np.uint32)
+    cdef npy_intp n = len(z), k = np.shape(x)[1], i
+    cdef const uint32_t *p = <const uint32_t *>cnp.PyArray_BYTES(x)
+    cdef const uint32_t *q = <const uint32_t *>cnp.PyArray_BYTES(y)
+    cdef const uint32_t *r = <const uint32_t *>cnp.PyArray_BYTES(z)
+    cdef uint32_t *d = <uint32_t *>cnp.PyArray_BYTES(out)
+    with nogil:
+        for i in range(n):
+            d[i] = tf_tensor_chain(&fields, p + i * k, 1, q + i * k, 1, k, r[i])
+    return out
+
+
+cdef tf_matrix matrix_of(cnp.ndarray x, kind):
+    """The last two axes of an array, and the one before them as a stack."""
+    cdef tf_matrix m
+    cdef int ndim = cnp.PyArray_NDIM(x)
+    m.data = cnp.PyArray_BYTES(x)
+    m.strides[0] = cnp.PyArray_STRIDE(x, ndim - 2)
+    m.strides[1] = cnp.PyArray_STRIDE(x, ndim - 1)
+    m.step = cnp.PyArray_STRIDE(x, ndim - 3)
+    m.kind = kind
+    return m
+
+
+def tensor_product(Precision precision, a, b, out):
+    """Write a @ b to `out`: (..., l, m, k), (..., l, k, n) and (..., l, m, n)."""
+    cdef npy_intp count, m, n, k
+    cdef int failed
+    cdef tf_matrix x, y, z
+    kinds = [real_kind(array) for array in (a, b, out)]
+    if not (a.ndim == b.ndim == out.ndim >= 3) or not out.flags.writeable:
+        raise ValueError("operands do not fit")
+    count, m, n = out.shape[-3:]
+    k = a.shape[-1]
+    if (a.shape != (*out.shape[:-1], k)
+            or b.shape != (*out.shape[:-2], k, n)):
+        raise ValueError(f"shapes {a.shape}, {b.shape} and {out.shape} do not fit")
+    for index in np.ndindex(out.shape[:-3]):
+        x = matrix_of(a[index], kinds[0])
+        y = matrix_of(b[index], kinds[1])
+        z = matrix_of(out[index], kinds[2])
+        with nogil:
+            failed = tf_matmul(&precision.fields, x, y, z, m, n, k, count)
+        if failed:
+            raise MemoryError()

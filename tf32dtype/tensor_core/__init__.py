@@ -1,0 +1,19 @@
+"""What the tensor core of a device returns, bit for bit, computed on the CPU.
+
+>>> import numpy as np, tf32dtype as td
+>>> a = np.full((1, 4), 0.1, np.float16)
+>>> td.tensor_core.matmul(a, a.T, device="V100")
+array([[0.03998047]], dtype=float32)
+"""
+
+from .models import CONTESTED, Contested, Device, Model, devices
+from .product import matmul
+
+__all__ = [
+    "CONTESTED",
+    "Contested",
+    "Device",
+    "Model",
+    "devices",
+    "matmul",
+]

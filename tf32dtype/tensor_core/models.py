@@ -1,0 +1,436 @@
+"""The tensor cores that are modelled: a row for each device, instruction and format.
+
+An instruction multiplies exactly and adds in blocks of `depth` products. A block aligns
+its products and the accumulator to the greatest exponent among them, cuts each to
+`fraction` bits below it, adds what is left exactly, and rounds once. Its result is the
+accumulator of the next block. See docs/tensor_cores.md for sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Literal, NamedTuple
+
+Accumulator = Literal["float32", "float16"]
+Verified = Literal["recorded", "two simulators", "one source", "contested"]
+
+#: How a row was verified.
+VERIFIED = {
+    "recorded": "equal to results that were recorded on the device",
+    "two simulators": "two independent public simulators agree; nothing recorded",
+    "one source": "one public simulator",
+    "contested": "sources differ, or only a part of it was recorded",
+}
+
+# -- what is contested -----------------------------------------------------------------
+
+
+class Contested(NamedTuple):
+    """A point on which sources differ: what is taken here, and why."""
+
+    name: str
+    value: object
+    alternatives: tuple[object, ...]
+    reason: str
+
+
+#: Points that no recording settles yet. Each is a parameter of `Model`, or of how
+#: operands reach it: a run on the device changes a value here and nothing else.
+CONTESTED = {
+    point.name: point
+    for point in (
+        Contested(
+            "zero_c_exponent",
+            None,
+            (-126,),
+            "the exponent that an accumulator of zero brings to a block. None, as in"
+            " the source whose floors below were set by measurement; -126 looks like"
+            " what a simulator decodes of zero",
+        ),
+        Contested(
+            "floor",
+            {
+                ("float32", 24): -132,
+                ("float32", 25): -133,
+                ("float16", 23): -19,
+                ("float16", 24): -20,
+                ("float16", 25): -21,
+            },
+            ({},),
+            "the least exponent that a block is aligned to, by accumulator and fraction"
+            " bits. Published by one source without its data; it shows with bfloat16"
+            " and tf32 products below 2^-126, and with ties of the least float16",
+        ),
+        Contested(
+            "zero_products",
+            False,
+            (True,),
+            "whether a product with a zero counts with the exponents of its operands,"
+            " zero having -126. Not: 0 * 2^15 would wipe out an accumulator below"
+            " 2^-135",
+        ),
+        Contested(
+            "negative_zero",
+            False,
+            (True,),
+            "whether a negative sum that is cut to zero is -0. The simulator that"
+            " compares signs yields +0",
+        ),
+        Contested(
+            "depth of tf32 on Hopper and Blackwell",
+            8,
+            (4,),
+            "the recordings are four products deep. Both simulators say 8 today; one"
+            " said 4 before",
+        ),
+        Contested(
+            "low_bits_nan",
+            False,
+            (True,),
+            "whether a float32 NaN that shows in the 13 bits tf32 lacks alone is a NaN."
+            " Not: the unit does not see these bits, and reads an Inf",
+        ),
+        Contested(
+            "scale_input_d",
+            "before",
+            ("inside",),
+            "whether tcgen05 rounds an accumulator that it scales by 2^-8 before it"
+            " joins the sum. It shows with accumulators below 2^-118 alone",
+        ),
+        Contested(
+            "block of Turing",
+            (8, 24),
+            ((4, 23), (4, 24)),
+            "depth and fraction bits of T4: one simulator; no recording",
+        ),
+        Contested(
+            "wgmma fp8 into float16",
+            "float16",
+            ("e8m13, then float16",),
+            "how wgmma rounds fp8 sums into float16 accumulators: once, says one"
+            " simulator; the recordings are of mma.sync",
+        ),
+        Contested(
+            "m16n8k16 of fp8 on sm_90 and sm_100",
+            "not modelled",
+            (),
+            "the assembler turns mma.sync of fp8 into float16 instructions; how it does"
+            " so for a depth of 16 nobody has published",
+        ),
+    )
+}
+
+# -- models ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Model:
+    """What one instruction of a device computes of operands of two formats."""
+
+    device: str
+    instruction: str
+    #: formats of the operands
+    a: str
+    b: str
+    accumulator: Accumulator
+    #: products that are added in one sum, together with the accumulator
+    depth: int
+    #: bits kept below the greatest exponent in it
+    fraction: int
+    #: fraction bits of its result
+    kept: int
+    #: k that an instruction takes; matrices are padded with zeros to a multiple of it
+    instruction_depth: int
+    verified: Verified
+    #: whether instructions are two blocks of float16 and an addition: of each four k
+    #: the first two are in the first block, both start from zero, and their sum is
+    #: added to the accumulator, to nearest, ties to even
+    emulated: bool = False
+    #: least exponent that terms are aligned to
+    floor: int | None = None
+    zero_c_exponent: int | None = None
+    zero_products: bool = False
+    negative_zero: bool = False
+
+    @property
+    def rounding(self) -> str:
+        """How a block's sum is rounded to its result."""
+        return "toward_zero" if self.accumulator == "float32" else "ties_to_even"
+
+    @property
+    def name(self) -> str:
+        """Device, instruction, formats and accumulator in words."""
+        formats = self.a if self.a == self.b else f"{self.a} x {self.b}"
+        return f"{self.device} {self.instruction} {formats} -> {self.accumulator}"
+
+
+class _Row(NamedTuple):
+    """Models that differ in formats and accumulators alone."""
+
+    device: str
+    instruction: str
+    formats: tuple[str, ...]  # any of them times any
+    depth: int
+    instruction_depth: int
+    fraction: int
+    kept: int  # of float32 sums
+    float32: Verified
+    float16: Verified | None = None
+    mixed: Verified = "one source"  # where the two formats differ
+    emulated: bool = False
+
+
+_F16 = ("float16",)
+_BF16 = ("bfloat16",)
+_TF32 = ("tf32",)
+_FP8 = ("float8_e4m3fn", "float8_e5m2")
+_FP8_FP4 = (*_FP8, "float4_e2m1fn")
+
+# Sources: the recordings of north-numerical-computing/MATLAB-tensor-core; simulators of
+# that repository and of microsoft/MMA-Sim; NVIDIA/cutlass issue 1986 (fp8 mma.sync).
+_ROWS = (
+    _Row("V100", "mma.sync", _F16, 4, 4, 23, 23, "recorded", "recorded"),
+    _Row("T4", "mma.sync", _F16, 8, 8, 24, 23, "one source", "one source"),
+    _Row("A100", "mma.sync", _F16, 8, 16, 24, 23, "recorded", "recorded"),
+    _Row("A100", "mma.sync", _BF16, 8, 16, 24, 23, "recorded"),
+    _Row("A100", "mma.sync", _TF32, 4, 8, 24, 23, "recorded"),
+    _Row("L40S", "mma.sync", _F16, 8, 16, 24, 23, "recorded", "recorded"),
+    _Row("L40S", "mma.sync", _BF16, 8, 16, 24, 23, "recorded"),
+    _Row("L40S", "mma.sync", _TF32, 4, 8, 24, 23, "recorded"),
+    _Row("L40S", "mma.sync", _FP8, 16, 32, 13, 13, "recorded", "recorded"),
+    _Row("H100", "wgmma", _F16, 16, 16, 25, 23, "two simulators", "two simulators"),
+    _Row("H100", "wgmma", _BF16, 16, 16, 25, 23, "two simulators"),
+    _Row("H100", "wgmma", _TF32, 8, 8, 25, 23, "contested"),
+    _Row("H100", "wgmma", _FP8, 32, 32, 13, 13, "recorded", "contested"),
+    _Row("H100", "mma.sync", _F16, 16, 16, 25, 23, "recorded", "recorded"),
+    _Row("H100", "mma.sync", _BF16, 16, 16, 25, 23, "recorded"),
+    _Row("H100", "mma.sync", _TF32, 8, 8, 25, 23, "contested"),
+    _Row(
+        "H100", "mma.sync", _FP8, 16, 32, 25, 23, "one source", "recorded",
+        emulated=True,
+    ),
+    _Row("B200", "tcgen05", _F16, 16, 16, 25, 23, "two simulators", "two simulators"),
+    _Row("B200", "tcgen05", _BF16, 16, 16, 25, 23, "two simulators"),
+    _Row("B200", "tcgen05", _TF32, 8, 8, 25, 23, "contested"),
+    _Row(
+        "B200", "tcgen05", _FP8_FP4, 32, 32, 25, 23, "two simulators", "two simulators"
+    ),
+    _Row("B200", "mma.sync", _F16, 16, 16, 25, 23, "recorded", "recorded"),
+    _Row("B200", "mma.sync", _BF16, 16, 16, 25, 23, "recorded"),
+    _Row("B200", "mma.sync", _TF32, 8, 8, 25, 23, "contested"),
+    _Row(
+        "B200", "mma.sync", _FP8, 16, 32, 25, 23, "recorded", "recorded", emulated=True
+    ),
+    _Row(
+        "RTX Blackwell", "mma.sync", _F16, 16, 16, 25, 23, "two simulators",
+        "two simulators",
+    ),
+    _Row("RTX Blackwell", "mma.sync", _BF16, 16, 16, 25, 23, "two simulators"),
+    _Row("RTX Blackwell", "mma.sync", _TF32, 8, 8, 25, 23, "contested"),
+    _Row(
+        "RTX Blackwell", "mma.sync", _FP8_FP4, 32, 32, 25, 23, "two simulators",
+        "two simulators",
+    ),
+)  # fmt: skip
+
+
+def _models(row: _Row) -> Iterator[Model]:
+    floors = CONTESTED["floor"].value
+    assert isinstance(floors, dict)
+    given = {"float32": row.float32, "float16": row.float16}
+    for (a, b), accumulator in product(
+        product(row.formats, repeat=2), ("float32", "float16")
+    ):
+        verified = given[accumulator]
+        if verified is None:
+            continue
+        if a != b and verified == "recorded":
+            verified = row.mixed
+        yield Model(
+            row.device,
+            row.instruction,
+            a,
+            b,
+            "float32" if accumulator == "float32" else "float16",
+            row.depth,
+            row.fraction,
+            row.kept if accumulator == "float32" else 10,
+            row.instruction_depth,
+            verified,
+            row.emulated,
+            floors.get((accumulator, row.fraction)),
+            CONTESTED["zero_c_exponent"].value,  # type: ignore[arg-type]
+            bool(CONTESTED["zero_products"].value),
+            bool(CONTESTED["negative_zero"].value),
+        )
+
+
+#: All that is modelled.
+MODELS = tuple(model for row in _ROWS for model in _models(row))
+
+
+# -- devices ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device, by the name of its best known board."""
+
+    name: str
+    #: NVIDIA's name of the architecture, and its compute capabilities
+    architecture: str
+    #: other names that mean the same tensor core
+    aliases: tuple[str, ...]
+    #: in dense 10^12 operations a second, by format; from the board's data sheet
+    peak: Mapping[str, float]
+    #: what the sheet is of
+    board: str
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Its models, those of what GEMM libraries use first."""
+        return tuple(model for model in MODELS if model.device == self.name)
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """Its instructions, what GEMM libraries use first."""
+        return tuple(dict.fromkeys(model.instruction for model in self.models))
+
+
+# Sources: NVIDIA's data sheets and architecture white papers of the boards.
+_DEVICES = (
+    Device(
+        "V100",
+        "Volta, sm_70",
+        ("Volta", "sm_70", "Titan V"),
+        {"float16": 125},
+        "V100 SXM2",
+    ),
+    Device(
+        "T4",
+        "Turing, sm_75",
+        ("Turing", "sm_75", "RTX 20", "RTX 2080"),
+        {"float16": 65},
+        "T4",
+    ),
+    Device(
+        "A100",
+        "Ampere, sm_80, sm_86",
+        (
+            "Ampere", "sm_80", "sm_86", "A2", "A10", "A30", "A40", "A6000",
+            "RTX 30", "RTX 3090", "RTX A6000",
+        ),
+        {"tf32": 156, "bfloat16": 312, "float16": 312},
+        "A100 SXM",
+    ),
+    Device(
+        "L40S",
+        "Ada, sm_89",
+        ("Ada", "sm_89", "L4", "L40", "RTX 40", "RTX 4090", "RTX Ada", "RTX 6000 Ada"),
+        {"tf32": 183, "bfloat16": 362, "float16": 362, "float8_e4m3fn": 733},
+        "L40S",
+    ),
+    Device(
+        "H100",
+        "Hopper, sm_90",
+        ("Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200"),
+        {"tf32": 495, "bfloat16": 989, "float16": 989, "float8_e4m3fn": 1979},
+        "H100 SXM",
+    ),
+    Device(
+        "B200",
+        "Blackwell, sm_100",
+        ("Blackwell", "sm_100", "sm_100a", "B100", "GB200"),
+        {"tf32": 1100, "bfloat16": 2250, "float16": 2250, "float8_e4m3fn": 4500},
+        "HGX B200",
+    ),
+    Device(
+        "RTX Blackwell",
+        "Blackwell, sm_120",
+        ("sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000"),
+        {"tf32": 104.8, "bfloat16": 209.5, "float16": 209.5, "float8_e4m3fn": 419},
+        "RTX 5090",
+    ),
+)  # fmt: skip
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+class Devices(Mapping[str, Device]):
+    """The devices by name; aliases are found too, and case is ignored."""
+
+    def __init__(self, devices: tuple[Device, ...]) -> None:
+        self._devices = {device.name: device for device in devices}
+        self._names = {
+            _plain(name): device.name
+            for device in devices
+            for name in (device.name, *device.aliases)
+        }
+
+    def __getitem__(self, name: str) -> Device:
+        """Find a device.
+
+        Raises
+        ------
+        KeyError
+            For a name that is not known; it lists the known ones.
+        """
+        found = self._names.get(_plain(name)) if isinstance(name, str) else None
+        if found is None:
+            raise KeyError(f"unknown device {name!r}; known are {', '.join(self)}")
+        return self._devices[found]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._devices)
+
+    def __len__(self) -> int:
+        return len(self._devices)
+
+
+devices = Devices(_DEVICES)
+
+
+@cache
+def _table() -> dict[tuple[str, str, str, str, str], Model]:
+    return {(m.device, m.instruction, m.a, m.b, m.accumulator): m for m in MODELS}
+
+
+def find_device(name: object) -> Device:
+    """Find a device by a name or an alias.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not known; it lists the known ones.
+    """
+    try:
+        return devices[name]  # type: ignore[index]
+    except KeyError as error:
+        raise ValueError(error.args[0]) from None
+
+
+def find_model(
+    device: object, instruction: str | None, a: str, b: str, accumulator: str
+) -> Model:
+    """Find the model of an instruction.
+
+    Raises
+    ------
+    ValueError
+        If there is none; it lists what the device has.
+    """
+    found = find_device(device)
+    chosen = found.instructions[0] if instruction is None else instruction
+    model = _table().get((found.name, chosen, a, b, accumulator))
+    if model is None:
+        has = sorted({(m.instruction, m.a, m.b, m.accumulator) for m in found.models})
+        raise ValueError(
+            f"{found.name} has no model of {chosen} for {a} x {b} -> {accumulator};"
+            f" modelled are: {'; '.join(f'{i} {x} x {y} -> {z}' for i, x, y, z in has)}"
+        )
+    return model

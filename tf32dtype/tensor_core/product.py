@@ -1,0 +1,246 @@
+"""Products as a device's tensor core computes them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import _core
+from ..rounding import ROUNDINGS
+from .models import CONTESTED, Model, find_model
+
+Array = NDArray[Any]
+Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
+
+_TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    device: str,
+    instruction: str | None = None,
+    accumulator: DTypeLike = np.float32,
+    rounding: Rounding | None = None,
+    promote_every: int | None = None,
+    out: Array | tuple[Array] | None = None,
+) -> Any:
+    """Multiply matrices as the tensor core of a device does: a @ b + c.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
+        other axes broadcast; a vector of length k is a row, or a column. Their dtypes
+        choose the format: float16, or `tf32`, `bfloat16`, `float8_e4m3fn`,
+        `float8_e5m2` and `float4_e2m1fn` of this package; float32 stands for tf32.
+    c : array_like, optional
+        Of the accumulator's dtype and a shape that broadcasts to the result's, or a
+        number: what the accumulators begin with. None: +0.
+    device : str
+        "V100", "T4", "A100", "L40S", "H100", "B200" or "RTX Blackwell", or an alias of
+        one, as `devices` has them. Case is ignored.
+    instruction : {"mma.sync", "wgmma", "tcgen05"}, optional
+        None: what the device's GEMM libraries use.
+    accumulator : dtype
+        float32 or float16: of the accumulators and of the result.
+    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
+        How float32 operands become tf32. None: raw, as the unit reads them: it ignores
+        the low 13 bits. "ties_to_away" is what cuBLAS does on Ampere.
+    promote_every : int, optional
+        After so many k, a multiple of the instruction's depth, the accumulators are
+        added to others in float32, which began with `c`, and start from zero again;
+        128 is what DeepGEMM does for fp8. For float32 accumulators.
+    out : ndarray, optional
+        An array of the result's shape and dtype to write into. It may overlap the
+        operands.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of shape (..., m, n), without the axis that a vector lacks.
+
+    Raises
+    ------
+    TypeError
+        For operands of another dtype (float64 and integers have no format); for `c` or
+        `out` that are not of the accumulator's.
+    ValueError
+        For shapes that do not fit; an unknown device; a pair of formats that is not
+        modelled on it, with a list of those that are; a keyword out of place.
+
+    See Also
+    --------
+    explain : How one element comes about.
+    tf32dtype.matmul_precision : NumPy's float32 products with a device's bits.
+
+    Notes
+    -----
+    k ascends in blocks of the model's depth, each of which is added exactly, cut and
+    rounded once, and chained to the next; what is missing of the last instruction is
+    filled with zeros. A GEMM library that splits k among warps adds in another order.
+    NaN results are 0x7FFFFFFF, or 0x7FFF in float16. Nothing is reported as overflow or
+    invalid: the unit reports nothing. docs/tensor_cores.md says how each model was
+    verified, and what is contested.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> x = np.array([[1, 2.0**-24, -1]], np.float32)
+    >>> y = np.ones((3, 1), np.float32)
+    >>> td.tensor_core.matmul(x, y, device="A100")
+    array([[5.9604645e-08]], dtype=float32)
+    >>> td.tensor_core.matmul(x, y, device="V100")
+    Traceback (most recent call last):
+        ...
+    ValueError: V100 has no model of mma.sync for tf32 x tf32 -> float32; ...
+    """
+    result_type = accumulator_type(accumulator)
+    x, y = as_operand(a, "a"), as_operand(b, "b")
+    model = find_model(
+        device, instruction, format_name(x), format_name(y), result_type.name
+    )
+    raw = _check_rounding(x, y, rounding)
+    promote = _check_promotion(promote_every, model)
+    if raw:
+        x, y = read_raw(x), read_raw(y)
+    left = x[np.newaxis] if x.ndim == 1 else x
+    right = y[:, np.newaxis] if y.ndim == 1 else y
+    if left.ndim == 0 or right.ndim == 0:
+        raise ValueError("a and b are at least vectors, not single numbers")
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(
+            f"shapes {x.shape} and {y.shape} do not fit: k is {left.shape[-1]} and"
+            f" {right.shape[-2]}"
+        )
+    m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    shape = batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
+    start = _as_accumulators(c, result_type, shape)
+    target = _as_target(out, result_type, shape)
+
+    result: Array = np.empty((*batch, m, n), result_type)
+    result.reshape(shape)[...] = start
+    precision = _core.Precision(
+        "float32" if raw else "tf32",
+        ROUNDINGS.index(rounding or "ties_to_even"),
+        0,
+        1,
+        1,
+        False,
+        False,
+        False,
+        model,
+        promote,
+        continues=True,
+        silent=True,
+    )
+    stack = batch or (1,)
+    _core.tensor_product(
+        precision,
+        np.broadcast_to(left, (*stack, m, k)),
+        np.broadcast_to(right, (*stack, k, n)),
+        result.reshape(*stack, m, n),
+    )
+    if target is not None:
+        target[...] = result.reshape(shape)
+        return target
+    return result.reshape(shape)[()]
+
+
+# -- operands --------------------------------------------------------------------------
+
+
+def accumulator_type(dtype: DTypeLike) -> np.dtype[Any]:
+    """float32 or float16; a ValueError for another dtype."""
+    found = np.dtype(dtype)
+    if found not in (np.float32, np.float16):
+        raise ValueError(f"accumulator={dtype!r}: float32 and float16 are known")
+    return found.newbyteorder("=")
+
+
+def as_operand(x: Any, name: str) -> Array:
+    """An array of a dtype that has a format, in this machine's byte order."""
+    array = np.asarray(x)
+    dtype = array.dtype
+    if dtype.name in _TYPES:  # ml_dtypes' type of a name becomes ours
+        return array.astype(_TYPES[dtype.name], copy=False)
+    if dtype.kind == "f" and dtype.itemsize in (2, 4):
+        return array.astype(dtype.newbyteorder("="), copy=False)
+    raise TypeError(
+        f"{name} is {dtype}: no tensor core here multiplies that; float16, float32 (as"
+        " tf32) and this package's formats have one. Cast it first"
+    )
+
+
+def format_name(x: Array) -> str:
+    """The format that stands for an operand's dtype."""
+    return "tf32" if x.dtype == np.float32 else x.dtype.name
+
+
+def read_raw(x: Array) -> Array:
+    """float32 as the unit reads it: without the low 13 bits."""
+    return x.view(_TYPES["tf32"]) if x.dtype == np.float32 else x
+
+
+def _check_rounding(a: Array, b: Array, rounding: Rounding | None) -> bool:
+    """Whether float32 operands are read raw."""
+    if rounding is not None:
+        if rounding not in get_args(Rounding):
+            known = ", ".join(get_args(Rounding))
+            raise ValueError(f"rounding={rounding!r}: known are {known}, and None")
+        if np.float32 not in (a.dtype, b.dtype):
+            raise ValueError(
+                f"rounding={rounding!r} is for float32 operands; {a.dtype} and"
+                f" {b.dtype} are multiplied as they are"
+            )
+    return rounding is None and not CONTESTED["low_bits_nan"].value
+
+
+def _check_promotion(promote_every: int | None, model: Model) -> int:
+    if promote_every is None:
+        return 0
+    every = operator.index(promote_every)
+    depth = model.instruction_depth
+    if every < 1 or every % depth or every > 2**30:
+        raise ValueError(
+            f"promote_every={every}: a positive multiple of {depth}, which is the k of"
+            f" an instruction of {model.name}"
+        )
+    if model.accumulator != "float32":
+        raise ValueError("promote_every is for float32 accumulators")
+    return every
+
+
+def _as_accumulators(c: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    if c is None:
+        return np.zeros((), dtype)
+    start = np.asarray(c, dtype if isinstance(c, int | float) else None)
+    if start.dtype != dtype:
+        raise TypeError(f"c is {start.dtype}, the accumulators are {dtype}: cast it")
+    try:
+        return np.broadcast_to(start, shape)
+    except ValueError:
+        raise ValueError(
+            f"c has shape {start.shape}, which does not broadcast to {shape}"
+        ) from None
+
+
+def _as_target(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array | None:
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if target is None:
+        return None
+    if not isinstance(target, np.ndarray):
+        raise TypeError(f"out is an array, not {target!r}")
+    if target.dtype != dtype:
+        raise TypeError(f"out is {target.dtype}, the accumulators are {dtype}")
+    if target.shape != shape:
+        raise ValueError(f"out has shape {target.shape}, the product {shape}")
+    if not target.flags.writeable:
+        raise ValueError("out is read-only")
+    return target
