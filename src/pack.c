@@ -97,6 +97,25 @@ int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance)
     return range.greatest[0] >= 0x7F80;
 }
 
+void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
+                    void *context)
+{
+    float buffer[TF_BLOCK];
+    const int along = tf_runs_along(x);
+    const ptrdiff_t lines = along ? (ptrdiff_t)count : k;
+    const ptrdiff_t length = along ? k : (ptrdiff_t)count;
+    for (ptrdiff_t i = 0; i < lines; i++) {
+        for (ptrdiff_t j = 0; j < length; j += TF_BLOCK) {
+            const struct tf_lines from =
+                along ? tf_lines_from(x, i, j) : tf_lines_from(x, j, i);
+            const size_t n = (size_t)(length - j < TF_BLOCK ? length - j : TF_BLOCK);
+            const float *numbers = tf_load_floats(
+                x.kind, from.data, along ? x.along : x.stride, n, buffer);
+            visit(numbers, n, (size_t)(along ? i : j), !along, context);
+        }
+    }
+}
+
 const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
                                ptrdiff_t step, uint16_t *out, size_t distance,
                                struct tf_range *range)

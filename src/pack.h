@@ -102,6 +102,15 @@ void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
  * Whether there is an Inf or NaN among numbers that are split. */
 int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance);
 
+/* Numbers of lines, as they are stored: all of `line` (step 0), or one of each line
+ * from it on (1). */
+typedef void tf_visit_fn(const float *numbers, size_t n, size_t line, size_t step,
+                         void *context);
+
+/* All numbers of `count` lines, in the order of memory. */
+void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
+                    void *context);
+
 /* A band of A, line after line, and B in panels of `width`: in each, the slots of one k
  * side by side. Both give the number of slots of a line. */
 size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,

@@ -2,28 +2,16 @@
 
 #include "elements.h"
 
-/* The greatest finite magnitude of each line, read in the order of memory. */
-static void find_greatest(struct tf_lines x, ptrdiff_t count, ptrdiff_t k,
-                          float *greatest)
+/* The greatest finite magnitude of each line. */
+static void find_greatest(const float *numbers, size_t n, size_t line, size_t step,
+                          void *context)
 {
-    float buffer[TF_BLOCK];
-    const int along = tf_runs_along(x);
-    const ptrdiff_t lines = along ? count : k;
-    const ptrdiff_t length = along ? k : count;
-    for (ptrdiff_t i = 0; i < lines; i++) {
-        for (ptrdiff_t j = 0; j < length; j += TF_BLOCK) {
-            const struct tf_lines from =
-                along ? tf_lines_from(x, i, j) : tf_lines_from(x, j, i);
-            const size_t n = (size_t)(length - j < TF_BLOCK ? length - j : TF_BLOCK);
-            const float *numbers = tf_load_floats(
-                x.kind, from.data, along ? x.along : x.stride, n, buffer);
-            if (along) {
-                const float found = tf_isa->product->greatest_of_all(numbers, n);
-                greatest[i] = found > greatest[i] ? found : greatest[i];
-            } else {
-                tf_isa->product->greatest_of_each(numbers, n, greatest + j);
-            }
-        }
+    float *greatest = (float *)context + line;
+    if (step) {
+        tf_isa->product->greatest_of_each(numbers, n, greatest);
+    } else {
+        const float found = tf_isa->product->greatest_of_all(numbers, n);
+        *greatest = found > *greatest ? found : *greatest;
     }
 }
 
@@ -36,7 +24,7 @@ void tf_find_scales(struct tf_lines x, ptrdiff_t count, ptrdiff_t k, int own,
     if (rounds) {
         const struct tf_format f = *tf_format_rows[x.format];
         maximum = (float)tf_double_from_code(f, tf_maximum_magnitude(f));
-        find_greatest(x, count, k, scales);
+        tf_visit_lines(x, (size_t)count, k, find_greatest, scales);
     }
     if (!own && count > 0) {
         const float all = tf_isa->product->greatest_of_all(scales, (size_t)count);

@@ -228,8 +228,10 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
 
 enum { HAS_INFINITY = 1, HAS_NAN = 2 };
 
-static void mark(const float *numbers, size_t n, uint8_t *marks, size_t step)
+static void mark(const float *numbers, size_t n, size_t line, size_t step,
+                 void *context)
 {
+    uint8_t *marks = (uint8_t *)context + line;
     for (size_t i = 0; i < n; i++) {
         marks[i * step] |= isnan(numbers[i])   ? HAS_NAN
                            : isinf(numbers[i]) ? HAS_INFINITY
@@ -240,21 +242,8 @@ static void mark(const float *numbers, size_t n, uint8_t *marks, size_t step)
 /* Which lines hold what is not finite, as it is stored. */
 static void mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks)
 {
-    float buffer[TF_BLOCK];
-    const int along = tf_runs_along(x);
-    const ptrdiff_t lines = along ? (ptrdiff_t)count : k;
-    const ptrdiff_t length = along ? k : (ptrdiff_t)count;
     memset(marks, 0, count);
-    for (ptrdiff_t i = 0; i < lines; i++) {
-        for (ptrdiff_t j = 0; j < length; j += TF_BLOCK) {
-            const struct tf_lines from =
-                along ? tf_lines_from(x, i, j) : tf_lines_from(x, j, i);
-            const size_t n = tf_lesser_size(TF_BLOCK, length - j);
-            const float *numbers = tf_load_floats(
-                x.kind, from.data, along ? x.along : x.stride, n, buffer);
-            mark(numbers, n, marks + (along ? i : j), !along);
-        }
-    }
+    tf_visit_lines(x, count, k, mark, marks);
 }
 
 static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile,
