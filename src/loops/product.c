@@ -160,17 +160,16 @@ TF_INLINE __m512i load_some(const uint16_t *in, size_t n)
     if (n == 32) {
         return _mm512_loadu_si512(in);
     }
-    const __mmask32 there = n < 32 ? (__mmask32)((UINT32_C(1) << n) - 1) : UINT32_MAX;
-    return _mm512_maskz_loadu_epi16(there, in);
+    return _mm512_maskz_loadu_epi16((UINT32_C(1) << n) - 1, in);
 }
 
 static void note_least(const uint16_t *in, size_t n, struct tf_range *range)
 {
     __m512i least = _mm512_loadu_si512(range->least_less_one);
-    for (size_t i = 0; i < n; i += 32) {
-        least = tf_lesser(least, n - i < 32 ? load_some(in + i, n - i)
-                                            : _mm512_loadu_si512(in + i));
+    for (; n > 32; n -= 32, in += 32) {
+        least = tf_lesser(least, load_some(in, 32));
     }
+    least = tf_lesser(least, load_some(in, n));
     _mm512_storeu_si512(range->least_less_one, least);
 }
 
@@ -349,16 +348,16 @@ static void split_singles(const float *in, size_t n, int p, int parts, float *ou
 }
 
 #if defined(__AVX512BF16__)
-TF_INLINE void split_halves_of(const float *restrict in, size_t n, int p, int parts,
+TF_INLINE void split_halves_of(const float *restrict in, size_t n, int parts,
                                uint16_t *restrict out, size_t distance)
 {
     for (size_t i = 0; i < n; i++) {
         float rest = in[i];
         float scale = 1;
-        for (int part = 0; part < parts; part++, scale /= (float)(1 << p)) {
-            const float x = part_of(rest, p);
+        for (int part = 0; part < parts; part++, scale /= 256) {
+            const float x = part_of(rest, 8);
             out[(size_t)part * distance + i] = (uint16_t)(tf_bits_of(x * scale) >> 16);
-            rest = tf_split_rest(rest, x, p);
+            rest = tf_split_rest(rest, x, 8);
         }
     }
 }
@@ -368,9 +367,9 @@ static void split_halves(const float *in, size_t n, int parts, uint16_t *out,
 {
     note_range(in, n, range);
     if (parts == 2) {
-        split_halves_of(in, n, 8, 2, out, distance);
+        split_halves_of(in, n, 2, out, distance);
     } else {
-        split_halves_of(in, n, 8, 3, out, distance);
+        split_halves_of(in, n, 3, out, distance);
     }
 }
 #endif
