@@ -3,10 +3,26 @@
 
 enum { CHAINS = 20 };
 
-#define LOOP(vector, zero, step)                                               \
+#if defined(__AVX512F__)
+typedef __m512 vector;
+#define BROADCAST(x) _mm512_set1_ps(x)
+#define STORE(p, x) _mm512_storeu_ps(p, x)
+#define ADD(x, y) _mm512_add_ps(x, y)
+#define FMA(x, y, z) _mm512_fmadd_ps(x, y, z)
+enum { LANES = 16 };
+#elif defined(__FMA__)
+typedef __m256 vector;
+#define BROADCAST(x) _mm256_set1_ps(x)
+#define STORE(p, x) _mm256_storeu_ps(p, x)
+#define ADD(x, y) _mm256_add_ps(x, y)
+#define FMA(x, y, z) _mm256_fmadd_ps(x, y, z)
+enum { LANES = 8 };
+#endif
+
+#define LOOP(step)                                                             \
     vector sums[CHAINS];                                                       \
     _Pragma("GCC unroll 20") for (int i = 0; i < CHAINS; i++) {                \
-        sums[i] = zero;                                                        \
+        sums[i] = BROADCAST(0.0f);                                             \
     }                                                                          \
     for (long n = 0; n < count; n++) {                                         \
         _Pragma("GCC unroll 20") for (int i = 0; i < CHAINS; i++) {            \
@@ -14,30 +30,18 @@ enum { CHAINS = 20 };
             sums[i] = step;                                                    \
         }                                                                      \
     }                                                                          \
-    vector all = zero;                                                         \
+    vector all = BROADCAST(0.0f);                                              \
     _Pragma("GCC unroll 20") for (int i = 0; i < CHAINS; i++) {                \
         all = ADD(all, sums[i]);                                               \
     }
 
-#if defined(__AVX512F__)
-#define ADD(a, b) _mm512_add_ps(a, b)
-enum { LANES = 16 };
+#if defined(__FMA__)
 /* Operations of `count` rounds on float32. */
 double singles(long count, float *out)
 {
-    const __m512 x = _mm512_set1_ps(0.5f);
-    LOOP(__m512, _mm512_setzero_ps(), _mm512_fmadd_ps(x, x, sums[i]))
-    _mm512_storeu_ps(out, all);
-    return 2.0 * LANES * CHAINS * (double)count;
-}
-#elif defined(__FMA__)
-#define ADD(a, b) _mm256_add_ps(a, b)
-enum { LANES = 8 };
-double singles(long count, float *out)
-{
-    const __m256 x = _mm256_set1_ps(0.5f);
-    LOOP(__m256, _mm256_setzero_ps(), _mm256_fmadd_ps(x, x, sums[i]))
-    _mm256_storeu_ps(out, all);
+    const vector x = BROADCAST(0.5f);
+    LOOP(FMA(x, x, sums[i]))
+    STORE(out, all);
     return 2.0 * LANES * CHAINS * (double)count;
 }
 #endif
@@ -47,8 +51,8 @@ double singles(long count, float *out)
 double pairs(long count, float *out)
 {
     const __m512bh x = (__m512bh)_mm512_set1_epi16(0x3F00);
-    LOOP(__m512, _mm512_setzero_ps(), _mm512_dpbf16_ps(sums[i], x, x))
-    _mm512_storeu_ps(out, all);
+    LOOP(_mm512_dpbf16_ps(sums[i], x, x))
+    STORE(out, all);
     return 4.0 * LANES * CHAINS * (double)count;
 }
 #endif
