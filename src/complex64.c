@@ -28,8 +28,8 @@ static float join(float x, float y, int minus, unsigned *flags)
 }
 
 int tf_matmul_complex64(const struct tf_precision *precision, int conjugated,
-                      struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                      ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count)
+                        struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                        ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count)
 {
     const ptrdiff_t size = m * n * count;
     if (size == 0) {

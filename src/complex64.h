@@ -12,7 +12,7 @@
  * with one float32 addition each. Returns -1, with C untouched, if memory is
  * short. */
 int tf_matmul_complex64(const struct tf_precision *precision, int conjugated,
-                      struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                      ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count);
+                        struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                        ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count);
 
 #endif

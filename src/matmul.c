@@ -56,8 +56,8 @@ void tf_matmul_free(void)
         free(atomic_exchange(&kept[i], NULL));
     }
 #if defined(__GLIBC__)
-    malloc_trim(
-        0); /* which else keeps pieces of this size, once it has seen one freed */
+    /* Else pieces of this size are kept, once one has been freed. */
+    malloc_trim(0);
 #endif
 }
 

@@ -15,7 +15,7 @@ enum {
     /* Rows of sums lie apart by no power of two, which would share cache sets. */
     TF_SUMS = TF_TILE_COLUMNS + 16,
     TF_COMPACT = 256, /* columns up to which they adjoin, to be stored together */
-    TF_WIDEST = 64,       /* panel of B */
+    TF_WIDEST = 64,   /* panel of B */
     TF_ROW = TF_ROW_GROUP * TF_DEPTH, /* k at a time of a single row */
     TF_WIDE_ROW = 4096,               /* and columns: sums for the first cache */
     /* From a part of a band, of columns, or of lines on their way, to the next. */
@@ -39,7 +39,7 @@ struct tf_workspace {
     uint32_t a_exponents[TF_PARTS * TF_PART_OF_A]; /* of what tensor cores multiply */
     uint32_t b_exponents[TF_PARTS * TF_PART_OF_B / 2];
     uint8_t failed[TF_WIDE_ROW];
-    size_t ld; /* from row to row of sums */
+    size_t ld;        /* from row to row of sums */
     int has_specials; /* among numbers that were split */
     uint8_t in_row[TF_TILE_ROWS], in_column[TF_TILE_COLUMNS]; /* what is not finite */
 };
@@ -57,13 +57,13 @@ _Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &
 /* A matrix seen as lines, each with numbers along k: rows of A, columns of B. */
 struct tf_lines {
     const char *data;
-    ptrdiff_t stride; /* from line to line */
-    ptrdiff_t along;  /* from k to k */
-    int kind;         /* of the numbers stored */
-    int format;       /* what they are rounded to if it is another kind */
-    int rounding;     /* how, if that is tf32 */
-    int parts;        /* that each number is split into; 1 if it is not */
-    int p;            /* significant bits of a part */
+    ptrdiff_t stride;    /* from line to line */
+    ptrdiff_t along;     /* from k to k */
+    int kind;            /* of the numbers stored */
+    int format;          /* what they are rounded to if it is another kind */
+    int rounding;        /* how, if that is tf32 */
+    int parts;           /* that each number is split into; 1 if it is not */
+    int p;               /* significant bits of a part */
     const float *scales; /* of each line: numbers are divided by it; or NULL */
 };
 

@@ -67,8 +67,8 @@ static struct tf_value value_at(int kind, const char *item)
 }
 
 unsigned tf_quantize(int from, int to, const char *in, char *out, ptrdiff_t n,
-                 enum tf_rounding rounding, enum tf_overflow overflow,
-                 const uint64_t *draws)
+                     enum tf_rounding rounding, enum tf_overflow overflow,
+                     const uint64_t *draws)
 {
     const struct tf_format f = *tf_format_rows[to];
     const size_t in_size = tf_kind_size(from);

@@ -12,8 +12,8 @@
  * a format. `draws` are the random numbers of stochastic rounding, or NULL.
  * Returns what was raised. */
 unsigned tf_quantize(int from, int to, const char *in, char *out, ptrdiff_t n,
-                 enum tf_rounding rounding, enum tf_overflow overflow,
-                 const uint64_t *draws);
+                     enum tf_rounding rounding, enum tf_overflow overflow,
+                     const uint64_t *draws);
 
 /* sign * significand * 2^exponent, and a little more if `sticky`, rounded once
  * to nearest: how numbers without a C type come in. */
