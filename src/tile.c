@@ -85,11 +85,7 @@ static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
                               part, width, slot != 0);
             }
             for (size_t r = 0; r < TF_PRODUCT_ROWS; r++) {
-                const float *from = part + r * width;
-                float *to = place + r * ld;
-                for (size_t column = 0; column < width; column++) {
-                    to[column] = adds ? to[column] + from[column] : from[column];
-                }
+                tf_add_row(part + r * width, place + r * ld, width, adds);
             }
         }
     }
