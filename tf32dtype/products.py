@@ -97,12 +97,12 @@ def matmul(
     if chosen is not None:
         _check_operands(x, y, precision)
         multiply = partial(_product, x, y, chosen)
-    elif np.result_type(x, y).type in _core.scalar_types:
-        _core.prepare_product(x.dtype, y.dtype)
+    elif (common := np.result_type(x, y)).type in _core.scalar_types:
+        _core.prepare_product(x.dtype, y.dtype, common)
         multiply = partial(numpys, x, y, dtype=np.float32)
     else:
         chosen = _core.current_precision()
-        if chosen is None or np.result_type(x, y) != np.float32:
+        if chosen is None or common != np.float32:
             return numpys(a, b, out=out, dtype=dtype)
         multiply = partial(_product, x, y, chosen)
     if dtype is None or np.dtype(dtype) == np.float32:

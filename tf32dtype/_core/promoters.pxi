@@ -22,6 +22,13 @@ cdef bint has_exact_product(PyArray_DTypeMeta *dtype) noexcept:
     return tf_format_of_dtype(dtype) >= 0 or dtype == float_dtypes[0]
 
 
+cdef bint has_mixed_product(PyArray_DTypeMeta **given,
+                            PyArray_DTypeMeta *common) noexcept:
+    """Whether two different dtypes are multiplied as they are."""
+    return (given[0] != given[1] and has_exact_product(given[0])
+            and has_exact_product(given[1]) and tf_format_of_dtype(common) >= 0)
+
+
 cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
                            PyArray_DTypeMeta *common) except -1:
     """Loops that multiply numbers of two dtypes as they are, without a cast."""
@@ -44,22 +51,15 @@ cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
     return 0
 
 
-def prepare_product(a, b):
-    """See that np.matmul of these dtypes, with dtype=np.float32 too, casts nothing."""
+def prepare_product(a, b, common):
+    """See that np.matmul of two dtypes, whose promotion is known, casts nothing; with
+    dtype=np.float32 too."""
     cdef PyArray_DTypeMeta *given[2]
     given[0] = <PyArray_DTypeMeta *>Py_TYPE(a)
     given[1] = <PyArray_DTypeMeta *>Py_TYPE(b)
-    if (given[0] == given[1] or not has_exact_product(given[0])
-            or not has_exact_product(given[1])):
-        return
-    cdef PyArray_DTypeMeta *common = PyArray_PromoteDTypeSequence(2, given)
-    if common == NULL:
-        return
-    try:
-        if tf_format_of_dtype(common) >= 0:
-            add_mixed_product(umath.matmul, given, common)
-    finally:
-        decref(<PyObject *>common)
+    cdef PyArray_DTypeMeta *promoted = <PyArray_DTypeMeta *>Py_TYPE(common)
+    if has_mixed_product(given, promoted):
+        add_mixed_product(umath.matmul, given, promoted)
 
 
 cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta **signature,
@@ -98,9 +98,7 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
         decref(<PyObject *>common)
         common = out
         incref(<PyObject *>common)
-    mixed = (is_product and out == NULL and given[0] != given[1]
-             and has_exact_product(given[0]) and has_exact_product(given[1])
-             and tf_format_of_dtype(common) >= 0)
+    mixed = is_product and out == NULL and has_mixed_product(given, common)
     if mixed:
         try:
             add_mixed_product(<object>ufunc, given, common)
