@@ -18,7 +18,7 @@ from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .codes import bits, from_bits  # noqa: E402
-from .einsum import einsum  # noqa: E402
+from .contraction import einsum  # noqa: E402
 from .format import Format, formats  # noqa: E402
 from .interop import dlpack as _dlpack  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
