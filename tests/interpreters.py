@@ -6,19 +6,34 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import tf32dtype as td
 
 
-def run(*arguments: str) -> str:
-    """Standard output of `python *arguments`; it must end well."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
+def python(
+    *arguments: object,
+    cwd: Path | None = None,
+    input: str | None = None,
+    timeout: float | None = 120,
+    **environment: str,
+) -> subprocess.CompletedProcess[str]:
+    """`python *arguments`, with what `environment` adds to this one's."""
+    path = str(Path(td.__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": str(Path(td.__file__).parents[1])},
+        timeout=timeout,
+        cwd=cwd,
+        input=input,
+        env=os.environ | {"PYTHONPATH": path} | environment,
     )
+
+
+def run(*arguments: object, **options: Any) -> str:
+    """Standard output of `python *arguments`; it must end well."""
+    done = python(*arguments, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,15 +62,3 @@ def is_own() -> bool:
 
 PLAIN = A @ B
 ROUNDED = typed(A, B)
-
-
-def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A fresh interpreter that finds the package as this one did."""
-    path = str(Path(td.__file__).parents[1])
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": path} | environment,
-    )

@@ -2,13 +2,13 @@
 
 import json
 import math
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from command_line import SIGNED, complaint, on_a_terminal
 from documents import README, table
+from interpreters import python
 
 import tf32dtype as td
 from tf32dtype.commands import facts, measures
@@ -17,13 +17,8 @@ from tf32dtype.commands import facts, measures
 @pytest.fixture(scope="module")
 def demo_report():
     pytest.importorskip("sklearn")
-    done = subprocess.run(
-        [sys.executable, "-m", "tf32dtype", "demo", "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""
+    done = python("-m", "tf32dtype", "demo", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
 
@@ -77,13 +72,8 @@ def test_demo_counts_bytes(demo_report):
 def test_demo_in_a_pipe_and_on_a_terminal():
     pytest.importorskip("sklearn")
     pytest.importorskip("rich")
-    piped = subprocess.run(
-        [sys.executable, "-m", "tf32dtype", "demo"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert piped.stderr == ""
+    piped = python("-m", "tf32dtype", "demo")
+    assert (piped.returncode, piped.stderr) == (0, "")
     assert "\x1b" not in piped.stdout
     assert sum(line.startswith("float8_e4m3fn ") for line in piped.stdout.split("\n"))
     drawn = on_a_terminal(80, "demo")

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interpreters import run_code
-from switch import OWN, PLAIN, ROUNDED, A, B, is_own, python, random, same
+from interpreters import python, run_code
+from switch import OWN, PLAIN, ROUNDED, A, B, is_own, random, same
 
 import tf32dtype as td
 

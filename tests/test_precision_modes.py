@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreters import python
 from switch import (
     OWN,
     PLAIN,
@@ -20,7 +21,6 @@ from switch import (
     Array,
     B,
     is_own,
-    python,
     random,
     same,
     typed,

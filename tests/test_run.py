@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import interpreters
 import numpy as np
 import pytest
 
@@ -32,19 +30,8 @@ print(sys.modules["__main__"] is __main__, sys.stdin.read())
 """
 
 
-def python(
-    *arguments: object, folder: Path, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    path = str(Path(td.__file__).parents[1])
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=folder,
-        input="typed",
-        env=os.environ | {"PYTHONPATH": path} | environment,
-    )
+def python(*arguments: object, folder: Path, **environment: str) -> Any:
+    return interpreters.python(*arguments, cwd=folder, input="typed", **environment)
 
 
 def tf32dtype(*arguments: object, folder: Path, **environment: str) -> Any:

@@ -1,11 +1,9 @@
 """What README says of ml_dtypes 0.6.0, and life beside it."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from documents import README, outcome, table
+from interpreters import run_code
 
 import tf32dtype as td
 
@@ -83,7 +81,7 @@ assert np.dtype("tf32") == np.dtype(td.tf32)
 assert td.quantize(np.ones(1), "bfloat16").dtype == np.dtype(td.bfloat16)
 assert td.formats["bfloat16"].type is td.bfloat16
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    run_code(program)
 
 
 def test_string_names_are_ours_without_them():
@@ -94,7 +92,7 @@ import numpy as np
 import tf32dtype as td
 assert all(np.dtype(name) == form.dtype for name, form in td.formats.items())
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    run_code(program)
 
 
 @IS_0_6_0
