@@ -6,14 +6,13 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from operator import index
-from string import ascii_letters, ascii_lowercase, ascii_uppercase
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 #: In the order of the numbers that stand for them in the interleaved form.
-LETTERS = ascii_uppercase + ascii_lowercase
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 #: An array and a label for each of its dimensions.
 Term = tuple[NDArray[Any], list[str]]
@@ -160,7 +159,7 @@ def _parse(
 def _letters(text: str, subscripts: str) -> list[str]:
     labels = re.findall(r"\.\.\.|.", text, re.DOTALL)
     for label in labels:
-        if label != "..." and label not in ascii_letters:
+        if label != "..." and label not in LETTERS:
             raise ValueError(
                 f"{label!r} in subscripts {subscripts!r}: known are letters, '...',"
                 " ',' between operands and one '->' before the result's"

@@ -12,7 +12,7 @@ import functools
 import math
 import os
 import sys
-import threading
+from _thread import RLock  # as functools: threading takes longer to import
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -177,7 +177,7 @@ _OURS = [
 _users: set[int] = set()
 _in_place = False
 # Re-entrant: the garbage collector may let a user go while another comes.
-lock = threading.RLock()
+lock = RLock()
 
 if hasattr(os, "register_at_fork"):  # no child may inherit it locked
     os.register_at_fork(
