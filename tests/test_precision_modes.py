@@ -28,7 +28,7 @@ from switch import (
 
 import tf32dtype as td
 from tf32dtype import precision, products
-from tf32dtype.precision import MODES
+from tf32dtype.modes import MODES
 
 pytestmark = pytest.mark.usefixtures("own_numpy")
 

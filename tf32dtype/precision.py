@@ -7,117 +7,15 @@ import inspect
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar, get_args
+from typing import Any, ParamSpec, Self, TypeVar
 
 from . import _core, replaced
-from .rounding import ROUNDINGS
-
-Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
-Scale = Literal["tensor", "row"]
-SpecialValues = Literal["propagate", "saturate"]
+from .modes import Rounding, Scale, SpecialValues, choose, known
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-class Mode(NamedTuple):
-    """A way to compute float32 products."""
-
-    #: the long name
-    preset: str
-    #: the short name
-    short: str
-    #: what operands are rounded to
-    format: str
-    #: how many numbers of the format stand for one of an operand
-    parts: int = 1
-    #: how many orders of magnitude the products of parts that are summed have
-    bands: int = 1
-
-
-MODES = (
-    Mode("F32_F32_F32", "f32", "float32"),
-    Mode("TF32_TF32_F32", "tf32", "tf32"),
-    Mode("TF32_TF32_F32_X3", "tf32x3", "tf32", 2, 2),
-    Mode("BF16_BF16_F32", "bf16", "bfloat16"),
-    Mode("BF16_BF16_F32_X3", "bf16x3", "bfloat16", 2, 2),
-    Mode("BF16_BF16_F32_X6", "bf16x6", "bfloat16", 3, 3),
-    Mode("BF16_BF16_F32_X9", "bf16x9", "bfloat16", 3, 5),
-    Mode("F16_F16_F32", "f16", "float16"),
-    Mode("F8E4M3FN_F8E4M3FN_F32", "fp8_e4m3", "float8_e4m3fn"),
-    Mode("F8E5M2_F8E5M2_F32", "fp8_e5m2", "float8_e5m2"),
-)
-_BY_NAME = {mode.preset: mode for mode in MODES} | {mode.short: mode for mode in MODES}
-
-_SCALED = ["fp8_e4m3", "fp8_e5m2"]
-_SPLIT = [mode.short for mode in MODES if mode.parts > 1]
-#: In the order of `enum tf_scaling`, whose first is for those that need no scale.
-_SCALINGS = (None, *get_args(Scale))
-
-
-def known() -> list[str]:
-    """All names, the short ones last."""
-    return list(_BY_NAME)
-
-
-def find_mode(name: object) -> Mode:
-    """The mode that a preset's name or its short name stands for.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name; it lists the known ones.
-    """
-    if isinstance(name, str) and name in _BY_NAME:
-        return _BY_NAME[name]
-    raise ValueError(f"unknown precision {name!r}; known are {', '.join(known())}")
-
-
-def choose(
-    precision: str | None,
-    rounding: Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
-    float64: bool = False,
-    complex64: bool = False,
-) -> _core.Precision | None:
-    """What the arguments of `matmul_precision` mean; None: as NumPy computes.
-
-    Raises
-    ------
-    ValueError
-        For an unknown name, or a keyword that the precision has no use for.
-    """
-    mode = None if precision is None else find_mode(precision)
-    short = mode.short if mode else None
-    _check("rounding", rounding, Rounding, short, ["tf32"])
-    _check("scale", scale, Scale, short, _SCALED)
-    _check("special_values", special_values, SpecialValues, short, _SPLIT)
-    if mode is None:
-        return None
-    return _core.Precision(
-        mode.format,
-        ROUNDINGS.index(rounding),
-        _SCALINGS.index(scale if short in _SCALED else None),
-        mode.parts,
-        mode.bands,
-        special_values == "saturate",
-        float64,
-        complex64,
-    )
-
-
-def _check(
-    keyword: str, value: object, kind: object, short: str | None, useful: list[str]
-) -> None:
-    """Values are those of a Literal; all but the first are for some precisions."""
-    values = get_args(kind)
-    if value not in values:
-        raise ValueError(f"{keyword}={value!r}: known are {', '.join(values)}")
-    if value != values[0] and short not in useful:
-        raise ValueError(f"{keyword}={value!r} is for {', '.join(useful)} alone")
 
 
 class _Block(_core.Block):
@@ -164,12 +62,15 @@ class matmul_precision:
         result is widened.
     complex64 : bool
         Whether complex64 products obey too, by four float32 products.
+    device, instruction : str, optional
+        A device whose tensor core computes the products, and one of its instructions:
+        see `tensor_core.matmul`. Not for "f32", which no tensor core has.
 
     Raises
     ------
     ValueError
         For an unknown name; for `rounding`, `scale` or `special_values` where the
-        precision has no use for it.
+        precision has no use for it; for a device that has no model for it.
     TypeError
         If a generator function is decorated, whose body would run outside.
 
@@ -213,10 +114,20 @@ class matmul_precision:
         special_values: SpecialValues = "propagate",
         float64: bool = False,
         complex64: bool = False,
+        device: str | None = None,
+        instruction: str | None = None,
     ) -> None:
         self._name = precision
+        self._device = device
         self._precision = choose(
-            precision, rounding, scale, special_values, float64, complex64
+            precision,
+            rounding,
+            scale,
+            special_values,
+            float64,
+            complex64,
+            device,
+            instruction,
         )
 
     def __enter__(self) -> Self:
@@ -261,7 +172,8 @@ class matmul_precision:
         return wrapper
 
     def __repr__(self) -> str:
-        return f"<matmul_precision({self._name!r})>"
+        on = f", device={self._device!r}" if self._device else ""
+        return f"<matmul_precision({self._name!r}{on})>"
 
 
 #: What keeps NumPy obeying while the process has a precision.
@@ -276,6 +188,8 @@ def set_matmul_precision(
     special_values: SpecialValues = "propagate",
     float64: bool = False,
     complex64: bool = False,
+    device: str | None = None,
+    instruction: str | None = None,
 ) -> None:
     """Set the precision of NumPy's products for the whole process.
 
@@ -287,7 +201,7 @@ def set_matmul_precision(
     ----------
     precision : str or None
         As in `matmul_precision`. None: as NumPy computes.
-    rounding, scale, special_values, float64, complex64
+    rounding, scale, special_values, float64, complex64, device, instruction
         As in `matmul_precision`.
 
     Raises
@@ -306,7 +220,16 @@ def set_matmul_precision(
     >>> td.set_matmul_precision(None)
     """
     global _process
-    chosen = choose(precision, rounding, scale, special_values, float64, complex64)
+    chosen = choose(
+        precision,
+        rounding,
+        scale,
+        special_values,
+        float64,
+        complex64,
+        device,
+        instruction,
+    )
     with replaced.lock:
         block = _Block(None, chosen)
         _core.set_default_precision(chosen)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
-from .precision import Rounding, Scale, SpecialValues, choose
+from .modes import Rounding, Scale, SpecialValues, choose
 
 
 def matmul(
@@ -20,6 +20,8 @@ def matmul(
     rounding: Rounding = "ties_to_even",
     scale: Scale = "tensor",
     special_values: SpecialValues = "propagate",
+    device: str | None = None,
+    instruction: str | None = None,
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
 ) -> Any:
@@ -42,6 +44,9 @@ def matmul(
     special_values : {"propagate", "saturate"}
         What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
         largest float32. NaN is NaN.
+    device, instruction : str, optional
+        A device whose tensor core computes the product, and one of its instructions,
+        as in `tensor_core.matmul`.
     dtype : dtype, optional
         The float32 sums are rounded to it, once, ties to even; also those of products
         of this package's formats, without a precision. For products that are NumPy's
@@ -59,7 +64,7 @@ def matmul(
     ------
     ValueError
         For shapes that do not fit; an unknown precision; a keyword that the precision
-        has no use for.
+        has no use for; a device that has no model for it.
     TypeError
         With a precision, if the operands do not promote to float32 or are of a format
         of this package (whose products have one precision: ``a @ b``); if float32
@@ -88,7 +93,14 @@ def matmul(
     array([[ 7.004, 10.   ],
            [15.   , 22.   ]], dtype=float16)
     """
-    chosen = choose(precision, rounding, scale, special_values)
+    chosen = choose(
+        precision,
+        rounding,
+        scale,
+        special_values,
+        device=device,
+        instruction=instruction,
+    )
     numpys: Any = np.matmul
     if chosen is None and dtype is None:
         return numpys(a, b, out=out)

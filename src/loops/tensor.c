@@ -56,6 +56,18 @@ TF_INLINE shorts load_shorts(const uint32_t *p)
     return x;
 }
 
+TF_INLINE shorts lesser_of(shorts x, shorts y)
+{
+#if defined(__AVX512BW__)
+    return (shorts)_mm512_min_epi16((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return (shorts)_mm256_min_epi16((__m256i)x, (__m256i)y);
+#else
+    const shorts first = x < y;
+    return (x & first) | (y & ~first);
+#endif
+}
+
 TF_INLINE shorts greater_of(shorts x, shorts y)
 {
 #if defined(__AVX512BW__)
@@ -152,8 +164,8 @@ TF_INLINE int any(words x)
 /* -- a block ----------------------------------------------------------------------- */
 
 enum {
-    ROWS = 3,          /* of C that are done at once */
-    SIDE = 2 * LANES,  /* columns: the exponents of a vector of words */
+    ROWS = 3,                     /* of C that are done at once */
+    SIDE = 2 * LANES,             /* columns: the exponents of a vector of words */
     ACROSS = LANES == 16 ? 2 : 1, /* such in a panel */
     COLUMNS = SIDE * ACROSS,
     FITS = 16, /* products whose sum fits 32 bits, at 25 fraction bits */
@@ -170,7 +182,7 @@ struct operands {
     size_t lda;
 };
 
-/* k of the numbers in a block: `first`, and so on, leaving out two after each two if it
+/* k of the numbers in a block: `first`, and so on; leaving out two after each two if it
  * `skips`. */
 struct place {
     size_t first, count;
@@ -186,48 +198,20 @@ struct sums {
     floats c[ROWS][2];
 };
 
-/* What says that a result is in doubt: any bit of a column's half of `range`, the sign
- * of `sum`. */
-struct doubts {
-    halves range[ROWS];
-    words sum[ROWS][2];
-    shorts greatest[ROWS]; /* of the products alone */
+/* What is compiled for: accumulators in float16, or with fewer bits than float32; sums
+ * that always fit 32 bits. */
+struct kind {
+    int half, cut, fits;
 };
 
-/* The exponents of accumulators, biased, as two columns to a word. */
-TF_INLINE shorts exponents_of(floats left, floats right, int half)
+/* The greatest exponents of products, biased, and INT16_MIN of none. */
+TF_INLINE void find_greatest(struct operands x, struct place place,
+                             shorts greatest[ROWS])
 {
-    const words l = (words)left << 1, r = (words)right << 1;
-    words exponents = l >> 24 | (r >> 8 & 0xFF0000u);
-    if (half) { /* no less than float16's least one, but for zero */
-        const shorts any = (shorts)exponents != 0;
-        exponents =
-            (words)greater_of((shorts)exponents, any & (TF_LEAST_HALF + BIAS));
-    }
-    return (shorts)exponents;
-}
-
-/* `next` are the accumulators `now` with the products of a block. */
-TF_INLINE void add_block(const struct tf_tensor_plan *plan, struct operands x,
-                         struct place place, const struct sums *now, struct sums *next,
-                         struct doubts *doubts, int half)
-{
-    const struct tf_tensor_model *model = &plan->model;
-    const uint32_t fraction = (uint32_t)model->fraction;
-    const int16_t least = (int16_t)(fraction + 2); /* see the top of this file */
-    const uint16_t range = (uint16_t)(2 * BIAS - 2 - least);
-    const int32_t floor = model->zero_c > model->floor ? model->zero_c : model->floor;
-    const shorts lowest = shorts_of(INT16_MIN);
-    const shorts low =
-        floor > TF_NO_EXPONENT ? shorts_of((int16_t)(floor + BIAS)) : lowest;
-    floats scale[ROWS][2];
-    words unit[ROWS][2], total[ROWS][2], part[ROWS][2];
-    shorts greatest[ROWS];
-
     UNROLLED for (int r = 0; r < ROWS; r++) {
-        greatest[r] = lowest;
+        greatest[r] = shorts_of(INT16_MIN);
     }
-    for (size_t i = 0; i < place.count; i++) {
+    _Pragma("GCC unroll 4") for (size_t i = 0; i < place.count; i++) {
         const size_t k = place_of(place, i);
         const shorts b = load_shorts(x.b_exponents + k * (COLUMNS / 2));
         UNROLLED for (int r = 0; r < ROWS; r++) {
@@ -235,28 +219,67 @@ TF_INLINE void add_block(const struct tf_tensor_plan *plan, struct operands x,
             greatest[r] = greater_of(greatest[r], a + b);
         }
     }
+}
+
+/* The exponents of accumulators, biased, two columns to a word. */
+TF_INLINE shorts exponents_of(floats left, floats right, int half)
+{
+    const words fields = ((words)left >> 23 & 0xFFFFu) | ((words)right >> 7 & ~0xFFFFu);
+    const shorts exponents = (shorts)(fields & 0x00FF00FFu);
+    if (!half) {
+        return exponents;
+    }
+    /* No less than float16's least one, but for zero. */
+    return greater_of(exponents, (exponents != 0) & (TF_LEAST_HALF + BIAS));
+}
+
+/* The greatest exponents of a block, biased, and within what floats do; `doubt` has
+ * bits where they were not. */
+TF_INLINE shorts complete(const struct tf_tensor_plan *plan, shorts greatest,
+                          floats left, floats right, int half, words *doubt)
+{
+    const int16_t lowest = (int16_t)(plan->model.fraction + 2), highest = 2 * BIAS - 2;
+    const int32_t floor = plan->model.zero_c > plan->model.floor ? plan->model.zero_c
+                                                                 : plan->model.floor;
+    const int16_t low = floor > TF_NO_EXPONENT ? (int16_t)(floor + BIAS) : INT16_MIN;
+    shorts e = greater_of(greatest, exponents_of(left, right, half));
+    if (half) { /* a float32 accumulator has no floor that is not out of range */
+        e = greater_of(e, shorts_of(low));
+    }
+    const shorts within =
+        lesser_of(greater_of(e, shorts_of(lowest)), shorts_of(highest));
+    *doubt |= (words)(within ^ e);
+    return within;
+}
+
+/* The accumulators with the products of a block; whether some are in doubt. */
+TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
+                        struct place place, struct kind kind, struct sums *sums)
+{
+    floats scale[ROWS][2];
+    words total[ROWS][2], doubt = words_of(0), wrapped = words_of(0);
+    shorts greatest[ROWS];
+
+    find_greatest(x, place, greatest);
     UNROLLED for (int r = 0; r < ROWS; r++) {
-        doubts->greatest[r] = greatest[r];
-        shorts e = greater_of(greatest[r],
-                              exponents_of(now->c[r][0], now->c[r][1], half));
-        e = greater_of(e, low);
-        doubts->range[r] = (halves)((halves)(e - least) > range);
-        e = greater_of(e, shorts_of(least)); /* where all is zero the sum is, too */
-        const words both = (words)e;
-        const words exponents[2] = {(words)((ints)(both << 16) >> 16),
-                                    (words)((ints)both >> 16)};
+        const shorts e = complete(plan, greatest[r], sums->c[r][0], sums->c[r][1],
+                                  kind.half, &doubt);
+        const words both = (words)((int16_t)(plan->model.fraction + 2 * BIAS) - e);
+        scale[r][0] = (floats)(both << 23); /* 2^(fraction - greatest) */
+        scale[r][1] = (floats)(both >> 16 << 23);
         UNROLLED for (int s = 0; s < 2; s++) {
-            scale[r][s] = (floats)((fraction + 2 * BIAS - exponents[s]) << 23);
-            unit[r][s] = (exponents[s] - fraction) << 23;
-            total[r][s] = integers_of(now->c[r][s] * scale[r][s]);
-            doubts->sum[r][s] = words_of(0);
+            total[r][s] = integers_of(sums->c[r][s] * scale[r][s]);
         }
     }
-    for (size_t begin = 0; begin < place.count; begin += FITS) {
-        const size_t end = place.count - begin < FITS ? place.count : begin + FITS;
+    const size_t together = kind.fits ? TF_TENSOR_DEPTH : FITS;
+    for (size_t begin = 0; begin < place.count; begin += together) {
+        const size_t rest = place.count - begin;
+        const size_t end = begin + (rest < together ? rest : together);
+        words before[ROWS][2];
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
-                part[r][s] = words_of(0);
+                before[r][s] = kind.fits ? words_of(0) : total[r][s];
+                total[r][s] -= before[r][s];
             }
         }
         for (size_t i = begin; i < end; i++) {
@@ -266,90 +289,90 @@ TF_INLINE void add_block(const struct tf_tensor_plan *plan, struct operands x,
             UNROLLED for (int r = 0; r < ROWS; r++) {
                 const floats a = floats_of(x.a[(size_t)r * x.lda + k]);
                 UNROLLED for (int s = 0; s < 2; s++) {
-                    part[r][s] += integers_of(a * b[s] * scale[r][s]);
+                    total[r][s] += integers_of(a * b[s] * scale[r][s]);
                 }
             }
         }
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
-                const words sum = total[r][s] + part[r][s];
-                doubts->sum[r][s] |= (sum ^ total[r][s]) & (sum ^ part[r][s]);
+                const words sum = before[r][s] + total[r][s];
+                if (!kind.fits) {
+                    wrapped |= (sum ^ before[r][s]) & (sum ^ total[r][s]);
+                }
                 total[r][s] = sum;
             }
         }
     }
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int s = 0; s < 2; s++) {
-            const floats sum = floats_toward_zero(total[r][s], half);
-            const floats result = sum * (floats)unit[r][s];
-            if (half) {
-                next->c[r][s] = to_halves(result) + plan->zero;
-            } else {
-                next->c[r][s] = (floats)((words)result & plan->mask);
-            }
+            /* 2^(greatest - fraction) is the inverse of the scale. */
+            const floats unit = (floats)((2 * BIAS << 23) - (words)scale[r][s]);
+            const floats sum = floats_toward_zero(total[r][s], kind.half) * unit;
+            sums->c[r][s] = kind.half  ? to_halves(sum) + plan->zero
+                            : kind.cut ? (floats)((words)sum & plan->mask)
+                                       : sum;
         }
     }
+    return any(doubt | (wrapped & 0x80000000u));
 }
 
 /* -- what is in doubt -------------------------------------------------------------- */
 
-static uint32_t bits_of_c(const struct sums *sums, int r, int column)
+/* One accumulator, by integers. */
+static float add_exactly(const struct tf_tensor_plan *plan, const float *a,
+                         const float *b, struct place place, float c, int scale)
 {
-    return tf_bits_of(sums->c[r][column / LANES][column % LANES]);
+    uint32_t p[TF_TENSOR_DEPTH], q[TF_TENSOR_DEPTH];
+    for (size_t i = 0; i < place.count; i++) {
+        p[i] = tf_bits_of(a[place_of(place, i)]);
+        q[i] = tf_bits_of(b[place_of(place, i) * COLUMNS]);
+    }
+    return tf_float_of(tf_tensor_block(&plan->model, p, 1, q, 1, (int32_t)place.count,
+                                       tf_bits_of(c), scale));
 }
 
-/* The results in doubt, by integers. An all-zero block looks as if it were too low. */
+/* The results of `now` * 2^scale that are in doubt. An all-zero sum looks as if its
+ * exponent were too low, and is right nevertheless. */
 __attribute__((noinline, cold)) static void
 settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place place,
-       const struct sums *now, int scale, struct sums *next, const struct doubts *doubts)
+       struct kind kind, const struct sums *now, int scale, struct sums *next)
 {
     enum { NO_PRODUCT = TF_TENSOR_ZERO / 2 };
+    shorts greatest[ROWS];
+    find_greatest(*x, place, greatest);
     for (int r = 0; r < ROWS; r++) {
-        uint32_t a[TF_TENSOR_DEPTH];
-        int loaded = 0;
-        for (int column = 0; column < SIDE; column++) {
-            const int lane = column % LANES, side = column / LANES;
-            const int in_range = doubts->range[r][2 * lane + side] == 0;
-            const int fits = doubts->sum[r][side][lane] >> 31 == 0;
-            const uint32_t c = bits_of_c(now, r, column);
-            if (in_range && fits) {
-                continue;
+        words out_of_range = words_of(0);
+        complete(plan, greatest[r], now->c[r][0], now->c[r][1], kind.half,
+                 &out_of_range);
+        for (int s = 0; s < 2; s++) {
+            const words products = (words)(greatest[r] >= NO_PRODUCT);
+            const words found = (products >> 16 * s & 0xFFFF) |
+                                (words)((words)now->c[r][s] << 1 != 0);
+            const words doubt = kind.fits ? out_of_range >> 16 * s & 0xFFFFu : found;
+            const words wanted = (words)(found != 0) & (words)(doubt != 0);
+            for (int lane = 0; any(wanted) && lane < LANES; lane++) {
+                if (wanted[lane]) {
+                    next->c[r][s][lane] =
+                        add_exactly(plan, x->a + (size_t)r * x->lda,
+                                    x->b + s * LANES + lane, place, now->c[r][s][lane],
+                                    scale);
+                }
             }
-            const int empty = doubts->greatest[r][2 * lane + side] < NO_PRODUCT;
-            if (empty && c << 1 == 0) {
-                next->c[r][side][lane] = 0;
-                continue;
-            }
-            for (size_t i = 0; !loaded && i < place.count; i++) {
-                a[i] = tf_bits_of(x->a[(size_t)r * x->lda + place_of(place, i)]);
-            }
-            loaded = 1;
-            uint32_t b[TF_TENSOR_DEPTH];
-            for (size_t i = 0; i < place.count; i++) {
-                b[i] = tf_bits_of(x->b[place_of(place, i) * COLUMNS + (size_t)column]);
-            }
-            const uint32_t d = tf_tensor_block(&plan->model, a, 1, b, 1,
-                                               (int32_t)place.count, c, scale);
-            next->c[r][side][lane] = tf_float_of(d);
         }
     }
 }
 
 /* `given` times 2^scale are the accumulators; `sums` may have been rounded. */
 TF_INLINE void add_block_exactly(const struct tf_tensor_plan *plan, struct operands x,
-                                 struct place place, struct sums *sums,
-                                 const struct sums *given, int scale, int half)
+                                 struct place place, struct kind kind,
+                                 struct sums *sums, const struct sums *given, int scale)
 {
-    struct sums next;
-    struct doubts doubts;
-    add_block(plan, x, place, sums, &next, &doubts, half);
-    words doubt = words_of(0);
-    UNROLLED for (int r = 0; r < ROWS; r++) {
-        doubt |= (words)doubts.range[r];
-        doubt |= (doubts.sum[r][0] | doubts.sum[r][1]) & 0x80000000u;
-    }
-    if (__builtin_expect(any(doubt), 0)) {
-        settle(plan, &x, place, given, scale, &next, &doubts);
+    struct sums next = *sums;
+    if (__builtin_expect(add_block(plan, x, place, kind, &next), 0)) {
+        const struct sums now = *given;
+        struct sums settled = next;
+        settle(plan, &x, place, kind, &now, scale, &settled);
+        next = settled;
     }
     *sums = next;
 }
@@ -363,10 +386,27 @@ TF_INLINE floats canonical(floats x)
     return (floats)(((words)x & ~nan) | (0x7FFFFFFFu & nan));
 }
 
+/* Rows of C in groups: while one waits for a block's sum, another's begins. */
+enum { GROUPS = TF_PRODUCT_ROWS / ROWS };
+
+/* A block for every group. */
+TF_INLINE void add_blocks(const struct tf_tensor_plan *plan, struct operands x,
+                          struct place place, struct kind kind,
+                          struct sums sums[GROUPS], const struct sums given[GROUPS],
+                          int scale)
+{
+    for (int group = 0; group < GROUPS; group++) {
+        add_block_exactly(plan, x, place, kind, &sums[group], &given[group], scale);
+        x.a += ROWS * x.lda;
+        x.a_exponents += ROWS * x.lda;
+    }
+}
+
 /* The blocks of a stretch of k, from `sums` on. */
 TF_INLINE void add_stretch(const struct tf_tensor_plan *plan, struct operands x,
-                           size_t first, size_t depth, struct sums *sums,
-                           const struct sums *given, int scale, int half)
+                           size_t first, size_t depth, struct kind kind,
+                           struct sums sums[GROUPS], const struct sums given[GROUPS],
+                           int scale)
 {
     const size_t block = (size_t)plan->model.depth;
     if (plan->model.emulated) { /* tf_tensor_chain says how */
@@ -375,94 +415,110 @@ TF_INLINE void add_stretch(const struct tf_tensor_plan *plan, struct operands x,
         for (size_t part = 0; part < 2; part++) {
             const struct place place = {first + 2 * part, whole + more[part],
                                         ~(size_t)1};
-            add_block_exactly(plan, x, place, sums, sums, 0, half);
+            add_blocks(plan, x, place, kind, sums, sums, 0);
         }
         return;
     }
     for (size_t k = 0; k < depth; k += block) {
         const size_t count = depth - k < block ? depth - k : block;
         const struct place place = {first + k, count, 0};
-        add_block_exactly(plan, x, place, sums, k ? sums : given, k ? 0 : scale, half);
+        add_blocks(plan, x, place, kind, sums, k ? sums : given, k ? 0 : scale);
+    }
+}
+
+TF_INLINE void load_sums(const float *c, size_t ldc, struct sums sums[GROUPS])
+{
+    for (size_t i = 0; i < GROUPS * ROWS; i++) {
+        memcpy(sums[i / ROWS].c[i % ROWS], c + i * ldc, SIDE * sizeof *c);
+    }
+}
+
+TF_INLINE void store_sums(const struct sums sums[GROUPS], float *c, size_t ldc)
+{
+    for (size_t i = 0; i < GROUPS * ROWS; i++) {
+        memcpy(c + i * ldc, sums[i / ROWS].c[i % ROWS], SIDE * sizeof *c);
+    }
+}
+
+/* All terms of a stretch. */
+TF_INLINE void add_terms(const struct tf_tensor_plan *plan, struct operands x,
+                         size_t first, size_t depth, struct kind kind,
+                         struct sums sums[GROUPS])
+{
+    for (size_t t = 0; t < plan->count; t++) {
+        const struct tf_term *term = &plan->terms[t];
+        const struct operands y = {x.a + term->a, x.b + term->b,
+                                   x.a_exponents + term->a,
+                                   x.b_exponents + term->b / 2, x.lda};
+        struct sums given[GROUPS];
+        const struct sums *from = sums;
+        int scale = 0;
+        if (term->scale != 1) {
+            if (plan->scales_inside) {
+                memcpy(given, sums, sizeof given);
+                from = given;
+                scale = plan->scales_inside;
+            }
+            for (size_t i = 0; i < GROUPS * ROWS * 2; i++) {
+                sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2] *= term->scale;
+            }
+        }
+        add_stretch(plan, y, first, depth, kind, sums, from, scale);
     }
 }
 
 TF_INLINE void chain(const struct tf_tensor_plan *plan, struct operands x, size_t depth,
-                     float *c, size_t ldc, int half)
+                     float *c, size_t ldc, struct kind kind)
 {
-    const size_t stretch = plan->stretch ? plan->stretch : depth;
-    struct sums total, sums, given;
-    UNROLLED for (int r = 0; r < ROWS; r++) {
-        UNROLLED for (int s = 0; s < 2; s++) {
-            total.c[r][s] = load_floats(c + (size_t)r * ldc + s * LANES);
+    struct sums sums[GROUPS], total[GROUPS];
+    load_sums(c, ldc, total);
+    if (!plan->stretch) {
+        add_terms(plan, x, 0, depth, kind, total);
+    }
+    for (size_t k = 0; plan->stretch && k < depth; k += plan->stretch) {
+        memset(sums, 0, sizeof sums);
+        add_terms(plan, x, k, depth - k < plan->stretch ? depth - k : plan->stretch,
+                  kind, sums);
+        for (size_t i = 0; i < GROUPS * ROWS * 2; i++) {
+            floats *place = &total[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
+            const floats more = sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
+            const floats sum = canonical(*place + more);
+            *place = kind.half ? to_halves(sum) : sum;
         }
     }
-    for (size_t k = 0; k < depth; k += stretch) {
-        const size_t here = depth - k < stretch ? depth - k : stretch;
-        if (plan->stretch) {
-            memset(&sums, 0, sizeof sums);
-        } else {
-            sums = total;
-        }
-        for (size_t t = 0; t < plan->count; t++) {
-            const struct tf_term *term = &plan->terms[t];
-            const struct operands y = {x.a + term->a, x.b + term->b,
-                                       x.a_exponents + term->a,
-                                       x.b_exponents + term->b / 2, x.lda};
-            const int scales = term->scale != 1;
-            if (scales) {
-                given = sums;
-                UNROLLED for (int r = 0; r < ROWS; r++) {
-                    UNROLLED for (int s = 0; s < 2; s++) {
-                        sums.c[r][s] *= term->scale;
-                    }
-                }
-            }
-            const int inside = scales && plan->scales_inside;
-            add_stretch(plan, y, k, here, &sums, inside ? &given : &sums,
-                        inside ? plan->scales_inside : 0, half);
-        }
-        UNROLLED for (int r = 0; r < ROWS; r++) {
-            UNROLLED for (int s = 0; s < 2; s++) {
-                floats sum = sums.c[r][s];
-                if (plan->stretch) {
-                    sum = canonical(total.c[r][s] + sum);
-                    sum = half ? to_halves(sum) : sum;
-                }
-                total.c[r][s] = sum;
-            }
-        }
-    }
-    UNROLLED for (int r = 0; r < ROWS; r++) {
-        UNROLLED for (int s = 0; s < 2; s++) {
-            float *place = c + (size_t)r * ldc + s * LANES;
-            memcpy(place, &total.c[r][s], sizeof total.c[r][s]);
-        }
-    }
+    store_sums(total, c, ldc);
 }
 
-static void chain_singles(const struct tf_tensor_plan *plan, struct operands x,
-                          size_t depth, float *c, size_t ldc)
-{
-    chain(plan, x, depth, c, ldc, 0);
-}
-
-static void chain_halves(const struct tf_tensor_plan *plan, struct operands x,
-                         size_t depth, float *c, size_t ldc)
-{
-    chain(plan, x, depth, c, ldc, 1);
-}
+#define CHAIN(name, half, cut, fits)                                           \
+    static void name(const struct tf_tensor_plan *plan, struct operands x,     \
+                     size_t depth, float *c, size_t ldc)                       \
+    {                                                                          \
+        chain(plan, x, depth, c, ldc, (struct kind){half, cut, fits});         \
+    }
+CHAIN(chain_singles, 0, 0, 1)
+CHAIN(chain_wide_singles, 0, 0, 0)
+CHAIN(chain_cut_singles, 0, 1, 1)
+CHAIN(chain_halves, 1, 0, 1)
+CHAIN(chain_wide_halves, 1, 0, 0)
 
 static void chains(const struct tf_tensor_plan *plan, const float *a,
                    const uint32_t *a_exponents, size_t lda, const float *b,
                    const uint32_t *b_exponents, size_t depth, size_t rows, float *c,
                    size_t ldc)
 {
-    for (size_t i = 0; i < rows; i += ROWS) {
+    const struct tf_tensor_model *model = &plan->model;
+    /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
+    const int fits = (4 * (int64_t)model->depth + 2) << model->fraction <= INT32_MAX;
+    void (*const one)(const struct tf_tensor_plan *, struct operands, size_t, float *,
+                      size_t) = model->half ? (fits ? chain_halves : chain_wide_halves)
+                                : model->kept < 23 ? chain_cut_singles
+                                : fits             ? chain_singles
+                                                   : chain_wide_singles;
+    for (size_t i = 0; i < rows; i += GROUPS * ROWS) {
         for (size_t j = 0; j < COLUMNS; j += SIDE) {
             const struct operands x = {a + i * lda, b + j, a_exponents + i * lda,
                                        b_exponents + j / 2, lda};
-            (plan->model.half ? chain_halves : chain_singles)(plan, x, depth,
-                                                              c + i * ldc + j, ldc);
+            one(plan, x, depth, c + i * ldc + j, ldc);
         }
     }
 }

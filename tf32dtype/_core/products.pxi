@@ -37,9 +37,9 @@ cdef class Precision:
     cdef readonly bint float64
     cdef readonly bint complex64
 
-    def __cinit__(self, str format, int rounding, int scaling, int parts, int bands,
-                  bint saturates, bint float64, bint complex64, model=None,
-                  int promote=0, bint scales_inside=False, bint continues=False,
+    def __cinit__(self, str format, *, int rounding=0, int scaling=0, int parts=1,
+                  int bands=1, bint saturates=False, bint float64=False,
+                  bint complex64=False, model=None, int promote=0, bint scales_inside=False, bint continues=False,
                   bint silent=False):
         memset(&self.fields, 0, sizeof(self.fields))
         if model is not None:

@@ -28,9 +28,12 @@ cdef int fill_model(tf_tensor_model *fields, model) except -1:
 
 cdef int fill_device(tf_precision *fields, model, int promote, bint scales_inside,
                      bint continues, bint silent, str format) except -1:
-    if model.fraction > 25:
-        raise ValueError(f"blocks keep at most 25 bits, not {model.fraction}")
     fill_model(&fields.device.model, model)
+    # What the loops are made for.
+    single = model.accumulator == "float32"
+    if (model.fraction > (25 if model.kept == 23 or not single else 20)
+            or single and max(model.floor or -126, model.zero_c_exponent or -126) > -110):
+        raise ValueError(f"no product of such blocks: {model}")
     fields.on_device = True
     fields.device.promote = promote
     # By which power of two the parts of numbers differ: their significant bits.
@@ -41,12 +44,13 @@ cdef int fill_device(tf_precision *fields, model, int promote, bint scales_insid
     return 0
 
 
-cdef cnp.ndarray words_of(array, int ndim):
-    """An array of 32-bit words, C-contiguous."""
+cdef cnp.ndarray words_of(array, int ndim, str format=""):
+    """An array of 32-bit words, C-contiguous; of tf32 without the bits that it lacks."""
     if array.dtype != np.uint32 or array.ndim != ndim:
         raise TypeError(f"{ndim} axes of uint32 are needed, not {array.ndim} of"
                         f" {array.dtype}")
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array & np.uint32(0xFFFFE000) if format == "tf32" else
+                                array)
 
 
 def tensor_blocks(model, a, b, c):
@@ -57,7 +61,7 @@ def tensor_blocks(model, a, b, c):
     model : Model
         What blocks do; any values of its parameters.
     a, b : ndarray of uint32, (n, k)
-        The bits of float32 numbers that the model's formats have.
+        The bits of float32 numbers that the model's formats have; of any for tf32.
     c : ndarray of uint32, (n,)
         Those of accumulators; of a float16 one, its value's.
 
@@ -67,7 +71,8 @@ def tensor_blocks(model, a, b, c):
     """
     cdef tf_tensor_model fields
     fill_model(&fields, model)
-    cdef cnp.ndarray x = words_of(a, 2), y = words_of(b, 2), z = words_of(c, 1)
+    cdef cnp.ndarray x = words_of(a, 2, model.a), y = words_of(b, 2, model.b)
+    cdef cnp.ndarray z = words_of(c, 1)
     if np.shape(x) != np.shape(y) or len(x) != len(z):
         raise ValueError(f"shapes {a.shape}, {b.shape} and {c.shape} do not fit")
     cdef cnp.ndarray out = np.empty(len(z), np.uint32)

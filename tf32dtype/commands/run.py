@@ -16,7 +16,8 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import NoReturn, get_args
 
-from ..precision import MODES, Rounding, Scale, SpecialValues, set_matmul_precision
+from ..modes import MODES, Rounding, Scale, SpecialValues
+from ..precision import set_matmul_precision
 from . import CommandError
 
 
@@ -36,6 +37,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         words = get_args(kind)
         metavar = "|".join(words)
         parser.add_argument(option, default=words[0], metavar=metavar, help=whose)
+    parser.add_argument("--device", metavar="NAME", help="with this one's tensor core")
+    parser.add_argument(
+        "--instruction", metavar="NAME", help="mma.sync, wgmma or tcgen05"
+    )
     for name in ("float64", "complex64"):
         parser.add_argument(
             f"--{name}", action="store_true", help=f"products in {name} obey too"
@@ -57,6 +62,8 @@ def run(arguments: Namespace) -> NoReturn:
             special_values=arguments.special_values,
             float64=arguments.float64,
             complex64=arguments.complex64,
+            device=arguments.device,
+            instruction=arguments.instruction,
         )
     except ValueError as error:
         raise CommandError(str(error)) from None

@@ -156,6 +156,12 @@ class Model:
     negative_zero: bool = False
 
     @property
+    def scales_inside(self) -> bool:
+        """Whether the unit scales an accumulator without a rounding."""
+        point = CONTESTED["scale_input_d"]
+        return self.instruction == "tcgen05" and point.value == "inside"
+
+    @property
     def rounding(self) -> str:
         """How a block's sum is rounded to its result."""
         return "toward_zero" if self.accumulator == "float32" else "ties_to_even"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
+from ..modes import Rounding
 from ..rounding import ROUNDINGS
 from .models import CONTESTED, Model, find_model
 
 Array = NDArray[Any]
-Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
 
 _TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
 
@@ -128,15 +128,9 @@ def matmul(
     result.reshape(shape)[...] = start
     precision = _core.Precision(
         "float32" if raw else "tf32",
-        ROUNDINGS.index(rounding or "ties_to_even"),
-        0,
-        1,
-        1,
-        False,
-        False,
-        False,
-        model,
-        promote,
+        rounding=ROUNDINGS.index(rounding or "toward_zero"),
+        model=model,
+        promote=promote,
         continues=True,
         silent=True,
     )

@@ -1,0 +1,137 @@
+"""The ways to compute float32 products: their names, and what they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+from . import _core
+from .rounding import ROUNDINGS
+
+if TYPE_CHECKING:
+    from .tensor_core.models import Model
+
+Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
+Scale = Literal["tensor", "row"]
+SpecialValues = Literal["propagate", "saturate"]
+
+
+class Mode(NamedTuple):
+    """A way to compute float32 products."""
+
+    #: the long name
+    preset: str
+    #: the short name
+    short: str
+    #: what operands are rounded to
+    format: str
+    #: how many numbers of the format stand for one of an operand
+    parts: int = 1
+    #: how many orders of magnitude the products of parts that are summed have
+    bands: int = 1
+
+
+MODES = (
+    Mode("F32_F32_F32", "f32", "float32"),
+    Mode("TF32_TF32_F32", "tf32", "tf32"),
+    Mode("TF32_TF32_F32_X3", "tf32x3", "tf32", 2, 2),
+    Mode("BF16_BF16_F32", "bf16", "bfloat16"),
+    Mode("BF16_BF16_F32_X3", "bf16x3", "bfloat16", 2, 2),
+    Mode("BF16_BF16_F32_X6", "bf16x6", "bfloat16", 3, 3),
+    Mode("BF16_BF16_F32_X9", "bf16x9", "bfloat16", 3, 5),
+    Mode("F16_F16_F32", "f16", "float16"),
+    Mode("F8E4M3FN_F8E4M3FN_F32", "fp8_e4m3", "float8_e4m3fn"),
+    Mode("F8E5M2_F8E5M2_F32", "fp8_e5m2", "float8_e5m2"),
+)
+_BY_NAME = {mode.preset: mode for mode in MODES} | {mode.short: mode for mode in MODES}
+
+_SCALED = ["fp8_e4m3", "fp8_e5m2"]
+_SPLIT = [mode.short for mode in MODES if mode.parts > 1]
+#: In the order of `enum tf_scaling`, whose first is for those that need no scale.
+_SCALINGS = (None, *get_args(Scale))
+
+
+def known() -> list[str]:
+    """All names, the short ones last."""
+    return list(_BY_NAME)
+
+
+def find_mode(name: object) -> Mode:
+    """The mode that a preset's name or its short name stands for.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; it lists the known ones.
+    """
+    if isinstance(name, str) and name in _BY_NAME:
+        return _BY_NAME[name]
+    raise ValueError(f"unknown precision {name!r}; known are {', '.join(known())}")
+
+
+def choose(
+    precision: str | None,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+    float64: bool = False,
+    complex64: bool = False,
+    device: str | None = None,
+    instruction: str | None = None,
+) -> _core.Precision | None:
+    """What the arguments of `matmul_precision` mean; None: as NumPy computes.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a keyword that the precision has no use for, or a device
+        that has no model for it.
+    """
+    mode = None if precision is None else find_mode(precision)
+    short = mode.short if mode else None
+    _check("rounding", rounding, Rounding, short, ["tf32"])
+    _check("scale", scale, Scale, short, _SCALED)
+    _check("special_values", special_values, SpecialValues, short, _SPLIT)
+    model = _find_model(mode, device, instruction)
+    if mode is None:
+        return None
+    return _core.Precision(
+        mode.format,
+        rounding=ROUNDINGS.index(rounding),
+        scaling=_SCALINGS.index(scale if short in _SCALED else None),
+        parts=mode.parts,
+        bands=mode.bands,
+        saturates=special_values == "saturate",
+        float64=float64,
+        complex64=complex64,
+        model=model,
+        scales_inside=model is not None and model.scales_inside,
+    )
+
+
+def _find_model(
+    mode: Mode | None, device: str | None, instruction: str | None
+) -> Model | None:
+    """What computes the products; None: not a device."""
+    if device is None:
+        if instruction is not None:
+            raise ValueError(f"instruction={instruction!r} is for a device")
+        return None
+    if mode is None:
+        raise ValueError(
+            f"device={device!r} is for a precision; products of formats that this"
+            " package has are tensor_core.matmul's"
+        )
+    from .tensor_core.models import find_model  # only who names a device pays for it
+
+    return find_model(device, instruction, mode.format, mode.format, "float32")
+
+
+def _check(
+    keyword: str, value: object, kind: object, short: str | None, useful: list[str]
+) -> None:
+    """Values are those of a Literal; all but the first are for some precisions."""
+    values = get_args(kind)
+    if value not in values:
+        raise ValueError(f"{keyword}={value!r}: known are {', '.join(values)}")
+    if value != values[0] and short not in useful:
+        raise ValueError(f"{keyword}={value!r} is for {', '.join(useful)} alone")
