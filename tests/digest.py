@@ -152,6 +152,29 @@ def products(name: str, digest: Callable[[str], Digest]) -> None:
     entry.add(np.matmul, special, special.T)
 
 
+def tensor_cores(name: str, digest: Callable[[str], Digest]) -> None:
+    """What devices make of a format, in chains of many blocks and a few specials."""
+    rng = np.random.default_rng(36)
+    multiply = td.tensor_core.matmul
+    for model in td.tensor_core.MODELS:
+        if model.a != name:
+            continue
+        dtype = td.formats[model.b].dtype
+        entry = digest(f"tensor_core {model.name}")
+        keywords = {
+            "device": model.device,
+            "instruction": model.instruction,
+            "accumulator": model.accumulator,
+        }
+        for m, k, n in ((3, 17, 5), (37, 300, 70)):
+            a = moderate(name, rng, (m, k))
+            b = moderate(name, rng, (k, n)).astype(dtype)
+            c = rng.standard_normal((m, n)).astype(model.accumulator)
+            entry.add(multiply, a, b, c, **keywords)
+        special = codes(name, rng, (12, 40))
+        entry.add(multiply, special, codes(model.b, rng, (40, 9)), **keywords)
+
+
 def digests(names: list[str]) -> dict[str, str]:
     found: dict[str, Digest] = {}
     for name in names:
@@ -159,7 +182,7 @@ def digests(names: list[str]) -> dict[str, str]:
         def entry(what: str, name: str = name) -> Digest:
             return found.setdefault(f"{name} {what}", Digest())
 
-        for part in (elementwise, casts, reductions, products):
+        for part in (elementwise, casts, reductions, products, tensor_cores):
             part(name, entry)
     return {key: digest.hash.hexdigest() for key, digest in found.items()}
 

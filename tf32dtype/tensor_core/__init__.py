@@ -6,11 +6,12 @@
 array([[0.03998047]], dtype=float32)
 """
 
-from .models import CONTESTED, Contested, Device, Model, devices
+from .models import CONTESTED, MODELS, Contested, Device, Model, devices
 from .product import matmul
 
 __all__ = [
     "CONTESTED",
+    "MODELS",
     "Contested",
     "Device",
     "Model",
