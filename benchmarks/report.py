@@ -6,7 +6,8 @@ import contextlib
 import sys
 from typing import Any
 
-MORE = ("of memcpy", "x as fast", "x as fast as torch")  # units of which more is better
+# Units of which more is better.
+MORE = ("of memcpy", "x as fast", "x as fast as torch", "x as fast as one")
 
 
 def worst(row: dict[str, Any], who: str) -> dict[str, Any] | None:

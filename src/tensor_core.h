@@ -77,17 +77,14 @@ struct tf_tensor_number {
 TF_HOST_AND_DEVICE struct tf_tensor_number tf_tensor_decode(uint32_t bits,
                                                             int32_t least)
 {
-    const int32_t field = (int32_t)(bits >> 23 & 0xFFu);
-    struct tf_tensor_number x = {bits & 0x7FFFFFu, TF_LEAST_SINGLE};
-    if (field) {
-        x.significand |= 0x800000u;
-        x.exponent = field - 127;
-    }
-    if (x.exponent < least) { /* exact: a format's numbers are multiples of its least */
-        const int32_t shift = least - x.exponent;
-        x.significand = shift < 32 ? x.significand >> shift : 0;
-        x.exponent = least;
-    }
+    const int32_t field = (int32_t)(bits >> 23 & 0xFFu), normal = field != 0;
+    const int32_t exponent = field - 126 - normal;
+    /* Exact: a format's numbers are multiples of its least. No branch here or in what
+     * calls it, so that loops become vectors. */
+    const int32_t below = exponent < least ? least - exponent : 0;
+    const struct tf_tensor_number x = {
+        ((bits & 0x7FFFFFu) | (uint32_t)normal << 23) >> (below < 31 ? below : 31),
+        exponent + below};
     return x;
 }
 
@@ -106,14 +103,11 @@ TF_HOST_AND_DEVICE int tf_tensor_is_infinite(uint32_t bits)
 /* The place of the highest bit of x, which is not 0. */
 TF_HOST_AND_DEVICE int32_t tf_tensor_top(uint64_t x)
 {
-    int32_t top = 0;
-    for (int32_t step = 32; step; step >>= 1) {
-        if (x >> step) {
-            x >>= step;
-            top += step;
-        }
-    }
-    return top;
+#if defined(__CUDA_ARCH__)
+    return 63 - __clzll((long long)x);
+#else
+    return 63 - __builtin_clzll(x);
+#endif
 }
 
 /* magnitude * 2^unit with `kept` fraction bits, as float32. */
@@ -181,24 +175,9 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_special(int32_t half, const uint32_t *a,
 TF_HOST_AND_DEVICE int64_t tf_tensor_align(uint64_t significand, int32_t shift,
                                            uint32_t negative)
 {
-    const uint64_t x = shift >= 0    ? significand << shift
-                       : shift > -64 ? significand >> -shift
-                                     : 0;
-    return negative ? -(int64_t)x : (int64_t)x;
-}
-
-/* The exponent of a product; TF_NO_EXPONENT or less if it has none. */
-TF_HOST_AND_DEVICE int32_t tf_tensor_exponent(const struct tf_tensor_model *model,
-                                              struct tf_tensor_number x,
-                                              struct tf_tensor_number y)
-{
-    if (x.significand && y.significand) {
-        return x.exponent + y.exponent;
-    }
-    return !model->zero_products
-               ? TF_NO_EXPONENT
-               : (x.significand ? x.exponent : TF_LEAST_SINGLE) +
-                     (y.significand ? y.exponent : TF_LEAST_SINGLE);
+    const int32_t right = shift < 0 ? (shift > -63 ? -shift : 63) : 0;
+    const int64_t x = (int64_t)(significand << (shift < 0 ? 0 : shift) >> right);
+    return negative ? -x : x;
 }
 
 /* Up to model->depth products, those of n elements that lie `step_a` and `step_b`
@@ -208,32 +187,39 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_block(const struct tf_tensor_model *model,
                                             const uint32_t *b, int64_t step_b,
                                             int32_t n, uint32_t c, int32_t scale)
 {
-    const uint32_t special =
-        tf_tensor_special(model->half, a, step_a, b, step_b, n, c);
-    if (special) {
-        return special;
-    }
-    /* 1. The greatest exponent. */
     struct tf_tensor_number z =
         tf_tensor_decode(c, model->half ? TF_LEAST_HALF : TF_LEAST_SINGLE);
     z.exponent += scale;
+    /* 1. The greatest exponent. */
+    const int32_t least_a = model->least_a, least_b = model->least_b;
+    const int32_t of_zero = model->zero_products ? TF_LEAST_SINGLE : TF_NO_EXPONENT;
     int32_t greatest = z.significand ? z.exponent : model->zero_c;
+    uint32_t largest = c & 0x7FFFFFFFu;
     greatest = greatest > model->floor ? greatest : model->floor;
     for (int32_t k = 0; k < n; k++) {
-        const int32_t exponent =
-            tf_tensor_exponent(model, tf_tensor_decode(a[k * step_a], model->least_a),
-                               tf_tensor_decode(b[k * step_b], model->least_b));
+        const uint32_t p = a[k * step_a] & 0x7FFFFFFFu, q = b[k * step_b] & 0x7FFFFFFFu;
+        const struct tf_tensor_number x = tf_tensor_decode(p, least_a);
+        const struct tf_tensor_number y = tf_tensor_decode(q, least_b);
+        const int32_t exponent = (x.significand != 0 ? x.exponent : of_zero) +
+                                 (y.significand != 0 ? y.exponent : of_zero);
         greatest = exponent > greatest ? exponent : greatest;
+        largest = p > largest ? p : largest;
+        largest = q > largest ? q : largest;
+    }
+    if (largest >= 0x7F800000u) {
+        return tf_tensor_special(model->half, a, step_a, b, step_b, n, c);
     }
     /* 2. and 3. A product has 46 fraction bits, c 23. */
     const int32_t unit = greatest - model->fraction;
     int64_t sum = tf_tensor_align(z.significand, z.exponent - 23 - unit, c >> 31);
     for (int32_t k = 0; k < n; k++) {
         const uint32_t p = a[k * step_a], q = b[k * step_b];
-        const struct tf_tensor_number x = tf_tensor_decode(p, model->least_a);
-        const struct tf_tensor_number y = tf_tensor_decode(q, model->least_b);
+        const struct tf_tensor_number x = tf_tensor_decode(p, least_a);
+        const struct tf_tensor_number y = tf_tensor_decode(q, least_b);
+        const int32_t shift = x.exponent + y.exponent - 46 - unit;
+        /* Never to the left: that is what the greatest exponent is for. */
         sum += tf_tensor_align((uint64_t)x.significand * y.significand,
-                               x.exponent + y.exponent - 46 - unit, (p ^ q) >> 31);
+                               shift < 0 ? shift : 0, (p ^ q) >> 31);
     }
     /* 4. */
     return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,

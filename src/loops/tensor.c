@@ -252,6 +252,9 @@ TF_INLINE shorts complete(const struct tf_tensor_plan *plan, shorts greatest,
     return within;
 }
 
+/* Why results are in doubt. */
+enum { OUT_OF_RANGE = 1, WRAPPED = 2 };
+
 /* The accumulators with the products of a block; whether some are in doubt. */
 TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
                         struct place place, struct kind kind, struct sums *sums)
@@ -313,50 +316,66 @@ TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
                                        : sum;
         }
     }
-    return any(doubt | (wrapped & 0x80000000u));
+    const int doubts = any(doubt) ? OUT_OF_RANGE : 0;
+    return kind.fits ? doubts : doubts | (any(wrapped & 0x80000000u) ? WRAPPED : 0);
 }
 
 /* -- what is in doubt -------------------------------------------------------------- */
 
-/* One accumulator, by integers. */
-static float add_exactly(const struct tf_tensor_plan *plan, const float *a,
-                         const float *b, struct place place, float c, int scale)
+/* Wanted accumulators of a row, c * 2^scale, by integers. All numbers are brought together
+ * first: a vector cannot be loaded from what was just stored as single numbers. */
+static floats add_exactly(const struct tf_tensor_plan *plan, const float *a,
+                          const float *b, struct place place, floats c, int scale,
+                          words wanted, floats next)
 {
-    uint32_t p[TF_TENSOR_DEPTH], q[TF_TENSOR_DEPTH];
+    uint32_t p[TF_TENSOR_DEPTH], q[LANES][TF_TENSOR_DEPTH];
+    const int32_t count = (int32_t)place.count;
     for (size_t i = 0; i < place.count; i++) {
         p[i] = tf_bits_of(a[place_of(place, i)]);
-        q[i] = tf_bits_of(b[place_of(place, i) * COLUMNS]);
     }
-    return tf_float_of(tf_tensor_block(&plan->model, p, 1, q, 1, (int32_t)place.count,
-                                       tf_bits_of(c), scale));
+    for (int lane = 0; lane < LANES; lane++) {
+        for (size_t i = 0; wanted[lane] && i < place.count; i++) {
+            q[lane][i] = tf_bits_of(b[place_of(place, i) * COLUMNS + (size_t)lane]);
+        }
+    }
+    for (int lane = 0; lane < LANES; lane++) {
+        if (wanted[lane]) {
+            next[lane] = tf_float_of(tf_tensor_block(
+                &plan->model, p, 1, q[lane], 1, count, tf_bits_of(c[lane]), scale));
+        }
+    }
+    return next;
 }
 
-/* The results of `now` * 2^scale that are in doubt. An all-zero sum looks as if its
- * exponent were too low, and is right nevertheless. */
-__attribute__((noinline, cold)) static void
+/* The results of `now` * 2^scale that are in doubt. Where all is zero the exponent
+ * looks as if it were too low, and the sum is right; what was NaN remains one. */
+__attribute__((noinline)) static void
 settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place place,
-       struct kind kind, const struct sums *now, int scale, struct sums *next)
+       struct kind kind, int doubts, const struct sums *now, int scale,
+       struct sums *next)
 {
     enum { NO_PRODUCT = TF_TENSOR_ZERO / 2 };
+    const floats nan = floats_of(tf_float_of(tf_tensor_nan(kind.half)));
     shorts greatest[ROWS];
     find_greatest(*x, place, greatest);
     for (int r = 0; r < ROWS; r++) {
-        words out_of_range = words_of(0);
-        complete(plan, greatest[r], now->c[r][0], now->c[r][1], kind.half,
-                 &out_of_range);
+        words out = words_of(0);
+        complete(plan, greatest[r], now->c[r][0], now->c[r][1], kind.half, &out);
+        out |= words_of(doubts & WRAPPED ? UINT32_MAX : 0); /* one of them did */
+        const words products = (words)(greatest[r] >= NO_PRODUCT);
         for (int s = 0; s < 2; s++) {
-            const words products = (words)(greatest[r] >= NO_PRODUCT);
-            const words found = (products >> 16 * s & 0xFFFF) |
-                                (words)((words)now->c[r][s] << 1 != 0);
-            const words doubt = kind.fits ? out_of_range >> 16 * s & 0xFFFFu : found;
-            const words wanted = (words)(found != 0) & (words)(doubt != 0);
-            for (int lane = 0; any(wanted) && lane < LANES; lane++) {
-                if (wanted[lane]) {
-                    next->c[r][s][lane] =
-                        add_exactly(plan, x->a + (size_t)r * x->lda,
-                                    x->b + s * LANES + lane, place, now->c[r][s][lane],
-                                    scale);
-                }
+            const floats c = now->c[r][s];
+            const words is_nan = (words)(c != c);
+            const words is_there =
+                (words)((products >> 16 * s & 0xFFFFu) != 0) | (words)(c != 0);
+            const words wanted =
+                (words)((out >> 16 * s & 0xFFFFu) != 0) & is_there & ~is_nan;
+            next->c[r][s] = (floats)(((words)next->c[r][s] & ~is_nan) |
+                                     ((words)nan & is_nan));
+            if (any(wanted)) {
+                next->c[r][s] =
+                    add_exactly(plan, x->a + (size_t)r * x->lda, x->b + s * LANES,
+                                place, c, scale, wanted, next->c[r][s]);
             }
         }
     }
@@ -368,10 +387,11 @@ TF_INLINE void add_block_exactly(const struct tf_tensor_plan *plan, struct opera
                                  struct sums *sums, const struct sums *given, int scale)
 {
     struct sums next = *sums;
-    if (__builtin_expect(add_block(plan, x, place, kind, &next), 0)) {
+    const int doubts = add_block(plan, x, place, kind, &next);
+    if (__builtin_expect(doubts, 0)) {
         const struct sums now = *given;
         struct sums settled = next;
-        settle(plan, &x, place, kind, &now, scale, &settled);
+        settle(plan, &x, place, kind, doubts, &now, scale, &settled);
         next = settled;
     }
     *sums = next;
