@@ -1,0 +1,130 @@
+"""The accuracy of products on devices over their length, against those of this package.
+
+    python benchmarks/accuracy_devices.py [--quick] [--json FILE] [--plot FILE]
+
+Products of 160 x K and K x 160 float32 matrices against the float64 product: the
+signal-to-noise ratio in dB, averaged over four draws, of numbers that are normal or
+uniform in [0, 1). A tensor core cuts toward zero, which adds up where all products have
+one sign.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from accuracy import (
+    NUMPY,
+    Report,
+    columns,
+    exact,
+    figure,
+    legend,
+    main,
+    markdown,
+    measured_on,
+    snr,
+)
+from accuracy_length import DATA as ALL_DATA
+
+LENGTHS, SIZE, DRAWS = (256, 1024, 4096, 16384), 160, 4
+DATA = {kind: ALL_DATA[kind] for kind in ("normal", "uniform")}
+DEVICES = ("V100", "A100", "L40S", "H100", "B200")
+HERE = "this package"
+PRECISIONS = {
+    "bf16x9": (HERE, "A100", "H100", "B200"),
+    "tf32x3": (HERE, "A100", "H100", "B200"),
+    "bf16x3": (HERE, "A100", "H100"),
+    "tf32": (HERE, "A100", "H100"),
+    "f16": (HERE, "V100", "A100", "H100"),
+    "bf16": (HERE, "A100", "H100"),
+    "fp8_e4m3": (HERE, "L40S", "H100", "B200"),
+}
+COLOURS = dict(zip((HERE, *DEVICES), ("k", "C0", "C1", "C2", "C3", "C4"), strict=True))
+
+
+def ratios(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
+    """The ratio of every precision and device; "precision, device" names it."""
+    import tf32dtype as td
+
+    reference = exact(a, b)
+    found = {NUMPY: snr(a @ b, reference)}
+    for precision, devices in PRECISIONS.items():
+        for device in devices:
+            on = None if device == HERE else device
+            result = td.matmul(a, b, precision=precision, device=on)
+            found[f"{precision}, {device}"] = snr(result, reference)
+    return found
+
+
+def measure(quick: bool) -> Report:
+    """Everything, for JSON."""
+    size, draws = (16, 2) if quick else (SIZE, DRAWS)
+    lengths = LENGTHS[:2] if quick else LENGTHS
+    found: dict[str, dict[str, list[float]]] = {}
+    for kind, fill in DATA.items():
+        found[kind] = {}
+        for length in lengths:
+            rng = np.random.default_rng(length)
+            pairs = [
+                (fill(rng, (size, length)), fill(rng, (length, size)))
+                for _ in range(draws)
+            ]
+            each = [ratios(*(x.astype(np.float32) for x in pair)) for pair in pairs]
+            for name in each[0]:
+                mean = float(np.mean([one[name] for one in each]))
+                found[kind].setdefault(name, []).append(round(mean, 2))
+        print(f"  {kind}", file=sys.stderr)
+    return {"size": size, "draws": draws, "lengths": list(lengths), "snr": found}
+
+
+def headings(report: Report) -> tuple[str, ...]:
+    ends = [f"K = {length}" for length in report["lengths"]]
+    return ("precision", *(f"{kind}, {end}" for kind in report["snr"] for end in ends))
+
+
+def lines(report: Report) -> list[tuple[str, ...]]:
+    """One tuple of texts for each precision and device, under `headings`."""
+    kinds = report["snr"].values()
+    names = next(iter(kinds))
+    return [
+        (name, *(f"{ratio:.1f}" for kind in kinds for ratio in kind[name]))
+        for name in names
+    ]
+
+
+def show(report: Report) -> str:
+    """All that was measured, for a terminal."""
+    return f"SNR in dB\n{columns(headings(report), lines(report))}"
+
+
+def block(report: Report) -> str:
+    """A Markdown table: a row a precision and device."""
+    title = f"{measured_on(report)}; SNR in dB, means of {report['draws']} draws."
+    return f"{title}\n\n{markdown(headings(report), lines(report))}"
+
+
+def draw(report: Report, path: Path) -> None:
+    """The figure."""
+    chosen = ("bf16x9", "tf32x3", "tf32", "fp8_e4m3")
+    drawing, axes = figure(path, 1, len(report["snr"]), (12, 4.8))
+    for axis, (kind, found) in zip(axes[0], report["snr"].items(), strict=True):
+        axis.semilogx(report["lengths"], found[NUMPY], "k--", label=NUMPY)
+        for precision, style in zip(chosen, ("-", "--", "-.", ":"), strict=True):
+            for device in PRECISIONS[precision]:
+                name = f"{precision}, {device}"
+                colour = COLOURS[device]
+                axis.semilogx(
+                    report["lengths"], found[name], style, color=colour, label=name
+                )
+        axis.set_xlabel("K")
+        axis.set_title(kind)
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("SNR in dB")
+    legend(drawing, axes[0][0])
+    drawing.savefig(path, dpi=80)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, measure, show, draw))
