@@ -13,7 +13,7 @@ struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,
         .model = device->model,
         .terms = terms->terms,
         .count = terms->count,
-        .stretch = precision->parts > 1      ? PROMOTED
+        .stretch = precision->parts > 1     ? PROMOTED
                    : device->model.emulated ? TF_EMULATED_DEPTH
                                             : 0,
         .scales_inside = device->scales_inside,
@@ -157,8 +157,8 @@ void tf_multiply_on_device(struct tf_workspace *work, const struct tf_tile *tile
     for (ptrdiff_t k0 = 0; k0 < k; k0 += tile->promote) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
         begin(work, tile, more, NULL);
-        multiply_stretch(work, &stretch, (ptrdiff_t)tf_lesser_size(tile->promote, k - k0),
-                         more);
+        multiply_stretch(work, &stretch,
+                         (ptrdiff_t)tf_lesser_size(tile->promote, k - k0), more);
         for (size_t i = 0; i < tile->rows; i++) {
             float *row = work->sums + i * work->ld;
             tf_add_row(more + i * work->ld, row, tile->columns, 1);

@@ -223,8 +223,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_block(const struct tf_tensor_model *model,
     }
     /* 4. */
     return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
-                           model->kept, model->half, model->half,
-                           model->negative_zero);
+                           model->kept, model->half, model->half, model->negative_zero);
 }
 
 /* -- chains ------------------------------------------------------------------------ */

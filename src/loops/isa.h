@@ -194,8 +194,8 @@ struct tf_row {
 
 /* Chains of a tensor core's blocks. */
 enum {
-    TF_TENSOR_DEPTH = 64,    /* k that is multiplied at a time, and the deepest block */
-    TF_TENSOR_ZERO = -8000,  /* the exponent of what has none */
+    TF_TENSOR_DEPTH = 64,   /* k that is multiplied at a time, and the deepest block */
+    TF_TENSOR_ZERO = -8000, /* the exponent of what has none */
 };
 
 struct tf_tensor_plan {

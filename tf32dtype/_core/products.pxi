@@ -234,7 +234,7 @@ tf_copy_operand_flags(matmul, umath.matmul)
 def free_buffers():
     """Give the memory that products keep from call to call back to the system.
 
-    A thread that multiplies keeps about 8 MB to work in; of what small products have
+    A thread that multiplies keeps about 10 MB to work in; of what small products have
     never touched, nothing is taken from the machine's memory.
     """
     tf_matmul_free()

@@ -1,0 +1,159 @@
+/* Vectors of numbers as wide as this build's instruction set has them.
+ *
+ * What C's operators do not say on vectors is a function here: an intrinsic where
+ * there is one, else the same in operators.
+ */
+#ifndef TF32DTYPE_LOOPS_LANES_H
+#define TF32DTYPE_LOOPS_LANES_H
+
+#include <string.h>
+
+#include "blocks.h"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512BW__)
+enum { LANES = 16 };
+#elif defined(__AVX2__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+
+typedef float floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t ints __attribute__((vector_size(4 * LANES)));
+typedef uint32_t words __attribute__((vector_size(4 * LANES)));
+typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
+typedef uint16_t halves __attribute__((vector_size(4 * LANES)));
+
+TF_INLINE words words_of(uint32_t x) { return (words){0} + x; }
+
+TF_INLINE shorts shorts_of(int16_t x) { return (shorts){0} + x; }
+
+/* Minus zero: which leaves every x as it is, and costs nothing. */
+TF_INLINE floats floats_of(float x) { return x - (floats){0}; }
+
+TF_INLINE floats load_floats(const float *p)
+{
+    floats x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+TF_INLINE shorts load_shorts(const uint32_t *p)
+{
+    shorts x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+TF_INLINE shorts lesser_of(shorts x, shorts y)
+{
+#if defined(__AVX512BW__)
+    return (shorts)_mm512_min_epi16((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return (shorts)_mm256_min_epi16((__m256i)x, (__m256i)y);
+#else
+    const shorts first = x < y;
+    return (x & first) | (y & ~first);
+#endif
+}
+
+TF_INLINE shorts greater_of(shorts x, shorts y)
+{
+#if defined(__AVX512BW__)
+    return (shorts)_mm512_max_epi16((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return (shorts)_mm256_max_epi16((__m256i)x, (__m256i)y);
+#else
+    const shorts first = x > y;
+    return (x & first) | (y & ~first);
+#endif
+}
+
+/* Toward zero. */
+TF_INLINE words integers_of(floats x)
+{
+#if defined(__AVX512BW__)
+    return (words)_mm512_cvttps_epi32((__m512)x);
+#elif defined(__AVX2__)
+    return (words)_mm256_cvttps_epi32((__m256)x);
+#elif defined(__SSE2__)
+    return (words)_mm_cvttps_epi32((__m128)x);
+#else
+    return (words)__builtin_convertvector(x, ints);
+#endif
+}
+
+/* Toward zero; or to odd, which a later rounding to fewer bits takes for what it was. */
+TF_INLINE floats floats_toward_zero(words sum, int odd)
+{
+#if defined(__AVX512BW__)
+    const __m512 x =
+        _mm512_cvt_roundepi32_ps((__m512i)sum, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    if (!odd) {
+        return (floats)x;
+    }
+    const __m512i back = _mm512_cvttps_epi32(x);
+    const __mmask16 inexact = _mm512_cmpneq_epi32_mask(back, (__m512i)sum);
+    const __m512i bits = _mm512_castps_si512(x);
+    return (floats)_mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1));
+#else
+    /* What is more than 24 bits is cut off below. */
+    const words sign = (words)((ints)sum >> 31);
+    const words magnitude = (sum ^ sign) - sign;
+    words below = magnitude >> 24;
+    below |= below >> 1;
+    below |= below >> 2;
+    below |= below >> 4;
+    const words rest = magnitude & below;
+    const words last = below + 1; /* 1 where nothing is cut, and there is no rest */
+    words kept = magnitude & ~below;
+    kept |= odd ? (words)(rest != 0) & last : words_of(0);
+    const floats x = __builtin_convertvector((ints)kept, floats);
+    return (floats)((words)x | (sign & 0x80000000u));
+#endif
+}
+
+/* To the nearest float16, ties to even. */
+TF_INLINE floats to_halves(floats x)
+{
+#if defined(__AVX512BW__)
+    return (floats)_mm512_cvtph_ps(
+        _mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+    return (floats)_mm256_cvtph_ps(
+        _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
+#else
+    const words bits = (words)x, sign = bits & 0x80000000u, magnitude = bits ^ sign;
+    /* A subnormal one: half's last place is the unit of a sum about one half. */
+    const words small = (words)(((floats)magnitude + 0.5f) - 0.5f);
+    const words large = (magnitude + 0xFFF + (magnitude >> 13 & 1)) & ~0x1FFFu;
+    const words is_small = (words)(magnitude < 0x38800000u);
+    const words beyond = (words)(large >= 0x47800000u); /* 65536 */
+    const words nan = (words)(magnitude > 0x7F800000u);
+    words result = (small & is_small) | (large & ~is_small);
+    result = (result & ~beyond) | (0x7F800000u & beyond);
+    result = (result & ~nan) | (0x7FFFE000u & nan);
+    return (floats)(result | sign);
+#endif
+}
+
+TF_INLINE int any(words x)
+{
+#if defined(__AVX512BW__)
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
+#elif defined(__AVX2__)
+    return !_mm256_testz_si256((__m256i)x, (__m256i)x);
+#else
+    uint32_t found = 0;
+    for (int i = 0; i < LANES; i++) {
+        found |= x[i];
+    }
+    return found != 0;
+#endif
+}
+
+#endif
