@@ -14,7 +14,7 @@ struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,
         .terms = terms->terms,
         .count = terms->count,
         .stretch = precision->parts > 1     ? PROMOTED
-                   : device->model.emulated ? TF_EMULATED_DEPTH
+                   : device->model.emulated ? 2 * (size_t)device->model.depth
                                             : 0,
         .scales_inside = device->scales_inside,
         .mask = ~((UINT32_C(1) << (23 - device->model.kept)) - 1),

@@ -45,7 +45,7 @@ struct tf_tensor_model {
     int32_t half;     /* the accumulator is float16, rounded to nearest, ties to even;
                          else float32 (or the upper bits of it), rounded toward zero */
     int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
-    /* The instruction is made of two blocks for each 32 k, see tf_tensor_chain. */
+    /* The instruction is made of two blocks, see tf_tensor_chain. */
     int32_t emulated;
     /* What sources differ about; exponents may be TF_NO_EXPONENT. */
     int32_t floor;         /* the least exponent that terms are aligned to */
@@ -56,7 +56,7 @@ struct tf_tensor_model {
 
 enum {
     TF_NO_EXPONENT = -100000,
-    TF_EMULATED_DEPTH = 32, /* k of an instruction that is emulated */
+    TF_DEEPEST = 64, /* block */
     TF_LEAST_SINGLE = -126, /* exponents of subnormal numbers */
     TF_LEAST_HALF = -14
 };
@@ -258,9 +258,9 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_add(uint32_t x, uint32_t y, int32_t half)
 
 /* c + the products of n elements, k ascending, as instructions chain their blocks.
  *
- * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) are two of float16 for each
- * 32 k, from zero: of each four k the first two are the first one's, the others the
- * second's. Their sum is added to the accumulator. Source: NVIDIA/cutlass issue 1986.
+ * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) are two blocks of float16,
+ * from zero: of each four k the first two are the first one's, the others the second's.
+ * Their sum is added to the accumulator. Source: NVIDIA/cutlass issue 1986.
  */
 TF_HOST_AND_DEVICE uint32_t tf_tensor_chain(const struct tf_tensor_model *model,
                                             const uint32_t *a, int64_t step_a,
@@ -276,12 +276,12 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_chain(const struct tf_tensor_model *model,
         }
         return c;
     }
-    for (int64_t k = 0; k < n; k += TF_EMULATED_DEPTH) {
+    for (int64_t k = 0; k < n; k += 2 * model->depth) {
         uint32_t total = 0;
         for (int64_t first = k; first < k + 4; first += 2) {
-            uint32_t x[TF_EMULATED_DEPTH / 2], y[TF_EMULATED_DEPTH / 2];
+            uint32_t x[TF_DEEPEST], y[TF_DEEPEST];
             int32_t count = 0;
-            for (int64_t i = first; i < k + TF_EMULATED_DEPTH && i < n;
+            for (int64_t i = first; i < k + 2 * model->depth && i < n;
                  i += count % 2 ? 1 : 3) {
                 x[count] = a[i * step_a];
                 y[count++] = b[i * step_b];

@@ -194,7 +194,7 @@ struct tf_row {
 
 /* Chains of a tensor core's blocks. */
 enum {
-    TF_TENSOR_DEPTH = 64,   /* k that is multiplied at a time, and the deepest block */
+    TF_TENSOR_DEPTH = 64,   /* k that is multiplied at a time: at least a block */
     TF_TENSOR_ZERO = -8000, /* the exponent of what has none */
 };
 

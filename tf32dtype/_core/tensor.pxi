@@ -29,9 +29,10 @@ cdef int fill_model(tf_tensor_model *fields, model) except -1:
 cdef int fill_device(tf_precision *fields, model, int promote, bint scales_inside,
                      bint continues, bint silent, str format) except -1:
     fill_model(&fields.device.model, model)
-    # What the loops are made for.
+    # What the loops are made for, which take 64 k at a time.
     single = model.accumulator == "float32"
-    if (model.fraction > (25 if model.kept == 23 or not single else 20)
+    if (64 % (2 * model.depth if model.emulated else model.depth)
+            or model.fraction > (25 if model.kept == 23 or not single else 20)
             or single and max(model.floor or -126, model.zero_c_exponent or -126) > -110):
         raise ValueError(f"no product of such blocks: {model}")
     fields.on_device = True

@@ -1,0 +1,319 @@
+"""The golden run without a GPU: what it concludes, and its files."""
+
+import json
+
+import numpy as np
+import pytest
+from golden_cases import CAPABILITIES, UNITS, asked, truth
+
+from tf32dtype.cuda import bulk, golden, recordings, settle, tiles, units
+from tf32dtype.cuda.probes import GROUPS
+from tf32dtype.tensor_core.models import CONTESTED
+
+# -- contested points ------------------------------------------------------------------
+
+SETTLED = [
+    ("H100", "mma.m16n8k8.tf32.tf32.f32"),
+    ("H100", "mma.m16n8k16.bf16.bf16.f32"),
+    ("H100", "mma.m16n8k16.f16.f16.f16"),
+    ("H100", "mma.m16n8k16.e4m3.e4m3.f32"),
+    ("H100", "wgmma.m64n8k32.e4m3.e4m3.f16"),
+]
+DEFAULTS = {
+    "zero_c_exponent": None,
+    "floor": {("float32", 25): -133, ("float16", 25): -21},
+    "zero_products": False,
+    "negative_zero": False,
+    "depth of tf32 on Hopper and Blackwell": 8,
+    "low_bits_nan": False,
+    "scale_input_d": settle.UNDECIDED,
+    "block of Turing": settle.UNDECIDED,
+    "wgmma fp8 into float16": "float16",
+    "m16n8k16 of fp8 on sm_90 and sm_100": "two blocks of 8 and an addition",
+}
+
+
+def results(chosen, compute):
+    """What units return that compute as `compute(unit, model)` says."""
+    found = []
+    for device, unit in chosen:
+        unit = UNITS[device, unit]
+        model = unit.model(device)
+        d = compute(unit, model)(model, *asked(unit)[:3])
+        found.append(settle.Result(unit, model, asked(unit), d))
+    return found
+
+
+def changed(**changes):
+    return lambda unit, model: settle._with(truth, **changes)
+
+
+def test_all_points_are_asked():
+    assert set(settle.POINTS) == set(CONTESTED) == set(DEFAULTS)
+    for point in settle.POINTS.values():
+        assert set(point.groups) <= set(GROUPS)
+
+
+def low_bits(unit, model):
+    return settle.prepared(truth, True)
+
+
+def shallow(unit, model):
+    return settle._with(truth, depth=4 if model.a == "tf32" else model.depth)
+
+
+def by_way(unit, model):
+    if unit.half and model.fraction == 13:
+        return settle.by_way_of_13_bits(truth)
+    return settle.prepared(truth)
+
+
+def in_order(unit, model):
+    return (
+        settle._with(truth, emulated=False)
+        if model.emulated
+        else settle.prepared(truth)
+    )
+
+
+@pytest.mark.parametrize(
+    ("compute", "difference"),
+    [
+        (changed(), {}),
+        (
+            changed(zero_c_exponent=-126),
+            {"zero_c_exponent": -126, "floor": {("float16", 25): -21}},
+        ),
+        (changed(floor=None), {"floor": {}}),
+        (
+            changed(floor=None, zero_c_exponent=-126),
+            {"floor": {}, "zero_c_exponent": -126},
+        ),
+        (changed(zero_products=True), {"zero_products": True}),
+        (changed(negative_zero=True), {"negative_zero": True}),
+        (shallow, {"depth of tf32 on Hopper and Blackwell": 4}),
+        (low_bits, {"low_bits_nan": True}),
+        (by_way, {"wgmma fp8 into float16": "e8m13, then float16"}),
+        (in_order, {"m16n8k16 of fp8 on sm_90 and sm_100": "two blocks of 8 in order"}),
+    ],
+)
+def test_each_alternative_is_found(compute, difference):
+    said = settle.settle(results(SETTLED, compute), truth)
+    assert said == DEFAULTS | difference
+
+
+@pytest.mark.parametrize("value", [(8, 24), (4, 23), (4, 24)])
+def test_turing(value):
+    depth, fraction = value
+    chosen = [("T4", "mma.m16n8k8.f16.f16.f32"), ("T4", "mma.m16n8k8.f16.f16.f16")]
+    said = settle.settle(
+        results(chosen, changed(depth=depth, fraction=fraction)), truth
+    )
+    assert said["block of Turing"] == value
+
+
+def test_what_no_alternative_explains_is_undecided():
+    found = [r._replace(d=r.d ^ np.uint32(1)) for r in results(SETTLED, changed())]
+    assert set(settle.settle(found, truth).values()) == {settle.UNDECIDED}
+
+
+def test_units_that_disagree_leave_a_point_undecided():
+    first = results(SETTLED[:1], changed(zero_products=True))
+    second = results(SETTLED[1:], changed())
+    assert settle.settle([*first, *second], truth)["zero_products"] == settle.UNDECIDED
+
+
+def test_without_a_model_nothing_is_said():
+    unit = UNITS["RTX Blackwell", "mma.m16n8k32.e3m2.e3m2.f32"]
+    assert unit.model("RTX Blackwell") is None
+    found = asked(unit)
+    result = settle.Result(unit, None, found, found.c)
+    assert set(settle.settle([result], truth).values()) == {settle.UNDECIDED}
+
+
+# -- files and the command, by a GPU that is made up -----------------------------------
+
+
+def distinct(rows):
+    """Each row once, and for all rows which one it is; by a hash, for speed."""
+    factors = np.random.default_rng(0).integers(1, 1 << 62, rows.shape[1], np.uint64)
+    keys = ((rows.astype(np.uint64) + np.uint64(1)) * (factors | np.uint64(1))).sum(1)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return rows[first], which
+
+
+class MadeUp:
+    """A GPU whose units compute as their models say, or as `run` is changed to."""
+
+    name, capability, architecture = "made up", (9, 0), "sm_90a"
+
+    def run(self, unit, a, b, c, chain=1, scale_d=True):
+        """Tiles hold few different dots: each is computed once."""
+        count, k = len(c), chain * unit.words
+        rows = a.reshape(count, chain, -1, unit.words).swapaxes(1, 2).reshape(-1, k)
+        columns = b.reshape(count, chain, 8, unit.words).swapaxes(1, 2).reshape(-1, k)
+        rows, i = distinct(rows)
+        columns, j = distinct(columns)
+        i = np.broadcast_to(i.reshape(count, -1, 1), c.shape)
+        j = np.broadcast_to(j.reshape(count, 1, 8), c.shape)
+        c = c if scale_d or unit.instruction != "wgmma" else np.zeros_like(c)
+        dots = np.stack([i.ravel(), j.ravel(), c.ravel()], 1)
+        dots, at = distinct(dots)
+        x, y = (
+            units.decode(f, codes[index].view(f.dtype))
+            for f, codes, index in (
+                (unit.a, rows, dots[:, 0]),
+                (unit.b, columns, dots[:, 1]),
+            )
+        )
+        z = settle.recorded(unit, dots[:, 2].astype(np.uint32))
+        d = settle.prepared(truth)(unit.model("H100"), x, y, z)
+        return settle.raw(unit, d)[at].reshape(c.shape)
+
+    def bulk(self, unit):
+        d = settle.prepared(truth)(unit.model("H100"), *bulk.chunk(unit, 0))
+        digests = np.arange(bulk.CHUNKS, dtype=np.uint64)
+        digests[0] = bulk.digest(settle.raw(unit, d))
+        return digests
+
+    def opcodes(self, unit):
+        return {"HGMMA.64x8x8.F32.TF32": 1, "HMMA.1684.F32.TF32": 1}
+
+    def convert(self, conversion, x):
+        return x
+
+    def convert_all(self, conversion):
+        return np.zeros(256, np.uint64)
+
+    def facts(self):
+        return {"gpu": self.name, "capability": [9, 0]}
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    for module in (golden, recordings):
+        monkeypatch.setattr(module, "evaluator", lambda: truth)
+    monkeypatch.setattr(bulk, "CHUNK", 512)
+
+
+def test_a_run_is_recorded_and_judged(judged, tmp_path, capsys):
+    assert golden._record(MadeUp(), tmp_path, "tf32") == 0
+    printed = capsys.readouterr().out
+    assert "DIFFER" not in printed
+    assert printed.count("equal") == 3
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    assert meta["points"]["depth of tf32 on Hopper and Blackwell"] == 8
+    assert meta["points"]["floor"] == {"float32/25": -133}
+    facts = meta["units"]["wgmma.m64n8k8.tf32.tf32.f32"]
+    assert facts["as expected"] is True
+    assert facts["places agree"] == facts["probes"] == 2313
+    assert meta["units"]["mma.m16n8k8.tf32.tf32.f32"]["as expected"] is False
+    _, found = recordings.read(tmp_path)
+    for recording in found:
+        again = recordings.record(MadeUp().run, recording.unit)
+        for got, want in zip(recording.probes, again.probes, strict=True):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(recording.d, again.d)
+        np.testing.assert_array_equal(recording.chain, again.chain)
+        assert recording.chains == again.chains
+    assert golden.main(["--replay", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("equal") == 3
+
+
+def test_a_wrong_layout_is_seen(judged, tmp_path, capsys):
+    class Turned(MadeUp):
+        def run(self, unit, *arguments, **keywords):
+            d = super().run(unit, *arguments, **keywords)
+            return np.roll(d, 1, 2)
+
+    assert golden._record(Turned(), tmp_path, "k4.tf32") == 1
+    assert "DIFFER" in capsys.readouterr().out
+
+
+def test_differences_name_their_groups(judged, tmp_path, capsys):
+    class Flushing(MadeUp):
+        def bulk(self, unit):
+            return super().bulk(unit) + np.uint64(1)
+
+        def run(self, unit, *arguments, **keywords):
+            d = super().run(unit, *arguments, **keywords)
+            return np.where(d & 0x7F800000 == 0, d & np.uint32(0x80000000), d)
+
+    assert golden._record(Flushing(), tmp_path, "k4.tf32") == 0
+    printed = capsys.readouterr().out
+    assert " differ" in printed
+    assert "    sub: " in printed
+    assert "    align: " not in printed
+    assert "    bulk: " in printed
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    (each,) = meta["models"].values()
+    first = each["differences"]["sub"]
+    assert int(first["gpu"], 16) & 0x7FFFFFFF == 0
+    assert int(first["model"], 16) & 0x7FFFFFFF < 0x00800000
+
+
+def test_an_error_of_the_gpu_keeps_what_was_recorded(judged, tmp_path, capsys):
+    class Breaking(MadeUp):
+        def run(self, unit, *arguments, **keywords):
+            if unit.instruction == "wgmma":
+                raise RuntimeError("illegal instruction")
+            return super().run(unit, *arguments, **keywords)
+
+    assert golden._record(Breaking(), tmp_path, "tf32") == 1
+    assert "RuntimeError: illegal instruction" in capsys.readouterr().err
+    meta, found = recordings.read(tmp_path)
+    assert len(found) == 2
+    assert list(meta["errors"]) == ["wgmma.m64n8k8.tf32.tf32.f32"]
+    with np.load(tmp_path / "golden.npz") as arrays:
+        assert "cvt.rna.tf32.f32/digest" in arrays
+
+
+def test_an_unknown_unit_and_a_gpu_without_tensor_cores(tmp_path):
+    with pytest.raises(golden.CudaError, match="no unit is called 'e9m9'; it has mma"):
+        golden._record(MadeUp(), tmp_path / "a", "e9m9")
+    old = MadeUp()
+    old.capability = (6, 1)
+    with pytest.raises(golden.CudaError, match="it has no tensor cores"):
+        golden._record(old, tmp_path / "a", "")
+    assert not (tmp_path / "a").exists()
+
+
+def test_without_a_gpu_the_command_says_so(tmp_path, capsys):
+    status = golden.main(["--out", str(tmp_path / "out")])
+    if status == 0:
+        pytest.skip("there is a GPU")
+    said = capsys.readouterr().err
+    assert said.startswith("golden: ")
+    assert "tf32dtype[cuda]" in said or "no NVIDIA GPU" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_replay_of_nothing(tmp_path, capsys):
+    assert golden.main(["--replay", str(tmp_path)]) == 1
+    assert "meta.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=units.architecture)
+def test_all_of_it_is_below_a_megabyte(capability, tmp_path):
+    """Results are made up here; they take no less room than true ones."""
+    rng = np.random.default_rng(0)
+    arrays = {"boundaries": bulk.boundaries()}
+    for unit in units.units(capability):
+        found = asked(unit)
+        n, chosen = len(found.c), tiles.chains(found)
+        d = found.c ^ (rng.integers(0, 1 << 12, n).astype(np.uint32) << np.uint32(13))
+        scaled = d if unit.instruction == "wgmma" else None
+        agrees, digests = np.ones(n, bool), rng.integers(0, 1 << 63, 160, np.uint64)
+        d = d & np.uint32(0xFFFF) if unit.half else d
+        arrays |= recordings.to_arrays(
+            recordings.Recording(
+                unit, found, d, agrees, chosen, d[: len(chosen.start)], scaled, digests
+            )
+        )
+    for conversion in bulk.conversions(capability):
+        arrays[f"{conversion.name}/y"] = arrays["boundaries"] & np.uint32(0xFFFFE000)
+        arrays[f"{conversion.name}/digest"] = rng.integers(0, 1 << 63, 256, np.uint64)
+    np.savez_compressed(tmp_path / "golden.npz", **arrays)
+    size = (tmp_path / "golden.npz").stat().st_size
+    print(units.architecture(capability), size)
+    assert size < 1_000_000

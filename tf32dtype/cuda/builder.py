@@ -1,0 +1,131 @@
+"""Probes are put together here, by products that are powers of two or nearly so.
+
+Nothing is drawn from a generator that a library could change.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from .units import Bits, Format, magnitudes
+
+#: float32's bits
+INF, ONE, SIGN = 0x7F800000, 0x3F800000, 0x80000000
+
+
+class Probes(NamedTuple):
+    """Dots of one unit: `a` and `b` are (n, k), `c` and `group` (n,)."""
+
+    a: Bits
+    b: Bits
+    c: Bits
+    group: np.ndarray
+
+
+def bits_of(x: float) -> int:
+    """Float32's bits of a number that it holds."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", x))
+    return int(bits)
+
+
+@cache
+def _known(f: Format) -> frozenset[int]:
+    return frozenset(magnitudes(f).tolist())
+
+
+def holds(f: Format, x: float) -> bool:
+    """Whether a finite number is one of the format."""
+    if abs(x) >= 2.0**128:
+        return False
+    bits = bits_of(x)
+    if struct.unpack("<f", struct.pack("<I", bits))[0] != x:
+        return False
+    if f.storage == 32:
+        return bits & ((1 << (23 - f.mantissa_bits)) - 1) == 0
+    return bits & 0x7FFFFFFF in _known(f)
+
+
+Pair = tuple[float, float]
+
+
+@cache
+def pair(fa: Format, fb: Format, exponent: int, x: float, y: float) -> Pair | None:
+    """Operands x * 2**i and y * 2**j, i + j = exponent, i as near to j as can be."""
+    middle = exponent // 2
+    for distance in range(300):
+        for i in {middle + distance, middle - distance}:
+            j = exponent - i
+            if max(abs(i), abs(j)) < 160 and _small(fa, i) and _small(fb, j):
+                a, b = x * 2.0**i, y * 2.0**j
+                if holds(fa, a) and holds(fb, b):
+                    return a, b
+    return None
+
+
+def _small(f: Format, exponent: int) -> bool:
+    return f.least_exponent - f.mantissa_bits <= exponent <= f.largest_exponent + 3
+
+
+def mix(x: Bits) -> Bits:
+    """A bijection of 32 bits that looks random (Wellons' lowbias32)."""
+    x = np.atleast_1d(np.asarray(x, np.uint32))  # scalars would warn of overflow
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
+    x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
+    return x ^ (x >> np.uint32(16))
+
+
+def drawn(seed: int, shape: Sequence[int] | int) -> Bits:
+    """32 bits a number, by a counter: the same everywhere and forever."""
+    counter = np.arange(np.prod(shape, dtype=int), dtype=np.uint32).reshape(shape)
+    return mix(mix(counter) ^ mix(np.asarray(seed, np.uint32)))
+
+
+class Builder:
+    """Collects the probes of one unit."""
+
+    def __init__(self, a: Format, b: Format, accumulator: Format, k: int) -> None:
+        self.fa, self.fb, self.fc, self.k = a, b, accumulator, k
+        self.rows: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
+        self.groups: list[str] = []
+        self.group = ""
+        least = a.least_exponent + b.least_exponent - a.mantissa_bits - b.mantissa_bits
+        largest = a.largest_exponent + b.largest_exponent
+        #: of products that have room below, 39 octaves if the formats allow for that
+        self.high = 8 if least <= -31 else min(13, largest - 1)
+        self.least, self.largest = least, largest
+
+    def product(self, exponent: int, x: float = 1.0, y: float = 1.0) -> Pair | None:
+        """Operands of a product x * y * 2**exponent; None where there are none."""
+        return pair(self.fa, self.fb, exponent, x, y)
+
+    def power(self, exponent: int, sign: int = 1) -> Pair | None:
+        """Operands of a product that is a power of two."""
+        return self.product(exponent, float(sign))
+
+    def add(self, terms: Mapping[int, Pair | None], c: float = 0.0) -> None:
+        """A probe: products by k, others 0 * 0. None if a format lacks a value."""
+        if not holds(self.fc, c):
+            return
+        a, b = [0] * self.k, [0] * self.k
+        for k, operands in terms.items():
+            if operands is None or not all(map(holds, (self.fa, self.fb), operands)):
+                return
+            a[k], b[k] = map(bits_of, operands)
+        self.add_bits(a, b, bits_of(c))
+
+    def add_bits(self, a: list[int], b: list[int], c: int) -> None:
+        """A probe as it is."""
+        self.rows.append((tuple(a), tuple(b), c))
+        self.groups.append(self.group)
+
+    def finish(self) -> Probes:
+        """All probes, each once."""
+        probes = dict.fromkeys(zip(self.groups, self.rows, strict=True))
+        groups, rows = zip(*probes, strict=True)
+        a, b, c = (np.array(x, np.uint32) for x in zip(*rows, strict=True))
+        return Probes(a, b, c, np.array(groups))

@@ -1,0 +1,182 @@
+"""What a golden run covers without keeping it: digests of many dots and conversions.
+
+The inputs are those of kernels/inputs.cu, computed here with NumPy: a digest can be
+made again without a GPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .builder import mix
+from .units import Bits, Format, Unit, decode
+
+SEED = 0x7F32
+#: dots of which there is one digest, and digests of a unit: 10 * 2**20 dots
+CHUNK, CHUNKS = 1 << 16, 160
+
+
+class Draw(NamedTuple):
+    """Random numbers of a matrix; of each four tiles the i-th has these exponents."""
+
+    format: Format
+    low: tuple[int, ...]
+    span: tuple[int, ...]
+    per_tile: int
+    seed: int
+    #: bits that a code is written in
+    width: int
+
+    @property
+    def shift(self) -> int:
+        """Unused bits below a code."""
+        f = self.format
+        return 23 - f.mantissa_bits if f.storage == 32 else f.shift
+
+    def codes(self, first: int, count: int) -> NDArray[Any]:
+        """What `fill` in inputs.cu writes."""
+        f = self.format
+        i = first + np.arange(count, dtype=np.uint32)
+        kind = i // np.uint32(self.per_tile) % np.uint32(4)
+        r = mix(mix(i) ^ mix(np.array([self.seed], np.uint32)))
+        low, span = (np.array(x, np.uint32)[kind] for x in (self.low, self.span))
+        field = low + ((mix(r) >> np.uint32(16)) * span >> np.uint32(16))
+        m = np.uint32(f.mantissa_bits)
+        sign = (r >> np.uint32(31)) << np.uint32(f.exponent_bits + f.mantissa_bits)
+        code = sign | field << m | r & np.uint32((1 << f.mantissa_bits) - 1)
+        codes: NDArray[Any] = (code << np.uint32(self.shift)).astype(
+            f"u{self.width // 8}"
+        )
+        return codes
+
+
+def _fields(
+    f: Format, *ranges: tuple[int, int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """First exponent fields and their number, of ranges within what is finite."""
+    top = (1 << f.exponent_bits) - (1 if f.specials == "none" else 2)
+    ends = [(max(low, 0), max(min(high, top), 0)) for low, high in ranges]
+    return tuple(low for low, _ in ends), tuple(high - low + 1 for low, high in ends)
+
+
+def draws(unit: Unit) -> tuple[Draw, Draw, Draw]:
+    """The numbers of A, B and C: exponents near 0, within 16 of it, any, the least."""
+    found = []
+    for i, f in enumerate((unit.a, unit.b)):
+        near, some = (f.bias - 1, f.bias + 1), (f.bias - 8, f.bias + 8)
+        fields = _fields(f, near, some, (0, 255), (0, 3))
+        rows = unit.rows if i == 0 else 8
+        found.append(Draw(f, *fields, rows * unit.k, SEED + i, f.storage))
+    f = unit.accumulator
+    least = max(f.bias + unit.a.least_exponent + unit.b.least_exponent, 0)
+    fields = _fields(
+        f, (f.bias - 3, f.bias + 5), (f.bias - 16, f.bias + 16), (0, 255),
+        (least - 4, least + 8),
+    )  # fmt: skip
+    return found[0], found[1], Draw(f, *fields, unit.rows * 8, SEED + 2, 32)
+
+
+def chunk(unit: Unit, index: int) -> tuple[Bits, Bits, Bits]:
+    """The dots of one chunk of bulk results: a and b (CHUNK, k), c (CHUNK,)."""
+    tiles = CHUNK // (unit.rows * 8)
+    a, b, c = (
+        decode(d.format, d.codes(index * tiles * d.per_tile, tiles * d.per_tile))
+        for d in draws(unit)
+    )
+    shape = tiles, unit.rows, 8, unit.k
+    rows = np.broadcast_to(a.reshape(tiles, unit.rows, 1, unit.k), shape)
+    columns = np.broadcast_to(b.reshape(tiles, 1, 8, unit.k), shape)
+    return rows.reshape(CHUNK, unit.k), columns.reshape(CHUNK, unit.k), c
+
+
+def digest(d: Bits) -> np.uint64:
+    """The first 8 bytes of the SHA-256 of results, float16 ones in 32 bits too."""
+    data = np.ascontiguousarray(d, "<u4").tobytes()
+    return np.uint64(int.from_bytes(hashlib.sha256(data).digest()[:8], "little"))
+
+
+# -- conversions -----------------------------------------------------------------------
+
+
+class Conversion(NamedTuple):
+    """A conversion of float32: PTX that makes %0 of %1, and who has it."""
+
+    name: str
+    ptx: str
+    capability: tuple[int, int]
+    #: whether it is of the capability's family alone
+    only: tuple[int, ...] = ()
+
+
+def _narrow(name: str, capability: tuple[int, int]) -> Conversion:
+    """To 16 bits."""
+    return Conversion(
+        name, f"{{.reg .b16 y; {name} y, %1; cvt.u32.u16 %0, y;}}", capability
+    )
+
+
+def _pair(name: str, capability: tuple[int, int], bits: int = 16) -> Conversion:
+    """To a pair of narrow numbers, the upper one of 0."""
+    ptx = f"{{.reg .b{bits} y; {name} y, 0f00000000, %1; cvt.u32.u{bits} %0, y;}}"
+    return Conversion(
+        name, ptx, capability, () if capability < (10, 0) else (10, 11, 12)
+    )
+
+
+CONVERSIONS = (
+    _narrow("cvt.rn.f16.f32", (7, 0)),
+    _narrow("cvt.rz.f16.f32", (7, 0)),
+    Conversion("cvt.rna.tf32.f32", "cvt.rna.tf32.f32 %0, %1;", (8, 0)),
+    Conversion("cvt.rn.tf32.f32", "cvt.rn.tf32.f32 %0, %1;", (9, 0)),
+    Conversion("cvt.rz.tf32.f32", "cvt.rz.tf32.f32 %0, %1;", (9, 0)),
+    _narrow("cvt.rn.bf16.f32", (8, 0)),
+    _narrow("cvt.rz.bf16.f32", (8, 0)),
+    _pair("cvt.rn.satfinite.e4m3x2.f32", (8, 9)),
+    _pair("cvt.rn.satfinite.e5m2x2.f32", (8, 9)),
+    _pair("cvt.rn.satfinite.e2m3x2.f32", (10, 0)),
+    _pair("cvt.rn.satfinite.e3m2x2.f32", (10, 0)),
+    _pair("cvt.rn.satfinite.e2m1x2.f32", (10, 0), 8),
+)
+
+
+def conversions(capability: tuple[int, int]) -> list[Conversion]:
+    """Those that a compute capability has."""
+    return [
+        c for c in CONVERSIONS
+        if capability >= c.capability and (not c.only or capability[0] in c.only)
+    ]  # fmt: skip
+
+
+def boundaries() -> Bits:
+    """Float32 near what formats cannot tell apart, and special ones; about 5000.
+
+    For exponents that formats end at, and each width of fraction: ties, one less and
+    one more; zeros, Inf, the largest, NaN.
+    """
+    fields = [*range(4), *range(100, 146), 253, 254]
+    exponents = np.array(fields, np.uint32) << np.uint32(23)
+    near: list[int] = [0, 1, 0x7FFFFF]
+    for m in (10, 7, 3, 2, 1, 0):
+        half = 1 << (22 - m)
+        ties = (half, 3 * half if m else half, (1 << 23) - half)
+        near += [tie + step for tie in ties for step in (-1, 0, 1)]
+    x = (
+        exponents[:, None] | np.array(sorted({n & 0x7FFFFF for n in near}), np.uint32)
+    ).ravel()
+    special = [0x7F800000, 0x7F7FFFFF, 0x7F800001, 0x7F801000, 0x7F801FFF, 0x7F802000,
+               0x7FA00000, 0x7FC00000, 0x7FFFFFFF, 0x7FC01234]  # fmt: skip
+    x = np.concatenate([x, np.array(special, np.uint32)])
+    return np.concatenate([x, x | np.uint32(0x80000000)])
+
+
+def conversion_digest(first_byte: int, y: Bits) -> np.uint64:
+    """What `digest` in inputs.cu writes, of conversions y of 2**24 float32 in order."""
+    x = (np.uint64(first_byte) << np.uint64(24)) + np.arange(1 << 24, dtype=np.uint64)
+    z = (x << np.uint64(32) | y) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return np.uint64(np.sum(z ^ z >> np.uint64(31), dtype=np.uint64))

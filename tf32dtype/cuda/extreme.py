@@ -1,0 +1,319 @@
+"""Probes of what is small, large, zero, Inf or NaN, as ordinary.py has the others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .builder import INF, ONE, SIGN, Builder, drawn
+from .units import Format, decode, magnitudes
+
+# -- small numbers ---------------------------------------------------------------------
+
+
+def sub(p: Builder) -> None:
+    """Subnormal operands, c and results: whether any is flushed."""
+    for f, other, swap in ((p.fa, p.fb, False), (p.fb, p.fa, True)):
+        smallest = 2.0 ** (f.least_exponent - f.mantissa_bits)
+        normal = 2.0**f.least_exponent
+        odd = normal - smallest
+        for x in (smallest, odd, normal, 3 * smallest):
+            for e in (0, other.largest_exponent, other.least_exponent):
+                operands = (2.0**e, x) if swap else (x, 2.0**e)
+                minus = (-operands[0], operands[1])
+                p.add({0: operands})
+                p.add({p.k - 1: minus, 0: minus})
+                p.add({1: minus}, 2.0 ** (p.fc.least_exponent - 3))
+    tiniest = 2.0 ** (p.fc.least_exponent - p.fc.mantissa_bits)
+    for c in (tiniest, 3 * tiniest, 2.0**p.fc.least_exponent - tiniest):
+        for sign in (1, -1):
+            p.add({}, sign * c)
+            p.add({0: p.power(p.least)}, sign * c)
+            p.add({0: p.power(p.fc.least_exponent - 1)}, sign * c)
+            p.add(
+                {0: p.power(p.fc.least_exponent), 1: p.power(p.fc.least_exponent - 3)},
+                -c,
+            )
+    bottom = p.fc.least_exponent - p.fc.mantissa_bits
+    for e in range(bottom - 3, p.fc.least_exponent + 3):
+        p.add({0: p.power(e)})
+        p.add({0: p.product(e, -1.5, 1.5)})
+        p.add({0: p.power(e), 1: p.power(e - 1), 2: p.power(e - 2)})
+    for e in range(p.least, p.least + 12):
+        p.add({0: p.power(e), p.k - 1: p.power(e + 1, -1)})
+
+
+def subexp(p: Builder) -> None:
+    """Subnormal times large: the exponent that a subnormal operand brings."""
+    for f, other, swap in ((p.fa, p.fb, False), (p.fb, p.fa, True)):
+        x = 2.0 ** (f.least_exponent - f.mantissa_bits)
+        for top in (other.largest_exponent, 0):
+            y = 2.0**top
+            high, low = ((y, x), (y, -x)) if swap else ((x, y), (x, -y))
+            exponent = f.least_exponent + top
+            for s in range(10, 30):
+                p.add({0: high, 1: low, 2: p.product(exponent - s, 1.5)})
+                if top:
+                    p.add({0: high, 1: low}, 2.0 ** (exponent - s))
+
+
+def zexp(p: Builder) -> None:
+    """Zero times large beside a small c: whether it brings an exponent."""
+    m = p.fc.mantissa_bits
+    odd = 2 - 2.0**-m
+    tops = {p.fb.largest_exponent, p.fb.largest_exponent // 2, 0}
+    for top in tops:
+        zeros = {0: (0.0, 2.0**top), p.k - 1: (-0.0, 2.0**top)}
+        for e in range(p.fc.least_exponent, p.fc.least_exponent + 40, 3):
+            p.add(zeros, 2.0**e * odd)
+        for e in range(top - 50, top + 2, 4):
+            p.add(zeros, -(2.0**e) * odd)
+        for e in (-1, -9, -17):
+            p.add({**zeros, 1: p.product(p.fc.least_exponent + e, 1.5, 1.5)})
+    largest = 2.0**p.fa.largest_exponent
+    for c in (2.0 ** (p.fc.least_exponent - m), 2.0**p.fc.least_exponent * odd):
+        p.add(dict.fromkeys(range(p.k), (largest, 0.0)), c)
+        p.add(dict.fromkeys(range(p.k), (largest, 0.0)), -c)
+
+
+def zeroc(p: Builder) -> None:
+    """Tiny sums with c = 0 and c = -0: whether these bring an exponent."""
+    start = p.fc.least_exponent
+    for e in range(start - 14, start + 4):
+        for c in (0.0, -0.0):
+            p.add({0: p.product(e, 1.25, 1.5), 1: p.product(e - 9, 1.5, 1.75)}, c)
+            p.add({0: p.product(e, 1.5, 1.5), 1: p.power(e - 23, -1)}, c)
+
+
+# 2**n - 1 as a product of two numbers of at most 8 bits each.
+_ONES = {
+    1: (1, 1), 2: (3, 1), 3: (7, 1), 4: (15, 1), 5: (31, 1), 6: (63, 1), 7: (127, 1),
+    8: (255, 1), 9: (73, 7), 10: (93, 11), 11: (89, 23), 12: (65, 63), 14: (129, 127),
+    15: (217, 151),
+}  # fmt: skip
+
+
+def floor(p: Builder) -> None:
+    """Sums of tiny terms that carry: the least exponent that terms are aligned to.
+
+    They reach 2**q, the last bit of a result, by what lies far below it: a term of
+    2**q - 2**(q - n) and two of 2**(q - n - 1), which alignment cuts from some n on.
+    """
+    m = p.fc.mantissa_bits
+    q = p.fc.least_exponent - m
+    if p.fc.storage == 32:
+        for n, (x, y) in _ONES.items():
+            for sign in (1, -1):
+                small = p.power(q - n - 1, sign)
+                most = p.product(q - n, sign * float(x), float(y))
+                p.add({0: most, 1: small, 2: small})
+                p.add({0: most, p.k // 2: small, p.k - 1: small})
+                p.add({0: most, 1: small, 2: small}, sign * 2.0**q)
+    else:  # to nearest: a tie, which only what lies below breaks
+        for e in range(q - 30, q - 1):
+            for sign in (1, -1):
+                p.add({0: p.power(q - 1, sign), 1: p.power(e, sign)})
+                p.add({0: p.power(q - 1, sign), 1: p.power(e, -sign)})
+                p.add({0: p.product(q - 1, 1.5 * sign, 1.5), 1: p.power(e, sign)})
+
+
+def negzero(p: Builder) -> None:
+    """Negative sums too small for a result: their zero's sign."""
+    q = p.fc.least_exponent - p.fc.mantissa_bits
+    for e in range(q - 6, q + 1):
+        for sign in (1, -1):
+            p.add({0: p.product(e, 1.5 * sign)})
+            p.add({0: p.product(e, 1.5 * sign)}, -0.0)
+            p.add({0: p.product(e, 1.0 * sign), p.k - 1: p.product(e - 2, 1.5 * sign)})
+
+
+# -- large numbers, zeros, Inf and NaN -------------------------------------------------
+
+
+def carry(p: Builder) -> None:
+    """All products large: no carry is lost."""
+    one = float(np.nextafter(np.float32(2), np.float32(0)))
+    most = [_most(f) for f in (p.fa, p.fb)]
+    for scale in (0, -3, -20):
+        x = most[0] * 2.0 ** (scale - p.fa.largest_exponent)
+        y = most[1] * 2.0 ** (-p.fb.largest_exponent)
+        for sign in (1, -1):
+            for count in (p.k, p.k - 1, p.k // 2 + 1):
+                terms = dict.fromkeys(range(count), (sign * x, y))
+                for c in (0.0, one, -one):
+                    p.add(terms, c)
+    for sign in (1, -1):
+        full = dict.fromkeys(range(p.k), (sign * most[0], most[1]))
+        for c in (0.0, 1.0, -1.0):
+            p.add(full, c)
+
+
+def _most(f: Format) -> float:
+    bits = (
+        magnitudes(f)
+        if f.storage < 32
+        else np.array([0x7F800000 - (1 << 13)], np.uint32)
+    )
+    finite = bits[bits < 0x7F800000]
+    return float(finite.view(np.float32)[-1])
+
+
+def over(p: Builder) -> None:
+    """Sums beyond the accumulator, and products beyond it that cancel."""
+    top = p.fc.largest_exponent
+    most = 2.0**top * (2 - 2.0**-p.fc.mantissa_bits)
+    for sign in (1, -1):
+        for below in (-1, 0, 1, 10, 11, 12, 23, 24, 25, 26):
+            e = top - below
+            p.add({0: p.power(e, sign)}, sign * most)
+            p.add({0: p.power(e, sign), p.k - 1: p.power(e, sign)})
+            p.add({0: p.power(e, sign), p.k - 1: p.power(e, sign)}, sign * 2.0**top)
+        for e in (p.largest - 3, p.largest - 1, p.largest):
+            high, low = p.power(e, sign), p.power(e, -sign)
+            p.add({0: high})
+            for c in (1.0, most):
+                p.add({0: high, 1: low}, c)
+                p.add({0: high, p.k - 1: low}, c)
+                p.add({0: high, 1: high, 2: low, p.k - 1: low}, -c)
+
+
+def sign0(p: Builder) -> None:
+    """Zeros of either sign, and what cancels: the sign of an exact zero."""
+    one, minus = (1.0, 1.0), (-1.0, 1.0)
+    for c in (0.0, -0.0):
+        p.add({}, c)
+        for operands in (
+            (-0.0, 1.0),
+            (0.0, -1.0),
+            (-0.0, -0.0),
+            (-0.0, 0.0),
+            (0.0, -0.0),
+        ):
+            p.add(dict.fromkeys(range(p.k), operands), c)
+            p.add({0: operands}, c)
+        p.add({0: one, 1: minus}, c)
+        p.add({0: minus, p.k - 1: one}, c)
+        p.add({0: one, 1: minus, 2: p.power(p.least, -1)}, c)
+    p.add({0: minus}, 1.0)
+    p.add({p.k - 1: one}, -1.0)
+    p.add(dict.fromkeys(range(p.k), minus), float(p.k))
+
+
+_PAYLOADS = (0x7FC00000, 0x7FFFE000, 0x7FA00000, 0x7F802000, 0x7FC0A000, 0x7F820000)
+
+
+def _nans(f: Format) -> list[int]:
+    """NaN of a format: all of e5m2, some of others, quiet and signalling."""
+    if f.specials == "none":
+        return []
+    width = f.exponent_bits + f.mantissa_bits
+    if f.storage == 32:
+        found = [INF | x for x in _PAYLOADS]
+    else:
+        first = len(magnitudes(f))
+        codes = sorted({*range(first, 1 << width)})
+        chosen = codes if len(codes) < 8 else [codes[i] for i in (0, 1, 5, -2, -1)]
+        middle = [] if len(codes) < 8 else [1 << (f.mantissa_bits - 1) | first - 1]
+        found = decode(f, np.array(chosen + middle, f.dtype)).tolist()
+    return [bits | sign for bits in found for sign in (0, SIGN)]
+
+
+def spec(p: Builder) -> None:
+    """Inf in operands and c: Inf and NaN of results."""
+    k = p.k
+
+    def probe(terms: dict[int, tuple[int, int]], c: int = 0) -> None:
+        a, b = [0] * k, [0] * k
+        for at, (x, y) in terms.items():
+            a[at], b[at] = x, y
+        p.add_bits(a, b, c)
+
+    ends = sorted({0, k // 2, k - 1})
+    for c in (INF, INF | SIGN):
+        probe({}, c)
+        probe({0: (ONE, ONE)}, c)
+        probe({k - 1: (ONE | SIGN, ONE)}, c)
+    for swap in (False, True):
+        if (p.fb if swap else p.fa).specials != "inf":
+            continue
+        for at in ends:
+            for x in (INF, INF | SIGN):
+                for y in (ONE, ONE | SIGN, 0, SIGN):
+                    for c in (0, INF) if y else (ONE,):
+                        probe({at: (y, x) if swap else (x, y)}, c)
+        first = (ONE, INF) if swap else (INF, ONE)
+        second = (ONE, INF | SIGN) if swap else (INF | SIGN, ONE)
+        for i in sorted({1, k // 4, k // 2, k - 1}):
+            probe({0: first, i: second})
+            probe({0: first, i: first})
+
+
+def nan(p: Builder) -> None:
+    """NaN in operands and c, with signs and payloads: NaN of results."""
+    k = p.k
+    other_nan = 0x7FE00000 if p.fc.storage == 16 else 0x7F923000
+    for bits in _nans(p.fc):
+        p.add_bits([0] * k, [0] * k, bits)
+        p.add_bits([ONE] * k, [ONE] * k, bits)
+    for side, f in enumerate((p.fa, p.fb)):
+        for i, bits in enumerate(_nans(f)):
+            at = (0, k - 1, k // 2)[i % 3]
+            for other, c in ((ONE, 0), (ONE, INF), (0, 0), (ONE, other_nan)):
+                operands = [[0] * k, [0] * k]
+                operands[side][at], operands[1 - side][at] = bits, other
+                p.add_bits(operands[0], operands[1], c)
+
+
+def lowbits(p: Builder) -> None:
+    """tf32 with bits below its own: whether they count, a NaN's too."""
+    if p.fa.name != "tf32":
+        return
+    k = p.k
+    low = (drawn(0x10B175, (32, 2, k)) & 0x1FFF).tolist()
+    values = (drawn(0x10B176, (32, 2, k)) & 0x807FE000 | 0x3F800000).tolist()
+    for x, y in zip(values, low, strict=True):
+        a, b = (
+            [v | w for v, w in zip(*row, strict=True)] for row in zip(x, y, strict=True)
+        )
+        p.add_bits(a, b, 0)
+        p.add_bits(a, x[1], ONE)
+    for at in (0, k - 1):
+        for bits in (
+            0x7F800001,
+            0x7F801FFF,
+            0x7F801000,
+            0xFF800001,
+            0x7F802001,
+            0x1FFF,
+            0x1,
+        ):
+            for side in (0, 1):
+                for other, c in ((ONE, 0), (0, 0), (ONE | SIGN, ONE)):
+                    operands = [[0] * k, [0] * k]
+                    operands[side][at], operands[1 - side][at] = bits, other
+                    p.add_bits(operands[0], operands[1], c)
+
+
+def czero(p: Builder) -> None:
+    """Products of zero beside c: whether c is cut."""
+    m = p.fc.mantissa_bits
+    least = p.fc.least_exponent
+    for e in (0, -7, least, least + 12, p.fc.largest_exponent):
+        for low in (2.0**-m, 2.0**-14, 2.0**-13, 2.0**-10, 1 - 2.0**-m):
+            p.add({}, 2.0**e * (1 + low))
+            p.add({}, -(2.0**e) * (1 + low))
+            p.add({0: p.power(e - 3, -1)}, -(2.0**e) * (1 + low))
+
+
+def twice(p: Builder) -> None:
+    """Sums that round otherwise by way of 13 bits: rounding of float16 results."""
+    if p.fc.storage != 16:
+        return
+    count = p.k // 2  # equal terms, whose carry leaves bits to be cut
+    rise = count.bit_length() - 1
+    for h in (p.high - 4, 0):
+        for at in {count + 1, p.k - 1}:
+            for s in range(rise + 3, rise + 12):
+                for sign in (1, -1):
+                    equal = dict.fromkeys(range(count), p.power(h, sign))
+                    half, far = p.power(h + rise - 11, sign), p.power(h - s, sign)
+                    p.add({**equal, count: half, at: far})

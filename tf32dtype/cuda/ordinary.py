@@ -1,0 +1,181 @@
+"""Probes of ordinary numbers: bits kept, rounding, and which k are added at once.
+
+Each function adds the probes of the group that it is named after, and says what they
+pin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .builder import SIGN, Builder, Pair, drawn, mix
+from .units import Bits, Format, decode
+
+# -- bits kept, exponents and rounding -------------------------------------------------
+
+
+def align(p: Builder) -> None:
+    """A term s octaves below two that cancel: bits kept, of products and of c."""
+    h, last = p.high, p.k - 1
+    high, low = p.power(h), p.power(h, -1)
+    for sign in (1, -1):
+        for s in range(1, 40):
+            small = p.power(h - s, sign)
+            p.add({0: high, 1: low, 2: small})
+            p.add({0: low, 1: high}, sign * 2.0 ** (h - s))
+            if (sign > 0) == s % 2:
+                p.add({last: high, last - 1: low, last - 2: small})
+                p.add({0: low, 1: small}, 2.0**h)
+    # Formats too narrow for these: many small terms below c add up to its last bit.
+    for exponent in range(p.least, p.least + 6):
+        for s in range(20, 29):
+            count = 1 << max(s - 23, 0)
+            if count <= p.k:
+                p.add(
+                    dict.fromkeys(range(count), p.power(exponent)),
+                    2.0 ** (exponent + s),
+                )
+
+
+def alignr(p: Builder) -> None:
+    """The same with more bits in the term: how terms are cut."""
+    h = p.high
+    high, low = p.power(h), p.power(h, -1)
+    for s in range(9, 29):
+        for sign in (1.0, -1.0):
+            p.add({0: high, 1: low, 2: p.product(h - s, sign * 1.5, 1.5)})
+            c = sign * 2.0 ** (h - s) * (2 - 2.0**-p.fc.mantissa_bits)
+            p.add({0: high, 1: low}, c)
+        odd = 1.0 if s % 2 else -1.0
+        p.add({0: high, 1: low, 2: p.product(h - s, odd * 1.25, 1.75)})
+        p.add({0: low, 1: p.product(h - s, -odd * 1.5, 1.5)}, 2.0**h)
+
+
+def tie(p: Builder) -> None:
+    """A tie and a term far below: how results are rounded, and bits kept under them."""
+    h = p.high
+    for m in {p.fc.mantissa_bits, 13}:
+        for s in range(m + 2, 40):
+            for sign in (1, -1):
+                for base in (1.0, 1.5) if sign > 0 else (1.0,):
+                    half, far = p.power(h - m - 1, sign), p.power(h - s)
+                    p.add({0: p.product(h, sign * base), 1: half, 2: far})
+
+
+def final(p: Builder) -> None:
+    """Sums of two and three terms: rounding and width of results."""
+    h = p.high
+    for s in range(8, 29):
+        for sign in (1, -1):
+            high, small = p.power(h, sign), p.power(h - s)
+            p.add({0: high, 1: small})
+            p.add({0: high}, -(2.0 ** (h - s)))
+            p.add({0: small}, sign * 2.0**h * (1 + 2.0**-p.fc.mantissa_bits))
+        p.add({0: high, 1: small, 2: p.power(h - s - 1)})
+        p.add({0: high, 1: small, 2: p.power(h - s - 2, -1)})
+
+
+def pnorm(p: Builder) -> None:
+    """Products of 2 and more: whether their exponents are the operands' sum."""
+    h = p.high
+    high, low = p.product(h, 1.5, 1.5), p.product(h, -1.5, 1.5)
+    for s in range(9, 29):
+        for sign in (1, -1):
+            p.add({0: high, 1: low, 2: p.power(h - s, sign)})
+            p.add({0: high, 1: low}, sign * 2.0 ** (h - s))
+        p.add({0: high, 1: p.power(h - s)}, -2.25 * 2.0**h)
+
+
+# -- which k are added together --------------------------------------------------------
+
+
+def group(p: Builder) -> None:
+    """A pair that cancels and a small term, at all k: which are added at once."""
+    quarters = sorted({1, p.k // 4, p.k // 2, p.k - 1})
+    h, tiny = p.high, _tiny(p)
+    for i in range(1, p.k):
+        for at in quarters:
+            if at not in (0, i):
+                p.add({0: p.power(h), i: p.power(h, -1), at: tiny})
+    for i in range(1, p.k - 1):
+        p.add({i - 1: p.power(h), i + 1: p.power(h, -1), i: tiny})
+    for i in range(p.k // 2):  # two halves of c's last bit: lost one by one
+        for j in {i + 1, p.k // 2 + i, p.k - 1 - i} - {i}:
+            small = p.power(p.least)
+            p.add({i: small, j: small}, 2.0 ** (p.least + p.fc.mantissa_bits + 1))
+
+
+def order(p: Builder) -> None:
+    """c, a product that cancels it, a small term: in which order blocks are added."""
+    h, tiny = p.high, _tiny(p)
+    for i in range(p.k):
+        for at in sorted({0, p.k // 2, p.k - 1}):
+            if at != i:
+                p.add({i: p.power(h, -1), at: tiny}, 2.0**h)
+    for i in range(1, p.k):
+        p.add({0: p.power(h, -1), i: p.power(h)}, 2.0 ** (h - 26))
+        p.add({i: tiny, i - 1: tiny}, 2.0**h)
+
+
+def _tiny(p: Builder) -> Pair | None:
+    """Lost beside the high ones, whatever is kept."""
+    for s in (30, 27, 26, 16, 15):
+        found = p.power(p.high - s)
+        if found is not None:
+            return found
+    return p.power(p.least)
+
+
+def perm(p: Builder) -> None:
+    """One multiset in many orders, within blocks and across them."""
+    step = max(1, 40 // p.k)
+    x = [(1.0, 1.5, 1.25, 1.0)[i % 4] * (-1.0) ** (i // 2) for i in range(p.k)]
+    terms = [
+        p.product(max(p.high - i * step, p.least + 3), x[i], 1.5) for i in range(p.k)
+    ]
+    for turn in range(64):
+        places = np.argsort(drawn(0x9E37 + turn, p.k), kind="stable").tolist()
+        c = 0.0 if turn % 2 else 2.0 ** (p.high - 5) * 1.5
+        p.add(dict(zip(places, terms, strict=True)), c)
+
+
+# -- random ones -----------------------------------------------------------------------
+
+
+def rand(p: Builder) -> None:
+    """Drawn: near 0, wide, any code, nearly cancelling; fewer where formats differ."""
+    count = 50 if p.fa == p.fb else 25
+    for kind in range(4):
+        a = _draw(p.fa, kind, 11 + kind, (count, p.k))
+        b = _draw(p.fb, kind, 21 + kind, (count, p.k))
+        if kind == 3:  # second halves undo first ones, but for some
+            half = p.k // 2
+            keep = drawn(31, (count, half)) % 4 != 0
+            a[:, half:] = np.where(keep, a[:, :half] ^ np.uint32(SIGN), a[:, half:])
+            b[:, half:] = np.where(keep, b[:, :half], b[:, half:])
+        c = _draw(p.fc, min(kind, 1), 41 + kind, (count,))
+        c = np.where(drawn(51 + kind, count) % 6 == 0, np.uint32(0), c)
+        for row in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
+            p.add_bits(*row)
+
+
+def _draw(f: Format, kind: int, seed: int, shape: Sequence[int]) -> Bits:
+    """Numbers of a format; their exponents are near 0, within 40 octaves, or any."""
+    r = drawn(seed, shape)
+    m, bias = f.mantissa_bits, f.bias
+    top = (1 << f.exponent_bits) - (2 if f.specials != "none" else 1)
+    reach = (2, 20, 1 << 10, 6)[kind]
+    low, high = max(bias - reach, 0), min(bias + reach, top)
+    field = low + mix(r) % np.uint32(high - low + 1)
+    fraction = r & np.uint32((1 << m) - 1)
+    code = (
+        (r >> np.uint32(31)) << np.uint32(f.exponent_bits + m)
+        | field << np.uint32(m)
+        | fraction
+    )
+    if f.storage == 32:
+        return np.asarray(code << np.uint32(23 - m), np.uint32)
+    codes = code.astype(np.uint32) << np.uint32(f.shift)
+    return decode(f, codes)
