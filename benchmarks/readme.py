@@ -1,4 +1,6 @@
-"""Write the figures of the benchmarks' JSON into the documents, between their marks.
+"""Write figures and tables into the documents, between their marks.
+
+Figures come from the benchmarks' JSON, tables from the package.
 
 python benchmarks/readme.py [--root FOLDER] [--check]
 """
@@ -14,10 +16,11 @@ from typing import Any
 import accuracy_condition
 import accuracy_exponents
 import accuracy_length
+import tensor_core_tables
 from report import table, worst
 
 HERE = Path(__file__).resolve().parent
-MARK = "<!-- benchmark:{}:{} -->"
+MARK = "<!-- {}:{} -->"
 
 
 def measured_on(report: dict[str, Any]) -> str:
@@ -82,6 +85,8 @@ DOCUMENTS = {
     },
 }
 
+TABLES = {"docs/tensor_cores.md": tensor_core_tables.TABLES}
+
 
 def replaced(text: str, name: str, new: str) -> str:
     """`text` with `new` between the marks of that name."""
@@ -99,18 +104,20 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="say if it would change")
     options = parser.parse_args()
     changed = []
-    for document, blocks in DOCUMENTS.items():
+    for document in (*DOCUMENTS, *TABLES):
         path = options.root / document
         new = text = path.read_text()
-        for name, block in blocks.items():
+        for name, block in DOCUMENTS.get(document, {}).items():
             report = json.loads((HERE / "results" / f"{name}.json").read_text())
-            new = replaced(new, name, block(report))
+            new = replaced(new, f"benchmark:{name}", block(report))
+        for name, render in TABLES.get(document, {}).items():
+            new = replaced(new, f"table:{name}", render())
         if new != text:
             changed.append(document)
             if not options.check:
                 path.write_text(new)
     if options.check and changed:
-        print(f"other figures than their JSON: {', '.join(changed)}", file=sys.stderr)
+        print(f"other figures or tables: {', '.join(changed)}", file=sys.stderr)
         return 1
     return 0
 

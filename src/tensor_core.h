@@ -40,6 +40,7 @@ typedef unsigned long long uint64_t;
 
 struct tf_tensor_model {
     int32_t depth;    /* products of a block */
+    int32_t instruction_depth; /* k of whole blocks, filled up with zeros */
     int32_t fraction; /* bits kept below the greatest exponent */
     int32_t kept;     /* fraction bits of the result: 23, 13 or 10 */
     int32_t half;     /* the accumulator is float16, rounded to nearest, ties to even;
@@ -268,8 +269,10 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_chain(const struct tf_tensor_model *model,
                                             int64_t n, uint32_t c)
 {
     if (!model->emulated) {
-        for (int64_t k = 0; k < n; k += model->depth) {
-            const int64_t rest = n - k;
+        const int64_t filled = (n + model->instruction_depth - 1) /
+                               model->instruction_depth * model->instruction_depth;
+        for (int64_t k = 0; k < filled; k += model->depth) {
+            const int64_t rest = n > k ? n - k : 0;
             const int32_t here = rest < model->depth ? (int32_t)rest : model->depth;
             c = tf_tensor_block(model, a + k * step_a, step_a, b + k * step_b, step_b,
                                 here, c, 0);

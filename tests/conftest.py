@@ -32,12 +32,18 @@ def own_numpy() -> Iterator[None]:
 @pytest.fixture
 def compared(
     record_property: Callable[[str, object], None],
-) -> Iterator[Callable[[int], None]]:
-    """Call with the number of inputs whose results were held against the truth."""
-    counts: list[int] = []
-    yield counts.append
-    record_property(PROPERTY, sum(counts))
-    print(f"{sum(counts):,} inputs compared")
+) -> Iterator[Callable[..., None]]:
+    """Call with the number of inputs whose results were held against the truth, and
+    with what they belong to, if that deserves a line of its own."""
+    counts: Counter[str] = Counter()
+
+    def count(number: int, of: str = "") -> None:
+        counts[of] += number
+
+    yield count
+    for of, number in counts.items():
+        record_property(f"{PROPERTY}: {of}" if of else PROPERTY, number)
+    print(f"{counts.total():,} inputs compared")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -45,9 +51,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     each = terminalreporter.config.option.markexpr == "exhaustive"
     for report in terminalreporter.getreports(""):
         for name, count in report.user_properties:
+            name, colon, of = name.partition(":")
             if name == PROPERTY and report.when == "teardown":
                 key = report.nodeid if each else report.nodeid.partition("::")[0]
-                totals[key] += int(str(count))
+                totals[key + colon + of] += int(str(count))
     if totals:
         terminalreporter.section("inputs compared")
         for key, count in totals.items():

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import oracle
 from fuzz_calls import Call
-from fuzz_products import Products
+from fuzz_devices import DeviceProducts
 
 EXPECTED = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError)
 
@@ -39,7 +39,7 @@ class Failure(Exception):
     """Something that must not happen."""
 
 
-class Fuzzer(Products):
+class Fuzzer(DeviceProducts):
     """Random calls on the given scalar types; call `n` depends on (seed, n) alone."""
 
     def __init__(self, scalar_types: Sequence[Any], seed: int = 0) -> None:

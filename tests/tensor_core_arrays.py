@@ -18,14 +18,14 @@ def dtype(name: str) -> np.dtype[Any]:
 def operand(name: str, bits: Array) -> Array:
     """An array of a format from float32's bits; tf32's keep what tf32 does not see."""
     if name == "tf32":
-        return np.ascontiguousarray(bits).view(td.tf32)
+        return np.array(bits, order="C").view(td.tf32)
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return bits.view(np.float32).astype(dtype(name))
 
 
 def accumulator(name: str, bits: Array) -> Array:
     """float32 from its bits, or the float16 that has this value."""
-    numbers = np.ascontiguousarray(bits).view(np.float32)
+    numbers = np.array(bits, order="C").view(np.float32)
     return numbers if name == "float32" else operand(name, bits)
 
 
@@ -49,6 +49,19 @@ def matmul(model: Any, a: Array, b: Array, c: Array | None, **keywords: Any) -> 
     )
     assert result.dtype == model.accumulator
     return bits(result)
+
+
+def diagonals(model: Any, cases: Cases, size: int) -> Array:
+    """Each case on the diagonal of a product of `size` rows and columns."""
+    count, k = cases.a.shape
+    a, b, c = cases.take(np.arange(count + -count % size) % count)
+    got = matmul(
+        model,
+        a.reshape(-1, size, k),
+        b.reshape(-1, size, k).swapaxes(1, 2),
+        np.repeat(c.reshape(-1, size, 1), size, axis=2),
+    )
+    return np.diagonal(got, axis1=1, axis2=2).ravel()[:count]
 
 
 def blocks(model: Any, cases: Cases) -> Array:

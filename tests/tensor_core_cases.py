@@ -215,7 +215,7 @@ def cancelling(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
     a[:, half : 2 * half] = -a[:, :half]
     b[:, half : 2 * half] = b[:, :half]
     other = drawn(rng, m.a, np.frexp(a)[1] - 1)
-    a = np.where(rng.random((rows, k)) < 0.5 / k, other, a)
+    a = np.where(rng.random((rows, k)) < 0.5 / max(k, 1), other, a)
     order = rng.random((rows, k)).argsort(1)
     a, b = (np.take_along_axis(x, order, 1) for x in (a, b))
     return a, b, near(m, rng, a, b)
@@ -233,7 +233,8 @@ def sparse(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
 def sprinkled(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
     """An Inf or NaN here and there, where the format has it."""
     a, b, c = few_exponents(m, rng, rows, k)
-    for x, f, chance in ((a, m.a, 0.7 / k), (b, m.b, 0.7 / k), (c, m.result, 0.2)):
+    rare = 0.7 / max(k, 1)
+    for x, f, chance in ((a, m.a, rare), (b, m.b, rare), (c, m.result, 0.2)):
         special = rng.choice([INF, -INF, INF, -INF, NAN, 0.0], x.shape)
         here = (rng.random(x.shape) < chance) & is_exact(f, special)
         x[...] = np.where(here, special, x)
@@ -332,6 +333,13 @@ def by_parameters(models: Sequence[Any]) -> list[list[Any]]:
     for model in models:
         found.setdefault(parameters(model), []).append(model)
     return list(found.values())
+
+
+def named(model: Any) -> str:
+    """What pytest calls models of these parameters."""
+    numbers = f"{model.depth}-{model.instruction_depth}-{model.fraction}"
+    formats = f"{model.a}-{model.b}-{model.accumulator}"
+    return f"{formats}-{numbers}" + "-emulated" * model.emulated
 
 
 def exact(name: str, bits: Array) -> Array:

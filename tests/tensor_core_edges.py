@@ -5,22 +5,14 @@ Each family yields a few products and a c; `edges` lays the products out along k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
-from tensor_core_cases import (
-    INF,
-    NAN,
-    Bounds,
-    Cases,
-    Pair,
-    dirty,
-    is_exact,
-)
+from tensor_core_cases import INF, NAN, Bounds, Cases, Pair, dirty, is_exact
 
-Products = list[Pair | None]  # None: nothing that the formats have
+Products = Sequence[Pair | None]  # None: nothing that the formats have
 Case = tuple[Products, float]  # and c
 Placed = tuple[dict[int, Pair | None], float]  # by their k
 Family = Callable[[Bounds], Iterator[Case]]
@@ -47,11 +39,9 @@ def full(m: Bounds, exponent: int) -> float:
 def borders(m: Bounds) -> Iterator[tuple[int, int]]:
     """Exponents of large terms, and how far small ones lie below: all distances for
     the first exponent, those at the border for others."""
-    for number, level in enumerate(m.levels()):
-        middle = m.fraction
-        all_ = number == 0
-        for down in range(1, 42) if all_ else range(middle - 3, middle + 4):
-            yield level, down
+    first, *others = m.levels()
+    yield from ((first, down) for down in range(1, 42))
+    yield from product(others, range(m.fraction - 3, m.fraction + 4))
 
 
 # -- alignment -----------------------------------------------------------------
@@ -141,7 +131,7 @@ def carries(m: Bounds) -> Iterator[Case]:
     """As many bits as there can be."""
     for level, sign in product(m.levels(), (1, -1)):
         g = times(sign, m.pair(level - 8, "ones") or m.pair(level, "ones"))
-        for count in {m.depth, m.instruction_depth, m.depth - 1}:
+        for count in sorted({m.depth, m.instruction_depth, m.depth - 1}):
             for exponent in (level - 8, level, level + 2):
                 yield [g] * count, sign * full(m, exponent)
                 yield [g] * count, -sign * full(m, exponent)
@@ -170,7 +160,8 @@ def cancellation(m: Bounds) -> Iterator[Case]:
 def ties(m: Bounds) -> Iterator[Case]:
     """1, the next number or three of them, and what rounding makes of more bits."""
     kept = [10, 23] if m.result.bias == 15 else [13, 23]
-    for level, bits, sign in product({0, *m.levels()}, kept, (1, -1)):
+    levels = sorted({0, *m.levels()})
+    for level, bits, sign in product(levels, kept, (1, -1)):
         unit = level - bits
         starts = [2.0**level, 2.0**level * (1 + 2.0**-m.result.mantissa_bits)]
         starts.append(2.0**level * (1 + 3 * 2.0**-m.result.mantissa_bits))
@@ -187,7 +178,7 @@ def ties(m: Bounds) -> Iterator[Case]:
                         yield [half, low], c
                         yield [half, low], -c
     # The same from products alone.
-    for level, bits, sign in product({0, *m.levels()}, kept, (1, -1)):
+    for level, bits, sign in product(levels, kept, (1, -1)):
         for more in range(1, m.fraction - bits + 4):
             terms = m.pair(level), times(sign, m.pair(level - bits - 1))
             low = m.pair(level - bits - 1 - more)
@@ -273,7 +264,7 @@ def overflow(m: Bounds) -> Iterator[Case]:
             yield [half, times(other, p)], sign * largest
         yield [p], sign * (largest - 2.0**unit)
     high = range(m.result.bias - 3, m.top + 1)
-    for level in {*high[:8], *high[-3:]}:
+    for level in sorted({*high[:8], *high[-3:]}):
         for sign, shape in product((1, -1), SHAPES):
             p = times(sign, m.pair(level, shape))
             yield [p], 0.0
@@ -289,7 +280,6 @@ def overflow(m: Bounds) -> Iterator[Case]:
 
 
 def zeros(m: Bounds) -> Iterator[Case]:
-    largest = max(float(m.a.max_value), float(m.b.max_value))
     least = m.result.least_exponent
     for x, y in product((0.0, -0.0), repeat=2):
         for c in (0.0, -0.0, 1.0, -1.0):
@@ -307,24 +297,27 @@ def zeros(m: Bounds) -> Iterator[Case]:
                 yield [p, m.pair(exponent, "ones") or m.pair(exponent)], 0.0
 
 
+def specials(m: Bounds) -> list[Pair]:
+    """Products that are Inf or NaN, and some that are neither."""
+    found = [(INF, 1.0), (-INF, 1.0), (1.0, INF), (-1.0, INF), (INF, -INF)]
+    found += [(INF, 2.0**m.b.least_exponent), (-(2.0**m.a.least_exponent), INF)]
+    found += [(INF, 0.0), (-0.0, INF), (NAN, 1.0), (1.0, NAN), (NAN, 0.0)]
+    found += [(INF, NAN), (0.0, NAN), (1.0, 1.0), (0.0, 1.0)]
+    return [*found, (float(m.a.max_value), float(m.b.max_value))]
+
+
 def special(m: Bounds) -> Iterator[Case]:
     """Inf and NaN as operands or as c, with all that they may meet."""
-    largest = float(m.a.max_value), float(m.b.max_value)
-    one, zero = (1.0, 1.0), (0.0, 1.0)
-    infinite = [(INF, 1.0), (-INF, 1.0), (1.0, INF), (-1.0, INF), (INF, -INF)]
-    infinite += [(INF, 2.0**m.b.least_exponent), (-(2.0**m.a.least_exponent), INF)]
-    invalid = [(INF, 0.0), (-0.0, INF), (NAN, 1.0), (1.0, NAN), (NAN, 0.0)]
-    invalid += [(INF, NAN), (0.0, NAN)]
-    for p in (*infinite, *invalid, one, zero, largest):
+    one, zero, largest = (1.0, 1.0), (0.0, 1.0), specials(m)[-1]
+    for p in specials(m):
         for c in (0.0, 1.0, INF, -INF, NAN, float(m.result.max_value)):
             yield [p], c
             yield [one, p], c
             yield [p, minus(largest)], c
             yield [zero, p, minus(one)], c
             yield [p] * m.instruction_depth, c
-        for q in (*infinite, *invalid):
+        for q in specials(m):
             yield [p, q], 0.0
-            yield [p, *[None] * m.depth, q], 1.0  # in the next block
 
 
 # -- the order of blocks -----------------------------------------------------------
@@ -351,25 +344,16 @@ def order(m: Bounds) -> Iterator[Placed]:
             far = 2.0 ** (m.least + m.fraction + 3)
             yield {i: low, j: low}, huge if m.top - m.least > 30 else far
             yield {i: h, j: minus(h)}, full(m, level - down)
+    for p, q in product(specials(m), repeat=2):
+        yield {0: p, k - 1: q}, 1.0
 
 
 # -- all of them -------------------------------------------------------------------
 
 FAMILIES: tuple[Family, ...] = (
-    cut,
-    cut_by_c,
-    cut_c,
-    subnormal_operands,
-    carries,
-    cancellation,
-    ties,
-    carried_ties,
-    small_results,
-    floors,
-    overflow,
-    zeros,
-    special,
-)
+    cut, cut_by_c, cut_c, subnormal_operands, carries, cancellation, ties, carried_ties,
+    small_results, floors, overflow, zeros, special,
+)  # fmt: skip
 
 
 def laid_out(m: Bounds, k: int, cases: list[Placed]) -> Cases:

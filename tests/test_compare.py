@@ -5,6 +5,8 @@ import pytest
 from command_line import SIGNED, complaint, plain, report
 
 import tf32dtype as td
+from tf32dtype.commands import devices, measures
+from tf32dtype.commands.facts import facts
 
 
 @pytest.fixture
@@ -51,10 +53,8 @@ def test_compare_against_numpy_by_hand(pair, capsys):
 
 
 def test_blocks_change_nothing(pair, capsys, monkeypatch):
-    from tf32dtype.commands import compare
-
     whole = report(capsys, "compare", *pair)
-    monkeypatch.setattr(compare, "_BLOCK_ELEMENTS", 7 * 50)
+    monkeypatch.setattr(measures, "BLOCK_ELEMENTS", 7 * 50)
     blocks = report(capsys, "compare", *pair)
     for one, other in zip(whole["formats"], blocks["formats"], strict=True):
         assert one["overflows"] == other["overflows"]
@@ -191,3 +191,143 @@ def test_compare_complains_of_files(tmp_path, capsys, pair):
     assert "float8_e4m3fn" in unknown
     assert "no format" in complaint(capsys, "compare", a, b, "--formats", ",")
     assert "target-db" in complaint(capsys, "compare", a, b, "--target-db", "many")
+
+
+# -- tensor cores --------------------------------------------------------------
+
+
+def decibels(error, signal):
+    return float(-20 * np.log10(np.linalg.norm(error) / np.linalg.norm(signal)))
+
+
+def test_devices_against_numpy_by_hand(pair, capsys):
+    a, b = (np.load(path) for path in pair)
+    truth = a.astype(float) @ b.astype(float)
+    names = ["--device", "h100", "--device", "L40S", "--device", "H200:mma.sync"]
+    record = report(capsys, "compare", *pair, *names)
+    assert record["condition"] == report(capsys, "compare", *pair)["condition"]
+    formats = ["tf32", "bfloat16", "float8_e5m2", "float8_e4m3fn", "float16"]
+    units = [("H100", "wgmma"), ("L40S", "mma.sync"), ("H100", "mma.sync")]
+    rows, pairs = iter(record["devices"]), iter(record["pairs"])
+    for name in formats:
+        dtype = np.float16 if name == "float16" else getattr(td, name)
+        x, y = a.astype(dtype), b.astype(dtype)
+        products = {}
+        for unit in units:
+            row = next(rows)
+            assert (row["device"], row["instruction"]) == unit
+            assert (row["format"], row["accumulator"]) == (name, "float32")
+            assert row["scales"] == {"a": 1, "b": 1}
+            c = td.tensor_core.matmul(x, y, device=unit[0], instruction=unit[1])
+            products[unit] = c.astype(float)
+            error = products[unit] - truth
+            assert float(row["snr_db"]) == pytest.approx(decibels(error, truth))
+            exact = x.astype(float) @ y.astype(float) - truth
+            got = float(row["snr_db_exact_sums"])
+            assert got == pytest.approx(decibels(exact, truth))
+            worst = float(np.max(np.abs(error / truth)))
+            assert row["largest_relative_error"] == pytest.approx(worst)
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            row = next(pairs)
+            one, other = products[units[i]], products[units[j]]
+            assert row["format"] == name
+            assert tuple(row["first"].values()) == units[i]
+            assert tuple(row["second"].values()) == units[j]
+            assert row["elements"] == 40 * 50
+            assert row["differing"] == np.count_nonzero(one != other)
+            if not row["differing"]:
+                assert row["snr_db"] == "inf"
+                assert row["largest_ulps"] == 0
+                continue
+            assert float(row["snr_db"]) == pytest.approx(decibels(one - other, one))
+            same_sign = one * other > 0
+            apart = np.abs(one - other) / np.spacing(np.abs(one).astype(np.float32))
+            assert row["largest_ulps"] >= apart[same_sign].max() / 2
+    assert not [*rows, *pairs]
+
+
+def test_ulps():
+    one = np.float32([1, -0.0, 2**-149, -1, np.nan, np.nan, np.inf, 1])
+    two = np.float32([1, 0.0, -(2**-149), -1, np.nan, 1, np.inf, 1])
+    two[0], two[3] = np.nextafter(np.float32(1), 2), np.nextafter(np.float32(-1), 0)
+    unit = devices.Unit("A100", "mma.sync")
+    found = []
+    for i in range(len(one)):
+        pair = devices.Pair(unit, unit, facts("tf32"))
+        with np.errstate(all="ignore"):
+            pair.take(one[i : i + 1], two[i : i + 1])
+        found.append(pair.largest_ulps)
+        assert pair.differing == (found[-1] > 0)
+        assert (pair.snr == np.inf) == (not pair.differing)
+    assert found == [1, 0, 2, 1, 0, np.inf, 0, 0]
+    pair = devices.Pair(unit, unit, facts("tf32"))
+    pair.take(np.float32([3, np.inf]), np.float32([4, 4]))
+    assert pair.largest_ulps == 0x7F800000 - 0x40800000
+    assert pair.snr == -np.inf
+
+
+def test_devices_in_blocks_and_with_scales(pair, capsys, monkeypatch):
+    argv = ["compare", *pair, "--device", "H100", "--device", "L40S"]
+    whole = report(capsys, *argv, "--scale")
+    monkeypatch.setattr(measures, "BLOCK_ELEMENTS", 7 * 50)
+    blocks = report(capsys, *argv, "--scale")
+    plain = report(capsys, *argv)
+    for one, other, unscaled in zip(
+        whole["devices"], blocks["devices"], plain["devices"], strict=True
+    ):
+        assert float(other["snr_db"]) == pytest.approx(float(one["snr_db"]))
+        wide = not one["format"].startswith("float8")
+        assert (one["scales"] == {"a": 1, "b": 1}) == wide
+        # A power of two alters small numbers alone.
+        assert float(one["snr_db"]) == pytest.approx(float(unscaled["snr_db"]), abs=1)
+    for one, other in zip(whole["pairs"], blocks["pairs"], strict=True):
+        assert one["differing"] == other["differing"]
+        assert one["largest_ulps"] == other["largest_ulps"]
+
+
+def test_scales_save_small_operands(tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    for path in paths:
+        np.save(path, rng.standard_normal((16, 16)) * 2.0**-70)
+    argv = ["compare", *paths, "--device", "B200", "--formats", "fp8_e4m3"]
+    (lost,) = report(capsys, *argv)["devices"]
+    (kept,) = report(capsys, *argv, "--scale")["devices"]
+    assert lost["snr_db"] == 0
+    assert kept["snr_db"] > 20
+    assert kept["scales"]["a"] > 2.0**70
+
+
+def test_one_device_has_no_pairs(pair, capsys):
+    record = report(capsys, "compare", *pair, "--device", "V100")
+    assert [row["format"] for row in record["devices"]] == ["float16"]
+    assert record["pairs"] == []
+    text = plain(capsys, "compare", *pair, "--device", "V100")
+    assert "against float64" in text
+    assert "against each other" not in text
+    record = report(capsys, "compare", *pair, "--device", "V100", "--device", "A100")
+    assert len(record["devices"]) == 4
+    assert [row["format"] for row in record["pairs"]] == ["float16"]
+
+
+def test_devices_as_text(pair, capsys):
+    argv = ["compare", *pair, "--device", "H100", "--device", "A100", "--formats"]
+    lines = plain(capsys, *argv, "float16", "--scale").splitlines()
+    (title,) = [x for x in lines if x.startswith("A @ B")]
+    assert title.endswith("accumulators float32, against float64, scaled below 16 bits")
+    (row,) = [x.split() for x in lines if x.split()[:2] == ["A100", "mma.sync"]]
+    assert row[2] == "float16"
+    (row,) = [x.split() for x in lines if x.split()[:1] == ["float16"]]
+    assert row[1:5] == ["H100", "wgmma", "A100", "mma.sync"]
+
+
+def test_compare_complains_of_devices(pair, capsys):
+    def complains(*options):
+        return complaint(capsys, "compare", *pair, *options)
+
+    unknown = complains("--device", "V99")
+    assert all(name in unknown for name in ("'V99'", "V100", "RTX Blackwell"))
+    assert "wgmma, mma.sync" in complains("--device", "H100:tcgen05")
+    assert "named before" in complains("--device", "H100", "--device", "H200:wgmma")
+    assert "no tf32, but float16" in complains("--device", "V100", "--formats", "tf32")
+    assert "--device" in complains("--device", "V100", "--target-db", "20")

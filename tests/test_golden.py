@@ -27,6 +27,7 @@ DEFAULTS = {
     "depth of tf32 on Hopper and Blackwell": 8,
     "low_bits_nan": False,
     "scale_input_d": settle.UNDECIDED,
+    "float4_subnormals": settle.UNDECIDED,
     "block of Turing": settle.UNDECIDED,
     "wgmma fp8 into float16": "float16",
     "m16n8k16 of fp8 on sm_90 and sm_100": "two blocks of 8 and an addition",

@@ -297,9 +297,11 @@ TF_INLINE void add_stretch(const struct tf_tensor_plan *plan, struct operands x,
         }
         return;
     }
-    for (size_t k = 0; k < depth; k += block) {
-        const size_t count = depth - k < block ? depth - k : block;
-        const struct place place = {first + k, count, 0};
+    const size_t instruction = (size_t)plan->model.instruction_depth;
+    const size_t filled = (depth + instruction - 1) / instruction * instruction;
+    for (size_t k = 0; k < filled; k += block) {
+        const size_t rest = k < depth ? depth - k : 0;
+        const struct place place = {first + k, rest < block ? rest : block, 0};
         add_blocks(plan, x, place, kind, sums, k ? sums : given, k ? 0 : scale);
     }
 }

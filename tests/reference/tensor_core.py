@@ -212,8 +212,8 @@ class Unit:
         exponents = [x + y for (_, x), (_, y) in zip(a, b, strict=True)]
         accumulator, c_exponent = self.accumulator(c)
         if c_exponent == SPECIAL or max(exponents) > SPECIAL // 2:
-            terms = *zip(products, exponents, strict=True), (accumulator, c_exponent)
-            signs = {(x > 0) - (x < 0) for x, e in terms if e > SPECIAL // 2}
+            every = *zip(products, exponents, strict=True), (accumulator, c_exponent)
+            signs = {(x > 0) - (x < 0) for x, e in every if e > SPECIAL // 2}
             return self.nan if len(signs) > 1 or 0 in signs else infinity(-1 in signs)
         if self.mutation.renormalise_products:
             terms = zip(products, exponents, strict=True)

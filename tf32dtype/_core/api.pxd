@@ -302,9 +302,9 @@ cdef extern from "extremes.h" nogil:
 cdef extern from "tensor_core.h" nogil:
     enum:
         TF_NO_EXPONENT
-        TF_LEAST_HALF
     struct tf_tensor_model:
         int32_t depth
+        int32_t instruction_depth
         int32_t fraction
         int32_t kept
         int32_t half

@@ -1,23 +1,15 @@
 # Tensor cores: a row of tf32dtype/tensor_core/models.py as the C knows it.
 
-cdef int32_t least_exponent(str name) except? -1:
-    """The exponent of a format's subnormal numbers."""
-    if name == "float16":
-        return TF_LEAST_HALF
-    return 1 - tf_format_rows[names.index(name)].bias
-
-
 cdef int fill_model(tf_tensor_model *fields, model) except -1:
-    cdef bint emulated = model.emulated
     if not (1 <= model.depth <= 64 and 1 <= model.fraction <= 35
-            and 1 <= model.kept <= 23):
+            and 1 <= model.kept <= 23
+            and 1 <= model.instruction_depth // model.depth <= 64):
         raise ValueError(f"no such block: {model}")
     fields.depth, fields.fraction, fields.kept = model.depth, model.fraction, model.kept
+    fields.instruction_depth = model.instruction_depth
     fields.half = model.accumulator == "float16"
-    fields.emulated = emulated
-    # What is emulated multiplies float16 numbers, among which fp8's are normal.
-    fields.least_a = TF_LEAST_HALF if emulated else least_exponent(model.a)
-    fields.least_b = TF_LEAST_HALF if emulated else least_exponent(model.b)
+    fields.emulated = model.emulated
+    fields.least_a, fields.least_b = model.least_exponents
     fields.floor = TF_NO_EXPONENT if model.floor is None else model.floor
     fields.zero_c = (TF_NO_EXPONENT if model.zero_c_exponent is None else
                      model.zero_c_exponent)
@@ -32,6 +24,7 @@ cdef int fill_device(tf_precision *fields, model, int promote, bint scales_insid
     # What the loops are made for, which take 64 k at a time.
     single = model.accumulator == "float32"
     if (64 % (2 * model.depth if model.emulated else model.depth)
+            or 64 % model.instruction_depth or model.instruction_depth % model.depth
             or model.fraction > (25 if model.kept == 23 or not single else 20)
             or single and max(model.floor or -126, model.zero_c_exponent or -126) > -110):
         raise ValueError(f"no product of such blocks: {model}")

@@ -13,11 +13,14 @@ underflows    nonzero numbers below the smallest normal that did not stay exact
               two each, which brings the largest magnitude just inside the range
 condition     of a dot product: sum |x_i y_i| / |sum x_i y_i|; k 2^-24 times it
               bounds the relative error of a float32 sum of k products
+--device      compares tensor cores instead, in the formats that they have: how far
+              their float32 results are from float64, in brackets exact sums of the
+              rounded operands; then each two of them, an ulp being the distance to
+              the next float32
 """
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -27,9 +30,16 @@ from numpy.typing import NDArray
 
 from .. import load
 from ..precision import matmul_precision
-from . import CommandError
+from . import CommandError, devices
 from .facts import NUMPY_NAMES, Facts, select, signed
-from .measures import power_of_two_scale, snr_db
+from .measures import (
+    blocks,
+    errors,
+    largest_magnitude,
+    largest_relative,
+    power_of_two_scale,
+    snr_db,
+)
 from .text import Table, decibels, number, print_json, size
 
 Array = NDArray[Any]
@@ -44,7 +54,6 @@ _HEADER = (
     "bytes",
 )
 _TENSORS = ("a", "b", "result")
-_BLOCK_ELEMENTS = 1 << 22  # of the result: 32 MiB in float64
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -63,12 +72,25 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="DB",
         help="name the cheapest format whose SNR reaches this",
     )
+    parser.add_argument(
+        "--device",
+        action="append",
+        metavar="NAME",
+        help="compare tensor cores: H100, A100, H100:mma.sync, ... (repeatable)",
+    )
 
 
 @matmul_precision(None)  # whatever the process has: NumPy is compared with
 def run(arguments: Namespace) -> None:
     """Print the report."""
-    chosen = select(arguments.formats, [*signed(), *NUMPY_NAMES[:2]])
+    units = devices.find(arguments.device or [])
+    if units:
+        if arguments.target_db is not None:
+            raise CommandError("--target-db chooses a format, --device compares units")
+        chosen = select(arguments.formats, devices.formats(units))
+        devices.check(units, chosen)
+    else:
+        chosen = select(arguments.formats, [*signed(), *NUMPY_NAMES[:2]])
     a = _read(arguments.a)
     b = _read(arguments.b)
     a = a[np.newaxis] if a.ndim == 1 else a
@@ -78,19 +100,26 @@ def run(arguments: Namespace) -> None:
             f"{arguments.a} has {a.shape[1]} columns and {arguments.b} has "
             f"{b.shape[0]} rows: they do not multiply"
         )
-    conditions, losses = compare(a, b, chosen, scale=arguments.scale)
     report: dict[str, Any] = {
-        "shape": {"m": a.shape[0], "k": a.shape[1], "n": b.shape[1]},
-        "condition": conditions,
-        "formats": [loss.record() for loss in losses],
+        "shape": {"m": a.shape[0], "k": a.shape[1], "n": b.shape[1]}
     }
-    if arguments.target_db is not None:
-        report["target_db"] = arguments.target_db
-        report["cheapest"] = cheapest(losses, arguments.target_db)
+    if units:
+        report["condition"] = conditions(a, b)
+        results, pairs = devices.compare(a, b, units, chosen, scale=arguments.scale)
+        report["devices"] = [result.record() for result in results]
+        report["pairs"] = [pair.record() for pair in pairs]
+        tables = devices.tables(results, pairs, scaled=arguments.scale)
+    else:
+        report["condition"], losses = compare(a, b, chosen, scale=arguments.scale)
+        report["formats"] = [loss.record() for loss in losses]
+        tables = [_table(losses, scaled=arguments.scale)]
+        if arguments.target_db is not None:
+            report["target_db"] = arguments.target_db
+            report["cheapest"] = cheapest(losses, arguments.target_db)
     if arguments.json:
         print_json(report)
     else:
-        _print(arguments, report, losses)
+        _print(arguments, report, tables)
 
 
 @dataclass(frozen=True)
@@ -146,15 +175,13 @@ class Loss:
         rounded = self.round("result", sums)
         self.count("result", np.where(np.isfinite(sums), sums, truth), rounded)
         result = rounded.astype(np.float64) / self.scales.result
-        error = _error(result, truth)
-        sum_error = _error(sums, truth)
+        error = errors(result, truth)
+        sum_error = errors(sums, truth)
         self.error_squares += float(np.vdot(error, error))
         self.sum_error_squares += float(np.vdot(sum_error, sum_error))
         self.truth_squares += float(np.vdot(truth, truth))
-        wrong = error > 0
-        if wrong.any():
-            worst = np.max(error[wrong] / np.abs(truth[wrong]))
-            self.largest_relative = max(self.largest_relative, float(worst))
+        worst = largest_relative(error, truth)
+        self.largest_relative = max(self.largest_relative, worst)
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -202,12 +229,12 @@ def compare(
         for form in forms:
             scales = Scales()
             if scale and form.bits < 16:
-                tensors = (_amax(a), _amax(b), amax)
+                tensors = (largest_magnitude(a), largest_magnitude(b), amax)
                 scales = Scales(*(power_of_two_scale(x, form) for x in tensors))
             loss = Loss(form, scales, form.dtype.itemsize * numbers)
             loss.count("b", truth_b, loss.round("b", b))
             losses.append(loss)
-        for rows in _blocks(a.shape[0], b.shape[1]):
+        for rows in blocks(a.shape[0], b.shape[1]):
             truth_a = a[rows].astype(np.float64)
             truth = truth_a @ truth_b
             for loss in losses:
@@ -217,11 +244,18 @@ def compare(
     return _condition_report(conditions, a.shape[1]), losses
 
 
+def conditions(a: Array, b: Array) -> dict[str, float]:
+    """Condition numbers of the dot products, and bounds of float32's error."""
+    with np.errstate(all="ignore"):
+        found, _ = _conditions(a, b.astype(np.float64))
+    return _condition_report(found, a.shape[1])
+
+
 def _conditions(a: Array, truth_b: Array) -> tuple[Array, float]:
     """Condition numbers of all dot products, and the largest magnitude of one."""
     conditions = np.empty((a.shape[0], truth_b.shape[1]), np.float32)
     amax = 0.0
-    for rows in _blocks(*conditions.shape):
+    for rows in blocks(*conditions.shape):
         truth_a = a[rows].astype(np.float64)
         truth = np.abs(truth_a @ truth_b)
         conditions[rows] = np.abs(truth_a) @ np.abs(truth_b) / truth
@@ -265,12 +299,6 @@ def _read(path: str) -> Array:
     return array
 
 
-def _blocks(m: int, n: int) -> Iterator[slice]:
-    step = max(1, _BLOCK_ELEMENTS // n)
-    for start in range(0, m, step):
-        yield slice(start, min(m, start + step))
-
-
 def _float32_product(a: Array, b: Array) -> Array:
     if a.dtype == np.float64:
         return a @ b
@@ -281,17 +309,6 @@ def _float32_product(a: Array, b: Array) -> Array:
 
 
 # -- measures -----------------------------------------------------------------
-
-
-def _amax(x: Array) -> float:
-    return max(abs(float(x.max())), abs(float(x.min())))
-
-
-def _error(x: Array, truth: Array) -> Array:
-    """Magnitudes; infinite where x is NaN, which is an overflow here."""
-    error: Array = np.abs(x - truth)
-    error[np.isnan(error)] = np.inf
-    return error
 
 
 def _saturates(form: Facts) -> bool:
@@ -333,7 +350,7 @@ def _condition_report(conditions: Array, k: int) -> dict[str, float]:
 # -- text ---------------------------------------------------------------------
 
 
-def _print(arguments: Namespace, report: dict[str, Any], losses: list[Loss]) -> None:
+def _print(arguments: Namespace, report: dict[str, Any], tables: list[Table]) -> None:
     shape = report["shape"]
     condition = report["condition"]
     print(
@@ -345,10 +362,17 @@ def _print(arguments: Namespace, report: dict[str, Any], losses: list[Loss]) -> 
             f"condition of the dot products, {name}: {number(condition[name])}; "
             f"float32 bound {number(condition[f'float32_bound_{name}'])}"
         )
-    print()
-    Table(
-        "A @ B in each format, against float64"
-        + (", scaled below 16 bits" if arguments.scale else ""),
+    for table in tables:
+        print()
+        table.print()
+    if "cheapest" in report:
+        found = report["cheapest"] or "none of these formats"
+        print(f"\nCheapest that reaches {report['target_db']:g} dB: {found}")
+
+
+def _table(losses: list[Loss], *, scaled: bool) -> Table:
+    return Table(
+        "A @ B in each format, against float64" + ", scaled below 16 bits" * scaled,
         _HEADER,
         [
             [
@@ -362,7 +386,4 @@ def _print(arguments: Namespace, report: dict[str, Any], losses: list[Loss]) -> 
             ]
             for loss in losses
         ],
-    ).print()
-    if "cheapest" in report:
-        found = report["cheapest"] or "none of these formats"
-        print(f"\nCheapest that reaches {report['target_db']:g} dB: {found}")
+    )

@@ -1,8 +1,42 @@
 """What several commands measure and choose."""
 
 import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .facts import Facts
+
+Array = NDArray[Any]
+
+BLOCK_ELEMENTS = 1 << 22  # of a result: 32 MiB in float64
+
+
+def blocks(m: int, n: int) -> Iterator[slice]:
+    """Rows of an (m, n) result, so many at a time that blocks stay small."""
+    step = max(1, BLOCK_ELEMENTS // n)
+    for start in range(0, m, step):
+        yield slice(start, min(m, start + step))
+
+
+def largest_magnitude(x: Array) -> float:
+    """The largest magnitude."""
+    return max(abs(float(x.max())), abs(float(x.min())))
+
+
+def errors(x: Array, truth: Array) -> Array:
+    """Magnitudes of errors; infinite where x is NaN, which is an overflow here."""
+    error: Array = np.abs(x - truth)
+    error[np.isnan(error)] = np.inf
+    return error
+
+
+def largest_relative(error: Array, truth: Array) -> float:
+    """The largest of the errors, relative to what is true; 0 if there is no error."""
+    wrong = error > 0
+    return float(np.max(error[wrong] / np.abs(truth[wrong]), initial=0.0))
 
 
 def snr_db(error_squares: float, truth_squares: float) -> float:

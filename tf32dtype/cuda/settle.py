@@ -176,7 +176,7 @@ def _fp8_of_16(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
 
 
 def _nowhere(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
-    """Only tcgen05 shows it, which no unit is of."""
+    """No unit shows it: tcgen05 alone does, or no model here has the alternative."""
     return ()
 
 
@@ -194,6 +194,7 @@ POINTS = {
         ("group", "order", "final"), _fp8_of_16
     ),
     "scale_input_d": Point((), _nowhere),
+    "float4_subnormals": Point((), _nowhere),
 }
 
 

@@ -6,6 +6,8 @@
 array([[0.03998047]], dtype=float32)
 """
 
+from .explanation import explain
+from .identification import identify
 from .models import CONTESTED, MODELS, Contested, Device, Model, devices
 from .product import matmul
 
@@ -16,5 +18,7 @@ __all__ = [
     "Device",
     "Model",
     "devices",
+    "explain",
+    "identify",
     "matmul",
 ]

@@ -12,7 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
+
+from .. import _core
+from .listing import listing
 
 Accumulator = Literal["float32", "float16"]
 Verified = Literal["recorded", "two simulators", "one source", "contested"]
@@ -114,13 +117,28 @@ CONTESTED = {
             " simulator; the recordings are of mma.sync",
         ),
         Contested(
+            "float4_subnormals",
+            0,
+            (-1,),
+            "the exponent of 0.5 in float4_e2m1fn: that of 1, since subnormal numbers"
+            " of all formats have that of the least normal one, or its own. It shows"
+            " with an accumulator more than 25 bits below the products",
+        ),
+        Contested(
             "m16n8k16 of fp8 on sm_90 and sm_100",
-            "not modelled",
+            "two blocks of 8 and an addition",
             (),
-            "the assembler turns mma.sync of fp8 into float16 instructions; how it does"
-            " so for a depth of 16 nobody has published",
+            "no row of this table. The assembler of CUDA 13 makes it as it makes"
+            " m16n8k32, of two float16 instructions and an addition",
         ),
     )
+}
+
+#: Of subnormal numbers.
+_LEAST_EXPONENTS = {
+    **{name: 1 - _core.facts(i)["bias"] for i, name in enumerate(_core.names)},
+    "float16": -14,
+    "float4_e2m1fn": cast(int, CONTESTED["float4_subnormals"].value),
 }
 
 # -- models ----------------------------------------------------------------------------
@@ -146,14 +164,22 @@ class Model:
     instruction_depth: int
     verified: Verified
     #: whether instructions are two blocks of float16 and an addition: of each four k
-    #: the first two are in the first block, both start from zero, and their sum is
-    #: added to the accumulator, to nearest, ties to even
+    #: the first two are in the first block, which starts from zero and hands its result
+    #: to the second; that one's is added to the accumulator, to nearest, ties to even
     emulated: bool = False
     #: least exponent that terms are aligned to
     floor: int | None = None
     zero_c_exponent: int | None = None
     zero_products: bool = False
     negative_zero: bool = False
+
+    @property
+    def least_exponents(self) -> tuple[int, int]:
+        """The exponents that subnormal numbers of both operands are aligned by."""
+        if self.emulated:  # they become float16 numbers, among which fp8's are normal
+            return -14, -14
+        a, b = (_LEAST_EXPONENTS[name] for name in (self.a, self.b))
+        return a, b
 
     @property
     def scales_inside(self) -> bool:
@@ -253,7 +279,9 @@ def _models(row: _Row) -> Iterator[Model]:
         verified = given[accumulator]
         if verified is None:
             continue
-        if a != b and verified == "recorded":
+        if "float4_e2m1fn" in (a, b):
+            verified = "contested"
+        elif a != b and verified == "recorded":
             verified = row.mixed
         yield Model(
             row.device,
@@ -396,6 +424,9 @@ class Devices(Mapping[str, Device]):
 
     def __len__(self) -> int:
         return len(self._devices)
+
+    def __repr__(self) -> str:
+        return listing(self._devices.values())
 
 
 devices = Devices(_DEVICES)

@@ -215,6 +215,7 @@ def _as_accumulators(c: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Ar
     if c is None:
         return np.zeros((), dtype)
     start = np.asarray(c, dtype if isinstance(c, int | float) else None)
+    start = start.astype(start.dtype.newbyteorder("="), copy=False)
     if start.dtype != dtype:
         raise TypeError(f"c is {start.dtype}, the accumulators are {dtype}: cast it")
     try:
@@ -231,7 +232,7 @@ def _as_target(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array 
         return None
     if not isinstance(target, np.ndarray):
         raise TypeError(f"out is an array, not {target!r}")
-    if target.dtype != dtype:
+    if target.dtype.newbyteorder("=") != dtype:
         raise TypeError(f"out is {target.dtype}, the accumulators are {dtype}")
     if target.shape != shape:
         raise ValueError(f"out has shape {target.shape}, the product {shape}")

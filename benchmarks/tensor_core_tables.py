@@ -1,0 +1,100 @@
+"""Tables of docs/tensor_cores.md: the models, the devices, and what is contested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+
+from tf32dtype.tensor_core.models import CONTESTED, MODELS, Model, devices
+
+
+def models() -> str:
+    """A row for all models that differ in the formats of their operands alone."""
+    groups: dict[tuple[str, ...], list[Model]] = {}
+    for model in MODELS:
+        groups.setdefault(_facts(model), []).append(model)
+    header = ("device", "instruction", "operands", "accumulator")
+    return _table(
+        (*header, "K", "F", "a sum is rounded", "instruction's k", "verified"),
+        [(*facts[:2], _operands(found), *facts[2:]) for facts, found in groups.items()],
+    )
+
+
+def _facts(model: Model) -> tuple[str, ...]:
+    if model.accumulator == "float16":
+        rounding = "to float16, to nearest"
+    else:
+        rounding = f"to {model.kept} bits, toward zero"
+    return (
+        model.device,
+        model.instruction,
+        model.accumulator,
+        f"{model.depth}{', emulated' * model.emulated}",
+        str(model.fraction),
+        rounding,
+        str(model.instruction_depth),
+        model.verified,
+    )
+
+
+def _operands(found: Sequence[Model]) -> str:
+    """Formats that are multiplied with themselves, then pairs of two."""
+    same = [model.a for model in found if model.a == model.b]
+    pairs = [(model.a, model.b) for model in found if model.a != model.b]
+    if pairs and set(pairs) == set(permutations(same, 2)):
+        return f"{', '.join(same)}, any two of them"
+    if len(pairs) == 2 and pairs[0] == pairs[1][::-1]:
+        return f"{' x '.join(pairs[0])}, either way"
+    return ", ".join([*same, *(f"{a} x {b}" for a, b in pairs)])
+
+
+def boards() -> str:
+    """A row for each device."""
+    return _table(
+        ("device", "architecture", "also found as", "board", "dense Tflop/s"),
+        [
+            (
+                device.name,
+                device.architecture,
+                ", ".join(device.aliases),
+                device.board,
+                ", ".join(f"{name} {peak:g}" for name, peak in device.peak.items()),
+            )
+            for device in devices.values()
+        ],
+    )
+
+
+def contested() -> str:
+    """A row for each point."""
+    return _table(
+        ("point", "taken", "alternatives", "why"),
+        [
+            (
+                point.name,
+                _value(point.value),
+                "; ".join(map(_value, point.alternatives)) or "-",
+                point.reason,
+            )
+            for point in CONTESTED.values()
+        ],
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        found = (f"{name} F={bits}: {x}" for (name, bits), x in value.items())
+        return ", ".join(found) or "none"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, *rows)]
+    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
+
+
+TABLES = {"models": models, "boards": boards, "contested": contested}

@@ -1,0 +1,56 @@
+"""The devices as text: what each has, how fast it is, and how its models are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .models import Device
+
+_SHORT = {
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "tf32": "tf32",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+    "float4_e2m1fn": "fp4",
+}
+#: How models are verified, the best first.
+_VERIFIED = {
+    "recorded": "recorded",
+    "two simulators": "simulators",
+    "one source": "one source",
+    "contested": "contested",
+}
+_WIDTHS = (15, 23)
+
+
+def listing(devices: Iterable[Device]) -> str:
+    """A line for each device and, below it, one for each of its instructions."""
+    lines = [
+        _line("device", "architecture", "peak of a board, in dense Tflop/s"),
+        _line("  instruction", "formats", "models by how they were verified"),
+    ]
+    for device in devices:
+        lines += _of_device(device)
+    return "\n".join(lines)
+
+
+def _of_device(device: Device) -> Iterator[str]:
+    peaks = ", ".join(f"{_SHORT[name]} {peak:g}" for name, peak in device.peak.items())
+    yield _line(device.name, device.architecture, f"{device.board}: {peaks}")
+    for instruction in device.instructions:
+        models = [m for m in device.models if m.instruction == instruction]
+        formats = dict.fromkeys(_SHORT[name] for m in models for name in (m.a, m.b))
+        counts = Counter[str](m.verified for m in models)
+        verified = ", ".join(
+            f"{word} {counts[how]}" for how, word in _VERIFIED.items() if counts[how]
+        )
+        yield _line(f"  {instruction}", " ".join(formats), verified)
+
+
+def _line(*cells: str) -> str:
+    *firsts, last = cells
+    return "".join(x.ljust(n) for x, n in zip(firsts, _WIDTHS, strict=True)) + last
