@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import accuracy_condition
+import accuracy_devices
 import accuracy_exponents
 import accuracy_length
 import tensor_core_tables
@@ -76,8 +77,23 @@ def elementwise(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def tensor_cores(report: dict[str, Any]) -> str:
+    """A Markdown table of all rows."""
+    of = {"x": "x the time of NumPy's float32 product"}
+    lines = [measured_on(report), "", "| products | measured |", "|---|---|"]
+    for result in report["results"]:
+        units = {row["name"]: row["unit"] for row in result["rows"]}
+        for name, _, _, ours, *_ in table(result):
+            lines.append(f"| {name} | {ours} {of.get(units[name], units[name])} |")
+    return "\n".join(lines)
+
+
 DOCUMENTS = {
     "README.md": {"elementwise": elementwise, "matmul": products},
+    "docs/tensor_cores.md": {
+        "accuracy_devices": accuracy_devices.block,
+        "tensor_core": tensor_cores,
+    },
     "docs/accuracy.md": {
         "accuracy_condition": accuracy_condition.block,
         "accuracy_exponents": accuracy_exponents.block,

@@ -144,6 +144,9 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
     if (exponent < TF_LEAST_SINGLE) {
         return sign | (uint32_t)(result << (last + 149));
     }
+    if (exponent - last > 23) { /* a carry */
+        return sign | (uint32_t)(exponent + 127) << 23;
+    }
     const uint32_t fraction = (uint32_t)(result << (23 - (exponent - last)));
     return sign | (uint32_t)(exponent + 127) << 23 | (fraction & 0x7FFFFFu);
 }
@@ -212,7 +215,8 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_block(const struct tf_tensor_model *model,
     }
     /* 2. and 3. A product has 46 fraction bits, c 23. */
     const int32_t unit = greatest - model->fraction;
-    int64_t sum = tf_tensor_align(z.significand, z.exponent - 23 - unit, c >> 31);
+    const int32_t shift_z = z.significand ? z.exponent - 23 - unit : 0;
+    int64_t sum = tf_tensor_align(z.significand, shift_z, c >> 31);
     for (int32_t k = 0; k < n; k++) {
         const uint32_t p = a[k * step_a], q = b[k * step_b];
         const struct tf_tensor_number x = tf_tensor_decode(p, least_a);
