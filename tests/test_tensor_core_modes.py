@@ -11,6 +11,7 @@ from precision_cases import KINDS, SPLIT, VARIANTS, Array, assert_bits, bits, dr
 from reference import devices, products
 
 import tf32dtype as td
+from tf32dtype import _core
 from tf32dtype.tensor_core.models import find_model
 
 FORMATS = {name: p.format.name for name, p in products.PRECISIONS.items()}
@@ -106,26 +107,39 @@ def test_one_part_is_the_unit_itself():
     )
 
 
-def test_where_the_unit_scales_without_rounding():
-    """The other alternative of scale_input_d: what it changes, and that it is rare."""
-    from tf32dtype import _core
+@pytest.mark.parametrize("precision", SPLIT)
+def test_where_the_unit_scales_without_rounding(precision, compared):
+    """The other alternative of scale_input_d: right, and rarely other than the first.
 
-    model = find_model("B200", None, "bfloat16", "bfloat16", "float32")
-    results = []
-    for inside in (False, True):
-        precision = _core.Precision(
-            "bfloat16", parts=3, bands=5, model=model, scales_inside=inside
-        )
-        kinds = []
-        for kind in ("normal", "vanishing", "small"):
-            a, b = drawn(kind, (6, 33, 40), 5)
-            out = np.zeros((1, 6, 40), np.float32)
-            _core.tensor_product(precision, a[None], b[None], out)
-            kinds.append(bits(out))
-        results.append(kinds)
-    differ = [np.count_nonzero(x != y) for x, y in zip(*results, strict=True)]
-    assert differ[0] == 0
-    assert sum(differ) > 0
+    Of sums of one sign that grow over the least exponent of the fast loop the scaled
+    accumulator is below it, and the other one is not.
+    """
+    p = products.PRECISIONS[precision]
+    name = p.format.name
+    model = find_model("B200", None, name, name, "float32")
+    differ = {}
+    positive = np.random.default_rng(6).uniform(1, 2, (2, 5, 37)) * 2.0**-51
+    for kind in (*KINDS, "positive"):
+        a, b = drawn(kind, (4, 37, 5), 5) if kind in KINDS else np.float32(positive)
+        a, b = (a, b) if kind in KINDS else (a[:4], b.T)
+        rows, columns = bits(a).tolist(), bits(b.T).tolist()
+        results = []
+        for inside in (False, True):
+            chosen = _core.Precision(
+                name, parts=p.parts, bands=p.bands, model=model, scales_inside=inside
+            )
+            out = np.zeros((1, 4, 5), np.float32)
+            with np.errstate(all="ignore"):
+                _core.tensor_product(chosen, a[None], b[None], out)
+            want = devices.product(
+                model, rows, columns, precision, scales_inside=inside
+            )
+            assert_bits(out[0], np.array(want, np.uint32))
+            compared(out.size)
+            results.append(bits(out))
+        differ[kind] = np.count_nonzero(results[0] != results[1])
+    assert differ["normal"] == 0
+    assert sum(differ.values()) > 0
 
 
 def test_what_has_no_device():

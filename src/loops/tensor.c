@@ -205,12 +205,13 @@ static floats add_exactly(const struct tf_tensor_plan *plan, const float *a,
     return next;
 }
 
-/* The results of `now` * 2^scale that are in doubt. Where all is zero the exponent
- * looks as if it were too low, and the sum is right; what was NaN remains one. */
+/* The results of `now`, which is `given` * 2^scale, that are in doubt. Where all is zero
+ * the exponent looks as if it were too low, and the sum is right; what was NaN remains
+ * one. */
 __attribute__((noinline)) static void
 settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place place,
-       struct kind kind, int doubts, const struct sums *now, int scale,
-       struct sums *next)
+       struct kind kind, int doubts, const struct sums *now, const struct sums *given,
+       int scale, struct sums *next)
 {
     enum { NO_PRODUCT = TF_TENSOR_ZERO / 2 };
     const floats nan = floats_of(tf_float_of(tf_tensor_nan(kind.half)));
@@ -222,7 +223,7 @@ settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place
         out |= words_of(doubts & WRAPPED ? UINT32_MAX : 0); /* one of them did */
         const words products = (words)(greatest[r] >= NO_PRODUCT);
         for (int s = 0; s < 2; s++) {
-            const floats c = now->c[r][s];
+            const floats c = given->c[r][s];
             const words is_nan = (words)(c != c);
             const words is_there =
                 (words)((products >> 16 * s & 0xFFFFu) != 0) | (words)(c != 0);
@@ -239,7 +240,7 @@ settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place
     }
 }
 
-/* `given` times 2^scale are the accumulators; `sums` may have been rounded. */
+/* `given` times 2^scale are the accumulators; `sums` may have been rounded from it. */
 TF_INLINE void add_block_exactly(const struct tf_tensor_plan *plan, struct operands x,
                                  struct place place, struct kind kind,
                                  struct sums *sums, const struct sums *given, int scale)
@@ -247,9 +248,10 @@ TF_INLINE void add_block_exactly(const struct tf_tensor_plan *plan, struct opera
     struct sums next = *sums;
     const int doubts = add_block(plan, x, place, kind, &next);
     if (__builtin_expect(doubts, 0)) {
-        const struct sums now = *given;
+        const struct sums now = *sums;
         struct sums settled = next;
-        settle(plan, &x, place, kind, doubts, &now, scale, &settled);
+        settle(plan, &x, place, kind, doubts, &now, scale ? given : &now, scale,
+               &settled);
         next = settled;
     }
     *sums = next;

@@ -26,7 +26,7 @@ from .products import (
     split_line,
     times,
 )
-from .tensor_core import Unit
+from .tensor_core import SPECIAL, Pair, Unit
 
 NAN = 0x7FFFFFFF
 PROMOTED = 16  # k
@@ -41,12 +41,25 @@ def unit_dot(unit: Unit, x: Line, y: Line, c: Exact) -> Exact:
     return decode_code(FLOAT32, unit.dot(a, b, bits(c)))
 
 
+class ScalingUnit(Unit):
+    """Reads an accumulator as what is a power of two smaller, once it is told to."""
+
+    scale = 0
+
+    def accumulator(self, c: int) -> Pair:
+        significand, exponent = super().accumulator(c)
+        scale, self.scale = self.scale, 0
+        return significand, exponent + scale * (exponent < SPECIAL)
+
+
 def split_chain(unit: Unit, p: Precision, x: Parts, y: Parts) -> Exact:
-    """Between bands the accumulator is divided by 2**p, in float32."""
+    """Between bands the accumulator is divided by 2**p: in float32, or by the unit."""
     step = Exact(False, 1, -significant_bits(p.format))
     total = zero()
     for number, band in enumerate(bands(p)):
-        if number:
+        if number and isinstance(unit, ScalingUnit):
+            unit.scale = -significant_bits(p.format)
+        elif number:
             total = times(total, step)
         for i, j in band:
             total = unit_dot(unit, x[i], y[j], total)
@@ -71,9 +84,11 @@ def product(
     rounding: str = "ties_to_even",
     scale: str = "tensor",
     special_values: str = "propagate",
+    scales_inside: bool = False,
 ) -> list[list[int]]:
     """`products.product` on a device."""
-    p, unit = PRECISIONS[precision], Unit(model)
+    p = PRECISIONS[precision]
+    unit = ScalingUnit(model) if scales_inside else Unit(model)
     a, b = decoded(rows), decoded(columns)
     if p.parts > 1:
         x, y = ([split_line(p.format, line, p.parts) for line in m] for m in (a, b))
