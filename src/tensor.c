@@ -9,6 +9,8 @@ struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,
 {
     enum { PROMOTED = 16 }; /* k, of parts: NVIDIA/cutlass example 78 */
     const struct tf_device *device = &precision->device;
+    const int32_t first = device->model.cut_first;
+    const int32_t bits = !device->model.half ? device->model.kept : first ? first : 23;
     struct tf_tensor_plan plan = {
         .model = device->model,
         .terms = terms->terms,
@@ -17,7 +19,7 @@ struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,
                    : device->model.emulated ? 2 * (size_t)device->model.depth
                                             : 0,
         .scales_inside = device->scales_inside,
-        .mask = ~((UINT32_C(1) << (23 - device->model.kept)) - 1),
+        .mask = ~((UINT32_C(1) << (23 - bits)) - 1),
         .zero = device->model.negative_zero ? -0.0f : 0.0f,
     };
     if (swapped) {

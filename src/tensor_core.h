@@ -49,6 +49,8 @@ struct tf_tensor_model {
     /* The instruction is made of two blocks, see tf_tensor_chain. */
     int32_t emulated;
     /* What sources differ about; exponents may be TF_NO_EXPONENT. */
+    int32_t cut_first;     /* fraction bits that sums are cut to before they are rounded,
+                              to float16; 0: none */
     int32_t floor;         /* the least exponent that terms are aligned to */
     int32_t zero_c;        /* the exponent of an accumulator of zero */
     int32_t zero_products; /* whether a zero has an exponent, -126, as an operand */
@@ -56,7 +58,7 @@ struct tf_tensor_model {
 };
 
 enum {
-    TF_NO_EXPONENT = -100000,
+    TF_NO_EXPONENT = -100000, /* nor has a product of which it is of one factor, or both */
     TF_DEEPEST = 64, /* block */
     TF_LEAST_SINGLE = -126, /* exponents of subnormal numbers */
     TF_LEAST_HALF = -14
@@ -227,8 +229,13 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_block(const struct tf_tensor_model *model,
                                shift < 0 ? shift : 0, (p ^ q) >> 31);
     }
     /* 4. */
-    return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
-                           model->kept, model->half, model->half, model->negative_zero);
+    uint64_t magnitude = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
+    if (model->cut_first && magnitude) {
+        const int32_t cut = tf_tensor_top(magnitude) - model->cut_first;
+        magnitude = cut > 0 ? magnitude >> cut << cut : magnitude;
+    }
+    return tf_tensor_round(magnitude, unit, sum < 0, model->kept, model->half,
+                           model->half, model->negative_zero);
 }
 
 /* -- chains ------------------------------------------------------------------------ */

@@ -1,11 +1,15 @@
 """The golden run without a GPU: what it concludes, and its files."""
 
 import json
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from golden_cases import CAPABILITIES, UNITS, asked, truth
+from interpreters import run_code
 
+from tf32dtype._core import tensor_blocks
 from tf32dtype.cuda import bulk, golden, recordings, settle, tiles, units
 from tf32dtype.cuda.probes import GROUPS
 from tf32dtype.tensor_core.models import CONTESTED
@@ -40,41 +44,41 @@ def results(chosen, compute):
     for device, unit in chosen:
         unit = UNITS[device, unit]
         model = unit.model(device)
-        d = compute(unit, model)(model, *asked(unit)[:3])
+        d = compute(unit, model)(*asked(unit)[:3])
         found.append(settle.Result(unit, model, asked(unit), d))
     return found
 
 
+def settled(found):
+    return settle.settle((r.model, settle.settle_unit(r)) for r in found)
+
+
 def changed(**changes):
-    return lambda unit, model: settle._with(truth, **changes)
+    return lambda unit, model: partial(truth, replace(model, **changes))
 
 
 def test_all_points_are_asked():
-    assert set(settle.POINTS) == set(CONTESTED) == set(DEFAULTS)
+    assert set(CONTESTED) < set(DEFAULTS) == {*settle.POINTS, "scale_input_d"}
     for point in settle.POINTS.values():
         assert set(point.groups) <= set(GROUPS)
 
 
 def low_bits(unit, model):
-    return settle.prepared(truth, True)
+    return settle.seeing_low_bits(model)
 
 
 def shallow(unit, model):
-    return settle._with(truth, depth=4 if model.a == "tf32" else model.depth)
+    return partial(truth, replace(model, depth=4 if model.a == "tf32" else model.depth))
 
 
 def by_way(unit, model):
     if unit.half and model.fraction == 13:
-        return settle.by_way_of_13_bits(truth)
-    return settle.prepared(truth)
+        return settle.changed(model, cut_first=13)
+    return partial(truth, model)
 
 
 def in_order(unit, model):
-    return (
-        settle._with(truth, emulated=False)
-        if model.emulated
-        else settle.prepared(truth)
-    )
+    return partial(truth, replace(model, emulated=False))
 
 
 @pytest.mark.parametrize(
@@ -99,29 +103,38 @@ def in_order(unit, model):
     ],
 )
 def test_each_alternative_is_found(compute, difference):
-    said = settle.settle(results(SETTLED, compute), truth)
-    assert said == DEFAULTS | difference
+    assert settled(results(SETTLED, compute)) == DEFAULTS | difference
 
 
 @pytest.mark.parametrize("value", [(8, 24), (4, 23), (4, 24)])
 def test_turing(value):
     depth, fraction = value
     chosen = [("T4", "mma.m16n8k8.f16.f16.f32"), ("T4", "mma.m16n8k8.f16.f16.f16")]
-    said = settle.settle(
-        results(chosen, changed(depth=depth, fraction=fraction)), truth
-    )
-    assert said["block of Turing"] == value
+    found = results(chosen, changed(depth=depth, fraction=fraction))
+    assert settled(found)["block of Turing"] == value
 
 
-def test_what_no_alternative_explains_is_undecided():
+@pytest.mark.parametrize("value", [0, -1])
+@pytest.mark.parametrize("formats", ["e2m1.e2m1", "e2m1.e5m2", "e4m3.e2m1"])
+def test_float4(formats, value):
+    def compute(unit, model):
+        return dict(settle._float4(unit, model))[value]
+
+    chosen = [("RTX Blackwell", f"mma.m16n8k32.{formats}.f32")]
+    assert settled(results(chosen, compute))["float4_subnormals"] == value
+
+
+def test_what_no_alternative_explains_decides_nothing():
     found = [r._replace(d=r.d ^ np.uint32(1)) for r in results(SETTLED, changed())]
-    assert set(settle.settle(found, truth).values()) == {settle.UNDECIDED}
+    for result in found:
+        assert set(settle.settle_unit(result).values()) == {settle.UNEXPLAINED}
+    assert set(settled(found).values()) == {settle.UNDECIDED}
 
 
 def test_units_that_disagree_leave_a_point_undecided():
     first = results(SETTLED[:1], changed(zero_products=True))
     second = results(SETTLED[1:], changed())
-    assert settle.settle([*first, *second], truth)["zero_products"] == settle.UNDECIDED
+    assert settled([*first, *second])["zero_products"] == settle.UNDECIDED
 
 
 def test_without_a_model_nothing_is_said():
@@ -129,7 +142,7 @@ def test_without_a_model_nothing_is_said():
     assert unit.model("RTX Blackwell") is None
     found = asked(unit)
     result = settle.Result(unit, None, found, found.c)
-    assert set(settle.settle([result], truth).values()) == {settle.UNDECIDED}
+    assert set(settled([result]).values()) == {settle.UNDECIDED}
 
 
 # -- files and the command, by a GPU that is made up -----------------------------------
@@ -148,36 +161,29 @@ class MadeUp:
 
     name, capability, architecture = "made up", (9, 0), "sm_90a"
 
-    def run(self, unit, a, b, c, chain=1, scale_d=True):
+    def run(self, unit, a, b, c, scale_d=True):
         """Tiles hold few different dots: each is computed once."""
-        count, k = len(c), chain * unit.words
-        rows = a.reshape(count, chain, -1, unit.words).swapaxes(1, 2).reshape(-1, k)
-        columns = b.reshape(count, chain, 8, unit.words).swapaxes(1, 2).reshape(-1, k)
-        rows, i = distinct(rows)
-        columns, j = distinct(columns)
-        i = np.broadcast_to(i.reshape(count, -1, 1), c.shape)
-        j = np.broadcast_to(j.reshape(count, 1, 8), c.shape)
+        k = a.shape[1] * unit.words
+        rows, i = distinct(a.swapaxes(1, 2).reshape(-1, k))
+        columns, j = distinct(b.swapaxes(1, 2).reshape(-1, k))
+        i = np.broadcast_to(i.reshape(len(c), -1, 1), c.shape)
+        j = np.broadcast_to(j.reshape(len(c), 1, 8), c.shape)
         c = c if scale_d or unit.instruction != "wgmma" else np.zeros_like(c)
-        dots = np.stack([i.ravel(), j.ravel(), c.ravel()], 1)
-        dots, at = distinct(dots)
-        x, y = (
-            units.decode(f, codes[index].view(f.dtype))
-            for f, codes, index in (
-                (unit.a, rows, dots[:, 0]),
-                (unit.b, columns, dots[:, 1]),
-            )
-        )
-        z = settle.recorded(unit, dots[:, 2].astype(np.uint32))
-        d = settle.prepared(truth)(unit.model("H100"), x, y, z)
-        return settle.raw(unit, d)[at].reshape(c.shape)
+        dots, at = distinct(np.stack([i.ravel(), j.ravel(), c.ravel()], 1))
+        x = units.decode(unit.a, rows[dots[:, 0]].view(unit.a.unsigned))
+        y = units.decode(unit.b, columns[dots[:, 1]].view(unit.b.unsigned))
+        z = units.decode(unit.accumulator, dots[:, 2].astype(np.uint32))
+        d = tensor_blocks(unit.model("H100"), x, y, z)
+        return units.encode(unit.accumulator, d)[at].reshape(c.shape)
 
     def bulk(self, unit):
-        d = settle.prepared(truth)(unit.model("H100"), *bulk.chunk(unit, 0))
         digests = np.arange(bulk.CHUNKS, dtype=np.uint64)
-        digests[0] = bulk.digest(settle.raw(unit, d))
+        for i in range(bulk.JUDGED):
+            d = tensor_blocks(unit.model("H100"), *bulk.chunk(unit, i))
+            digests[i] = bulk.digest(units.encode(unit.accumulator, d))
         return digests
 
-    def opcodes(self, unit):
+    def opcodes(self, file, options):
         return {"HGMMA.64x8x8.F32.TF32": 1, "HMMA.1684.F32.TF32": 1}
 
     def convert(self, conversion, x):
@@ -190,14 +196,7 @@ class MadeUp:
         return {"gpu": self.name, "capability": [9, 0]}
 
 
-@pytest.fixture
-def judged(monkeypatch):
-    for module in (golden, recordings):
-        monkeypatch.setattr(module, "evaluator", lambda: truth)
-    monkeypatch.setattr(bulk, "CHUNK", 512)
-
-
-def test_a_run_is_recorded_and_judged(judged, tmp_path, capsys):
+def test_a_run_is_recorded_and_judged(tmp_path, capsys):
     assert golden._record(MadeUp(), tmp_path, "tf32") == 0
     printed = capsys.readouterr().out
     assert "DIFFER" not in printed
@@ -205,23 +204,33 @@ def test_a_run_is_recorded_and_judged(judged, tmp_path, capsys):
     meta = json.loads((tmp_path / "meta.json").read_text())
     assert meta["points"]["depth of tf32 on Hopper and Blackwell"] == 8
     assert meta["points"]["floor"] == {"float32/25": -133}
+    assert meta["conversions"]["cvt.rna.tf32.f32"]["opcodes"] is not None
     facts = meta["units"]["wgmma.m64n8k8.tf32.tf32.f32"]
     assert facts["as expected"] is True
     assert facts["places agree"] == facts["probes"] == 2313
     assert meta["units"]["mma.m16n8k8.tf32.tf32.f32"]["as expected"] is False
     _, found = recordings.read(tmp_path)
     for recording in found:
-        again = recordings.record(MadeUp().run, recording.unit)
+        again = recordings.record(MadeUp(), recording.unit)
         for got, want in zip(recording.probes, again.probes, strict=True):
             np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(recording.d, again.d)
         np.testing.assert_array_equal(recording.chain, again.chain)
-        assert recording.chains == again.chains
     assert golden.main(["--replay", str(tmp_path)]) == 0
     assert capsys.readouterr().out.count("equal") == 3
 
 
-def test_a_wrong_layout_is_seen(judged, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "unit", ["wgmma.m64n8k32.e4m3.e5m2.f16", "mma.m16n8k16.e5m2.e4m3.f32"]
+)
+def test_units_of_other_kinds(unit, tmp_path, capsys):
+    assert golden._record(MadeUp(), tmp_path, unit) == 0
+    assert capsys.readouterr().out.count("equal") == 1
+    assert golden.main(["--replay", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("equal") == 1
+
+
+def test_a_wrong_layout_is_seen(tmp_path, capsys):
     class Turned(MadeUp):
         def run(self, unit, *arguments, **keywords):
             d = super().run(unit, *arguments, **keywords)
@@ -231,7 +240,7 @@ def test_a_wrong_layout_is_seen(judged, tmp_path, capsys):
     assert "DIFFER" in capsys.readouterr().out
 
 
-def test_differences_name_their_groups(judged, tmp_path, capsys):
+def test_differences_name_their_groups(tmp_path, capsys):
     class Flushing(MadeUp):
         def bulk(self, unit):
             return super().bulk(unit) + np.uint64(1)
@@ -253,7 +262,7 @@ def test_differences_name_their_groups(judged, tmp_path, capsys):
     assert int(first["model"], 16) & 0x7FFFFFFF < 0x00800000
 
 
-def test_an_error_of_the_gpu_keeps_what_was_recorded(judged, tmp_path, capsys):
+def test_an_error_of_the_gpu_keeps_what_was_recorded(tmp_path, capsys):
     class Breaking(MadeUp):
         def run(self, unit, *arguments, **keywords):
             if unit.instruction == "wgmma":
@@ -279,6 +288,11 @@ def test_an_unknown_unit_and_a_gpu_without_tensor_cores(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+def test_cupy_is_imported_where_a_gpu_is_used():
+    code = "import sys, tf32dtype.cuda.golden; print('cupy' in sys.modules)"
+    assert run_code(code) == "False"
+
+
 def test_without_a_gpu_the_command_says_so(tmp_path, capsys):
     status = golden.main(["--out", str(tmp_path / "out")])
     if status == 0:
@@ -301,15 +315,13 @@ def test_all_of_it_is_below_a_megabyte(capability, tmp_path):
     arrays = {"boundaries": bulk.boundaries()}
     for unit in units.units(capability):
         found = asked(unit)
-        n, chosen = len(found.c), tiles.chains(found)
+        n, chained = len(found.c), sum(tiles.LENGTHS.values())
         d = found.c ^ (rng.integers(0, 1 << 12, n).astype(np.uint32) << np.uint32(13))
         scaled = d if unit.instruction == "wgmma" else None
         agrees, digests = np.ones(n, bool), rng.integers(0, 1 << 63, 160, np.uint64)
         d = d & np.uint32(0xFFFF) if unit.half else d
         arrays |= recordings.to_arrays(
-            recordings.Recording(
-                unit, found, d, agrees, chosen, d[: len(chosen.start)], scaled, digests
-            )
+            recordings.Recording(unit, found, d, agrees, d[:chained], scaled, digests)
         )
     for conversion in bulk.conversions(capability):
         arrays[f"{conversion.name}/y"] = arrays["boundaries"] & np.uint32(0xFFFFE000)

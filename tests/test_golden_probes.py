@@ -7,9 +7,9 @@ import pytest
 from golden_cases import DISTINCT, UNITS, asked, truth
 from interpreters import run_code
 from reference import tensor_core
+from reference.codec import decode_code
 
-import tf32dtype as td
-from tf32dtype.cuda import bulk, settle, units
+from tf32dtype.cuda import bulk, units
 from tf32dtype.cuda.probes import GROUPS, probes
 from tf32dtype.cuda.recordings import set_name
 
@@ -55,27 +55,31 @@ def test_every_group_says_what_it_pins():
         assert build.__doc__, group
 
 
-@pytest.mark.parametrize("f", list(units.FORMATS.values()), ids=lambda f: f.name)
+def value(x):
+    """The exact number of a code, as a float."""
+    size = {"inf": np.inf, "nan": np.nan, "": x.integer * 2.0**x.exponent}[x.special]
+    return -size if x.negative else size
+
+
+NARROW = [f for f in units.FORMATS.values() if f.storage < 32]
+
+
+@pytest.mark.parametrize("f", NARROW, ids=lambda f: f.name)
 def test_codes(f):
-    if f.storage == 32:
-        return
-    width = 1 + f.exponent_bits + f.mantissa_bits
-    codes = (np.arange(1 << width) << f.shift).astype(f.dtype)
+    codes = (np.arange(1 << f.bits) << f.shift).astype(f.unsigned)
     bits = units.decode(f, codes)
     np.testing.assert_array_equal(units.encode(f, bits), codes)
-    values = bits.view(np.float32)
-    if f.name == "float16":
-        want = codes.view(np.float16).astype(np.float32)
-    else:
-        raw = (codes >> f.shift).astype(f"u{np.dtype(getattr(td, f.name)).itemsize}")
-        want = td.from_bits(raw, getattr(td, f.name)).astype(np.float32)
-    np.testing.assert_array_equal(np.isnan(values), np.isnan(want))
-    number = ~np.isnan(values)
-    np.testing.assert_array_equal(bits[number], want.view(np.uint32)[number])
+    exact = tensor_core.format_named(f.name)
+    want = [value(decode_code(exact, code)) for code in range(1 << f.bits)]
+    np.testing.assert_array_equal(bits.view(np.float32), np.array(want, np.float32))
+    np.testing.assert_array_equal(bits >> 31, codes >> f.shift >> (f.bits - 1))
     with pytest.raises(
         ValueError, match="does not hold what float32 has as 0x3f800001"
     ):
         units.encode(f, np.array([0x3F800001], np.uint32))
+    if not f.has_nan:
+        with pytest.raises(ValueError, match="as 0x7fc00000"):
+            units.encode(f, np.array([0x7FC00000], np.uint32))
 
 
 # -- what is wrong shows ---------------------------------------------------------------
@@ -107,13 +111,10 @@ MODELS = [
 def test_wrong_arithmetic_shows(device, unit, compared):
     unit = UNITS[device, unit]
     model, found = unit.model(device), asked(unit)
-    evaluate = settle.prepared(truth)
-    right = evaluate(model, *found[:3])
+    right = truth(model, *found[:3])
     compared(len(right))
     for what, changes in WRONG.items():
-        wrong = settle.prepared(
-            lambda *x, c=changes: truth(*x, tensor_core.Mutation(**c))
-        )(model, *found[:3])
+        wrong = truth(model, *found[:3], tensor_core.Mutation(**changes))
         assert (wrong != right).any(), what
     fractions = {12, 13, 14, 22, 23, 24, 25, 26} - {model.fraction}
     depths = {4, 8, 16, 32} - {model.depth}
@@ -123,7 +124,7 @@ def test_wrong_arithmetic_shows(device, unit, compared):
     if not unit.half:
         others.append({"kept": 36 - model.kept})
     for changes in others:
-        wrong = evaluate(replace(model, **changes), *found[:3])
+        wrong = truth(replace(model, **changes), *found[:3])
         assert (wrong != right).any(), changes
 
 

@@ -113,6 +113,9 @@ def variations(m: Any) -> Iterator[Any]:
                 floor=floor,
                 zero_c_exponent=zero_c,
             )
+    if m.accumulator == "float16" and not m.emulated:
+        yield replace(m, cut_first=13)
+        yield replace(m, cut_first=11)
     for fraction, kept in product((-2, -1, 1), (-2, -1, 0)):
         yield replace(m, fraction=m.fraction + fraction, kept=m.kept + kept)
     if not m.emulated:

@@ -317,13 +317,13 @@ def test_nan_of_c_without_k():
 
 def test_errors():
     x = np.ones(4, np.float16)
-    with pytest.raises(ValueError, match=r"vectors, not of shapes \(1, 4\)"):
+    with pytest.raises(ValueError, match=r"not of shapes \(1, 4\)"):
         explain(x[None], x, device="V100")
     with pytest.raises(ValueError, match="unknown device"):
         explain(x, x, device="V99")
     with pytest.raises(ValueError, match="no model"):
         explain(x, x.astype(td.bfloat16), device="V100")
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="vectors of one length"):
         explain(x, x[1:], device="V100")
     with pytest.raises(TypeError, match="float64"):
         explain(x.astype(float), x, device="V100")

@@ -145,7 +145,7 @@ def test_where_the_unit_scales_without_rounding(precision, compared):
 def test_what_has_no_device():
     a = np.ones((2, 2), np.float32)
     for keywords, message in (
-        ({"precision": "f32", "device": "H100"}, "no model of wgmma for float32"),
+        ({"precision": "f32", "device": "H100"}, "none of a tensor core's"),
         ({"precision": "tf32", "device": "V100"}, "V100 has no model"),
         ({"precision": "fp8_e4m3", "device": "A100"}, "bfloat16 x bfloat16"),
         ({"precision": "tf32", "device": "K80"}, "unknown device 'K80'"),

@@ -121,6 +121,11 @@ def _find_model(
             f"device={device!r} is for a precision; products of formats that this"
             " package has are tensor_core.matmul's"
         )
+    if mode.format == "float32":
+        raise ValueError(
+            f"precision={mode.short!r} is none of a tensor core's, which multiplies"
+            " tf32, bfloat16, float16 and fp8"
+        )
     from .tensor_core.models import find_model  # only who names a device pays for it
 
     return find_model(device, instruction, mode.format, mode.format, "float32")

@@ -118,7 +118,7 @@ class matmul_precision:
         instruction: str | None = None,
     ) -> None:
         self._name = precision
-        self._device = device
+        self._where = {"device": device, "instruction": instruction}
         self._precision = choose(
             precision,
             rounding,
@@ -172,8 +172,9 @@ class matmul_precision:
         return wrapper
 
     def __repr__(self) -> str:
-        on = f", device={self._device!r}" if self._device else ""
-        return f"<matmul_precision({self._name!r}{on})>"
+        given = [repr(self._name)]
+        given += [f"{name}={value!r}" for name, value in self._where.items() if value]
+        return f"<matmul_precision({', '.join(given)})>"
 
 
 #: What keeps NumPy obeying while the process has a precision.

@@ -196,6 +196,7 @@ struct tf_row {
 enum {
     TF_TENSOR_DEPTH = 64,   /* k that is multiplied at a time: at least a block */
     TF_TENSOR_ZERO = -8000, /* the exponent of what has none */
+    TF_TENSOR_SPECIAL = 16000, /* of Inf and NaN */
 };
 
 struct tf_tensor_plan {
@@ -207,7 +208,7 @@ struct tf_tensor_plan {
     size_t stretch;
     /* If not 0, what is multiplied by 2^scales_inside before a term is not rounded. */
     int scales_inside;
-    uint32_t mask; /* bits that a float32 result has */
+    uint32_t mask; /* bits that a float32 result has, or a float16 one at first */
     float zero;    /* added to a float16 result: the zero that a negative one becomes */
 };
 
@@ -224,7 +225,8 @@ struct tf_tensor {
                    const uint32_t *a_exponents, size_t lda, const float *b,
                    const uint32_t *b_exponents, size_t depth, size_t rows, float *c,
                    size_t ldc);
-    /* Of n numbers of rows; of panels, n / columns rows of them, two to a word. */
+    /* Of n numbers of rows, biased, each twice in a word; of panels, n / columns rows of
+     * them, two columns to a word. */
     void (*exponents_of_rows)(const float *in, size_t n,
                               struct tf_tensor_exponents exponents, uint32_t *out);
     void (*exponents_of_columns)(const float *in, size_t n,

@@ -32,7 +32,7 @@ TF_INLINE words words_of(uint32_t x) { return (words){0} + x; }
 
 TF_INLINE shorts shorts_of(int16_t x) { return (shorts){0} + x; }
 
-/* Minus zero: which leaves every x as it is, and costs nothing. */
+/* Minus zero: which leaves a number as it is, and costs nothing. */
 TF_INLINE floats floats_of(float x) { return x - (floats){0}; }
 
 TF_INLINE floats load_floats(const float *p)
@@ -123,7 +123,7 @@ TF_INLINE floats to_halves(floats x)
 #if defined(__AVX512BW__)
     return (floats)_mm512_cvtph_ps(
         _mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__F16C__)
+#elif defined(__AVX2__) && defined(__F16C__)
     return (floats)_mm256_cvtph_ps(
         _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
 #else

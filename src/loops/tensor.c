@@ -7,9 +7,9 @@
  * numbers, two columns to a word; the exponent of a product is their sum.
  *
  * That is exact while the greatest exponent of a block is ordinary, neither so low that
- * a product that counts is no normal float32, nor beyond float32 or special. Elements
- * for which it is not so, and those whose sum does not fit 32 bits, are done again by
- * the integer function, a block at a time.
+ * a product that counts is no normal float32, nor beyond float32 or special, and while
+ * the sum fits 32 bits. Elements for which it is not so are done again by the integer
+ * function, a block at a time.
  */
 #include "lanes.h"
 
@@ -169,9 +169,9 @@ TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
             /* 2^(greatest - fraction) is the inverse of the scale. */
             const floats unit = (floats)((2 * BIAS << 23) - (words)scale[r][s]);
             const floats sum = floats_toward_zero(total[r][s], kind.half) * unit;
-            sums->c[r][s] = kind.half  ? to_halves(sum) + plan->zero
-                            : kind.cut ? (floats)((words)sum & plan->mask)
-                                       : sum;
+            const floats cut =
+                kind.half || kind.cut ? (floats)((words)sum & plan->mask) : sum;
+            sums->c[r][s] = kind.half ? to_halves(cut) + plan->zero : cut;
         }
     }
     const int doubts = any(doubt) ? OUT_OF_RANGE : 0;
@@ -222,15 +222,20 @@ settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place
         complete(plan, greatest[r], now->c[r][0], now->c[r][1], kind.half, &out);
         out |= words_of(doubts & WRAPPED ? UINT32_MAX : 0); /* one of them did */
         const words products = (words)(greatest[r] >= NO_PRODUCT);
+        const words special = (words)(greatest[r] >= TF_TENSOR_SPECIAL / 2);
         for (int s = 0; s < 2; s++) {
             const floats c = given->c[r][s];
+            /* NaN remains; so does Inf, where no operand is special. */
             const words is_nan = (words)(c != c);
+            const words is_infinite = (words)(((words)c << 1) == 0xFF000000u) &
+                                      (words)((special >> 16 * s & 0xFFFFu) == 0);
             const words is_there =
                 (words)((products >> 16 * s & 0xFFFFu) != 0) | (words)(c != 0);
             const words wanted =
-                (words)((out >> 16 * s & 0xFFFFu) != 0) & is_there & ~is_nan;
-            next->c[r][s] = (floats)(((words)next->c[r][s] & ~is_nan) |
-                                     ((words)nan & is_nan));
+                (words)((out >> 16 * s & 0xFFFFu) != 0) & is_there & ~is_nan &
+                ~is_infinite;
+            next->c[r][s] = (floats)(((words)next->c[r][s] & ~(is_nan | is_infinite)) |
+                                     ((words)nan & is_nan) | ((words)c & is_infinite));
             if (any(wanted)) {
                 next->c[r][s] =
                     add_exactly(plan, x->a + (size_t)r * x->lda, x->b + s * LANES,
@@ -407,16 +412,14 @@ static void chains(const struct tf_tensor_plan *plan, const float *a,
 
 /* -- exponents --------------------------------------------------------------------- */
 
-enum { SPECIAL = 16000 };
-
 /* Sums of two tell whether there is a special number, or a zero that has no exponent:
- * neither is near an ordinary sum. */
+ * neither is near an ordinary sum. Those of A are biased, so that sums are. */
 TF_INLINE int32_t exponent_of(float x, struct tf_tensor_exponents exponents)
 {
     const uint32_t bits = tf_bits_of(x);
     const int32_t field = (int32_t)(bits >> 23 & 0xFF);
     const int32_t e = field - BIAS > exponents.least ? field - BIAS : exponents.least;
-    return bits << 1 == 0 ? exponents.of_zero : field == 255 ? SPECIAL : e;
+    return bits << 1 == 0 ? exponents.of_zero : field == 255 ? TF_TENSOR_SPECIAL : e;
 }
 
 static void exponents_of_rows(const float *in, size_t n,

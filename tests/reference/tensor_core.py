@@ -247,6 +247,9 @@ class Unit:
         total = cut(c, c_exponent - self.result.mantissa_bits - last)
         for p, e in zip(products, exponents, strict=True):
             total += cut(p, e - unit)
+        if model.cut_first is not None:
+            below = max(abs(total).bit_length() - 1 - model.cut_first, 0)
+            total = toward_zero(total, -below) << below
         return self.rounded(total, last, model.kept, self.rounding)
 
     def rounded(self, total: int, exponent: int, kept: int, rounding: str) -> int:

@@ -311,6 +311,7 @@ cdef extern from "tensor_core.h" nogil:
         int32_t least_a
         int32_t least_b
         int32_t emulated
+        int32_t cut_first
         int32_t floor
         int32_t zero_c
         int32_t zero_products

@@ -39,8 +39,8 @@ cdef class Precision:
 
     def __cinit__(self, str format, *, int rounding=0, int scaling=0, int parts=1,
                   int bands=1, bint saturates=False, bint float64=False,
-                  bint complex64=False, model=None, int promote=0, bint scales_inside=False, bint continues=False,
-                  bint silent=False):
+                  bint complex64=False, model=None, int promote=0,
+                  bint scales_inside=False, bint continues=False, bint silent=False):
         memset(&self.fields, 0, sizeof(self.fields))
         if model is not None:
             fill_device(&self.fields, model, promote, scales_inside, continues, silent,

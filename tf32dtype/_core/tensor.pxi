@@ -15,6 +15,7 @@ cdef int fill_model(tf_tensor_model *fields, model) except -1:
                      model.zero_c_exponent)
     fields.zero_products = model.zero_products
     fields.negative_zero = model.negative_zero
+    fields.cut_first = model.cut_first or 0
     return 0
 
 
@@ -26,7 +27,11 @@ cdef int fill_device(tf_precision *fields, model, int promote, bint scales_insid
     if (64 % (2 * model.depth if model.emulated else model.depth)
             or 64 % model.instruction_depth or model.instruction_depth % model.depth
             or model.fraction > (25 if model.kept == 23 or not single else 20)
-            or single and max(model.floor or -126, model.zero_c_exponent or -126) > -110):
+            # A floor is out of what they do by themselves; one exponent of zero serves
+            # as a floor, since no number has a lower one.
+            or max(fields.device.model.floor, fields.device.model.zero_c)
+            > (-110 if single else -14)
+            or promote < 0):
         raise ValueError(f"no product of such blocks: {model}")
     fields.on_device = True
     fields.device.promote = promote

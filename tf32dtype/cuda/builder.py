@@ -5,14 +5,15 @@ Nothing is drawn from a generator that a library could change.
 
 from __future__ import annotations
 
-import struct
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .units import Bits, Format, magnitudes
+from .units import Bits, Format, Unit
 
 #: float32's bits
 INF, ONE, SIGN = 0x7F800000, 0x3F800000, 0x80000000
@@ -29,25 +30,13 @@ class Probes(NamedTuple):
 
 def bits_of(x: float) -> int:
     """Float32's bits of a number that it holds."""
-    (bits,) = struct.unpack("<I", struct.pack("<f", x))
-    return int(bits)
-
-
-@cache
-def _known(f: Format) -> frozenset[int]:
-    return frozenset(magnitudes(f).tolist())
+    return int(np.float32(x).view(np.uint32))
 
 
 def holds(f: Format, x: float) -> bool:
     """Whether a finite number is one of the format."""
-    if abs(x) >= 2.0**128:
-        return False
-    bits = bits_of(x)
-    if struct.unpack("<f", struct.pack("<I", bits))[0] != x:
-        return False
-    if f.storage == 32:
-        return bits & ((1 << (23 - f.mantissa_bits)) - 1) == 0
-    return bits & 0x7FFFFFFF in _known(f)
+    exponent = max(math.frexp(x)[1] - 1, f.least_exponent)
+    return abs(x) <= f.max and math.ldexp(x, f.mantissa_bits - exponent).is_integer()
 
 
 Pair = tuple[float, float]
@@ -60,7 +49,7 @@ def pair(fa: Format, fb: Format, exponent: int, x: float, y: float) -> Pair | No
     for distance in range(300):
         for i in {middle + distance, middle - distance}:
             j = exponent - i
-            if max(abs(i), abs(j)) < 160 and _small(fa, i) and _small(fb, j):
+            if _small(fa, i) and _small(fb, j):
                 a, b = x * 2.0**i, y * 2.0**j
                 if holds(fa, a) and holds(fb, b):
                     return a, b
@@ -85,11 +74,19 @@ def drawn(seed: int, shape: Sequence[int] | int) -> Bits:
     return mix(mix(counter) ^ mix(np.asarray(seed, np.uint32)))
 
 
+def assemble(f: Format, random: Bits, fields: Bits) -> NDArray[Any]:
+    """Codes of numbers with these exponent fields; sign and fraction are drawn."""
+    m = f.mantissa_bits
+    code = random >> 31 << (f.bits - 1) | fields << m | random & ((1 << m) - 1)
+    return (code << f.shift).astype(f.unsigned)
+
+
 class Builder:
     """Collects the probes of one unit."""
 
-    def __init__(self, a: Format, b: Format, accumulator: Format, k: int) -> None:
-        self.fa, self.fb, self.fc, self.k = a, b, accumulator, k
+    def __init__(self, unit: Unit) -> None:
+        a, b = unit.a, unit.b
+        self.fa, self.fb, self.fc, self.k = a, b, unit.accumulator, unit.k
         self.rows: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
         self.groups: list[str] = []
         self.group = ""

@@ -1,7 +1,7 @@
 """What a golden run covers without keeping it: digests of many dots and conversions.
 
-The inputs are those of kernels/inputs.cu, computed here with NumPy: a digest can be
-made again without a GPU.
+Random inputs are those of kernels/inputs.cu, computed here with NumPy: a digest of dots
+can be made again without a GPU.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .builder import mix
+from .builder import assemble, mix
 from .units import Bits, Format, Unit, decode
 
 SEED = 0x7F32
 #: dots of which there is one digest, and digests of a unit: 10 * 2**20 dots
 CHUNK, CHUNKS = 1 << 16, 160
+#: as many are held against the models
+JUDGED = 8
 
 
 class Draw(NamedTuple):
@@ -31,40 +33,26 @@ class Draw(NamedTuple):
     #: bits that a code is written in
     width: int
 
-    @property
-    def shift(self) -> int:
-        """Unused bits below a code."""
-        f = self.format
-        return 23 - f.mantissa_bits if f.storage == 32 else f.shift
-
     def codes(self, first: int, count: int) -> NDArray[Any]:
         """What `fill` in inputs.cu writes."""
-        f = self.format
         i = first + np.arange(count, dtype=np.uint32)
         kind = i // np.uint32(self.per_tile) % np.uint32(4)
         r = mix(mix(i) ^ mix(np.array([self.seed], np.uint32)))
         low, span = (np.array(x, np.uint32)[kind] for x in (self.low, self.span))
-        field = low + ((mix(r) >> np.uint32(16)) * span >> np.uint32(16))
-        m = np.uint32(f.mantissa_bits)
-        sign = (r >> np.uint32(31)) << np.uint32(f.exponent_bits + f.mantissa_bits)
-        code = sign | field << m | r & np.uint32((1 << f.mantissa_bits) - 1)
-        codes: NDArray[Any] = (code << np.uint32(self.shift)).astype(
-            f"u{self.width // 8}"
-        )
-        return codes
+        fields = low + ((mix(r) >> np.uint32(16)) * span >> np.uint32(16))
+        return assemble(self.format, r, fields).astype(f"u{self.width // 8}")
 
 
 def _fields(
     f: Format, *ranges: tuple[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """First exponent fields and their number, of ranges within what is finite."""
-    top = (1 << f.exponent_bits) - (1 if f.specials == "none" else 2)
-    ends = [(max(low, 0), max(min(high, top), 0)) for low, high in ranges]
+    ends = [(max(low, 0), max(min(high, f.top_field), 0)) for low, high in ranges]
     return tuple(low for low, _ in ends), tuple(high - low + 1 for low, high in ends)
 
 
 def draws(unit: Unit) -> tuple[Draw, Draw, Draw]:
-    """The numbers of A, B and C: exponents near 0, within 16 of it, any, the least."""
+    """The numbers of A, B and C: exponents at 0, not far from it, any, the least."""
     found = []
     for i, f in enumerate((unit.a, unit.b)):
         near, some = (f.bias - 1, f.bias + 1), (f.bias - 8, f.bias + 8)
@@ -108,47 +96,39 @@ class Conversion(NamedTuple):
     name: str
     ptx: str
     capability: tuple[int, int]
-    #: whether it is of the capability's family alone
-    only: tuple[int, ...] = ()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """How kernels/inputs.cu is compiled for it."""
+        return (f'-DCONVERSION="{self.ptx}"',)
 
 
-def _narrow(name: str, capability: tuple[int, int]) -> Conversion:
-    """To 16 bits."""
-    return Conversion(
-        name, f"{{.reg .b16 y; {name} y, %1; cvt.u32.u16 %0, y;}}", capability
-    )
-
-
-def _pair(name: str, capability: tuple[int, int], bits: int = 16) -> Conversion:
-    """To a pair of narrow numbers, the upper one of 0."""
-    ptx = f"{{.reg .b{bits} y; {name} y, 0f00000000, %1; cvt.u32.u{bits} %0, y;}}"
-    return Conversion(
-        name, ptx, capability, () if capability < (10, 0) else (10, 11, 12)
-    )
+def _conversion(name: str, capability: tuple[int, int], bits: int = 16) -> Conversion:
+    """To a register of so many bits; of a pair, the upper number is that of 0."""
+    first = "0f00000000, " if "x2" in name else ""
+    ptx = f"{{.reg .b{bits} y; {name} y, {first}%1; cvt.u32.u{bits} %0, y;}}"
+    return Conversion(name, ptx, capability)
 
 
 CONVERSIONS = (
-    _narrow("cvt.rn.f16.f32", (7, 0)),
-    _narrow("cvt.rz.f16.f32", (7, 0)),
-    Conversion("cvt.rna.tf32.f32", "cvt.rna.tf32.f32 %0, %1;", (8, 0)),
-    Conversion("cvt.rn.tf32.f32", "cvt.rn.tf32.f32 %0, %1;", (9, 0)),
-    Conversion("cvt.rz.tf32.f32", "cvt.rz.tf32.f32 %0, %1;", (9, 0)),
-    _narrow("cvt.rn.bf16.f32", (8, 0)),
-    _narrow("cvt.rz.bf16.f32", (8, 0)),
-    _pair("cvt.rn.satfinite.e4m3x2.f32", (8, 9)),
-    _pair("cvt.rn.satfinite.e5m2x2.f32", (8, 9)),
-    _pair("cvt.rn.satfinite.e2m3x2.f32", (10, 0)),
-    _pair("cvt.rn.satfinite.e3m2x2.f32", (10, 0)),
-    _pair("cvt.rn.satfinite.e2m1x2.f32", (10, 0), 8),
+    _conversion("cvt.rn.f16.f32", (7, 0)),
+    _conversion("cvt.rz.f16.f32", (7, 0)),
+    _conversion("cvt.rna.tf32.f32", (8, 0), 32),
+    _conversion("cvt.rn.tf32.f32", (9, 0), 32),
+    _conversion("cvt.rz.tf32.f32", (9, 0), 32),
+    _conversion("cvt.rn.bf16.f32", (8, 0)),
+    _conversion("cvt.rz.bf16.f32", (8, 0)),
+    _conversion("cvt.rn.satfinite.e4m3x2.f32", (8, 9)),
+    _conversion("cvt.rn.satfinite.e5m2x2.f32", (8, 9)),
+    _conversion("cvt.rn.satfinite.e2m3x2.f32", (10, 0)),
+    _conversion("cvt.rn.satfinite.e3m2x2.f32", (10, 0)),
+    _conversion("cvt.rn.satfinite.e2m1x2.f32", (10, 0), 8),
 )
 
 
 def conversions(capability: tuple[int, int]) -> list[Conversion]:
     """Those that a compute capability has."""
-    return [
-        c for c in CONVERSIONS
-        if capability >= c.capability and (not c.only or capability[0] in c.only)
-    ]  # fmt: skip
+    return [c for c in CONVERSIONS if capability >= c.capability]
 
 
 def boundaries() -> Bits:
@@ -171,12 +151,3 @@ def boundaries() -> Bits:
                0x7FA00000, 0x7FC00000, 0x7FFFFFFF, 0x7FC01234]  # fmt: skip
     x = np.concatenate([x, np.array(special, np.uint32)])
     return np.concatenate([x, x | np.uint32(0x80000000)])
-
-
-def conversion_digest(first_byte: int, y: Bits) -> np.uint64:
-    """What `digest` in inputs.cu writes, of conversions y of 2**24 float32 in order."""
-    x = (np.uint64(first_byte) << np.uint64(24)) + np.arange(1 << 24, dtype=np.uint64)
-    z = (x << np.uint64(32) | y) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return np.uint64(np.sum(z ^ z >> np.uint64(31), dtype=np.uint64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .builder import INF, ONE, SIGN, Builder, drawn
-from .units import Format, decode, magnitudes
+from .units import Format, decode
 
 # -- small numbers ---------------------------------------------------------------------
 
@@ -13,26 +13,22 @@ from .units import Format, decode, magnitudes
 def sub(p: Builder) -> None:
     """Subnormal operands, c and results: whether any is flushed."""
     for f, other, swap in ((p.fa, p.fb, False), (p.fb, p.fa, True)):
-        smallest = 2.0 ** (f.least_exponent - f.mantissa_bits)
-        normal = 2.0**f.least_exponent
-        odd = normal - smallest
-        for x in (smallest, odd, normal, 3 * smallest):
+        smallest, least = f.smallest_subnormal, f.smallest_normal
+        for x in (smallest, least - smallest, least, 3 * smallest):
             for e in (0, other.largest_exponent, other.least_exponent):
                 operands = (2.0**e, x) if swap else (x, 2.0**e)
                 minus = (-operands[0], operands[1])
                 p.add({0: operands})
                 p.add({p.k - 1: minus, 0: minus})
                 p.add({1: minus}, 2.0 ** (p.fc.least_exponent - 3))
-    tiniest = 2.0 ** (p.fc.least_exponent - p.fc.mantissa_bits)
-    for c in (tiniest, 3 * tiniest, 2.0**p.fc.least_exponent - tiniest):
+    tiniest = p.fc.smallest_subnormal
+    for c in (tiniest, 3 * tiniest, p.fc.smallest_normal - tiniest):
         for sign in (1, -1):
             p.add({}, sign * c)
             p.add({0: p.power(p.least)}, sign * c)
             p.add({0: p.power(p.fc.least_exponent - 1)}, sign * c)
-            p.add(
-                {0: p.power(p.fc.least_exponent), 1: p.power(p.fc.least_exponent - 3)},
-                -c,
-            )
+            normal = p.power(p.fc.least_exponent)
+            p.add({0: normal, 1: p.power(p.fc.least_exponent - 3)}, -c)
     bottom = p.fc.least_exponent - p.fc.mantissa_bits
     for e in range(bottom - 3, p.fc.least_exponent + 3):
         p.add({0: p.power(e)})
@@ -45,7 +41,7 @@ def sub(p: Builder) -> None:
 def subexp(p: Builder) -> None:
     """Subnormal times large: the exponent that a subnormal operand brings."""
     for f, other, swap in ((p.fa, p.fb, False), (p.fb, p.fa, True)):
-        x = 2.0 ** (f.least_exponent - f.mantissa_bits)
+        x = f.smallest_subnormal
         for top in (other.largest_exponent, 0):
             y = 2.0**top
             high, low = ((y, x), (y, -x)) if swap else ((x, y), (x, -y))
@@ -70,7 +66,7 @@ def zexp(p: Builder) -> None:
         for e in (-1, -9, -17):
             p.add({**zeros, 1: p.product(p.fc.least_exponent + e, 1.5, 1.5)})
     largest = 2.0**p.fa.largest_exponent
-    for c in (2.0 ** (p.fc.least_exponent - m), 2.0**p.fc.least_exponent * odd):
+    for c in (p.fc.smallest_subnormal, p.fc.smallest_normal * odd):
         p.add(dict.fromkeys(range(p.k), (largest, 0.0)), c)
         p.add(dict.fromkeys(range(p.k), (largest, 0.0)), -c)
 
@@ -132,35 +128,24 @@ def negzero(p: Builder) -> None:
 def carry(p: Builder) -> None:
     """All products large: no carry is lost."""
     one = float(np.nextafter(np.float32(2), np.float32(0)))
-    most = [_most(f) for f in (p.fa, p.fb)]
     for scale in (0, -3, -20):
-        x = most[0] * 2.0 ** (scale - p.fa.largest_exponent)
-        y = most[1] * 2.0 ** (-p.fb.largest_exponent)
+        x = p.fa.max * 2.0 ** (scale - p.fa.largest_exponent)
+        y = p.fb.max * 2.0 ** (-p.fb.largest_exponent)
         for sign in (1, -1):
             for count in (p.k, p.k - 1, p.k // 2 + 1):
                 terms = dict.fromkeys(range(count), (sign * x, y))
                 for c in (0.0, one, -one):
                     p.add(terms, c)
     for sign in (1, -1):
-        full = dict.fromkeys(range(p.k), (sign * most[0], most[1]))
+        full = dict.fromkeys(range(p.k), (sign * p.fa.max, p.fb.max))
         for c in (0.0, 1.0, -1.0):
             p.add(full, c)
-
-
-def _most(f: Format) -> float:
-    bits = (
-        magnitudes(f)
-        if f.storage < 32
-        else np.array([0x7F800000 - (1 << 13)], np.uint32)
-    )
-    finite = bits[bits < 0x7F800000]
-    return float(finite.view(np.float32)[-1])
 
 
 def over(p: Builder) -> None:
     """Sums beyond the accumulator, and products beyond it that cancel."""
     top = p.fc.largest_exponent
-    most = 2.0**top * (2 - 2.0**-p.fc.mantissa_bits)
+    most = p.fc.max
     for sign in (1, -1):
         for below in (-1, 0, 1, 10, 11, 12, 23, 24, 25, 26):
             e = top - below
@@ -181,13 +166,8 @@ def sign0(p: Builder) -> None:
     one, minus = (1.0, 1.0), (-1.0, 1.0)
     for c in (0.0, -0.0):
         p.add({}, c)
-        for operands in (
-            (-0.0, 1.0),
-            (0.0, -1.0),
-            (-0.0, -0.0),
-            (-0.0, 0.0),
-            (0.0, -0.0),
-        ):
+        zeros = (-0.0, 1.0), (0.0, -1.0), (-0.0, -0.0), (-0.0, 0.0), (0.0, -0.0)
+        for operands in zeros:
             p.add(dict.fromkeys(range(p.k), operands), c)
             p.add({0: operands}, c)
         p.add({0: one, 1: minus}, c)
@@ -203,17 +183,15 @@ _PAYLOADS = (0x7FC00000, 0x7FFFE000, 0x7FA00000, 0x7F802000, 0x7FC0A000, 0x7F820
 
 def _nans(f: Format) -> list[int]:
     """NaN of a format: all of e5m2, some of others, quiet and signalling."""
-    if f.specials == "none":
-        return []
-    width = f.exponent_bits + f.mantissa_bits
     if f.storage == 32:
-        found = [INF | x for x in _PAYLOADS]
+        found = list(_PAYLOADS)
     else:
-        first = len(magnitudes(f))
-        codes = sorted({*range(first, 1 << width)})
-        chosen = codes if len(codes) < 8 else [codes[i] for i in (0, 1, 5, -2, -1)]
-        middle = [] if len(codes) < 8 else [1 << (f.mantissa_bits - 1) | first - 1]
-        found = decode(f, np.array(chosen + middle, f.dtype)).tolist()
+        codes = np.arange(1 << (f.bits - 1)) << f.shift
+        bits = decode(f, codes.astype(f.unsigned))
+        found = bits[np.isnan(bits.view(np.float32))].tolist()
+        if len(found) >= 8:
+            quiet = len(found) // 2
+            found = [found[i] for i in (0, 1, 5, -2, -1, quiet)]
     return [bits | sign for bits in found for sign in (0, SIGN)]
 
 
@@ -233,7 +211,7 @@ def spec(p: Builder) -> None:
         probe({0: (ONE, ONE)}, c)
         probe({k - 1: (ONE | SIGN, ONE)}, c)
     for swap in (False, True):
-        if (p.fb if swap else p.fa).specials != "inf":
+        if not (p.fb if swap else p.fa).has_infinity:
             continue
         for at in ends:
             for x in (INF, INF | SIGN):
@@ -263,6 +241,9 @@ def nan(p: Builder) -> None:
                 p.add_bits(operands[0], operands[1], c)
 
 
+_LOW = 0x7F800001, 0x7F801FFF, 0x7F801000, 0xFF800001, 0x7F802001, 0x1FFF, 0x1
+
+
 def lowbits(p: Builder) -> None:
     """tf32 with bits below its own: whether they count, a NaN's too."""
     if p.fa.name != "tf32":
@@ -277,15 +258,7 @@ def lowbits(p: Builder) -> None:
         p.add_bits(a, b, 0)
         p.add_bits(a, x[1], ONE)
     for at in (0, k - 1):
-        for bits in (
-            0x7F800001,
-            0x7F801FFF,
-            0x7F801000,
-            0xFF800001,
-            0x7F802001,
-            0x1FFF,
-            0x1,
-        ):
+        for bits in _LOW:
             for side in (0, 1):
                 for other, c in ((ONE, 0), (0, 0), (ONE | SIGN, ONE)):
                     operands = [[0] * k, [0] * k]

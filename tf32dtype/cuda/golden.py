@@ -15,7 +15,7 @@ holds recorded results against the models again. golden.npz has, for each UNIT,
     UNIT/d             results of the probes of its SET, in the accumulator's bits
     UNIT/agrees        a bit a probe: its result is the same at all places of a tile
     UNIT/scaled        wgmma: results with scale-d 0
-    UNIT/chain         results of chains, of which SET/start and SET/length tell
+    UNIT/chain         results of chains of probes, see tiles.py
     UNIT/bulk          digests, see bulk.py
     SET/a SET/b SET/c  codes of the probes
     SET/group          their groups, as numbers in the list `groups`
@@ -35,39 +35,13 @@ from typing import Any
 
 import numpy as np
 
+from .._version import __version__
 from . import bulk
 from .launch import CudaError, Gpu
-from .recordings import (
-    GROUP_NAMES,
-    Recording,
-    evaluator,
-    judge,
-    read,
-    record,
-    to_arrays,
-)
+from .recordings import GROUP_NAMES, Recording, judge, read, record, to_arrays
 from .units import Unit, device_of, units
 
 # -- recording -------------------------------------------------------------------------
-
-
-def run_unit(gpu: Any, unit: Unit) -> tuple[Recording, dict[str, Any]]:
-    """What is recorded of a unit, and facts about the run."""
-    started = time.perf_counter()
-    recording = record(gpu.run, unit)._replace(bulk=gpu.bulk(unit))
-    found = gpu.opcodes(unit)
-    expected = None
-    if found is not None:
-        wanted = unit.opcodes(gpu.capability)
-        expected = all(any(x.startswith(prefix) for x in found) for prefix in wanted)
-    return recording, {
-        "ptx": unit.ptx,
-        "probes": len(recording.d),
-        "places agree": int(recording.agrees.sum()),
-        "opcodes": found,
-        "as expected": expected,
-        "seconds": round(time.perf_counter() - started, 2),
-    }  # fmt: skip
 
 
 def run_all(
@@ -79,33 +53,54 @@ def run_all(
     """
     recordings: list[Recording] = []
     arrays: dict[str, np.ndarray] = {"boundaries": bulk.boundaries()}
+    conversions: dict[str, Any] = {}
     about: dict[str, Any] = {}
     errors: dict[str, str] = {}
 
-    def attempt(name: str, work: Callable[[], str]) -> None:
+    def attempt(name: str, work: Callable[[], None]) -> None:
+        started = time.perf_counter()
         try:
-            say(f"{name}: {work()}")
+            work()
+            say(f"{name}: {time.perf_counter() - started:.1f} s")
         except Exception as error:  # CuPy's errors have no common class
             errors[name] = f"{type(error).__name__}: {error}"
+            say(f"{name}: {type(error).__name__}")
 
-    def run_conversion(conversion: bulk.Conversion) -> str:
-        found = gpu.convert(conversion, arrays["boundaries"])
-        arrays[f"{conversion.name}/digest"] = gpu.convert_all(conversion)
-        arrays[f"{conversion.name}/y"] = found
-        return "all float32"
+    def run_conversion(conversion: bulk.Conversion) -> None:
+        y = gpu.convert(conversion, arrays["boundaries"])
+        digest = gpu.convert_all(conversion)
+        conversions[conversion.name] = {
+            "ptx": conversion.ptx,
+            "opcodes": gpu.opcodes("inputs.cu", conversion.options),
+        }
+        arrays[f"{conversion.name}/y"] = y
+        arrays[f"{conversion.name}/digest"] = digest
 
-    def run_probes(unit: Unit) -> str:
-        recording, facts = run_unit(gpu, unit)
+    def run_unit(unit: Unit) -> None:
+        recording = record(gpu, unit)
+        found = gpu.opcodes("golden.cu", unit.options)
+        expected = None
+        if found is not None:
+            wanted = unit.opcodes(gpu.capability)
+            expected = all(
+                any(x.startswith(prefix) for x in found) for prefix in wanted
+            )
+        about[unit.name] = {
+            "ptx": unit.ptx,
+            "probes": len(recording.d),
+            "places agree": int(recording.agrees.sum()),
+            "opcodes": found,
+            "as expected": expected,
+        }
         arrays.update(to_arrays(recording))
         recordings.append(recording)
-        about[unit.name] = facts
-        return f"{facts['probes']} probes, {facts['seconds']} s"
 
     for conversion in bulk.conversions(gpu.capability):
         attempt(conversion.name, partial(run_conversion, conversion))
     for unit in chosen:
-        attempt(unit.name, partial(run_probes, unit))
-    return recordings, arrays, {"units": about, "errors": errors}
+        attempt(unit.name, partial(run_unit, unit))
+    facts = {"units": about, "conversions": conversions, "errors": errors}
+    return recordings, arrays, facts
 
 
 # -- reporting -------------------------------------------------------------------------
@@ -136,18 +131,21 @@ def table(about: dict[str, Any], each: dict[str, Any]) -> str:
         seen = _SEEN[facts["as expected"]]
         lines.append(f"{name:30} {facts['probes']:6} {places:>7} {seen:>8}  {against}")
         for group, d in (differ or {}).items():
-            few = list(d["products"].items())[:4]
-            terms = " ".join(f"{k}:{x}*{y}" for k, (x, y) in few)
-            lines.append(
-                f"    {group}: {d['wrong']} of {d['of']}, first {terms} + {d['c']}"
-                f" -> {d['gpu']}, model {d['model']}"
-            )
+            lines.append(f"    {group}: {d['wrong']} of {d['of']}{_first(d)}")
     return "\n".join(lines)
+
+
+def _first(d: dict[str, Any]) -> str:
+    """The first dot of a group that differs; of digests nothing is known."""
+    if "products" not in d:
+        return ""
+    terms = " ".join(f"{k}:{x}*{y}" for k, (x, y) in list(d["products"].items())[:4])
+    return f", first {terms} + {d['c']} -> {d['gpu']}, model {d['model']}"
 
 
 def points_table(points: dict[str, Any]) -> str:
     """A line for each contested point."""
-    width = max(map(len, points), default=0)
+    width = max(map(len, points))
     return "\n".join(f"{name:{width}}  {value}" for name, value in points.items())
 
 
@@ -160,11 +158,9 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m tf32dtype.cuda.golden", description=__doc__.splitlines()[0]
     )
     where = parser.add_mutually_exclusive_group(required=True)
-    for name, text in (
-        ("--out", "record, and write there"),
-        ("--replay", "judge that"),
-    ):
-        where.add_argument(name, type=Path, metavar="DIR", help=text)
+    folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
+    where.add_argument("--out", help="record, and write there", **folder)
+    where.add_argument("--replay", help="judge what was recorded there", **folder)
     parser.add_argument("--unit", metavar="TEXT", help="only units whose name has it")
     options = parser.parse_args(arguments)
     try:
@@ -179,7 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _replay(folder: Path) -> int:
     meta, recordings = read(folder)
     device = device_of(tuple(meta["capability"]))
-    _report(meta["units"], *judge(recordings, device, evaluator()))
+    _report(meta["units"], *judge(recordings, device))
     return 0
 
 
@@ -187,7 +183,7 @@ def _report(
     about: dict[str, Any], each: dict[str, Any], points: dict[str, Any]
 ) -> None:
     print(table(about, each))
-    print(points_table(points) or "not judged: this build has no evaluator of models")
+    print(points_table(points))
 
 
 def _record(gpu: Any, folder: Path, text: str) -> int:
@@ -199,9 +195,15 @@ def _record(gpu: Any, folder: Path, text: str) -> int:
         has = ", ".join(names)
         raise CudaError(f"{which}: no unit is called {text!r}; it has {has}")
     folder.mkdir(parents=True, exist_ok=True)
-    recordings, arrays, meta = run_all(gpu, chosen, partial(print, flush=True))
     device = device_of(gpu.capability)
-    meta |= gpu.facts() | {"device": device, "groups": GROUP_NAMES, "seed": bulk.SEED}
+    meta = gpu.facts() | {
+        "tf32dtype": __version__,
+        "device": device,
+        "groups": GROUP_NAMES,
+        "seed": bulk.SEED,
+    }
+    recordings, arrays, found = run_all(gpu, chosen, partial(print, flush=True))
+    meta |= found
 
     def write(each: dict[str, Any], points: dict[str, Any]) -> None:
         seconds = round(time.perf_counter() - started, 1)
@@ -212,7 +214,7 @@ def _record(gpu: Any, folder: Path, text: str) -> int:
     path = folder / "golden.npz"
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
     write({}, {})
-    each, points = judge(recordings, device, evaluator())
+    each, points = judge(recordings, device)
     write(each, points)
     _report(meta["units"], each, points)
     print(f"{path}: {path.stat().st_size} bytes, {time.perf_counter() - started:.0f} s")

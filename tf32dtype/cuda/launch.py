@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .bulk import CHUNK, CHUNKS, Conversion, digest, draws
+from .bulk import CHUNK, CHUNKS, Conversion, Draw, digest, draws
 from .units import Bits, Unit, architecture
 
 EXTRA = "pip install 'tf32dtype[cuda]'"
@@ -174,62 +175,48 @@ class Gpu:
             self._modules[key] = self.cupy.RawModule(path=str(path)), cubin
         return self._modules[key]
 
-    def opcodes(self, unit: Unit) -> dict[str, int] | None:
-        """The machine instructions of a unit's kernel."""
-        return opcodes(self._load("golden.cu", unit.options)[1])
+    def opcodes(self, file: str, options: tuple[str, ...]) -> dict[str, int] | None:
+        """The machine instructions of a kernel file."""
+        return opcodes(self._load(file, options)[1])
 
     # -- dots
 
-    def run(
-        self,
-        unit: Unit,
-        a: Bits,
-        b: Bits,
-        c: Bits,
-        chain: int = 1,
-        scale_d: bool = True,
-    ) -> Bits:
+    def run(self, unit: Unit, a: Bits, b: Bits, c: Bits, scale_d: bool = True) -> Bits:
         """D of tiles, as `tiles.Run` says."""
         x, y, z = (self.cupy.asarray(np.ascontiguousarray(m)) for m in (a, b, c))
-        return self._run(unit, (x, y, z), chain, scale_d).get()  # type: ignore[no-any-return]
+        return self._run(unit, x, y, z, a.shape[1], scale_d)
 
     def _run(
-        self, unit: Unit, operands: Any, chain: int = 1, scale_d: bool = True
-    ) -> Any:
-        a, b, c = operands
+        self, unit: Unit, a: Any, b: Any, c: Any, chain: int, scale_d: bool
+    ) -> Bits:
         d = self.cupy.empty(c.shape, np.uint32)
         kernel = self._kernel("golden.cu", unit.options, "run")
         arguments = a, b, c, d, np.int32(chain), np.int32(scale_d)
         kernel((c.shape[0],), (unit.threads,), arguments)
-        self.cupy.cuda.runtime.deviceSynchronize()
-        return d
+        return d.get()  # type: ignore[no-any-return]
 
-    def bulk(self, unit: Unit) -> Bits:
+    def bulk(self, unit: Unit) -> NDArray[np.uint64]:
         """Digests of bulk results."""
         tiles = CHUNK * CHUNKS // (unit.rows * 8)
-        shapes = (
-            (tiles, unit.rows, unit.words),
-            (tiles, 8, unit.words),
-            (tiles, unit.rows, 8),
+        shapes = (unit.rows, unit.words), (8, unit.words), (unit.rows, 8)
+        a, b, c = (
+            self._fill(draw, tiles * draw.per_tile, (tiles, *shape))
+            for draw, shape in zip(draws(unit), shapes, strict=True)
         )
-        operands = []
-        fill = self._kernel("inputs.cu", (), "fill")
-        for draw, shape in zip(draws(unit), shapes, strict=True):
-            f, count = draw.format, tiles * draw.per_tile
-            codes = self.cupy.empty(shape, np.uint32)
-            numbers = (0, count, draw.seed, draw.per_tile)
-            bits = (draw.width, f.mantissa_bits, f.exponent_bits, draw.shift)
-            ranges = [
-                self.cupy.asarray(np.array(x, np.uint32)) for x in (draw.low, draw.span)
-            ]
-            fill(
-                (-(-count // 256),),
-                (256,),
-                (codes, *map(np.uint32, numbers), *map(np.int32, bits), *ranges),
-            )
-            operands.append(codes)
-        d = self._run(unit, operands).get().reshape(CHUNKS, CHUNK)
+        d = self._run(unit, a, b, c, 1, True).reshape(CHUNKS, CHUNK)
         return np.array([digest(part) for part in d])
+
+    def _fill(self, draw: Draw, count: int, shape: tuple[int, ...]) -> Any:
+        """Random numbers, in the words of an array of this shape."""
+        f, out = draw.format, self.cupy.empty(shape, np.uint32)
+        numbers = map(np.uint32, (0, count, draw.seed, draw.per_tile))
+        bits = draw.width, f.mantissa_bits, f.exponent_bits, f.shift
+        ranges = [
+            self.cupy.asarray(np.array(x, np.uint32)) for x in (draw.low, draw.span)
+        ]
+        arguments = out, *numbers, *map(np.int32, bits), *ranges
+        self._kernel("inputs.cu", (), "fill")((-(-count // 256),), (256,), arguments)
+        return out
 
     # -- conversions
 
@@ -247,4 +234,4 @@ class Gpu:
         return sums.get()  # type: ignore[no-any-return]
 
     def _conversion(self, conversion: Conversion, name: str) -> Any:
-        return self._kernel("inputs.cu", (f'-DCONVERSION="{conversion.ptx}"',), name)
+        return self._kernel("inputs.cu", conversion.options, name)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .builder import SIGN, Builder, Pair, drawn, mix
+from .builder import SIGN, Builder, Pair, assemble, drawn, mix
 from .units import Bits, Format, decode
 
 # -- bits kept, exponents and rounding -------------------------------------------------
@@ -164,18 +164,6 @@ def rand(p: Builder) -> None:
 def _draw(f: Format, kind: int, seed: int, shape: Sequence[int]) -> Bits:
     """Numbers of a format; their exponents are near 0, within 40 octaves, or any."""
     r = drawn(seed, shape)
-    m, bias = f.mantissa_bits, f.bias
-    top = (1 << f.exponent_bits) - (2 if f.specials != "none" else 1)
     reach = (2, 20, 1 << 10, 6)[kind]
-    low, high = max(bias - reach, 0), min(bias + reach, top)
-    field = low + mix(r) % np.uint32(high - low + 1)
-    fraction = r & np.uint32((1 << m) - 1)
-    code = (
-        (r >> np.uint32(31)) << np.uint32(f.exponent_bits + m)
-        | field << np.uint32(m)
-        | fraction
-    )
-    if f.storage == 32:
-        return np.asarray(code << np.uint32(23 - m), np.uint32)
-    codes = code.astype(np.uint32) << np.uint32(f.shift)
-    return decode(f, codes)
+    low, high = max(f.bias - reach, 0), min(f.bias + reach, f.top_field)
+    return decode(f, assemble(f, r, low + mix(r) % np.uint32(high - low + 1)))

@@ -5,7 +5,7 @@ Everything is float32's bits, and follows from formats, accumulator and k alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from . import extreme, ordinary
 from .builder import Builder, Probes
@@ -24,17 +24,21 @@ _BUILDERS: tuple[Callable[[Builder], None], ...] = (
 GROUPS = {build.__name__: build for build in _BUILDERS}
 
 
-def probes(unit: Unit, groups: Iterable[str] | None = None) -> Probes:
-    """The probes of a unit.
+def probes(unit: Unit) -> Probes:
+    """What is asked of a unit.
 
     Parameters
     ----------
     unit : Unit
-    groups : iterable of str, optional
-        Names in `GROUPS`; all by default.
+
+    Returns
+    -------
+    Probes
+        Float32's bits of operands that the unit's formats hold (of tf32: of any), and
+        the name of each probe's group. No group has a probe twice.
     """
-    builder = Builder(unit.a, unit.b, unit.accumulator, unit.k)
-    for name in GROUPS if groups is None else groups:
+    builder = Builder(unit)
+    for name, build in GROUPS.items():
         builder.group = name
-        GROUPS[name](builder)
+        build(builder)
     return builder.finish()

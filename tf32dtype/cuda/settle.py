@@ -1,27 +1,25 @@
 """Which of the arithmetics that sources claim is the one that a GPU showed.
 
-For each contested point its probes are computed under each alternative, by an evaluator
-that is passed in: `evaluate(model, a, b, c) -> d`, all float32's bits, as
-`tf32dtype._core.tensor_blocks` has it. What alone agrees with every result holds.
+For each contested point its probes are computed under each alternative. What alone
+agrees with every result holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core import tensor_blocks
 from ..tensor_core.models import CONTESTED, Model
 from .builder import Probes
-from .units import FORMATS, Bits, Unit, decode, encode
+from .units import Bits, Unit
 
-Evaluator = Callable[[Model, Bits, Bits, Bits], Bits]
-
-UNDECIDED = "undecided"
-TF32_MASK = np.uint32(0xFFFFE000)
-QUIET_NAN = np.uint32(0x7FC00000)
+#: several values of a point agree with results, or none does
+UNDECIDED, UNEXPLAINED = "undecided", "unexplained"
 
 
 class Result(NamedTuple):
@@ -34,81 +32,49 @@ class Result(NamedTuple):
     d: Bits
 
 
-class Way(NamedTuple):
-    """One way to compute: a value of a contested point."""
+# -- ways to compute -------------------------------------------------------------------
 
-    value: object
-    evaluate: Evaluator
-
-
-# -- how operands and results go through an evaluator ----------------------------------
+#: From a, b and c to d.
+Way = Callable[[Bits, Bits, Bits], Bits]
 
 
-def read_tf32(bits: Bits, low_bits_nan: bool = False) -> Bits:
-    """What a unit sees of float32's bits: a NaN by low bits alone is Inf, or is one."""
-    seen = bits & TF32_MASK
-    if low_bits_nan:
-        nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
-        seen = np.where(nan, bits & np.uint32(0x80000000) | QUIET_NAN, seen)
-    return seen
+def changed(model: Model, **changes: Any) -> Way:
+    """As the model has it, but for these fields."""
+    return partial(tensor_blocks, replace(model, **changes))
 
 
-def prepared(evaluate: Evaluator, low_bits_nan: bool = False) -> Evaluator:
-    """An evaluator that is given tf32 operands as units are: with low bits."""
+def seeing_low_bits(model: Model) -> Way:
+    """A NaN of tf32 by bits that it lacks is one: the model reads it as Inf."""
 
-    def run(model: Model, a: Bits, b: Bits, c: Bits) -> Bits:
-        if model.a == "tf32":
-            a, b = read_tf32(a, low_bits_nan), read_tf32(b, low_bits_nan)
-        return evaluate(model, a, b, c)
+    def seen(bits: Bits) -> Bits:
+        nan = np.isnan(bits.view(np.float32))
+        return np.where(nan, np.uint32(0x7FC00000), bits)
 
-    return run
-
-
-def by_way_of_13_bits(evaluate: Evaluator) -> Evaluator:
-    """Blocks whose sums are cut to 13 bits, and then rounded to float16."""
-
-    def run(model: Model, a: Bits, b: Bits, c: Bits) -> Bits:
-        wide = replace(model, accumulator="float32", kept=model.fraction)
-        sums = prepared(evaluate)(wide, a, b, c).view(np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            half = sums.astype(np.float16).view(np.uint16)
-        half = np.where(np.isnan(sums), np.uint16(0x7FFF), half)
-        if not model.negative_zero:
-            half = np.where(half == 0x8000, np.uint16(0), half)
-        return decode(FORMATS["float16"], half)
-
-    return run
+    return lambda a, b, c: tensor_blocks(model, seen(a), seen(b), c)
 
 
 # -- the points ------------------------------------------------------------------------
 
-Ways = Callable[[Unit, Model, Evaluator], Iterable[Way]]
+#: Values of a point and how they compute; none where a unit does not concern it.
+Ways = Iterable[tuple[object, Way]]
 
 
 class Point(NamedTuple):
-    """Where a contested point shows, and the ways to compute what is asked there.
-
-    There are no ways where a unit does not concern it.
-    """
+    """Where a contested point shows, and the ways to compute what is asked there."""
 
     groups: tuple[str, ...]
-    ways: Ways
+    ways: Callable[[Unit, Model], Ways]
 
 
-def _with(evaluate: Evaluator, **changes: object) -> Evaluator:
-    def run(model: Model, a: Bits, b: Bits, c: Bits) -> Bits:
-        return prepared(evaluate)(replace(model, **changes), a, b, c)  # type: ignore[arg-type]
-
-    return run
+def _values(name: str) -> tuple[Any, ...]:
+    return CONTESTED[name].value, *CONTESTED[name].alternatives
 
 
-def _field(name: str) -> Ways:
+def _field(name: str) -> Callable[[Unit, Model], Ways]:
     """Ways of a point that is a field of `Model`."""
 
-    def ways(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
-        point = CONTESTED[name]
-        for value in (point.value, *point.alternatives):
-            yield Way(value, _with(evaluate, **{name: value}))
+    def ways(unit: Unit, model: Model) -> Ways:
+        return [(value, changed(model, **{name: value})) for value in _values(name)]
 
     return ways
 
@@ -128,59 +94,74 @@ def _floors(unit: Unit, model: Model) -> tuple[int | None, ...]:
     return None, *(x for x in {middle, *shown} if x != -126)
 
 
-def _least(name: str) -> Ways:
+def _least(name: str) -> Callable[[Unit, Model], Ways]:
     """Ways of the floor and of a zero c's exponent, which show in the same sums."""
 
-    def ways(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
+    def ways(unit: Unit, model: Model) -> Ways:
         for floor in _floors(unit, model):
-            for exponent in (None, *CONTESTED["zero_c_exponent"].alternatives):
+            for exponent in _values("zero_c_exponent"):
                 changes = {"floor": floor, "zero_c_exponent": exponent}
-                yield Way(changes[name], _with(evaluate, **changes))
+                yield changes[name], changed(model, **changes)
 
     return ways
 
 
-def _tf32_depth(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
+def _tf32_depth(unit: Unit, model: Model) -> Ways:
     if model.a == "tf32" and unit.k == 8 and model.fraction == 25:
-        for depth in (8, 4):
-            yield Way(depth, _with(evaluate, depth=depth))
+        for depth in _values("depth of tf32 on Hopper and Blackwell"):
+            yield depth, changed(model, depth=depth)
 
 
-def _low_bits(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
+def _low_bits(unit: Unit, model: Model) -> Ways:
     if model.a == "tf32":
-        for value in (False, True):
-            yield Way(value, prepared(evaluate, value))
+        yield False, changed(model)
+        yield True, seeing_low_bits(model)
 
 
-def _turing(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
+@dataclass(frozen=True)
+class _Float4(Model):
+    """A model with another exponent of float4's one subnormal number."""
+
+    subnormals: int = 0
+
+    @property
+    def least_exponents(self) -> tuple[int, int]:
+        a, b = super().least_exponents
+        return (
+            self.subnormals if self.a == "float4_e2m1fn" else a,
+            self.subnormals if self.b == "float4_e2m1fn" else b,
+        )
+
+
+def _float4(unit: Unit, model: Model) -> Ways:
+    if "float4_e2m1fn" in (model.a, model.b):
+        for value in _values("float4_subnormals"):
+            yield value, changed(_Float4(**vars(model), subnormals=value))
+
+
+def _turing(unit: Unit, model: Model) -> Ways:
     if model.device == "T4" and unit.k == 8:
-        point = CONTESTED["block of Turing"]
-        for value in (point.value, *point.alternatives):
-            assert isinstance(value, tuple)
-            yield Way(value, _with(evaluate, depth=value[0], fraction=value[1]))
+        for depth, fraction in _values("block of Turing"):
+            yield (depth, fraction), changed(model, depth=depth, fraction=fraction)
 
 
-def _half_sums(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
+def _half_sums(unit: Unit, model: Model) -> Ways:
     if model.instruction == "wgmma" and unit.half and unit.a.storage == 8:
-        point = CONTESTED["wgmma fp8 into float16"]
-        yield Way(point.value, prepared(evaluate))
-        yield Way(point.alternatives[0], by_way_of_13_bits(evaluate))
+        once, twice = _values("wgmma fp8 into float16")
+        yield once, changed(model)
+        yield twice, changed(model, cut_first=13)
 
 
-def _fp8_of_16(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
+def _fp8_of_16(unit: Unit, model: Model) -> Ways:
     """As the assembler of CUDA 13 has it, or otherwise."""
     if model.emulated and unit.k == 16:
-        yield Way("two blocks of 8 and an addition", prepared(evaluate))
-        yield Way("one block of 16", _with(evaluate, emulated=False, depth=16))
-        yield Way("two blocks of 8 in order", _with(evaluate, emulated=False, depth=8))
+        yield "two blocks of 8 and an addition", changed(model)
+        yield "one block of 16", changed(model, emulated=False, depth=16)
+        yield "two blocks of 8 in order", changed(model, emulated=False, depth=8)
 
 
-def _nowhere(unit: Unit, model: Model, evaluate: Evaluator) -> Iterable[Way]:
-    """No unit shows it: tcgen05 alone does, or no model here has the alternative."""
-    return ()
-
-
-#: By the names of `CONTESTED`, all of them. What is found of the first holds below it.
+#: By the names of `CONTESTED`, and one that no row of the table depends on. What is found
+#: of the first holds below it. No unit shows "scale_input_d", which is of tcgen05.
 POINTS = {
     "negative_zero": Point(("negzero",), _field("negative_zero")),
     "zero_products": Point(("zexp",), _field("zero_products")),
@@ -188,72 +169,71 @@ POINTS = {
     "floor": Point(("zeroc", "floor"), _least("floor")),
     "depth of tf32 on Hopper and Blackwell": Point(("group", "order"), _tf32_depth),
     "low_bits_nan": Point(("lowbits",), _low_bits),
+    "float4_subnormals": Point(("subexp",), _float4),
     "block of Turing": Point(("group", "order", "align", "final"), _turing),
     "wgmma fp8 into float16": Point(("twice", "final", "carry"), _half_sums),
     "m16n8k16 of fp8 on sm_90 and sm_100": Point(
         ("group", "order", "final"), _fp8_of_16
     ),
-    "scale_input_d": Point((), _nowhere),
-    "float4_subnormals": Point((), _nowhere),
 }
 
 
-def settle_unit(result: Result, evaluate: Evaluator) -> dict[str, object]:
+def settle_unit(result: Result) -> dict[str, object]:
     """What one unit's results say of each point that they concern.
 
-    A value, or `UNDECIDED` where several agree with all results, or none does.
+    Parameters
+    ----------
+    result : Result
+
+    Returns
+    -------
+    dict
+        By the names of `CONTESTED` the value that alone agrees with all results, or
+        `UNDECIDED` or `UNEXPLAINED`. Empty without a model.
     """
     unit, model, probes, d = result
-    if model is None:
-        return {}
     said: dict[str, object] = {}
+    if model is None:
+        return said
     for name, point in POINTS.items():
-        at = np.flatnonzero(np.isin(probes.group, point.groups))
-        ways = list(point.ways(unit, model, evaluate))
-        if not ways or not len(at):
+        at = np.isin(probes.group, point.groups)
+        ways = list(point.ways(unit, model))
+        if not ways or not at.any():
             continue
-        a, b, c, wanted = probes.a[at], probes.b[at], probes.c[at], d[at]
+        operands = probes.a[at], probes.b[at], probes.c[at]
         holding = [
-            way.value
-            for way in ways
-            if np.array_equal(way.evaluate(model, a, b, c), wanted)
+            value for value, way in ways if np.array_equal(way(*operands), d[at])
         ]
-        said[name] = _agreed(holding)
+        said[name] = _agreed(holding) if holding else UNEXPLAINED
         if name == "negative_zero" and said[name] is True:
             model = replace(model, negative_zero=True)
     return said
 
 
-def settle(results: Iterable[Result], evaluate: Evaluator) -> dict[str, object]:
-    """Which alternative of each point holds, over all results.
+def settle(
+    said: Iterable[tuple[Model | None, Mapping[str, object]]],
+) -> dict[str, object]:
+    """Which value of each contested point holds for a device.
 
     Parameters
     ----------
-    results : iterable of Result
-        Of units of one device.
-    evaluate : callable
-        `evaluate(model, a, b, c) -> d` on float32's bits.
+    said : iterable of (Model or None, mapping)
+        The models of the device's units, and what `settle_unit` returned for them.
 
     Returns
     -------
     dict
-        By the names of `CONTESTED` a value, or `UNDECIDED`: where no unit shows it, or
-        they say different things. For "floor" it is a mapping like that of `CONTESTED`,
-        of the accumulators and fraction bits that were seen to have one.
+        By the names of `POINTS` and `CONTESTED` a value, or `UNDECIDED`: where no unit
+        shows it, or
+        units say different things; the unexplained ones do not count. For "floor" it
+        is a mapping like that of `CONTESTED`, of the accumulators and fraction bits
+        that were seen to have one.
     """
-    said = [(result, settle_unit(result, evaluate)) for result in results]
-    return merge((result.model, units) for result, units in said)
-
-
-def merge(
-    said: Iterable[tuple[Model | None, Mapping[str, object]]],
-) -> dict[str, object]:
-    """What units say, as one word for each point."""
-    values: dict[str, list[object]] = {name: [] for name in POINTS}
+    values: dict[str, list[object]] = {name: [] for name in (*CONTESTED, *POINTS)}
     floors: dict[tuple[str, int], list[object]] = {}
     for model, points in said:
         for name, value in points.items():
-            if value == UNDECIDED:
+            if value in (UNDECIDED, UNEXPLAINED):
                 continue
             if name == "floor":
                 assert model is not None
@@ -271,13 +251,3 @@ def merge(
 
 def _agreed(values: list[object]) -> object:
     return values[0] if values and all(v == values[0] for v in values) else UNDECIDED
-
-
-def recorded(unit: Unit, d: Bits) -> Bits:
-    """Results as the unit leaves them, as float32's bits."""
-    return decode(unit.accumulator, d) if unit.half else d
-
-
-def raw(unit: Unit, d: Bits) -> Bits:
-    """The reverse of `recorded`."""
-    return encode(unit.accumulator, d).astype(np.uint32) if unit.half else d

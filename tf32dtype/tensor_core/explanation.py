@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..format import formats
 from ..modes import Rounding
-from ..rounding import quantize
-from .models import CONTESTED, VERIFIED, Model, find_model
-from .product import (
-    accumulator_type,
-    as_operand,
-    format_name,
-    matmul,
-    read_raw,
-)
+from .models import VERIFIED, Model
+from .product import as_accumulators, as_operand, resolve
 from .steps import Addition, Block, Exact, Step, Term, steps
 
 #: With more blocks than these, each is a line.
@@ -104,34 +96,22 @@ def explain(
     <BLANKLINE>
     = 0x3F400000  0.75
     """
-    # It raises what is wrong with the arguments.
-    matmul(
-        a_row,
-        b_col,
-        c,
-        device=device,
-        instruction=instruction,
-        accumulator=accumulator,
-        rounding=rounding,
-        promote_every=promote_every,
+    model, x, y, promote = resolve(
+        a_row, b_col, device, instruction, accumulator, rounding, promote_every
     )
-    x, y = as_operand(a_row, "a_row"), as_operand(b_col, "b_col")
-    if x.ndim != 1 or y.ndim != 1:
+    if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(
-            f"a_row and b_col are vectors, not of shapes {x.shape} and {y.shape}"
+            "a_row and b_col are vectors of one length, not of shapes"
+            f" {x.shape} and {y.shape}"
         )
-    result_type = accumulator_type(accumulator)
-    model = find_model(
-        device, instruction, format_name(x), format_name(y), result_type.name
-    )
-    start = np.asarray(0 if c is None else c, result_type)[()]
-    a, b = _read(x, rounding), _read(y, rounding)
+    start = as_accumulators(c, model, ())[()]
     with np.errstate(invalid="ignore"):  # signalling NaNs
-        found = list(steps(model, a, b, float(start), promote_every))
+        a, b = (v.astype(np.float64).tolist() for v in (x, y))
+        found = list(steps(model, a, b, float(start), promote or None))
     lines = [
         *_header(model, len(a), promote_every),
-        *_operand("a_row", x, a, rounding),
-        *_operand("b_col", y, b, rounding),
+        *_operand("a_row", as_operand(a_row, "a_row"), a, rounding),
+        *_operand("b_col", as_operand(b_col, "b_col"), b, rounding),
         "",
         f"c = {_number(start)}",
         "",
@@ -150,22 +130,6 @@ def explain(
     return "\n".join([*lines, "", f"= {result}"])
 
 
-def _read(x: NDArray[Any], rounding: Rounding | None) -> list[float]:
-    """The numbers that are multiplied."""
-    with np.errstate(all="ignore"):
-        if x.dtype == np.float32:
-            raw = rounding is None and not CONTESTED["low_bits_nan"].value
-            x = (
-                read_raw(x)
-                if raw
-                else quantize(
-                    x, formats["tf32"].dtype, rounding=rounding or "toward_zero"
-                )
-            )
-        numbers: list[float] = x.astype(np.float64).tolist()
-    return numbers
-
-
 # -- the model -------------------------------------------------------------------------
 
 
@@ -178,6 +142,8 @@ def _header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
     nearest = model.rounding == "ties_to_even"
     direction = "to nearest, ties to even," if nearest else "toward zero"
     yield f"  sum          rounded {direction} to {model.kept} fraction bits"
+    if model.cut_first is not None:
+        yield f"               cut to {model.cut_first} fraction bits before that"
     zeros = -k % model.instruction_depth
     filled = f"; the last one is filled up with {_count(zeros, 'zero')}" * bool(zeros)
     yield f"  instruction  {model.instruction_depth} k{filled}"

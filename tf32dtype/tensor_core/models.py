@@ -9,7 +9,7 @@ accumulator of the next block. See docs/tensor_cores.md for sources.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from typing import Literal, NamedTuple, cast
@@ -41,7 +41,8 @@ class Contested(NamedTuple):
 
 
 #: Points that no recording settles yet. Each is a parameter of `Model`, or of how
-#: operands reach it: a run on the device changes a value here and nothing else.
+#: operands reach it: a run on the device changes a value here and nothing else. They
+#: are read when the table is made.
 CONTESTED = {
     point.name: point
     for point in (
@@ -124,13 +125,6 @@ CONTESTED = {
             " of all formats have that of the least normal one, or its own. It shows"
             " with an accumulator more than 25 bits below the products",
         ),
-        Contested(
-            "m16n8k16 of fp8 on sm_90 and sm_100",
-            "two blocks of 8 and an addition",
-            (),
-            "no row of this table. The assembler of CUDA 13 makes it as it makes"
-            " m16n8k32, of two float16 instructions and an addition",
-        ),
     )
 }
 
@@ -172,6 +166,8 @@ class Model:
     zero_c_exponent: int | None = None
     zero_products: bool = False
     negative_zero: bool = False
+    #: fraction bits that a sum is cut to before it is rounded to float16; None: all
+    cut_first: int | None = None
 
     @property
     def least_exponents(self) -> tuple[int, int]:
@@ -215,6 +211,11 @@ class _Row(NamedTuple):
     emulated: bool = False
 
 
+# What is contested among depths, fractions and roundings.
+_HOPPER_TF32 = cast(int, CONTESTED["depth of tf32 on Hopper and Blackwell"].value)
+_TURING = cast(tuple[int, int], CONTESTED["block of Turing"].value)
+_CUTS_FIRST = CONTESTED["wgmma fp8 into float16"].value != "float16"
+
 _F16 = ("float16",)
 _BF16 = ("bfloat16",)
 _TF32 = ("tf32",)
@@ -225,7 +226,8 @@ _FP8_FP4 = (*_FP8, "float4_e2m1fn")
 # that repository and of microsoft/MMA-Sim; NVIDIA/cutlass issue 1986 (fp8 mma.sync).
 _ROWS = (
     _Row("V100", "mma.sync", _F16, 4, 4, 23, 23, "recorded", "recorded"),
-    _Row("T4", "mma.sync", _F16, 8, 8, 24, 23, "one source", "one source"),
+    _Row("T4", "mma.sync", _F16, _TURING[0], 8, _TURING[1], 23, "one source",
+         "one source"),
     _Row("A100", "mma.sync", _F16, 8, 16, 24, 23, "recorded", "recorded"),
     _Row("A100", "mma.sync", _BF16, 8, 16, 24, 23, "recorded"),
     _Row("A100", "mma.sync", _TF32, 4, 8, 24, 23, "recorded"),
@@ -235,24 +237,24 @@ _ROWS = (
     _Row("L40S", "mma.sync", _FP8, 16, 32, 13, 13, "recorded", "recorded"),
     _Row("H100", "wgmma", _F16, 16, 16, 25, 23, "two simulators", "two simulators"),
     _Row("H100", "wgmma", _BF16, 16, 16, 25, 23, "two simulators"),
-    _Row("H100", "wgmma", _TF32, 8, 8, 25, 23, "contested"),
+    _Row("H100", "wgmma", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
     _Row("H100", "wgmma", _FP8, 32, 32, 13, 13, "recorded", "contested"),
     _Row("H100", "mma.sync", _F16, 16, 16, 25, 23, "recorded", "recorded"),
     _Row("H100", "mma.sync", _BF16, 16, 16, 25, 23, "recorded"),
-    _Row("H100", "mma.sync", _TF32, 8, 8, 25, 23, "contested"),
+    _Row("H100", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
     _Row(
         "H100", "mma.sync", _FP8, 16, 32, 25, 23, "one source", "recorded",
         emulated=True,
     ),
     _Row("B200", "tcgen05", _F16, 16, 16, 25, 23, "two simulators", "two simulators"),
     _Row("B200", "tcgen05", _BF16, 16, 16, 25, 23, "two simulators"),
-    _Row("B200", "tcgen05", _TF32, 8, 8, 25, 23, "contested"),
+    _Row("B200", "tcgen05", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
     _Row(
         "B200", "tcgen05", _FP8_FP4, 32, 32, 25, 23, "two simulators", "two simulators"
     ),
     _Row("B200", "mma.sync", _F16, 16, 16, 25, 23, "recorded", "recorded"),
     _Row("B200", "mma.sync", _BF16, 16, 16, 25, 23, "recorded"),
-    _Row("B200", "mma.sync", _TF32, 8, 8, 25, 23, "contested"),
+    _Row("B200", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
     _Row(
         "B200", "mma.sync", _FP8, 16, 32, 25, 23, "recorded", "recorded", emulated=True
     ),
@@ -261,7 +263,7 @@ _ROWS = (
         "two simulators",
     ),
     _Row("RTX Blackwell", "mma.sync", _BF16, 16, 16, 25, 23, "two simulators"),
-    _Row("RTX Blackwell", "mma.sync", _TF32, 8, 8, 25, 23, "contested"),
+    _Row("RTX Blackwell", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
     _Row(
         "RTX Blackwell", "mma.sync", _FP8_FP4, 32, 32, 25, 23, "two simulators",
         "two simulators",
@@ -273,6 +275,7 @@ def _models(row: _Row) -> Iterator[Model]:
     floors = CONTESTED["floor"].value
     assert isinstance(floors, dict)
     given = {"float32": row.float32, "float16": row.float16}
+    cuts = row.instruction == "wgmma" and _CUTS_FIRST
     for (a, b), accumulator in product(
         product(row.formats, repeat=2), ("float32", "float16")
     ):
@@ -299,6 +302,7 @@ def _models(row: _Row) -> Iterator[Model]:
             CONTESTED["zero_c_exponent"].value,  # type: ignore[arg-type]
             bool(CONTESTED["zero_products"].value),
             bool(CONTESTED["negative_zero"].value),
+            13 if accumulator == "float16" and row.fraction == 13 and cuts else None,
         )
 
 
@@ -319,7 +323,7 @@ class Device:
     #: other names that mean the same tensor core
     aliases: tuple[str, ...]
     #: in dense 10^12 operations a second, by format; from the board's data sheet
-    peak: Mapping[str, float]
+    peak: Mapping[str, float] = field(hash=False)
     #: what the sheet is of
     board: str
 
@@ -463,11 +467,18 @@ def find_model(
     """
     found = find_device(device)
     chosen = found.instructions[0] if instruction is None else instruction
+    if chosen not in found.instructions:
+        raise ValueError(
+            f"{found.name} has no instruction {instruction!r}; it has"
+            f" {', '.join(found.instructions)}"
+        )
     model = _table().get((found.name, chosen, a, b, accumulator))
     if model is None:
-        has = sorted({(m.instruction, m.a, m.b, m.accumulator) for m in found.models})
+        has = "; ".join(
+            f"{m.instruction} {m.a} x {m.b} -> {m.accumulator}" for m in found.models
+        )
         raise ValueError(
             f"{found.name} has no model of {chosen} for {a} x {b} -> {accumulator};"
-            f" modelled are: {'; '.join(f'{i} {x} x {y} -> {z}' for i, x, y, z in has)}"
+            f" modelled are: {has}"
         )
     return model

@@ -10,11 +10,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
 from ..modes import Rounding
-from ..rounding import ROUNDINGS
+from ..rounding import quantize
 from .models import CONTESTED, Model, find_model
 
 Array = NDArray[Any]
 
+#: of an operand, so that stacks of them broadcast
+_AXES = 32
 _TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
 
 
@@ -100,15 +102,10 @@ def matmul(
         ...
     ValueError: V100 has no model of mma.sync for tf32 x tf32 -> float32; ...
     """
-    result_type = accumulator_type(accumulator)
-    x, y = as_operand(a, "a"), as_operand(b, "b")
-    model = find_model(
-        device, instruction, format_name(x), format_name(y), result_type.name
+    model, x, y, promote = resolve(
+        a, b, device, instruction, accumulator, rounding, promote_every
     )
-    raw = _check_rounding(x, y, rounding)
-    promote = _check_promotion(promote_every, model)
-    if raw:
-        x, y = read_raw(x), read_raw(y)
+    result_type = np.dtype(model.accumulator)
     left = x[np.newaxis] if x.ndim == 1 else x
     right = y[:, np.newaxis] if y.ndim == 1 else y
     if left.ndim == 0 or right.ndim == 0:
@@ -121,18 +118,13 @@ def matmul(
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     shape = batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
-    start = _as_accumulators(c, result_type, shape)
+    start = as_accumulators(c, model, shape)
     target = _as_target(out, result_type, shape)
 
     result: Array = np.empty((*batch, m, n), result_type)
     result.reshape(shape)[...] = start
     precision = _core.Precision(
-        "float32" if raw else "tf32",
-        rounding=ROUNDINGS.index(rounding or "toward_zero"),
-        model=model,
-        promote=promote,
-        continues=True,
-        silent=True,
+        "float32", model=model, promote=promote, continues=True, silent=True
     )
     stack = batch or (1,)
     _core.tensor_product(
@@ -147,25 +139,50 @@ def matmul(
     return result.reshape(shape)[()]
 
 
-# -- operands --------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------
 
 
-def accumulator_type(dtype: DTypeLike) -> np.dtype[Any]:
-    """float32 or float16; a ValueError for another dtype."""
-    found = np.dtype(dtype)
-    if found not in (np.float32, np.float16):
-        raise ValueError(f"accumulator={dtype!r}: float32 and float16 are known")
-    return found.newbyteorder("=")
+def resolve(
+    a: Any,
+    b: Any,
+    device: str,
+    instruction: str | None,
+    accumulator: DTypeLike,
+    rounding: Rounding | None,
+    promote_every: int | None,
+) -> tuple[Model, Array, Array, int]:
+    """What arguments of `matmul` mean: the model, what it multiplies, when it promotes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `matmul` does.
+    """
+    x, y = as_operand(a, "a"), as_operand(b, "b")
+    model = find_model(
+        device, instruction, format_name(x), format_name(y), _accumulator(accumulator)
+    )
+    if rounding is not None:
+        if rounding not in get_args(Rounding):
+            known = ", ".join(get_args(Rounding))
+            raise ValueError(f"rounding={rounding!r}: known are {known}, and None")
+        if np.float32 not in (x.dtype, y.dtype):
+            raise ValueError(
+                f"rounding={rounding!r} is for float32 operands; {x.dtype} and"
+                f" {y.dtype} are multiplied as they are"
+            )
+    promote = _promotion(promote_every, model)
+    return model, _as_read(x, rounding), _as_read(y, rounding), promote
 
 
 def as_operand(x: Any, name: str) -> Array:
     """An array of a dtype that has a format, in this machine's byte order."""
-    array = np.asarray(x)
+    array = _plain(x, name)
     dtype = array.dtype
     if dtype.name in _TYPES:  # ml_dtypes' type of a name becomes ours
         return array.astype(_TYPES[dtype.name], copy=False)
-    if dtype.kind == "f" and dtype.itemsize in (2, 4):
-        return array.astype(dtype.newbyteorder("="), copy=False)
+    if dtype in (np.float16, np.float32):
+        return array
     raise TypeError(
         f"{name} is {dtype}: no tensor core here multiplies that; float16, float32 (as"
         " tf32) and this package's formats have one. Cast it first"
@@ -177,45 +194,19 @@ def format_name(x: Array) -> str:
     return "tf32" if x.dtype == np.float32 else x.dtype.name
 
 
-def read_raw(x: Array) -> Array:
-    """float32 as the unit reads it: without the low 13 bits."""
-    return x.view(_TYPES["tf32"]) if x.dtype == np.float32 else x
-
-
-def _check_rounding(a: Array, b: Array, rounding: Rounding | None) -> bool:
-    """Whether float32 operands are read raw."""
-    if rounding is not None:
-        if rounding not in get_args(Rounding):
-            known = ", ".join(get_args(Rounding))
-            raise ValueError(f"rounding={rounding!r}: known are {known}, and None")
-        if np.float32 not in (a.dtype, b.dtype):
-            raise ValueError(
-                f"rounding={rounding!r} is for float32 operands; {a.dtype} and"
-                f" {b.dtype} are multiplied as they are"
-            )
-    return rounding is None and not CONTESTED["low_bits_nan"].value
-
-
-def _check_promotion(promote_every: int | None, model: Model) -> int:
-    if promote_every is None:
-        return 0
-    every = operator.index(promote_every)
-    depth = model.instruction_depth
-    if every < 1 or every % depth or every > 2**30:
-        raise ValueError(
-            f"promote_every={every}: a positive multiple of {depth}, which is the k of"
-            f" an instruction of {model.name}"
-        )
-    if model.accumulator != "float32":
-        raise ValueError("promote_every is for float32 accumulators")
-    return every
-
-
-def _as_accumulators(c: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+def as_accumulators(c: Any, model: Model, shape: tuple[int, ...]) -> Array:
+    """What the accumulators of a result of the shape begin with."""
+    dtype = np.dtype(model.accumulator)
     if c is None:
-        return np.zeros((), dtype)
-    start = np.asarray(c, dtype if isinstance(c, int | float) else None)
-    start = start.astype(start.dtype.newbyteorder("="), copy=False)
+        return np.zeros(shape, dtype)
+    if type(c) in (bool, int, float):
+        with np.errstate(over="ignore"):
+            try:
+                start = np.asarray(c).astype(np.float64).astype(dtype)
+            except (OverflowError, TypeError):
+                raise ValueError(f"c is an integer beyond {dtype}") from None
+    else:
+        start = _plain(c, "c")
     if start.dtype != dtype:
         raise TypeError(f"c is {start.dtype}, the accumulators are {dtype}: cast it")
     try:
@@ -224,6 +215,48 @@ def _as_accumulators(c: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Ar
         raise ValueError(
             f"c has shape {start.shape}, which does not broadcast to {shape}"
         ) from None
+
+
+def _plain(x: Any, name: str) -> Array:
+    """An array in this machine's byte order, without a mask."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: fill it first ({name}.filled(0))")
+    array = np.asarray(x)
+    if array.ndim > _AXES:
+        raise ValueError(f"{name} has {array.ndim} axes; {_AXES} are the most")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _as_read(x: Array, rounding: Rounding | None) -> Array:
+    """float32 as tf32: rounded, or as the unit reads it, without the low 13 bits."""
+    if x.dtype != np.float32:
+        return x
+    if rounding is None and not CONTESTED["low_bits_nan"].value:
+        return x.view(_TYPES["tf32"])
+    with np.errstate(all="ignore"):
+        return quantize(x, _TYPES["tf32"], rounding=rounding or "toward_zero")
+
+
+def _accumulator(dtype: DTypeLike) -> str:
+    found = np.dtype(dtype).newbyteorder("=")
+    if found not in (np.float32, np.float16):
+        raise ValueError(f"accumulator={dtype!r}: float32 and float16 are known")
+    return found.name
+
+
+def _promotion(promote_every: int | None, model: Model) -> int:
+    if promote_every is None:
+        return 0
+    every = operator.index(promote_every)
+    depth = model.instruction_depth
+    if every < 1 or every % depth:
+        raise ValueError(
+            f"promote_every={every}: a positive multiple of {depth}, which is the k of"
+            f" an instruction of {model.name}"
+        )
+    if model.accumulator != "float32":
+        raise ValueError(f"promote_every={every} is for float32 accumulators")
+    return min(every, 1 << 30)  # more than any k
 
 
 def _as_target(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array | None:

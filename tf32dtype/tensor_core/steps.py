@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..format import formats
 from .models import Accumulator, Model
 
-#: k of an emulated instruction, which is two blocks of half of it.
-EMULATED_DEPTH = 32
+#: Fraction bits of operands: no format has more.
+BITS = 10
 
 #: Fraction bits, the exponent of subnormal numbers, and the greatest exponent.
 _FLOAT16 = (10, -14, 15)
@@ -153,9 +152,10 @@ def _chain(
                 yield block
             c = block.result
         return
-    for first in ks[::EMULATED_DEPTH]:
+    depth = 2 * model.depth
+    for first in ks[::depth]:
         total = 0.0
-        whole = range(first, min(first + EMULATED_DEPTH, ks.stop))
+        whole = range(first, min(first + depth, ks.stop))
         for half in ((0, 1), (2, 3)):
             of_half = tuple(k for k in whole if (k - first) % 4 in half)
             block = _block(model, a, b, total, of_half)
@@ -177,14 +177,15 @@ def _block(
         rounded = Rounded(value, Exact(False, 0, 0))
         return Block(ks, c, special, rounded=rounded)
     # 1. The greatest exponent.
-    exact, exponent = _decode(c, _ACCUMULATORS[model.accumulator])
+    exact, exponent = _decode(c, *_ACCUMULATORS[model.accumulator][:2])
     known: dict[int | None, Exact] = {None: exact}
     exponents: dict[int | None, int | None] = {
         None: exponent if c else model.zero_c_exponent
     }
+    least_of_a, least_of_b = model.least_exponents
     for k in ks:
-        x, of_x = _decode(a[k], _facts(model, model.a))
-        y, of_y = _decode(b[k], _facts(model, model.b))
+        x, of_x = _decode(a[k], BITS, least_of_a)
+        y, of_y = _decode(b[k], BITS, least_of_b)
         negative = x.negative != y.negative
         exact = Exact(negative, x.magnitude * y.magnitude, x.unit + y.unit)
         known[k] = exact
@@ -206,9 +207,13 @@ def _block(
     terms = tuple(_aligned(k, exact, exponents[k], unit) for k, exact in known.items())
     total = sum(term.kept for term in terms)
     # 4. One rounding.
+    rest = 0
+    if model.cut_first is not None:
+        below = max(abs(total).bit_length() - 1 - model.cut_first, 0)
+        rest = abs(total) & ((1 << below) - 1)
     rounded = _round(
         model.accumulator,
-        total,
+        total - (rest if total > 0 else -rest),
         unit,
         model.kept,
         model.rounding == "ties_to_even",
@@ -217,17 +222,8 @@ def _block(
     return Block(ks, c, (), terms, greatest, sources, unit, total, rounded)
 
 
-def _facts(model: Model, name: str) -> tuple[int, int, int]:
-    # What is emulated multiplies float16 numbers, among which fp8's are normal.
-    if model.emulated or name == "float16":
-        return _FLOAT16
-    form = formats[name]
-    return form.mantissa_bits, 1 - form.bias, form.bias
-
-
-def _decode(x: float, facts: tuple[int, int, int]) -> tuple[Exact, int]:
+def _decode(x: float, bits: int, least: int) -> tuple[Exact, int]:
     """A finite number and its exponent; subnormal ones have the least."""
-    bits, least, _ = facts
     exponent = max(math.frexp(x)[1] - 1, least) if x else least
     unit = exponent - bits
     magnitude = int(math.ldexp(abs(x), -unit))
