@@ -160,8 +160,8 @@ def _fp8_of_16(unit: Unit, model: Model) -> Ways:
         yield "two blocks of 8 in order", changed(model, emulated=False, depth=8)
 
 
-#: By the names of `CONTESTED`, and one that no row of the table depends on. What is found
-#: of the first holds below it. No unit shows "scale_input_d", which is of tcgen05.
+#: By the names of `CONTESTED`, and one that no row of the table depends on. What is
+#: found of the first holds below it. "scale_input_d" is of tcgen05: no unit shows it.
 POINTS = {
     "negative_zero": Point(("negzero",), _field("negative_zero")),
     "zero_products": Point(("zexp",), _field("zero_products")),
