@@ -61,7 +61,7 @@ def test_steps(model, compared):
 @each_row
 @pytest.mark.exhaustive
 def test_steps_at_length(model, compared):
-    compared(check_steps(model, 1500, 12))
+    compared(check_steps(model, 400, 12))
 
 
 @each_row
