@@ -12,7 +12,6 @@ installed runs on one thread as well.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
@@ -34,10 +33,8 @@ from promises import (
     Case,
     Row,
     blocks,
-    command_line,
     measure_rows,
-    print_child,
-    run_settings,
+    run_children,
 )
 
 FASTER = "x as fast"
@@ -216,13 +213,7 @@ def child(setting: str, quick: bool) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    parser = command_line(__doc__, "256, few repeats")
-    parser.add_argument("setting", nargs="?", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child:
-        print_child(child(options.setting, options.quick))
-        return 0
-    return run_settings(__file__, options, SETTINGS)
+    return run_children(__doc__, "256, few repeats", __file__, SETTINGS, child)
 
 
 if __name__ == "__main__":

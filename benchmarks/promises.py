@@ -158,3 +158,20 @@ def run_settings(
         written = {"runs": options.runs, "results": results}
         options.json.write_text(json.dumps(written, indent=1))
     return int(any(line[4] == "NO" for line in table(results[0])))
+
+
+def run_children(
+    doc: str,
+    quick: str,
+    script: str,
+    settings: list[tuple[list[str], dict[str, str]]],
+    child: Callable[[str, bool], list[dict[str, Any]]],
+) -> int:
+    """The command line of a benchmark whose settings' one argument is their name."""
+    parser = command_line(doc, quick)
+    parser.add_argument("setting", nargs="?", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        print_child(child(options.setting, options.quick))
+        return 0
+    return run_settings(script, options, settings)

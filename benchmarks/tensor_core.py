@@ -11,7 +11,6 @@ in all their blocks; the ratio is to data that have none.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import ctypes.util
 import sys
@@ -25,10 +24,8 @@ from promises import (
     Case,
     Row,
     blocks,
-    command_line,
     measure_rows,
-    print_child,
-    run_settings,
+    run_children,
 )
 
 Unit = tuple[str, str, str, str]  # device, instruction, format, accumulator
@@ -196,13 +193,7 @@ def child(setting: str, quick: bool) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    parser = command_line(__doc__, "256, few repeats")
-    parser.add_argument("setting", nargs="?", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child:
-        print_child(child(options.setting, options.quick))
-        return 0
-    return run_settings(__file__, options, SETTINGS)
+    return run_children(__doc__, "256, few repeats", __file__, SETTINGS, child)
 
 
 if __name__ == "__main__":

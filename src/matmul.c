@@ -372,7 +372,9 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         tf_is_row(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1), call.m);
     const int two_sets = precision->parts > 1 || precision->device.promote;
     call.tiling = tile_up(call.m, call.n, count, threads, two_sets, row);
-    call.plan = tf_plan_of(precision, &call.singles, swapped);
+    if (precision->on_device) {
+        call.plan = tf_plan_of(precision, &call.singles, swapped);
+    }
     return run(&call, count, threads);
 }
 
