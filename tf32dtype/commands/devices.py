@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tensor_core
-from ..tensor_core.models import MODELS, find_device
+from ..tensor_core.models import MODELS, find_device, find_instruction
 from . import CommandError
 from .facts import Facts, known
 from .measures import (
@@ -78,14 +78,10 @@ def find(names: Sequence[str]) -> list[Unit]:
         device_name, colon, instruction = name.partition(":")
         try:
             device = find_device(device_name)
+            chosen = find_instruction(device, instruction if colon else None)
         except ValueError as error:
             raise CommandError(str(error)) from None
-        if not colon:
-            instruction = device.instructions[0]
-        if instruction not in device.instructions:
-            has = ", ".join(device.instructions)
-            raise CommandError(f"{device.name} has {has}, not {instruction!r}")
-        unit = Unit(device.name, instruction)
+        unit = Unit(device.name, chosen)
         if unit in units:
             raise CommandError(f"{name} is {unit.name}, which was named before")
         units.append(unit)

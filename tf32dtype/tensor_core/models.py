@@ -455,6 +455,25 @@ def find_device(name: object) -> Device:
         raise ValueError(error.args[0]) from None
 
 
+def find_instruction(device: Device, instruction: str | None) -> str:
+    """One of a device's instructions; None: what GEMM libraries use.
+
+    Raises
+    ------
+    ValueError
+        If it has no such one; it lists those that it has.
+    """
+    known = device.instructions
+    if instruction is None:
+        return known[0]
+    if instruction not in known:
+        raise ValueError(
+            f"{device.name} has no instruction {instruction!r}; it has"
+            f" {', '.join(known)}"
+        )
+    return instruction
+
+
 def find_model(
     device: object, instruction: str | None, a: str, b: str, accumulator: str
 ) -> Model:
@@ -466,12 +485,7 @@ def find_model(
         If there is none; it lists what the device has.
     """
     found = find_device(device)
-    chosen = found.instructions[0] if instruction is None else instruction
-    if chosen not in found.instructions:
-        raise ValueError(
-            f"{found.name} has no instruction {instruction!r}; it has"
-            f" {', '.join(found.instructions)}"
-        )
+    chosen = find_instruction(found, instruction)
     model = _table().get((found.name, chosen, a, b, accumulator))
     if model is None:
         has = "; ".join(
