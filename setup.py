@@ -42,6 +42,7 @@ from typing import NamedTuple
 import setuptools
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent
@@ -397,6 +398,18 @@ class BuildExt(build_ext):
         return self.c_object(target, flags, defines, "cython", system, key)
 
 
+class BuildPy(build_py):
+    """Also brings what GPU kernels are compiled from when they are first used."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:  # then the checkout's own are used
+            folder = Path(self.build_lib, "tf32dtype", "sources")
+            folder.mkdir(parents=True, exist_ok=True)
+            for source in [*ROOT.glob("src/*.h"), *ROOT.glob("src/cuda/*")]:
+                self.copy_file(str(source), str(folder / source.name))
+
+
 def extensions() -> list[Extension]:
     """One a Cython file; the names of the sources also go into the sdist."""
     found = []
@@ -413,4 +426,6 @@ if __name__ == "__main__":
             f"setuptools 77 or newer is needed; this is {setuptools.__version__}:"
             " pip install -U setuptools, or leave out --no-build-isolation."
         )
-    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExt})
+    setup(
+        ext_modules=extensions(), cmdclass={"build_ext": BuildExt, "build_py": BuildPy}
+    )

@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 from reference import tensor_core
 
-from tf32dtype.cuda import recordings, units
-from tf32dtype.cuda.probes import probes
+from tf32dtype.golden import recordings, units
+from tf32dtype.golden.probes import probes
 
 CAPABILITIES = [(7, 0), (7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)]
 UNITS = {

@@ -10,8 +10,9 @@ from golden_cases import CAPABILITIES, UNITS, asked, truth
 from interpreters import run_code
 
 from tf32dtype._core import tensor_blocks
-from tf32dtype.cuda import bulk, golden, recordings, settle, tiles, units
-from tf32dtype.cuda.probes import GROUPS
+from tf32dtype.golden import bulk, recordings, settle, tiles, units
+from tf32dtype.golden import command as golden
+from tf32dtype.golden.probes import GROUPS
 from tf32dtype.tensor_core.models import CONTESTED
 
 # -- contested points ------------------------------------------------------------------
@@ -289,7 +290,7 @@ def test_an_unknown_unit_and_a_gpu_without_tensor_cores(tmp_path):
 
 
 def test_cupy_is_imported_where_a_gpu_is_used():
-    code = "import sys, tf32dtype.cuda.golden; print('cupy' in sys.modules)"
+    code = "import sys, tf32dtype.golden.command; print('cupy' in sys.modules)"
     assert run_code(code) == "False"
 
 

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tf32dtype.cuda import bulk, launch, tiles, units
-from tf32dtype.cuda.launch import CudaError
-from tf32dtype.cuda.probes import probes
+from tf32dtype import nvrtc as compiler
+from tf32dtype.golden import bulk, launch, tiles, units
+from tf32dtype.golden.probes import probes
+from tf32dtype.nvrtc import CudaError
 
 HERE = Path(__file__).parent
 #: V100 is left out by CUDA 13, whose NVRTC begins with sm_75.
@@ -36,7 +37,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g
 def built(tmp_path, name, before, after, *options):
     """A kernel file as a library, between what stands in for CUDA and what calls it."""
     text = tmp_path / "kernel.cpp"
-    text.write_text("\n".join([before, launch.source(name), after]))
+    text.write_text("\n".join([before, compiler.source(name), after]))
     library = tmp_path / "kernel.so"
     flags = "-std=c++20 -O1 -pthread -shared -fPIC -Wno-unknown-pragmas".split()
     command = ["g++", *flags, *options, str(text), "-o", str(library)]
@@ -289,16 +290,16 @@ def nvrtc():
     """The compiler; it needs no GPU."""
     pytest.importorskip("cupy")
     try:
-        launch.compile_cuda("inputs.cu", (), "sm_90a")
+        compiler.compile_cuda("inputs.cu", (), "sm_90a")
     except CudaError as error:
         pytest.skip(str(error).splitlines()[0])
 
 
 def check_opcodes(capability, unit):
-    cubin = launch.compile_cuda(
+    cubin = compiler.compile_cuda(
         "golden.cu", unit.options, units.architecture(capability)
     )
-    found = launch.opcodes(cubin)
+    found = compiler.opcodes(cubin)
     if found is None:
         return 0
     for prefix in unit.opcodes(capability):
@@ -332,17 +333,17 @@ def test_every_unit_assembles(capability, nvrtc, compared):
 def test_every_conversion_assembles(capability, nvrtc):
     for conversion in bulk.conversions(capability):
         arch = units.architecture(capability)
-        cubin = launch.compile_cuda("inputs.cu", conversion.options, arch)
-        found = launch.opcodes(cubin)
+        cubin = compiler.compile_cuda("inputs.cu", conversion.options, arch)
+        found = compiler.opcodes(cubin)
         if found is not None and "rna" not in conversion.name:  # which is integer work
             assert any(name.startswith("F2F") for name in found), (conversion, found)
 
 
 def test_architectures_that_are_left_out(nvrtc):
     with pytest.raises(CudaError, match="does not compile for sm_60"):
-        launch.compile_cuda("golden.cu", (), "sm_60")
+        compiler.compile_cuda("golden.cu", (), "sm_60")
 
 
 def test_errors_of_the_source(nvrtc):
     with pytest.raises(CudaError, match="error"):
-        launch.compile_cuda("golden.cu", ("-DROWS=16",), "sm_90a")
+        compiler.compile_cuda("golden.cu", ("-DROWS=16",), "sm_90a")

@@ -9,9 +9,9 @@ from interpreters import run_code
 from reference import tensor_core
 from reference.codec import decode_code
 
-from tf32dtype.cuda import bulk, units
-from tf32dtype.cuda.probes import GROUPS, probes
-from tf32dtype.cuda.recordings import set_name
+from tf32dtype.golden import bulk, units
+from tf32dtype.golden.probes import GROUPS, probes
+from tf32dtype.golden.recordings import set_name
 
 # -- probes ----------------------------------------------------------------------------
 
@@ -33,8 +33,8 @@ def test_probes(unit):
 
 PRINT_DIGEST = """
 import hashlib
-from tf32dtype.cuda import units
-from tf32dtype.cuda.probes import probes
+from tf32dtype.golden import units
+from tf32dtype.golden.probes import probes
 h = hashlib.sha256()
 for unit in units.units((8, 0)):
     for x in probes(unit)[:3]:

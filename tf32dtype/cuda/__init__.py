@@ -1,7 +1,17 @@
-"""CUDA: for now the golden run alone, which records what a GPU's tensor cores return.
+"""GPU arrays of reduced-precision numbers, on CuPy.
 
-    python -m tf32dtype.cuda.golden --out DIR
-
-It needs CuPy (`pip install 'tf32dtype[cuda]'`), which is imported when a GPU is used,
-and not before.
+>>> import numpy as np, tf32dtype as td, tf32dtype.cuda as tfc
+>>> a = tfc.asarray(np.ones((2, 2)), dtype=td.tf32)
+>>> (a @ a).get()
+array([[2., 2.],
+       [2., 2.]], dtype=tf32)
 """
+
+from ._requirements import check as _check
+
+_check()
+del _check
+
+from .array import ndarray  # noqa: E402
+
+__all__ = ["ndarray"]

@@ -1,34 +1,20 @@
-"""The kernels on a GPU: compiled by NVRTC, run by CuPy, which is imported here alone.
-
-They are not compiled by CuPy's own functions: these add `-ftz=true`, which flushes
-subnormals where the assembler puts additions in place of an instruction.
-"""
+"""The golden run's kernels on a GPU, run by CuPy, which is imported here alone."""
 
 from __future__ import annotations
 
 import importlib
-import os
-import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..nvrtc import EXTRA, CudaError, compile_cuda, opcodes
 from .bulk import CHUNK, CHUNKS, Conversion, Draw, digest, draws
 from .units import Bits, Unit, architecture
-
-EXTRA = "pip install 'tf32dtype[cuda]'"
-
-
-class CudaError(Exception):
-    """What is missing to run on a GPU, and what to do about it."""
 
 
 def _cupy() -> Any:
@@ -36,78 +22,6 @@ def _cupy() -> Any:
         return importlib.import_module("cupy")
     except ImportError as error:
         raise CudaError(f"CuPy is not installed ({error}): {EXTRA}") from error
-
-
-def source(name: str) -> str:
-    """The text of a kernel file."""
-    return (files(__package__) / "kernels" / name).read_text()
-
-
-def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
-    """The machine code of a kernel file, by NVRTC. No GPU is needed.
-
-    Raises
-    ------
-    CudaError
-        If NVRTC is missing, does not know the architecture, or refuses the source.
-    """
-    nvrtc = _cupy().cuda.nvrtc
-    try:
-        version = ".".join(map(str, nvrtc.getVersion()))
-        known = nvrtc.getSupportedArchs()
-        if int(re.sub(r"\D", "", arch)) not in known:
-            raise CudaError(
-                f"NVRTC {version} does not compile for {arch}; it has"
-                f" {', '.join(f'sm_{x}' for x in known)}. CUDA 13 left out all before"
-                " sm_75; cupy-cuda12x still serves them"
-            )
-        program = nvrtc.createProgram(source(name), name, (), ())
-    except CudaError:
-        raise
-    except Exception as error:  # CuPy raises several kinds when it finds no library
-        raise CudaError(f"NVRTC cannot be loaded ({error}): {EXTRA}") from error
-    try:
-        nvrtc.compileProgram(program, (f"-arch={arch}", *options))
-        # CuPy leaves out the last byte.
-        return bytes(nvrtc.getCUBIN(program)) + b"\0"
-    except nvrtc.NVRTCError as error:
-        log = nvrtc.getProgramLog(program)
-        raise CudaError(
-            f"{name} {' '.join(options)} for {arch}: {error}\n{log}"
-        ) from error
-    finally:
-        nvrtc.destroyProgram(program)
-
-
-# -- what the assembler made of it -----------------------------------------------------
-
-
-@cache
-def disassemblers() -> tuple[str, ...]:
-    """Paths of nvdisasm: of NVIDIA's wheel, then of a toolkit."""
-    try:
-        roots = list(importlib.import_module("nvidia").__path__)
-    except ImportError:
-        roots = []
-    found = [str(path) for root in roots for path in Path(root).glob("*/bin/nvdisasm")]
-    found.append(shutil.which("nvdisasm") or "")
-    return tuple(path for path in found if os.access(path, os.X_OK))
-
-
-def opcodes(cubin: bytes) -> dict[str, int] | None:
-    """How often each instruction occurs; None without a disassembler that can tell."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(cubin)
-        for program in disassemblers():
-            done = subprocess.run([program, "-c", path], capture_output=True, text=True)
-            if done.returncode == 0:
-                lines = r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Za-z0-9_.]*)"
-                return dict(sorted(Counter(re.findall(lines, done.stdout)).items()))
-    return None
-
-
-# -- a GPU -----------------------------------------------------------------------------
 
 
 def _driver() -> str | None:

@@ -1,0 +1,14 @@
+/* What every kernel file includes first. */
+#ifndef TF32DTYPE_CUDA_COMMON_H
+#define TF32DTYPE_CUDA_COMMON_H
+
+#include <stdint.h>
+
+/* A block's memory whose size the launch says. tests/simt.h has its own. */
+#ifndef SIMT
+#define DYNAMIC_SHARED(type, name)                                             \
+    extern __shared__ __align__(128) unsigned char tf_dynamic_shared[];        \
+    type *name = (type *)tf_dynamic_shared
+#endif
+
+#endif

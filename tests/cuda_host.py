@@ -1,0 +1,208 @@
+"""A backend for tf32dtype.cuda without a GPU: CuPy arrays over the host's memory,
+kernels by g++ and simt.h, CuPy's own functions by NumPy's."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+import pytest
+
+from tf32dtype import nvrtc
+
+try:
+    HAS_GPU = cupy.cuda.runtime.getDeviceCount() > 0
+except cupy.cuda.runtime.CUDARuntimeError:
+    HAS_GPU = False
+
+with pytest.MonkeyPatch.context() as patch:
+    if not HAS_GPU:
+        patch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 1)
+    import tf32dtype.cuda as tfc
+    from tf32dtype.cuda.backend import Kernel, parameters, three
+
+HERE = Path(__file__).parent
+CACHE = Path(tempfile.gettempdir()) / f"tf32dtype-simt-{os.getuid()}"
+#: What makes threads wait for each other; without these they run one by one.
+MEETS = re.compile(r"__sync|__shfl|__ballot|__any_|__all_|simt_|mma")
+KERNELS = re.compile(r"__global__\s+void\s+(?:__\w+\(.*?\)\s+)?(\w+)\(")
+FLAGS = (
+    "-std=c++17 -O2 -march=native -ffp-contract=off -fno-math-errno -shared -fPIC"
+    " -Wno-unknown-pragmas -U_FORTIFY_SOURCE"
+).split()
+
+
+def allocate(size: int) -> Any:
+    """Memory of the host, as CuPy allocates."""
+    # Poisoned, and with some room on both sides, which is never ours to write.
+    buffer = np.full(size + 512, 0xA5, np.uint8)
+    start = -buffer.ctypes.data % 256
+    memory = cupy.cuda.UnownedMemory(
+        buffer.ctypes.data + start, max(size, 1), buffer, 0
+    )
+    return cupy.cuda.MemoryPointer(memory, 0)
+
+
+class _Memory:
+    def __init__(self, x: Any) -> None:
+        self.owner = x
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (x.data.ptr, False),
+            "shape": x.shape,
+            "strides": x.strides,
+            "typestr": f"|V{x.dtype.itemsize}",
+        }
+
+
+def numpy_view(x: Any) -> np.ndarray[Any, Any]:
+    """The memory of a CuPy array that is on the host, as a NumPy array of its dtype."""
+    return np.asarray(_Memory(x)).view(x.dtype)
+
+
+def library(file: str, options: tuple[str, ...], change: Any = None) -> Any:
+    """A kernel file and its kernels' launchers, compiled for the CPU.
+
+    `change` edits the text before, for tests of what a fault does.
+    """
+    texts = dict(nvrtc.sources(file))
+    if change is not None:
+        edited = change(texts[file])
+        assert edited != texts[file], "the change changes nothing"
+        texts[file] = edited
+    kernels = KERNELS.findall(texts[file])
+    fibrous = int(any(MEETS.search(text) for text in texts.values()))
+    lines = ['#include "simt.h"', f'#include "{file}"']
+    lines += [
+        f'extern "C" const char *launch_{name}(void **given, const unsigned *extents)'
+        f"{{ return simt::launch({name}, given, extents, {fibrous}); }}"
+        for name in kernels
+    ]
+    simt = (HERE / "simt.h").read_text()
+    key = hashlib.sha256(repr((texts, lines, options, FLAGS, simt)).encode())
+    for header in sorted(HERE.glob("simt_*.h")):
+        key.update(header.read_bytes())
+    path = CACHE / f"{Path(file).stem}-{key.hexdigest()[:16]}.so"
+    if not path.exists():
+        CACHE.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in texts.items():
+                if name not in nvrtc.BUILTIN:
+                    (Path(folder) / name).write_text(text)
+            main = Path(folder) / "main.cpp"
+            main.write_text("\n".join(lines) + "\n")
+            made = Path(folder) / "kernel.so"
+            command = ["g++", *FLAGS, "-DSIMT", *options]
+            command += [f"-I{folder}", f"-I{HERE}", str(main), "-o", str(made)]
+            plain = {n: x for n, x in os.environ.items() if n != "LD_PRELOAD"}
+            done = subprocess.run(command, capture_output=True, text=True, env=plain)
+            assert done.returncode == 0, done.stderr[:4000]
+            shutil.copy(made, path.with_suffix(f".{os.getpid()}"))
+            os.replace(path.with_suffix(f".{os.getpid()}"), path)
+    return ctypes.CDLL(str(path))
+
+
+class KernelError(Exception):
+    """What simt.h found wrong in a kernel."""
+
+
+class Host:
+    """The backend. `counts` has how often it was asked to launch, call, get and put."""
+
+    def __init__(self, arch: str = "sm_90a") -> None:
+        self.arch = arch
+        self.counts: Counter[str] = Counter()
+        self.changes: dict[str, Any] = {}  # of kernel files, for tests of faults
+        self.descends = False
+        self._libraries: dict[Any, Any] = {}
+
+    def architecture(self) -> str:
+        return self.arch
+
+    def processors(self) -> int:
+        return 2
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        *arguments: Any,
+        shared: int = 0,
+    ) -> None:
+        self.counts["launch"] += 1
+        change = self.changes.get(kernel.file)
+        key = kernel.file, kernel.options, change
+        if key not in self._libraries:
+            self._libraries[key] = library(kernel.file, kernel.options, change)
+        function = self._libraries[key][f"launch_{kernel.name}"]
+        function.restype = ctypes.c_char_p
+        assert np.prod(block, dtype=int) <= 1024
+        assert shared <= 227 << 10
+        extents = np.array(
+            [*three(grid), *three(block), shared, self.descends], np.uint32
+        )
+        pointers, values = parameters(arguments)
+        error = function(
+            ctypes.c_void_p(pointers.ctypes.data), ctypes.c_void_p(extents.ctypes.data)
+        )
+        del values
+        if error:
+            raise KernelError(f"{kernel.file}: {kernel.name}: {error.decode()}")
+
+    def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
+        self.counts["call"] += 1
+        found: Any = np
+        for name in function.split("."):
+            found = getattr(found, name)
+        given = [self._to_numpy(x) for x in arguments]
+        named = {name: self._to_numpy(x) for name, x in keywords.items()}
+        result = found(*given, **named)
+        for x in (*arguments, *keywords.values()):  # in place, or out=
+            if isinstance(x, cupy.ndarray) and isinstance(result, np.ndarray):
+                same = numpy_view(x)
+                if (
+                    result.ctypes.data == same.ctypes.data
+                    and result.shape == same.shape
+                    and result.strides == same.strides
+                    and result.dtype == same.dtype
+                ):
+                    return x
+        return self._to_cupy(result)
+
+    def _to_numpy(self, x: Any) -> Any:
+        if isinstance(x, cupy.ndarray):
+            return numpy_view(x)
+        if isinstance(x, tuple | list):
+            return type(x)(self._to_numpy(y) for y in x)
+        return x
+
+    def _to_cupy(self, x: Any) -> Any:
+        if isinstance(x, np.ndarray | np.generic):
+            return self.put(np.asarray(x))
+        if isinstance(x, tuple | list):
+            return type(x)(self._to_cupy(y) for y in x)
+        return x
+
+    def get(self, x: Any) -> np.ndarray[Any, Any]:
+        self.counts["get"] += 1
+        return numpy_view(x).copy()
+
+    def put(self, x: np.ndarray[Any, Any]) -> Any:
+        self.counts["put"] += 1
+        y = cupy.ndarray(x.shape, x.dtype)
+        numpy_view(y)[...] = x
+        return y
+
+
+__all__ = ["HAS_GPU", "Host", "KernelError", "allocate", "library", "numpy_view", "tfc"]

@@ -1,0 +1,42 @@
+"""What the assembler makes of kernels, without a GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tf32dtype import nvrtc
+from tf32dtype.cuda.backend import Kernel
+
+ARCHITECTURES = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"]
+
+
+@cache
+def _counts(file: str, options: tuple[str, ...], arch: str) -> dict[str, int]:
+    try:
+        cubin = nvrtc.compile_cuda(file, options, arch)
+    except nvrtc.CudaError as error:
+        if "cannot be loaded" in str(error):
+            pytest.skip(str(error))
+        raise
+    found = nvrtc.opcodes(cubin)
+    if found is None:
+        pytest.skip("no nvdisasm")
+    return found
+
+
+def check(kernel: Kernel, arch: str, needs: tuple[str, ...] = ()) -> dict[str, int]:
+    """The machine instructions of a kernel's file, after what holds for all of them.
+
+    No local memory, no flushing of subnormals, and every prefix in `needs` occurs.
+    """
+    found = _counts(kernel.file, kernel.options, arch)
+    assert found
+    local = [name for name in found if name.startswith(("LDL", "STL"))]
+    assert not local, f"{kernel} uses local memory on {arch}: {local}"
+    flushing = [name for name in found if ".FTZ" in name]
+    assert not flushing, f"{kernel} flushes subnormals on {arch}: {flushing}"
+    for prefix in needs:
+        assert any(x.startswith(prefix) for x in found), f"{kernel}: no {prefix}"
+    return found

@@ -1,0 +1,407 @@
+/* CUDA's threads on the CPU, as far as the kernels in src/cuda use them.
+ *
+ * A block's threads are fibers of one thread. Each runs until it reaches a barrier (all
+ * of the block, or of its warp) or ends; the next one follows, in ascending order or, if
+ * simt_descends, in descending order. So a kernel that lacks a barrier sees in one of the
+ * two orders what another thread has not written yet. Shared memory is filled with
+ * 0xCB before each block. A barrier that some threads miss is an error.
+ *
+ * Not modelled: races within a warp between barriers, the order of atomics, wgmma, TMA.
+ * Source of the collectives: CUDA C++ Programming Guide, 10.22 and 10.6.
+ */
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <setjmp.h>
+#include <tuple>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __restrict__ __restrict
+#define __align__(n) alignas(n)
+#define __shared__ __attribute__((section("simt_shared"))) static
+/* A block's memory whose size the launch says: float, uint32_t, ... */
+#define DYNAMIC_SHARED(type, name) type *name = (type *)simt::dynamic
+
+struct dim3 {
+    unsigned x, y, z;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+
+extern "C" char __start_simt_shared[] __attribute__((weak));
+extern "C" char __stop_simt_shared[] __attribute__((weak));
+
+namespace simt {
+
+inline dim3 thread_index, block_index, block_extent, grid_extent;
+alignas(128) inline unsigned char dynamic[256 << 10];
+inline const char *error; /* what a kernel did wrong */
+
+enum Wait { RUNS, BLOCK, WARP, ENDED };
+
+struct Fiber {
+    ucontext_t start;
+    jmp_buf at;
+    bool begun;
+    Wait wait;
+    dim3 index;
+    uint64_t slot; /* what a collective exchanges */
+    std::vector<std::vector<std::tuple<void *, const void *, int>>> copies; /* groups */
+    std::vector<std::tuple<void *, const void *, int>> open;
+    std::vector<char> stack;
+};
+
+inline std::vector<Fiber> fibers;
+inline Fiber *self;
+inline jmp_buf scheduler;
+inline ucontext_t scheduler_context;
+
+inline void yield(Wait wait)
+{
+    self->wait = wait;
+    Fiber *me = self;
+    if (_setjmp(me->at) == 0) {
+        _longjmp(scheduler, 1);
+    }
+    self = me;
+    thread_index = me->index;
+}
+
+inline unsigned rank(const dim3 &i)
+{
+    return i.x + block_extent.x * (i.y + block_extent.y * i.z);
+}
+inline unsigned lane() { return rank(thread_index) % 32; }
+inline Fiber *warp() { return &fibers[rank(thread_index) / 32 * 32]; }
+inline unsigned warp_size()
+{
+    const size_t rest = fibers.size() - rank(thread_index) / 32 * 32;
+    return rest < 32 ? (unsigned)rest : 32;
+}
+
+/* What the lane `from` published; all of the warp meet. */
+template <class T> T exchange(T x, unsigned from)
+{
+    static_assert(sizeof(T) <= 8, "");
+    self->slot = 0;
+    memcpy(&self->slot, &x, sizeof x);
+    yield(WARP);
+    T y = x;
+    if (from < warp_size()) {
+        memcpy(&y, &warp()[from].slot, sizeof y);
+    }
+    yield(WARP);
+    return y;
+}
+
+} // namespace simt
+
+#define threadIdx simt::thread_index
+#define blockIdx simt::block_index
+#define blockDim simt::block_extent
+#define gridDim simt::grid_extent
+
+/* -- barriers and collectives: of whole warps alone ---------------------------------- */
+
+inline void __syncthreads() { simt::yield(simt::BLOCK); }
+inline void __syncwarp(unsigned = ~0u) { simt::yield(simt::WARP); }
+
+template <class T> T __shfl_sync(unsigned, T x, int from)
+{
+    return simt::exchange(x, (unsigned)from % 32);
+}
+template <class T> T __shfl_xor_sync(unsigned, T x, int mask)
+{
+    return simt::exchange(x, simt::lane() ^ (unsigned)mask);
+}
+template <class T> T __shfl_down_sync(unsigned, T x, unsigned delta)
+{
+    return simt::exchange(x, simt::lane() + delta);
+}
+template <class T> T __shfl_up_sync(unsigned, T x, unsigned delta)
+{
+    return simt::exchange(x, simt::lane() - delta);
+}
+inline unsigned __ballot_sync(unsigned, int predicate)
+{
+    simt::self->slot = predicate != 0;
+    simt::yield(simt::WARP);
+    unsigned bits = 0;
+    for (unsigned i = 0; i < simt::warp_size(); i++) {
+        bits |= (unsigned)simt::warp()[i].slot << i;
+    }
+    simt::yield(simt::WARP);
+    return bits;
+}
+inline int __any_sync(unsigned mask, int predicate)
+{
+    return __ballot_sync(mask, predicate) != 0;
+}
+inline int __all_sync(unsigned mask, int predicate)
+{
+    return __ballot_sync(mask, !predicate) == 0;
+}
+inline int __syncthreads_or(int predicate)
+{
+    simt::self->slot = predicate != 0;
+    simt::yield(simt::BLOCK);
+    int found = 0;
+    for (const simt::Fiber &fiber : simt::fibers) {
+        found |= fiber.slot != 0;
+    }
+    simt::yield(simt::BLOCK);
+    return found;
+}
+
+template <class T> T atomicAdd(T *at, T x)
+{
+    const T old = *at;
+    *at = old + x;
+    return old;
+}
+template <class T> T atomicOr(T *at, T x)
+{
+    const T old = *at;
+    *at = old | x;
+    return old;
+}
+template <class T> T atomicMax(T *at, T x)
+{
+    const T old = *at;
+    *at = old > x ? old : x;
+    return old;
+}
+
+/* -- functions that CUDA has built in ------------------------------------------------ */
+
+inline unsigned __float_as_uint(float x)
+{
+    unsigned y;
+    memcpy(&y, &x, 4);
+    return y;
+}
+inline float __uint_as_float(unsigned x)
+{
+    float y;
+    memcpy(&y, &x, 4);
+    return y;
+}
+inline int __float_as_int(float x) { return (int)__float_as_uint(x); }
+inline float __int_as_float(int x) { return __uint_as_float((unsigned)x); }
+inline long long __double_as_longlong(double x)
+{
+    long long y;
+    memcpy(&y, &x, 8);
+    return y;
+}
+inline double __longlong_as_double(long long x)
+{
+    double y;
+    memcpy(&y, &x, 8);
+    return y;
+}
+inline float __fadd_rn(float x, float y) { return x + y; }
+inline float __fmul_rn(float x, float y) { return x * y; }
+inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+inline double __dadd_rn(double x, double y) { return x + y; }
+inline double __dmul_rn(double x, double y) { return x * y; }
+inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+inline int __clzll(long long x)
+{
+    return x ? __builtin_clzll((unsigned long long)x) : 64;
+}
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+/* PTX cvt.rzi.s32.f32: toward zero, NaN is 0, what is beyond stops. */
+inline int __float2int_rz(float x)
+{
+    return x != x            ? 0
+           : x >= 2147483648.f ? 2147483647
+           : x < -2147483648.f ? -2147483647 - 1
+                               : (int)x;
+}
+inline float __int2float_rn(int x) { return (float)x; }
+inline float __int2float_rz(int x)
+{
+    const float y = (float)x;
+    const double exact = x, rounded = y;
+    return fabs(rounded) > fabs(exact) ? nextafterf(y, 0) : y;
+}
+template <class T> const T &min(const T &x, const T &y) { return y < x ? y : x; }
+template <class T> const T &max(const T &x, const T &y) { return x < y ? y : x; }
+template <class T> T __ldg(const T *x) { return *x; }
+
+/* -- cp.async: copied at the wait, not before, so that a wait too few is seen --------- */
+/* PTX ISA 9.7.9.25. The kernels name these in async.h, which they include elsewhere. */
+
+inline void simt_copy_async(void *to, const void *from, int size, int filled)
+{
+    /* `size` bytes from memory, zeros up to `filled` */
+    simt::self->open.emplace_back(to, size ? from : nullptr, size << 8 | filled);
+}
+inline void simt_commit_group()
+{
+    simt::self->copies.push_back(std::move(simt::self->open));
+    simt::self->open.clear();
+}
+inline void simt_wait_group(size_t pending)
+{
+    auto &groups = simt::self->copies;
+    while (groups.size() > pending) {
+        for (auto &[to, from, sizes] : groups.front()) {
+            memset(to, 0, (size_t)(sizes & 255));
+            if (from) {
+                memcpy(to, from, (size_t)(sizes >> 8));
+            }
+        }
+        groups.erase(groups.begin());
+    }
+}
+
+/* -- launching ------------------------------------------------------------------------ */
+
+namespace simt {
+
+inline bool descends;
+
+template <class... P, size_t... I>
+void apply(void (*kernel)(P...), void **given, std::index_sequence<I...>)
+{
+    kernel(*(std::remove_const_t<P> *)given[I]...);
+}
+
+template <class... P> struct Call {
+    inline static void (*kernel)(P...);
+    inline static void **given;
+    static void run() { apply(kernel, given, std::index_sequence_for<P...>{}); }
+    static void fiber()
+    {
+        run();
+        self->wait = ENDED;
+        _longjmp(scheduler, 1);
+    }
+};
+
+/* Lets every fiber that may go on do so, up to its next barrier. */
+inline void resume(Fiber &fiber, void (*entry)())
+{
+    self = &fiber;
+    thread_index = fiber.index;
+    fiber.wait = RUNS;
+    if (_setjmp(scheduler) != 0) {
+        return;
+    }
+    if (fiber.begun) {
+        _longjmp(fiber.at, 1);
+    }
+    fiber.begun = true;
+    getcontext(&fiber.start);
+    fiber.start.uc_stack.ss_sp = fiber.stack.data();
+    fiber.start.uc_stack.ss_size = fiber.stack.size();
+    fiber.start.uc_link = nullptr;
+    makecontext(&fiber.start, entry, 0);
+    setcontext(&fiber.start);
+}
+
+inline void run_block(void (*entry)(), bool fibrous, void (*whole)())
+{
+    if (&__start_simt_shared[0]) {
+        memset(__start_simt_shared, 0xCB,
+               (size_t)(__stop_simt_shared - __start_simt_shared));
+    }
+    const unsigned count = block_extent.x * block_extent.y * block_extent.z;
+    fibers.resize(count);
+    for (unsigned i = 0; i < count; i++) {
+        fibers[i].index = {i % block_extent.x, i / block_extent.x % block_extent.y,
+                           i / (block_extent.x * block_extent.y)};
+        fibers[i].begun = false;
+        fibers[i].wait = RUNS;
+        fibers[i].copies.clear();
+        fibers[i].open.clear();
+    }
+    if (!fibrous) {
+        for (unsigned i = 0; i < count; i++) {
+            self = &fibers[descends ? count - 1 - i : i];
+            thread_index = self->index;
+            whole();
+        }
+        return;
+    }
+    for (Fiber &fiber : fibers) {
+        fiber.stack.resize(64 << 10);
+    }
+    for (;;) {
+        bool all_ended = true, went_on = false;
+        unsigned waiting = 0, ended = 0;
+        for (unsigned w = 0; w < count; w += 32) {
+            const unsigned first = descends ? (count - 1) / 32 * 32 - w : w;
+            const unsigned last = first + 32 < count ? first + 32 : count;
+            unsigned at_warp = 0, at_rest = 0;
+            for (unsigned i = first; i < last; i++) {
+                at_warp += fibers[i].wait == WARP;
+                at_rest += fibers[i].wait == BLOCK || fibers[i].wait == ENDED;
+            }
+            if (at_warp && at_rest) {
+                error = "a barrier of a warp is missed by some of its threads";
+                return;
+            }
+            for (unsigned i = first; i < last && !at_rest; i++) {
+                resume(fibers[descends ? last - 1 - (i - first) : i], entry);
+                went_on = true;
+            }
+            for (unsigned i = first; i < last; i++) {
+                all_ended &= fibers[i].wait == ENDED;
+                waiting += fibers[i].wait == BLOCK;
+                ended += fibers[i].wait == ENDED;
+            }
+        }
+        if (all_ended) {
+            return;
+        }
+        if (!went_on || waiting + ended == count) {
+            if (waiting != count) {
+                error = "__syncthreads is missed by some threads";
+                return;
+            }
+            for (Fiber &fiber : fibers) {
+                fiber.wait = RUNS;
+            }
+        }
+    }
+}
+
+template <class... P>
+const char *launch(void (*kernel)(P...), void **given, const unsigned *extents,
+                   bool fibrous)
+{
+    error = nullptr;
+    Call<P...>::kernel = kernel;
+    Call<P...>::given = given;
+    grid_extent = {extents[0], extents[1], extents[2]};
+    block_extent = {extents[3], extents[4], extents[5]};
+    descends = extents[7];
+    for (unsigned z = 0; z < grid_extent.z && !error; z++) {
+        for (unsigned y = 0; y < grid_extent.y && !error; y++) {
+            for (unsigned x = 0; x < grid_extent.x && !error; x++) {
+                block_index = {x, y, z};
+                memset(dynamic, 0xCB, extents[6]);
+                run_block(Call<P...>::fiber, fibrous, Call<P...>::run);
+            }
+        }
+    }
+    return error;
+}
+
+} // namespace simt

@@ -1,0 +1,35 @@
+"""What tf32dtype.cuda needs, said before it fails in another way."""
+
+from __future__ import annotations
+
+import importlib
+
+from ..nvrtc import EXTRA
+
+OLDEST = (14, 0, 1)
+
+
+def check() -> None:
+    """Raise an ImportError that says exactly what is missing, if something is."""
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError as error:
+        raise ImportError(
+            f"tf32dtype.cuda needs CuPy, which cannot be imported ({error}): {EXTRA}"
+        ) from error
+    release = tuple(int(x) for x in cupy.__version__.split(".")[:3] if x.isdigit())
+    if release < OLDEST:
+        needed = ".".join(map(str, OLDEST))
+        raise ImportError(
+            f"tf32dtype.cuda needs CuPy {needed} or newer, whose arrays may have"
+            f" dtypes that are not NumPy's; this is CuPy {cupy.__version__}: {EXTRA}"
+        )
+    runtime = cupy.cuda.runtime
+    try:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        raise ImportError(
+            f"tf32dtype.cuda needs an NVIDIA GPU and its driver: {error}"
+        ) from error
+    if count == 0:
+        raise ImportError("tf32dtype.cuda needs an NVIDIA GPU; there is none")

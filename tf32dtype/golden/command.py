@@ -1,0 +1,225 @@
+"""Records what the tensor cores of a GPU return, so that models can be held against it.
+
+    pip install 'tf32dtype[cuda]' nvidia-cuda-nvdisasm
+    python -m tf32dtype.cuda.golden --out DIR
+
+runs every instruction that the GPU has (see units.py) on probes that tell apart what
+sources claim (probes.py), and writes DIR/golden.npz, raw bits, and DIR/meta.json:
+versions, machine instructions, and what the results say of each contested point. It is
+meant to take two minutes, and writes less than 1 MB. Without a GPU,
+
+    python -m tf32dtype.golden --replay DIR
+
+holds recorded results against the models again. golden.npz has, for each UNIT,
+
+    UNIT/d             results of the probes of its SET, in the accumulator's bits
+    UNIT/agrees        a bit a probe: its result is the same at all places of a tile
+    UNIT/scaled        wgmma: results with scale-d 0
+    UNIT/chain         results of chains of probes, see tiles.py
+    UNIT/bulk          digests, see bulk.py
+    SET/a SET/b SET/c  codes of the probes
+    SET/group          their groups, as numbers in the list `groups`
+    CVT/y CVT/digest   conversions of `boundaries`, digests of all float32
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..nvrtc import CudaError
+from . import bulk
+from .launch import Gpu
+from .recordings import GROUP_NAMES, Recording, judge, read, record, to_arrays
+from .units import Unit, device_of, units
+
+# -- recording -------------------------------------------------------------------------
+
+
+def run_all(
+    gpu: Any, chosen: list[Unit], say: Callable[[str], None]
+) -> tuple[list[Recording], dict[str, np.ndarray], dict[str, Any]]:
+    """All that is recorded, and facts about the run, errors among them.
+
+    One that breaks the GPU's context makes all later ones fail too: wgmma comes last.
+    """
+    recordings: list[Recording] = []
+    arrays: dict[str, np.ndarray] = {"boundaries": bulk.boundaries()}
+    conversions: dict[str, Any] = {}
+    about: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+
+    def attempt(name: str, work: Callable[[], None]) -> None:
+        started = time.perf_counter()
+        try:
+            work()
+            say(f"{name}: {time.perf_counter() - started:.1f} s")
+        except Exception as error:  # CuPy's errors have no common class
+            errors[name] = f"{type(error).__name__}: {error}"
+            say(f"{name}: {type(error).__name__}")
+
+    def run_conversion(conversion: bulk.Conversion) -> None:
+        y = gpu.convert(conversion, arrays["boundaries"])
+        digest = gpu.convert_all(conversion)
+        conversions[conversion.name] = {
+            "ptx": conversion.ptx,
+            "opcodes": gpu.opcodes("inputs.cu", conversion.options),
+        }
+        arrays[f"{conversion.name}/y"] = y
+        arrays[f"{conversion.name}/digest"] = digest
+
+    def run_unit(unit: Unit) -> None:
+        recording = record(gpu, unit)
+        found = gpu.opcodes("golden.cu", unit.options)
+        expected = None
+        if found is not None:
+            wanted = unit.opcodes(gpu.capability)
+            expected = all(
+                any(x.startswith(prefix) for x in found) for prefix in wanted
+            )
+        about[unit.name] = {
+            "ptx": unit.ptx,
+            "probes": len(recording.d),
+            "places agree": int(recording.agrees.sum()),
+            "opcodes": found,
+            "as expected": expected,
+        }
+        arrays.update(to_arrays(recording))
+        recordings.append(recording)
+
+    for conversion in bulk.conversions(gpu.capability):
+        attempt(conversion.name, partial(run_conversion, conversion))
+    for unit in chosen:
+        attempt(unit.name, partial(run_unit, unit))
+    facts = {"units": about, "conversions": conversions, "errors": errors}
+    return recordings, arrays, facts
+
+
+# -- reporting -------------------------------------------------------------------------
+
+
+def plain(x: object) -> Any:
+    """JSON has neither tuples nor keys other than strings."""
+    if isinstance(x, dict):
+        return {
+            "/".join(map(str, k)) if isinstance(k, tuple) else str(k): plain(v)
+            for k, v in x.items()
+        }
+    return [plain(v) for v in x] if isinstance(x, (tuple, list)) else x
+
+
+_SEEN = {None: "-", True: "expected", False: "OTHER"}
+
+
+def table(about: dict[str, Any], each: dict[str, Any]) -> str:
+    """A line for each unit, and one for each group that differs from the model."""
+    lines = [f"{'unit':30} {'probes':>6} {'places':>7} {'opcodes':>8}  model"]
+    for name, facts in about.items():
+        differ = each.get(name, {}).get("differences")
+        against = "-" if differ is None else "equal"
+        if differ:
+            against = f"{sum(d['wrong'] for d in differ.values())} differ"
+        places = "agree" if facts["places agree"] == facts["probes"] else "DIFFER"
+        seen = _SEEN[facts["as expected"]]
+        lines.append(f"{name:30} {facts['probes']:6} {places:>7} {seen:>8}  {against}")
+        for group, d in (differ or {}).items():
+            lines.append(f"    {group}: {d['wrong']} of {d['of']}{_first(d)}")
+    return "\n".join(lines)
+
+
+def _first(d: dict[str, Any]) -> str:
+    """The first dot of a group that differs; of digests nothing is known."""
+    if "products" not in d:
+        return ""
+    terms = " ".join(f"{k}:{x}*{y}" for k, (x, y) in list(d["products"].items())[:4])
+    return f", first {terms} + {d['c']} -> {d['gpu']}, model {d['model']}"
+
+
+def points_table(points: dict[str, Any]) -> str:
+    """A line for each contested point."""
+    width = max(map(len, points))
+    return "\n".join(f"{name:{width}}  {value}" for name, value in points.items())
+
+
+# -- the command -----------------------------------------------------------------------
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; the status is 0 if all was recorded and every place agreed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tf32dtype.cuda.golden", description=__doc__.splitlines()[0]
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
+    where.add_argument("--out", help="record, and write there", **folder)
+    where.add_argument("--replay", help="judge what was recorded there", **folder)
+    parser.add_argument("--unit", metavar="TEXT", help="only units whose name has it")
+    options = parser.parse_args(arguments)
+    try:
+        if options.replay is not None:
+            return _replay(options.replay)
+        return _record(Gpu(), options.out, options.unit or "")
+    except (CudaError, OSError) as error:
+        print(f"golden: {error}", file=sys.stderr)
+        return 1
+
+
+def _replay(folder: Path) -> int:
+    meta, recordings = read(folder)
+    device = device_of(tuple(meta["capability"]))
+    _report(meta["units"], *judge(recordings, device))
+    return 0
+
+
+def _report(
+    about: dict[str, Any], each: dict[str, Any], points: dict[str, Any]
+) -> None:
+    print(table(about, each))
+    print(points_table(points))
+
+
+def _record(gpu: Any, folder: Path, text: str) -> int:
+    started = time.perf_counter()
+    chosen = [unit for unit in units(gpu.capability) if text in unit.name]
+    if not chosen:
+        names = [unit.name for unit in units(gpu.capability)] or ["no tensor cores"]
+        which = f"{gpu.name} ({gpu.architecture})"
+        has = ", ".join(names)
+        raise CudaError(f"{which}: no unit is called {text!r}; it has {has}")
+    folder.mkdir(parents=True, exist_ok=True)
+    device = device_of(gpu.capability)
+    meta = gpu.facts() | {
+        "tf32dtype": __version__,
+        "device": device,
+        "groups": GROUP_NAMES,
+        "seed": bulk.SEED,
+    }
+    recordings, arrays, found = run_all(gpu, chosen, partial(print, flush=True))
+    meta |= found
+
+    def write(each: dict[str, Any], points: dict[str, Any]) -> None:
+        seconds = round(time.perf_counter() - started, 1)
+        text = meta | {"models": each, "points": points, "seconds": seconds}
+        (folder / "meta.json").write_text(json.dumps(plain(text), indent=1) + "\n")
+
+    # Written first: what was measured must not be lost to an error in judging it.
+    path = folder / "golden.npz"
+    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+    write({}, {})
+    each, points = judge(recordings, device)
+    write(each, points)
+    _report(meta["units"], each, points)
+    print(f"{path}: {path.stat().st_size} bytes, {time.perf_counter() - started:.0f} s")
+    for name, error in meta["errors"].items():
+        print(f"golden: {name}: {error}", file=sys.stderr)
+    wrong = any(f["places agree"] != f["probes"] for f in meta["units"].values())
+    return 1 if meta["errors"] or wrong else 0

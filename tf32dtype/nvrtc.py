@@ -1,0 +1,164 @@
+"""CUDA sources compiled by NVRTC, and what the assembler made of them, without a GPU.
+
+CuPy's own functions are not used: these add `-ftz=true`, which flushes subnormals.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+EXTRA = "pip install 'tf32dtype[cuda]'"
+
+HERE = Path(__file__).parent
+#: Where sources are: beside this file in an installed package, else in a checkout.
+FOLDERS = (
+    [HERE / "sources"]
+    if (HERE / "sources").is_dir()
+    else [HERE.parent / "src", HERE.parent / "src" / "cuda"]
+)
+
+#: What NVRTC has no file for.
+STDINT = """\
+#pragma once
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef unsigned long long uintptr_t;
+#define INT32_MAX 0x7FFFFFFF
+#define INT32_MIN (-INT32_MAX - 1)
+#define INT64_MAX 0x7FFFFFFFFFFFFFFFll
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT32_MAX 0xFFFFFFFFu
+#define UINT64_MAX 0xFFFFFFFFFFFFFFFFull
+#define INT64_C(x) x##ll
+#define UINT32_C(x) x##u
+#define UINT64_C(x) x##ull
+"""
+BUILTIN = {"stdint.h": STDINT, "string.h": "#pragma once\n"}
+
+#: No contraction to fused operations, no flushing: as the C loops are compiled.
+OPTIONS = ("-std=c++17", "-default-device", "-fmad=false", "-ftz=false")
+
+
+class CudaError(Exception):
+    """What is missing to run on a GPU, and what to do about it."""
+
+
+def source(name: str) -> str:
+    """The text of a file that kernels are made from."""
+    if name in BUILTIN:
+        return BUILTIN[name]
+    for folder in FOLDERS:
+        if (folder / name).is_file():
+            return (folder / name).read_text()
+    raise FileNotFoundError(f"{name} is in none of {', '.join(map(str, FOLDERS))}")
+
+
+@cache
+def sources(name: str) -> dict[str, str]:
+    """The text of a file, and of all that it includes, by their names."""
+    found = {name: source(name)}
+    for included in re.findall(r'^#include ["<]([^">]+)[">]', found[name], re.M):
+        found |= sources(included)
+    return found
+
+
+def _nvrtc() -> Any:
+    try:
+        return importlib.import_module("cupy").cuda.nvrtc
+    except ImportError as error:
+        raise CudaError(f"CuPy is not installed ({error}): {EXTRA}") from error
+
+
+def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
+    """The machine code of a kernel file, by NVRTC.
+
+    Parameters
+    ----------
+    name : str
+        A file of src/cuda. It includes others by their bare names.
+    options : tuple of str
+        Macros that choose what the file becomes, such as "-DROWS=16".
+    arch : str
+        "sm_80", "sm_90a", ...
+
+    Raises
+    ------
+    CudaError
+        If NVRTC is missing, does not know the architecture, or refuses the source.
+    """
+    nvrtc = _nvrtc()
+    try:
+        version = ".".join(map(str, nvrtc.getVersion()))
+        known = nvrtc.getSupportedArchs()
+        if int(re.sub(r"\D", "", arch)) not in known:
+            raise CudaError(
+                f"NVRTC {version} does not compile for {arch}; it has"
+                f" {', '.join(f'sm_{x}' for x in known)}. CUDA 13 left out all before"
+                " sm_75; cupy-cuda12x still serves them"
+            )
+        headers = sources(name).copy()
+        text = headers.pop(name)
+        program = nvrtc.createProgram(
+            text,
+            name,
+            tuple(x.encode() for x in headers.values()),
+            tuple(x.encode() for x in headers),
+        )
+    except CudaError:
+        raise
+    except Exception as error:  # CuPy raises several kinds when it finds no library
+        raise CudaError(f"NVRTC cannot be loaded ({error}): {EXTRA}") from error
+    try:
+        nvrtc.compileProgram(program, (f"-arch={arch}", *OPTIONS, *options))
+        # CuPy leaves out the last byte.
+        return bytes(nvrtc.getCUBIN(program)) + b"\0"
+    except nvrtc.NVRTCError as error:
+        log = nvrtc.getProgramLog(program)
+        raise CudaError(
+            f"{name} {' '.join(options)} for {arch}: {error}\n{log}"
+        ) from error
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+# -- what the assembler made of it -----------------------------------------------------
+
+
+@cache
+def disassemblers() -> tuple[str, ...]:
+    """Paths of nvdisasm: of NVIDIA's wheel, then of a toolkit."""
+    try:
+        roots = list(importlib.import_module("nvidia").__path__)
+    except ImportError:
+        roots = []
+    found = [str(path) for root in roots for path in Path(root).glob("*/bin/nvdisasm")]
+    found.append(shutil.which("nvdisasm") or "")
+    return tuple(path for path in found if os.access(path, os.X_OK))
+
+
+def opcodes(cubin: bytes) -> dict[str, int] | None:
+    """How often each instruction occurs; None without a disassembler that can tell."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
+        for program in disassemblers():
+            done = subprocess.run([program, "-c", path], capture_output=True, text=True)
+            if done.returncode == 0:
+                lines = r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][A-Za-z0-9_.]*)"
+                return dict(sorted(Counter(re.findall(lines, done.stdout)).items()))
+    return None
