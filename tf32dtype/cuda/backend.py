@@ -71,7 +71,7 @@ class Backend(Protocol):
     ) -> None:
         """alpha a @ b + beta c into c by cuBLAS, on the current stream.
 
-        `a` is (m, k), `b` (k, n) and `c` (m, n), or stacks of them with one leading axis.
+        `a` is (m, k), `b` (k, n) and `c` (m, n), or stacks of them.
         They are plain CuPy arrays that are contiguous along one of their last two axes,
         `c` along the last. `kind` says what the elements of a and b are: "bfloat16"
         (uint16), "float16", "tf32" (float32, of which the unit reads the upper 19 bits)
