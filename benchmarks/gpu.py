@@ -1,0 +1,160 @@
+"""A GPU: our casts and products against copies and cuBLAS, emulation, energy.
+
+    python -m benchmarks.gpu [--quick] [--json FILE] [--figure FILE] [--no-energy]
+
+Functions take turns; times are medians between CUDA events. All measurements go with the
+device's name to benchmarks/results/gpu_DEVICE.json, and the crossover table of
+`strategy="performant"` into the package. Ratios are those of speed: 1 is as fast as what
+is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # the other files are scripts beside this one
+
+import gpu_cases as cases  # noqa: E402
+from common import machine  # noqa: E402
+from gpu_clock import Clock, Energy  # noqa: E402
+from promises import measure_rows  # noqa: E402
+from report import show  # noqa: E402
+
+GRID = tuple(2**i for i in range(6, 15))
+QUICK_GRID = (64, 512)
+ENERGY = (1024, 2048, 4096, 8192, 16384)
+
+
+def versions() -> dict[str, str]:
+    """What a reader must know of the device."""
+    from tf32dtype.golden.launch import Gpu
+
+    return {name: str(value) for name, value in Gpu().facts().items()}
+
+
+def crossover(
+    clock: Any, precision: str, grid: tuple[int, ...]
+) -> list[dict[str, Any]]:
+    """Seconds of both ways, and of `performant`, over M = N and K."""
+    cells = []
+    for mn in grid:
+        for k in grid:
+            functions = cases.products((mn, mn, k), precision)
+            times = clock.medians(functions, 15, 2.0)
+            cells.append(
+                {
+                    "mn": mn,
+                    "k": k,
+                    "emulated": times["ours"],
+                    "native": times["reference"],
+                }
+            )
+    return cells
+
+
+def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
+    """Into the cells: how `performant` does, measured again beside both."""
+    for cell in cells:
+        shape = cell["mn"], cell["mn"], cell["k"]
+        both = cases.products(shape, precision)
+        functions = {
+            "performant": cases.products(shape, precision, "performant")["ours"],
+            "emulated": both["ours"],
+            "native": both["reference"],
+        }
+        times = clock.medians(functions, 15, 2.0)
+        better = min(times["emulated"], times["native"])
+        cell["performant over the better"] = times["performant"] / better
+
+
+def energy(sizes: tuple[int, ...]) -> list[dict[str, float]]:
+    """GFLOP a joule, which is GFLOP/s a watt."""
+    counter, found = Energy(), []
+    for n in sizes:
+        line: dict[str, float] = {"n": n}
+        for name, call in cases.products((n, n, n), "bf16x9").items():
+            used = counter.per_call(call, 2.0)
+            who = "bf16x9" if name == "ours" else "SGEMM"
+            line[f"{who} GFLOP/J"] = 2 * n**3 / used["joules"] * 1e-9
+            line[f"{who} TFLOP/s"] = 2 * n**3 / used["seconds"] * 1e-12
+        found.append(line)
+        print(line)
+    return found
+
+
+def main(arguments: list[str] | None = None, clock: Any = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").partition("\n")[0], prog="python -m benchmarks.gpu"
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
+    parser.add_argument("--no-energy", action="store_true", help="no NVML counters")
+    parser.add_argument("--json", type=Path, help="write all measurements here")
+    parser.add_argument("--tables", type=Path, help="write the crossover table here")
+    parser.add_argument("--figure", type=Path, help="draw the two heat maps here")
+    options = parser.parse_args(arguments)
+    try:
+        from tf32dtype.cuda import strategy
+    except ImportError as error:
+        print(f"benchmarks.gpu: {error}", file=sys.stderr)
+        return 1
+
+    clock = clock or Clock()
+    sizes = cases.QUICK if options.quick else cases.FULL
+    grid = QUICK_GRID if options.quick else GRID
+    repeats, budget = (3, 1.0) if options.quick else (25, 10.0)
+    device = versions()
+    name = re.sub(r"[^a-z0-9]+", "_", device["gpu"].lower()).strip("_")
+    path = options.json or HERE / "results" / f"gpu_{name}.json"
+    report: dict[str, Any] = {"device": device, "machine": machine(), "results": []}
+
+    def save() -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report, indent=1))
+
+    started = time.monotonic()
+    rows = measure_rows(cases.rows(sizes), repeats, budget, clock.medians)
+    rows.append(cases.modelled(sizes, clock.medians, repeats, budget).record())
+    result = {
+        "machine": report["machine"],
+        "isa": device["gpu"],
+        "rows": rows,
+        "set": {},
+    }
+    report["results"].append(result)
+    report["snr"] = {str(n): cases.snr(n, "bf16x9") for n in sizes.emulated}
+    save()
+    show(result)
+    print("dB over float64:", report["snr"])
+
+    cells = crossover(clock, "bf16x9", grid)
+    table = options.tables or strategy.FOLDER
+    strategy.write(table, device["gpu"], "bf16x9", cells)
+    performant(clock, "bf16x9", cells)
+    report["crossover"] = {"precision": "bf16x9", "cells": cells}
+    save()
+    slowest = max(cell["performant over the better"] for cell in cells)
+    print(f"performant takes at most {slowest:.3f} times the better of its two")
+
+    if not options.no_energy:
+        try:
+            report["energy"] = energy(ENERGY[:1] if options.quick else ENERGY)
+        except OSError as error:
+            print(f"no energy counters: {error}", file=sys.stderr)
+        save()
+    if options.figure:
+        from gpu_figure import draw
+
+        draw(report, options.figure)
+    print(f"{path}: {time.monotonic() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""What is promised of a GPU: each row's cases, what runs in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from promises import Case, Row
+
+import tf32dtype as td
+
+FORMATS = ("bfloat16", "tf32", "float8_e4m3fn", "float8_e5m2")
+#: formats by the name that cuBLAS' product has here, and the type of their storage
+KINDS = {"tf32": ("tf32", np.float32), "bfloat16": ("bfloat16", np.uint16)}
+
+
+class Sizes(NamedTuple):
+    """How large the cases are."""
+
+    elements: int
+    native: tuple[int, ...]
+    emulated: tuple[int, ...]
+    modelled: tuple[int, ...]
+
+
+FULL = Sizes(1 << 28, (4096, 8192), (4096, 8192, 16384), (4096,))
+QUICK = Sizes(1 << 24, (1024,), (2048,), (1024,))
+
+
+def normal(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+    """N(0, 1) on the device."""
+    from tf32dtype import cuda as tfc
+    from tf32dtype.cuda import backend
+
+    count = int(np.prod(shape))
+    block = np.random.default_rng(2024).standard_normal(min(count, 1 << 22), np.float32)
+    x = backend.current().put(np.resize(block, shape))
+    return tfc.asarray(x, dtype=dtype)
+
+
+def casts(sizes: Sizes) -> Iterator[Case]:
+    """Against a device copy that reads and writes as many bytes together."""
+    import cupy
+
+    from tf32dtype.cuda import backend, casts
+
+    for name in FORMATS:
+        dtype = np.dtype(getattr(td, name))
+        single = normal((sizes.elements,))
+        ours = casts.cast(single, dtype)
+        half = sizes.elements * (4 + dtype.itemsize) // 2
+        source, target = (cupy.empty(half, np.uint8) for _ in range(2))
+        copy = partial(backend.current().call, "copyto", target, source)
+        for label, x, y in (
+            (f"float32 -> {name}", single, ours),
+            (f"{name} -> float32", ours, single.copy()),
+        ):
+            functions: dict[str, Callable[[], Any]] = {
+                "ours": partial(casts.cast_into, x, y),
+                "reference": copy,
+            }
+            yield Case(label, "N(0,1)", functions)
+
+
+def native(sizes: Sizes) -> Iterator[Case]:
+    """`mode="native"` against the library's own call into the same memory."""
+    import cupy
+
+    from tf32dtype import cuda as tfc
+
+    for n in sizes.native:
+        for name in ("tf32", "bfloat16", "float8_e4m3fn"):
+            a, b = (normal((n, n), getattr(td, name)) for _ in range(2))
+            out = cupy.empty((n, n), np.float32)
+            ours = partial(
+                tfc.matmul, a, b, mode="native", dtype=np.float32, out=tfc.asarray(out)
+            )
+            plain = partial(library, name, a, b, cupy.empty_like(out))
+            yield Case(f"{name} {n}", "N(0,1)", {"ours": ours, "reference": plain})
+
+
+def library(name: str, a: Any, b: Any, c: Any) -> None:
+    """One call of cuBLAS, or of cublasLt, and nothing else."""
+    from tf32dtype.cuda import array, backend, cublaslt
+
+    if name in KINDS:
+        kind, storage = KINDS[name]
+        x, y = (array.raw(z).view(storage) for z in (a, b))
+        backend.current().gemm(x, y, c, kind)
+    else:
+        cublaslt.gemm(array.raw(a), array.raw(b), c, name, name)
+
+
+def own(sizes: Sizes) -> Iterator[Case]:
+    """The kernel of `instruction="mma.sync"` against cuBLAS."""
+    import cupy
+
+    from tf32dtype import cuda as tfc
+
+    for n in sizes.native:
+        for name in ("tf32", "bfloat16"):
+            a, b = (normal((n, n), getattr(td, name)) for _ in range(2))
+            out = cupy.empty((n, n), np.float32)
+            ours = partial(
+                tfc.matmul, a, b, mode="native", instruction="mma.sync",
+                dtype=np.float32, out=tfc.asarray(out),
+            )  # fmt: skip
+            plain = partial(library, name, a, b, cupy.empty_like(out))
+            yield Case(f"{name} {n}", "N(0,1)", {"ours": ours, "reference": plain})
+
+
+def emulated(sizes: Sizes) -> Iterator[Case]:
+    """bf16x9 against cuBLAS SGEMM."""
+    for n in sizes.emulated:
+        yield Case(f"bf16x9 {n}", "N(0,1)", products((n, n, n), "bf16x9"))
+
+
+def products(
+    shape: tuple[int, int, int], precision: str, strategy: str = "eager"
+) -> dict[str, Callable[[], Any]]:
+    """An emulated product of m, n, k, and SGEMM beside it."""
+    import cupy
+
+    from tf32dtype import cuda as tfc
+    from tf32dtype.cuda import backend
+
+    m, n, k = shape
+    a, b = normal((m, k)), normal((k, n))
+    out, other = (cupy.empty((m, n), np.float32) for _ in range(2))
+    x, y = (z.view(np.float32, cupy.ndarray) for z in (a, b))
+    return {
+        "ours": partial(
+            tfc.matmul, a, b, precision=precision, strategy=strategy, out=out
+        ),
+        "reference": partial(backend.current().gemm, x, y, other, "float32"),
+    }
+
+
+def snr(n: int, precision: str) -> dict[str, float]:
+    """dB of 64 rows of a product over float64: the emulated one, and SGEMM."""
+    import cupy
+
+    from tf32dtype import cuda as tfc
+    from tf32dtype.cuda import backend
+
+    machine = backend.current()
+    a, b = normal((n, n)), normal((n, n))
+    x, y = (z.view(np.float32, cupy.ndarray) for z in (a, b))
+    plain = cupy.empty((n, n), np.float32)
+    machine.gemm(x, y, plain, "float32")
+    ours = tfc.matmul(a, b, precision=precision, strategy="eager")
+    rows = slice(0, n, max(1, n // 64))
+    wide = [machine.call("ndarray.astype", z, np.float64) for z in (x[rows], y)]
+    exact = machine.get(machine.call("matmul", *wide))
+    found = {}
+    for name, result in (("ours", ours), ("SGEMM", plain)):
+        error = machine.get(result.view(np.float32, cupy.ndarray))[rows] - exact
+        found[name] = float(10 * np.log10((exact**2).sum() / (error**2).sum()))
+    return found
+
+
+def rows(sizes: Sizes) -> list[Row]:
+    """All promises that are ratios."""
+    return [
+        Row("casts", "of a copy", 0.8, 0.95, partial(casts, sizes)),
+        Row("native products", "of cuBLAS", 0.95, 0.98, partial(native, sizes)),
+        Row("own mma.sync kernel", "of cuBLAS", 0.5, 0.7, partial(own, sizes)),
+        Row("bf16x9", "of SGEMM", 1.2, 1.5, partial(emulated, sizes)),
+    ]
+
+
+def modelled(
+    sizes: Sizes, clock: Callable[..., dict[str, float]], repeats: int, budget: float
+) -> Row:
+    """Multiply-adds a second of an emulated A100, by 10^12."""
+    from tf32dtype import cuda as tfc
+
+    row = Row("A100 emulated", "TMAC/s", 1, 3, lambda: iter(()))
+    for n in sizes.modelled:
+        for name in ("bfloat16", "tf32"):
+            a, b = (normal((n, n), getattr(td, name)) for _ in range(2))
+            call = partial(
+                tfc.matmul, a, b, mode="model", device="A100", dtype=np.float32
+            )
+            seconds = clock({"ours": call}, repeats, budget)["ours"]
+            row.take(f"{name} {n}", "N(0,1)", "ours", n**3 / seconds * 1e-12)
+    return row

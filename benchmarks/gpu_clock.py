@@ -1,0 +1,109 @@
+"""Time and energy on a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+Functions = dict[str, Callable[[], Any]]
+
+
+class Clock:
+    """CUDA events around calls, the functions taking turns."""
+
+    def medians(
+        self, functions: Functions, repeats: int, budget: float
+    ) -> dict[str, float]:
+        """Median seconds a call on the device.
+
+        A sample is as many calls as take a millisecond, so that the time between a
+        call and its kernel does not count where calls are short.
+        """
+        calls = {}
+        for name, function in functions.items():
+            function()
+            once = min(self.seconds(function, 1) for _ in range(3))
+            calls[name] = max(1, int(1e-3 / max(once, 1e-9)))
+        samples: dict[str, list[float]] = {name: [] for name in functions}
+        started = time.monotonic()
+        for turn in range(repeats):
+            for name, function in functions.items():
+                samples[name].append(self.seconds(function, calls[name]))
+            if turn >= 2 and time.monotonic() - started > budget:
+                break
+        return {name: statistics.median(values) for name, values in samples.items()}
+
+    def seconds(self, function: Callable[[], Any], calls: int) -> float:
+        """Seconds a call, of so many after one another."""
+        import cupy
+
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        begin.record()
+        for _ in range(calls):
+            function()
+        end.record()
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(begin, end)) * 1e-3 / calls
+
+
+class Energy:
+    """The energy counter of the current device, by NVML.
+
+    Raises
+    ------
+    OSError
+        If NVML or the counter is not there: the message says which call failed.
+    """
+
+    def __init__(self) -> None:
+        import cupy
+
+        self._nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        self._check("nvmlInit_v2")
+        self._device = ctypes.c_void_p()
+        device = cupy.cuda.Device()
+        self._check(
+            "nvmlDeviceGetHandleByPciBusId_v2",
+            device.pci_bus_id.encode(),
+            ctypes.byref(self._device),
+        )
+        self.joules()
+
+    def joules(self) -> float:
+        """Since the driver was loaded."""
+        millijoules = ctypes.c_ulonglong()
+        self._check(
+            "nvmlDeviceGetTotalEnergyConsumption",
+            self._device,
+            ctypes.byref(millijoules),
+        )
+        return millijoules.value * 1e-3
+
+    def _check(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._nvml, name)(*arguments)
+        if status != 0:
+            raise OSError(f"{name} failed with {status}")
+
+    def per_call(self, function: Callable[[], Any], seconds: float) -> dict[str, float]:
+        """Joules and seconds a call, of as many calls as take `seconds`.
+
+        The counter moves about every 20 ms and lags behind, hence seconds.
+        """
+        import cupy
+
+        function()
+        cupy.cuda.get_current_stream().synchronize()
+        calls, started, before = 0, time.perf_counter(), self.joules()
+        while time.perf_counter() - started < seconds:
+            for _ in range(8):  # so that the device always has the next ones
+                function()
+            cupy.cuda.get_current_stream().synchronize()
+            calls += 8
+        spent = time.perf_counter() - started
+        return {
+            "joules": (self.joules() - before) / calls,
+            "seconds": spent / calls,
+        }
