@@ -406,7 +406,8 @@ class BuildPy(build_py):
         if not self.editable_mode:  # then the checkout's own are used
             folder = Path(self.build_lib, "tf32dtype", "sources")
             folder.mkdir(parents=True, exist_ok=True)
-            for source in [*ROOT.glob("src/*.h"), *ROOT.glob("src/cuda/*")]:
+            headers = [*ROOT.glob("src/*.h"), ROOT / "src" / "wide.c"]
+            for source in [*headers, *ROOT.glob("src/cuda/*")]:
                 self.copy_file(str(source), str(folder / source.name))
 
 

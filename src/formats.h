@@ -64,6 +64,10 @@ struct tf_format {
 TF_FORMATS(ROW)
 #undef ROW
 
+/* float16 as a format: casts and matrix products meet it, no dtype of ours. */
+static const struct tf_format tf_half = {
+    "float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
+
 /* tf_tf32_index, tf_bfloat16_index, ...: a format's place in every table. */
 enum {
 #define ROW(name, ...) tf_##name##_index,

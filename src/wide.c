@@ -28,6 +28,13 @@ typedef struct {
     u128 fraction;
 } wide;
 
+static wide wide_of(int negative, int exponent, u128 fraction)
+{
+    const wide w = {negative, exponent, fraction};
+    return w;
+}
+
+static const wide zero = {0, 0, 0};
 static const wide one = {0, 0, ONE};
 static const wide pi = {0, 1, U128(0xC90FDAA22168C234, 0xC4C6628B80DC1CD1)};
 static const wide log2_of_e = {0, 0, U128(0xB8AA3B295C17F0BB, 0xBE87FED0691D3E88)};
@@ -54,11 +61,11 @@ static u128 shift_right(u128 x, int n)
 static wide normalised(int negative, int exponent, u128 fraction)
 {
     if (fraction == 0)
-        return (wide){0, 0, 0};
+        return zero;
     const uint64_t high = (uint64_t)(fraction >> 64);
     const int zeros = high ? __builtin_clzll(high)
                            : 64 + __builtin_clzll((uint64_t)fraction);
-    return (wide){negative, exponent - zeros, fraction << zeros};
+    return wide_of(negative, exponent - zeros, fraction << zeros);
 }
 
 /* |x|, no subnormal. */
@@ -68,9 +75,9 @@ static wide magnitude(double x)
     memcpy(&bits, &x, sizeof bits);
     bits &= UINT64_MAX >> 1;
     if (bits == 0)
-        return (wide){0, 0, 0};
+        return zero;
     const uint64_t significand = (bits & (UINT64_MAX >> 12)) | UINT64_C(1) << 52;
-    return (wide){0, (int)(bits >> 52) - 1023, (u128)significand << 75};
+    return wide_of(0, (int)(bits >> 52) - 1023, (u128)significand << 75);
 }
 
 static wide from_double(double x)
@@ -206,7 +213,7 @@ static wide log2_of(double x)
 static wide exp2_of(wide z)
 {
     if (z.fraction != 0 && z.exponent >= 14)
-        return (wide){0, z.negative ? -16384 : 16384, ONE};
+        return wide_of(0, z.negative ? -16384 : 16384, ONE);
     int n = z.exponent < 0 ? 0 : (int)(z.fraction >> (127 - z.exponent));
     u128 r = fixed(z);
     if (z.negative) {

@@ -222,6 +222,14 @@ inline int __clzll(long long x)
 {
     return x ? __builtin_clzll((unsigned long long)x) : 64;
 }
+inline unsigned __umulhi(unsigned x, unsigned y)
+{
+    return (unsigned)((unsigned long long)x * y >> 32);
+}
+inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
+{
+    return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 /* PTX cvt.rzi.s32.f32: toward zero, NaN is 0, what is beyond stops. */
@@ -231,6 +239,14 @@ inline int __float2int_rz(float x)
            : x >= 2147483648.f ? 2147483647
            : x < -2147483648.f ? -2147483647 - 1
                                : (int)x;
+}
+/* PTX cvt.rz.f32.f64: NaN is the canonical one, without its sign. */
+inline float __double2float_rz(double x)
+{
+    const float y = (float)x;
+    return x != x                          ? __uint_as_float(0x7FFFFFFFu)
+           : fabs((double)y) > fabs(x) ? nextafterf(y, 0)
+                                           : y;
 }
 inline float __int2float_rn(int x) { return (float)x; }
 inline float __int2float_rz(int x)

@@ -48,10 +48,15 @@ typedef unsigned long long uintptr_t;
 #define UINT32_C(x) x##u
 #define UINT64_C(x) x##ull
 """
-BUILTIN = {"stdint.h": STDINT, "string.h": "#pragma once\n"}
+#: Its functions are built in.
+MATH = "#pragma once\n#define NAN __longlong_as_double(0x7FF8000000000000)\n"
+BUILTIN = {"stdint.h": STDINT, "math.h": MATH, "string.h": "#pragma once\n"}
 
 #: No contraction to fused operations, no flushing: as the C loops are compiled.
-OPTIONS = ("-std=c++17", "-default-device", "-fmad=false", "-ftz=false")
+#: wide.c has integers of 128 bits.
+OPTIONS = (
+    "-std=c++17", "-default-device", "-device-int128", "-fmad=false", "-ftz=false"
+)  # fmt: skip
 
 
 class CudaError(Exception):

@@ -6,20 +6,6 @@
 
 #include "isa.h"
 
-TF_INLINE uint32_t tf_bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-TF_INLINE float tf_float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* The order of 16-bit codes as integers, like tf_total_order; its own inverse. */
 TF_INLINE int16_t tf_half_order(int16_t bits)
 {

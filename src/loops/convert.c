@@ -1,104 +1,22 @@
-/* float32 <-> every format, a block at a time.
- *
- * One branch-free text for all formats: the facts are compile-time constants
- * in each instance, so that what a format does not need disappears.
- */
+/* float32 <-> every format, a block at a time: loops over convert.h. */
 #include <string.h>
 
 #include "../bytes.h"
+#include "../convert.h"
 #include "../elements.h"
 #include "blocks.h"
-
-/* -- facts of a format in float32's bits ----------------------------------- */
-
-TF_INLINE int cut(struct tf_format f) { return 23 - f.mantissa_bits; }
-
-/* A normal code's magnitude, shifted left by cut(), is this much below the
- * float32 bits of the same number. */
-TF_INLINE uint32_t rebias(struct tf_format f)
-{
-    return (uint32_t)(127 - f.bias) << 23;
-}
-
-/* float32 bits of the least normal number (for e8m0, of its least number). */
-TF_INLINE uint32_t least_normal(struct tf_format f)
-{
-    return f.specials == TF_POWERS ? UINT32_C(1) << 22
-                                   : (uint32_t)(128 - f.bias) << 23;
-}
 
 /* float32 bits of the first number that rounds beyond the largest finite: half
  * a unit above it, where a tie goes to the even one of the two. */
 TF_INLINE uint32_t beyond(struct tf_format f)
 {
     const uint32_t maximum = tf_maximum_magnitude(f);
-    const uint32_t half = UINT32_C(1) << (cut(f) - 1);
+    const uint32_t half = UINT32_C(1) << (tf_cut(f) - 1);
     const uint32_t tie_stays = f.specials != TF_POWERS && !(maximum & 1);
-    return (maximum << cut(f)) + rebias(f) + half + tie_stays;
+    return (maximum << tf_cut(f)) + tf_rebias(f) + half + tie_stays;
 }
 
-/* -- float32 -> code -------------------------------------------------------- */
-
-TF_INLINE uint32_t encode_power(uint32_t bits)
-{
-    /* Below 2^-126 float32 has no leading bit to carry into: compare. */
-    const uint32_t low = bits >= UINT32_C(0x00600000);
-    const uint32_t high = (bits + UINT32_C(0x00400000)) >> 23;
-    const uint32_t code = bits < UINT32_C(0x00800000) ? low : high;
-    /* Zero and negative numbers wrap to the top. */
-    return bits - 1 >= UINT32_C(0x7F400000) - 1 ? 0xFF : code;
-}
-
-/* bfloat16 and tf32 have float32's exponent: their codes are its upper bits, the
- * sign among them, rounded by adding half a unit less one, plus the bit that
- * stays last. A carry moves into the exponent, up to Inf. */
-TF_INLINE uint32_t encode_upper_bits(struct tf_format f, uint32_t bits)
-{
-    const int shift = cut(f);
-    const uint32_t half_less_one = (UINT32_C(1) << (shift - 1)) - 1;
-    return (bits + half_less_one + (bits >> shift & 1)) >> shift;
-}
-
-/* What a magnitude beyond the range becomes, fnuz's NaN among them. */
-TF_INLINE uint32_t overflow_code(struct tf_format f)
-{
-    return f.specials == TF_FNUZ ? tf_nan_code(f) : tf_overflow_magnitude(f);
-}
-
-/* NaN is rounded like the number that its bits would be next: where that is not
- * what NaN becomes, mend_nan follows. */
-TF_INLINE int needs_mending(struct tf_format f)
-{
-    return f.specials == TF_IEEE || f.specials == TF_FINITE;
-}
-
-TF_INLINE uint32_t encode(struct tf_format f, uint32_t bits)
-{
-    if (f.specials == TF_POWERS) {
-        return encode_power(bits);
-    }
-    if (f.bias == 127) {
-        return encode_upper_bits(f, bits);
-    }
-    const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
-    const uint32_t sign = bits >> (32 - f.width) & tf_sign_mask(f);
-    const int shift = cut(f);
-
-    /* 1. Round to nearest even by adding half a unit less one, plus the bit
-     *    that stays last; a carry moves into the exponent. */
-    const uint32_t half_less_one = (UINT32_C(1) << (shift - 1)) - 1;
-    const uint32_t last = magnitude >> shift & 1;
-    uint32_t code = (magnitude + last + (half_less_one - rebias(f))) >> shift;
-    /* 2. Subnormal results, where the format's range is narrower than
-     *    float32's: adding 2^(least + 23) makes the addition round there. */
-    const float magic = tf_float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23);
-    const uint32_t small =
-        tf_bits_of(tf_float_of(magnitude) + magic) - tf_bits_of(magic);
-    code = magnitude < least_normal(f) ? small : code;
-    /* 3. What lies beyond the range has greater codes. */
-    code = code < overflow_code(f) ? code : overflow_code(f);
-    return f.specials == TF_FNUZ && code == 0 ? 0 : code | sign;
-}
+/* -- float32 -> items ------------------------------------------------------- */
 
 /* Bounds of what a block holds, from which its suspects follow. e8m0 suspects zero
  * and negative numbers too: with their sign, less one, they are the greatest. */
@@ -129,7 +47,7 @@ TF_INLINE struct tf_suspects suspects_of(struct tf_format f, struct bounds bound
 {
     const struct tf_suspects suspects = {
         bounds.greatest >= beyond(f) - (uint32_t)(f.specials == TF_POWERS),
-        bounds.least_less_one < least_normal(f) - 1,
+        bounds.least_less_one < tf_least_normal(f) - 1,
     };
     return suspects;
 }
@@ -148,9 +66,8 @@ TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t
 {
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(in[i]);
-        if ((bits & UINT32_C(0x7FFFFFFF)) > UINT32_C(0x7F800000)) {
-            const uint32_t sign = bits >> (32 - f.width) & tf_sign_mask(f);
-            tf_item_put(f, items, i, (tf_nan_code(f) | sign) << f.shift);
+        if (tf_single_is_nan(bits)) {
+            tf_item_put(f, items, i, tf_code_of_nan(f, bits) << f.shift);
         }
     }
 }
@@ -164,24 +81,24 @@ TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in, void *ite
         for (size_t i = 0; i < n; i++) {
             const uint32_t bits = tf_bits_of(in[i]);
             bounds = widen_bounds(f, bounds, bits);
-            out[i] = encode(f, bits) << f.shift;
+            out[i] = tf_code_of_number(f, bits) << f.shift;
         }
     } else if (f.itemsize == 2) {
         uint16_t *out = items;
         for (size_t i = 0; i < n; i++) {
             const uint32_t bits = tf_bits_of(in[i]);
             bounds = widen_bounds(f, bounds, bits);
-            out[i] = (uint16_t)encode(f, bits);
+            out[i] = (uint16_t)tf_code_of_number(f, bits);
         }
     } else {
         uint8_t *out = items;
         for (size_t i = 0; i < n; i++) {
             const uint32_t bits = tf_bits_of(in[i]);
             bounds = widen_bounds(f, bounds, bits);
-            out[i] = (uint8_t)encode(f, bits);
+            out[i] = (uint8_t)tf_code_of_number(f, bits);
         }
     }
-    if (needs_mending(f) && bounds.greatest > UINT32_C(0x7F800000)) {
+    if (tf_mends_nan(f) && bounds.greatest > UINT32_C(0x7F800000)) {
         mend_nan(f, in, items, n);
     }
     return suspects_of(f, bounds);
@@ -221,31 +138,13 @@ TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in
     }
 }
 
-/* bfloat16 and tf32 are float32's leading bits; float16 is rescaled. */
-TF_INLINE float decode_wide(struct tf_format f, uint32_t item)
-{
-    const uint32_t sign = item >> (f.width - 1 + f.shift) << 31;
-    const uint32_t magnitude = (item >> f.shift & tf_magnitude_mask(f)) << cut(f);
-    const int special = magnitude >= tf_infinity_magnitude(f) << cut(f);
-    const int nan = magnitude > tf_infinity_magnitude(f) << cut(f);
-    uint32_t bits = magnitude;
-    if (f.bias != 127) {
-        /* Exact, subnormals included: a product with a power of two. */
-        bits = tf_bits_of(tf_float_of(magnitude) *
-                       tf_float_of((uint32_t)(127 - f.bias + 127) << 23));
-        bits = special ? UINT32_C(0x7F800000) : bits;
-    }
-    bits = nan ? UINT32_C(0x7FC00000) : bits;
-    return tf_float_of(bits | sign);
-}
-
 TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
     if (f.itemsize == 4) {
         const uint32_t *in = items;
         for (size_t i = 0; i < n; i++) {
-            out[i] = decode_wide(f, in[i]);
+            out[i] = tf_float_of(tf_single_of_item(f, in[i]));
         }
     } else if (f.itemsize == 2) {
         const uint16_t *in = items;
@@ -262,7 +161,7 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
             }
         }
         for (size_t i = 0; i < n; i++) {
-            out[i] = decode_wide(f, in[i]);
+            out[i] = tf_float_of(tf_single_of_item(f, in[i]));
         }
     } else {
         unpack_bytes(&tf_byte_tables[index], items, out, n);
@@ -291,7 +190,7 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
             invalid |= f.specials == TF_FINITE && nan;
         }
         const uint32_t seen = f.specials == TF_POWERS ? bits : magnitude;
-        under |= (seen - 1 < least_normal(f) - 1) & (uint32_t)(in[i] != back[i]);
+        under |= (seen - 1 < tf_least_normal(f) - 1) & (uint32_t)(in[i] != back[i]);
     }
     return (over ? TF_OVER : 0) | (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0);
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../formulas.h"
 #include "blocks.h"
 
 #define BINARY(name, type, expression)                                         \
@@ -35,75 +36,18 @@ BINARY_BOTH(fmin, x != x ? y : TF_LESSER_OF(x, y))
 
 BINARY_BOTH(heaviside, x != x ? x : x == 0 ? y : (x > 0))
 
-/* The floor of the rounded quotient is right: where the quotient is below
- * 2^41, it lies at least 2^-22 of its size from an integer that it is not;
- * above, the floor changes nothing that 12 bits could tell. */
-static double floor_quotient(double x, double y)
-{
-    if (isinf(x) && y != 0) {
-        return NAN;
-    }
-    if (isinf(y) && (x < 0) != (y < 0) && x != 0 && x == x) {
-        return -1;
-    }
-    return floor(x / y);
-}
-BINARY(floor_divide, double, floor_quotient(x, y))
+BINARY(floor_divide, double, tf_floor_quotient(x, y))
 
-/* Python's: the sign of the divisor. fmod is exact, the sum rounds once. */
-static double remainder_of(double x, double y)
-{
-    const double r = fmod(x, y);
-    if (r == 0) {
-        return copysign(0, y);
-    }
-    return (y < 0) != (r < 0) && r == r ? r + y : r;
-}
-BINARY(remainder, double, remainder_of(x, y))
+BINARY(remainder, double, tf_remainder_of(x, y))
 BINARY(fmod, double, fmod(x, y))
 
-/* Beyond double's range: a number far beyond ours, which rounds and raises
- * overflow or underflow as the power would. */
-static double power_of(double x, double y)
-{
-    const double r = pow(x, y);
-    if (x != 0 && isfinite(x) && isfinite(y)) {
-        if (r == 0) {
-            return copysign(0x1p-1000, r);
-        }
-        if (isinf(r)) {
-            return copysign(0x1p1000, r);
-        }
-    }
-    return r;
-}
-BINARY(power, double, power_of(x, y))
+BINARY(power, double, tf_power_of(x, y))
 BINARY(arctan2, double, atan2(x, y))
 BINARY(hypot, double, hypot(x, y))
 
-/* log(exp(x) + exp(y)), as NumPy writes it. */
-static double logaddexp_of(double x, double y)
-{
-    if (x == y) {
-        return x + 0x1.62e42fefa39efp-1; /* log 2; infinities of one sign too */
-    }
-    const double d = x - y;
-    return d > 0 ? x + log1p(exp(-d)) : d <= 0 ? y + log1p(exp(d)) : d;
-}
-BINARY(logaddexp, double, logaddexp_of(x, y))
+BINARY(logaddexp, double, tf_logaddexp_of(x, y))
 
-static double logaddexp2_of(double x, double y)
-{
-    if (x == y) {
-        return x + 1;
-    }
-    const double d = x - y;
-    const double log2_e = 0x1.71547652b82fep+0;
-    return d > 0    ? x + log2_e * log1p(exp2(-d))
-           : d <= 0 ? y + log2_e * log1p(exp2(d))
-                    : d;
-}
-BINARY(logaddexp2, double, logaddexp2_of(x, y))
+BINARY(logaddexp2, double, tf_logaddexp2_of(x, y))
 
 tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT] = {
     [TF_ADD] = add_float,           [TF_SUBTRACT] = subtract_float,

@@ -12,14 +12,11 @@
 #include <stdint.h>
 
 #include "../codec.h"
+#include "../floats.h"
 #include "../tensor_core.h"
 
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
 enum { TF_BLOCK = 1024 };
-
-/* float16 as a format: casts and matrix products meet it, no dtype of ours. */
-static const struct tf_format tf_half = {
-    "float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
 
 /* What a block of numbers may raise when it is rounded to a format. */
 struct tf_suspects {
@@ -276,14 +273,6 @@ struct tf_isa {
 #define TF_JOIN2(a, b) a##_##b
 #define TF_JOIN(a, b) TF_JOIN2(a, b)
 #define TF_NAME(name) TF_JOIN(name, TF_ISA)
-
-#define TF_INLINE static inline __attribute__((always_inline))
-
-/* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. */
-TF_INLINE int32_t tf_total_order(uint32_t bits)
-{
-    return (int32_t)(bits ^ ((uint32_t)((int32_t)bits >> 31) >> 1));
-}
 
 extern const struct tf_isa *tf_isa; /* the one in use */
 

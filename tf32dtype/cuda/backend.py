@@ -62,8 +62,8 @@ class Backend(Protocol):
         """A copy on the host of an array of one of NumPy's dtypes; waits for it."""
         ...
 
-    def put(self, x: NDArray[Any]) -> Any:
-        """A copy on the device, C-contiguous."""
+    def put(self, x: NDArray[Any], *, lasting: bool = False) -> Any:
+        """A copy on the device, C-contiguous; `lasting`: for every stream to read."""
         ...
 
     def gemm(
@@ -156,8 +156,8 @@ class Device:
     def get(self, x: Any) -> NDArray[Any]:
         return cupy.asnumpy(x)  # type: ignore[no-any-return]
 
-    def put(self, x: NDArray[Any]) -> Any:
-        return cupy.asarray(np.ascontiguousarray(x))
+    def put(self, x: NDArray[Any], *, lasting: bool = False) -> Any:
+        return cupy.asarray(np.ascontiguousarray(x), blocking=lasting)
 
     def gemm(
         self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0

@@ -1,0 +1,194 @@
+"""Casts on a GPU: any kind of number to any other, rounded once.
+
+The bits are those of `astype` and `quantize` on the CPU. No floating-point error is
+reported: a GPU has no flags.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import cupy
+import numpy as np
+
+from .. import _core
+from ..rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
+from . import array, backend, strides
+from .backend import Kernel
+
+#: `enum tf_number_kind` of src/kinds.h, by NumPy's kind and size.
+_KINDS = {
+    ("b", 1): "TF_BOOL",
+    ("f", 2): "TF_FLOAT16",
+    ("f", 4): "TF_FLOAT32",
+    ("f", 8): "TF_FLOAT64",
+    **{("i", size): f"TF_INT{8 * size}" for size in (1, 2, 4, 8)},
+    **{("u", size): f"TF_UINT{8 * size}" for size in (1, 2, 4, 8)},
+}
+
+
+def kind(dtype: Any) -> str:
+    """A dtype's name in the kernels: of a format, or of one of NumPy's real numbers.
+
+    Raises
+    ------
+    TypeError
+        For another dtype.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.type in _core.scalar_types:
+        return f"tf_{dtype.name}_index"
+    try:
+        return _KINDS[dtype.kind, dtype.itemsize]
+    except KeyError:
+        raise TypeError(
+            f"an array of {dtype} on a GPU: known are this package's formats, and"
+            " NumPy's booleans, integers, float16, float32, float64, complex64 and"
+            " complex128"
+        ) from None
+
+
+def plain(x: Any) -> Any:
+    """An array's elements as a plain CuPy array of a dtype that NumPy has: a view."""
+    if array.is_ours(x.dtype):
+        return array.raw(x)
+    return x.view(x.dtype, cupy.ndarray)
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """Memory as it is, in C order: of this package's class if the dtype is a format."""
+    return (array if array.is_ours(dtype) else cupy).empty(shape, dtype)
+
+
+def cast(
+    x: Any,
+    dtype: Any,
+    *,
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "ieee",
+    copy: bool = True,
+) -> Any:
+    """An array of another dtype, in C order.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        Numbers of one of the formats, or of one of NumPy's dtypes. Of complex numbers
+        the real parts are taken, with NumPy's warning.
+    dtype : dtype or type
+        Of one of the formats, or NumPy's.
+    rounding, overflow : str
+        As those of `tf32dtype.quantize`, to a format; not "stochastic".
+    copy : bool
+        Whether an array that has the dtype already is copied.
+
+    Returns
+    -------
+    cupy.ndarray
+        Of the class of this package if the dtype is a format, or float32 where `x` is
+        of that class; else a plain one.
+
+    Raises
+    ------
+    TypeError
+        For dtypes that are not numbers.
+    ValueError
+        For an unknown rounding or overflow, or one that the dtype does not know.
+    """
+    dtype = np.dtype(dtype)
+    how = _manner(dtype, rounding, overflow)
+    _check(x.dtype)
+    _check(dtype)
+    if x.dtype == dtype and how is None:
+        if not copy:
+            return x
+        result = backend.current().call("ndarray.copy", plain(x))
+    else:
+        result = empty(x.shape, dtype)
+        _into(x, result, how)
+    single = dtype == np.float32 and isinstance(x, array.ndarray)
+    return array.wrap(result, dtype) if array.is_ours(dtype) or single else result
+
+
+def cast_into(
+    x: Any,
+    out: Any,
+    *,
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "ieee",
+) -> None:
+    """Round an array's numbers to another's dtype, and write them there.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        Of a shape that broadcasts to that of `out`. The two may overlap.
+    out : cupy.ndarray
+        Of any strides.
+    rounding, overflow : str
+        As for `cast`.
+    """
+    how = _manner(out.dtype, rounding, overflow)
+    _check(x.dtype)
+    _check(out.dtype)
+    _into(x, out, how)
+
+
+def _check(dtype: Any) -> None:
+    if dtype not in (np.complex64, np.complex128):
+        kind(dtype)
+
+
+def _manner(
+    dtype: Any, rounding: str, overflow: str
+) -> tuple[np.int32, np.int32] | None:
+    """The kernel's arguments that say how to round; None for what casts do."""
+    known = [name for name in ROUNDINGS if name != "stochastic"]
+    if rounding == "stochastic":
+        raise ValueError(
+            'rounding="stochastic" needs random numbers, which are drawn on the CPU:'
+            f" use tf32dtype.quantize there; a GPU has {', '.join(known)}"
+        )
+    if rounding not in known:
+        raise ValueError(f"rounding={rounding!r}: known are {', '.join(known)}")
+    if overflow not in OVERFLOWS:
+        raise ValueError(f"overflow={overflow!r}: known are {', '.join(OVERFLOWS)}")
+    if (rounding, overflow) == (ROUNDINGS[0], OVERFLOWS[0]):
+        return None
+    if not array.is_ours(dtype):
+        raise ValueError(
+            f"rounding={rounding!r}, overflow={overflow!r} are for this package's"
+            f" formats, not for {dtype}: that is rounded to nearest alone"
+        )
+    return np.int32(ROUNDINGS.index(rounding)), np.int32(OVERFLOWS.index(overflow))
+
+
+def _into(x: Any, out: Any, how: tuple[np.int32, np.int32] | None) -> None:
+    if x.dtype.kind == "c" and out.dtype.kind != "c":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning,
+            stacklevel=4,
+        )
+        x = x.real
+    call = backend.current().call
+    if not _singles(x.dtype) and not _singles(out.dtype):
+        call("copyto", plain(out), plain(x), casting="unsafe")
+        return
+    if out.dtype.kind == "c":
+        call("copyto", out.imag, 0)
+        out = out.real
+    options: tuple[str, ...] = (f"-DFROM={kind(x.dtype)}", f"-DTO={kind(out.dtype)}")
+    if how is not None:
+        options += ("-DMODES=1",)
+    widest = max(x.dtype.itemsize, out.dtype.itemsize)
+    strides.elementwise(
+        Kernel("cast.cu", "cast", options), [plain(out)], [plain(x)],
+        *(how or (np.int32(0), np.int32(0))), per_thread=16 // widest * 4,
+    )  # fmt: skip
+
+
+def _singles(dtype: Any) -> bool:
+    """Whether the kernel converts from or to it: all others are NumPy's to convert."""
+    return array.is_ours(dtype) or dtype == np.float32
