@@ -2,10 +2,10 @@
 
     python -m benchmarks.gpu [--quick] [--json FILE] [--figure FILE] [--no-energy]
 
-Functions take turns; times are medians between CUDA events. All measurements go with the
-device's name to benchmarks/results/gpu_DEVICE.json, and the crossover table of
-`strategy="performant"` into the package. Ratios are those of speed: 1 is as fast as what
-is named.
+Functions take turns; times are medians between CUDA events. All measurements go with
+the device's name to benchmarks/results/gpu_DEVICE.json, and the crossover table of
+`strategy="performant"` into the package. Ratios are those of speed: 1 is as fast as
+what is named.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@ kernels by g++ and simt.h, CuPy's own functions by NumPy's."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -70,19 +71,24 @@ def numpy_view(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(_Memory(x)).view(x.dtype)
 
 
-def library(file: str, options: tuple[str, ...], change: Any = None) -> Any:
+def library(
+    file: str, options: tuple[str, ...], changes: tuple[tuple[str, Any], ...] = ()
+) -> Any:
     """A kernel file and its kernels' launchers, compiled for the CPU.
 
-    `change` edits the text before, for tests of what a fault does.
+    `changes` edit texts before, by name, of the file or of what it includes: for tests
+    of what a fault does.
     """
     texts = dict(nvrtc.sources(file))
-    if change is not None:
-        edited = change(texts[file])
-        assert edited != texts[file], "the change changes nothing"
-        texts[file] = edited
+    for name, change in changes:
+        edited = change(texts[name])
+        assert edited != texts[name], "the change changes nothing"
+        texts[name] = edited
     kernels = KERNELS.findall(texts[file])
     fibrous = int(any(MEETS.search(text) for text in texts.values()))
-    lines = ['#include "simt.h"', f'#include "{file}"']
+    tensor = {"async.h", "mma.h"} & set(texts)
+    lines = ['#include "simt.h"', *['#include "simt_mma.h"'] * bool(tensor)]
+    lines.append(f'#include "{file}"')
     lines += [
         f'extern "C" const char *launch_{name}(void **given, const unsigned *extents)'
         f"{{ return simt::launch({name}, given, extents, {fibrous}); }}"
@@ -92,6 +98,8 @@ def library(file: str, options: tuple[str, ...], change: Any = None) -> Any:
     key = hashlib.sha256(repr((texts, lines, options, FLAGS, simt)).encode())
     for header in sorted(HERE.glob("simt_*.h")):
         key.update(header.read_bytes())
+    if tensor:
+        key.update((HERE.parent / "src" / "tensor_core.h").read_bytes())
     path = CACHE / f"{Path(file).stem}-{key.hexdigest()[:16]}.so"
     if not path.exists():
         CACHE.mkdir(exist_ok=True)
@@ -122,7 +130,7 @@ class Host:
     def __init__(self, arch: str = "sm_90a") -> None:
         self.arch = arch
         self.counts: Counter[str] = Counter()
-        self.changes: dict[str, Any] = {}  # of kernel files, for tests of faults
+        self.changes: dict[str, Any] = {}  # of files' texts, for tests of faults
         self.descends = False
         self._libraries: dict[Any, Any] = {}
 
@@ -141,11 +149,19 @@ class Host:
         shared: int = 0,
     ) -> None:
         self.counts["launch"] += 1
-        change = self.changes.get(kernel.file)
-        key = kernel.file, kernel.options, change
+        changes = tuple(
+            (name, self.changes[name])
+            for name in nvrtc.sources(kernel.file)
+            if name in self.changes
+        )
+        key = kernel.file, kernel.options, changes
         if key not in self._libraries:
-            self._libraries[key] = library(kernel.file, kernel.options, change)
-        function = self._libraries[key][f"launch_{kernel.name}"]
+            self._libraries[key] = library(kernel.file, kernel.options, changes)
+        found = self._libraries[key]
+        with contextlib.suppress(ValueError):  # a kernel without tensor cores
+            unit = ctypes.c_int.in_dll(found, "simt_architecture")
+            unit.value = int(re.sub(r"\D", "", self.arch))
+        function = found[f"launch_{kernel.name}"]
         function.restype = ctypes.c_char_p
         assert np.prod(block, dtype=int) <= 1024
         assert shared <= 227 << 10

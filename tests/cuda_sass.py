@@ -38,7 +38,8 @@ def check(
     assert found
     local = [name for name in found if name.startswith(("LDL", "STL"))]
     assert not local, f"{kernel} uses local memory on {arch}: {local}"
-    flushing = [x for x in found if ".FTZ" in x and not x.startswith(but or ("-",))]
+    harmless = ("F2I.FTZ.U32.TRUNC.NTZ", *but)  # a step of integers' division
+    flushing = [x for x in found if ".FTZ" in x and not x.startswith(harmless)]
     assert not flushing, f"{kernel} flushes subnormals on {arch}: {flushing}"
     for prefix in needs:
         assert any(x.startswith(prefix) for x in found), f"{kernel}: no {prefix}"

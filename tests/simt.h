@@ -1,10 +1,11 @@
 /* CUDA's threads on the CPU, as far as the kernels in src/cuda use them.
  *
  * A block's threads are fibers of one thread. Each runs until it reaches a barrier (all
- * of the block, or of its warp) or ends; the next one follows, in ascending order or, if
- * simt_descends, in descending order. So a kernel that lacks a barrier sees in one of the
- * two orders what another thread has not written yet. Shared memory is filled with
- * 0xCB before each block. A barrier that some threads miss is an error.
+ * of the block, or of its warp) or ends; the next one of its warp follows, in ascending
+ * order or, if simt_descends, in descending order. A warp goes on until all of it waits for
+ * the block or has ended, then the next warp does. So a kernel that lacks a barrier sees in
+ * one of the two orders what another thread has not written yet. Shared memory is filled
+ * with 0xCB before each block. A barrier that some threads miss is an error.
  *
  * Not modelled: races within a warp between barriers, the order of atomics, wgmma, TMA.
  * Source of the collectives: CUDA C++ Programming Guide, 10.22 and 10.6.
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <setjmp.h>
+#include <string>
 #include <tuple>
 #include <ucontext.h>
 #include <utility>
@@ -38,6 +40,9 @@ struct alignas(16) uint4 {
 };
 struct alignas(8) uint2 {
     unsigned x, y;
+};
+struct alignas(8) float2 {
+    float x, y;
 };
 
 extern "C" char __start_simt_shared[] __attribute__((weak));
@@ -265,6 +270,9 @@ template <class T> T __ldg(const T *x) { return *x; }
 inline void simt_copy_async(void *to, const void *from, int size, int filled)
 {
     /* `size` bytes from memory, zeros up to `filled` */
+    if (((uintptr_t)to | (uintptr_t)from) % (uintptr_t)filled) {
+        simt::error = "cp.async of an address that is not a multiple of its size";
+    }
     simt::self->open.emplace_back(to, size ? from : nullptr, size << 8 | filled);
 }
 inline void simt_commit_group()
@@ -364,17 +372,22 @@ inline void run_block(void (*entry)(), bool fibrous, void (*whole)())
         for (unsigned w = 0; w < count; w += 32) {
             const unsigned first = descends ? (count - 1) / 32 * 32 - w : w;
             const unsigned last = first + 32 < count ? first + 32 : count;
-            unsigned at_warp = 0, at_rest = 0;
-            for (unsigned i = first; i < last; i++) {
-                at_warp += fibers[i].wait == WARP;
-                at_rest += fibers[i].wait == BLOCK || fibers[i].wait == ENDED;
-            }
-            if (at_warp && at_rest) {
-                error = "a barrier of a warp is missed by some of its threads";
-                return;
-            }
-            for (unsigned i = first; i < last && !at_rest; i++) {
-                resume(fibers[descends ? last - 1 - (i - first) : i], entry);
+            for (;;) { /* a warp goes on as far as it can without the others */
+                unsigned at_warp = 0, at_rest = 0;
+                for (unsigned i = first; i < last; i++) {
+                    at_warp += fibers[i].wait == WARP;
+                    at_rest += fibers[i].wait == BLOCK || fibers[i].wait == ENDED;
+                }
+                if (at_warp && at_rest) {
+                    error = "a barrier of a warp is missed by some of its threads";
+                    return;
+                }
+                if (at_rest) {
+                    break;
+                }
+                for (unsigned i = first; i < last; i++) {
+                    resume(fibers[descends ? last - 1 - (i - first) : i], entry);
+                }
                 went_on = true;
             }
             for (unsigned i = first; i < last; i++) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 
 from ..nvrtc import EXTRA
 
@@ -17,7 +18,7 @@ def check() -> None:
         raise ImportError(
             f"tf32dtype.cuda needs CuPy, which cannot be imported ({error}): {EXTRA}"
         ) from error
-    release = tuple(int(x) for x in cupy.__version__.split(".")[:3] if x.isdigit())
+    release = tuple(map(int, re.findall(r"\d+", cupy.__version__)[:3]))
     if release < OLDEST:
         needed = ".".join(map(str, OLDEST))
         raise ImportError(
@@ -25,6 +26,8 @@ def check() -> None:
             f" dtypes that are not NumPy's; this is CuPy {cupy.__version__}: {EXTRA}"
         )
     runtime = cupy.cuda.runtime
+    if runtime.is_hip:
+        raise ImportError("tf32dtype.cuda needs an NVIDIA GPU; this CuPy is for AMD's")
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:

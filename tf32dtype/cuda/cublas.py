@@ -1,10 +1,130 @@
-"""Products by cuBLAS, through the bindings that CuPy has."""
+"""Products by cuBLAS, through the bindings that CuPy has. Untested on a GPU."""
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ..nvrtc import EXTRA, CudaError
+from .backend import current
+
+#: NumPy's dtypes that elements of a kind are stored as
+DTYPES = {
+    "tf32": np.dtype(np.float32),
+    "bfloat16": np.dtype(np.uint16),
+    "float16": np.dtype(np.float16),
+    "float32": np.dtype(np.float32),
+}
+#: cudaDataType and cublasComputeType_t of each kind. float32 never becomes tf32: the
+#: compute type says so, and the handle's math mode, which CuPy may have changed, is set
+_SINGLE = 0  # CUDA_R_32F
+_KINDS = {
+    "tf32": (_SINGLE, 77),  # CUBLAS_COMPUTE_32F_FAST_TF32
+    "bfloat16": (14, 68),  # CUDA_R_16BF, CUBLAS_COMPUTE_32F
+    "float16": (2, 68),  # CUDA_R_16F
+    "float32": (_SINGLE, 68),
+}
+_DEFAULT = -1  # CUBLAS_GEMM_DEFAULT
+_ON_HOST = 0  # CUBLAS_POINTER_MODE_HOST
+_PLAIN_MATH = 0  # CUBLAS_DEFAULT_MATH
+_MOST = (1 << 31) - 1
 
 
-def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float, beta: float) -> None:
-    """As `backend.Backend.gemm` says."""
-    raise NotImplementedError
+class _Matrix(NamedTuple):
+    """A row-major matrix in cuBLAS's eyes: the column-major one that is its transpose,
+    or (`flipped`) that is the matrix itself."""
+
+    flipped: int
+    leading: int
+
+
+def _matrix(x: Any) -> _Matrix | None:
+    """How cuBLAS can read the matrices of x; None if it cannot."""
+    rows, columns = x.shape[-2:]
+    down, right = (i // x.itemsize for i in x.strides[-2:])
+    if (right == 1 or columns <= 1) and (down >= columns or rows <= 1):
+        return _Matrix(0, down if rows > 1 else max(columns, 1))
+    if (down == 1 or rows <= 1) and (right >= rows or columns <= 1):
+        return _Matrix(1, right if columns > 1 else max(rows, 1))
+    return None
+
+
+def arranged(x: Any) -> Any:
+    """The same stack of matrices, copied unless cuBLAS can read it where it is."""
+    stacks, stack = x.shape[0], x.strides[0]
+    if _matrix(x) is not None and (stacks <= 1 or stack >= 0):
+        return x
+    one = x[:1] if stack == 0 else x
+    return cupy.broadcast_to(current().call("ascontiguousarray", one), x.shape)
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module("cupy_backends.cuda.libs.cublas")
+    except ImportError as error:
+        raise CudaError(f"cuBLAS cannot be loaded ({error}): {EXTRA}") from error
+
+
+def _handle() -> int:
+    return int(cupy.cuda.device.get_cublas_handle())
+
+
+def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -> None:
+    """alpha a @ b + beta c into c, as `backend.Backend.gemm` says.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind, arrays that cuBLAS cannot read where they are, and sizes
+        of 2^31 or more.
+    CudaError
+        If cuBLAS is missing.
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"kind={kind!r}: known are {', '.join(_KINDS)}")
+    (m, n), k = c.shape[-2:], a.shape[-1]
+    stacks = c.shape[0] if c.ndim == 3 else 1
+    of_a, of_b, of_c = (_matrix(x) for x in (a, b, c))
+    if of_a is None or of_b is None or of_c is None or of_c.flipped:
+        raise ValueError(
+            "cuBLAS takes a and b that are contiguous along one of their last two axes,"
+            " c along the last; not strides of"
+            f" {', '.join(str(x.strides) for x in (a, b, c))} bytes"
+        )
+    if max(m, n, k, stacks, of_a.leading, of_b.leading, of_c.leading) > _MOST:
+        raise ValueError(f"cuBLAS takes sizes below 2^31, not {(stacks, m, k, n)}")
+    if m == 0 or n == 0 or stacks == 0:
+        return
+    if k == 0:  # cuBLAS would not read a and b, but want their pointers
+        if beta == 0:
+            current().call("ndarray.fill", c, 0)
+        else:
+            current().call("multiply", c, np.float32(beta), c)
+        return
+    # c.T = b.T a.T, in column-major order.
+    library, handle = _library(), _handle()
+    type_, compute = _KINDS[kind]
+    scales = np.array([alpha, beta], np.float32)
+    at = scales.ctypes.data
+    steps = [x.strides[0] // x.itemsize if x.ndim == 3 else 0 for x in (b, a, c)]
+    mode, math = library.getPointerMode(handle), library.getMathMode(handle)
+    try:
+        library.setPointerMode(handle, _ON_HOST)
+        library.setMathMode(handle, _PLAIN_MATH)
+        head = handle, of_b.flipped, of_a.flipped, n, m, k, at
+        first = b.data.ptr, type_, of_b.leading
+        second = a.data.ptr, type_, of_a.leading
+        third = c.data.ptr, _SINGLE, of_c.leading
+        if stacks == 1:
+            library.gemmEx(*head, *first, *second, at + 4, *third, compute, _DEFAULT)
+        else:
+            library.gemmStridedBatchedEx(
+                *head, *first, steps[0], *second, steps[1], at + 4, *third, steps[2],
+                stacks, compute, _DEFAULT,
+            )  # fmt: skip
+    finally:
+        library.setPointerMode(handle, mode)
+        library.setMathMode(handle, math)

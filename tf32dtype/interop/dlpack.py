@@ -11,7 +11,7 @@ import numpy as np
 
 from tf32dtype.format import Format
 
-_CODES = {
+CODES = {
     "bfloat16": 4,
     "float8_e3m4": 7,
     "float8_e4m3": 8,
@@ -29,7 +29,7 @@ def register(formats: Mapping[str, Format]) -> None:
     register_dtype = getattr(np.dtypes, "register_dlpack_dtype", None)
     if register_dtype is None:
         return
-    for name, code in _CODES.items():
+    for name, code in CODES.items():
         form = formats[name]
         try:
             register_dtype((code, form.bits), form.dtype)

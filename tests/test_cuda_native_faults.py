@@ -1,0 +1,164 @@
+"""Faults in the kernel of tf32dtype.cuda.native, each of which its tests would see.
+
+Text of it is changed: fragments, permutations, barriers, waits, edges, addresses.
+"""
+
+# ruff: noqa: F811
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+from cuda_arrays import HOST, backend  # noqa: F401
+from cuda_host import KernelError
+from native_cases import model, numbers, ours, product
+
+import tf32dtype as td
+from tf32dtype.cuda import native
+
+#: what is edited, and whether operands lie across k
+FAULTS = {
+    "fragments of b are swapped": (
+        "native.cu", "[j % 2 * 2]", "[2 - j % 2 * 2]", False,
+    ),
+    "ldmatrix has its second and third matrix swapped": (
+        "native.cu", "line = lane % 8 + down * 8, chunk = step * 2 + further",
+        "line = lane % 8 + further * 8, chunk = step * 2 + down", False,
+    ),
+    "rows of the result are swapped": (
+        "native.cu", "d[i][j][0], d[i][j][1]", "d[i][j][2], d[i][j][3]", False,
+    ),
+    "no barrier between reading a stage and filling it": (
+        "native.cu", "                __syncthreads();\n                reads",
+        "                reads", False,
+    ),
+    "no barrier before the first step": (
+        "native.cu", "    __syncthreads();\n    shared_address", "    shared_address",
+        False,
+    ),
+    "a wait of one group less": (
+        "native.cu", "await_copies<STAGES - 2>();\n                __sync",
+        "await_copies<STAGES - 1>();\n                __sync", False,
+    ),
+    "groups are not committed": (
+        "native.cu", "                commit_copies();\n                writes",
+        "                writes", False,
+    ),
+    "chunks are permuted when read alone": (
+        "native.cu", "stage += line * LINE + (chunk ^ swizzle(line)) * 16;",
+        "stage += line * LINE + chunk * 16;", False,
+    ),
+    "the next slice begins too early": (
+        "native.cu", "from += ALONG_K ? SLICE :", "from += ALONG_K ? SLICE - 16 :",
+        False,
+    ),
+    "the step is read twice": (
+        "native.cu", "y[next][j], reads + Left::BYTES, (step + 1) % STEPS, j",
+        "y[next][j], reads + Left::BYTES, step, j", False,
+    ),
+    "a stage is filled while it is read": (
+        "native.cu", "writes = stages + (STAGES - 1) * STAGE;", "writes = stages;",
+        False,
+    ),
+    "what is beyond k is not zero": (
+        "native.cu", "clamp(depth * SIZE - chunk * 16) : edge", "16 : edge", False,
+    ),
+    "what is beyond k is not zero, across it": (
+        "native.cu", "ALONG_K ? edge : depth - line", "ALONG_K ? edge : LINES", True,
+    ),
+    "what is beyond the rows is read": (
+        "native.cu", "const int here = rows < EXTENT ? (int)rows : EXTENT;",
+        "const int here = rows < EXTENT ? (int)rows - 1 : EXTENT;", True,
+    ),
+    "ldmatrix does not transpose": (
+        "async.h", "(const void *)row, true", "(const void *)row, false", True,
+    ),
+    "another instruction": (
+        "mma.h", "simt_mma(UNIT,", 'simt_mma("m16n8k16.row.col.f32.f16.f16.f32",',
+        False,
+    ),
+}  # fmt: skip
+
+
+def chain(backend, across):
+    """Whether the kernel is right for more slices than stages, in any order."""
+    rng = np.random.default_rng(8)
+    right = True
+    for m, k, n in ((64, 330, 64), (50, 70, 60)):
+        a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
+        # Chunks that are partly beyond the edge are followed by other numbers.
+        x, y = (numbers(rng, (1, 400, 400), td.bfloat16) for _ in range(2))
+        x[:, :m, :k], y[:, :n, :k] = a, b.swapaxes(-1, -2)
+        if across:
+            x, y = (ours(backend, i, "columns") for i in (x, y))
+        else:
+            x, y = (ours(backend, i, "rows") for i in (x, y))
+        x, y = x[:, :m, :k], y[:, :n, :k].swapaxes(-1, -2)
+        for HOST.descends in (False, True):
+            got = product(backend, x, y, native.SMALL)
+            right = right and bool((got == model(backend, a, b)).all())
+    return right
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_without_faults(backend, across):
+    assert chain(backend, across)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(backend, fault):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    file, before, after, across = FAULTS[fault]
+
+    def change(text):
+        assert text.count(before) == 1
+        return text.replace(before, after)
+
+    HOST.changes[file] = change
+    assert not chain(backend, across)
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "message"),
+    [
+        ("native.cu", "stage += line * LINE +", "stage += 8 + line * LINE +",
+         "cp.async of an address"),
+        ("native.cu", "stage + (row + line) * LINE", "stage + 4 + (row + line) * LINE",
+         "ldmatrix of an address"),
+        ("native.cu", "    __syncthreads();\n    shared_address",
+         "    if (warp) { __syncthreads(); }\n    shared_address", "missed"),
+    ],
+)  # fmt: skip
+def test_errors_of_the_kernel(backend, file, before, after, message):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    HOST.changes[file] = lambda text: text.replace(before, after)
+    with pytest.raises(KernelError, match=message):
+        chain(backend, False)
+
+
+@pytest.mark.parametrize("tile", [native.SMALL, native.SQUARE])
+@pytest.mark.parametrize("across", [False, True])
+def test_banks(backend, tile, across):
+    """What ldmatrix reads at a time lies in different banks, thanks to `swizzle`."""
+    if backend is not HOST:
+        pytest.skip("counted on the host")
+    zeros = np.zeros((1, 128, 128), td.bfloat16)
+    x, y = (ours(HOST, zeros, i) for i in ("columns" if across else "rows",) * 2)
+
+    def conflicts():
+        before = set(HOST._libraries)
+        product(HOST, x, y.swapaxes(-1, -2), tile)
+        (key,) = set(HOST._libraries) - before
+        return ctypes.c_int.in_dll(HOST._libraries[key], "simt_conflicts").value
+
+    HOST._libraries.clear()  # and what other tests counted is in another library
+    HOST.changes["mma.h"] = lambda text: text + "/* compiled for itself */"
+    assert conflicts() == 0
+    HOST.changes["native.cu"] = lambda text: text.replace("line % 8;", "0;").replace(
+        "line / 2 % 4", "0"
+    )
+    assert conflicts() > 0

@@ -1,0 +1,165 @@
+"""NumPy's statistics, sums and norms, by its formulas on top of the reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from .compositions import call, entering, into
+
+np: Any = numpy  # NumPy's stubs know arrays on the host alone
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+composed = entering(FUNCTIONS)
+
+
+@composed("ptp")
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue) -> Any:
+    keep = False if keepdims is np._NoValue else keepdims
+    high = np.max(a, axis=axis, keepdims=keep)
+    return np.subtract(high, np.min(a, axis=axis, keepdims=keep), out=out)
+
+
+@composed("trace", "linalg.trace")
+def trace(
+    a: Any,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: Any = None,
+) -> Any:
+    return np.sum(a.diagonal(offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
+
+
+def _count(a: Any, axis: Any) -> int:
+    if axis is None:
+        return int(a.size)
+    axes = np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
+    return math.prod(a.shape[i] for i in axes)
+
+
+def _divide(x: Any, count: float) -> Any:
+    """By a count that need not be a number of the format: as NumPy does, in float64."""
+    from . import casts
+
+    return casts.cast(call("divide", x.astype(np.float64), np.float64(count)), x.dtype)
+
+
+@composed("var")
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = np._NoValue,
+    correction: Any = np._NoValue,
+) -> Any:
+    if where is not True and where is not np._NoValue:
+        raise TypeError("var and std with where= have no kernel on a GPU")
+    ddof = ddof if correction is np._NoValue else correction
+    keep = False if keepdims is np._NoValue else keepdims
+    count = _count(a, axis)
+    if mean is np._NoValue:
+        total = np.sum(a, axis=axis, dtype=dtype, keepdims=True)
+        mean = _divide(total, count)
+    deviation = a - mean
+    total = np.sum(np.square(deviation), axis=axis, dtype=dtype, keepdims=keep)
+    return into(_divide(total, max(count - ddof, 0)), out)
+
+
+@composed("std")
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    **options: Any,
+) -> Any:
+    found = var(a, axis, dtype, None, ddof, keepdims, **options)
+    return np.sqrt(found, out=out)
+
+
+@composed("average")
+def average(
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: Any = False,
+) -> Any:
+    if weights is not None or returned:
+        raise TypeError("np.average with weights= or returned= has no kernel on a GPU")
+    return np.mean(a, axis=axis, keepdims=keepdims)
+
+
+def _nan_as(a: Any, value: Any) -> Any:
+    return np.where(np.isnan(a), value, a)
+
+
+@composed("nancumsum")
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return np.cumsum(_nan_as(a, 0), axis, dtype, out)
+
+
+@composed("nancumprod")
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return np.cumprod(_nan_as(a, 1), axis, dtype, out)
+
+
+def _cumulative(function: Any, identity: int) -> Any:
+    def cumulative(
+        x: Any,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:
+        if axis is None and x.ndim > 1:
+            raise ValueError(f"axis= is needed for an array of {x.ndim} axes")
+        axis = -1 if axis is None else axis
+        if not include_initial:
+            return function(x, axis, dtype, out)
+        found = function(x, axis, dtype)
+        shape = list(found.shape)
+        shape[axis] = 1
+        first = np.full_like(found, identity, shape=tuple(shape))
+        return into(np.concatenate([first, found], axis), out)
+
+    return cumulative
+
+
+FUNCTIONS["cumulative_sum"] = _cumulative(np.cumsum, 0)
+FUNCTIONS["cumulative_prod"] = _cumulative(np.cumprod, 1)
+
+
+@composed("linalg.norm")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if axis is None and not keepdims and (ord is None or (ord == 2 and x.ndim == 1)):
+        flat = x.reshape(-1)
+        return np.sqrt(np.dot(flat, flat))
+    is_vectors = isinstance(axis, int) or (axis is None and x.ndim == 1)
+    if is_vectors and ord in (None, 2):
+        return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
+    if is_vectors and ord == 1:
+        return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
+    if is_vectors and ord == np.inf:
+        return np.max(np.abs(x), axis=axis, keepdims=keepdims, initial=0)
+    if is_vectors and ord == -np.inf:
+        return np.min(np.abs(x), axis=axis, keepdims=keepdims)
+    raise TypeError(
+        f"np.linalg.norm(ord={ord!r}, axis={axis!r}) has no kernel for arrays of"
+        f" {x.dtype}: x.astype(np.float32) is CuPy's own array, x.get() NumPy's"
+    )
