@@ -19,6 +19,7 @@ import cupy
 import numpy as np
 import pytest
 
+import tf32dtype as td
 from tf32dtype import nvrtc
 
 try:
@@ -127,8 +128,9 @@ class KernelError(Exception):
 class Host:
     """The backend. `counts` has how often it was asked to launch, call, get and put."""
 
-    def __init__(self, arch: str = "sm_90a") -> None:
+    def __init__(self, arch: str = "sm_90a", gemm_device: str = "H100") -> None:
         self.arch = arch
+        self.gemm_device = gemm_device  # whose model gemm is
         self.counts: Counter[str] = Counter()
         self.changes: dict[str, Any] = {}  # of files' texts, for tests of faults
         self.descends = False
@@ -139,6 +141,9 @@ class Host:
 
     def processors(self) -> int:
         return 2
+
+    def name(self) -> str:
+        return "the host"
 
     def launch(
         self,
@@ -220,6 +225,45 @@ class Host:
         y = cupy.ndarray(x.shape, x.dtype)
         numpy_view(y)[...] = x
         return y
+
+    def gemm(
+        self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0
+    ) -> None:
+        """As a device's GEMM library that takes all k in one chain of the tensor core;
+        float32 as NumPy."""
+        self.counts["gemm"] += 1
+        itemsize = {"bfloat16": 2, "float16": 2, "tf32": 4, "float32": 4}[kind]
+        for x in (a, b):
+            assert x.dtype.itemsize == itemsize
+            assert x.dtype.kind == ("u" if kind == "bfloat16" else x.dtype.kind)
+            assert _is_close(x, -1) or _is_close(x, -2), (x.shape, x.strides)
+        assert c.dtype == np.float32
+        assert _is_close(c, -1), (c.shape, c.strides)
+        x, y, z = (numpy_view(operand) for operand in (a, b, c))
+        assert c.shape == (*a.shape[:-1], b.shape[-1])
+        assert a.shape[:-2] == b.shape[:-2]
+        assert a.shape[-1] == b.shape[-2]
+        with np.errstate(all="ignore"):
+            if kind == "float32":
+                sums = np.matmul(x.view(np.float32), y.view(np.float32))
+            else:
+                formats = {"bfloat16": td.bfloat16, "float16": np.float16}
+                dtype = formats.get(kind, td.tf32)
+                x, y = x.view(dtype), y.view(dtype)
+                sums = td.tensor_core.matmul(x, y, device=self.gemm_device)
+            total = alpha * sums.astype(np.float64)
+            if beta:  # else c is not read, and may hold anything
+                total += beta * z.astype(np.float64)
+            z[...] = total
+
+
+def _is_close(x: Any, axis: int) -> bool:
+    """Whether a matrix is contiguous along an axis, as BLAS has it."""
+    other = -3 - axis
+    extent, ld = x.shape[axis], x.strides[other]
+    return (x.strides[axis] == x.itemsize or extent == 1) and (
+        ld >= extent * x.itemsize or x.shape[other] == 1
+    )
 
 
 __all__ = ["HAS_GPU", "Host", "KernelError", "allocate", "library", "numpy_view", "tfc"]

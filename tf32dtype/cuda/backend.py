@@ -38,6 +38,10 @@ class Backend(Protocol):
         """How many multiprocessors the current device has."""
         ...
 
+    def name(self) -> str:
+        """Of the current device, "NVIDIA H100 80GB HBM3" for example."""
+        ...
+
     def launch(
         self,
         kernel: Kernel,
@@ -121,6 +125,10 @@ class Device:
 
     def processors(self) -> int:
         return int(self._facts[self._device()]["multiProcessorCount"])
+
+    def name(self) -> str:
+        name: bytes = self._facts[self._device()]["name"]
+        return name.decode()
 
     def launch(
         self,

@@ -1,0 +1,199 @@
+"""How many k of a split product a GPU's tensor cores may sum, by the CPU's model.
+
+    python benchmarks/gpu_ksplit.py [--quick] [--json FILE] [--read FILE]
+
+`tf32dtype.cuda` cuts the sums of `bf16x9` and the like into chunks, as tensor cores cut
+toward zero and float32 additions round to nearest. This runs its products, kernels
+included, on the CPU, cuBLAS being a model of a device's tensor core with one chain over
+all k. It needs CuPy and g++, but no GPU.
+
+For each device, precision, data and length: the signal-to-noise ratio against float64
+in dB, the mean of some draws, and the mean error in units of 2^-24 of |A| |B|; beside
+it NumPy's float32 product, and a chain of fused multiply-adds over all k, as a simple
+SGEMM sums. One of three numbers varies at a time: the chunk of the greatest parts'
+products, that of the others, and the stretch (see `emulation.Chunks`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from accuracy import NUMPY, Report, columns, exact, snr
+from accuracy_length import DATA
+from common import machine
+
+LENGTHS, SIZE, DRAWS = (64, 256, 1024, 4096, 16384), 24, 2
+CHAIN = "one float32 chain"
+#: One stands for all that have its model.
+DEVICES = {"A100": "sm_80", "H100": "sm_90a"}
+SAME = {"A100": ("L40S",), "H100": ("B200", "RTX Blackwell")}
+LEADING = (8, 16, 32, 64, 128, 256, 1024, 4096)
+VARIED: dict[str, dict[str, tuple[int, ...]]] = {
+    "bf16x9": {"leading": LEADING, "others": (512, 8192), "stretch": (128, 1024, 4096)},
+    "bf16x6": {},
+    "bf16x3": {"leading": (64, 256)},
+    "tf32x3": {"leading": LEADING[:5]},
+}
+DATA = {
+    **DATA,
+    "40 octaves": lambda rng, shape: (
+        rng.choice([-1, 1], shape) * np.exp2(rng.uniform(-20, 20, shape))
+    ),
+}
+
+
+def models_are_the_same() -> None:
+    from tf32dtype.tensor_core.models import find_model
+
+    def facts(device: str, dtype: str) -> tuple[object, ...]:
+        model = find_model(device, None, dtype, dtype, "float32")
+        return model.depth, model.fraction, model.kept, model.floor
+
+    for device, others in SAME.items():
+        for dtype in ("bfloat16", "tf32"):
+            for other in others:
+                assert facts(device, dtype) == facts(other, dtype), other
+
+
+def chain(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Fused multiply-adds over all of k."""
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for k in range(a.shape[1]):
+        exact_product = a[:, k : k + 1].astype(np.float64) * b[k].astype(np.float64)
+        total = (exact_product + total).astype(np.float32)
+    return total
+
+
+class Products:
+    """Products by `tf32dtype.cuda` on the CPU."""
+
+    def __init__(self) -> None:
+        sys.path.append(str(Path(__file__).parent.parent / "tests"))
+        import cuda_host
+        import cupy
+
+        from tf32dtype.cuda import backend, emulation
+
+        cupy.cuda.set_allocator(cuda_host.allocate)
+        self.host = cuda_host.Host()
+        backend.use(self.host)
+        self.emulation, self.cupy = emulation, cupy
+
+    def default(self, device: str, precision: str) -> Any:
+        return self.emulation.chunks_for(DEVICES[device], precision, max(LENGTHS))
+
+    def __call__(
+        self, device: str, precision: str, a: np.ndarray, b: np.ndarray, chunks: Any
+    ) -> np.ndarray:
+        self.host.gemm_device, self.host.arch = device, DEVICES[device]
+        x, y = self.host.put(a[None]), self.host.put(b[None])
+        out = self.cupy.empty((1, a.shape[0], b.shape[1]), np.float32)
+        self.emulation.product(x, y, out, precision, chunks=chunks)
+        return self.host.get(out)[0]
+
+
+def cases(products: Products, quick: bool) -> dict[str, tuple[Any, ...]]:
+    """What is measured, by name."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for device in DEVICES:
+        for precision, varied in VARIED.items():
+            chosen = products.default(device, precision)
+            found[f"{device} {precision} as chosen"] = device, precision, None
+            for name, values in varied.items():
+                for value in values[2:4] if quick else values:
+                    chunks = chosen._replace(**{name: value})
+                    key = f"{device} {precision} {name} {value}"
+                    found[key] = device, precision, chunks
+    return found
+
+
+def measure(quick: bool) -> Report:
+    """Everything, for JSON."""
+    models_are_the_same()
+    products = Products()
+    size, draws = (16, 2) if quick else (SIZE, DRAWS)
+    lengths = LENGTHS[:2] if quick else LENGTHS
+    chosen = {
+        f"{device} {precision}": products.default(device, precision)._asdict()
+        for device in DEVICES
+        for precision in VARIED
+    }
+    report: Report = {
+        "size": size, "draws": draws, "lengths": list(lengths), "same": SAME,
+        "chosen": chosen, "snr": {}, "error": {},
+    }  # fmt: skip
+    for kind, fill in DATA.items():
+        ratios: dict[str, list[float]] = {}
+        errors: dict[str, list[float]] = {}
+        for length in lengths:
+            rng = np.random.default_rng(length)
+            each: list[dict[str, tuple[float, float]]] = []
+            for _ in range(draws):
+                a = fill(rng, (size, length)).astype(np.float32)
+                b = fill(rng, (length, size)).astype(np.float32)
+                each.append(one_draw(products, cases(products, quick), a, b))
+            for name in each[0]:
+                pairs = np.mean([draw[name] for draw in each], axis=0)
+                ratios.setdefault(name, []).append(round(float(pairs[0]), 2))
+                errors.setdefault(name, []).append(round(float(pairs[1]), 4))
+        report["snr"][kind], report["error"][kind] = ratios, errors
+        print(f"  {kind}", file=sys.stderr, flush=True)
+    return report
+
+
+def one_draw(
+    products: Products, which: dict[str, tuple[Any, ...]], a: np.ndarray, b: np.ndarray
+) -> dict[str, tuple[float, float]]:
+    reference = exact(a, b)
+    magnitude = exact(abs(a), abs(b))
+
+    def judged(result: np.ndarray) -> tuple[float, float]:
+        error = np.mean(abs(result - reference) / magnitude) * 2**24
+        return snr(result, reference), float(error)
+
+    found = {NUMPY: judged(a @ b), CHAIN: judged(chain(a, b))}
+    for name, (device, precision, chunks) in which.items():
+        found[name] = judged(products(device, precision, a, b, chunks))
+    return found
+
+
+def show(report: Report) -> str:
+    """The ratios; * where NumPy's is greater."""
+    header = (
+        "",
+        *(f"{kind[:7]} {k}" for kind in report["snr"] for k in report["lengths"]),
+    )
+    first = next(iter(report["snr"].values()))
+    rows = []
+    for name in first:
+        row = [name]
+        for ratios in report["snr"].values():
+            pairs = zip(ratios[name], ratios[NUMPY], strict=True)
+            row += [f"{x:.1f}{'*' if x < y else ''}" for x, y in pairs]
+        rows.append(tuple(row))
+    return columns(header, rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few and small matrices")
+    parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
+    parser.add_argument("--json", type=Path, help="write what was measured here")
+    options = parser.parse_args()
+    if options.read:
+        report = json.loads(options.read.read_text())
+    else:
+        report = {"machine": machine(), **measure(options.quick)}
+    print(show(report))
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

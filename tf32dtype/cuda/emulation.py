@@ -1,0 +1,380 @@
+"""float32 products by tensor cores: operands rounded, or split in parts.
+
+The precisions are those of docs/precision.md; what is said there of rounding, scales,
+Inf and NaN holds here. The sums are the device's own, by cuBLAS. No floating-point
+errors are reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ..modes import Mode, Rounding, Scale, SpecialValues, find_mode
+from ..modes import choose as check_options
+from ..rounding import ROUNDINGS
+from . import strategy as strategies
+from .backend import Backend, Kernel, current
+
+#: elements; rows of what cuBLAS multiplies begin at multiples of it
+ALIGNED = 8
+THREADS = 256
+BLOCK = 32, 8  # src/cuda/operands.h; a tile is 32 x 32
+
+_LINES = np.dtype(
+    [("data", np.uint64)]
+    + [(name, np.int64) for name in ("matrix", "line", "step", "count", "lines", "k")]
+)
+_MATRICES = np.dtype(
+    [("data", np.uint64)] + [(name, np.int64) for name in ("matrix", "row", "column")]
+)
+
+ADD = Kernel("patch.cu", "add")
+PATCH = Kernel("patch.cu", "patch")
+
+
+class Chunks(NamedTuple):
+    """How many k of a product of parts are summed by a tensor core, which cuts.
+
+    Sums of chunks are added in float32, to nearest.
+    """
+
+    #: of the products of the greatest parts
+    leading: int
+    #: of the others, whose sums count 2^8 or 2^11 times less; k of all parts in a row
+    others: int
+    #: k of the greatest parts whose chunks make a sum of their own, a multiple of
+    #: `leading`: else the rounding of many additions would show in sums of one sign
+    stretch: int
+
+
+#: The longest ones (leading, others) that keep the accuracy of NumPy's float32 product,
+#: by what the parts are: benchmarks/results/gpu_ksplit.json has the figures, of the
+#: models in tf32dtype.tensor_core. What limits them are sums of one sign, and of
+#: numbers that differ by many octaves: a block cuts all that is small beside its
+#: greatest.
+_AMPERE = {"bfloat16": (8, 2048), "tf32": (8, 2048)}
+_HOPPER = {"bfloat16": (16, 2048), "tf32": (16, 2048)}
+CHUNKS = {
+    "sm_80": _AMPERE,
+    "sm_86": _AMPERE,
+    "sm_89": _AMPERE,
+    "sm_90": _HOPPER,
+    "sm_100": _HOPPER,
+    "sm_120": _HOPPER,
+}
+#: Where sums are this short, float32 additions have rounded less than blocks cut.
+SHORT, SHORTEST = 128, 8
+
+
+def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
+    """What `product` cuts sums of k products into; on an unknown device as on Ampere,
+    whose tensor cores cut the most."""
+    table = CHUNKS.get(architecture.rstrip("a"), _AMPERE)
+    leading, others = table[find_mode(precision).format]
+    leading = SHORTEST if k <= SHORT else leading
+    # About as many chunks in a stretch as there are stretches, or more.
+    stretch = 1 << math.isqrt(max(k - 1, 0) * leading).bit_length()
+    return Chunks(leading, others, max(stretch, leading))
+
+
+def choose(
+    precision: str | None, strategy: strategies.Strategy, m: int, n: int, k: int
+) -> str:
+    """The precision that a product of (m, k) and (k, n) is computed in.
+
+    Parameters
+    ----------
+    precision : str or None
+        A long or short name of `matmul_precision`; None is "f32".
+    strategy : {"performant", "eager"}
+        What becomes of "tf32x3", "bf16x3", "bf16x6" and "bf16x9", which emulate
+        float32. "eager": always that; "performant": that where this device is known to
+        be faster so (see `strategy.emulates`), else "f32". Other precisions are what
+        they are.
+
+    Returns
+    -------
+    str
+        A short name.
+
+    Raises
+    ------
+    ValueError
+        For unknown names.
+    """
+    mode = find_mode("f32" if precision is None else precision)
+    if strategies.emulates(mode.short, strategy, m, n, k) or mode.parts == 1:
+        return mode.short
+    return "f32"
+
+
+def product(
+    a: Any,
+    b: Any,
+    out: Any,
+    precision: str,
+    *,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+    chunks: Chunks | None = None,
+) -> None:
+    """Multiply stacks of float32 matrices in a precision.
+
+    Parameters
+    ----------
+    a, b : cupy.ndarray
+        float32, of shapes (s, m, k) and (s, k, n) and any strides.
+    out : cupy.ndarray
+        float32, of shape (s, m, n) and C-contiguous. It is overwritten, and overlaps
+        neither operand.
+    precision : str
+        A long or short name of `matmul_precision`.
+    rounding, scale, special_values
+        As in `matmul_precision`.
+    chunks : Chunks, optional
+        How sums of parts are cut up. None: what `chunks_for` has for this device.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or a keyword that the precision has no use for.
+
+    Notes
+    -----
+    Of one part, Inf and NaN are numbers as any others; a NaN has the bits of the
+    device. Products of parts are those of "f32", in the bits of the CPU, where a row or
+    a column holds an Inf or a NaN, and where sums go beyond the range.
+    """
+    mode = find_mode(precision)
+    check_options(mode.short, rounding, scale, special_values)
+    machine = current()
+    if out.size == 0:
+        return
+    if a.shape[-1] == 0:
+        machine.call("ndarray.fill", out, 0)
+    elif mode.format == "float32":
+        _multiply(machine, _close(machine, a), _close(machine, b), out, "float32")
+    elif mode.parts == 1:
+        own = None if not mode.short.startswith("fp8") else scale == "row"
+        _narrow_product(machine, a, b, out, mode, ROUNDINGS.index(rounding), own)
+    else:
+        chunks = chunks or chunks_for(machine.architecture(), precision, a.shape[-1])
+        saturates = special_values == "saturate"
+        _split_product(machine, a, b, out, mode, saturates, chunks)
+
+
+# -- products of parts -----------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """A product of consecutive k of parts: of A, and of B, whose parts are reversed."""
+
+    in_a: int
+    in_b: int
+    depth: int
+    #: whether it begins or continues a sum of its own, which `adds` adds to the others
+    apart: bool
+    #: what it multiplies the sum by that it adds to
+    beta: float
+    adds: bool
+
+
+def steps(mode: Mode, depth: int, chunks: Chunks) -> Iterator[Step]:
+    """All products of parts of `depth` k each, in order.
+
+    Parts i of A and j of B make the band i + j, which counts 2^(-p (i + j)). The
+    smallest band is first.
+    """
+    between = 2.0 ** -(8 if mode.format == "bfloat16" else 11)
+    for band in range(mode.bands - 1, -1, -1):
+        least = max(0, band - mode.parts + 1)
+        greatest = band - least
+        in_a, in_b = least * depth, (mode.parts - 1 - greatest) * depth
+        length = (greatest - least + 1) * depth
+        chunk = chunks.others if band else chunks.leading
+        stretch = length if band else chunks.stretch
+        for start in range(0, length, stretch):
+            stop = min(start + stretch, length)
+            for first in range(start, stop, chunk):
+                last = min(first + chunk, stop)
+                beta = 1.0
+                if first == start:
+                    begins = band == mode.bands - 1 or start
+                    beta = 0.0 if begins else between
+                apart = start > 0
+                yield Step(
+                    in_a + first, in_b + first, last - first, apart, beta,
+                    apart and last == stop,
+                )  # fmt: skip
+
+
+def _split_product(
+    machine: Backend,
+    a: Any,
+    b: Any,
+    out: Any,
+    mode: Mode,
+    saturates: bool,
+    chunks: Chunks,
+) -> None:
+    kernel, dtype, kind = {
+        "bfloat16": (
+            Kernel("split.cu", "split", ("-DPART_BITS=8",)),
+            np.uint16,
+            "bfloat16",
+        ),
+        "tf32": (Kernel("split.cu", "split", ("-DPART_BITS=11",)), np.float32, "tf32"),
+    }[mode.format]
+    depth = _aligned(a.shape[-1])
+    flag = np.int32(saturates)
+    parts = [
+        _lined_up(
+            machine, kernel, x, dtype, mode.parts * depth,
+            np.int64(depth), np.int32(mode.parts), np.int32(is_b), flag,
+        )
+        for is_b, x in enumerate((a, b.transpose(0, 2, 1)))
+    ]  # fmt: skip
+    more = None
+    for step in steps(mode, depth, chunks):
+        if step.apart and more is None:
+            more = cupy.empty(out.shape, np.float32)
+        x = parts[0][:, :, step.in_a : step.in_a + step.depth]
+        y = parts[1][:, :, step.in_b : step.in_b + step.depth].transpose(0, 2, 1)
+        _multiply(machine, x, y, more if step.apart else out, kind, step.beta)
+        if step.adds:
+            grid = min(-(-out.size // THREADS), 32 * machine.processors())
+            machine.launch(ADD, (grid,), (THREADS,), out, more, np.int64(out.size))
+    _launch(
+        machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
+        *np.array([*out.shape, a.shape[-1]], np.int64), flag,
+    )  # fmt: skip
+
+
+# -- products of rounded operands ------------------------------------------------------
+
+#: How a format's numbers are stored for the tensor core, which gets those of fp8 as
+#: float16: all are exact there, and every GPU multiplies it.
+_STORED = {"tf32": "tf32", "bfloat16": "bfloat16"}
+_ITEMS = {"tf32": np.float32, "bfloat16": np.uint16, "float16": np.uint16}
+
+
+def narrow_options(format: str) -> tuple[str, ...]:
+    """Of src/cuda/narrow.cu."""
+    stored = _STORED.get(format, "float16")
+    bits = 8 * np.dtype(_ITEMS[stored]).itemsize
+    return f"-DFORMAT=tf_{format}", f"-DSTORED=tf_{stored}", f"-DSTORED_BITS={bits}"
+
+
+def _narrow_product(
+    machine: Backend,
+    a: Any,
+    b: Any,
+    out: Any,
+    mode: Mode,
+    rounding: int,
+    own: bool | None,
+) -> None:
+    """`own`: whether lines have scales of their own; None: there are no scales."""
+    options = narrow_options(mode.format)
+    kind = _STORED.get(mode.format, "float16")
+    depth = _aligned(a.shape[-1])
+    flag = np.int32(bool(own))
+    lines = [a, b.transpose(0, 2, 1)]
+    found = []
+    items = []
+    for x in lines:
+        greatest = None
+        if own is not None:
+            y = _distinct(x)
+            count = y.shape[0] * y.shape[1] if own else y.shape[0]
+            greatest = machine.call("zeros", count, np.uint32)
+            kernel = Kernel("narrow.cu", "greatest", options)
+            _launch_tiles(machine, kernel, y, y.shape[-1], greatest, flag)
+        found.append(greatest)
+        items.append(
+            _lined_up(
+                machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
+                np.int64(depth), np.int32(rounding), greatest, flag,
+            )
+        )  # fmt: skip
+    _multiply(machine, items[0], items[1].transpose(0, 2, 1), out, kind)
+    if own is not None:
+        counts = np.array(out.shape, np.int64)
+        each = [np.int32(_distinct(x).shape[0] > 1) for x in lines]
+        kernel = Kernel("narrow.cu", "rescale", options)
+        _launch(machine, kernel, out.shape, BLOCK[1], out, *found, *counts, *each, flag)
+
+
+# -- what both need --------------------------------------------------------------------
+
+
+def _aligned(k: int) -> int:
+    return -(-k // ALIGNED) * ALIGNED
+
+
+def _distinct(x: Any) -> Any:
+    """A stack whose matrices all are the same as a stack of one."""
+    return x[:1] if x.strides[0] == 0 else x
+
+
+def _lined_up(
+    machine: Backend, kernel: Kernel, x: Any, dtype: Any, width: int, *arguments: Any
+) -> Any:
+    """What a kernel makes of a stack of lines: `width` items of each, side by side."""
+    source = _distinct(x)
+    made = cupy.empty((*source.shape[:2], width), dtype)
+    _launch_tiles(machine, kernel, source, int(arguments[0]), made, *arguments)
+    return cupy.broadcast_to(made, (x.shape[0], *made.shape[1:]))
+
+
+def _launch_tiles(
+    machine: Backend, kernel: Kernel, x: Any, padded: int, *arguments: Any
+) -> None:
+    strides = [stride // x.itemsize for stride in x.strides]
+    operand = np.array((x.data.ptr, *strides, *x.shape), _LINES)
+    _launch(machine, kernel, (len(x), x.shape[1], padded), 32, operand, *arguments)
+
+
+def _launch(
+    machine: Backend,
+    kernel: Kernel,
+    extent: tuple[int, int, int],
+    rows: int,
+    *arguments: Any,
+) -> None:
+    """A kernel whose blocks have 32 columns and some rows of a stack's matrices each;
+    they go on to others where the grid does not reach."""
+    count, height, width = extent
+    grid = -(-width // 32), min(-(-height // rows), 65535), min(count, 65535)
+    machine.launch(kernel, grid, BLOCK, *arguments)
+
+
+def _matrices(x: Any) -> Any:
+    strides = (stride // x.itemsize for stride in x.strides)
+    return np.array((x.data.ptr, *strides), _MATRICES)
+
+
+def _close(machine: Backend, x: Any) -> Any:
+    """Matrices that lie as `gemm` wants them."""
+    for close, far in ((2, 1), (1, 2)):
+        extent = max(x.shape[close], 1) * x.itemsize
+        if x.strides[close] == x.itemsize and x.strides[far] >= extent:
+            return x
+    if x.strides[0] == 0:
+        close = machine.call("ascontiguousarray", x[:1])
+        return cupy.broadcast_to(close, x.shape)
+    return machine.call("ascontiguousarray", x)
+
+
+def _multiply(
+    machine: Backend, a: Any, b: Any, out: Any, kind: str, beta: float = 0.0
+) -> None:
+    if len(out) == 1:
+        a, b, out = a[0], b[0], out[0]
+    machine.gemm(a, b, out, kind, 1.0, beta)
