@@ -260,6 +260,25 @@ inline float __int2float_rz(int x)
     const double exact = x, rounded = y;
     return fabs(rounded) > fabs(exact) ? nextafterf(y, 0) : y;
 }
+/* Two signed halves of a word at a time: CUDA Math API, SIMD and DPX intrinsics. */
+template <class F> unsigned simt_halves(unsigned x, unsigned y, F function)
+{
+    const int low = function((int)(int16_t)x, (int)(int16_t)y);
+    const int high = function((int)x >> 16, (int)y >> 16);
+    return (unsigned)high << 16 | ((unsigned)low & 0xFFFFu);
+}
+inline unsigned __vmaxs2(unsigned x, unsigned y)
+{
+    return simt_halves(x, y, [](int p, int q) { return p > q ? p : q; });
+}
+inline unsigned __vmins2(unsigned x, unsigned y)
+{
+    return simt_halves(x, y, [](int p, int q) { return p < q ? p : q; });
+}
+inline unsigned __viaddmax_s16x2(unsigned x, unsigned y, unsigned z)
+{
+    return __vmaxs2(simt_halves(x, y, [](int p, int q) { return p + q; }), z);
+}
 template <class T> const T &min(const T &x, const T &y) { return y < x ? y : x; }
 template <class T> const T &max(const T &x, const T &y) { return x < y ? y : x; }
 template <class T> T __ldg(const T *x) { return *x; }

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from operator import index
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -15,7 +15,56 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 #: An array and a label for each of its dimensions.
-Term = tuple[NDArray[Any], list[str]]
+Term = tuple[Any, list[str]]
+
+
+class Functions(Protocol):
+    """What arrays are contracted with, of whatever kind they are."""
+
+    def asarray(self, x: Any) -> Any: ...
+    def as_strided(
+        self, x: Any, shape: Sequence[int], strides: Sequence[int]
+    ) -> Any: ...
+    def broadcast_to(self, x: Any, shape: tuple[int, ...]) -> Any: ...
+    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any: ...
+    def cast(self, x: Any, dtype: np.dtype[Any]) -> Any: ...
+    def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any: ...
+    def matmul(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any: ...
+    def multiply(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any: ...
+    def is_array(self, x: Any) -> bool: ...
+    def copyto(self, out: Any, x: Any) -> None: ...
+
+
+class _NumPy:
+    """NumPy's."""
+
+    asarray = staticmethod(np.asarray)
+    as_strided = staticmethod(np.lib.stride_tricks.as_strided)
+    broadcast_to = staticmethod(np.broadcast_to)
+
+    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return np.reshape(x, shape)
+
+    def cast(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        return x.astype(dtype, copy=False)
+
+    def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        return np.asarray(np.sum(x, axis=axis, dtype=dtype))
+
+    def matmul(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+        return np.matmul(x, y, dtype=dtype)
+
+    def multiply(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+        return np.multiply(x, y, dtype=dtype)
+
+    def is_array(self, x: Any) -> bool:
+        return isinstance(x, np.ndarray)
+
+    def copyto(self, out: Any, x: Any) -> None:
+        np.copyto(out, x, casting="same_kind")
+
+
+_NUMPY = _NumPy()
 
 
 def einsum(
@@ -97,16 +146,30 @@ def einsum(
     >>> td.einsum("bij,bjk,k->bi", a[None], a[None], a[0], dtype=np.float32)
     array([[27., 59.]], dtype=float32)
     """
-    arrays, labels, output = _parse(subscripts, operands)
+    result = contract(_NUMPY, subscripts, operands, out, dtype, optimize)
+    return result[()] if out is None else out
+
+
+def contract(
+    functions: Functions,
+    subscripts: Any,
+    operands: tuple[Any, ...],
+    out: Any = None,
+    dtype: DTypeLike | None = None,
+    optimize: bool | Sequence[Any] = "greedy",
+) -> Any:
+    """`einsum` of arrays of any kind; an array, or `out` if given."""
+    given, labels, output = _parse(subscripts, operands)
+    arrays = [functions.asarray(operand) for operand in given]
     terms = [
         (array, _expand(names, array.ndim, f"operand {number} of shape {array.shape}"))
         for number, (array, names) in enumerate(zip(arrays, labels, strict=True))
     ]
     result = _result_labels(output, [names for _, names in terms])
-    terms = [_diagonal(*term) for term in terms]
+    terms = [_diagonal(functions, *term) for term in terms]
     lengths = _lengths(terms)
     shape = tuple(lengths[label] for label in result)
-    common = np.result_type(*arrays) if dtype is None else np.dtype(dtype)
+    common = _common(arrays) if dtype is None else np.dtype(dtype)
     for number, array in enumerate(arrays):
         if not np.can_cast(array.dtype, common, "same_kind"):
             raise TypeError(
@@ -114,19 +177,23 @@ def einsum(
                 f' dtype={common} by casting "same_kind"'
             )
     if out is not None:
-        if not isinstance(out, np.ndarray):
+        if not functions.is_array(out):
             raise TypeError(f"out is an array, not {out!r}")
         if out.shape != shape:
             raise ValueError(f"out has shape {out.shape}, the result {shape}")
     steps = _steps(terms, result, optimize)
-    array, names = _contract(terms, result, steps, common)
+    array, names = _contract(functions, terms, result, steps, common)
     array = array.transpose([names.index(label) for label in result])
     if dtype is not None:  # one operand, and nothing was summed
-        array = array.astype(common, copy=False)
+        array = functions.cast(array, common)
     if out is None:
-        return array[()]
-    np.copyto(out, array, casting="same_kind")
+        return array
+    functions.copyto(out, array)
     return out
+
+
+def _common(arrays: list[Any]) -> np.dtype[Any]:
+    return np.result_type(*(array.dtype for array in arrays))
 
 
 # -- subscripts --------------------------------------------------------------------
@@ -134,7 +201,7 @@ def einsum(
 
 def _parse(
     first: Any, others: tuple[Any, ...]
-) -> tuple[list[NDArray[Any]], list[list[str]], list[str] | None]:
+) -> tuple[tuple[Any, ...], list[list[str]], list[str] | None]:
     """Operands, their labels, and the result's if these are given."""
     if isinstance(first, str):
         inputs, arrow, output = first.replace(" ", "").partition("->")
@@ -153,7 +220,7 @@ def _parse(
         others = interleaved[0:paired:2]
         labels = [_numbered(entries) for entries in interleaved[1:paired:2]]
         result = _numbered(interleaved[-1]) if len(interleaved) > paired else None
-    return [np.asarray(operand) for operand in others], labels, result
+    return others, labels, result
 
 
 def _letters(text: str, subscripts: str) -> list[str]:
@@ -250,8 +317,9 @@ def _steps(
                 return [range(len(terms))]
             labels = list(dict.fromkeys(label for _, names in terms for label in names))
             arguments: list[Any] = []
-            for array, names in terms:
-                arguments += [array, [labels.index(label) for label in names]]
+            for array, names in terms:  # of which the shapes alone matter
+                stand_in = np.broadcast_to(np.float32(0), array.shape)
+                arguments += [stand_in, [labels.index(label) for label in names]]
             arguments.append([labels.index(label) for label in result])
             path: list[Any] = np.einsum_path(*arguments, optimize=optimize)[0]
             return path[1:]
@@ -262,7 +330,11 @@ def _steps(
 
 
 def _contract(
-    terms: list[Term], result: list[str], steps: list[Any], dtype: np.dtype[Any]
+    functions: Functions,
+    terms: list[Term],
+    result: list[str],
+    steps: list[Any],
+    dtype: np.dtype[Any],
 ) -> Term:
     for step in steps:
         left = range(len(terms))
@@ -276,18 +348,18 @@ def _contract(
         while len(chosen) > 1:
             first, second, *others = chosen
             needed = {*result}.union(*(names for _, names in others + terms))
-            chosen = [_product(first, second, needed, dtype), *others]
+            chosen = [_product(functions, first, second, needed, dtype), *others]
         needed = {*result}.union(*(names for _, names in terms))
-        terms.append(_sum(*chosen[0], needed, dtype))
+        terms.append(_sum(functions, *chosen[0], needed, dtype))
     if len(terms) > 1:
         raise ValueError(f"the path of optimize leaves {len(terms)} operands, not one")
-    return _sum(*terms[0], result, dtype)
+    return _sum(functions, *terms[0], result, dtype)
 
 
 # -- steps -------------------------------------------------------------------------
 
 
-def _diagonal(array: NDArray[Any], names: list[str]) -> Term:
+def _diagonal(functions: Functions, array: Any, names: list[str]) -> Term:
     """A view whose labels are all different."""
     labels = list(dict.fromkeys(names))
     if len(labels) == len(names):
@@ -303,23 +375,33 @@ def _diagonal(array: NDArray[Any], names: list[str]) -> Term:
             )
         shape.append(lengths[0])
         strides.append(sum(array.strides[axis] for axis in axes))
-    return np.lib.stride_tricks.as_strided(array, shape, strides), labels
+    return functions.as_strided(array, shape, strides), labels
 
 
 def _sum(
-    array: NDArray[Any], names: list[str], needed: Collection[str], dtype: np.dtype[Any]
+    functions: Functions,
+    array: Any,
+    names: list[str],
+    needed: Collection[str],
+    dtype: np.dtype[Any],
 ) -> Term:
     axes = tuple(axis for axis, name in enumerate(names) if name not in needed)
     if not axes:
         return array, names
-    total = np.asarray(np.sum(array, axis=axes, dtype=dtype))
+    total = functions.sum(array, axes, dtype)
     return total, [name for name in names if name in needed]
 
 
-def _product(left: Term, right: Term, needed: set[str], dtype: np.dtype[Any]) -> Term:
+def _product(
+    functions: Functions,
+    left: Term,
+    right: Term,
+    needed: set[str],
+    dtype: np.dtype[Any],
+) -> Term:
     """One product of two stacks of matrices."""
-    a, names_a = _sum(*left, needed.union(right[1]), dtype)
-    b, names_b = _sum(*right, needed.union(left[1]), dtype)
+    a, names_a = _sum(functions, *left, needed.union(right[1]), dtype)
+    b, names_b = _sum(functions, *right, needed.union(left[1]), dtype)
     stack = [x for x in names_a if x in names_b and x in needed]
     summed = [x for x in names_a if x in names_b and x not in needed]
     rows = [x for x in names_a if x not in names_b]
@@ -331,9 +413,10 @@ def _product(left: Term, right: Term, needed: set[str], dtype: np.dtype[Any]) ->
     k_a, k_b = a.shape[size + len(rows) :], b.shape[size : size + len(summed)]
     n = b.shape[size + len(summed) :]
     k = np.broadcast_shapes(k_a, k_b)
-    a = np.broadcast_to(a, a.shape[:size] + m + k)
-    b = np.broadcast_to(b, b.shape[:size] + k + n)
-    a = a.reshape(*a.shape[:size], math.prod(m), math.prod(k))
-    b = b.reshape(*b.shape[:size], math.prod(k), math.prod(n))
-    product = (np.matmul if summed else np.multiply)(a, b, dtype=dtype)
-    return product.reshape(product.shape[:-2] + m + n), stack + rows + columns
+    a = functions.broadcast_to(a, a.shape[:size] + m + k)
+    b = functions.broadcast_to(b, b.shape[:size] + k + n)
+    a = functions.reshape(a, (*a.shape[:size], math.prod(m), math.prod(k)))
+    b = functions.reshape(b, (*b.shape[:size], math.prod(k), math.prod(n)))
+    product = (functions.matmul if summed else functions.multiply)(a, b, dtype)
+    product = functions.reshape(product, product.shape[:-2] + m + n)
+    return product, stack + rows + columns

@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from . import _core, replaced
 from .modes import Rounding, Scale, SpecialValues, choose, known
@@ -16,6 +16,28 @@ VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+
+class Settings(NamedTuple):
+    """What a precision was asked for with: the arguments of `matmul_precision`."""
+
+    precision: str | None
+    rounding: Rounding = "ties_to_even"
+    scale: Scale = "tensor"
+    special_values: SpecialValues = "propagate"
+    float64: bool = False
+    complex64: bool = False
+    device: str | None = None
+    instruction: str | None = None
+
+
+def current_settings() -> Settings | None:
+    """What the precision in force was asked for with, for products that are not
+    NumPy's; None: no precision."""
+    blocks = _core.precision_variable.get()
+    owner = blocks[-1].owner if blocks else None
+    settings = owner.settings if isinstance(owner, matmul_precision) else _settings
+    return settings if settings and settings.precision is not None else None
 
 
 class _Block(_core.Block):
@@ -117,9 +139,7 @@ class matmul_precision:
         device: str | None = None,
         instruction: str | None = None,
     ) -> None:
-        self._name = precision
-        self._where = {"device": device, "instruction": instruction}
-        self._precision = choose(
+        self.settings = Settings(
             precision,
             rounding,
             scale,
@@ -129,6 +149,7 @@ class matmul_precision:
             device,
             instruction,
         )
+        self._precision = choose(*self.settings)
 
     def __enter__(self) -> Self:
         blocks = _core.precision_variable.get()
@@ -172,13 +193,16 @@ class matmul_precision:
         return wrapper
 
     def __repr__(self) -> str:
-        given = [repr(self._name)]
-        given += [f"{name}={value!r}" for name, value in self._where.items() if value]
+        given = [repr(self.settings.precision)]
+        for name in ("device", "instruction"):
+            if value := getattr(self.settings, name):
+                given.append(f"{name}={value!r}")
         return f"<matmul_precision({', '.join(given)})>"
 
 
 #: What keeps NumPy obeying while the process has a precision.
 _process: _Block | None = None
+_settings: Settings | None = None
 
 
 def set_matmul_precision(
@@ -220,8 +244,8 @@ def set_matmul_precision(
            [2., 2.]], dtype=float32)
     >>> td.set_matmul_precision(None)
     """
-    global _process
-    chosen = choose(
+    global _process, _settings
+    settings = Settings(
         precision,
         rounding,
         scale,
@@ -231,10 +255,11 @@ def set_matmul_precision(
         device,
         instruction,
     )
+    chosen = choose(*settings)
     with replaced.lock:
         block = _Block(None, chosen)
         _core.set_default_precision(chosen)
-        _process = block
+        _process, _settings = block, settings
 
 
 def read_environment() -> None:

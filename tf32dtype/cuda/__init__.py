@@ -35,6 +35,7 @@ from .creation import (  # noqa: E402
     zeros_like,
 )
 from .creation import new as empty  # noqa: E402
+from .products import matmul, matmul_mode  # noqa: E402
 
 __all__ = [
     "asarray",
@@ -44,6 +45,8 @@ __all__ = [
     "from_bits",
     "full",
     "full_like",
+    "matmul",
+    "matmul_mode",
     "ndarray",
     "ones",
     "ones_like",

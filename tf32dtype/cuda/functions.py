@@ -52,6 +52,7 @@ PRODUCTS = {
     "einsum": "einsum",
     "inner": "inner",
     "linalg.matmul": "matmul",
+    "linalg.multi_dot": "multi_dot",
     "linalg.tensordot": "tensordot",
     "linalg.vecdot": "vecdot",
     "tensordot": "tensordot",

@@ -1,0 +1,91 @@
+"""Products as a modelled tensor core has them, on any GPU: see src/cuda/model.cu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor_core.models import Model
+from . import backend
+from .backend import Kernel
+from .tiles import MOST, option, pieces, task
+
+#: of a block of threads: rows and columns of C, threads; k in shared memory
+ROWS, COLUMNS, THREADS, STAGE = 64, 64, 256, 32
+_ELEMENTS = ROWS * COLUMNS // THREADS
+_NONE = -100000  # enum TF_NO_EXPONENT
+
+
+def shared_memory() -> int:
+    """Bytes of `struct tiles`."""
+    lines = ROWS + COLUMNS + 8
+    exponents = 4 * (ROWS + 4) + 2 * (COLUMNS + 4)
+    return STAGE * (4 * lines + exponents) + 4 * THREADS * _ELEMENTS
+
+
+def options(model: Model, a: Any, b: Any) -> tuple[str, ...]:
+    """Of the compilation for a model and the dtypes of operands."""
+    least_a, least_b = model.least_exponents
+    zero_c = model.zero_c_exponent
+    fields = {
+        "BLOCK": model.depth,
+        "INSTRUCTION": model.instruction_depth,
+        "FRACTION": model.fraction,
+        "KEPT": model.kept,
+        "HALF": int(model.accumulator == "float16"),
+        "LEAST_A": least_a,
+        "LEAST_B": least_b,
+        "EMULATED": int(model.emulated),
+        "CUT_FIRST": model.cut_first or 0,
+        "FLOOR": _NONE if model.floor is None else model.floor,
+        "ZERO_C": _NONE if zero_c is None else zero_c,
+        "ZERO_PRODUCTS": int(model.zero_products),
+        "NEGATIVE_ZERO": int(model.negative_zero),
+    }
+    return (
+        option("A_FORMAT", a),
+        option("B_FORMAT", b),
+        *(f"-DMODEL_{name}={value}" for name, value in fields.items()),
+    )
+
+
+def product(
+    a: Any,
+    b: Any,
+    out: Any,
+    model: Model,
+    *,
+    continues: bool = False,
+    exactly: bool = False,
+) -> None:
+    """Write a @ b to `out` as the model has it: (s, m, k), (s, k, n) and (s, m, n).
+
+    Parameters
+    ----------
+    a, b : cupy.ndarray
+        Of the model's formats and any strides.
+    out : cupy.ndarray
+        Of the accumulator's dtype. It does not overlap the operands.
+    model : Model
+        A row of `tensor_core.MODELS`.
+    continues : bool
+        Whether the accumulators begin with what is in `out`, not with +0.
+    exactly : bool
+        Whether all is computed by the integers of src/tensor_core.h, which only what is
+        in doubt needs: the same bits, slowly.
+    """
+    if 0 in out.shape or (continues and a.shape[2] == 0):
+        return
+    m, n = out.shape[1:]
+    kernel = Kernel("model.cu", "model", options(model, a.dtype, b.dtype))
+    for first in range(0, len(out), MOST):
+        x, y, z = (array[first : first + MOST] for array in (a, b, out))
+        backend.current().launch(
+            kernel,
+            (pieces(m, ROWS), pieces(n, COLUMNS), len(z)),
+            (THREADS,),
+            task(x, y, z, continues=continues, exactly=exactly),
+            x,
+            y,
+            z,
+            shared=shared_memory(),
+        )

@@ -1,0 +1,77 @@
+"""Stacks of matrices: their shapes, their memory, and what kernels take of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import cupy
+import numpy as np
+
+from . import backend
+from .array import is_ours, raw, wrap
+
+Shape = tuple[int, ...]
+
+
+def storage(x: Any) -> Any:
+    """A plain CuPy array of the same memory, which CuPy's functions can copy."""
+    return raw(x) if is_ours(x.dtype) else x.view(x.dtype, cupy.ndarray)
+
+
+def like(x: Any, dtype: np.dtype[Any]) -> Any:
+    """What `storage` made, as an array of its dtype again."""
+    return wrap(x, dtype) if is_ours(dtype) else x
+
+
+def reshape(x: Any, shape: Shape) -> Any:
+    """A view if the array is contiguous, else a copy."""
+    if x.flags.c_contiguous:
+        return x.reshape(shape)
+    return like(backend.current().call("reshape", storage(x), shape), x.dtype)
+
+
+def bounds(x: Any) -> tuple[int, int]:
+    """The addresses of the array's first byte and of that behind its last one."""
+    if x.size == 0:
+        return x.data.ptr, x.data.ptr
+    reach = [(n - 1) * stride for n, stride in zip(x.shape, x.strides, strict=True)]
+    below = sum(min(r, 0) for r in reach)
+    above = sum(max(r, 0) for r in reach)
+    return x.data.ptr + below, x.data.ptr + above + x.itemsize
+
+
+def may_overlap(x: Any, y: Any) -> bool:
+    """Whether two arrays may share memory."""
+    (x_first, x_last), (y_first, y_last) = bounds(x), bounds(y)
+    return x_first < y_last and y_first < x_last
+
+
+def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
+    """Views with three axes that are all of arrays of matrices together.
+
+    Axes before the last two, of equal lengths in all arrays, become one where their
+    strides allow it; the longest is the stack's, and each place in the others yields
+    views of its own.
+    """
+    axes: list[tuple[int, Shape]] = []  # lengths, and the strides of each array
+    for axis, length in enumerate(arrays[0].shape[:-2]):
+        strides = tuple(x.strides[axis] for x in arrays)
+        if length == 1:
+            continue
+        if axes and axes[-1][1] == tuple(length * stride for stride in strides):
+            axes[-1] = axes[-1][0] * length, strides
+        else:
+            axes.append((length, strides))
+    stack = max(range(len(axes)), key=lambda i: axes[i][0], default=None)
+    length, strides = (1, (0,) * len(arrays)) if stack is None else axes.pop(stack)
+    for place in np.ndindex(*(n for n, _ in axes)):
+        yield tuple(
+            cupy.ndarray(
+                (length, *x.shape[-2:]),
+                x.dtype,
+                x.data + sum(i * s[j] for i, (_, s) in zip(place, axes, strict=True)),
+                (strides[j], *x.strides[-2:]),
+            )
+            for j, x in enumerate(arrays)
+        )
