@@ -73,7 +73,8 @@ NUMPY = {
         take take_along_axis tensordot tile trace transpose tril tril_indices_from
         triu triu_indices_from unique unstack var vdot vsplit vstack where
         zeros_like linalg.diagonal linalg.matmul linalg.matrix_transpose linalg.norm
-        linalg.outer linalg.tensordot linalg.trace linalg.vecdot fft.fftshift
+        linalg.multi_dot linalg.outer linalg.tensordot linalg.trace
+        linalg.vecdot fft.fftshift
         fft.ifftshift""",
     NO_KERNEL: """
         apply_along_axis apply_over_axes bincount common_type convolve corrcoef
@@ -86,7 +87,7 @@ NUMPY = {
         unique_inverse unique_values unwrap vander linalg.cholesky linalg.cond
         linalg.cross linalg.det linalg.eig linalg.eigh linalg.eigvals
         linalg.eigvalsh linalg.inv linalg.lstsq linalg.matrix_norm
-        linalg.matrix_power linalg.matrix_rank linalg.multi_dot linalg.pinv
+        linalg.matrix_power linalg.matrix_rank linalg.pinv
         linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals
         linalg.tensorinv linalg.tensorsolve linalg.vector_norm fft.fft fft.fft2
         fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft

@@ -27,6 +27,7 @@ from ..tensor_core.models import devices, find_device, find_instruction, find_mo
 from . import backend, chain
 from .array import empty, is_ours, ndarray, wrap
 from .stacks import Shape, like, may_overlap, stacks, storage
+from .strategy import Strategy
 
 MODES = ("chain", "model", "native")
 #: Of "native", besides None.
@@ -175,7 +176,7 @@ def matmul(
     rounding: Rounding = "ties_to_even",
     scale: Scale = "tensor",
     special_values: SpecialValues = "propagate",
-    strategy: str = "performant",
+    strategy: Strategy = "performant",
     dtype: DTypeLike | None = None,
     out: Any = None,
 ) -> Any:
@@ -331,7 +332,7 @@ def _way(
     mode: Mode,
     settings: Settings | None,
     wanted: np.dtype[Any] | None,
-    strategy: str,
+    strategy: Strategy,
 ) -> _Way | None:
     """How two arrays are multiplied; None: by CuPy's own function.
 
@@ -378,7 +379,7 @@ def _as_unit_reads(x: Any, name: str) -> Any:
     )
 
 
-def _emulation(settings: Settings, strategy: str) -> Writer:
+def _emulation(settings: Settings, strategy: Strategy) -> Writer:
     """What multiplies float32 numbers in a precision."""
     if settings.device is not None:
         raise ValueError(
@@ -421,7 +422,7 @@ def product(
     shape: Shape | None = None,
     mode: Mode | None = None,
     settings: Settings | None = None,
-    strategy: str = "performant",
+    strategy: Strategy = "performant",
 ) -> Any:
     """The product of stacks of matrices: (..., m, k) times (..., k, n).
 
