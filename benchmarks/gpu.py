@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -26,6 +27,8 @@ from common import machine  # noqa: E402
 from gpu_clock import Clock, Energy  # noqa: E402
 from promises import measure_rows  # noqa: E402
 from report import show  # noqa: E402
+
+from tf32dtype.nvrtc import CudaError  # noqa: E402
 
 GRID = tuple(2**i for i in range(6, 15))
 QUICK_GRID = (64, 512)
@@ -57,6 +60,22 @@ def crossover(
                 }
             )
     return cells
+
+
+def tabled(
+    device: dict[str, str], precision: str, cells: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The fields of `strategy.Crossover`."""
+    speedup = {(c["mn"], c["k"]): c["native"] / c["emulated"] for c in cells}
+    sides, depths = (sorted({cell[name] for cell in cells}) for name in ("mn", "k"))
+    rows = [[speedup[side, depth] for depth in depths] for side in sides]
+    return {
+        "device": device["gpu"],
+        "measured": {name: value for name, value in device.items() if name != "gpu"},
+        "sides": sides,
+        "depths": depths,
+        "speedup": {precision: rows},
+    }
 
 
 def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
@@ -96,12 +115,14 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
     parser.add_argument("--no-energy", action="store_true", help="no NVML counters")
     parser.add_argument("--json", type=Path, help="write all measurements here")
-    parser.add_argument("--tables", type=Path, help="write the crossover table here")
+    parser.add_argument("--tables", type=Path, help="copy the crossover table here")
     parser.add_argument("--figure", type=Path, help="draw the two heat maps here")
     options = parser.parse_args(arguments)
     try:
         from tf32dtype.cuda import strategy
-    except ImportError as error:
+
+        device = versions()
+    except (ImportError, CudaError) as error:
         print(f"benchmarks.gpu: {error}", file=sys.stderr)
         return 1
 
@@ -109,7 +130,6 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     sizes = cases.QUICK if options.quick else cases.FULL
     grid = QUICK_GRID if options.quick else GRID
     repeats, budget = (3, 1.0) if options.quick else (25, 10.0)
-    device = versions()
     name = re.sub(r"[^a-z0-9]+", "_", device["gpu"].lower()).strip("_")
     path = options.json or HERE / "results" / f"gpu_{name}.json"
     report: dict[str, Any] = {"device": device, "machine": machine(), "results": []}
@@ -134,8 +154,10 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     print("dB over float64:", report["snr"])
 
     cells = crossover(clock, "bf16x9", grid)
-    table = options.tables or strategy.FOLDER
-    strategy.write(table, device["gpu"], "bf16x9", cells)
+    table = strategy.write(strategy.Crossover(**tabled(device, "bf16x9", cells)))
+    if options.tables:
+        options.tables.mkdir(parents=True, exist_ok=True)
+        shutil.copy(table, options.tables)
     performant(clock, "bf16x9", cells)
     report["crossover"] = {"precision": "bf16x9", "cells": cells}
     save()

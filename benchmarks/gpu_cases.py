@@ -36,7 +36,8 @@ def normal(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
 
     count = int(np.prod(shape))
     block = np.random.default_rng(2024).standard_normal(min(count, 1 << 22), np.float32)
-    x = backend.current().put(np.resize(block, shape))
+    machine = backend.current()
+    x = machine.call("resize", machine.put(block), shape)
     return tfc.asarray(x, dtype=dtype)
 
 
@@ -74,9 +75,7 @@ def native(sizes: Sizes) -> Iterator[Case]:
         for name in ("tf32", "bfloat16", "float8_e4m3fn"):
             a, b = (normal((n, n), getattr(td, name)) for _ in range(2))
             out = cupy.empty((n, n), np.float32)
-            ours = partial(
-                tfc.matmul, a, b, mode="native", dtype=np.float32, out=tfc.asarray(out)
-            )
+            ours = partial(tfc.matmul, a, b, mode="native", dtype=np.float32, out=out)
             plain = partial(library, name, a, b, cupy.empty_like(out))
             yield Case(f"{name} {n}", "N(0,1)", {"ours": ours, "reference": plain})
 
@@ -90,7 +89,8 @@ def library(name: str, a: Any, b: Any, c: Any) -> None:
         x, y = (array.raw(z).view(storage) for z in (a, b))
         backend.current().gemm(x, y, c, kind)
     else:
-        cublaslt.gemm(array.raw(a), array.raw(b), c, name, name)
+        x, y = (array.raw(z)[np.newaxis] for z in (a, b))
+        cublaslt.gemm(x, y, c[np.newaxis], (name, name))
 
 
 def own(sizes: Sizes) -> Iterator[Case]:
@@ -105,7 +105,7 @@ def own(sizes: Sizes) -> Iterator[Case]:
             out = cupy.empty((n, n), np.float32)
             ours = partial(
                 tfc.matmul, a, b, mode="native", instruction="mma.sync",
-                dtype=np.float32, out=tfc.asarray(out),
+                dtype=np.float32, out=out,
             )  # fmt: skip
             plain = partial(library, name, a, b, cupy.empty_like(out))
             yield Case(f"{name} {n}", "N(0,1)", {"ours": ours, "reference": plain})

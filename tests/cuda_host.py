@@ -169,6 +169,8 @@ class Host:
         function = found[f"launch_{kernel.name}"]
         function.restype = ctypes.c_char_p
         assert np.prod(block, dtype=int) <= 1024
+        assert 0 < three(grid)[0] < 1 << 31
+        assert all(0 < extent < 1 << 16 for extent in three(grid)[1:])
         assert shared <= 227 << 10
         extents = np.array(
             [*three(grid), *three(block), shared, self.descends], np.uint32

@@ -129,6 +129,19 @@ A100 = find_model("A100", None, "bfloat16", "bfloat16", "float32")
 H100 = find_model("H100", "mma.sync", "float8_e4m3fn", "float8_e4m3fn", "float32")
 
 
+def test_more_than_a_grid(backend, monkeypatch):
+    """Matrices, and columns, are shared among launches."""
+    monkeypatch.setattr(models, "MOST", 2)
+    a, b = (
+        numbers("ordinary", shape, td.bfloat16, 1)
+        for shape in ((3, 5, 20), (3, 20, 300))
+    )
+    backend.counts.clear() if backend is HOST else None
+    got, want = product(A100, a, b, np.full((3, 5, 300), 1, np.float32))
+    assert_same(got, want)
+    assert backend is not HOST or backend.counts["launch"] == 6
+
+
 @pytest.mark.parametrize("model", [A100, H100], ids=["A100", "H100"])
 @pytest.mark.parametrize("descends", [False, True])
 def test_shapes(backend, model, descends):

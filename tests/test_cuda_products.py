@@ -120,6 +120,7 @@ def test_shapes_choose_tiles():
     assert chain.choose(1, 512, 512, 132) == chain.SMALL
     assert chain.choose(1, 4096, 4096, 132) == chain.LARGE
     assert chain.choose(64, 256, 256, 132) == chain.LARGE
+    assert chain.SMALL.shared <= 64 << 10, "more than Turing's block has"
     for tile in TILES:
         assert tile.shared <= 99 << 10, "more than any GPU's block has"
 
@@ -428,6 +429,17 @@ def test_einsum(backend, case):
     assert_same(got, want)
 
 
+@pytest.mark.parametrize("wanted", [None, np.float32, td.bfloat16, np.float64])
+@pytest.mark.parametrize("other", [np.float16, np.int8, np.float64])
+def test_einsum_sums_numpys_dtypes(backend, other, wanted):
+    """Letters that one operand alone has are summed first, of whatever dtype it is."""
+    a = np.arange(-6, 9).reshape(5, 3).astype(td.tf32)
+    b = np.arange(12).reshape(3, 4).astype(other)
+    want = td.einsum("ij,jk->i", a, b, dtype=wanted)
+    got = dispatch("einsum", ("ij,jk->i", on_gpu(a), on_gpu(b)), {"dtype": wanted})
+    assert_same(got, want)
+
+
 def test_numbers_times_arrays(backend):
     a = numbers("ordinary", (4, 5), BF16)
     for name in ("dot", "inner"):
@@ -469,7 +481,59 @@ def test_nothing_goes_through_the_host(backend):
     assert set(backend.counts) == {"launch"}
 
 
+def test_turing_has_little_shared_memory(backend, monkeypatch):
+    if backend is not HOST:
+        pytest.skip("of another GPU")
+    kernels = []
+    monkeypatch.setattr(HOST, "launch", lambda kernel, *_, **__: kernels.append(kernel))
+    x = array.empty((1, 512, 512), BF16)
+    for arch in ("sm_75", "sm_80"):
+        monkeypatch.setattr(HOST, "arch", arch)
+        chain.product(x, x, array.empty((1, 512, 512), BF16))
+    assert [kernel.name for kernel in kernels] == ["chain_small", "chain_large"]
+
+
+def test_sizes_that_no_kernel_counts_to(backend, monkeypatch):
+    if backend is not HOST:
+        pytest.skip("of memory that is not there")
+    tasks = []
+    monkeypatch.setattr(HOST, "launch", lambda *given, **_: tasks.append(given[3]))
+    one = on_gpu(np.ones((1, 1, 1), BF16))
+
+    def product(m, k):
+        x = cupy.broadcast_to(one, (1, m, k))
+        out = cupy.broadcast_to(cupy.empty((1, 1, 1), np.float32), (1, m, 1))
+        chain.product(x, cupy.broadcast_to(one, (1, k, 1)), out)
+
+    with pytest.raises(ValueError, match=r"matrices of .* kernels of products count"):
+        product(2**31, 1)
+    assert not tasks
+    product(1, 2**31)  # in parts, side by side
+    assert sum(int(task["k"]) for task in tasks) == 2**31
+
+
 # -- modes -----------------------------------------------------------------------------
+
+
+WAYS = (
+    {"mode": "native", "instruction": "mma.sync"},
+    {"mode": "native"},
+    {"precision": "bf16x9", "strategy": "eager"},
+    {"precision": "fp8_e4m3", "scale": "row"},
+)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_stacks_whose_axes_do_not_merge(backend, way):
+    """Results' matrices then lie apart in memory, which not all kernels know of."""
+    dtype = np.float32 if "precision" in way else BF16
+    x, y = (z.astype(dtype) for z in arrays((5, 1, 9, 24), (1, 2, 24, 7)))
+    if way.get("precision") == "bf16x9":
+        x[3, 0, 4, 0] = np.inf  # what is patched, in its place
+    whole = matmul(on_gpu(x), on_gpu(y), **way)
+    got = on_host(whole)
+    for i, j in np.ndindex(5, 2):
+        assert_same(matmul(on_gpu(x[i, 0]), on_gpu(y[0, j]), **way), got[i, j], (i, j))
 
 
 @pytest.fixture

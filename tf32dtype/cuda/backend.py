@@ -117,6 +117,17 @@ class Device:
             self._facts[device] = cupy.cuda.runtime.getDeviceProperties(device)
         return device
 
+    def _check(self, arguments: tuple[Any, ...]) -> None:
+        """What lies in another GPU's memory would end all use of CUDA here."""
+        here = self._device()
+        for x in arguments:
+            if isinstance(x, cupy.ndarray) and x.size and x.data.device_id != here:
+                there = x.data.device_id
+                raise ValueError(
+                    f"an array on device {there}, while device {here} is the current"
+                    f" one: compute within cupy.cuda.Device({there})"
+                )
+
     def architecture(self) -> str:
         facts = self._facts[self._device()]
         major, minor = facts["major"], facts["minor"]
@@ -139,6 +150,7 @@ class Device:
         shared: int = 0,
     ) -> None:
         key = self._device(), kernel
+        self._check(arguments)
         if key not in self._functions:
             module = cupy.cuda.function.Module()
             module.load(cubin(kernel.file, kernel.options, self.architecture()))
@@ -165,14 +177,21 @@ class Device:
         return cupy.asnumpy(x)  # type: ignore[no-any-return]
 
     def put(self, x: NDArray[Any], *, lasting: bool = False) -> Any:
-        return cupy.asarray(np.ascontiguousarray(x), blocking=lasting)
+        # np.ascontiguousarray would make an axis for a single number.
+        return cupy.asarray(np.asarray(x, order="C"), blocking=lasting)
 
     def gemm(
         self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0
     ) -> None:
         from . import cublas
 
+        self._check((a, b, c))
         cublas.gemm(a, b, c, kind, alpha, beta)
+
+
+def cache() -> Path:
+    """CuPy's folder of compiled kernels, for which its versions have no common name."""
+    return Path(os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache").expanduser()
 
 
 def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
@@ -180,7 +199,7 @@ def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
     texts = nvrtc.sources(file), options, nvrtc.OPTIONS, arch
     version = cupy.cuda.nvrtc.getVersion()
     name = hashlib.sha256(repr((texts, version)).encode()).hexdigest()
-    path = Path(cupy.cuda.compiler.get_cache_dir()) / f"tf32dtype_{name}.cubin"
+    path = cache() / f"tf32dtype_{name}.cubin"
     try:
         return path.read_bytes()
     except OSError:

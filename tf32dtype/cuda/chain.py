@@ -42,6 +42,8 @@ class Tile(NamedTuple):
 
 LARGE = Tile("chain_large", 128, 128)
 SMALL = Tile("chain_small", 64, 64)
+#: It has 64 KiB of shared memory for a block, which are too few for a large tile.
+TURING = "sm_75"
 NARROW = Tile("chain_narrow", 256, 8)
 VECTOR = Tile("chain_vector", 256, 1)
 
@@ -85,6 +87,8 @@ def product(a: Any, b: Any, out: Any, tile: Tile | None = None) -> None:
         return
     processors = backend.current().processors()
     tile = tile or choose(count, m, n, processors)
+    if backend.current().architecture() == TURING and tile is LARGE:
+        tile = SMALL
     down, across = tile.blocks(m, n)
     parts = pieces(k, CHAIN)
     few = count * down * across < processors
@@ -142,7 +146,8 @@ def _end(a: Any, b: Any, out: Any, sums: Any, parts: int) -> None:
         Kernel(FILE, "chain_end", options(a.dtype, b.dtype, out.dtype)),
         (pieces(n, wide), min(pieces(m, high), MOST), count),
         (wide, high),
-        task(a, b, out, parts=parts, rounds=is_ours(out.dtype)),
+        # Of k there may be more than a task counts.
+        task(a[:, :, :0], b[:, :0], out, parts=parts, rounds=is_ours(out.dtype)),
         out,
         sums,
     )

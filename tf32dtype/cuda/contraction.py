@@ -15,8 +15,9 @@ from .. import contraction
 from ..precision import current_settings
 from . import products
 from .array import is_ours
+from .backend import current
 from .products import FLOAT32, as_matrices, as_target, cast, copy_into
-from .stacks import reshape
+from .stacks import reshape, storage
 
 # -- ufuncs ----------------------------------------------------------------------------
 
@@ -371,6 +372,10 @@ class _CuPy:
     def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         from . import reductions
 
+        if not (is_ours(x.dtype) or x.dtype == FLOAT32):
+            if not is_ours(dtype):
+                return current().call("sum", storage(x), axis=axis, dtype=dtype)
+            x = cast(x, dtype)
         return reductions.reduce("sum", x, axis, dtype)
 
     def matmul(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:

@@ -27,6 +27,8 @@ _COMPUTE = 68  # CUBLAS_COMPUTE_32F
 _TRANSPOSE_A, _TRANSPOSE_B = 3, 4  # CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
 _BATCH, _BATCH_STEP = 5, 6  # CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, _STRIDED_BATCH_OFFSET
 _MOST_WORKSPACE = 1  # CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
+#: CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, _B, _C and _D; 256 unless they are set
+_ALIGNMENTS = 5, 6, 7, 8
 _WORKSPACE = 32 << 20  # what NVIDIA recommends on Hopper
 _UNIT = 16  # sizes, and alignment in bytes
 
@@ -156,7 +158,8 @@ def _multiply(x: Any, y: Any, out: Any, formats: tuple[str, str]) -> None:
             layouts.append(layout)
         of_y, of_x, of_out = layouts
         strides = x.strides[:2], y.strides[:2]
-        key = device, formats, s, m, n, k, strides
+        alignments = tuple(_alignment(array) for array in (y, x, out, out))
+        key = device, formats, s, m, n, k, strides, alignments
         if key not in _chosen:
             _chosen[key] = _heuristic(device, operation, (of_y, of_x, of_out), key)
         best = _chosen[key]
@@ -170,7 +173,13 @@ def _multiply(x: Any, y: Any, out: Any, formats: tuple[str, str]) -> None:
         )  # fmt: skip
 
 
-#: What cublasLt chose before, for a device, formats, shapes and strides.
+def _alignment(x: Any) -> int:
+    """Of all matrices of a stack: a power of two, 256 bytes at most."""
+    together = int(x.data.ptr) | (x.strides[0] if len(x) > 1 else 0) | 256
+    return together & -together
+
+
+#: What cublasLt chose before, for a device, formats, shapes, strides and alignments.
 _chosen: dict[Any, Heuristic] = {}
 
 
@@ -180,13 +189,15 @@ def _heuristic(device: int, operation: Any, layouts: Any, key: Any) -> Heuristic
     with _made("cublasLtMatmulPreference") as preference:
         most = ctypes.c_size_t(_WORKSPACE)
         _set("MatmulPreference", preference, _MOST_WORKSPACE, most)
+        for attribute, alignment in zip(_ALIGNMENTS, key[-1], strict=True):
+            _set("MatmulPreference", preference, attribute, ctypes.c_uint32(alignment))
         _call(
             "cublasLtMatmulAlgoGetHeuristic", _handle(device), operation, of_y, of_x,
             of_out, of_out, preference, 1, ctypes.addressof(best),
             ctypes.addressof(count),
         )  # fmt: skip
     if count.value < 1 or best.state:
-        _, (a, b), s, m, n, k, _ = key
+        _, (a, b), s, m, n, k, *_ = key
         raise CudaError(
             f"cublasLt has no way to multiply {a} ({s}, {m}, {k}) by {b} ({s}, {k},"
             f" {n}) on this GPU: instruction='mma.sync' does"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from ..tensor_core.models import Model
@@ -75,13 +76,15 @@ def product(
     """
     if 0 in out.shape or (continues and a.shape[2] == 0):
         return
-    m, n = out.shape[1:]
+    count, m, n = out.shape
     kernel = Kernel("model.cu", "model", options(model, a.dtype, b.dtype))
-    for first in range(0, len(out), MOST):
+    wide = MOST * COLUMNS
+    for first, left in itertools.product(range(0, count, MOST), range(0, n, wide)):
         x, y, z = (array[first : first + MOST] for array in (a, b, out))
+        y, z = (array[:, :, left : left + wide] for array in (y, z))
         backend.current().launch(
             kernel,
-            (pieces(m, ROWS), pieces(n, COLUMNS), len(z)),
+            (pieces(m, ROWS), pieces(z.shape[2], COLUMNS), len(z)),
             (THREADS,),
             task(x, y, z, continues=continues, exactly=exactly),
             x,

@@ -31,7 +31,7 @@ FORMATS = {
 }
 
 #: Architectures of which a block has 99 KiB of shared memory; others have 163 or more.
-_LITTLE = (86, 89, 120)
+_LITTLE = (86, 89, 120, 121)
 #: The alignment of the kernel's 16-byte copies.
 _CHUNK = 16
 

@@ -359,7 +359,7 @@ def _way(
 
         x, y = _as_unit_reads(a, "a"), _as_unit_reads(b, "b")
         write = partial(native.product, instruction=mode.instruction)
-        return _Way(x, y, write, FLOAT32)
+        return _Way(x, y, _in_c_order(write), FLOAT32)
     if not is_ours(common):
         return None
     x, y = (x if is_ours(x.dtype) or x.dtype == FLOAT16 else cast(x, common)
@@ -398,7 +398,21 @@ def _emulation(settings: Settings, strategy: Strategy) -> Writer:
             keywords = {**options, "special_values": settings.special_values}
         emulation.product(a, b, out, chosen, **keywords)
 
-    return write
+    return _in_c_order(write)
+
+
+def _in_c_order(write: Writer) -> Writer:
+    """The same, for results whose matrices may lie apart: see `stacks`."""
+
+    def through(a: Any, b: Any, out: Any) -> None:
+        if out.flags.c_contiguous:
+            write(a, b, out)
+            return
+        made = cupy.empty(out.shape, out.dtype)
+        write(a, b, made)
+        backend.current().call("copyto", out, made)
+
+    return through
 
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:

@@ -17,6 +17,8 @@ TASK = np.dtype(
     ]
 )
 
+#: int32, with room for a tile beyond it.
+LARGEST = (1 << 31) - (1 << 10)
 #: The most blocks of threads along y and z.
 MOST = 65535
 
@@ -25,6 +27,11 @@ def task(a: Any, b: Any, c: Any, **fields: Any) -> Any:
     """A task for (s, m, k) times (s, k, n) into (s, m, n), of any strides."""
     x = np.zeros((), TASK)
     count, m, k = a.shape
+    if max(m, k, b.shape[2]) > LARGEST:
+        raise ValueError(
+            f"matrices of {m} x {k} and {k} x {b.shape[2]}: kernels of products count"
+            f" to {LARGEST} along an axis"
+        )
     s, of_k, across = b.strides
     x["a"], x["b"], x["c"] = a.strides, (s, across, of_k), c.strides
     x["m"], x["n"], x["k"], x["count"] = m, b.shape[2], k, count
