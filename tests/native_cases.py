@@ -50,21 +50,49 @@ def ours(backend, x, layout):
     return wrap(lay(backend, x.view(STORAGE[x.dtype.itemsize]), layout), x.dtype)
 
 
-def product(backend, a, b, tile=None):
-    out = backend.put(np.full((len(a), a.shape[1], b.shape[2]), np.nan, np.float32))
-    if tile is None:
+def product(backend, a, b, tile=None, sums=None, c=None):
+    """The bits of a @ b by the kernel; of c and more by `native.Sums`."""
+    if c is None:
+        c = np.full((len(a), a.shape[1], b.shape[2]), np.nan, np.float32)
+    out = backend.put(c)
+    if tile is None and sums is None:
         native.product(a, b, out, "mma.sync")
     else:
         names = a.dtype.name, b.dtype.name
-        native.multiply(raw(a), raw(b), out, names, tile)
+        native.multiply(raw(a), raw(b), out, names, tile, sums or native.CHAIN)
     return backend.get(out).view(np.uint32)
 
 
-def model(backend, a, b):
+def model(backend, a, b, sums=None, c=None):
+    """Of what `product` gives, by the CPU."""
+
+    def chains(a, b, **keywords):
+        return tensor_core.matmul(
+            a, b, device=device, instruction="mma.sync", **keywords
+        )
+
+    def stretch(a, b):
+        if sums.promote >= 32 // a.dtype.itemsize:
+            return chains(a, b, promote_every=sums.promote)
+        total = np.zeros((len(a), a.shape[1], b.shape[2]), np.float32)
+        for k in range(0, a.shape[2], sums.promote):  # half an instruction
+            here = slice(k, k + sums.promote)
+            total += chains(a[:, :, here], b[:, here])
+        return total
+
     device = native.device_of(backend.architecture())
     with np.errstate(all="ignore"):
-        c = tensor_core.matmul(a, b, device=device, instruction="mma.sync")
-    return c.view(np.uint32)
+        if sums is None:
+            return chains(a, b).view(np.uint32)
+        deep = sums.stretch or max(a.shape[2], 1)
+        result = np.float32(sums.beta) * c if sums.beta else np.zeros_like(c)
+        for k in range(0, max(a.shape[2], 1), deep):
+            here = slice(k, k + deep)
+            total = stretch(a[:, :, here], b[:, here])
+            result = total + result if k or sums.beta else total
+    bits = result.view(np.uint32).copy()
+    bits[np.isnan(result)] = 0x7FFFFFFF
+    return bits
 
 
 def has(backend, pair):

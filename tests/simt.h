@@ -217,9 +217,16 @@ inline double __longlong_as_double(long long x)
     memcpy(&y, &x, 8);
     return y;
 }
-inline float __fadd_rn(float x, float y) { return x + y; }
+inline float one_nan(float x) /* a GPU's additions have no other */
+{
+    return x == x ? x : __builtin_bit_cast(float, 0x7FFFFFFF);
+}
+inline float __fadd_rn(float x, float y) { return one_nan(x + y); }
 inline float __fmul_rn(float x, float y) { return x * y; }
-inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+inline float __fmaf_rn(float x, float y, float z)
+{
+    return one_nan(__builtin_fmaf(x, y, z));
+}
 inline double __dadd_rn(double x, double y) { return x + y; }
 inline double __dmul_rn(double x, double y) { return x * y; }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }

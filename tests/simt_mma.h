@@ -62,7 +62,9 @@ struct Place {
 };
 
 /* Element i of a lane. m16n8k8 with .tf32: figures 75 and 76; m16n8k16 with .f16 and .bf16:
- * 79 and 80; m16n8k32 with .e4m3 and .e5m2: 88 to 90. */
+ * 79 and 80; m16n8k32 with .e4m3 and .e5m2: 88 to 90. m16n8k8 with .bf16: "row: groupID
+ * for a0 and a1, groupID + 8 for a2 and a3; col: threadID_in_group * 2 + (i & 0x1)", and of
+ * b "row: (threadID_in_group * 2) + i; col: groupID": the first elements of m16n8k16. */
 inline Place place_a(int bits, int lane, int i)
 {
     const int group = lane >> 2, member = lane % 4;
@@ -98,14 +100,14 @@ inline Place place_d(int lane, int i)
 /* Where each element of A and of B (by column) is: lane and element. */
 struct Fragments {
     Place a[16][32], b[8][32];
-    explicit Fragments(int bits)
+    Fragments(int bits, int depth)
     {
         for (int lane = 0; lane < 32; lane++) {
-            for (int i = 0; i < 4 * 32 / bits; i++) {
+            for (int i = 0; i < 16 * depth / 32; i++) {
                 const Place p = place_a(bits, lane, i);
                 a[p.row][p.column] = {lane, i};
             }
-            for (int i = 0; i < 2 * 32 / bits; i++) {
+            for (int i = 0; i < 8 * depth / 32; i++) {
                 const Place p = place_b(bits, lane, i);
                 b[p.column][p.row] = {lane, i};
             }
@@ -166,16 +168,20 @@ inline const Instruction *instruction(const char *unit)
             return found;
         }
     }
-    static const Fragments of_32(32), of_16(16), of_8(8);
+    static const Fragments of_32(32, 8), of_16(16, 16), of_8(8, 32), half_of_16(16, 8);
     auto *made = new Instruction{};
     for (const Operand &a : operands) {
         for (const Operand &b : operands) {
-            char name[80];
-            snprintf(name, sizeof name, "m16n8k%d.row.col.f32.%s.%s.f32", 256 / a.bits,
-                     a.name, b.name);
-            if (strcmp(name, unit) == 0 && (&a == &b || a.bits == 8)) {
-                made->a = &a;
-                made->b = &b;
+            for (int depth : {256 / a.bits, 8}) {
+                char name[80];
+                snprintf(name, sizeof name, "m16n8k%d.row.col.f32.%s.%s.f32", depth,
+                         a.name, b.name);
+                if (strcmp(name, unit) == 0 && (&a == &b || a.bits == 8) &&
+                    (depth == 256 / a.bits || a.bits == 16)) {
+                    made->a = &a;
+                    made->b = &b;
+                    made->depth = depth;
+                }
             }
         }
     }
@@ -186,13 +192,16 @@ inline const Instruction *instruction(const char *unit)
         return nullptr;
     }
     const int bits = made->a->bits;
-    made->depth = 256 / bits;
-    made->fragments = bits == 32 ? &of_32 : bits == 16 ? &of_16 : &of_8;
+    made->fragments = bits == 32            ? &of_32
+                      : bits == 8           ? &of_8
+                      : made->depth == 8    ? &half_of_16
+                                            : &of_16;
     tf_tensor_model &model = made->model;
     model.instruction_depth = made->depth;
     model.emulated = eight && (arch == 90 || arch == 100);
-    model.depth = (!eight && arch < 90) || (eight && arch < 120) ? made->depth / 2
-                                                                  : made->depth;
+    const int whole = 256 / bits;
+    model.depth = (!eight && arch < 90) || (eight && arch < 120) ? whole / 2 : whole;
+    model.depth = std::min(model.depth, made->depth);
     model.fraction = eight && arch == 89 ? 13 : arch < 90 ? 24 : 25;
     model.kept = eight && arch == 89 ? 13 : 23;
     model.floor = model.fraction == 24 ? -132 : model.fraction == 25 ? -133 : TF_NO_EXPONENT;
@@ -211,13 +220,15 @@ inline uint32_t fragments_a[1024][4], fragments_b[1024][2];
 
 } // namespace simt
 
-inline void simt_mma(const char *unit, float *d, const uint32_t *a, const uint32_t *b)
+inline void simt_mma(const char *unit, float *d, const uint32_t *a, const uint32_t *b,
+                     const float *accumulators)
 {
     using namespace simt;
     const Instruction *does = instruction(unit);
     const unsigned me = rank(thread_index), first = me / 32 * 32;
-    memcpy(fragments_a[me], a, 16);
-    memcpy(fragments_b[me], b, 8);
+    const size_t words = does ? (size_t)(does->depth * does->a->bits / 64) : 0;
+    memcpy(fragments_a[me], a, words * 4); /* 4 of a whole step of k */
+    memcpy(fragments_b[me], b, words * 2);
     yield(WARP);
     if (does) {
         const int bits = does->a->bits, each = 32 / bits;
@@ -237,7 +248,7 @@ inline void simt_mma(const char *unit, float *d, const uint32_t *a, const uint32
                 y[k] = bits == 32 ? does->b->number(code_b)
                                   : does->numbers_b[code_b & mask];
             }
-            memcpy(&c, &d[i], 4);
+            memcpy(&c, &accumulators[i], 4);
             c = tf_tensor_chain(&does->model, x, 1, y, 1, does->depth, c);
             memcpy(&d[i], &c, 4);
         }

@@ -23,7 +23,7 @@ from precision_cases import (
 
 import tf32dtype as td
 from tf32dtype import _core
-from tf32dtype.cuda import emulation
+from tf32dtype.cuda import emulation, native
 from tf32dtype.cuda.backend import Kernel
 from tf32dtype.modes import MODES, find_mode
 
@@ -142,28 +142,22 @@ def test_steps_are_all_products_of_parts(precision):
     mode = find_mode(precision)
     p = 8 if mode.format == "bfloat16" else 11
     for depth in (8, 64, 72, 200):
-        for chunks in ((16, 24, 32), (64, 128, 64), (8, 8, 8), (512, 512, 512)):
+        for chunk in (24, 128, 8, 512):
             out: Counter[tuple[int, int, int]] = Counter()
-            more: Counter[tuple[int, int, int]] = Counter()
-            begun = False
-            for step in emulation.steps(mode, depth, emulation.Chunks(*chunks)):
-                into = more if step.apart else out
-                assert step.beta or step.apart or not begun
-                begun = True
-                for key in into:
-                    into[key] *= step.beta
-                if not step.beta:
-                    into.clear()
+            made = [*emulation.steps(mode, depth, chunk)]
+            assert [step.leading for step in made] == [False] * (len(made) - 1) + [True]
+            assert made[-1].depth == depth
+            for step in made:
+                assert step.beta or not out
+                for key in out:
+                    out[key] *= step.beta
                 for r in range(step.depth):
                     i, k = divmod(step.in_a + r, depth)
                     reversed_j, same_k = divmod(step.in_b + r, depth)
                     assert k == same_k
-                    into[i, mode.parts - 1 - reversed_j, k] += 1
+                    out[i, mode.parts - 1 - reversed_j, k] += 1
                 assert step.in_a % 8 == step.in_b % 8 == step.depth % 8 == 0
-                if step.adds:
-                    out.update(more)
-                    more = Counter()
-            assert not more
+                assert step.depth <= chunk or step.leading
             assert out == {
                 (i, j, k): 2.0 ** (-p * (i + j))
                 for i in range(mode.parts)
@@ -176,14 +170,36 @@ def test_steps_are_all_products_of_parts(precision):
 @each_split
 @pytest.mark.parametrize("arch", [*ARCHITECTURES, "sm_75", "sm_999a"])
 def test_chunks(precision, arch):
-    """What is aligned stays so; unknown devices are taken for those that cut most."""
+    """They are what the kernel can do; unknown devices are taken for those that cut
+    most."""
+    size = 2 if precision.startswith("bf16") else 4
     for k in (1, 2, 8, 9, 64, 128, 129, 1000, 16384, 10**6):
         chunks = emulation.chunks_for(arch, precision, k)
-        assert not any(x % 8 for x in chunks)
-        assert chunks.stretch % chunks.leading == 0
-        assert chunks.leading <= chunks.stretch <= max(2 * k, chunks.leading)
+        assert chunks.others % 8 == 0
+        assert chunks.leading in (8, 16)
+        assert chunks.leading * size in (16, 32)
+        assert chunks.stretch * size % native.STRETCHES == 0
+        assert chunks.stretch >= 32 * chunks.leading
         if arch.startswith(("sm_75", "sm_999", "sm_8")):
             assert chunks == emulation.chunks_for("sm_80", precision, k)
+
+
+def test_launches(backend, monkeypatch):  # noqa: F811
+    """A pass over the results for each band, and nothing for their sums."""
+    if backend is not HOST:
+        pytest.skip("counted on the host")
+    rng = np.random.default_rng(6)
+    for k, gemms in ((256, 4), (4096, 4)):
+        a, b = rng.random((2, k), np.float32), rng.random((k, 2), np.float32)
+        for arch in ("sm_80", "sm_90a"):
+            monkeypatch.setattr(HOST, "arch", arch)
+            before = Counter(backend.counts)
+            multiply(backend, a, b, precision="bf16x9")
+            assert backend.counts["gemm"] - before["gemm"] == gemms
+            # both splits, the products of the greatest parts, and the patches
+            assert backend.counts["launch"] - before["launch"] == 4
+    others = [x for x in emulation.steps(find_mode("bf16x9"), 16384, emulation.OTHERS)]
+    assert len(others) == 8 + 1
 
 
 # -- accuracy --------------------------------------------------------------------------
@@ -205,7 +221,7 @@ def judged(
     machine: Any, kind: str, k: int, size: int, draws: int, **keywords: Any
 ) -> Array:
     """The ratio in dB and the mean error over |A| |B|, ours and NumPy's."""
-    rng = np.random.default_rng(k)
+    rng = np.random.default_rng((k, 9))  # others than those that chose the chunks
     found = []
     for _ in range(draws):
         a, b = (
@@ -343,7 +359,6 @@ def test_what_cublas_is_given(backend, precision, monkeypatch):  # noqa: F811
     if backend is not HOST:
         pytest.skip("which looks into the backend")
     gemm = backend.gemm
-    targets = set()
 
     def watched(a: Any, b: Any, c: Any, kind: str, alpha: float, beta: float) -> None:
         assert kind == ("tf32" if precision == "tf32x3" else "bfloat16")
@@ -352,19 +367,15 @@ def test_what_cublas_is_given(backend, precision, monkeypatch):  # noqa: F811
             assert x.strides[1 - close] % 16 == 0
             assert x.data.ptr % 16 == 0
             assert x.shape[close] % 8 == 0
-        targets.add(c.data.ptr)
         gemm(a, b, c, kind, alpha, beta)
 
     monkeypatch.setattr(backend, "gemm", watched)
     a, b = drawn("normal", (5, 77, 3), 0)
-    chunks = emulation.Chunks(80, 240, 80)
+    multiply(backend, a, b, precision=precision)
+    assert backend.counts["gemm"] == find_mode(precision).bands - 1
+    chunks = emulation.Chunks(8, 16, 128)
     multiply(backend, a, b, precision=precision, chunks=chunks)
-    assert backend.counts["gemm"] == find_mode(precision).bands
-    assert len(targets) == 1
-    targets.clear()
-    chunks = emulation.Chunks(8, 16, 16)
-    multiply(backend, a, b, precision=precision, chunks=chunks)
-    assert len(targets) == 2  # `out`, and the sums of stretches
+    assert backend.counts["gemm"] > 2 * find_mode(precision).bands
 
 
 # -- Inf, NaN and the ends of the range ------------------------------------------------

@@ -107,7 +107,7 @@ TILES = {
     "wide": native.WIDE,
     "wide, short slices": native.WIDE_SHORT,
     "square": native.SQUARE,
-    "emulated": native.EMULATED,
+    "emulated": native.SPARING,
 }
 
 
@@ -145,6 +145,88 @@ def test_architectures(backend, arch):
             x, y = ours(HOST, a, "rows"), ours(HOST, b, "columns")
             got = product(HOST, x, y, native.SMALL)
             np.testing.assert_array_equal(got, model(HOST, a, b))
+
+
+# -- sums of chains --------------------------------------------------------------------
+
+
+def summed(backend, a, b, sums, tile=None, layouts=("rows", "columns"), c=None):
+    if c is None:
+        rng = np.random.default_rng(a.shape[2])
+        c = rng.standard_normal((len(a), a.shape[1], b.shape[2])).astype(np.float32)
+    if not sums.beta:
+        given = np.full_like(c, np.nan)  # which would show
+    x, y = ours(backend, a, layouts[0]), ours(backend, b, layouts[1])
+    got = product(backend, x, y, tile, sums, c if sums.beta else given)
+    np.testing.assert_array_equal(got, model(backend, a, b, sums, c))
+
+
+def chains(dtype):
+    """k of chains that a format has."""
+    whole = 32 // np.dtype(dtype).itemsize
+    return [whole, 2 * whole, *[8] * (whole == 16)]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        td.tf32,
+        td.bfloat16,
+        pytest.param(np.float16, marks=pytest.mark.exhaustive),
+        pytest.param(FP8[0], marks=pytest.mark.exhaustive),
+    ],
+)
+@pytest.mark.parametrize("special", [False, True])
+def test_sums(backend, dtype, special):
+    """Of ragged shapes, and where k is no multiple of chains or stretches."""
+    if not has(backend, (dtype, dtype)):
+        pytest.skip("not on this GPU")
+    rng = np.random.default_rng(11)
+    for promote in chains(dtype):
+        for m, k, n in (
+            (64, 256, 64),
+            (1, 1, 1),
+            (3, 400, 70),
+            (65, 133, 2),
+            (5, 0, 4),
+        ):
+            a = numbers(rng, (1, m, k), dtype, special)
+            b = numbers(rng, (1, k, n), dtype, special)
+            for stretch, beta in ((0, 0), (128, 0), (128, 2.0**-8)):
+                summed(backend, a, b, native.Sums(promote, stretch, beta), native.SMALL)
+
+
+@pytest.mark.parametrize("dtype", [td.tf32, td.bfloat16])
+def test_sums_of_stacks_and_layouts(backend, dtype):
+    rng = np.random.default_rng(12)
+    a, b = numbers(rng, (3, 40, 264), dtype), numbers(rng, (3, 264, 72), dtype)
+    sums = native.Sums(chains(dtype)[0], 128, 2.0**-11)
+    for layouts in (("rows", "rows"), ("columns", "columns"), ("odd", "reversed")):
+        summed(backend, a, b, sums, layouts=layouts)
+    a[:] = a[:1].copy()
+    summed(backend, a, b, sums, layouts=("repeated", "columns"))
+
+
+def test_sums_of_wide_tiles(backend):
+    """All tiles give the same bits."""
+    rng = np.random.default_rng(13)
+    for m, k, n in ((130, 200, 258), (128, 136, 384)):
+        a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
+        for tile in (native.SUMS, native.SPARING):
+            sums = native.Sums(16, 64, 0.25)
+            summed(backend, a, b, sums, tile, ("rows", "columns"))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_sums_of_architectures(backend, arch):
+    if backend is not HOST:
+        pytest.skip("a GPU has one")
+    HOST.arch = arch
+    rng = np.random.default_rng(14)
+    for dtype in (td.tf32, td.bfloat16):
+        a, b = numbers(rng, (1, 30, 300), dtype), numbers(rng, (1, 300, 30), dtype)
+        for promote in chains(dtype):
+            summed(HOST, a, b, native.Sums(promote, 256, 2.0**-8), native.SMALL)
 
 
 # -- errors ----------------------------------------------------------------------------
@@ -188,8 +270,10 @@ def test_choice(monkeypatch):
     monkeypatch.setattr(native, "current", lambda: HOST)
     assert native.choose(1, 4096, 4096, 2, True, False) == native.WIDE
     assert native.choose(1, 4096, 4096, 4, False, False) == native.SQUARE
-    assert native.choose(1, 4096, 4096, 1, True, True) == native.EMULATED
+    assert native.choose(1, 4096, 4096, 1, True, True) == native.SPARING
     assert native.choose(1, 512, 512, 2, True, False) == native.SMALL
+    assert native.choose(1, 8192, 8192, 2, True, True, 16) == native.SUMS
+    assert native.choose(1, 512, 512, 2, True, True, 16) == native.SMALL_SHORT
     HOST.arch = "sm_89"
     assert native.choose(1, 8192, 8192, 1, True, True) == native.WIDE_SHORT
 
@@ -197,15 +281,15 @@ def test_choice(monkeypatch):
 # -- machine code ----------------------------------------------------------------------
 
 
-def compiled(arch, pair, a_along_k, b_along_k, tile):
+def compiled(arch, pair, a_along_k, b_along_k, tile, promote=0):
     names = tuple(np.dtype(x).name for x in pair)
     size = np.dtype(pair[0]).itemsize
-    made = native.kernel(names, size, a_along_k, b_along_k, tile)
+    made = native.kernel(names, size, a_along_k, b_along_k, tile, promote)
     fp8 = size == 1 and arch in ("sm_89", "sm_120a")
     needs = ["QMMA.16832.F32" if fp8 else "HMMA", "LDGSTS"]
     needs += ["LDSM.16.M88.4"] * (a_along_k or b_along_k)
     needs += ["LDSM.16.MT88.4"] * (size == 2 and not (a_along_k and b_along_k))
-    check(made, arch, tuple(needs))
+    return check(made, arch, tuple(needs))
 
 
 WIDEST = [
@@ -230,6 +314,28 @@ def test_sass(arch):
     compiled(arch, pair, True, along, samples(arch, pair, True, along)[0])
 
 
+#: those that `emulation` takes, and what it takes where sums are short
+SUMMED = [
+    (arch, pair, promote)
+    for arch in ARCHITECTURES
+    for pair, promote in ((PAIRS[1], 8), (PAIRS[1], 16), (PAIRS[0], 8))
+]
+
+
+@pytest.mark.parametrize(("arch", "pair", "promote"), SUMMED)
+def test_sass_of_sums(arch, pair, promote):
+    """All results of an instruction are added, and nothing is moved for it: what begins
+    a chain adds to the register that is zero."""
+    size = np.dtype(pair[0]).itemsize
+    for tile in native.tiles(arch, size, True, True, promote):
+        found = compiled(arch, pair, True, True, tile, promote)
+        instructions = sum(n for name, n in found.items() if name.startswith("HMMA"))
+        halves = 2 if promote * size == 16 else 1
+        of_warp = tile.warp_rows // 16 * tile.warp_columns // 8
+        assert instructions == of_warp * tile.slice // 32 * halves
+        assert found["FADD"] == 4 * instructions
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("arch", "pair", "a", "b"), WIDEST)
 def test_sass_of_all(arch, pair, a, b):
@@ -241,8 +347,11 @@ def test_shared_memory_suffices():
     """By the CUDA C++ Programming Guide's table of compute capabilities, in KiB of a
     multiprocessor, of which a block takes one for itself."""
     most = {80: 164, 86: 100, 89: 100, 90: 228, 100: 228, 120: 100}
-    for arch, pair, a, b in WIDEST:
-        for tile in samples(arch, pair, a, b):
-            taken = (tile.shared + 1024) * tile.resident
-            assert taken <= most[native._number(arch)] << 10, (arch, tile)
-            assert tile.threads <= 256
+    taken = {(arch, tile) for arch, *x in WIDEST for tile in samples(arch, *x)}
+    for arch, pair, promote in SUMMED:
+        size = np.dtype(pair[0]).itemsize
+        taken |= {(arch, x) for x in native.tiles(arch, size, True, True, promote)}
+    for arch, tile in taken:
+        here = (tile.shared + 1024) * tile.resident
+        assert here <= most[native._number(arch)] << 10, (arch, tile)
+        assert tile.threads <= 256

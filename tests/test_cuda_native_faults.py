@@ -21,30 +21,31 @@ from tf32dtype.cuda import native
 #: what is edited, and whether operands lie across k
 FAULTS = {
     "fragments of b are swapped": (
-        "native.cu", "[j % 2 * 2]", "[2 - j % 2 * 2]", False,
+        "native.cu", "[j % 2 * 2 +", "[2 - j % 2 * 2 +", False,
     ),
     "ldmatrix has its second and third matrix swapped": (
         "native.cu", "line = lane % 8 + down * 8, chunk = step * 2 + further",
         "line = lane % 8 + further * 8, chunk = step * 2 + down", False,
     ),
     "rows of the result are swapped": (
-        "native.cu", "d[i][j][0], d[i][j][1]", "d[i][j][2], d[i][j][3]", False,
+        "native.cu", "{results[i][j][down * 2], ", "{results[i][j][2 - down * 2], ",
+        False,
     ),
     "no barrier between reading a stage and filling it": (
-        "native.cu", "                __syncthreads();\n                reads",
-        "                reads", False,
+        "native.cu", "                    __syncthreads();\n                    reads",
+        "                    reads", False,
     ),
     "no barrier before the first step": (
         "native.cu", "    __syncthreads();\n    shared_address", "    shared_address",
         False,
     ),
     "a wait of one group less": (
-        "native.cu", "await_copies<STAGES - 2>();\n                __sync",
-        "await_copies<STAGES - 1>();\n                __sync", False,
+        "native.cu", "await_copies<STAGES - 2>();\n                    __sync",
+        "await_copies<STAGES - 1>();\n                    __sync", False,
     ),
     "groups are not committed": (
-        "native.cu", "                commit_copies();\n                writes",
-        "                writes", False,
+        "native.cu", "                    commit_copies();\n                    writes",
+        "                    writes", False,
     ),
     "chunks are permuted when read alone": (
         "native.cu", "stage += line * LINE + (chunk ^ swizzle(line)) * 16;",
@@ -74,6 +75,9 @@ FAULTS = {
     ),
     "ldmatrix does not transpose": (
         "async.h", "(const void *)row, true", "(const void *)row, false", True,
+    ),
+    "a slice less deep at the end": (
+        "native.cu", "(int)((k - 1) % DEPTH) + 1;", "(int)((k - 1) % DEPTH);", False,
     ),
     "another instruction": (
         "mma.h", "simt_mma(UNIT,", 'simt_mma("m16n8k16.row.col.f32.f16.f16.f32",',
@@ -121,6 +125,65 @@ def test_faults(backend, fault):
     assert not chain(backend, across)
 
 
+#: of sums of chains
+FAULTS_OF_SUMS = {
+    "the last chain is forgotten": (
+        "(unit + 1) % CHAIN == 0; r++", "(unit + 1) % CHAIN == 0 && unit == 0; r++",
+    ),
+    "chains go on": ("unit % CHAIN == 0;", "unit % CHAIN == CHAIN;"),
+    "sums are not begun anew": (
+        "(WARP_COLUMNS / 8)][e % 4] = 0;", "(WARP_COLUMNS / 8)][e % 4] += 0;",
+    ),
+    "beta for ever": ("        beta = 1;\n", ""),
+    "what is there is not counted": (
+        "__fmaf_rn(beta, before[down][j].x", "__fmaf_rn(0, 0",
+    ),
+    "rows of what is there are swapped": (
+        "before[down][j] = *", "before[1 - down][j] = *",
+    ),
+    "columns of what is there are swapped": (
+        "columns ? from[0] : 0", "columns ? from[1] : 0",
+    ),
+    "a stretch is a slice too long": (
+        "ahead - stretch / DEPTH", "ahead - stretch / DEPTH - 1",
+    ),
+    "halves of a step are swapped": ("&x[i][half * 2]", "&x[i][2 - half * 2]"),
+    "results are cut": ("__fadd_rn(sums[i][j][r], d[i][j][r])", "d[i][j][r]"),
+}  # fmt: skip
+
+
+def summed(backend):
+    """Whether sums of chains are right: whole tiles and others."""
+    rng = np.random.default_rng(9)
+    right = True
+    for m, k, n in ((64, 330, 64), (50, 70, 63)):
+        a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
+        c = rng.standard_normal((1, m, n)).astype(np.float32)
+        x, y = ours(backend, a, "rows"), ours(backend, b, "columns")
+        for promote in (8, 16, 32):
+            sums = native.Sums(promote, 128, 2.0**-2)
+            got = product(backend, x, y, native.SMALL, sums, c)
+            right = right and bool((got == model(backend, a, b, sums, c)).all())
+    return right
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS_OF_SUMS])
+def test_faults_of_sums(backend, fault):
+    if fault is None:
+        assert summed(backend)
+        return
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    before, after = FAULTS_OF_SUMS[fault]
+
+    def change(text):
+        assert text.count(before) == 1
+        return text.replace(before, after)
+
+    HOST.changes["native.cu"] = change
+    assert not summed(backend)
+
+
 @pytest.mark.parametrize(
     ("file", "before", "after", "message"),
     [
@@ -129,7 +192,8 @@ def test_faults(backend, fault):
         ("native.cu", "stage + (row + line) * LINE", "stage + 4 + (row + line) * LINE",
          "ldmatrix of an address"),
         ("native.cu", "    __syncthreads();\n    shared_address",
-         "    if (warp) { __syncthreads(); }\n    shared_address", "missed"),
+         "    if (threadIdx.x / 32) { __syncthreads(); }\n    shared_address",
+         "missed"),
     ],
 )  # fmt: skip
 def test_errors_of_the_kernel(backend, file, before, after, message):

@@ -11,4 +11,13 @@
     type *name = (type *)tf_dynamic_shared
 #endif
 
+/* The same number; but what follows from it is not computed before. */
+inline int computed_here(int x)
+{
+#ifndef SIMT
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
 #endif

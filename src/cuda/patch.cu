@@ -57,14 +57,3 @@ extern "C" __global__ void patch(struct matrices a, struct matrices b, float *su
         }
     }
 }
-
-/* The sums of one stretch of k to those before it. */
-extern "C" __global__ void add(float *sums, const float *more, int64_t count)
-{
-    const int64_t step = (int64_t)gridDim.x * blockDim.x;
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-#pragma unroll 1
-    for (; i < count; i += step) {
-        sums[i] += more[i];
-    }
-}

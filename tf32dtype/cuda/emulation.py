@@ -1,8 +1,11 @@
 """float32 products by tensor cores: operands rounded, or split in parts.
 
 The precisions are those of docs/precision.md; what is said there of rounding, scales,
-Inf and NaN holds here. The sums are the device's own, by cuBLAS. No floating-point
-errors are reported.
+Inf and NaN holds here. No floating-point errors are reported.
+
+The sums are the device's own, by cuBLAS; but tensor cores cut what they add, and
+products of the greatest parts count most. For these a launch of the kernel of `native`
+adds the results of short chains, to nearest.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ import numpy as np
 from ..modes import Mode, Rounding, Scale, SpecialValues, find_mode
 from ..modes import choose as check_options
 from ..rounding import ROUNDINGS
+from . import native
 from . import strategy as strategies
 from .backend import Backend, Kernel, current
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
 ALIGNED = 8
-THREADS = 256
 BLOCK = 32, 8  # src/cuda/operands.h; a tile is 32 x 32
 
 _LINES = np.dtype(
@@ -33,7 +36,6 @@ _MATRICES = np.dtype(
     [("data", np.uint64)] + [(name, np.int64) for name in ("matrix", "row", "column")]
 )
 
-ADD = Kernel("patch.cu", "add")
 PATCH = Kernel("patch.cu", "patch")
 
 
@@ -43,23 +45,22 @@ class Chunks(NamedTuple):
     Sums of chunks are added in float32, to nearest.
     """
 
-    #: of the products of the greatest parts
+    #: of the products of the greatest parts: `native.Sums.promote`
     leading: int
     #: of the others, whose sums count 2^8 or 2^11 times less; k of all parts in a row
     others: int
-    #: k of the greatest parts whose chunks make a sum of their own, a multiple of
-    #: `leading`: else the rounding of many additions would show in sums of one sign
+    #: k of the greatest parts whose chunks make a sum of their own: else the rounding
+    #: of many additions would show in sums of one sign. `native.Sums.stretch`
     stretch: int
 
 
-#: The longest ones (leading, others) that keep the accuracy of NumPy's float32 product,
-#: by what the parts are: benchmarks/results/gpu_ksplit.json has the figures, of the
-#: models in tf32dtype.tensor_core. What limits them are sums of one sign, and of
-#: numbers that differ by many octaves: a block cuts all that is small beside its
-#: greatest.
-_AMPERE = {"bfloat16": (8, 2048), "tf32": (8, 2048)}
-_HOPPER = {"bfloat16": (16, 2048), "tf32": (16, 2048)}
-CHUNKS = {
+#: The longest ones that keep the accuracy of NumPy's float32 product, by what the parts
+#: are: benchmarks/results/gpu_ksplit.json has the figures, of the models in
+#: tf32dtype.tensor_core. What limits them are sums of one sign, and of numbers that
+#: differ by many octaves: a block cuts all that is small beside its greatest.
+_AMPERE = {"bfloat16": 8, "tf32": 8}
+_HOPPER = {"bfloat16": 16, "tf32": 8}
+LEADING = {
     "sm_80": _AMPERE,
     "sm_86": _AMPERE,
     "sm_89": _AMPERE,
@@ -67,19 +68,25 @@ CHUNKS = {
     "sm_100": _HOPPER,
     "sm_120": _HOPPER,
 }
+OTHERS = 16384
 #: Where sums are this short, float32 additions have rounded less than blocks cut.
 SHORT, SHORTEST = 128, 8
+#: And where they are this long, blocks of bfloat16 cut less than additions round.
+LONG, LONGEST = 4096, 16
 
 
 def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
     """What `product` cuts sums of k products into; on an unknown device as on Ampere,
     whose tensor cores cut the most."""
-    table = CHUNKS.get(architecture.rstrip("a"), _AMPERE)
-    leading, others = table[find_mode(precision).format]
-    leading = SHORTEST if k <= SHORT else leading
-    # About as many chunks in a stretch as there are stretches, or more.
+    table = LEADING.get(architecture.rstrip("a"), _AMPERE)
+    format = find_mode(precision).format
+    leading = SHORTEST if k <= SHORT else table[format]
+    if k >= LONG and format == "bfloat16":
+        leading = LONGEST
+    # About as many chunks in a stretch as there are stretches, or more; but no fewer
+    # than 32, as after each the results are read and written.
     stretch = 1 << math.isqrt(max(k - 1, 0) * leading).bit_length()
-    return Chunks(leading, others, max(stretch, leading))
+    return Chunks(leading, OTHERS, max(stretch, 32 * leading))
 
 
 def choose(
@@ -178,15 +185,15 @@ class Step(NamedTuple):
     in_a: int
     in_b: int
     depth: int
-    #: whether it begins or continues a sum of its own, which `adds` adds to the others
-    apart: bool
     #: what it multiplies the sum by that it adds to
     beta: float
-    adds: bool
+    #: whether it is that of the greatest parts
+    leading: bool
 
 
-def steps(mode: Mode, depth: int, chunks: Chunks) -> Iterator[Step]:
-    """All products of parts of `depth` k each, in order.
+def steps(mode: Mode, depth: int, chunk: int) -> Iterator[Step]:
+    """All products of parts of `depth` k each, in order, of at most so many k; that of
+    the greatest parts, which is last, of all.
 
     Parts i of A and j of B make the band i + j, which counts 2^(-p (i + j)). The
     smallest band is first.
@@ -197,21 +204,11 @@ def steps(mode: Mode, depth: int, chunks: Chunks) -> Iterator[Step]:
         greatest = band - least
         in_a, in_b = least * depth, (mode.parts - 1 - greatest) * depth
         length = (greatest - least + 1) * depth
-        chunk = chunks.others if band else chunks.leading
-        stretch = length if band else chunks.stretch
-        for start in range(0, length, stretch):
-            stop = min(start + stretch, length)
-            for first in range(start, stop, chunk):
-                last = min(first + chunk, stop)
-                beta = 1.0
-                if first == start:
-                    begins = band == mode.bands - 1 or start
-                    beta = 0.0 if begins else between
-                apart = start > 0
-                yield Step(
-                    in_a + first, in_b + first, last - first, apart, beta,
-                    apart and last == stop,
-                )  # fmt: skip
+        most = chunk if band else length
+        for first in range(0, length, most):
+            beta = 1.0 if first else between if band < mode.bands - 1 else 0.0
+            last = min(first + most, length)
+            yield Step(in_a + first, in_b + first, last - first, beta, not band)
 
 
 def _split_product(
@@ -240,16 +237,14 @@ def _split_product(
         )
         for is_b, x in enumerate((a, b.transpose(0, 2, 1)))
     ]  # fmt: skip
-    more = None
-    for step in steps(mode, depth, chunks):
-        if step.apart and more is None:
-            more = cupy.empty(out.shape, np.float32)
+    for step in steps(mode, depth, chunks.others):
         x = parts[0][:, :, step.in_a : step.in_a + step.depth]
         y = parts[1][:, :, step.in_b : step.in_b + step.depth].transpose(0, 2, 1)
-        _multiply(machine, x, y, more if step.apart else out, kind, step.beta)
-        if step.adds:
-            grid = min(-(-out.size // THREADS), 32 * machine.processors())
-            machine.launch(ADD, (grid,), (THREADS,), out, more, np.int64(out.size))
+        if step.leading:
+            sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
+            native.multiply(x, y, out, (kind, kind), sums=sums)
+        else:
+            _multiply(machine, x, y, out, kind, step.beta)
     _launch(
         machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
         *np.array([*out.shape, a.shape[-1]], np.int64), flag,

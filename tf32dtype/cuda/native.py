@@ -5,6 +5,9 @@ from +0, k ascending, so that `tf32dtype.tensor_core.matmul` with `device_of(...
 instruction="mma.sync" gives its bits. That holds of every tile that it may choose. In
 which order cuBLAS adds is not known. Neither reports overflow or invalid.
 
+The kernel also makes chains of a few k and adds their results to nearest, as a tensor
+core cuts: its bits are then those of the same with `promote_every`. See `Sums`.
+
 Untested on a GPU: the tests compute the instruction by its model, with registers placed
 as PTX says, and look at the machine code. Tiles and their weights are estimates.
 """
@@ -59,13 +62,39 @@ class Tile(NamedTuple):
         return (self.rows + self.columns) * self.slice * self.stages
 
 
+class Sums(NamedTuple):
+    """In which order the kernel adds.
+
+    With `promote`, t is a sum from +0 of chains from +0, and out becomes t + beta out,
+    rounded once, for the t of each stretch in turn; from the second one on beta is 1.
+    Without, out is one chain, and the other numbers have no meaning.
+    """
+
+    #: k of a chain: of an instruction, a power of two of them, no more than 64 bytes of
+    #: k; or for 2-byte formats 8, by m16n8k8
+    promote: int = 0
+    #: k, a multiple of `STRETCHES` bytes; 0: all
+    stretch: int = 0
+    #: 0: out is not read
+    beta: float = 0.0
+
+
+#: One chain of all k.
+CHAIN = Sums()
+
+#: k that are whole slices of every tile, in bytes.
+STRETCHES = 128
+
 WIDE = Tile(128, 256, 64, 64, 128, 3, 1, 1.0)
 #: where shared memory is little, or registers are scarce
 WIDE_SHORT = Tile(128, 256, 64, 64, 64, 4, 1, 1.0)
 SQUARE = Tile(128, 128, 64, 64, 64, 3, 2, 1.1)
-#: where the compiler makes an instruction of several, which take registers
-EMULATED = Tile(128, 128, 64, 32, 64, 4, 1, 1.1)
+#: for sums of chains, which take registers besides those of the sums
+SUMS = Tile(128, 192, 64, 48, 64, 4, 1, 1.05)
+#: where the compiler makes an instruction of several, or needs more registers for sums
+SPARING = Tile(128, 128, 64, 32, 64, 4, 1, 1.1)
 SMALL = Tile(64, 64, 32, 32, 128, 3, 2, 1.7)
+SMALL_SHORT = Tile(64, 64, 32, 32, 64, 4, 2, 1.7)
 
 
 def device_of(arch: str) -> str:
@@ -167,7 +196,12 @@ class _Operand(NamedTuple):
 
 
 def multiply(
-    a: Any, b: Any, out: Any, formats: tuple[str, str], tile: Tile | None = None
+    a: Any,
+    b: Any,
+    out: Any,
+    formats: tuple[str, str],
+    tile: Tile | None = None,
+    sums: Sums = CHAIN,
 ) -> None:
     """The kernel, on the storage of operands whose formats this GPU has."""
     s, m, k = a.shape
@@ -175,31 +209,41 @@ def multiply(
     x, y = _operand(a), _operand(b.swapaxes(-1, -2))
     size = a.dtype.itemsize
     if tile is None:
-        tile = choose(s, m, n, size, x.along_k, y.along_k)
+        tile = choose(s, m, n, size, x.along_k, y.along_k, sums.promote)
     blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
         raise ValueError(f"a product of shape {(s, m, n)} is too large for one launch")
     if blocks == 0:
         return
     current().launch(
-        kernel(formats, size, x.along_k, y.along_k, tile),
+        kernel(formats, size, x.along_k, y.along_k, tile, sums.promote),
         (blocks,),
         (tile.threads,),
         x.storage,
         y.storage,
         out,
         *(np.int64(i) for i in (m, n, k, x.pitch, y.pitch, x.stack, y.stack)),
+        np.int32(sums.stretch or 1 << 30),
+        np.float32(sums.beta),
         shared=tile.shared,
     )
 
 
 def kernel(
-    formats: tuple[str, str], size: int, a_along_k: bool, b_along_k: bool, tile: Tile
+    formats: tuple[str, str],
+    size: int,
+    a_along_k: bool,
+    b_along_k: bool,
+    tile: Tile,
+    promote: int = 0,
 ) -> Kernel:
     """The kernel for operands of formats of `size` bytes, contiguous as said."""
     a, b = (FORMATS[name][0] for name in formats)
+    depth = min(32 // size, promote or 32)
     macros = {
-        "UNIT": f'"m16n8k{32 // size}.row.col.f32.{a}.{b}.f32"',
+        "UNIT": f'"m16n8k{depth}.row.col.f32.{a}.{b}.f32"',
+        "UNIT_BYTES": depth * size,
+        "PROMOTE": promote // depth,
         "SIZE": size,
         "A_ALONG_K": int(a_along_k),
         "B_ALONG_K": int(b_along_k),
@@ -215,14 +259,20 @@ def kernel(
     return Kernel("native.cu", "native", options)
 
 
-def tiles(arch: str, size: int, a_along_k: bool, b_along_k: bool) -> list[Tile]:
+def tiles(
+    arch: str, size: int, a_along_k: bool, b_along_k: bool, promote: int = 0
+) -> list[Tile]:
     """What the kernel may choose from, so that registers and shared memory suffice.
 
     4-byte operands that do not lie along k are loaded word by word, which takes more
     registers.
     """
+    if promote:
+        number, halves = _number(arch), promote * size < 32
+        found = [SUMS] if a_along_k and b_along_k and number < 120 - 20 * halves else []
+        return [*found, *([] if halves and number >= 120 else [SPARING]), SMALL_SHORT]
     if size == 1 and device_of(arch) in ("H100", "B200"):
-        return [EMULATED, SMALL]
+        return [SPARING, SMALL]
     across = (not a_along_k) + (not b_along_k) if size == 4 else 0
     if across == 2:
         return [SQUARE, SMALL]
@@ -230,7 +280,15 @@ def tiles(arch: str, size: int, a_along_k: bool, b_along_k: bool) -> list[Tile]:
     return [WIDE_SHORT if short else WIDE, SQUARE, SMALL]
 
 
-def choose(s: int, m: int, n: int, size: int, a_along_k: bool, b_along_k: bool) -> Tile:
+def choose(
+    s: int,
+    m: int,
+    n: int,
+    size: int,
+    a_along_k: bool,
+    b_along_k: bool,
+    promote: int = 0,
+) -> Tile:
     """The tile that is estimated to take the least time. All give the same bits."""
     processors = current().processors()
 
@@ -239,7 +297,7 @@ def choose(s: int, m: int, n: int, size: int, a_along_k: bool, b_along_k: bool) 
         return -(-blocks // processors) * tile.rows * tile.columns * tile.weight
 
     arch = current().architecture()
-    return min(tiles(arch, size, a_along_k, b_along_k), key=time)
+    return min(tiles(arch, size, a_along_k, b_along_k, promote), key=time)
 
 
 def _operand(x: Any) -> _Operand:
