@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import inspect
 import os
 import re
 import shutil
@@ -121,6 +122,23 @@ def library(
     return ctypes.CDLL(str(path))
 
 
+def _check_call(function: str, arguments: Any, keywords: Any) -> None:
+    """Refuse what NumPy's function takes and CuPy's of that name does not."""
+    found: Any = cupy
+    for name in function.split("."):
+        found = getattr(found, name, None)
+    if found is None:
+        raise TypeError(f"CuPy has no {function}: Device.call")
+    if isinstance(found, cupy.ufunc):
+        other = set(keywords) - {"out", "dtype", "casting"}
+        if other:
+            raise TypeError(f"{function} of CuPy takes no {', '.join(other)}")
+    elif inspect.isfunction(found):
+        inspect.signature(found).bind(*arguments, **keywords)
+    if function in ("where", "choose"):  # of which CuPy takes no lists or numbers
+        assert isinstance(arguments[0 if function == "where" else 1], cupy.ndarray)
+
+
 class KernelError(Exception):
     """What simt.h found wrong in a kernel."""
 
@@ -185,6 +203,7 @@ class Host:
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         self.counts["call"] += 1
+        _check_call(function, arguments, keywords)
         found: Any = np
         for name in function.split("."):
             found = getattr(found, name)

@@ -87,7 +87,8 @@ def test_arrays_of_another_device(monkeypatch):
     machine = backend.Device()
     monkeypatch.setattr(machine, "_device", lambda: 0)
     monkeypatch.setattr(machine, "architecture", lambda: "sm_90a")
-    kernel = backend.Kernel("patch.cu", "add")
+    monkeypatch.setattr(machine, "_bind", lambda device: None)
+    kernel = backend.Kernel("patch.cu", "patch")
     here, there = on_device(0, 4), on_device(1, 4)
     with pytest.raises(ValueError, match=r"on device 1, .* within cupy.cuda.Device\(1"):
         machine.launch(kernel, (1,), (1,), here, there, np.int64(4))
@@ -102,7 +103,7 @@ def test_arrays_of_another_device(monkeypatch):
         machine.launch(kernel, (1,), (1,), here, on_device(1, 0), None, np.int64(0))
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (2, 3)])
 def test_put_keeps_shapes(monkeypatch, shape):
     given = []
     monkeypatch.setattr(

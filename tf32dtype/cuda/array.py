@@ -80,6 +80,18 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
             )
         return self.reshape(-1)
 
+    def ravel(self, order: Any = "C") -> Any:
+        """The elements in one axis, contiguous: a view where that is one."""
+        letter, x = _order(order), self
+        if letter == "A":
+            letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
+        if letter == "F":
+            x = x.T
+        elif letter == "K":
+            x = x.transpose(sorted(range(x.ndim), key=lambda k: -abs(x.strides[k])))
+        x = x.reshape(-1)
+        return x if x.flags.c_contiguous else x.copy()
+
     # -- copies and casts
 
     def astype(
@@ -225,6 +237,10 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
 
     def round(self, decimals: int = 0, out: Any = None) -> Any:
         return np.round(self, decimals, out)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        # CuPy's own allocates where there are no elements.
+        return wrap(raw(self).diagonal(offset, axis1, axis2), self.dtype)
 
     def trace(
         self,

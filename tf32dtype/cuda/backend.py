@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -110,6 +111,7 @@ class Device:
     def __init__(self) -> None:
         self._functions: dict[tuple[int, Kernel], Any] = {}
         self._facts: dict[int, dict[str, Any]] = {}
+        self._bound = threading.local()
 
     def _device(self) -> int:
         device = int(cupy.cuda.runtime.getDevice())
@@ -149,8 +151,10 @@ class Device:
         *arguments: Any,
         shared: int = 0,
     ) -> None:
-        key = self._device(), kernel
+        device = self._device()
+        key = device, kernel
         self._check(arguments)
+        self._bind(device)
         if key not in self._functions:
             module = cupy.cuda.function.Module()
             module.load(cubin(kernel.file, kernel.options, self.architecture()))
@@ -167,10 +171,22 @@ class Device:
         )  # fmt: skip
         del values  # the driver has copied them
 
+    def _bind(self, device: int) -> None:
+        """Give the thread the device's context: the driver's calls need it, and only
+        those of the runtime make it."""
+        known = self._bound.__dict__.setdefault("devices", set())
+        if device not in known:
+            cupy.cuda.runtime.memGetInfo()
+            known.add(device)
+
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         found = cupy
         for name in function.split("."):
-            found = getattr(found, name)
+            found = getattr(found, name, None)
+        if found is None:
+            raise TypeError(
+                f"CuPy has no {function}: x.get() is NumPy's array, which has one"
+            )
         return found(*arguments, **keywords)
 
     def get(self, x: Any) -> NDArray[Any]:

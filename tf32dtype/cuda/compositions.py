@@ -21,6 +21,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 FOR_FLOAT32: set[str] = set(
     """atleast_1d atleast_2d atleast_3d block broadcast_arrays can_cast copy
     diag_indices_from empty_like full_like imag iscomplex iscomplexobj isreal isrealobj
+    count_nonzero linalg.diagonal
     meshgrid min_scalar_type ones_like real real_if_close result_type tril_indices_from
     triu_indices_from unstack zeros_like""".split()
 )
@@ -153,6 +154,11 @@ def tril_indices_from(arr: Any, k: int = 0) -> Any:
 @composed("triu_indices_from")
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     return call("triu_indices", arr.shape[-2], k=k, m=arr.shape[-1])
+
+
+@composed("linalg.diagonal")
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return x.diagonal(offset, -2, -1)
 
 
 # -- dtypes ----------------------------------------------------------------------------

@@ -93,6 +93,8 @@ def asarray(
     wanted = None if dtype is None else element_dtype(dtype)
     found = _on_device(x, wanted, rounding, overflow)
     own = _twin(found.dtype)
+    if own.kind == "c":
+        raise _complex(own)
     if own != found.dtype:
         found = wrap(found, own)
     if wanted is None:
@@ -113,6 +115,10 @@ def _unnamed(dtype: np.dtype[Any]) -> TypeError:
     )
 
 
+def _complex(dtype: np.dtype[Any]) -> TypeError:
+    return TypeError(f"complex numbers ({dtype}) are none of these formats'")
+
+
 def _on_device(x: Any, wanted: Any, rounding: Rounding, overflow: Overflow) -> Any:
     if isinstance(x, cupy.ndarray):
         return x
@@ -128,7 +134,7 @@ def _on_device(x: Any, wanted: Any, rounding: Rounding, overflow: Overflow) -> A
     if own != array.dtype:
         array = array.view(own)
     if array.dtype.kind == "c":
-        raise TypeError(f"complex numbers ({array.dtype}) are none of these formats'")
+        raise _complex(array.dtype)
     if not is_ours(own) and array.dtype.char not in _CUPYS:
         # What CuPy has no dtype for is cast on the host, once.
         if wanted is None:

@@ -14,14 +14,14 @@ import numpy as np
 
 from . import backend, compositions, creation, ordering, statistics
 from .array import is_ours, ndarray, raw, wrap
-from .moving import MOVES, WRITES, check_out, leaves, move, write
+from .moving import MOVES, WRITES, check_out, condition, leaves, move, write
 
 FLOAT32 = np.dtype(np.float32)
 
 #: CuPy's own functions that make views, of these arrays too.
 VIEWS = set(
     """array_split broadcast_to diagonal dsplit expand_dims flip fliplr flipud hsplit
-    linalg.diagonal linalg.matrix_transpose matrix_transpose moveaxis ndim permute_dims
+    linalg.matrix_transpose matrix_transpose moveaxis ndim permute_dims
     ravel reshape rollaxis rot90 shape size split squeeze swapaxes transpose vsplit
     may_share_memory""".split()
 )
@@ -159,9 +159,16 @@ def elementwise(
         return ufuncs.call(
             ufunc, inputs, out=out, where=where, dtype=dtype, casting=casting
         )
+    if where is not True:  # which CuPy's ufuncs do not take
+        found = elementwise(ufunc, inputs, None, True, dtype, casting)
+        if out is None:
+            return found
+        copied = {"casting": casting, "where": condition(where)}
+        for x, target in zip(leaves((found,)), leaves((out,)), strict=True):
+            if target is not None:
+                backend.current().call("copyto", _plain(target), _plain(x), **copied)
+        return out
     keywords: dict[str, Any] = {} if out is None else {"out": out}
-    if where is not True:
-        keywords["where"] = where
     if dtype is not None:
         keywords["dtype"] = dtype
     if casting != "same_kind":
@@ -243,7 +250,9 @@ def reduction(name: str, a: Any, *positional: Any, **keywords: Any) -> Any:
         if v is not np._NoValue and not (k in ("out", "dtype") and v is None)
     }
     check_out(keywords.get("out"))
-    if not _formats(a, keywords.get("out")):
+    ours = isinstance(a, ndarray) and {"initial", "where"} & set(keywords)
+    to_format = "dtype" in keywords and is_ours(keywords["dtype"])
+    if not ours and not to_format and not _formats(a, keywords.get("out")):
         return _by_cupy(name, (a,), keywords)
     return reductions.reduce(name, a, **keywords)
 
@@ -255,7 +264,7 @@ def accumulation(
     from . import reductions
 
     check_out(out)
-    if not _formats(a, out):
+    if not _formats(a, out) and not (dtype is not None and is_ours(dtype)):
         keywords = {"axis": axis, "dtype": dtype} | (
             {} if out is None else {"out": out}
         )

@@ -46,8 +46,22 @@ def set(x: Any, key: Any, value: Any) -> None:
         elif key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
             x.set(value)  # as CuPy: of the same dtype and shape
             return
-    storage = as_elements(value, x.dtype)
-    backend.current().call("ndarray.__setitem__", raw(x), _indices(key), storage)
+    target, storage = raw(x), as_elements(value, x.dtype)
+    if is_basic(key):
+        target, key = target[key], ...
+    storage = apart(storage, target, in_place=key is ...)
+    backend.current().call("ndarray.__setitem__", target, _indices(key), storage)
+
+
+def apart(x: Any, target: Any, *, in_place: bool = False) -> Any:
+    """An array, or a copy of it where it shares memory with what is to be written: CuPy
+    copies as memory lies. `in_place`: each element is written where it is read."""
+    if not isinstance(x, cupy.ndarray) or not cupy.may_share_memory(x, target):
+        return x
+    same = x.data.ptr == target.data.ptr and x.strides == target.strides
+    if in_place and same and x.shape == target.shape:
+        return x
+    return backend.current().call("ndarray.copy", x)
 
 
 def _cast_on_host(value: Any, dtype: Any) -> Any:
@@ -91,4 +105,4 @@ def as_elements(value: Any, dtype: Any) -> Any:
     return number.view(STORAGE[dtype.itemsize])[()] if stored else number[()]
 
 
-__all__ = ["as_elements", "get", "is_basic", "set"]
+__all__ = ["apart", "as_elements", "get", "is_basic", "set"]

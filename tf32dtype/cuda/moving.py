@@ -11,7 +11,7 @@ import numpy as np
 
 from . import backend, creation
 from .array import is_ours, ndarray, wrap
-from .indexing import as_elements, on_host
+from .indexing import apart, as_elements, on_host
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -129,6 +129,14 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
             raise TypeError(f"{casting!r} casting has none from {common} to {found}")
     for x in elements:
         named[x] = _as_storage(named[x], target)
+    if name == "take":
+        named["indices"] = _bounded(named)
+    if name == "take_along_axis":
+        named.setdefault("axis", -1)
+    if name == "choose" and isinstance(named["choices"], tuple | list):
+        named["choices"] = _stacked(named["choices"])
+    if name == "where":
+        named["condition"] = condition(named["condition"])
     if name == "tile":  # CuPy's has another name for it
         result = backend.current().call(name, named["A"], named["reps"])
     else:
@@ -145,6 +153,43 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
 
     casts.cast_into(result, out)
     return out
+
+
+def _bounded(named: dict[str, Any]) -> Any:
+    """Indices for CuPy's take, which knows no mode: what is out of range wraps."""
+    mode, indices = named.pop("mode", "raise"), named["indices"]
+    if mode not in ("clip", "raise", "wrap"):
+        raise ValueError(f'mode={mode!r}: known are "clip", "raise" and "wrap"')
+    if mode == "raise":
+        return indices
+    x, axis = named["a"], named.get("axis")
+    length = x.size if axis is None or x.ndim == 0 else x.shape[axis]
+    if not isinstance(indices, cupy.ndarray):
+        indices = np.asarray(indices)
+        return np.clip(indices, 0, length - 1) if mode == "clip" else indices % length
+    call = backend.current().call
+    if mode == "clip":
+        return call("clip", indices, 0, length - 1)
+    return call("remainder", indices, length)
+
+
+def _stacked(choices: Any) -> Any:
+    """Elements to choose from as one array, as CuPy wants them."""
+    put = backend.current().put
+    made = [x if isinstance(x, cupy.ndarray) else put(np.asarray(x)) for x in choices]
+    shape = np.broadcast_shapes(*(x.shape for x in made))
+    made = [cupy.broadcast_to(x, shape) for x in made]
+    return backend.current().call("stack", made)
+
+
+def condition(x: Any) -> Any:
+    """A condition as an array there, which CuPy wants; one number is moved."""
+    if isinstance(x, np.ndarray) and x.ndim:
+        raise TypeError(
+            "a NumPy array as the condition of arrays on a GPU: cupy.asarray(...) moves"
+            " it there"
+        )
+    return x if isinstance(x, cupy.ndarray) else backend.current().put(np.asarray(x))
 
 
 def _any_of_class(*given: Any) -> bool:
@@ -181,10 +226,15 @@ def write(name: str, args: Any, kwargs: Any) -> None:
             raise TypeError(
                 f"{casting!r} casting has none from {found} to {target.dtype}"
             )
+        if named.get("where", True) is True:
+            named.pop("where", None)
+        else:
+            named["where"] = condition(named["where"])
     for x in elements:
         named[x] = _as_storage(named[x], target.dtype)
+    for x in elements[1:]:
+        named[x] = apart(named[x], named[elements[0]], in_place=name == "copyto")
     if name == "put":
-        named.setdefault("mode", "raise")
-        if named["mode"] == "raise":
-            named["mode"] = "wrap"  # CuPy has no other check than none
+        # To check is to wait for the GPU: as CuPy, unless it is asked for.
+        named.setdefault("mode", "wrap")
     _called(name, WRITES[name], named)

@@ -80,6 +80,10 @@ def _comparable(*given: Any) -> list[Any]:
 
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """As NumPy's, of an array that is sorted."""
+    if side not in ("left", "right"):
+        raise ValueError(f'side={side!r}: known are "left" and "right"')
+    if sorter is not None and not isinstance(sorter, cupy.ndarray):
+        sorter = backend.current().put(np.asarray(sorter))
     both = [keys(x) for x in _comparable(a, v)]
     return backend.current().call("searchsorted", *both, side=side, sorter=sorter)
 

@@ -100,7 +100,9 @@ class _Axes:
     """The axes that are reduced, and the result's shape."""
 
     def __init__(self, x: Any, axis: Any, keepdims: bool) -> None:
-        if axis is None:
+        # As NumPy: what has no axes may be reduced along one.
+        nothing = x.ndim == 0 and isinstance(axis, int | np.integer) and axis in (0, -1)
+        if axis is None or nothing:
             self.reduced = tuple(range(x.ndim))
         else:
             given = axis if isinstance(axis, tuple) else (axis,)

@@ -23,7 +23,12 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue) 
     return np.subtract(high, np.min(a, axis=axis, keepdims=keep), out=out)
 
 
-@composed("trace", "linalg.trace")
+@composed("linalg.trace")
+def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return trace(x, offset, -2, -1, dtype)
+
+
+@composed("trace")
 def trace(
     a: Any,
     offset: int = 0,

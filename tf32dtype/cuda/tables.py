@@ -16,6 +16,7 @@ from ..format import formats
 from . import backend
 from .array import STORAGE, raw
 from .backend import Kernel
+from .interchange import device_of
 from .strides import elementwise
 
 _tables: dict[tuple[Any, ...], list[Any]] = {}
@@ -29,20 +30,19 @@ def _all_items(dtype: np.dtype[Any]) -> NDArray[Any]:
     return items.view(dtype)
 
 
-def _results(
-    ufunc: np.ufunc, loop: tuple[np.dtype[Any], ...], device: int
-) -> list[Any]:
-    """Storage of all results on the device, an array for each output."""
-    key = backend.current(), device, ufunc, loop
+def _results(ufunc: np.ufunc, loop: tuple[np.dtype[Any], ...], x: Any) -> list[Any]:
+    """Storage of all results on an array's device, an array for each output."""
+    key = backend.current(), x.data.device_id, ufunc, loop
     if key not in _tables:
         items = _all_items(loop[0])
         operands = [items] if ufunc.nin == 1 else [items[:, None], items]
         with np.errstate(all="ignore"):
             made = ufunc(*operands, signature=loop)
-        _tables[key] = [
-            backend.current().put(x.view(STORAGE[x.dtype.itemsize]), lasting=True)
-            for x in (made if ufunc.nout > 1 else [made])
-        ]
+        with device_of(x):
+            _tables[key] = [
+                backend.current().put(y.view(STORAGE[y.dtype.itemsize]), lasting=True)
+                for y in (made if ufunc.nout > 1 else [made])
+            ]
     return _tables[key]
 
 
@@ -50,7 +50,7 @@ def one(
     ufunc: np.ufunc, loop: tuple[np.dtype[Any], ...], outputs: list[Any], x: Any
 ) -> None:
     """A function of one array into arrays, any strides, of the loop's dtypes."""
-    tables = _results(ufunc, loop, x.data.device_id)
+    tables = _results(ufunc, loop, x)
     shift = np.int32(formats[loop[0].name].unused_low_bits)
     for out, table in zip(outputs, tables, strict=True):
         elementwise(
@@ -68,7 +68,7 @@ def pair(
     constants: Any,
 ) -> None:
     """A function of two arrays of bytes, or of one and a constant (map.h)."""
-    tables = _results(ufunc, loop, storage[0].data.device_id)
+    tables = _results(ufunc, loop, storage[0])
     for out, table in zip(outputs, tables, strict=True):
         elementwise(
             Kernel("table.cu", "pair"), [raw(out)], storage, constants, table,
