@@ -88,12 +88,32 @@ def tensor_cores(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def gpu_chunks(report: dict[str, Any]) -> str:
+    """SNR over K of emulated products in the models of two devices."""
+    who = ("NumPy float32", "one float32 chain", "A100 bf16x9 as chosen",
+           "H100 bf16x9 as chosen")  # fmt: skip
+    facts = report["machine"]
+    lines = [
+        f"By the models, on {facts['cpu']}, NumPy {facts['numpy']}, {facts['date']}; dB"
+        f" over float64, products of {report['size']} x K x {report['size']}.",
+        "",
+        f"| data | product | {' | '.join(f'K = {k}' for k in report['lengths'])} |",
+        f"|---|---|{'---|' * len(report['lengths'])}",
+    ]
+    for data, figures in report["snr"].items():
+        for name in who:
+            cells = " | ".join(f"{x:.1f}" for x in figures[name])
+            lines.append(f"| {data} | {name.removesuffix(' as chosen')} | {cells} |")
+    return "\n".join(lines)
+
+
 DOCUMENTS = {
     "README.md": {"elementwise": elementwise, "matmul": products},
     "docs/tensor_cores.md": {
         "accuracy_devices": accuracy_devices.block,
         "tensor_core": tensor_cores,
     },
+    "docs/cuda.md": {"gpu_ksplit": gpu_chunks},
     "docs/accuracy.md": {
         "accuracy_condition": accuracy_condition.block,
         "accuracy_exponents": accuracy_exponents.block,
