@@ -435,3 +435,15 @@ def test_machine_code(arch: str) -> None:
 def test_machine_code_of_all(dtype: Any, arch: str) -> None:
     for kernel in kernels(dtype):
         check(kernel, arch)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "nanmax", "nanmin"])
+@pytest.mark.parametrize("axis", [1, (), None])
+def test_one_element_stays_what_it_is(name: str, axis: Any, backend: Any) -> None:
+    x = np.copysign(np.array([[np.nan], [1.0]], td.bfloat16), td.bfloat16(-1))
+    x = x[:1] if axis is None else x
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        want = np.asarray(getattr(np, name)(x, axis=axis))
+    got = get(backend, getattr(np, name)(put(backend, x), axis=axis))
+    same(got, want, x)

@@ -375,6 +375,8 @@ def _number(name: str, x: Any, axes: _Axes, dtype: Any, initial: Any, mask: Any)
         return _by_numpy(name, x, axes, dtype, initial, mask)
     x = _exact(x, dtype)
     start = _start(operation, axes, dtype, initial, mask)
+    if start is None and axes.count == 1:  # as NumPy: a NaN too is what it was
+        return casts.cast(x, dtype)
     partials, chunks = _gather(operation, x, mask, axes)
     if start is None:
         return _finish(operation.op, partials, chunks, axes, dtype)
