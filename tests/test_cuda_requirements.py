@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from interpreters import python
 
 ROOT = Path(__file__).parent.parent
 
@@ -63,11 +64,7 @@ def run(tmp_path: Path, cupy: str, *command: str) -> subprocess.CompletedProcess
     path = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; "
     if command[0] == "-c":
         command = ("-c", path + command[1])
-    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": "/usr/bin:/bin"}
-    return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=environment,
-        cwd=tmp_path,
-    )  # fmt: skip
+    return python(*command, cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -140,5 +137,5 @@ def test_sources_are_installed(tmp_path: Path) -> None:
     assert list(nvrtc.FOLDERS) == [installed / "sources"]
     for kernel in sorted((ROOT / "src" / "cuda").glob("*.cu")):
         assert nvrtc.sources(kernel.name)[kernel.name] == kernel.read_text()
-    python = {x.name for x in (ROOT / "tf32dtype" / "cuda").glob("*.py")}
-    assert python <= {x.name for x in (installed / "cuda").glob("*.py")}
+    modules = {x.name for x in (ROOT / "tf32dtype" / "cuda").glob("*.py")}
+    assert modules <= {x.name for x in (installed / "cuda").glob("*.py")}
