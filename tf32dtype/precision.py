@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
@@ -53,6 +54,19 @@ class _Block(_core.Block):
 
     def __del__(self) -> None:
         replaced.release(self)
+
+
+def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
+    """Take an owner's innermost block off those that are open in a context.
+
+    It need not be the last: generators may leave blocks in another order than they
+    entered them.
+    """
+    blocks = variable.get()
+    for i in reversed(range(len(blocks))):
+        if blocks[i].owner is owner:
+            variable.set(blocks[:i] + blocks[i + 1 :])
+            break
 
 
 class matmul_precision:
@@ -162,12 +176,7 @@ class matmul_precision:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Generators may leave blocks in another order than they entered them.
-        blocks = _core.precision_variable.get()
-        for i in reversed(range(len(blocks))):
-            if blocks[i].owner is self:
-                _core.precision_variable.set(blocks[:i] + blocks[i + 1 :])
-                break
+        leave(_core.precision_variable, self)
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         generators = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)

@@ -25,6 +25,12 @@ def raw(x: Any) -> Any:
     return x.view(STORAGE[x.dtype.itemsize], cupy.ndarray)
 
 
+def plain(x: Any) -> Any:
+    """The elements as CuPy's own functions take them: a plain array of a dtype that
+    NumPy has, storage if that of `x` is ours; a view."""
+    return raw(x) if is_ours(x.dtype) else cupy.ndarray.view(x, x.dtype, cupy.ndarray)
+
+
 def wrap(storage: Any, dtype: Any) -> ndarray:
     """Storage, or a float32 array, as an array of a dtype: a view."""
     return cupy.ndarray.view(storage, np.dtype(dtype), ndarray)  # type: ignore[no-any-return]

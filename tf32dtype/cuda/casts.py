@@ -15,6 +15,7 @@ import numpy as np
 from .. import _core
 from ..rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 from . import array, backend, strides
+from .array import plain
 from .backend import Kernel
 
 #: `enum tf_number_kind` of src/kinds.h, by NumPy's kind and size.
@@ -47,13 +48,6 @@ def kind(dtype: Any) -> str:
             " NumPy's booleans, integers, float16, float32, float64, complex64 and"
             " complex128"
         ) from None
-
-
-def plain(x: Any) -> Any:
-    """An array's elements as a plain CuPy array of a dtype that NumPy has: a view."""
-    if array.is_ours(x.dtype):
-        return array.raw(x)
-    return x.view(x.dtype, cupy.ndarray)
 
 
 def empty(shape: Any, dtype: Any) -> Any:

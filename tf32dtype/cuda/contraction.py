@@ -14,10 +14,10 @@ from numpy.typing import DTypeLike
 from .. import contraction
 from ..precision import current_settings
 from . import products
-from .array import is_ours
+from .array import is_ours, plain
 from .backend import current
 from .products import FLOAT32, as_matrices, as_target, cast, copy_into
-from .stacks import reshape, storage
+from .stacks import reshape
 
 # -- ufuncs ----------------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ class _CuPy:
 
         if not (is_ours(x.dtype) or x.dtype == FLOAT32):
             if not is_ours(dtype):
-                return current().call("sum", storage(x), axis=axis, dtype=dtype)
+                return current().call("sum", plain(x), axis=axis, dtype=dtype)
             x = cast(x, dtype)
         return reductions.reduce("sum", x, axis, dtype)
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..modes import Mode, Rounding, Scale, SpecialValues, find_mode
 from ..modes import choose as check_options
 from ..rounding import ROUNDINGS
-from . import native
+from . import cublas, native
 from . import strategy as strategies
 from .backend import Backend, Kernel, current
 
@@ -166,7 +166,8 @@ def product(
     if a.shape[-1] == 0:
         machine.call("ndarray.fill", out, 0)
     elif mode.format == "float32":
-        _multiply(machine, _close(machine, a), _close(machine, b), out, "float32")
+        x, y = (cublas.arranged(operand) for operand in (a, b))
+        _multiply(machine, x, y, out, "float32")
     elif mode.parts == 1:
         own = None if not mode.short.startswith("fp8") else scale == "row"
         _narrow_product(machine, a, b, out, mode, ROUNDINGS.index(rounding), own)
@@ -353,18 +354,6 @@ def _launch(
 def _matrices(x: Any) -> Any:
     strides = (stride // x.itemsize for stride in x.strides)
     return np.array((x.data.ptr, *strides), _MATRICES)
-
-
-def _close(machine: Backend, x: Any) -> Any:
-    """Matrices that lie as `gemm` wants them."""
-    for close, far in ((2, 1), (1, 2)):
-        extent = max(x.shape[close], 1) * x.itemsize
-        if x.strides[close] == x.itemsize and x.strides[far] >= extent:
-            return x
-    if x.strides[0] == 0:
-        close = machine.call("ascontiguousarray", x[:1])
-        return cupy.broadcast_to(close, x.shape)
-    return machine.call("ascontiguousarray", x)
 
 
 def _multiply(

@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 
 from . import backend, compositions, creation, ordering, statistics
-from .array import is_ours, ndarray, raw, wrap
+from .array import is_ours, ndarray, wrap
 from .moving import MOVES, WRITES, check_out, condition, leaves, move, write
 
 FLOAT32 = np.dtype(np.float32)
@@ -47,17 +47,11 @@ OF_UFUNCS = {
     np.logical_or: "any",
 }
 
-PRODUCTS = {
-    "dot": "dot",
-    "einsum": "einsum",
-    "inner": "inner",
-    "linalg.matmul": "matmul",
-    "linalg.multi_dot": "multi_dot",
-    "linalg.tensordot": "tensordot",
-    "linalg.vecdot": "vecdot",
-    "tensordot": "tensordot",
-    "vdot": "vdot",
-}
+#: Functions of `products.dispatch`.
+PRODUCTS = set(
+    """dot einsum inner linalg.matmul linalg.multi_dot linalg.tensordot linalg.vecdot
+    tensordot vdot""".split()
+)
 PRODUCT_UFUNCS = {"matmul", "matvec", "vecdot", "vecmat"}
 
 COMPOSITIONS: dict[str, Callable[..., Any]] = {
@@ -299,7 +293,7 @@ def numpy_function(func: Any, args: Any, kwargs: Any) -> Any:
     if name in PRODUCTS:
         from . import products
 
-        return products.dispatch(PRODUCTS[name], args, kwargs)
+        return products.dispatch(name, args, kwargs)
     found = _formats(args, list(kwargs.values()))
     if name in COMPOSITIONS and (found or name in compositions.FOR_FLOAT32):
         return COMPOSITIONS[name](*args, **kwargs)
@@ -373,6 +367,3 @@ def cupy_reduction(
         keywords = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
         return reduction(REDUCTIONS[name], x, **keywords)
     raise _refuse(f"{kernel.name}, a kernel of CuPy's,", x.dtype)
-
-
-__all__ = ["cupy_kernel", "cupy_reduction", "numpy_function", "raw", "ufunc_method"]

@@ -22,11 +22,11 @@ from numpy.typing import DTypeLike
 from .. import _core
 from ..modes import Rounding, Scale, SpecialValues, find_mode
 from ..modes import choose as check_precision
-from ..precision import Settings, current_settings
+from ..precision import Settings, current_settings, leave
 from ..tensor_core.models import devices, find_device, find_instruction, find_model
 from . import backend, chain
-from .array import empty, is_ours, ndarray, wrap
-from .stacks import Shape, like, may_overlap, stacks, storage
+from .array import empty, is_ours, ndarray, plain, wrap
+from .stacks import Shape, like, stacks
 from .strategy import Strategy
 
 MODES = ("chain", "model", "native")
@@ -76,16 +76,21 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
     return Mode(str(mode), None, instruction)
 
 
-#: The blocks that are open in a context, the innermost last, and whose they are.
-_blocks: ContextVar[tuple[tuple[object, Mode], ...]] = ContextVar(
-    "tf32dtype_cuda_mode", default=()
-)
+class _Block(NamedTuple):
+    """A block that is open, and whose it is."""
+
+    owner: object
+    mode: Mode
+
+
+#: Those of a context, the innermost last.
+_blocks: ContextVar[tuple[_Block, ...]] = ContextVar("tf32dtype_cuda_mode", default=())
 
 
 def current_mode() -> Mode:
     """The mode in force here."""
     blocks = _blocks.get()
-    return blocks[-1][1] if blocks else Mode()
+    return blocks[-1].mode if blocks else Mode()
 
 
 class matmul_mode(contextlib.ContextDecorator):
@@ -126,7 +131,7 @@ class matmul_mode(contextlib.ContextDecorator):
         self._mode = choose_mode(mode, device, instruction)
 
     def __enter__(self) -> Self:
-        _blocks.set((*_blocks.get(), (self, self._mode)))
+        _blocks.set((*_blocks.get(), _Block(self, self._mode)))
         return self
 
     def __exit__(
@@ -135,12 +140,7 @@ class matmul_mode(contextlib.ContextDecorator):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Generators may leave blocks in another order than they entered them.
-        blocks = _blocks.get()
-        for i in reversed(range(len(blocks))):
-            if blocks[i][0] is self:
-                _blocks.set(blocks[:i] + blocks[i + 1 :])
-                break
+        leave(_blocks, self)
 
     def __call__(self, function: Any) -> Any:
         later = (
@@ -470,7 +470,7 @@ def product(
         out = as_target(out, made, shape)
     own_class = any(type(x) is ndarray and x.dtype == FLOAT32 for x in (a, b))
     if way is None:
-        result = _by_cupy(a, b, common if wanted is None else wanted)
+        result = _by_cupy(a, b, made)
     else:
         # Straight into out where nothing is to be rounded or might be overwritten.
         direct = (
@@ -478,7 +478,7 @@ def product(
             and out.dtype == way.dtype == made
             and out.flags.c_contiguous
             and out.shape == shape
-            and not any(may_overlap(out, x) for x in (a, b))
+            and not any(cupy.may_share_memory(out, x) for x in (a, b))
         )
         if direct:
             result = out.reshape(matrices)
@@ -512,7 +512,7 @@ def _by_cupy(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
     """Of dtypes that are NumPy's own."""
     if is_ours(dtype):  # float32 sums, rounded once
         return cast(_by_cupy(a, b, np.result_type(a.dtype, b.dtype)), dtype)
-    x, y = storage(cast(a, dtype)), storage(cast(b, dtype))
+    x, y = plain(cast(a, dtype)), plain(cast(b, dtype))
     return backend.current().call("matmul", x, y)
 
 
@@ -539,12 +539,12 @@ def as_target(out: Any, made: np.dtype[Any], shape: Shape) -> Any:
 def copy_into(x: Any, out: Any) -> None:
     """An array, which broadcasts, into another of any strides and dtype."""
     if x.dtype == out.dtype:
-        x = cupy.broadcast_to(storage(x), out.shape)
-        backend.current().call("copyto", storage(out), x)
+        x = cupy.broadcast_to(plain(x), out.shape)
+        backend.current().call("copyto", plain(out), x)
         return
     from . import casts
 
-    casts.cast_into(like(cupy.broadcast_to(storage(x), out.shape), x.dtype), out)
+    casts.cast_into(like(cupy.broadcast_to(plain(x), out.shape), x.dtype), out)
 
 
 # -- NumPy's functions -----------------------------------------------------------------

@@ -214,7 +214,7 @@ def _gather(
     if axes.count == 0 or outputs == 0:
         return cupy.empty(0, np.uint8), 0
     name = casts.kind(x.dtype)
-    x = casts.plain(x)
+    x = array.plain(x)
     ordered = bool(operation.elements & _EQUAL_ZEROS)  # indices count in C order
     kept = _collapsed(x, mask, axes.kept, False)
     reduced = _collapsed(x, mask, axes.reduced, not ordered)
@@ -257,7 +257,7 @@ def _finish(
         backend.current().launch(
             Kernel("finish.cu", "finish", (f"-DOP={op}", f"-DTO={casts.kind(dtype)}")),
             plan.grid(outputs), (_THREADS,), plan.argument(outputs, chunks),
-            casts.plain(result), partials, how, divisors,
+            array.plain(result), partials, how, divisors,
         )  # fmt: skip
     return result
 
@@ -466,7 +466,7 @@ def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> A
     if name.endswith("mean"):
         return means
     partials, chunks = _gather(
-        _Operation("sums", skips), x, mask, axes, casts.plain(means), dtype
+        _Operation("sums", skips), x, mask, axes, array.plain(means), dtype
     )
     ending |= {"less": ddof, "strict": bool(skips), "root": name.endswith("std")}
     return _finish("sums", partials, chunks, axes, dtype, **ending)
@@ -518,7 +518,7 @@ def accumulate(
         )
     x = _exact(x, dtype)
     kind = casts.kind(x.dtype)
-    given = casts.plain(x)
+    given = array.plain(x)
     call = backend.current().call
     if axis is None:
         given = call("ascontiguousarray", given).reshape(-1)
@@ -530,7 +530,7 @@ def accumulate(
         raise ValueError(f"out of {name} is a CuPy array of shape {given.shape}")
     result = casts.empty(given.shape, dtype)
     if result.size:
-        _scan(_SCANS[name], given, kind, casts.plain(result), dtype, axis)
+        _scan(_SCANS[name], given, kind, array.plain(result), dtype, axis)
     result = _classed(result, x)
     if out is None:
         return result

@@ -9,18 +9,13 @@ import cupy
 import numpy as np
 
 from . import backend
-from .array import is_ours, raw, wrap
+from .array import is_ours, plain, wrap
 
 Shape = tuple[int, ...]
 
 
-def storage(x: Any) -> Any:
-    """A plain CuPy array of the same memory, which CuPy's functions can copy."""
-    return raw(x) if is_ours(x.dtype) else x.view(x.dtype, cupy.ndarray)
-
-
 def like(x: Any, dtype: np.dtype[Any]) -> Any:
-    """What `storage` made, as an array of its dtype again."""
+    """What `plain` made, as an array of its dtype again."""
     return wrap(x, dtype) if is_ours(dtype) else x
 
 
@@ -28,23 +23,7 @@ def reshape(x: Any, shape: Shape) -> Any:
     """A view if the array is contiguous, else a copy."""
     if x.flags.c_contiguous:
         return x.reshape(shape)
-    return like(backend.current().call("reshape", storage(x), shape), x.dtype)
-
-
-def bounds(x: Any) -> tuple[int, int]:
-    """The addresses of the array's first byte and of that behind its last one."""
-    if x.size == 0:
-        return x.data.ptr, x.data.ptr
-    reach = [(n - 1) * stride for n, stride in zip(x.shape, x.strides, strict=True)]
-    below = sum(min(r, 0) for r in reach)
-    above = sum(max(r, 0) for r in reach)
-    return x.data.ptr + below, x.data.ptr + above + x.itemsize
-
-
-def may_overlap(x: Any, y: Any) -> bool:
-    """Whether two arrays may share memory."""
-    (x_first, x_last), (y_first, y_last) = bounds(x), bounds(y)
-    return x_first < y_last and y_first < x_last
+    return like(backend.current().call("reshape", plain(x), shape), x.dtype)
 
 
 def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:

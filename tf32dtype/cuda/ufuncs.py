@@ -25,7 +25,7 @@ import numpy as np
 
 from ..format import formats
 from . import backend, tables
-from .array import STORAGE, is_ours, ndarray, raw, wrap
+from .array import STORAGE, is_ours, ndarray, plain, raw, wrap
 from .backend import Kernel
 from .strides import elementwise
 
@@ -282,9 +282,9 @@ def _by_cupy(
 ) -> tuple[Any, ...]:
     if not hasattr(cupy, ufunc.__name__):
         raise TypeError(f"CuPy has no {ufunc.__name__}, for {loop[0]}")
-    plain = [_plain(x) if isinstance(x, cupy.ndarray) else x for x in operands]
+    given = [plain(x) if isinstance(x, cupy.ndarray) else x for x in operands]
     call = backend.current().call
-    made = call(ufunc.__name__, *plain)
+    made = call(ufunc.__name__, *given)
     return tuple(
         x if x.dtype == dtype else call("ndarray.astype", x, dtype)
         for x, dtype in zip(
@@ -382,10 +382,5 @@ def _deliver(result: Any, out: Any, shape: tuple[int, ...], mask: Any) -> Any:
         return out
     keywords = {} if mask is None else {"where": mask}
     result = _cast_array(result, out.dtype)
-    backend.current().call("copyto", _plain(out), _plain(result), **keywords)
+    backend.current().call("copyto", plain(out), plain(result), **keywords)
     return out
-
-
-def _plain(x: Any) -> Any:
-    """As CuPy can copy it."""
-    return raw(x) if is_ours(x.dtype) else x.view(cupy.ndarray)
