@@ -82,9 +82,8 @@ void tf_matmul_prepare(void)
 /* Multiply-adds that are worth another thread. */
 enum { SHARE = 1 << 22 };
 
-static ptrdiff_t threads_for(double work)
+ptrdiff_t tf_threads_for(double shares)
 {
-    const double shares = work / SHARE;
     ptrdiff_t threads = 1;
     if (shares < 2) {
         return 1;
@@ -366,7 +365,7 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
     };
     const double products = (double)call.singles.count;
     const ptrdiff_t threads =
-        threads_for((double)m * (double)n * (double)k * (double)count * products);
+        tf_threads_for((double)m * (double)n * (double)k * (double)count * products / SHARE);
     const int row =
         !precision->on_device &&
         tf_is_row(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1), call.m);

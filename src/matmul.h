@@ -85,6 +85,9 @@ int tf_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char tr
 /* The parts of n numbers, each with p significant bits: see split.h. */
 void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out);
 
+/* How many threads are to do work that is worth so many. */
+ptrdiff_t tf_threads_for(double shares);
+
 /* Once, when the instruction set has been chosen. */
 void tf_matmul_prepare(void);
 

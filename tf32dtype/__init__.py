@@ -45,7 +45,7 @@ from .rounding import quantize  # noqa: E402
 ) = _scalar_types
 
 if _TYPE_CHECKING:
-    from . import tensor_core
+    from . import blocks, tensor_core
 
 _masked.register(formats)
 _dlpack.register(formats)
@@ -64,6 +64,7 @@ __all__ = [
     "bf16",
     "bfloat16",
     "bits",
+    "blocks",
     "einsum",
     "float4_e2m1fn",
     "float6_e2m3fn",
@@ -95,8 +96,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "tensor_core":  # only who names it pays for it
-        return _import_module(f"{__name__}.tensor_core")
+    if name in ("blocks", "tensor_core"):  # only who names them pays for them
+        return _import_module(f"{__name__}.{name}")
     if name == "fp8":
         raise AttributeError(
             "tf32dtype has two kinds of fp8: fp8_e4m3 (more precision, up to 448) and"

@@ -230,6 +230,23 @@ struct tf_tensor {
                                  struct tf_tensor_exponents exponents, uint32_t *out);
 };
 
+/* Blocks with a common scale, for one element: see block_round.h. All blocks are whole
+ * and lie one after the other, `draws` like the numbers. */
+struct tf_block_plan;
+
+struct tf_block_loops {
+    void (*quantize)(const struct tf_block_plan *plan, const float *x, size_t count,
+                     const uint64_t *draws, uint8_t *codes, uint8_t *scales,
+                     uint8_t *residuals);
+    /* What dequantize makes of what quantize makes. */
+    void (*round)(const struct tf_block_plan *plan, const float *x, size_t count,
+                  const uint64_t *draws, float *out);
+    /* To nearest, or to odd. */
+    void (*dequantize)(const struct tf_block_plan *plan, const uint8_t *codes,
+                       const uint8_t *scales, const uint8_t *residuals, size_t count,
+                       int odd, float *out);
+};
+
 struct tf_isa {
     const struct tf_conversions *formats;
 
@@ -267,6 +284,7 @@ struct tf_isa {
 
     const struct tf_product *product;
     const struct tf_tensor *tensor;
+    const struct tf_block_loops *block; /* by element */
 };
 
 /* name -> name_x86_64_v4 in the x86-64-v4 build. */

@@ -21,4 +21,5 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .half_bounds = TF_NAME(tf_half_bounds),
     .product = &TF_NAME(tf_product),
     .tensor = &TF_NAME(tf_tensor),
+    .block = TF_NAME(tf_block_loops),
 };

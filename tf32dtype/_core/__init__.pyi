@@ -61,6 +61,52 @@ def tensor_blocks(
 def tensor_product(
     precision: Precision, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any]
 ) -> None: ...
+
+#: (name, bits of a code) and (name, bits of the mantissa), as src/block.h has them
+block_elements: tuple[tuple[str, int], ...]
+block_scales: tuple[tuple[str, int], ...]
+
+def block_plan(
+    layout: tuple[int, int, int, int],
+    rule: int,
+    tensor: float,
+    rounding: int,
+    poison: bool,
+) -> bytes: ...
+def block_quantize(
+    lines: NDArray[np.float32],
+    layout: tuple[int, int, int, int],
+    rule: int,
+    tensor: float,
+    rounding: int,
+    poison: bool,
+    draws: NDArray[np.uint64] | None = ...,
+    out: tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8] | None]
+    | None = ...,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8] | None]: ...
+def block_round(
+    lines: NDArray[np.float32],
+    layout: tuple[int, int, int, int],
+    rule: int,
+    tensor: float,
+    rounding: int,
+    poison: bool,
+    draws: NDArray[np.uint64] | None,
+    out: NDArray[np.float32],
+) -> None: ...
+def block_dequantize(
+    codes: NDArray[np.uint8],
+    scales: NDArray[np.uint8],
+    residuals: NDArray[np.uint8] | None,
+    layout: tuple[int, int, int, int],
+    tensor: float,
+    length: int,
+    out: NDArray[np.float32] | NDArray[np.float64],
+    odd: bool = ...,
+) -> None: ...
+def block_bounds(
+    lines: NDArray[np.float32], block: int
+) -> tuple[float, float, int]: ...
 def split(x: NDArray[np.float32], parts: int, format: str) -> NDArray[np.float32]: ...
 
 class Precision:

@@ -37,7 +37,9 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "Block", "Precision", "available_isas", "bits_of", "current_precision", "facts",
+    "Block", "Precision", "available_isas", "bits_of", "block_bounds",
+    "block_dequantize", "block_elements", "block_plan", "block_quantize", "block_round",
+    "block_scales", "current_precision", "facts",
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "quantize_items",
     "replace_loops", "report", "restore_loops", "scalar_types", "set_default_precision",
@@ -83,6 +85,7 @@ include "dtypes.pxi"
 include "loops.pxi"
 include "products.pxi"
 include "tensor.pxi"
+include "blocks.pxi"
 include "ufuncs.pxi"
 include "promoters.pxi"
 include "times.pxi"

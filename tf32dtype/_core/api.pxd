@@ -359,6 +359,53 @@ cdef extern from "matmul.h" nogil:
     void tf_matmul_prepare()
 
 
+cdef extern from "blocks.h" nogil:
+    struct tf_element:
+        const char *name
+        uint8_t width
+    struct tf_scale:
+        const char *name
+        uint8_t mantissa_bits
+    enum:
+        TF_ELEMENT_COUNT
+        TF_SCALE_COUNT
+        TF_E4M3 "tf_element_float8_e4m3fn"
+        TF_INT4 "tf_element_int4"
+        TF_RULE_COUNT
+        TF_BLOCK_MOST
+    const tf_element tf_elements[]
+    const tf_scale tf_scales[]
+    struct tf_block_layout:
+        int element
+        int residual
+        int scale
+        int block
+        float tensor
+    struct tf_block_plan:
+        tf_block_layout layout
+    void tf_block_plan_fill(tf_block_plan *, tf_block_layout, int, int, int)
+    struct tf_block_lines:
+        npy_intp count
+        npy_intp length
+    struct tf_block_codes:
+        uint8_t *codes
+        uint8_t *scales
+        uint8_t *residuals
+    struct tf_block_bounds:
+        float greatest
+        float least
+        npy_intp special
+    void tf_blocks_quantize(const tf_block_plan *, const float *, tf_block_lines,
+                            const uint64_t *, tf_block_codes)
+    void tf_blocks_round(const tf_block_plan *, const float *, tf_block_lines,
+                         const uint64_t *, float *)
+    void tf_blocks_dequantize(const tf_block_plan *, tf_block_codes, tf_block_lines,
+                              int, float *)
+    void tf_blocks_dequantize_double(const tf_block_plan *, tf_block_codes,
+                                     tf_block_lines, double *)
+    tf_block_bounds tf_blocks_bounds(const float *, tf_block_lines, int)
+
+
 cdef extern from "complex64.h" nogil:
     int tf_matmul_complex64(const tf_precision *, int, tf_matrix, tf_matrix, tf_matrix,
                             npy_intp, npy_intp, npy_intp, npy_intp)

@@ -8,15 +8,23 @@ and the name is a Python comment after the dictionary in the file's header:
 
 NumPy reads the dictionary with `ast.literal_eval`, which skips comments (a further
 key in the dictionary it would refuse). The file format is NEP 1's.
+
+Arrays of blocks are the bytes of their buffer, and a comment of all else:
+
+    {'descr': '|u1', 'fortran_order': False, 'shape': (34,), } # tf32dtype blocks:
+    {'format': 'mxfp4', 'shape': (64,), 'axis': 0, 'block_size': 32,
+    'scale_format': 'float8_e8m0fnu', 'tensor_scale': 1.0}      (one line in the file)
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import struct
+import sys
 from collections.abc import Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,24 +35,30 @@ from tf32dtype.format import Format, formats
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile
 
+    from tf32dtype.blocks.array import BlockArray
+    from tf32dtype.blocks.layout import Facts
+
     Path = str | os.PathLike[str]
 
 _ALIGNMENT = 64  # of the data in the file, as in NumPy's own files
 _CHUNK_BYTES = 1 << 24
 _COMMENT = r"\}\s*# tf32dtype: (\S+)\s*\Z"
+_BLOCKS_COMMENT = r"\}\s*# tf32dtype blocks: (.*?)\s*\Z"
+_BLOCKS_KEYS = "format shape axis block_size scale_format tensor_scale".split()
 
 
-def save(file: Path | IO[bytes], arr: ArrayLike) -> None:
+def save(file: Path | IO[bytes], arr: ArrayLike | BlockArray) -> None:
     """Write an array to a `.npy` file, with the name of its format.
 
     Parameters
     ----------
     file : path or binary file object
         `.npy` is appended to a path that does not end so.
-    arr : array_like
+    arr : array_like or BlockArray
         Arrays of this package's formats are written as little-endian unsigned
         integers, unused bits zero; `ml_dtypes` arrays of a format known here
-        likewise; arrays of NumPy's own dtypes as `np.save` writes them.
+        likewise; arrays of NumPy's own dtypes as `np.save` writes them; arrays of
+        blocks as the bytes of their buffer.
 
     Raises
     ------
@@ -66,14 +80,18 @@ def save(file: Path | IO[bytes], arr: ArrayLike) -> None:
         _write(file, array)
 
 
-def savez(file: Path | IO[bytes], *args: ArrayLike, **kwds: ArrayLike) -> None:
+def savez(
+    file: Path | IO[bytes],
+    *args: ArrayLike | BlockArray,
+    **kwds: ArrayLike | BlockArray,
+) -> None:
     """Write several arrays to an uncompressed `.npz` file.
 
     Parameters
     ----------
     file : path or binary file object
         `.npz` is appended to a path that does not end so.
-    *args, **kwds : array_like
+    *args, **kwds : array_like or BlockArray
         Arrays as for `save`, stored under their keywords; positional ones under
         `arr_0`, `arr_1` and so on, as `np.savez` does.
 
@@ -113,7 +131,7 @@ def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
 
     Returns
     -------
-    numpy.ndarray or Archive
+    numpy.ndarray, BlockArray or Archive
         An array for `.npy`, a mapping from names to arrays for `.npz`. Files
         without a format's name are read as `np.load(allow_pickle=False)` does.
 
@@ -121,7 +139,8 @@ def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
     ------
     ValueError
         If the file names a format that is not known, or whose items are of
-        another size than the file's; if it would need pickle or is cut short.
+        another size than the file's; if what it says of blocks makes no array of
+        them; if it would need pickle or is cut short.
     EOFError
         If the file is empty.
     OSError
@@ -129,10 +148,10 @@ def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
     """
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as stream:
-            form = _read_format(stream)
+            form = _read_name(stream)
     else:
         start = file.tell()
-        form = _read_format(file)
+        form = _read_name(file)
         file.seek(start)
     loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
@@ -140,7 +159,7 @@ def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
     return Archive(loaded)
 
 
-class Archive(Mapping[str, NDArray[Any]]):
+class Archive(Mapping[str, Any]):
     """The arrays of an `.npz` file by name, each read when it is asked for.
 
     Returned by `load`. Close it, or use it in a `with` statement, to close the
@@ -151,15 +170,15 @@ class Archive(Mapping[str, NDArray[Any]]):
         self._npz = npz
         self.files = list(npz.files)
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Any:
         array: Any = self._npz[name]
         if not isinstance(array, np.ndarray):
-            return array  # type: ignore[no-any-return]  # bytes of another file
+            return array  # bytes of another file
         archive = self._npz.zip
         assert archive is not None  # or reading the array had failed
         member = name if name in archive.namelist() else f"{name}.npy"
         with archive.open(member) as stream:
-            return _as_format(array, _read_format(stream))
+            return _as_format(array, _read_name(stream))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
@@ -184,8 +203,10 @@ class Archive(Mapping[str, NDArray[Any]]):
 # -- writing ----------------------------------------------------------------
 
 
-def _storable(arr: ArrayLike) -> NDArray[Any]:
-    """The array to write, of one of our dtypes or of NumPy's own."""
+def _storable(arr: ArrayLike | BlockArray) -> NDArray[Any] | BlockArray:
+    """The array to write, of blocks, of one of our dtypes or of NumPy's own."""
+    if not isinstance(arr, np.ndarray) and _is_blocks(arr):
+        return arr
     if isinstance(arr, np.ma.MaskedArray):
         raise TypeError(
             "a .npy file has no place for a mask: write both with "
@@ -210,31 +231,43 @@ def _storable(arr: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def _write(stream: IO[bytes], array: NDArray[Any]) -> None:
+def _is_blocks(arr: object) -> TypeGuard[BlockArray]:
+    known = sys.modules.get("tf32dtype.blocks")  # not loaded: there are none
+    return known is not None and isinstance(arr, known.BlockArray)
+
+
+def _write(stream: IO[bytes], array: NDArray[Any] | BlockArray) -> None:
+    if not isinstance(array, np.ndarray):
+        facts = dict(zip(_BLOCKS_KEYS, array._layout.facts, strict=True))
+        data = array.buffer
+        stream.write(_header("|u1", data.shape, False, f"tf32dtype blocks: {facts}"))
+        stream.write(data.tobytes())
+        return
     form = _format_of(array.dtype)
     if form is None:
         np.lib.format.write_array(stream, array, allow_pickle=False)
         return
     fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
     order: Literal["C", "F"] = "F" if fortran else "C"
-    stream.write(_header(form, array.shape, fortran))
+    little_endian = f"<u{form.itemsize}"
+    comment = f"tf32dtype: {form.name}"
+    stream.write(_header(little_endian, array.shape, fortran, comment))
     chunks = np.nditer(
         array.view(f"u{form.itemsize}"),
         flags=["external_loop", "buffered", "zerosize_ok"],
         buffersize=_CHUNK_BYTES // form.itemsize,
         order=order,
     )
-    little_endian = f"<u{form.itemsize}"
     for chunk in chunks:
         clean = bits(from_bits(chunk, form.dtype, dirty="ignore"))
         stream.write(clean.astype(little_endian, copy=False).tobytes())
 
 
-def _header(form: Format, shape: tuple[int, ...], fortran: bool) -> bytes:
+def _header(descr: str, shape: tuple[int, ...], fortran: bool, comment: str) -> bytes:
     prefix = np.lib.format.magic(1, 0)
     text = (
-        f"{{'descr': '<u{form.itemsize}', 'fortran_order': {fortran}, "
-        f"'shape': {shape}, }} # tf32dtype: {form.name}"
+        f"{{'descr': '{descr}', 'fortran_order': {fortran}, "
+        f"'shape': {shape}, }} # {comment}"
     ).encode("latin1")
     size = len(text) + 1  # the line's end
     size += -(len(prefix) + 2 + size) % _ALIGNMENT
@@ -249,8 +282,8 @@ def _with_suffix(file: Path, suffix: str) -> str:
 # -- reading ----------------------------------------------------------------
 
 
-def _read_format(stream: IO[bytes]) -> Format | None:
-    """The format that a `.npy` header names; None for any other file."""
+def _read_name(stream: IO[bytes]) -> Format | Facts | None:
+    """What a `.npy` header says after its dictionary; None for any other file."""
     magic = stream.read(8)
     if len(magic) < 8 or not magic.startswith(np.lib.format.MAGIC_PREFIX):
         return None
@@ -261,7 +294,11 @@ def _read_format(stream: IO[bytes]) -> Format | None:
     (size,) = struct.unpack(length_code, length)
     if size > 10_000:  # np.load refuses such headers
         return None
-    comment = re.search(_COMMENT, stream.read(size).decode("latin1"))
+    header = stream.read(size).decode("latin1")
+    blocks = re.search(_BLOCKS_COMMENT, header)
+    if blocks is not None:
+        return _blocks_facts(blocks[1])
+    comment = re.search(_COMMENT, header)
     if comment is None:
         return None
     try:
@@ -270,15 +307,40 @@ def _read_format(stream: IO[bytes]) -> Format | None:
         raise ValueError(f"the file's format: {error.args[0]}") from None
 
 
-def _as_format(array: NDArray[Any], form: Format | None) -> NDArray[Any]:
+def _blocks_facts(text: str) -> Facts:
+    try:
+        facts = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        facts = None
+    if not isinstance(facts, dict) or list(facts) != _BLOCKS_KEYS:
+        raise ValueError(
+            f"the file's blocks: a dictionary of {', '.join(_BLOCKS_KEYS)} is needed, "
+            f"not {text}"
+        )
+    found: Facts = tuple(facts.values())
+    return found
+
+
+def _as_format(array: NDArray[Any], form: Format | Facts | None) -> Any:
     if form is None:
         return array
+    if not isinstance(form, Format):
+        return _as_blocks(array, form)
     if array.dtype != np.dtype(f"u{form.itemsize}"):
         raise ValueError(
             f"the file says {form.name}, which takes unsigned integers of "
             f"{form.itemsize} bytes, and holds {array.dtype}"
         )
     return array.view(form.dtype)
+
+
+def _as_blocks(array: NDArray[Any], facts: Facts) -> BlockArray:
+    from tf32dtype.blocks.array import restore
+
+    try:
+        return restore(facts, np.asarray(array))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the file's blocks: {error}") from None
 
 
 # -- dtypes -----------------------------------------------------------------

@@ -1,0 +1,292 @@
+#include "blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fpstatus.h"
+#include "loops/isa.h"
+#include "matmul.h"
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+/* -- lines and pieces of them ------------------------------------------------------ */
+
+/* Numbers that are worth another thread, and that one takes at a time. */
+enum { SHARE = 1 << 18, PIECE = 1 << 14 };
+
+/* One call. Lines that are whole blocks are one long line. */
+struct call {
+    const struct tf_block_plan *plan;
+    const struct tf_block_loops *loops;
+    struct tf_block_lines lines;
+    ptrdiff_t blocks;    /* of a line, the last one perhaps short */
+    ptrdiff_t pieces;    /* of a line */
+    ptrdiff_t per_piece; /* blocks */
+    const float *x;
+    const uint64_t *draws;
+    struct tf_block_codes codes;
+    float *out;
+    double *doubles;
+    int odd;
+};
+
+/* Some blocks of a call: whole ones, and then perhaps a short one. */
+struct piece {
+    ptrdiff_t item, block, whole, rest;
+};
+
+static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lines lines)
+{
+    const ptrdiff_t n = plan->layout.block;
+    struct call call = {.plan = plan, .lines = lines};
+    call.loops = &tf_isa->block[plan->layout.element];
+    if (lines.length % n == 0) {
+        call.lines.length *= lines.count;
+        call.lines.count = 1;
+    }
+    call.blocks = (call.lines.length + n - 1) / n;
+    call.per_piece = PIECE / n;
+    call.pieces = (call.blocks + call.per_piece - 1) / call.per_piece;
+    return call;
+}
+
+static struct piece piece_of(const struct call *call, ptrdiff_t number)
+{
+    const ptrdiff_t n = call->plan->layout.block;
+    const ptrdiff_t line = number / call->pieces, part = number % call->pieces;
+    const ptrdiff_t from = part * call->per_piece;
+    const ptrdiff_t left = call->lines.length - from * n;
+    const ptrdiff_t most = call->per_piece * n, numbers = left < most ? left : most;
+    const struct piece piece = {
+        .item = line * call->lines.length + from * n,
+        .block = line * call->blocks + from,
+        .whole = numbers / n,
+        .rest = numbers % n,
+    };
+    return piece;
+}
+
+static size_t bytes_of(const struct call *call, int element)
+{
+    return (size_t)(call->plan->layout.block * tf_elements[element].width / 8);
+}
+
+static struct tf_block_codes codes_from(const struct call *call, ptrdiff_t block)
+{
+    const int residual = call->plan->layout.residual;
+    const size_t at = (size_t)block;
+    struct tf_block_codes codes = call->codes;
+    codes.codes += at * bytes_of(call, call->plan->layout.element);
+    codes.scales += residual < 0 ? at : 2 * at;
+    if (residual >= 0) {
+        codes.residuals += at * bytes_of(call, residual);
+    }
+    return codes;
+}
+
+typedef void work_fn(const struct call *call, struct piece piece);
+
+static void run(const struct call *call, work_fn *work)
+{
+    const ptrdiff_t count = call->lines.length ? call->lines.count * call->pieces : 0;
+    const double numbers = (double)call->lines.count * (double)call->lines.length;
+    const ptrdiff_t threads = tf_threads_for(numbers / SHARE);
+    if (threads <= 1) {
+        for (ptrdiff_t i = 0; i < count; i++) {
+            work(call, piece_of(call, i));
+        }
+        return;
+    }
+#if defined(_OPENMP)
+#pragma omp parallel num_threads((int)threads)
+    {
+        const struct tf_fp own = tf_fp_begin();
+#pragma omp for schedule(static)
+        for (ptrdiff_t i = 0; i < count; i++) {
+            work(call, piece_of(call, i));
+        }
+        tf_fp_end(own, 0);
+    }
+#endif
+}
+
+/* -- quantise ---------------------------------------------------------------------- */
+
+/* A short block, with zeros. */
+struct short_block {
+    float x[TF_BLOCK_MOST];
+    uint64_t draws[TF_BLOCK_MOST];
+};
+
+static void fill_short(const struct call *call, ptrdiff_t item, ptrdiff_t rest,
+                       struct short_block *block)
+{
+    memset(block, 0, sizeof *block);
+    memcpy(block->x, call->x + item, (size_t)rest * sizeof *call->x);
+    if (call->draws) {
+        memcpy(block->draws, call->draws + item, (size_t)rest * sizeof *call->draws);
+    }
+}
+
+static void quantize_piece(const struct call *call, struct piece p)
+{
+    const uint64_t *draws = call->draws ? call->draws + p.item : NULL;
+    struct tf_block_codes out = codes_from(call, p.block);
+    call->loops->quantize(call->plan, call->x + p.item, (size_t)p.whole, draws, out.codes,
+                          out.scales, out.residuals);
+    if (p.rest) {
+        struct short_block block;
+        fill_short(call, p.item + p.whole * call->plan->layout.block, p.rest, &block);
+        out = codes_from(call, p.block + p.whole);
+        call->loops->quantize(call->plan, block.x, 1, call->draws ? block.draws : NULL,
+                              out.codes, out.scales, out.residuals);
+    }
+}
+
+void tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
+                        struct tf_block_lines lines, const uint64_t *draws,
+                        struct tf_block_codes out)
+{
+    struct call call = call_of(plan, lines);
+    call.x = x;
+    call.draws = draws;
+    call.codes = out;
+    const struct tf_fp saved = tf_fp_begin();
+    run(&call, quantize_piece);
+    tf_fp_end(saved, 0);
+}
+
+static void round_piece(const struct call *call, struct piece p)
+{
+    const uint64_t *draws = call->draws ? call->draws + p.item : NULL;
+    call->loops->round(call->plan, call->x + p.item, (size_t)p.whole, draws,
+                       call->out + p.item);
+    if (p.rest) {
+        const ptrdiff_t item = p.item + p.whole * call->plan->layout.block;
+        struct short_block block;
+        float out[TF_BLOCK_MOST];
+        fill_short(call, item, p.rest, &block);
+        call->loops->round(call->plan, block.x, 1, call->draws ? block.draws : NULL, out);
+        memcpy(call->out + item, out, (size_t)p.rest * sizeof *out);
+    }
+}
+
+void tf_blocks_round(const struct tf_block_plan *plan, const float *x,
+                     struct tf_block_lines lines, const uint64_t *draws, float *out)
+{
+    struct call call = call_of(plan, lines);
+    call.x = x;
+    call.draws = draws;
+    call.out = out;
+    const struct tf_fp saved = tf_fp_begin();
+    run(&call, round_piece);
+    tf_fp_end(saved, 0);
+}
+
+/* -- dequantise -------------------------------------------------------------------- */
+
+static void dequantize_piece(const struct call *call, struct piece p)
+{
+    struct tf_block_codes in = codes_from(call, p.block);
+    call->loops->dequantize(call->plan, in.codes, in.scales, in.residuals,
+                            (size_t)p.whole, call->odd, call->out + p.item);
+    if (p.rest) {
+        float out[TF_BLOCK_MOST];
+        in = codes_from(call, p.block + p.whole);
+        call->loops->dequantize(call->plan, in.codes, in.scales, in.residuals, 1,
+                                call->odd, out);
+        memcpy(call->out + p.item + p.whole * call->plan->layout.block, out,
+               (size_t)p.rest * sizeof *out);
+    }
+}
+
+void tf_blocks_dequantize(const struct tf_block_plan *plan, struct tf_block_codes in,
+                          struct tf_block_lines lines, int odd, float *out)
+{
+    struct call call = call_of(plan, lines);
+    call.codes = in;
+    call.out = out;
+    call.odd = odd;
+    const struct tf_fp saved = tf_fp_begin();
+    run(&call, dequantize_piece);
+    tf_fp_end(saved, 0);
+}
+
+static void dequantize_double_piece(const struct call *call, struct piece p)
+{
+    const struct tf_block_layout layout = call->plan->layout;
+    const struct tf_scale s = tf_scales[layout.scale];
+    const struct tf_element e = tf_elements[layout.element];
+    const int n = layout.block, two = layout.residual >= 0;
+    for (ptrdiff_t b = 0; b < p.whole + (p.rest != 0); b++) {
+        const struct tf_block_codes in = codes_from(call, p.block + b);
+        const float scale = tf_block_scale(s, layout.tensor, in.scales[0]);
+        const ptrdiff_t count = b < p.whole ? n : p.rest;
+        struct tf_element lo = e;
+        double second = 0;
+        if (two) {
+            lo = tf_elements[layout.residual];
+            second = tf_second_scale(scale, tf_residual_scale(s, lo, in.scales[1]));
+        }
+        double *out = call->doubles + p.item + b * n;
+        for (ptrdiff_t i = 0; i < count; i++) {
+            const uint32_t at = (uint32_t)i;
+            const float hi = tf_element_value(e, tf_code_at(e, in.codes, at));
+            const float rest =
+                two ? tf_element_value(lo, tf_code_at(lo, in.residuals, at)) : 0;
+            out[i] = tf_block_number(two, scale, second, hi, rest, 0);
+        }
+    }
+}
+
+void tf_blocks_dequantize_double(const struct tf_block_plan *plan,
+                                 struct tf_block_codes in, struct tf_block_lines lines,
+                                 double *out)
+{
+    struct call call = call_of(plan, lines);
+    call.codes = in;
+    call.doubles = out;
+    const struct tf_fp saved = tf_fp_begin();
+    run(&call, dequantize_double_piece);
+    tf_fp_end(saved, 0);
+}
+
+/* -- bounds ------------------------------------------------------------------------ */
+
+static void bounds_of_block(const float *x, ptrdiff_t n, ptrdiff_t at,
+                            struct tf_block_bounds *bounds)
+{
+    const uint32_t infinite = UINT32_C(0x7F800000);
+    uint32_t most = tf_greatest_magnitude(x, (int)n);
+    if (most >= infinite) {
+        most = 0;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const uint32_t bits = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+            most = bits < infinite && bits > most ? bits : most;
+            if (bits >= infinite && bounds->special < 0) {
+                bounds->special = at + i;
+            }
+        }
+    }
+    const float greatest = tf_float_of(most);
+    bounds->greatest = greatest > bounds->greatest ? greatest : bounds->greatest;
+    if (most && greatest < bounds->least) {
+        bounds->least = greatest;
+    }
+}
+
+struct tf_block_bounds tf_blocks_bounds(const float *x, struct tf_block_lines lines,
+                                        int block)
+{
+    struct tf_block_bounds bounds = {0, tf_float_of(UINT32_C(0x7F800000)), -1};
+    for (ptrdiff_t line = 0; line < lines.count; line++) {
+        for (ptrdiff_t from = 0; from < lines.length; from += block) {
+            const ptrdiff_t at = line * lines.length + from;
+            const ptrdiff_t left = lines.length - from;
+            bounds_of_block(x + at, left < block ? left : block, at, &bounds);
+        }
+    }
+    return bounds;
+}

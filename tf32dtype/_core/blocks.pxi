@@ -1,0 +1,198 @@
+# Blocks with a common scale: arrays to codes and back.
+
+block_elements = tuple((tf_elements[i].name.decode(), tf_elements[i].width)
+                       for i in range(TF_ELEMENT_COUNT))
+block_scales = tuple((tf_scales[i].name.decode(), tf_scales[i].mantissa_bits)
+                     for i in range(TF_SCALE_COUNT))
+
+
+cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor, int rounding,
+                   bint poison) except -1:
+    cdef tf_block_layout fields
+    fields.element, fields.residual, fields.scale, fields.block = layout
+    fields.tensor = tensor
+    # Residuals have one of two elements, which the loops are made for.
+    if not (0 <= fields.element < TF_ELEMENT_COUNT
+            and (fields.residual == -1 or fields.element == TF_E4M3
+                 and fields.residual in (TF_INT4, TF_E4M3))
+            and 0 <= fields.scale < TF_SCALE_COUNT
+            and fields.block in (16, 32, 64, 128)
+            and 0 <= rule < TF_RULE_COUNT and 0 <= rounding < TF_ROUNDING_COUNT
+            and 0 < tensor < float("inf")):
+        raise ValueError(f"no such blocks: {layout}, rule {rule}, tensor scale {tensor},"
+                         f" rounding {rounding}")
+    tf_block_plan_fill(plan, fields, rule, rounding, poison)
+    return 0
+
+
+cdef tf_block_lines block_lines_of(cnp.ndarray lines) except *:
+    """A C-contiguous array of float32 lines."""
+    cdef tf_block_lines shape
+    if lines.ndim != 2 or not cnp.PyArray_IS_C_CONTIGUOUS(lines):
+        raise ValueError(f"contiguous lines are needed, not shape {np.shape(lines)}")
+    shape.count, shape.length = np.shape(lines)
+    return shape
+
+
+cdef cnp.ndarray floats_of(array):
+    if array.dtype != np.float32:
+        raise TypeError(f"float32 is needed, not {array.dtype}")
+    return array
+
+
+cdef const uint64_t *draws_of(draws, cnp.ndarray lines) except? NULL:
+    if draws is None:
+        return NULL
+    if (draws.dtype != np.uint64 or draws.shape != np.shape(lines)
+            or not draws.flags.c_contiguous):
+        raise ValueError("draws are uint64 and have the shape of the lines")
+    return <const uint64_t *>cnp.PyArray_BYTES(draws)
+
+
+cdef list part_sizes(layout, npy_intp blocks):
+    """Bytes of codes and scales, and of residuals where there are any."""
+    element, residual, _, block = layout
+    sizes = [blocks * block * tf_elements[<int>element].width // 8, blocks]
+    if residual >= 0:
+        sizes[1] *= 2
+        sizes.append(blocks * block * tf_elements[<int>residual].width // 8)
+    return sizes
+
+
+cdef tf_block_codes parts_of(cnp.ndarray codes, cnp.ndarray scales, residuals,
+                             layout, npy_intp blocks) except *:
+    """The parts of an array of so many blocks."""
+    cdef tf_block_codes parts
+    given = [codes, scales] if residuals is None else [codes, scales, residuals]
+    for part, size in zip(given, part_sizes(layout, blocks), strict=True):
+        if part.dtype != np.uint8 or part.size != size or not part.flags.c_contiguous:
+            raise ValueError(f"{size} contiguous bytes are needed, not {part.size} of"
+                             f" {part.dtype}")
+    parts.codes = <uint8_t *>cnp.PyArray_BYTES(codes)
+    parts.scales = <uint8_t *>cnp.PyArray_BYTES(scales)
+    parts.residuals = NULL
+    if residuals is not None:
+        parts.residuals = <uint8_t *>cnp.PyArray_BYTES(residuals)
+    return parts
+
+
+def block_plan(layout, int rule, float tensor, int rounding, bint poison):
+    """The bytes of a struct tf_block_plan (src/block_round.h)."""
+    cdef tf_block_plan plan
+    memset(&plan, 0, sizeof(plan))
+    fill_plan(&plan, layout, rule, tensor, rounding, poison)
+    return (<char *>&plan)[:sizeof(plan)]
+
+
+def block_quantize(lines, layout, int rule, float tensor, int rounding, bint poison,
+                   draws=None, out=None):
+    """Codes, scales and residuals of lines of numbers.
+
+    Parameters
+    ----------
+    lines : ndarray of float32, (count, length)
+        C-contiguous; each line is blocks, a short last one filled up with zeros.
+    layout : tuple of int
+        Element and residual (-1: none) as in `block_elements`, scale as in
+        `block_scales`, numbers of a block.
+    rule : int
+        amax, floor, even, nf, mse, published.
+    tensor : float
+        The scale of all scales: a float32.
+    rounding : int
+        As in src/codec.h.
+    poison : bool
+        Whether what is not finite makes its block NaN; else Inf becomes the greatest
+        number, and NaN stays where the element has it.
+    draws : ndarray of uint64, (count, length), optional
+        For stochastic rounding.
+    out : tuple, optional
+        The three arrays to write, and to return.
+
+    Returns
+    -------
+    codes, scales, residuals : ndarray of uint8
+        Packed, flat; S and R of a block side by side. `residuals` may be None.
+    """
+    cdef tf_block_plan plan
+    fill_plan(&plan, layout, rule, tensor, rounding, poison)
+    cdef cnp.ndarray array = floats_of(lines)
+    cdef tf_block_lines shape = block_lines_of(array)
+    cdef const uint64_t *random = draws_of(draws, array)
+    element, residual, _, block = layout
+    cdef npy_intp blocks = shape.count * (-(-shape.length // <npy_intp>block))
+    if out is None:
+        sizes = part_sizes(layout, blocks)
+        out = [np.empty(size, np.uint8) for size in sizes] + [None] * (3 - len(sizes))
+    codes, scales, residuals = out
+    cdef tf_block_codes parts = parts_of(codes, scales, residuals, layout, blocks)
+    cdef const float *x = <const float *>cnp.PyArray_BYTES(array)
+    with nogil:
+        tf_blocks_quantize(&plan, x, shape, random, parts)
+    return codes, scales, residuals
+
+
+def block_round(lines, layout, int rule, float tensor, int rounding, bint poison, draws,
+                out):
+    """What block_dequantize makes of what block_quantize makes, written to `out`."""
+    cdef tf_block_plan plan
+    fill_plan(&plan, layout, rule, tensor, rounding, poison)
+    cdef cnp.ndarray array = floats_of(lines), target = floats_of(out)
+    cdef tf_block_lines shape = block_lines_of(array)
+    cdef const uint64_t *random = draws_of(draws, array)
+    block_lines_of(target)
+    if np.shape(array) != np.shape(target) or not target.flags.writeable:
+        raise ValueError(f"shapes {np.shape(array)} and {np.shape(target)} do not fit")
+    cdef const float *x = <const float *>cnp.PyArray_BYTES(array)
+    cdef float *y = <float *>cnp.PyArray_BYTES(target)
+    with nogil:
+        tf_blocks_round(&plan, x, shape, random, y)
+
+
+def block_dequantize(codes, scales, residuals, layout, float tensor, npy_intp length, out,
+                     bint odd=False):
+    """Write the numbers of lines of blocks to `out`, float32 or float64.
+
+    float32 is rounded once, to nearest, or to odd, which a cast to fewer bits takes for
+    the number itself; float64 is exact wherever it can be.
+    """
+    cdef tf_block_plan plan
+    fill_plan(&plan, layout, 0, tensor, 0, False)
+    cdef cnp.ndarray target = out
+    cdef tf_block_lines shape = block_lines_of(target)
+    cdef bint wide = out.dtype == np.float64
+    if shape.length != length or not out.flags.writeable:
+        raise ValueError(f"out has lines of {shape.length}, not {length}")
+    if not wide:
+        floats_of(out)
+    cdef npy_intp blocks = shape.count * (-(-length // <npy_intp>plan.layout.block))
+    cdef tf_block_codes parts = parts_of(codes, scales, residuals, layout, blocks)
+    cdef char *y = cnp.PyArray_BYTES(target)
+    with nogil:
+        if wide:
+            tf_blocks_dequantize_double(&plan, parts, shape, <double *>y)
+        else:
+            tf_blocks_dequantize(&plan, parts, shape, odd, <float *>y)
+
+
+def block_bounds(lines, int block):
+    """What the scale of all scales needs to know of lines of float32.
+
+    Returns
+    -------
+    greatest : float
+        The greatest finite magnitude; 0 if there is none.
+    least : float
+        The least greatest finite magnitude of a block, but for 0; Inf if there is none.
+    special : int
+        Where the first number is that is not finite, counted through; -1 if nowhere.
+    """
+    cdef cnp.ndarray array = floats_of(lines)
+    cdef tf_block_lines shape = block_lines_of(array)
+    cdef const float *x = <const float *>cnp.PyArray_BYTES(array)
+    cdef tf_block_bounds bounds
+    if block < 1 or block > TF_BLOCK_MOST:
+        raise ValueError(f"no blocks of {block}")
+    with nogil:
+        bounds = tf_blocks_bounds(x, shape, block)
+    return bounds.greatest, bounds.least, bounds.special

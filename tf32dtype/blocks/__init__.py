@@ -1,0 +1,14 @@
+"""Arrays that store a few bits a value and a scale a block: TCFP, OCP MX and NVFP4.
+
+>>> import numpy as np, tf32dtype as td
+>>> weights = np.linspace(-1, 1, 128, dtype=np.float32).reshape(2, 64)
+>>> td.blocks.quantize(weights, "mxfp4")
+BlockArray('mxfp4', shape=(2, 64), axis=1, scale_format='float8_e8m0fnu', 4.25 bits)
+"""
+
+from .array import BlockArray
+from .feedback import ErrorFeedback
+from .formats import BlockFormat, formats
+from .quantization import quantize
+
+__all__ = ["BlockArray", "BlockFormat", "ErrorFeedback", "formats", "quantize"]

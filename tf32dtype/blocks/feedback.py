@@ -1,0 +1,145 @@
+"""Quantising again and again without a bias: what was cut off is added next time."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .array import BlockArray
+from .formats import BlockFormat, find
+from .layout import checked_axis
+from .lines import checked, to_float32
+from .quantization import quantize, resolved
+
+_MAX = np.finfo(np.float32).max
+
+
+class ErrorFeedback:
+    """Quantise a tensor in many steps so that the errors of the steps cancel.
+
+    Keeps e, the error of the step before, and returns Q(x + e); then e becomes
+    (x + e) - Q(x + e). The mean of n results is the mean of the n inputs but for e / n.
+
+    Parameters
+    ----------
+    format : str
+        A name of `tf32dtype.blocks.formats`.
+    **options
+        Of `tf32dtype.blocks.quantize`: axis, block_size, scale and the others.
+
+    Raises
+    ------
+    ValueError
+        For an unknown format.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> feedback = td.blocks.ErrorFeedback("mxfp4")
+    >>> x = np.array([6, 0.3], np.float32)
+    >>> [float(feedback(x).dequantize()[1]) for _ in range(5)]
+    [0.5, 0.0, 0.5, 0.0, 0.5]
+    """
+
+    def __init__(self, format: str | BlockFormat, **options: Any) -> None:
+        self._row = find(format)
+        axis = options.get("axis", -1)
+        checked_axis(axis, 64)
+        resolved(self._row, **{k: v for k, v in options.items() if k != "axis"})
+        self._options = options
+        self._error: NDArray[np.float32] | None = None
+
+    @property
+    def format(self) -> str:
+        return self._row.name
+
+    @property
+    def error(self) -> NDArray[np.float32] | None:
+        """The error that the next step adds, a copy; None before the first."""
+        return None if self._error is None else self._error.copy()
+
+    def quantize(self, x: ArrayLike) -> BlockArray:
+        """One step: the blocks of x + e.
+
+        Parameters
+        ----------
+        x : array_like
+            Real numbers; x + e is computed in float32, and stays finite where x is.
+
+        Returns
+        -------
+        BlockArray
+
+        Raises
+        ------
+        ValueError
+            If x has another shape than the step before, or as `quantize`; e is then as
+            it was.
+
+        Notes
+        -----
+        Where the result or x is not finite, e stays as it was.
+        """
+        values = to_float32(checked(x))
+        error = self._error
+        if error is None:
+            error = np.zeros(values.shape, np.float32)
+        elif error.shape != values.shape:
+            raise ValueError(
+                f"x has shape {values.shape}, the error of the step before "
+                f"{error.shape}: reset() forgets it"
+            )
+        with np.errstate(over="ignore"):
+            total = values + error
+        np.clip(total, -_MAX, _MAX, out=total, where=np.isfinite(values))
+        result = quantize(total, self._row, **self._options)
+        with np.errstate(all="ignore"):
+            left = total - result.dequantize()
+        self._error = np.where(np.isfinite(left), left, error)
+        return result
+
+    __call__ = quantize
+
+    def reset(self) -> None:
+        """Forget the error, and with it the shape."""
+        self._error = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` restores: format, error, and the state of `rng`."""
+        rng = self._options.get("rng")
+        return {
+            "format": self.format,
+            "error": self.error,
+            "rng": None if rng is None else copy.deepcopy(rng.bit_generator.state),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was taken.
+
+        Raises
+        ------
+        ValueError
+            If the state is of another format, has other keys, or its error is no array
+            of finite float32.
+        """
+        if set(state) != {"format", "error", "rng"}:
+            raise ValueError(f"a state has format, error and rng, not {list(state)}")
+        if state["format"] != self.format:
+            raise ValueError(f"the state is of {state['format']}, not of {self.format}")
+        error, rng = state["error"], self._options.get("rng")
+        if error is not None:
+            error = np.array(error)
+            if error.dtype != np.float32 or not np.isfinite(error).all():
+                raise ValueError("the state's error is no array of finite float32")
+        if (state["rng"] is None) != (rng is None):
+            raise ValueError("the state and the options differ in having an rng")
+        if rng is not None:
+            rng.bit_generator.state = state["rng"]
+        self._error = error
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={v!r}" for name, v in self._options.items())
+        return f"ErrorFeedback({self.format!r}{options})"

@@ -1,0 +1,166 @@
+"""The block formats, a row each, and what follows from a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+
+from .. import _core
+from ..format import UnknownFormat
+from ..format import formats as number_formats
+
+#: How the scale of a block is found, in the order of `enum tf_block_rule`.
+Rule = Literal["amax", "floor", "even", "nf", "mse", "published"]
+ScaleFormat = Literal["float8_e8m0fnu", "ue4m3", "ue5m3", "ue4m4", "ue3m5"]
+
+RULES = get_args(Rule)
+BLOCK_SIZES = (16, 32, 64, 128)
+POWERS: Final = "float8_e8m0fnu"  # the scales that no float32 a tensor multiplies
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """What the codes of a block are: numbers of a format, or integers."""
+
+    name: str
+    #: bits of a code
+    width: int
+
+    @property
+    def is_integer(self) -> bool:
+        return self.name not in number_formats
+
+    @property
+    def fraction_bits(self) -> int:
+        """Of integers: they count for 2^-fraction_bits each."""
+        return 6 if self.name == "mxint8" else 0
+
+    @property
+    def max(self) -> float:
+        """The greatest value."""
+        if self.is_integer:
+            return float((1 << self.width - 1) - 1) / (1 << self.fraction_bits)
+        return number_formats[self.name].max
+
+    @property
+    def has_nan(self) -> bool:
+        return not self.is_integer and number_formats[self.name].has_nan
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of an array of elements, one an item: a format's, or int8 or int16."""
+        if self.is_integer:
+            return np.dtype(np.int8 if self.width <= 8 else np.int16)
+        return number_formats[self.name].dtype
+
+    @property
+    def index(self) -> int:
+        """Its row in src/block.h."""
+        return list(elements).index(self.name)
+
+
+#: Elements by name, and the mantissa bits of the scale formats, as in src/block.h.
+elements = {name: Element(name, width) for name, width in _core.block_elements}
+scale_formats = dict(_core.block_scales)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFormat:
+    """A row of the table: what a block holds, and how it is made by default."""
+
+    name: str
+    #: name of the element
+    element: str
+    #: name of the residual's element; None: codes of one level
+    residual: str | None
+    #: None: the finest that the range of the tensor allows
+    scale_format: ScaleFormat | None
+    block_size: int
+    #: rule of the scale
+    scale: Rule
+    #: a block with NaN or Inf becomes NaN as a whole, through its scale
+    poisons: bool = False
+
+    @property
+    def bits_per_value(self) -> float:
+        """Bits that one value takes, its share of the block's scales included."""
+        return self.bits(self.block_size)
+
+    def bits(self, block_size: int) -> float:
+        """Bits that one value takes in blocks of this size."""
+        levels = [elements[name] for name in (self.element, self.residual) if name]
+        return sum(level.width + 8 / block_size for level in levels)
+
+    @property
+    def max(self) -> float:
+        """Greatest value of an element: 448 for E4M3."""
+        return elements[self.element].max
+
+    @property
+    def levels(self) -> int:
+        """1, or 2 with a residual; also the scales a block has."""
+        return 1 if self.residual is None else 2
+
+
+class BlockFormats(Mapping[str, BlockFormat]):
+    """The block formats by name, in the table's order."""
+
+    def __init__(self, *rows: BlockFormat) -> None:
+        self._rows = {row.name: row for row in rows}
+
+    def __getitem__(self, name: str) -> BlockFormat:
+        try:
+            return self._rows[name]
+        except (KeyError, TypeError):
+            raise UnknownFormat(
+                f"unknown block format {name!r}; known are {', '.join(self._rows)}"
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<block formats: {', '.join(self._rows)}>"
+
+
+#: Sources: TCFP's first publication for what tcfp8, tcfp12 and tcfp16 hold (the scales
+#: are the best at the same bits); OCP Microscaling Formats 1.0 for mx; NVIDIA's
+#: description of NVFP4. The last three are for storage, where no hardware reads them.
+formats = BlockFormats(
+    BlockFormat("tcfp8", "float8_e4m3fn", None, None, 32, "mse"),
+    BlockFormat("tcfp12", "float8_e4m3fn", "int4", None, 32, "mse"),
+    BlockFormat("tcfp16", "float8_e4m3fn", "float8_e4m3fn", None, 32, "mse"),
+    BlockFormat("mxfp8_e4m3", "float8_e4m3fn", None, POWERS, 32, "floor", True),
+    BlockFormat("mxfp8_e5m2", "float8_e5m2", None, POWERS, 32, "floor", True),
+    BlockFormat("mxfp6_e2m3", "float6_e2m3fn", None, POWERS, 32, "floor", True),
+    BlockFormat("mxfp6_e3m2", "float6_e3m2fn", None, POWERS, 32, "floor", True),
+    BlockFormat("mxfp4", "float4_e2m1fn", None, POWERS, 32, "floor", True),
+    BlockFormat("mxint8", "mxint8", None, POWERS, 32, "floor", True),
+    BlockFormat("nvfp4", "float4_e2m1fn", None, "ue4m3", 16, "floor"),
+    BlockFormat("int8", "int8", None, None, 32, "mse"),
+    BlockFormat("int12", "int12", None, None, 32, "mse"),
+    BlockFormat("int16", "int16", None, None, 32, "mse"),
+)
+
+
+def find(which: str | BlockFormat) -> BlockFormat:
+    """The row of a name; a row is returned as it is.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; it lists the known ones.
+    TypeError
+        For what is neither.
+    """
+    if isinstance(which, BlockFormat):
+        return which
+    if not isinstance(which, str):
+        raise TypeError(f"a block format is named by a string, not {which!r}")
+    return formats[which]

@@ -1,0 +1,221 @@
+"""How the bytes of an array of blocks lie: all that is known of it but the bytes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .formats import (
+    BLOCK_SIZES,
+    POWERS,
+    BlockFormat,
+    Element,
+    elements,
+    find,
+    scale_formats,
+)
+
+#: Format, shape, axis, block size, scale format and the tensor's scale.
+Facts = tuple[str, tuple[int, ...], int, int, str, float]
+#: Codes, scales and residuals.
+Parts = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8] | None]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Shape, axis and parts of an array of blocks.
+
+    One buffer of bytes holds the codes, then the scales, then the residuals, each
+    C-contiguous with the block axis last. The last block of a line may be short; it is
+    filled up with codes of zero.
+    """
+
+    row: BlockFormat
+    shape: tuple[int, ...]
+    #: from 0
+    axis: int
+    block_size: int
+    scale_format: str
+    #: what all scales are multiplied by; 1 where they are powers of two
+    tensor_scale: float
+
+    @cached_property
+    def element(self) -> Element:
+        return elements[self.row.element]
+
+    @cached_property
+    def residual(self) -> Element | None:
+        return None if self.row.residual is None else elements[self.row.residual]
+
+    @property
+    def length(self) -> int:
+        """Values of a line."""
+        return self.shape[self.axis]
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """Lengths of the axes that are not the block axis."""
+        return self.shape[: self.axis] + self.shape[self.axis + 1 :]
+
+    @property
+    def lines(self) -> int:
+        return math.prod(self.others)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a line."""
+        return -(-self.length // self.block_size)
+
+    @property
+    def has_tensor_scale(self) -> bool:
+        return self.scale_format != POWERS
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of codes and scales, and of residuals where there are any."""
+        grid = (*self.others, self.blocks)
+        codes = (*grid, self.block_size * self.element.width // 8)
+        if self.residual is None:
+            return codes, grid
+        return codes, (*grid, 2), (*grid, self.block_size * self.residual.width // 8)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the buffer."""
+        return sum(map(math.prod, self.shapes))
+
+    def parts(self, buffer: NDArray[np.uint8]) -> Parts:
+        """Views of a buffer: codes, scales, and residuals where there are any."""
+        found: list[Any] = []
+        end = 0
+        for shape in self.shapes:
+            start, end = end, end + math.prod(shape)
+            found.append(buffer[start:end].reshape(shape))
+        codes, scales, residuals = (*found, None)[:3]
+        return codes, scales, residuals
+
+    @property
+    def facts(self) -> Facts:
+        """The arguments of `make` that give this layout again."""
+        return (
+            self.row.name,
+            self.shape,
+            self.axis,
+            self.block_size,
+            self.scale_format,
+            self.tensor_scale,
+        )
+
+    @property
+    def core(self) -> tuple[int, int, int, int]:
+        """Element, residual (or -1), scale format and block size, for `_core`."""
+        return (
+            self.element.index,
+            -1 if self.residual is None else self.residual.index,
+            list(scale_formats).index(self.scale_format),
+            self.block_size,
+        )
+
+
+def make(
+    format: str | BlockFormat,
+    shape: object,
+    axis: int,
+    block_size: int | None,
+    scale_format: str | None,
+    tensor_scale: float,
+) -> Layout:
+    """A layout from what a caller or a file says, checked.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If something is not possible; the text names it and what is.
+    """
+    row = find(format)
+    lengths = checked_shape(shape)
+    chosen = checked_scale_format(scale_format) or row.scale_format
+    if chosen is None:
+        raise ValueError(
+            f"{row.name} leaves the choice of a scale format to the tensor: say which, "
+            f"scale_format={', '.join(map(repr, scale_formats))}"
+        )
+    return Layout(
+        row,
+        lengths,
+        checked_axis(axis, len(lengths)),
+        checked_block_size(block_size) or row.block_size,
+        chosen,
+        _checked_tensor_scale(tensor_scale, chosen),
+    )
+
+
+def checked_shape(shape: object) -> tuple[int, ...]:
+    try:
+        lengths = tuple(map(index, shape))  # type: ignore[call-overload]
+    except TypeError:
+        raise TypeError(f"shape is a tuple of integers, not {shape!r}") from None
+    if not lengths or min(lengths) < 0:
+        raise ValueError(f"shape={shape!r}: one length or more is needed, none below 0")
+    if math.prod(max(n, 1) for n in lengths) > np.iinfo(np.intp).max // 4:
+        raise ValueError(f"shape={shape!r} is more than memory can be")
+    if len(lengths) > 64:
+        raise ValueError(f"shape has {len(lengths)} axes; NumPy has 64 at most")
+    return tuple(map(int, lengths))
+
+
+def checked_axis(axis: int, ndim: int) -> int:
+    """The axis counted from 0."""
+    try:
+        wanted = index(axis)
+    except TypeError:
+        raise TypeError(f"axis is an integer, not {axis!r}") from None
+    if not -ndim <= wanted < ndim:
+        raise ValueError(f"axis={axis} is none of the {ndim} axes of x")
+    return wanted % ndim
+
+
+def checked_block_size(block_size: int | None) -> int | None:
+    if block_size is None:
+        return None
+    if isinstance(block_size, bool) or block_size not in BLOCK_SIZES:
+        raise ValueError(
+            f"block_size={block_size!r}: known are {', '.join(map(str, BLOCK_SIZES))}"
+        )
+    return int(block_size)
+
+
+def checked_scale_format(scale_format: str | None) -> str | None:
+    if scale_format is None:
+        return None
+    if not isinstance(scale_format, str) or scale_format not in scale_formats:
+        raise ValueError(
+            f"scale_format={scale_format!r}: known are {', '.join(scale_formats)}"
+        )
+    return scale_format
+
+
+def _checked_tensor_scale(tensor_scale: float, scale_format: str) -> float:
+    try:
+        value = float(tensor_scale)
+    except (TypeError, ValueError):
+        raise TypeError(f"tensor_scale is a number, not {tensor_scale!r}") from None
+    what = f"tensor_scale={value!r}"
+    if scale_format == POWERS and value != 1:
+        raise ValueError(f"{what}: {POWERS} scales stand by themselves, with 1")
+    if not 0 < value < math.inf or _float32(value) != value:
+        raise ValueError(f"{what} is no positive float32")
+    if scale_format != "ue4m3" and math.frexp(value)[0] != 0.5:
+        raise ValueError(f"{what}: with {scale_format} it is a power of two")
+    return value
+
+
+def _float32(value: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.float32(value))

@@ -1,0 +1,89 @@
+"""Any real numbers as float32 in lines: the rows of a matrix, a row each.
+
+What float32 cannot hold is rounded to odd, so that rounding it again is one rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..format import find
+
+
+def checked(x: object) -> NDArray[Any]:
+    """An array of one axis or more, of real numbers.
+
+    Raises
+    ------
+    TypeError
+        For complex numbers, and for what are no numbers.
+    ValueError
+        For an array of no axes.
+    """
+    array = np.asarray(x)
+    if not _is_real(array.dtype):
+        raise TypeError(f"x is an array of {array.dtype}; real numbers are needed")
+    if array.ndim == 0:
+        raise ValueError("x is a single number; blocks lie along an axis")
+    return array
+
+
+def as_lines(x: NDArray[Any], axis: int) -> NDArray[Any]:
+    """A C-contiguous matrix with the axis moved last, of x's dtype."""
+    moved = np.moveaxis(x, axis, -1)
+    *others, length = moved.shape
+    return np.ascontiguousarray(moved.reshape(math.prod(others), length))
+
+
+def from_lines(lines: NDArray[Any], shape: tuple[int, ...], axis: int) -> NDArray[Any]:
+    """The array of that shape whose `as_lines` these are: a view."""
+    others = shape[:axis] + shape[axis + 1 :]
+    return np.moveaxis(lines.reshape(*others, shape[axis]), -1, axis)
+
+
+def to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
+    """The numbers as float32 of native order; to odd what is not exact.
+
+    The only infinities are x's own.
+    """
+    native = x.astype(x.dtype.newbyteorder("="), copy=False)
+    kind, size = native.dtype.kind, native.dtype.itemsize
+    if kind in "iu" and size == 8:
+        native = _to_float64(native)
+        kind = "f"
+    if kind == "b" or (kind in "iu" and size <= 2) or (kind == "f" and size <= 4):
+        return native.astype(np.float32, copy=False)
+    if kind in "iu":
+        native = native.astype(np.float64)
+    elif kind != "f":  # a format of ours: all of them lie within float32
+        return native.astype(np.float32)
+    with np.errstate(all="ignore"):
+        nearest = native.astype(np.float32)
+        inexact = np.not_equal(nearest, native) & ~np.isnan(native)
+        beyond = np.abs(nearest) > np.abs(native)
+    items = nearest.view(np.uint32)
+    items -= beyond.view(np.uint8)  # one step to zero; from Inf to the maximum
+    items |= inexact.view(np.uint8)
+    return nearest
+
+
+def _to_float64(x: NDArray[Any]) -> NDArray[np.float64]:
+    """Integers of 64 bits, those beyond 2^53 to odd."""
+    low = x.dtype.type((1 << 11) - 1)
+    sticky = (x & ~low) | ((x & low != 0).astype(x.dtype) << x.dtype.type(11))
+    fits = (x < 1 << 53) & (x > -(1 << 53)) if x.dtype.kind == "i" else x < 1 << 53
+    return np.where(fits, x, sticky).astype(np.float64)
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    if dtype.kind in "biuf" and dtype.isbuiltin != 2:
+        return True
+    try:
+        find(dtype)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,310 @@
+"""Numbers to blocks: arguments checked, the tensor's scale found, the core called."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from ..rounding import ROUNDINGS, Rounding
+from .array import BlockArray
+from .formats import (
+    POWERS,
+    RULES,
+    BlockFormat,
+    Rule,
+    ScaleFormat,
+    elements,
+    find,
+    scale_formats,
+)
+from .layout import Layout, checked_axis, checked_block_size, checked_scale_format
+from .lines import as_lines, checked, to_float32
+
+Overflow = Literal["raise", "saturate"]
+
+_OVERFLOWS = get_args(Overflow)
+_TINY = 2.0**-149  # float32's least number
+#: Scale formats for a tensor whose row names none: the first whose range is enough.
+_FINEST = ("ue3m5", "ue4m4", "ue5m3")
+
+
+def quantize(
+    x: ArrayLike,
+    format: str | BlockFormat,
+    axis: int = -1,
+    *,
+    block_size: int | None = None,
+    scale: Rule | None = None,
+    scale_format: ScaleFormat | None = None,
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "raise",
+    rng: np.random.Generator | None = None,
+) -> BlockArray:
+    """Round numbers to codes of a few bits, with a common scale for each block.
+
+    Parameters
+    ----------
+    x : array_like
+        Real numbers of any builtin dtype or of one of the formats, with one axis or
+        more. float64, longdouble and integers are taken as float32, rounded to odd.
+    format : str
+        A name of `tf32dtype.blocks.formats`.
+    axis : int
+        Blocks are neighbours along this axis. The last block of a line may be short.
+    block_size : {16, 32, 64, 128}, optional
+        The format's own by default, like the next two.
+    scale : str, optional
+        How a block's scale S is found from A, its greatest magnitude, and M, the
+        element's greatest value: "amax" (the least with A <= M S); "floor" (OCP's: 2 to
+        the difference of the exponents of A and M, and greater values are clipped;
+        scales with a mantissa: the nearest to A / M); "even" (as "floor", of A rounded
+        to the element's bits); "nf" (as "amax" with three standard deviations in A's
+        place where the block looks normal); "mse" (the least squared error of a few
+        that are tried); "published" (TCFP's as first published; tcfp formats only).
+    scale_format : str, optional
+        "float8_e8m0fnu" (powers of two), "ue4m3", or "ue5m3", "ue4m4", "ue3m5":
+        exponent and mantissa bits of scales that one float32 a tensor multiplies. By
+        default the tcfp and int formats take the finest of the last three in which the
+        least block that is not zero has a normal scale, else float8_e8m0fnu; and
+        float8_e8m0fnu under another rule than "mse".
+    rounding : str
+        Of x / S to an element, as for `tf32dtype.quantize`; of formats with a residual,
+        of the residual.
+    overflow : {"raise", "saturate"}
+        What happens to NaN and Inf. "raise": a ValueError; but the mx formats, as OCP
+        says, poison the block (its scale is NaN) where scales are float8_e8m0fnu.
+        "saturate": Inf takes the greatest value of its block, and NaN stays NaN where
+        the element has one (E4M3, E5M2) and is a ValueError elsewhere.
+    rng : numpy.random.Generator
+        For ``rounding="stochastic"``: one 64-bit draw an element, in C order.
+
+    Returns
+    -------
+    BlockArray
+
+    Raises
+    ------
+    ValueError
+        For an unknown name or size; for NaN or Inf as above, naming the first; for
+        "stochastic" without `rng` or `rng` without it; if x is a single number.
+    TypeError
+        If `x` is not made of real numbers.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> b = td.blocks.quantize(np.arange(64.0), "mxfp4")
+    >>> b.nbytes, b.dequantize()[[5, 41]].tolist()
+    (34, [4.0, 48.0])
+    """
+    work = prepare(
+        x,
+        format,
+        axis,
+        block_size=block_size,
+        scale=scale,
+        scale_format=scale_format,
+        rounding=rounding,
+        overflow=overflow,
+        rng=rng,
+        look_later=True,
+    )
+    plan = work.layout
+    buffer = np.empty(plan.size, np.uint8)
+    codes, scales, residuals = plan.parts(buffer)
+    lower = None if residuals is None else residuals.reshape(-1)
+    parts = codes.reshape(-1), scales.reshape(-1), lower
+    _core.block_quantize(*work.arguments, parts)
+    if work.look_later and (scales == 0xFF).any():
+        _check_finite(checked(x), plan.row, overflow)
+    return BlockArray._of(plan, buffer)
+
+
+#: Lines, layout, rule, tensor's scale, rounding, poison, draws.
+Arguments = tuple[
+    NDArray[np.float32],
+    tuple[int, int, int, int],
+    int,
+    float,
+    int,
+    bool,
+    NDArray[np.uint64] | None,
+]
+
+
+class Work(NamedTuple):
+    """A checked call: what the core needs, and what its result is."""
+
+    layout: Layout
+    #: of `_core.block_quantize`, and the first ones of `_core.block_round`
+    arguments: Arguments
+    #: a block poisoned is an error
+    look_later: bool
+
+
+def prepare(
+    x: ArrayLike,
+    format: str | BlockFormat,
+    axis: int = -1,
+    *,
+    block_size: int | None = None,
+    scale: Rule | None = None,
+    scale_format: ScaleFormat | None = None,
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "raise",
+    rng: np.random.Generator | None = None,
+    look_later: bool = False,
+) -> Work:
+    """Check the arguments of `quantize` and choose what they leave open.
+
+    With `look_later` numbers that are not finite may wait for what they make of the
+    scales, which is no further pass over x.
+    """
+    row = find(format)
+    size, rule, named = resolved(
+        row, block_size, scale, scale_format, rounding, overflow, rng
+    )
+    source = checked(x)
+    along = checked_axis(axis, source.ndim)
+    lines = as_lines(to_float32(source), along)
+    poisons = named == POWERS and overflow == "raise"
+    look_later = look_later and poisons and not row.poisons and rng is None
+    poisons = poisons and (row.poisons or look_later)
+    tensor = 1.0
+    if not poisons:
+        amax, least, bad = _core.block_bounds(lines, size)
+        if bad >= 0:
+            _check_finite(source, row, overflow)
+        if named is None:
+            named, tensor = _finest(row, amax, least)
+        elif named != POWERS:
+            tensor = _tensor_scale(row, named, amax)
+    assert named is not None
+    layout = Layout(row, source.shape, along, size, named, tensor)
+    draws = None
+    if rng is not None:
+        drawn = rng.integers(0, 2**64, size=source.shape, dtype=np.uint64)
+        draws = as_lines(drawn, along)
+    return Work(
+        layout,
+        (
+            lines,
+            layout.core,
+            RULES.index(rule),
+            tensor,
+            ROUNDINGS.index(rounding),
+            poisons,
+            draws,
+        ),
+        look_later,
+    )
+
+
+# -- arguments ---------------------------------------------------------------
+
+
+def resolved(
+    row: BlockFormat,
+    block_size: int | None = None,
+    scale: Rule | None = None,
+    scale_format: ScaleFormat | None = None,
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "raise",
+    rng: np.random.Generator | None = None,
+) -> tuple[int, Rule, str | None]:
+    """Block size, rule and scale format (None: left to the tensor); all checked."""
+    size = checked_block_size(block_size) or row.block_size
+    rule = _rule(row, scale)
+    named = _scale_format(row, rule, scale_format)
+    _check_rounding(rounding, overflow, rng)
+    return size, rule, named
+
+
+def _rule(row: BlockFormat, scale: Rule | None) -> Rule:
+    if scale is None:
+        return row.scale
+    if not isinstance(scale, str) or scale not in RULES:
+        raise ValueError(f"scale={scale!r}: known are {', '.join(RULES)}")
+    if scale == "published" and not row.name.startswith("tcfp"):
+        raise ValueError(f'scale="published" is of the tcfp formats, not of {row.name}')
+    return scale
+
+
+def _scale_format(row: BlockFormat, rule: Rule, scale_format: str | None) -> str | None:
+    """None: left to the tensor."""
+    named = checked_scale_format(scale_format)
+    if rule == "published" and named not in (None, POWERS):
+        raise ValueError(f'scale="published" has {POWERS} scales, not {named}')
+    if named is not None or row.scale_format is not None:
+        return named or row.scale_format
+    return None if rule == "mse" else POWERS
+
+
+def _check_rounding(
+    rounding: str, overflow: str, rng: np.random.Generator | None
+) -> None:
+    if rounding not in ROUNDINGS:
+        raise ValueError(f"rounding={rounding!r}: known are {', '.join(ROUNDINGS)}")
+    if overflow not in _OVERFLOWS:
+        raise ValueError(f"overflow={overflow!r}: known are {', '.join(_OVERFLOWS)}")
+    if (rng is None) == (rounding == "stochastic"):
+        raise ValueError(
+            'rounding="stochastic" needs rng, a numpy.random.Generator'
+            if rng is None
+            else f'rng is for rounding="stochastic", not for {rounding!r}'
+        )
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng is a numpy.random.Generator, not {rng!r}")
+
+
+def _check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None:
+    """Raise for the first number, in x's own order, that no code stands for."""
+    wide = x if x.dtype.kind == "f" else x.astype(np.float32)
+    if overflow == "raise":
+        bad = ~np.isfinite(wide)
+        why = f'{row.name} has no code for it (overflow="saturate" clips Inf)'
+    else:
+        bad = np.isnan(wide) & (not _holds_nan(row))
+        why = f"{row.element}, the element of {row.name}, has no NaN"
+    if bad.any():
+        at = tuple(map(int, np.unravel_index(int(bad.argmax()), x.shape)))
+        raise ValueError(f"x[{', '.join(map(str, at))}] is {wide[at]}: {why}")
+
+
+def _holds_nan(row: BlockFormat) -> bool:
+    return elements[row.element].has_nan
+
+
+# -- the tensor's scale ------------------------------------------------------
+
+
+def _finest(row: BlockFormat, amax: float, least: float) -> tuple[str, float]:
+    """The first scale format that has a normal scale for every block, and its scale."""
+    for name in _FINEST:
+        tensor = _tensor_scale(row, name, amax)
+        if amax == 0 or least >= row.max * tensor * 2.0 ** scale_formats[name]:
+            return name, tensor
+    return POWERS, 1.0
+
+
+def _tensor_scale(row: BlockFormat, scale_format: str, amax: float) -> float:
+    """What all scales are multiplied by, so that the greatest block has one."""
+    if amax == 0:
+        return 1.0
+    if scale_format == "ue4m3":
+        with np.errstate(all="ignore"):
+            return max(float(np.float32(amax) / np.float32(448 * row.max)), _TINY)
+    # The least power of two with which the greatest number has a scale one octave below
+    # the top; all of this is exact in float64.
+    mantissa = scale_formats[scale_format]
+    top = math.ldexp((1 << mantissa + 1) - 1, (1 << 8 - mantissa) - 3)
+    exponent = math.frexp(amax)[1] - math.frexp(row.max * top)[1]
+    while amax > row.max * top * 2.0**exponent:
+        exponent += 1
+    while amax <= row.max * top * 2.0 ** (exponent - 1):
+        exponent -= 1
+    return 2.0 ** min(max(exponent, -126), 127)
