@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import permutations
 
+from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, BlockScaled
 from tf32dtype.tensor_core.models import CONTESTED, MODELS, Model, devices
 
 
@@ -37,7 +38,26 @@ def _facts(model: Model) -> tuple[str, ...]:
     )
 
 
-def _operands(found: Sequence[Model]) -> str:
+def block_scaled() -> str:
+    """A row for all block-scaled models that differ in their elements alone."""
+    groups: dict[tuple[str, ...], list[BlockScaled]] = {}
+    for model in BLOCK_SCALED:
+        facts = (
+            model.device,
+            model.instruction,
+            f"{model.scale} of {model.block_size}",
+        )
+        numbers = model.depth, model.group, model.fraction
+        key = (*facts, *map(str, numbers), model.verified)
+        groups.setdefault(key, []).append(model)
+    header = ("device", "instruction", "elements", "scales")
+    return _table(
+        (*header, "K", "products in a term", "F", "verified"),
+        [(*key[:2], _operands(found), *key[2:]) for key, found in groups.items()],
+    )
+
+
+def _operands(found: Sequence[Model] | Sequence[BlockScaled]) -> str:
     """Formats that are multiplied with themselves, then pairs of two."""
     same = [model.a for model in found if model.a == model.b]
     pairs = [(model.a, model.b) for model in found if model.a != model.b]
@@ -97,4 +117,9 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
 
 
-TABLES = {"models": models, "boards": boards, "contested": contested}
+TABLES = {
+    "models": models,
+    "block_scaled": block_scaled,
+    "boards": boards,
+    "contested": contested,
+}

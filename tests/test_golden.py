@@ -32,6 +32,7 @@ DEFAULTS = {
     "depth of tf32 on Hopper and Blackwell": 8,
     "low_bits_nan": False,
     "scale_input_d": settle.UNDECIDED,
+    "zero_terms": settle.UNDECIDED,
     "float4_subnormals": settle.UNDECIDED,
     "block of Turing": settle.UNDECIDED,
     "wgmma fp8 into float16": "float16",
@@ -59,7 +60,8 @@ def changed(**changes):
 
 
 def test_all_points_are_asked():
-    assert set(CONTESTED) < set(DEFAULTS) == {*settle.POINTS, "scale_input_d"}
+    unasked = {"scale_input_d", "zero_terms"}
+    assert set(CONTESTED) < set(DEFAULTS) == {*settle.POINTS, *unasked}
     for point in settle.POINTS.values():
         assert set(point.groups) <= set(GROUPS)
 

@@ -9,6 +9,7 @@ from documents import ROOT, blocks, run, table
 from interpreters import run as run_python
 
 import tf32dtype as td
+from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED
 from tf32dtype.tensor_core.models import CONTESTED, MODELS, VERIFIED, devices
 
 PAGE = ROOT / "docs" / "tensor_cores.md"
@@ -24,10 +25,15 @@ def pairs(operands: str) -> list[tuple[str, str]]:
     return [tuple(x.split(" x ")) if " x " in x else (x, x) for x in names]
 
 
+def rows_of(columns: int) -> list[list[str]]:
+    """The rows of a table about devices: each has its own number of columns."""
+    return [row for row in table(PAGE, "device") if len(row) == columns]
+
+
 def test_every_model_is_in_the_table():
     """The table, read as a reader would, is the table of the code."""
     found = []
-    for row in table(PAGE, "device")[: -len(devices)]:
+    for row in rows_of(9):
         device, instruction, operands, accumulator, depth, fraction, *rest = row
         rounding, instruction_depth, verified = rest
         depth, comma, emulated = depth.partition(", ")
@@ -47,8 +53,22 @@ def test_every_model_is_in_the_table():
     )  # fmt: skip
 
 
+def test_every_block_scaled_model_is_in_the_table():
+    found = []
+    for device, instruction, elements, scales, *numbers, verified in rows_of(8):
+        scale, size = scales.split(" of ")
+        for a, b in pairs(elements):
+            names = device, instruction, a, b, scale
+            found.append((*names, int(size), *map(int, numbers), verified))
+    assert sorted(found) == sorted(
+        (m.device, m.instruction, m.a, m.b, m.scale, m.block_size, m.depth, m.group,
+         m.fraction, m.verified)
+        for m in BLOCK_SCALED
+    )  # fmt: skip
+
+
 def test_devices():
-    rows = table(PAGE, "device")[-len(devices) :]
+    rows = rows_of(5)
     for device, row in zip(devices.values(), rows, strict=True):
         name, architecture, aliases, board, peaks = row
         assert (name, architecture, board) == (
@@ -91,12 +111,15 @@ def test_devices_are_shown(text):
     starts = [line.split("  ")[0] for line in lines if not line.startswith("  ")]
     assert starts == ["device", *devices]
     instructions = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert instructions == [
-        "instruction",
-        *(name for device in devices.values() for name in device.instructions),
-    ]
+    known = ["instruction"]
+    for device in devices.values():
+        for name in device.instructions:
+            kinds = (m.instruction for m in device.block_scaled)
+            of_name = (k for k in kinds if k.startswith(f"{name}."))
+            known += [name, *(k.removeprefix(name) for k in dict.fromkeys(of_name))]
+    assert instructions == known
     counts = [int(x) for line in lines[2:] for x in numbers_of(line)]
-    assert sum(counts) == len(MODELS)
+    assert sum(counts) == len(MODELS) + len(BLOCK_SCALED)
     (ampere,) = [line for line in lines if line.startswith("A100")]
     assert "Ampere, sm_80, sm_86" in ampere
     assert "tf32 156, bf16 312, fp16 312" in ampere

@@ -1,4 +1,4 @@
-"""src/tensor_core.h is one text for all compilers, host's and device's."""
+"""src/tensor_core.h and src/tensor_scaled.h are one text for all compilers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ SRC = Path(__file__).parents[1] / "src"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
 
 CALL = """
-#include "tensor_core.h"
+#include "tensor_scaled.h"
 {prefix} void chain(const struct tf_tensor_model *model, const uint32_t *a,
                     const uint32_t *b, uint32_t *c)
 {{
     *c = tf_tensor_chain(model, a, 1, b, 1, 77, *c);
+}}
+{prefix} void scaled(const struct tf_scaled_model *model, const uint32_t *a,
+                     const uint8_t *s, const uint32_t *b, const uint8_t *t, uint32_t *c)
+{{
+    *c = tf_scaled_chain(model, a, 1, s, b, 1, t, 77, *c);
 }}
 """
 HOST = {
@@ -60,9 +65,10 @@ def test_nvcc(tmp_path):
 )
 def test_nvrtc(arch):
     nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc")
-    header = (SRC / "tensor_core.h").read_text()
+    names = "tensor_core.h", "tensor_scaled.h"
     code = CALL.format(prefix='extern "C" __global__')
-    named = [header.encode()], [b"tensor_core.h"]
+    headers = [(SRC / name).read_bytes() for name in names]
+    named = headers, [name.encode() for name in names]
     program = nvrtc.createProgram(code, "chain.cu", *named)
     try:
         nvrtc.compileProgram(program, [f"--gpu-architecture={arch}"])
@@ -73,4 +79,5 @@ def test_nvrtc(arch):
         nvrtc.destroyProgram(program)
     text = ptx.decode() if isinstance(ptx, bytes) else ptx
     assert "chain" in text
+    assert "scaled" in text
     assert ".f32" not in text  # integers alone

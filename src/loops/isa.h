@@ -14,6 +14,7 @@
 #include "../codec.h"
 #include "../floats.h"
 #include "../tensor_core.h"
+#include "../tensor_scaled.h"
 
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
 enum { TF_BLOCK = 1024 };
@@ -247,6 +248,36 @@ struct tf_block_loops {
                        int odd, float *out);
 };
 
+/* Chains of instructions whose operands have scales: see scaled.c. */
+enum {
+    TF_SCALED_K = 512,     /* that is multiplied at a time: whole instructions */
+    TF_SCALED_LONGEST = 64 /* instruction */
+};
+
+/* Elements of a row of A or a column of B, filled up to whole instructions with zeros,
+ * and as tf_scaled_instruction has them. */
+struct tf_scaled_line {
+    /* Group 1: significands, with TF_SCALED_BITS fraction bits and the sign; exponents,
+     * with those of their scales. Else: twice the elements; the scale of each group. */
+    int32_t significands[TF_SCALED_K], exponents[TF_SCALED_K];
+    int32_t factors[TF_SCALED_K]; /* else: the scales' significands */
+    uint32_t bits[TF_SCALED_K];
+    uint8_t scales[TF_SCALED_K];
+    /* Of each instruction: whether an element is Inf or NaN, or a scale is NaN. */
+    uint8_t special[TF_SCALED_K];
+};
+
+struct tf_scaled {
+    /* Goes on with the accumulators c of one row, and columns, over k elements. */
+    void (*chains)(const struct tf_scaled_model *model, const struct tf_scaled_line *row,
+                   const struct tf_scaled_line *columns, size_t count, size_t k,
+                   float *c);
+    /* sums = fma(scale * scales, block, sums), the first product rounded; NaN is the
+     * tensor core's. */
+    void (*promote)(const float *block, float scale, const float *scales, float *sums,
+                    size_t n);
+};
+
 struct tf_isa {
     const struct tf_conversions *formats;
 
@@ -285,6 +316,7 @@ struct tf_isa {
     const struct tf_product *product;
     const struct tf_tensor *tensor;
     const struct tf_block_loops *block; /* by element */
+    const struct tf_scaled *scaled;
 };
 
 /* name -> name_x86_64_v4 in the x86-64-v4 build. */

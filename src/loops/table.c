@@ -22,4 +22,5 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .product = &TF_NAME(tf_product),
     .tensor = &TF_NAME(tf_tensor),
     .block = TF_NAME(tf_block_loops),
+    .scaled = &TF_NAME(tf_scaled),
 };

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tensor_core.block_scaled import BlockScaled
 from ..tensor_core.models import Model
 
 #: the formats' names and scalar types, in the order of src/formats.h
@@ -107,6 +108,29 @@ def block_dequantize(
 def block_bounds(
     lines: NDArray[np.float32], block: int
 ) -> tuple[float, float, int]: ...
+def scaled_blocks(
+    model: BlockScaled,
+    a: NDArray[np.uint32],
+    scales_a: NDArray[np.uint8],
+    b: NDArray[np.uint32],
+    scales_b: NDArray[np.uint8],
+    c: NDArray[np.uint32],
+) -> NDArray[np.uint32]: ...
+def scaled_product(
+    model: BlockScaled,
+    a: NDArray[np.uint8],
+    scales_a: NDArray[np.uint8],
+    b: NDArray[np.uint8],
+    scales_b: NDArray[np.uint8],
+    out: NDArray[np.float32],
+) -> None: ...
+def promote_block(
+    sums: NDArray[np.float32],
+    block: NDArray[np.float32],
+    scales_a: NDArray[np.float32],
+    scales_b: NDArray[np.float32],
+) -> None: ...
+def scale_values(scale: str, residual: str = ...) -> NDArray[np.float32]: ...
 def split(x: NDArray[np.float32], parts: int, format: str) -> NDArray[np.float32]: ...
 
 class Precision:

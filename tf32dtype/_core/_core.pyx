@@ -42,8 +42,9 @@ __all__ = [
     "block_scales", "current_precision", "facts",
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "quantize_items",
-    "replace_loops", "report", "restore_loops", "scalar_types", "set_default_precision",
-    "split", "tensor_blocks", "tensor_product",
+    "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
+    "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
+    "tensor_blocks", "tensor_product",
 ]
 
 
@@ -86,6 +87,7 @@ include "loops.pxi"
 include "products.pxi"
 include "tensor.pxi"
 include "blocks.pxi"
+include "scaled.pxi"
 include "ufuncs.pxi"
 include "promoters.pxi"
 include "times.pxi"

@@ -320,6 +320,40 @@ cdef extern from "tensor_core.h" nogil:
                              const uint32_t *, int64_t, int64_t, uint32_t)
 
 
+cdef extern from "tensor_scaled.h" nogil:
+    struct tf_scaled_model:
+        int32_t depth
+        int32_t block
+        int32_t group
+        int32_t fraction
+        int32_t powers
+        int32_t least_a
+        int32_t least_b
+        int32_t floor
+        int32_t zero_c
+        int32_t zero_terms
+        int32_t negative_zero
+    uint32_t tf_scaled_chain(const tf_scaled_model *, const uint32_t *, int64_t,
+                             const uint8_t *, const uint32_t *, int64_t,
+                             const uint8_t *, int64_t, uint32_t)
+
+
+cdef extern from "scaled.h" nogil:
+    struct tf_scaled_lines:
+        const char *codes
+        npy_intp line
+        npy_intp along
+        const char *scales
+        npy_intp scale_line
+        npy_intp scale_along
+        int format
+    int tf_scaled_matmul(const tf_scaled_model *, tf_scaled_lines, tf_scaled_lines,
+                         float *, npy_intp, npy_intp, npy_intp)
+    void tf_promote_block(const float *, const float *, const float *, float *,
+                          npy_intp, npy_intp)
+    int tf_scale_values(const char *, const char *, float *)
+
+
 cdef extern from "matmul.h" nogil:
     struct tf_device:
         tf_tensor_model model

@@ -161,7 +161,8 @@ def _fp8_of_16(unit: Unit, model: Model) -> Ways:
 
 
 #: By the names of `CONTESTED`, and one that no row of the table depends on. What is
-#: found of the first holds below it. "scale_input_d" is of tcgen05: no unit shows it.
+#: found of the first holds below it. "scale_input_d" is of tcgen05, "zero_terms" of
+#: block-scaled instructions: no unit shows them.
 POINTS = {
     "negative_zero": Point(("negzero",), _field("negative_zero")),
     "zero_products": Point(("zexp",), _field("zero_products")),

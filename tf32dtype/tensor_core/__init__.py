@@ -6,14 +6,17 @@
 array([[0.03998047]], dtype=float32)
 """
 
+from .block_scaled import BLOCK_SCALED, BlockScaled
 from .explanation import explain
 from .identification import identify
 from .models import CONTESTED, MODELS, Contested, Device, Model, devices
 from .product import matmul
 
 __all__ = [
+    "BLOCK_SCALED",
     "CONTESTED",
     "MODELS",
+    "BlockScaled",
     "Contested",
     "Device",
     "Model",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .models import Device
+    from .block_scaled import BlockScaled
+    from .models import Device, Model
 
 _SHORT = {
     "float16": "fp16",
@@ -28,7 +29,10 @@ _WIDTHS = (15, 23)
 
 
 def listing(devices: Iterable[Device]) -> str:
-    """A line for each device and, below it, one for each of its instructions."""
+    """A line for each device and, below it, one for each of its instructions.
+
+    The kinds of block-scaled ones follow the instruction that they are kinds of.
+    """
     lines = [
         _line("device", "architecture", "peak of a board, in dense Tflop/s"),
         _line("  instruction", "formats", "models by how they were verified"),
@@ -42,13 +46,25 @@ def _of_device(device: Device) -> Iterator[str]:
     peaks = ", ".join(f"{_SHORT[name]} {peak:g}" for name, peak in device.peak.items())
     yield _line(device.name, device.architecture, f"{device.board}: {peaks}")
     for instruction in device.instructions:
-        models = [m for m in device.models if m.instruction == instruction]
-        formats = dict.fromkeys(_SHORT[name] for m in models for name in (m.a, m.b))
-        counts = Counter[str](m.verified for m in models)
-        verified = ", ".join(
-            f"{word} {counts[how]}" for how, word in _VERIFIED.items() if counts[how]
+        yield _of_instruction(
+            instruction, [m for m in device.models if m.instruction == instruction]
         )
-        yield _line(f"  {instruction}", " ".join(formats), verified)
+        kinds: dict[str, list[BlockScaled]] = {}
+        for model in device.block_scaled:
+            base, kind = model.instruction.rsplit(".", 1)
+            if base == instruction:
+                kinds.setdefault(f".{kind}", []).append(model)
+        for kind, models in kinds.items():
+            yield _of_instruction(kind, models)
+
+
+def _of_instruction(name: str, models: Sequence[Model] | Sequence[BlockScaled]) -> str:
+    formats = dict.fromkeys(_SHORT[name] for m in models for name in (m.a, m.b))
+    counts = Counter[str](m.verified for m in models)
+    verified = ", ".join(
+        f"{word} {counts[how]}" for how, word in _VERIFIED.items() if counts[how]
+    )
+    return _line(f"  {name}", " ".join(formats), verified)
 
 
 def _line(*cells: str) -> str:

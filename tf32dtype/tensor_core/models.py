@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
-from typing import Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from .. import _core
 from .listing import listing
+
+if TYPE_CHECKING:
+    from .block_scaled import BlockScaled
 
 Accumulator = Literal["float32", "float16"]
 Verified = Literal["recorded", "two simulators", "one source", "contested"]
@@ -125,11 +128,19 @@ CONTESTED = {
             " of all formats have that of the least normal one, or its own. It shows"
             " with an accumulator more than 25 bits below the products",
         ),
+        Contested(
+            "zero_terms",
+            False,
+            (True,),
+            "block-scaled instructions: whether a term of zero counts with an exponent,"
+            " that of its scales, as in the one simulator until it marked the matter as"
+            " open. Not: large scales of a block of zeros would wipe out the others",
+        ),
     )
 }
 
 #: Of subnormal numbers.
-_LEAST_EXPONENTS = {
+LEAST_EXPONENTS = {
     **{name: 1 - _core.facts(i)["bias"] for i, name in enumerate(_core.names)},
     "float16": -14,
     "float4_e2m1fn": cast(int, CONTESTED["float4_subnormals"].value),
@@ -174,7 +185,7 @@ class Model:
         """The exponents that subnormal numbers of both operands are aligned by."""
         if self.emulated:  # they become float16 numbers, among which fp8's are normal
             return -14, -14
-        a, b = (_LEAST_EXPONENTS[name] for name in (self.a, self.b))
+        a, b = (LEAST_EXPONENTS[name] for name in (self.a, self.b))
         return a, b
 
     @property
@@ -333,6 +344,13 @@ class Device:
         return tuple(model for model in MODELS if model.device == self.name)
 
     @property
+    def block_scaled(self) -> tuple[BlockScaled, ...]:
+        """The models of its block-scaled instructions."""
+        from .block_scaled import BLOCK_SCALED
+
+        return tuple(model for model in BLOCK_SCALED if model.device == self.name)
+
+    @property
     def instructions(self) -> tuple[str, ...]:
         """Its instructions, what GEMM libraries use first."""
         return tuple(dict.fromkeys(model.instruction for model in self.models))
@@ -466,6 +484,11 @@ def find_instruction(device: Device, instruction: str | None) -> str:
     known = device.instructions
     if instruction is None:
         return known[0]
+    if instruction in {model.instruction for model in device.block_scaled}:
+        raise ValueError(
+            f"{instruction} multiplies block-scaled arrays (tf32dtype.blocks) alone;"
+            f" other instructions of {device.name} are {', '.join(known)}"
+        )
     if instruction not in known:
         raise ValueError(
             f"{device.name} has no instruction {instruction!r}; it has"

@@ -11,6 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 from .. import _core
 from ..modes import Rounding
 from ..rounding import quantize
+from . import blocks
+from .block_scaled import BlockScaled
 from .models import CONTESTED, Model, find_model
 
 Array = NDArray[Any]
@@ -30,6 +32,7 @@ def matmul(
     accumulator: DTypeLike = np.float32,
     rounding: Rounding | None = None,
     promote_every: int | None = None,
+    terms: int | None = None,
     out: Array | tuple[Array] | None = None,
 ) -> Any:
     """Multiply matrices as the tensor core of a device does: a @ b + c.
@@ -41,6 +44,8 @@ def matmul(
         other axes broadcast; a vector of length k is a row, or a column. Their dtypes
         choose the format: float16, or `tf32`, `bfloat16`, `float8_e4m3fn`,
         `float8_e5m2` and `float4_e2m1fn` of this package; float32 stands for tf32.
+        Or both are `tf32dtype.blocks.BlockArray`, a with its blocks along the last
+        axis and b along the one before the last, of one size: see the notes.
     c : array_like, optional
         Of the accumulator's dtype and a shape that broadcasts to the result's, or a
         number: what the accumulators begin with. None: +0.
@@ -48,7 +53,8 @@ def matmul(
         "V100", "T4", "A100", "L40S", "H100", "B200" or "RTX Blackwell", or an alias of
         one, as `devices` has them. Case is ignored.
     instruction : {"mma.sync", "wgmma", "tcgen05"}, optional
-        None: what the device's GEMM libraries use.
+        None: what the device's GEMM libraries use. Block-scaled ones have a kind:
+        "tcgen05.mxf8f6f4", "mma.sync.mxf4nvf4".
     accumulator : dtype
         float32 or float16: of the accumulators and of the result.
     rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
@@ -58,6 +64,9 @@ def matmul(
         After so many k, a multiple of the instruction's depth, the accumulators are
         added to others in float32, which began with `c`, and start from zero again;
         128 is what DeepGEMM does for fp8. For float32 accumulators.
+    terms : {1, 3, 4}, optional
+        Of blocks with residuals, which products are added: high times high alone; all
+        but low times low; all. None: all.
     out : ndarray, optional
         An array of the result's shape and dtype to write into. It may overlap the
         operands.
@@ -90,6 +99,15 @@ def matmul(
     invalid: the unit reports nothing. docs/tensor_cores.md says how each model was
     verified, and what is contested.
 
+    Blocks whose elements and scales one of the device's block-scaled instructions takes
+    are multiplied by that: the scales take part in the alignment. Those of the tensors,
+    if any, multiply the result afterwards: ``result * (scale_a * scale_b)``, both
+    products rounded to nearest. Other blocks of E4M3, E5M2 or E2M1 are multiplied as a
+    kernel around ordinary instructions does it. For each block of k, and for each term
+    in the order high * high, high * low, low * high, low * low, the sum of the block
+    starts from zero in the tensor core; then ``acc = fma(scale_a * scale_b, sum, acc)``
+    in float32, to nearest, the product of scales rounded first. `acc` begins with `c`.
+
     Examples
     --------
     >>> import numpy as np, tf32dtype as td
@@ -102,6 +120,15 @@ def matmul(
         ...
     ValueError: V100 has no model of mma.sync for tf32 x tf32 -> float32; ...
     """
+    if blocks.is_blocks(a) or blocks.is_blocks(b):
+        for name, value in (("rounding", rounding), ("promote_every", promote_every)):
+            if value is not None:
+                raise ValueError(f"{name}={value!r} is not for arrays of blocks")
+        return _of_blocks(
+            blocks.resolve(a, b, device, instruction, accumulator, terms), c, out
+        )
+    if terms is not None:
+        raise ValueError(f"terms={terms!r} is for arrays of blocks")
     model, x, y, promote = resolve(
         a, b, device, instruction, accumulator, rounding, promote_every
     )
@@ -133,6 +160,28 @@ def matmul(
         np.broadcast_to(right, (*stack, k, n)),
         result.reshape(*stack, m, n),
     )
+    if target is not None:
+        target[...] = result.reshape(shape)
+        return target
+    return result.reshape(shape)[()]
+
+
+def _of_blocks(request: blocks.Request, c: Any, out: Any) -> Any:
+    """The product of arrays of blocks."""
+    x, y, model, _ = request
+    *batch_a, m, k = x.shape
+    *batch_b, n, other = y.shape
+    if k != other:
+        raise ValueError(
+            f"a and b do not fit: k, which blocks lie along, is {k} and {other}"
+        )
+    batch = np.broadcast_shapes(tuple(batch_a), tuple(batch_b))
+    shape = batch + (m,) * (not x.is_vector) + (n,) * (not y.is_vector)
+    start = as_accumulators(c, model, shape)
+    target = _as_target(out, np.dtype(np.float32), shape)
+    result = np.empty((*batch, m, n), np.float32)
+    result.reshape(shape)[...] = start
+    blocks.add_product(request, result)
     if target is not None:
         target[...] = result.reshape(shape)
         return target
@@ -177,6 +226,8 @@ def resolve(
 
 def as_operand(x: Any, name: str) -> Array:
     """An array of a dtype that has a format, in this machine's byte order."""
+    if blocks.is_blocks(x):
+        raise TypeError(f"{name} is an array of blocks: tensor_core.matmul takes these")
     array = _plain(x, name)
     dtype = array.dtype
     if dtype.name in _TYPES:  # ml_dtypes' type of a name becomes ours
@@ -194,7 +245,9 @@ def format_name(x: Array) -> str:
     return "tf32" if x.dtype == np.float32 else x.dtype.name
 
 
-def as_accumulators(c: Any, model: Model, shape: tuple[int, ...]) -> Array:
+def as_accumulators(
+    c: Any, model: Model | BlockScaled, shape: tuple[int, ...]
+) -> Array:
     """What the accumulators of a result of the shape begin with."""
     dtype = np.dtype(model.accumulator)
     if c is None:

@@ -1,0 +1,33 @@
+/* Products of matrices with a scale for each block of k, as a tensor core has them. */
+#ifndef TF32DTYPE_SCALED_H
+#define TF32DTYPE_SCALED_H
+
+#include <stddef.h>
+
+#include "loops/isa.h"
+
+/* Lines along k, one byte an element: rows of A or columns of B. */
+struct tf_scaled_lines {
+    const char *codes;
+    ptrdiff_t line, along; /* strides in bytes */
+    const char *scales;    /* codes, one a block */
+    ptrdiff_t scale_line, scale_along;
+    int format; /* index, of formats of 8 bits or fewer */
+};
+
+/* Goes on with the accumulators c, m rows of n, C-contiguous. The model is one that the
+ * loops are made for: a depth of 32 with groups of 1, or 64 with groups of 16. Returns
+ * -1, and has written nothing, if there is no memory. */
+int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines a,
+                     struct tf_scaled_lines b, float *c, ptrdiff_t m, ptrdiff_t n,
+                     ptrdiff_t k);
+
+/* sums = fma(scales_a * scales_b, block, sums), of m rows of n, in float32. */
+void tf_promote_block(const float *block, const float *scales_a, const float *scales_b,
+                      float *sums, ptrdiff_t m, ptrdiff_t n);
+
+/* What the codes of a scale format are worth: by themselves or, unless `residual` is
+ * empty, as scales of such elements. Returns -1 for names that src/block.h has not. */
+int tf_scale_values(const char *scale, const char *residual, float values[256]);
+
+#endif

@@ -1,0 +1,176 @@
+/* One instruction of a tensor core whose operands have a scale for each block of k.
+ *
+ * Freestanding and integer-only, as tensor_core.h is, whose steps these are. What
+ * differs is where the terms come from:
+ *
+ *      group 1    one product each; its exponent is that of a plus that of b plus those
+ *                 of both scales
+ *      group 16   the exact sum of 16 products, times both scales' significands; its
+ *                 exponent is that of both scales alone
+ *
+ * All terms of an instruction, and c, are one sum. Source: microsoft/MMA-Sim;
+ * docs/tensor_cores.md says what of it is open.
+ *
+ * Elements are the bits of float32 numbers with four significant bits at most; scales
+ * are codes.
+ */
+#ifndef TF32DTYPE_TENSOR_SCALED_H
+#define TF32DTYPE_TENSOR_SCALED_H
+
+#include "tensor_core.h"
+
+#if defined(__CUDACC_RTC__)
+typedef unsigned char uint8_t;
+#endif
+
+struct tf_scaled_model {
+    int32_t depth;    /* products of an instruction */
+    int32_t block;    /* k that share a scale; divides the depth */
+    int32_t group;    /* products that are added before they are a term; divides it */
+    int32_t fraction; /* bits kept below the greatest exponent */
+    int32_t powers;   /* scales are 2^(code - 127); else E4M3 numbers without a sign */
+    int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
+    /* What no recording settles, as in struct tf_tensor_model. */
+    int32_t floor;
+    int32_t zero_c;
+    int32_t zero_terms; /* whether a term of zero has an exponent: zeros that of -126 as
+                           an element or a scale */
+    int32_t negative_zero;
+};
+
+enum {
+    TF_SCALED_BITS = 3, /* fraction bits of elements and scales */
+    TF_SCALED_UNIT = 4 * TF_SCALED_BITS, /* of a term */
+    TF_NAN_POWER = 0xFF,
+    TF_NAN_E4M3 = 0x7F
+};
+
+/* -- scales ------------------------------------------------------------------------ */
+
+TF_HOST_AND_DEVICE int tf_scaled_is_nan(const struct tf_scaled_model *model,
+                                        uint32_t code)
+{
+    return model->powers ? code == TF_NAN_POWER : (code & 0x7Fu) == TF_NAN_E4M3;
+}
+
+/* significand * 2^(exponent - TF_SCALED_BITS); subnormal numbers keep the least
+ * exponent. */
+TF_HOST_AND_DEVICE struct tf_tensor_number
+tf_scaled_scale(const struct tf_scaled_model *model, uint32_t code)
+{
+    struct tf_tensor_number scale;
+    if (model->powers) {
+        scale.significand = 1u << TF_SCALED_BITS;
+        scale.exponent = (int32_t)code - 127;
+        return scale;
+    }
+    const uint32_t field = code >> 3 & 15u, mantissa = code & 7u;
+    scale.significand = mantissa | (field ? 8u : 0u);
+    scale.exponent = (int32_t)(field ? field : 1u) - 7;
+    if (model->zero_terms && scale.significand == 0) {
+        scale.exponent = TF_LEAST_SINGLE;
+    }
+    return scale;
+}
+
+/* -- terms ------------------------------------------------------------------------- */
+
+/* significand * 2^(exponent - TF_SCALED_UNIT). */
+struct tf_scaled_term {
+    int64_t significand;
+    int32_t exponent;
+};
+
+/* The term of n elements, a group or what is left of one. */
+TF_HOST_AND_DEVICE struct tf_scaled_term
+tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t step_a,
+                const uint32_t *b, int64_t step_b, int32_t n, uint32_t scale_a,
+                uint32_t scale_b)
+{
+    const struct tf_tensor_number s = tf_scaled_scale(model, scale_a);
+    const struct tf_tensor_number t = tf_scaled_scale(model, scale_b);
+    const int32_t cut = 23 - TF_SCALED_BITS;
+    /* Of a group, elements are E2M1 and count as fixed point. */
+    const int32_t fixed = model->group > 1;
+    const int32_t least_a = fixed ? 0 : model->least_a;
+    const int32_t least_b = fixed ? 0 : model->least_b;
+    struct tf_scaled_term term = {0, s.exponent + t.exponent};
+    for (int32_t k = 0; k < n; k++) {
+        const uint32_t p = a[k * step_a], q = b[k * step_b];
+        const struct tf_tensor_number x = tf_tensor_decode(p, least_a);
+        const struct tf_tensor_number y = tf_tensor_decode(q, least_b);
+        const int32_t shift = fixed ? (x.exponent + y.exponent) & 7 : 0;
+        if (!fixed) {
+            term.exponent += x.significand ? x.exponent : TF_LEAST_SINGLE;
+            term.exponent += y.significand ? y.exponent : TF_LEAST_SINGLE;
+        }
+        const int64_t product =
+            (int64_t)((x.significand >> cut) * (y.significand >> cut) << shift);
+        term.significand += (p ^ q) >> 31 ? -product : product;
+    }
+    term.significand *= (int64_t)(s.significand * t.significand);
+    if (term.significand == 0 && !model->zero_terms) {
+        term.exponent = TF_NO_EXPONENT;
+    }
+    return term;
+}
+
+/* -- an instruction ---------------------------------------------------------------- */
+
+/* c and the products of up to model->depth elements, `step_a` and `step_b` apart; the
+ * rest is zero. Of each block of them there is a scale. */
+TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
+    const struct tf_scaled_model *model, const uint32_t *a, int64_t step_a,
+    const uint8_t *scales_a, const uint32_t *b, int64_t step_b, const uint8_t *scales_b,
+    int32_t n, uint32_t c)
+{
+    struct tf_scaled_term terms[TF_DEEPEST];
+    int32_t count = 0, nan = 0;
+    /* 1. Terms, and the greatest exponent. */
+    const struct tf_tensor_number z = tf_tensor_decode(c, TF_LEAST_SINGLE);
+    int32_t greatest = z.significand ? z.exponent : model->zero_c;
+    greatest = greatest > model->floor ? greatest : model->floor;
+    for (int32_t k = 0; k < n; k += model->group) {
+        const uint32_t s = scales_a[k / model->block], t = scales_b[k / model->block];
+        const int32_t here = n - k < model->group ? n - k : model->group;
+        const struct tf_scaled_term term = tf_scaled_group(
+            model, a + k * step_a, step_a, b + k * step_b, step_b, here, s, t);
+        nan |= tf_scaled_is_nan(model, s) || tf_scaled_is_nan(model, t);
+        greatest = term.exponent > greatest ? term.exponent : greatest;
+        terms[count++] = term;
+    }
+    const uint32_t special = tf_tensor_special(0, a, step_a, b, step_b, n, c);
+    if (nan || special) {
+        return nan ? tf_tensor_nan(0) : special;
+    }
+    /* 2. and 3. */
+    const int32_t unit = greatest - model->fraction;
+    int64_t sum = tf_tensor_align(
+        z.significand, z.significand ? z.exponent - 23 - unit : 0, c >> 31);
+    for (int32_t i = 0; i < count; i++) {
+        const int64_t x = terms[i].significand;
+        const int32_t shift = terms[i].exponent - TF_SCALED_UNIT - unit;
+        sum += tf_tensor_align((uint64_t)(x < 0 ? -x : x), x ? shift : 0, x < 0);
+    }
+    /* 4. */
+    return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
+                           23, 0, 0, model->negative_zero);
+}
+
+/* c + the products of n elements, instruction after instruction. */
+TF_HOST_AND_DEVICE uint32_t tf_scaled_chain(const struct tf_scaled_model *model,
+                                            const uint32_t *a, int64_t step_a,
+                                            const uint8_t *scales_a, const uint32_t *b,
+                                            int64_t step_b, const uint8_t *scales_b,
+                                            int64_t n, uint32_t c)
+{
+    for (int64_t k = 0; k < n; k += model->depth) {
+        const int64_t rest = n - k, block = k / model->block;
+        c = tf_scaled_instruction(
+            model, a + k * step_a, step_a, scales_a + block, b + k * step_b, step_b,
+            scales_b + block, (int32_t)(rest < model->depth ? rest : model->depth), c);
+    }
+    return c;
+}
+
+#endif

@@ -1,0 +1,141 @@
+# Tensor cores whose operands have a scale for each block of k: a row of
+# tf32dtype/tensor_core/block_scaled.py as the C knows it.
+
+cdef int fill_scaled(tf_scaled_model *fields, model) except -1:
+    if not (1 <= model.group <= model.block_size <= model.depth <= 64
+            and model.depth % model.block_size == 0
+            and model.block_size % model.group == 0
+            and (6 if model.group == 1 else 1) <= model.fraction
+            and model.fraction <= (25 if model.group == 1 else 35)):
+        raise ValueError(f"no such instruction: {model}")
+    fields.depth, fields.block = model.depth, model.block_size
+    fields.group, fields.fraction = model.group, model.fraction
+    fields.powers = model.scale == "float8_e8m0fnu"
+    fields.least_a, fields.least_b = model.least_exponents
+    fields.floor = TF_NO_EXPONENT if model.floor is None else model.floor
+    fields.zero_c = (TF_NO_EXPONENT if model.zero_c_exponent is None else
+                     model.zero_c_exponent)
+    fields.zero_terms = model.zero_terms
+    fields.negative_zero = model.negative_zero
+    return 0
+
+
+cdef cnp.ndarray scales_of(array, model, npy_intp n, npy_intp k):
+    """Codes of scales, C-contiguous."""
+    if array.dtype != np.uint8 or array.shape != (n, -(-k // model.block_size)):
+        raise ValueError(f"a byte for each block is needed, not {array.dtype} of shape"
+                         f" {array.shape}")
+    return np.ascontiguousarray(array)
+
+
+def scaled_blocks(model, a, scales_a, b, scales_b, c):
+    """The chains of src/tensor_scaled.h: rows of a times rows of b plus c.
+
+    Parameters
+    ----------
+    model : BlockScaled
+        What instructions do; any values of its parameters.
+    a, b : ndarray of uint32, (n, k)
+        The bits of float32 numbers that the model's formats have.
+    scales_a, scales_b : ndarray of uint8, (n, blocks)
+        The codes of their scales.
+    c : ndarray of uint32, (n,)
+        The bits of accumulators.
+
+    Returns
+    -------
+    ndarray of uint32, (n,)
+    """
+    cdef tf_scaled_model fields
+    fill_scaled(&fields, model)
+    cdef cnp.ndarray x = words_of(a, 2), y = words_of(b, 2), z = words_of(c, 1)
+    if np.shape(x) != np.shape(y) or len(x) != len(z):
+        raise ValueError(f"shapes {a.shape}, {b.shape} and {c.shape} do not fit")
+    cdef npy_intp n = len(z), k = np.shape(x)[1], i
+    cdef cnp.ndarray s = scales_of(scales_a, model, n, k)
+    cdef cnp.ndarray t = scales_of(scales_b, model, n, k)
+    cdef npy_intp blocks = np.shape(s)[1]
+    cdef cnp.ndarray out = np.empty(n, np.uint32)
+    cdef const uint32_t *p = <const uint32_t *>cnp.PyArray_BYTES(x)
+    cdef const uint32_t *q = <const uint32_t *>cnp.PyArray_BYTES(y)
+    cdef const uint32_t *r = <const uint32_t *>cnp.PyArray_BYTES(z)
+    cdef const uint8_t *u = <const uint8_t *>cnp.PyArray_BYTES(s)
+    cdef const uint8_t *v = <const uint8_t *>cnp.PyArray_BYTES(t)
+    cdef uint32_t *d = <uint32_t *>cnp.PyArray_BYTES(out)
+    with nogil:
+        for i in range(n):
+            d[i] = tf_scaled_chain(&fields, p + i * k, 1, u + i * blocks, q + i * k, 1,
+                                   v + i * blocks, k, r[i])
+    return out
+
+
+cdef tf_scaled_lines scaled_lines(cnp.ndarray x, cnp.ndarray scales, format):
+    cdef tf_scaled_lines lines
+    lines.codes = cnp.PyArray_BYTES(x)
+    lines.line, lines.along = cnp.PyArray_STRIDE(x, 0), cnp.PyArray_STRIDE(x, 1)
+    lines.scales = cnp.PyArray_BYTES(scales)
+    lines.scale_line = cnp.PyArray_STRIDE(scales, 0)
+    lines.scale_along = cnp.PyArray_STRIDE(scales, 1)
+    lines.format = format
+    return lines
+
+
+def scaled_product(model, a, scales_a, b, scales_b, out):
+    """Add to `out`, C-contiguous float32 of shape (m, n), the product of codes.
+
+    Rows of a, (m, k), times rows of b, (n, k), and of each block of k a byte of scales.
+    """
+    cdef tf_scaled_model fields
+    cdef int failed
+    fill_scaled(&fields, model)
+    if (fields.depth, fields.group) not in ((32, 1), (64, 16)):
+        raise ValueError(f"no product of such instructions: {model}")
+    m, n = out.shape
+    k = a.shape[1]
+    if (a.dtype != np.uint8 or b.dtype != np.uint8 or a.shape != (m, k)
+            or b.shape != (n, k) or out.dtype != np.float32
+            or not out.flags.carray):
+        raise ValueError("operands do not fit")
+    cdef cnp.ndarray s = scales_of(scales_a, model, m, k)
+    cdef cnp.ndarray t = scales_of(scales_b, model, n, k)
+    cdef cnp.ndarray target = out
+    cdef tf_scaled_lines x = scaled_lines(a, s, names.index(model.a))
+    cdef tf_scaled_lines y = scaled_lines(b, t, names.index(model.b))
+    cdef npy_intp rows = m, columns = n, depth = k
+    cdef float *c = <float *>cnp.PyArray_BYTES(target)
+    with nogil:
+        failed = tf_scaled_matmul(&fields, x, y, c, rows, columns, depth)
+    if failed:
+        raise MemoryError()
+
+
+def promote_block(sums, block, scales_a, scales_b):
+    """sums = fma(scales_a * scales_b, block, sums), in place.
+
+    C-contiguous float32 of the shapes (m, n), (m, n), (m,) and (n,).
+    """
+    arrays = sums, block, scales_a, scales_b
+    if not all(x.dtype == np.float32 and x.flags.c_contiguous for x in arrays):
+        raise TypeError("C-contiguous float32 is needed")
+    if (sums.shape != (len(scales_a), len(scales_b)) or block.shape != sums.shape
+            or not sums.flags.writeable):
+        raise ValueError("operands do not fit")
+    cdef npy_intp m = len(scales_a), n = len(scales_b)
+    cdef float *to = <float *>cnp.PyArray_BYTES(sums)
+    cdef const float *added = <const float *>cnp.PyArray_BYTES(block)
+    cdef const float *s = <const float *>cnp.PyArray_BYTES(scales_a)
+    cdef const float *t = <const float *>cnp.PyArray_BYTES(scales_b)
+    with nogil:
+        tf_promote_block(added, s, t, to, m, n)
+
+
+def scale_values(str scale, str residual=""):
+    """What the 256 codes of a scale format are worth, in float32.
+
+    By themselves, or as the scales of a residual: its element's name.
+    """
+    cdef cnp.ndarray out = np.empty(256, np.float32)
+    if tf_scale_values(scale.encode(), residual.encode(),
+                       <float *>cnp.PyArray_BYTES(out)):
+        raise ValueError(f"unknown scale format {scale!r}, or element {residual!r}")
+    return out

@@ -1,0 +1,149 @@
+"""The block-scaled instructions that are modelled: a row for each, with its formats.
+
+The operands of such an instruction have a scale for each block of k, which the unit
+itself applies. All products of an instruction and the accumulator are one sum, as
+models.py has it; the scales decide with the elements what terms are aligned to. See
+docs/tensor_cores.md for sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple, cast
+
+from .models import CONTESTED, LEAST_EXPONENTS, Accumulator, Device, Verified
+
+
+@dataclass(frozen=True)
+class BlockScaled:
+    """What one block-scaled instruction of a device computes."""
+
+    device: str
+    #: the instruction and its kind
+    instruction: str
+    #: formats of the operands' elements
+    a: str
+    b: str
+    #: format of the scales of both
+    scale: str
+    #: k that share a scale
+    block_size: int
+    #: products that are added in one sum, together with the accumulator: its k
+    depth: int
+    #: of these, products that are added exactly before they are one term, whose
+    #: exponent is that of the scales; 1: each is a term, with its own exponent too
+    group: int
+    #: bits kept below the greatest exponent
+    fraction: int
+    verified: Verified
+    #: least exponent that terms are aligned to
+    floor: int | None = None
+    zero_c_exponent: int | None = None
+    zero_terms: bool = False
+    negative_zero: bool = False
+
+    #: of the accumulator and the result; its fraction bits; and how sums become it
+    accumulator: Accumulator = "float32"
+    kept: int = 23
+    rounding: str = "toward_zero"
+
+    @property
+    def least_exponents(self) -> tuple[int, int]:
+        """The exponents that subnormal numbers of both operands are aligned by."""
+        return LEAST_EXPONENTS[self.a], LEAST_EXPONENTS[self.b]
+
+    @property
+    def takes(self) -> str:
+        """The operands in words."""
+        return f"{self.a} x {self.b}, {self.scale} of {self.block_size}"
+
+    @property
+    def name(self) -> str:
+        """Device, instruction, operands and accumulator in words."""
+        return f"{self.device} {self.instruction} {self.takes} -> {self.accumulator}"
+
+
+class _Row(NamedTuple):
+    """Models that differ in formats and devices alone."""
+
+    devices: tuple[str, ...]
+    kind: str
+    formats: tuple[str, ...]  # any of them times any
+    scale: str
+    block_size: int
+    depth: int
+    group: int
+    fraction: int
+
+
+_INSTRUCTIONS = {"B200": "tcgen05", "RTX Blackwell": "mma.sync"}
+_BOTH = tuple(_INSTRUCTIONS)
+_FP4 = ("float4_e2m1fn",)
+_FP8_FP4 = ("float8_e4m3fn", "float8_e5m2", *_FP4)
+_POWERS = "float8_e8m0fnu"
+
+# Source: microsoft/MMA-Sim. What takes a pair of formats first is the default.
+_ROWS = (
+    _Row(_BOTH, "mxf4", _FP4, _POWERS, 32, 64, 16, 35),
+    _Row(_BOTH, "mxf4nvf4", _FP4, "ue4m3", 16, 64, 16, 35),
+    _Row(_BOTH, "mxf4nvf4", _FP4, _POWERS, 32, 64, 16, 35),
+    _Row(("B200",), "mxf4nvf4", _FP4, _POWERS, 16, 64, 16, 35),
+    _Row(_BOTH, "mxf8f6f4", _FP8_FP4, _POWERS, 32, 32, 1, 25),
+)
+
+
+def _models(row: _Row) -> Iterator[BlockScaled]:
+    floors = cast(dict[tuple[str, int], int], CONTESTED["floor"].value)
+    for device, (a, b) in product(row.devices, product(row.formats, repeat=2)):
+        # The exponents of FP4 matter where elements are terms, and are not known.
+        unknown = row.group == 1 and "float4_e2m1fn" in (a, b)
+        yield BlockScaled(
+            device,
+            f"{_INSTRUCTIONS[device]}.{row.kind}",
+            a,
+            b,
+            row.scale,
+            row.block_size,
+            row.depth,
+            row.group,
+            row.fraction,
+            "contested" if unknown else "one source",
+            floors.get(("float32", row.fraction)),
+            cast(int | None, CONTESTED["zero_c_exponent"].value),
+            bool(CONTESTED["zero_terms"].value),
+            bool(CONTESTED["negative_zero"].value),
+        )
+
+
+#: All that is modelled.
+BLOCK_SCALED = tuple(model for row in _ROWS for model in _models(row))
+
+
+def find_block_scaled(
+    device: Device, instruction: str | None, a: str, b: str, scale: str, block_size: int
+) -> BlockScaled | None:
+    """Find the model of a block-scaled instruction; None: the device has none.
+
+    Raises
+    ------
+    ValueError
+        If an instruction is named and does not take these; it lists what does.
+    """
+    wanted = a, b, scale, block_size
+    for model in device.block_scaled:
+        if instruction in (None, model.instruction) and wanted == (
+            model.a,
+            model.b,
+            model.scale,
+            model.block_size,
+        ):
+            return model
+    if instruction is None:
+        return None
+    has = "; ".join(f"{m.instruction} {m.takes}" for m in device.block_scaled)
+    raise ValueError(
+        f"{device.name} has no model of {instruction} for {a} x {b} with scales"
+        f" {scale} of {block_size}; modelled are: {has}"
+    )
