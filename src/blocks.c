@@ -5,7 +5,7 @@
 
 #include "fpstatus.h"
 #include "loops/isa.h"
-#include "matmul.h"
+#include "workers.h"
 
 #if defined(_OPENMP)
 #include <omp.h>

@@ -1,7 +1,6 @@
 #include "matmul.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "casts.h"
@@ -10,94 +9,14 @@
 #include "sums.h"
 #include "tensor.h"
 #include "tile.h"
+#include "workers.h"
 
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
-#if defined(_OPENMP)
-#include <omp.h>
-#include <pthread.h>
-#endif
-
-/* -- memory ------------------------------------------------------------------------ */
-
-/* As many as there are threads are kept from call to call: fresh memory costs more
- * than a small product. */
-enum { THREADS = 64 };
-static _Atomic(struct tf_workspace *) kept[THREADS];
-
-static struct tf_workspace *take_workspace(void)
-{
-    for (int i = 0; i < THREADS; i++) {
-        if (atomic_load_explicit(&kept[i], memory_order_relaxed)) {
-            struct tf_workspace *work = atomic_exchange(&kept[i], NULL);
-            if (work) {
-                return work;
-            }
-        }
-    }
-    return aligned_alloc(64, (sizeof(struct tf_workspace) + 63) / 64 * 64);
-}
-
-static void return_workspace(struct tf_workspace *work)
-{
-    for (int i = 0; i < THREADS; i++) {
-        struct tf_workspace *none = NULL;
-        if (atomic_compare_exchange_strong(&kept[i], &none, work)) {
-            return;
-        }
-    }
-    free(work);
-}
-
-void tf_matmul_free(void)
-{
-    for (int i = 0; i < THREADS; i++) {
-        free(atomic_exchange(&kept[i], NULL));
-    }
-#if defined(__GLIBC__)
-    /* Else pieces of this size are kept, once one has been freed. */
-    malloc_trim(0);
-#endif
-}
-
-/* -- threads ----------------------------------------------------------------------- */
-
-/* A thread that OpenMP has started does not live on in a forked child, which would
- * wait for it for ever. */
-static int forked;
-
-static void note_fork(void) { forked = 1; }
+void tf_matmul_free(void) { tf_workers_free(); }
 
 void tf_matmul_prepare(void)
 {
     tf_check_pairs();
-#if defined(_OPENMP)
-    pthread_atfork(NULL, NULL, note_fork);
-#else
-    (void)note_fork;
-#endif
-}
-
-/* Multiply-adds that are worth another thread. */
-enum { SHARE = 1 << 22 };
-
-ptrdiff_t tf_threads_for(double shares)
-{
-    ptrdiff_t threads = 1;
-    if (shares < 2) {
-        return 1;
-    }
-#if defined(_OPENMP)
-    threads = forked || omp_in_parallel() ? 1 : omp_get_max_threads();
-#endif
-    threads = shares < (double)threads ? (ptrdiff_t)shares : threads;
-    return threads < 1 ? 1 : threads > THREADS ? THREADS : threads;
-}
-
-static ptrdiff_t pieces(ptrdiff_t whole, ptrdiff_t piece)
-{
-    return (whole + piece - 1) / piece;
+    tf_workers_prepare();
 }
 
 /* Tiles of C, all of the same size but for the last ones. */
@@ -114,14 +33,14 @@ static struct tiling tile_up(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
     struct tiling t = {two_sets ? TF_TILE_ROWS / 2 : TF_TILE_ROWS,
                        row ? TF_WIDE_ROW : TF_TILE_COLUMNS, 0, 0};
     for (;;) {
-        t.vertical = pieces(m, t.rows);
-        t.across = pieces(n, t.columns);
+        t.vertical = tf_pieces(m, t.rows);
+        t.across = tf_pieces(n, t.columns);
         const int enough = threads == 1 || t.vertical * t.across * count >= 2 * threads;
         if (enough || (t.rows <= TF_BAND && t.columns <= 2 * TF_WIDEST)) {
             return t;
         }
         if (t.rows > TF_BAND && (t.columns <= 2 * TF_WIDEST || t.rows >= t.columns)) {
-            t.rows = pieces(t.rows / 2, TF_BAND) * TF_BAND;
+            t.rows = tf_pieces(t.rows / 2, TF_BAND) * TF_BAND;
         } else {
             t.columns /= 2;
         }
@@ -213,9 +132,10 @@ static void look_ahead(const struct call *call, struct tf_tile *tile,
     }
 }
 
-static unsigned multiply_one(const struct call *call, ptrdiff_t task,
+static unsigned multiply_one(const void *context, ptrdiff_t task,
                              struct tf_workspace *work)
 {
+    const struct call *call = context;
     const struct tiling t = call->tiling;
     const ptrdiff_t number = task / (t.vertical * t.across);
     const ptrdiff_t i = task / t.across % t.vertical * t.rows;
@@ -292,46 +212,16 @@ static int scale_operands(struct call *call, ptrdiff_t count)
 static int run(struct call *call, ptrdiff_t count, ptrdiff_t threads)
 {
     const ptrdiff_t tasks = call->tiling.vertical * call->tiling.across * count;
-    struct tf_workspace *works[THREADS];
-    ptrdiff_t ready = 0;
-    while (ready < threads && ready < tasks && (works[ready] = take_workspace())) {
-        ready++;
-    }
-    if (!ready) {
-        return tasks ? -1 : 0;
-    }
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
-    const int failed = scale_operands(call, count);
-    if (failed) {
-        /* nothing has been written */
-    } else if (ready <= 1) {
-        for (ptrdiff_t task = 0; task < tasks; task++) {
-            flags |= multiply_one(call, task, works[0]);
-        }
-    } else {
-#if defined(_OPENMP)
-#pragma omp parallel num_threads((int)ready) reduction(| : flags)
-        {
-            const struct tf_fp own = tf_fp_begin();
-#pragma omp for schedule(dynamic)
-            for (ptrdiff_t task = 0; task < tasks; task++) {
-                flags |= multiply_one(call, task, works[omp_get_thread_num()]);
-            }
-            tf_fp_end(own, 0);
-        }
-#endif
-    }
+    const int failed = scale_operands(call, count) ||
+                       tf_do_tasks(multiply_one, call, tasks, threads, &flags);
     free(call->scales);
-    for (ptrdiff_t i = 0; i < ready; i++) {
-        return_workspace(works[i]);
-    }
     tf_fp_end(saved, flags);
-    return failed;
+    return failed ? -1 : 0;
 }
 
-/* Blocks of C are wide, and stored row by row: is its transpose what suits them? */
-static int is_tall(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
+int tf_suits_transposed(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
 {
     const int columns_are_close = labs(c.strides[0]) < labs(c.strides[1]);
     return m > n && n < TF_PRODUCT_ROWS   ? 1
@@ -347,7 +237,7 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         return 0;
     }
     const int p = precision->format == tf_bfloat16_index ? 8 : 11;
-    const int swapped = is_tall(c, m, n);
+    const int swapped = tf_suits_transposed(c, m, n);
     struct call call = {
         .precision = precision,
         .a = swapped ? tf_transposed(b) : a,
@@ -363,9 +253,9 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         .beta = beta,
         .swapped = swapped,
     };
-    const double products = (double)call.singles.count;
-    const ptrdiff_t threads =
-        tf_threads_for((double)m * (double)n * (double)k * (double)count * products / SHARE);
+    const double products =
+        (double)m * (double)n * (double)k * (double)count * (double)call.singles.count;
+    const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
     const int row =
         !precision->on_device &&
         tf_is_row(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1), call.m);

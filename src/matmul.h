@@ -68,6 +68,9 @@ static inline struct tf_matrix tf_transposed(struct tf_matrix x)
     return t;
 }
 
+/* Blocks of C are wide, and stored row by row: is its transpose what suits them? */
+int tf_suits_transposed(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n);
+
 /* BLAS's gemm, with its rules: C = alpha op(A) op(B) + beta C, columns one after the
  * other, `lda` elements apart; op transposes for 'T', 't', 'C' and 'c'; beta = 0 does
  * not read C, alpha = 0 does not read A or B. alpha times the sum is rounded to
@@ -84,9 +87,6 @@ int tf_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char tr
 
 /* The parts of n numbers, each with p significant bits: see split.h. */
 void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out);
-
-/* How many threads are to do work that is worth so many. */
-ptrdiff_t tf_threads_for(double shares);
 
 /* Once, when the instruction set has been chosen. */
 void tf_matmul_prepare(void);

@@ -224,8 +224,7 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
 
 enum { HAS_INFINITY = 1, HAS_NAN = 2 };
 
-static void mark(const float *numbers, size_t n, size_t line, size_t step,
-                 void *context)
+void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *context)
 {
     uint8_t *marks = (uint8_t *)context + line;
     for (size_t i = 0; i < n; i++) {
@@ -235,18 +234,17 @@ static void mark(const float *numbers, size_t n, size_t line, size_t step,
     }
 }
 
-/* Which lines hold what is not finite, as it is stored. */
-static void mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks)
+void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks)
 {
     memset(marks, 0, count);
-    tf_visit_lines(x, count, k, mark, marks);
+    tf_visit_lines(x, count, k, tf_mark, marks);
 }
 
 static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile,
                           ptrdiff_t k)
 {
-    mark_lines(tile->a, tile->rows, k, work->in_row);
-    mark_lines(tile->b, tile->columns, k, work->in_column);
+    tf_mark_lines(tile->a, tile->rows, k, work->in_row);
+    tf_mark_lines(tile->b, tile->columns, k, work->in_column);
 }
 
 /* What parts make of Inf and NaN is not what the numbers do: where a row or a column
@@ -281,7 +279,8 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     work->has_specials = 0;
     if (tile->plan) {
         tf_multiply_on_device(work, tile, k);
-    } else if (k == 0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
+    } else if (k ==
+               0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
         const size_t wide = tile->rows == 1 ? tile->columns : tile->rows * work->ld;
         memset(work->sums, 0, wide * sizeof(float));
     } else if (tile->rows * tile->columns == 1) {
@@ -298,13 +297,12 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
-                              const float *sums, ptrdiff_t k, unsigned overflow)
+unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t columns,
+                           const float *sums, unsigned overflow)
 {
     unsigned flags = 0;
-    mark_specials(work, tile, k);
-    for (size_t i = 0; i < tile->rows; i++) {
-        for (size_t j = 0; j < tile->columns; j++) {
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < columns; j++) {
             const float sum = sums[i * work->ld + j];
             const int found = work->in_row[i] | work->in_column[j];
             if (isnan(sum) && !(found & HAS_NAN)) {
@@ -315,6 +313,13 @@ unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *t
         }
     }
     return flags;
+}
+
+unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
+                              const float *sums, ptrdiff_t k, unsigned overflow)
+{
+    mark_specials(work, tile, k);
+    return tf_flags_of_marks(work, tile->rows, tile->columns, sums, overflow);
 }
 
 int tf_products_may_raise(struct tf_lines x)

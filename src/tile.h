@@ -84,6 +84,15 @@ void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile,
 unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
                               const float *sums, ptrdiff_t k, unsigned overflow);
 
+/* The same where the marks are known. */
+unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t columns,
+                           const float *sums, unsigned overflow);
+
+/* Marks of lines that hold what is not finite, as it is stored: of `count` lines, and
+ * as a tf_visit_fn. */
+void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks);
+void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *marks);
+
 /* Where there is no Inf, and no sum is beyond float32, NaN comes of NaN. */
 int tf_products_may_raise(struct tf_lines x);
 

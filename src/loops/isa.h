@@ -190,6 +190,43 @@ struct tf_row {
                         struct tf_range *range);
 };
 
+/* Parts of products of block arrays: see block_product.c. */
+
+/* One product of a block's elements: where those of A and B, and their scales, begin. */
+struct tf_block_term {
+    size_t a, b, a_scales, b_scales;
+};
+
+/* Slots of a block, of which the last one may have fewer, and of all. */
+struct tf_block_chain {
+    const struct tf_block_term *terms;
+    size_t count;
+    size_t block, slots, blocks;
+};
+
+/* Goes on with c, or from +0, for TF_PRODUCT_ROWS x columns of C: block after block and
+ * term after term, c + s t is rounded once, where s is the chain of the term's slots
+ * from +0, and t the product of the row's and the column's scales, rounded. Scales lie
+ * as slots do, one for each block. */
+typedef void tf_multiply_blocks_fn(const struct tf_block_chain *chain, const float *a,
+                                   const float *a_scales, const float *b,
+                                   const float *b_scales, float *c, size_t ldc,
+                                   int adds);
+
+struct tf_code_table;
+
+/* Slots of n consecutive codes, TF_DEPTH at most, of whole blocks. */
+typedef void tf_slots_of_codes_fn(const struct tf_code_table *table,
+                                  const uint8_t *codes, size_t n, float *out);
+
+struct tf_block_product {
+    tf_multiply_blocks_fn *singles;
+    tf_slots_of_codes_fn *singles_of_codes;
+    /* With an instruction for pairs alone; of codes of a byte or less. */
+    tf_multiply_blocks_fn *pairs;
+    tf_slots_of_codes_fn *pairs_of_codes;
+};
+
 /* Chains of a tensor core's blocks. */
 enum {
     TF_TENSOR_DEPTH = 64,   /* k that is multiplied at a time: at least a block */
@@ -314,6 +351,7 @@ struct tf_isa {
                         int32_t *greatest);
 
     const struct tf_product *product;
+    const struct tf_block_product *block_product;
     const struct tf_tensor *tensor;
     const struct tf_block_loops *block; /* by element */
     const struct tf_scaled *scaled;

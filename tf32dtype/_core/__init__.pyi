@@ -13,6 +13,21 @@ from ..tensor_core.models import Model
 names: tuple[str, ...]
 scalar_types: list[type[np.floating[Any]]]
 
+# Numbers; or codes, scales, residuals, kinds of elements, residuals and scales, and the
+# tensor's scale.
+BlockLines = (
+    NDArray[Any]
+    | tuple[
+        NDArray[np.uint8],
+        NDArray[np.uint8],
+        NDArray[np.uint8] | None,
+        int,
+        int,
+        int,
+        float,
+    ]
+)
+
 def available_isas() -> list[str]: ...
 def isa() -> str: ...
 def facts(index: int) -> dict[str, Any]: ...
@@ -27,7 +42,7 @@ def quantize_items(
     overflow: int,
     draws: NDArray[np.uint64] | None,
 ) -> int: ...
-def report(flags: int) -> None: ...
+def report(flags: int, where: bytes = ...) -> None: ...
 def free_buffers() -> None: ...
 def prepare_product(
     a: np.dtype[Any], b: np.dtype[Any], common: np.dtype[Any]
@@ -131,6 +146,14 @@ def promote_block(
     scales_b: NDArray[np.float32],
 ) -> None: ...
 def scale_values(scale: str, residual: str = ...) -> NDArray[np.float32]: ...
+def block_matmul(
+    a: BlockLines,
+    b: BlockLines,
+    out: NDArray[Any],
+    k: int,
+    block: int,
+    terms: int,
+) -> int: ...
 def split(x: NDArray[np.float32], parts: int, format: str) -> NDArray[np.float32]: ...
 
 class Precision:

@@ -38,8 +38,8 @@ cdef extern from *:
 
 __all__ = [
     "Block", "Precision", "available_isas", "bits_of", "block_bounds",
-    "block_dequantize", "block_elements", "block_plan", "block_quantize", "block_round",
-    "block_scales", "current_precision", "facts",
+    "block_dequantize", "block_elements", "block_matmul", "block_plan",
+    "block_quantize", "block_round", "block_scales", "current_precision", "facts",
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
@@ -69,6 +69,7 @@ def _choose_isa():
 
 _isa = _choose_isa()
 tf_byte_tables_fill()
+tf_code_tables_fill()
 tf_matmul_prepare()
 
 
@@ -94,6 +95,7 @@ include "times.pxi"
 include "sorting.pxi"
 include "arrays.pxi"
 include "blas.pxi"
+include "block_products.pxi"
 
 register_dtypes()
 register_ufuncs()

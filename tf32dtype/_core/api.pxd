@@ -440,6 +440,34 @@ cdef extern from "blocks.h" nogil:
     tf_block_bounds tf_blocks_bounds(const float *, tf_block_lines, int)
 
 
+cdef extern from "block_codes.h" nogil:
+    void tf_code_tables_fill()
+
+
+cdef extern from "block_product.h" nogil:
+    struct tf_block_level:
+        const uint8_t *codes
+        npy_intp line
+        npy_intp step
+        int element
+    struct tf_block_factor:
+        int levels
+        tf_block_level level[2]
+        const uint8_t *scales
+        npy_intp scales_line
+        npy_intp scales_step
+        int scale
+        float tensor
+        const char *numbers
+        npy_intp stride
+        npy_intp along
+        npy_intp step
+        int kind
+    int tf_block_matmul(const tf_block_factor *, const tf_block_factor *, tf_matrix,
+                        npy_intp, npy_intp, npy_intp, npy_intp, npy_intp, int,
+                        unsigned *)
+
+
 cdef extern from "complex64.h" nogil:
     int tf_matmul_complex64(const tf_precision *, int, tf_matrix, tf_matrix, tf_matrix,
                             npy_intp, npy_intp, npy_intp, npy_intp)

@@ -61,6 +61,6 @@ def quantize_items(source, target, int rounding, int overflow, draws):
     return flags
 
 
-def report(unsigned flags):
-    """Tell of exceptions as NumPy does after a cast (numpy.errstate)."""
-    warn(flags)
+def report(unsigned flags, bytes where=b"cast"):
+    """Tell of exceptions as NumPy does after a cast, or such (numpy.errstate)."""
+    warn(flags, where)

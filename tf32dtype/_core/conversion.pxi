@@ -107,8 +107,8 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
         ) from None
 
 
-cdef int warn(unsigned flags) except -1:
-    """Tell of exceptions as NumPy does when it sets an item."""
+cdef int warn(unsigned flags, const char *where=b"cast") except -1:
+    """Tell of exceptions as NumPy does, by default when it sets an item."""
     cdef int errors = 0
     if flags & <unsigned>TF_OVER:
         errors |= NPY_FPE_OVERFLOW
@@ -117,7 +117,7 @@ cdef int warn(unsigned flags) except -1:
     if flags & <unsigned>TF_INVALID:
         errors |= NPY_FPE_INVALID
     if errors:
-        PyUFunc_GiveFloatingpointErrors("cast", errors)
+        PyUFunc_GiveFloatingpointErrors(where, errors)
     return 0
 
 

@@ -1,0 +1,18 @@
+/* Codes of elements on their way to products: tables of those of a byte or less. */
+#ifndef TF32DTYPE_BLOCK_CODES_H
+#define TF32DTYPE_BLOCK_CODES_H
+
+#include "block.h"
+#include "bytes.h"
+
+struct tf_code_table {
+    struct tf_element element;
+    struct tf_byte_table bytes; /* by code; of wider elements: nothing */
+};
+
+/* A table for each kind of elements, filled once when the package is imported. */
+extern struct tf_code_table tf_code_tables[TF_ELEMENT_COUNT];
+
+void tf_code_tables_fill(void);
+
+#endif

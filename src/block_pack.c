@@ -1,0 +1,191 @@
+#include "block_pack.h"
+
+#include <math.h>
+
+#include "tile.h"
+
+struct tf_block_side tf_block_side_from(struct tf_block_side lines, ptrdiff_t number,
+                                        ptrdiff_t line)
+{
+    struct tf_block_factor *x = &lines.x;
+    for (int i = 0; i < x->levels; i++) {
+        x->level[i].codes += number * x->level[i].step + line * x->level[i].line;
+    }
+    if (x->levels) {
+        x->scales += number * x->scales_step + line * x->scales_line;
+    } else {
+        x->numbers += number * x->step + line * x->stride;
+    }
+    return lines;
+}
+
+/* Whether every code's number is a bfloat16 one. */
+static int fits_halves(const struct tf_block_factor *x)
+{
+    int fits = 1;
+    for (int i = 0; i < x->levels; i++) {
+        fits &= tf_elements[x->level[i].element].width <= 8;
+    }
+    return fits;
+}
+
+struct tf_lines tf_numbers_of(const struct tf_block_factor *x, ptrdiff_t k)
+{
+    struct tf_lines numbers = {.parts = 1};
+    if (x->levels) {
+        numbers.kind = fits_halves(x) ? tf_bfloat16_index : TF_FLOAT32;
+    } else {
+        numbers.kind = x->kind;
+        numbers.data = x->numbers + k * x->along;
+        numbers.stride = x->stride;
+        numbers.along = x->along;
+    }
+    numbers.format = numbers.kind;
+    return numbers;
+}
+
+struct tf_exponents tf_block_exponents(const struct tf_block_factor *x)
+{
+    /* All numbers are multiples of the least one, 2^-16 for float8_e5m2. */
+    enum { LEAST = -16 + 7, GREATEST = 16 };
+    return (struct tf_exponents){x->levels ? LEAST : 0, GREATEST};
+}
+
+/* -- slots ------------------------------------------------------------------------- */
+
+/* `count` lines of one level, one after the other. */
+static void decode_lines(const struct tf_block_level *level, size_t count, ptrdiff_t k,
+                         size_t depth, int pairs, float *out)
+{
+    const struct tf_code_table *table = &tf_code_tables[level->element];
+    const struct tf_block_product *loops = tf_isa->block_product;
+    tf_slots_of_codes_fn *decode =
+        pairs ? loops->pairs_of_codes : loops->singles_of_codes;
+    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t bytes = (depth * table->element.width + 7) / 8;
+    const uint8_t *codes = level->codes + k * table->element.width / 8;
+    for (size_t i = 0; i < count; i++, codes += level->line, out += slots) {
+        tf_prefetch((const char *)codes + TF_AHEAD * level->line, bytes);
+        decode(table, codes, depth, out);
+    }
+}
+
+/* -- scales ------------------------------------------------------------------------ */
+
+/* One line's scales of one level, `distance` apart. */
+static void load_scales(const struct tf_block_side *lines, size_t line, int level,
+                        size_t first, size_t count, float *out, size_t distance)
+{
+    const struct tf_block_factor *x = &lines->x;
+    const size_t levels = (size_t)x->levels;
+    if (!levels) {
+        for (size_t q = 0; q < count; q++) {
+            out[q * distance] = 1;
+        }
+        return;
+    }
+    const uint8_t *codes =
+        x->scales + (ptrdiff_t)line * x->scales_line + first * levels;
+    for (size_t q = 0; q < count; q++, codes += levels) {
+        const float s = lines->values[codes[0]];
+        out[q * distance] = level ? s * lines->residuals[codes[1]] : s;
+    }
+}
+
+static size_t levels_of(const struct tf_block_side *lines)
+{
+    return lines->x.levels ? (size_t)lines->x.levels : 1;
+}
+
+/* -- both -------------------------------------------------------------------------- */
+
+void tf_pack_block_rows(struct tf_workspace *work, const struct tf_block_side *a,
+                        size_t rows, ptrdiff_t k, size_t depth, int pairs,
+                        struct tf_range *range)
+{
+    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t first = (size_t)(k / a->block);
+    const size_t blocks = (depth + (size_t)a->block - 1) / (size_t)a->block;
+    const size_t filled = (rows + TF_PRODUCT_ROWS - 1) / TF_PRODUCT_ROWS;
+    if (!a->x.levels) {
+        tf_pack_a(work, tf_numbers_of(&a->x, k), rows, depth, pairs, range);
+    }
+    for (size_t level = 0; level < levels_of(a); level++) {
+        float *out = work->a + level * TF_PART_OF_A;
+        float *scales = work->a + TF_SCALES_OF_A + level * TF_LEVEL_OF_A;
+        if (a->x.levels) {
+            decode_lines(&a->x.level[level], rows, k, depth, pairs, out);
+        }
+        for (size_t i = 0; i < rows; i++) {
+            load_scales(a, i, (int)level, first, blocks, scales + i * blocks, 1);
+        }
+        for (size_t i = rows; i < filled * TF_PRODUCT_ROWS; i++) {
+            memset(out + i * slots, 0, slots * sizeof *out);
+            memset(scales + i * blocks, 0, blocks * sizeof *scales);
+        }
+    }
+}
+
+void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side *b,
+                           size_t columns, ptrdiff_t k, size_t depth, int pairs,
+                           struct tf_range *range)
+{
+    const size_t slots = tf_slots_of(depth, pairs), width = tf_isa->product->columns;
+    const size_t first = (size_t)(k / b->block);
+    const size_t blocks = (depth + (size_t)b->block - 1) / (size_t)b->block;
+    if (!b->x.levels) {
+        tf_pack_b(work, tf_numbers_of(&b->x, k), columns, depth, pairs, width, range);
+    }
+    for (size_t j = 0; j < columns; j += width) {
+        const size_t count = columns - j < width ? columns - j : width;
+        const struct tf_block_side panel = tf_block_side_from(*b, 0, (ptrdiff_t)j);
+        for (size_t level = 0; level < levels_of(b); level++) {
+            float *out = work->b + level * TF_PART_OF_B + j * slots;
+            float *scales =
+                work->b + TF_SCALES_OF_B + level * TF_LEVEL_OF_B + j * blocks;
+            if (b->x.levels) {
+                if (count < width) {
+                    memset(out, 0, width * slots * sizeof *out);
+                }
+                decode_lines(&panel.x.level[level], count, k, depth, pairs,
+                             work->lines);
+                tf_isa->product->transpose(work->lines, slots, count, slots, out,
+                                           width);
+            }
+            if (count < width) {
+                memset(scales, 0, width * blocks * sizeof *scales);
+            }
+            for (size_t i = 0; i < count; i++) {
+                load_scales(&panel, i, (int)level, first, blocks, scales + i, width);
+            }
+        }
+    }
+}
+
+/* -- Inf and NaN ------------------------------------------------------------------- */
+
+void tf_mark_block_lines(const struct tf_block_side *lines, size_t count, ptrdiff_t k,
+                         uint8_t *marks)
+{
+    const struct tf_block_factor *x = &lines->x;
+    float numbers[TF_DEPTH];
+    if (!x->levels) {
+        tf_mark_lines(tf_numbers_of(x, 0), count, k, marks);
+        return;
+    }
+    memset(marks, 0, count);
+    for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+        const size_t depth = tf_lesser_size(TF_DEPTH, k - k0);
+        const size_t blocks = (depth + (size_t)lines->block - 1) / (size_t)lines->block;
+        for (int level = 0; level < x->levels; level++) {
+            struct tf_block_level line = x->level[level];
+            for (size_t i = 0; i < count; i++, line.codes += line.line) {
+                decode_lines(&line, 1, k0, depth, 0, numbers);
+                tf_mark(numbers, depth, i, 0, marks);
+                load_scales(lines, i, level, (size_t)(k0 / lines->block), blocks,
+                            numbers, 1);
+                tf_mark(numbers, blocks, i, 0, marks);
+            }
+        }
+    }
+}

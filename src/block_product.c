@@ -1,0 +1,246 @@
+#include "block_product.h"
+
+#include "block_pack.h"
+#include "fpstatus.h"
+#include "sums.h"
+#include "tile.h"
+#include "workers.h"
+
+struct call {
+    struct tf_block_side a, b;
+    struct tf_matrix c;
+    ptrdiff_t m, n, k, block;
+    ptrdiff_t rows, columns;    /* of a tile */
+    ptrdiff_t vertical, across; /* tiles of a matrix */
+    struct tf_block_term terms[TF_BLOCK_LEVELS * TF_BLOCK_LEVELS];
+    size_t count;
+    int pairs;
+};
+
+/* -- terms ------------------------------------------------------------------------- */
+
+/* The products of levels, in their order: that of the factors as they were given. */
+static void choose_terms(struct call *call, int terms, int swapped)
+{
+    const int levels_of_a = call->a.x.levels, levels_of_b = call->b.x.levels;
+    const int first = swapped ? levels_of_b : levels_of_a;
+    const int second = swapped ? levels_of_a : levels_of_b;
+    for (int i = 0; i < TF_BLOCK_LEVELS; i++) {
+        for (int j = 0; j < TF_BLOCK_LEVELS; j++) {
+            const int number = TF_BLOCK_LEVELS * i + j;
+            const int there = (i == 0 || i < first) && (j == 0 || j < second);
+            if (there && number < terms) {
+                const size_t a = (size_t)(swapped ? j : i);
+                const size_t b = (size_t)(swapped ? i : j);
+                call->terms[call->count++] = (struct tf_block_term){
+                    .a = a * TF_PART_OF_A,
+                    .b = b * TF_PART_OF_B,
+                    .a_scales = a * TF_LEVEL_OF_A,
+                    .b_scales = b * TF_LEVEL_OF_B,
+                };
+            }
+        }
+    }
+}
+
+/* -- one tile ---------------------------------------------------------------------- */
+
+struct tile {
+    struct tf_block_side a, b;
+    size_t rows, columns;
+};
+
+/* The rows of a band, which has been packed as the columns have. */
+static void multiply_band(struct tf_workspace *work, const struct call *call,
+                          size_t rows, size_t columns, size_t depth, int pairs,
+                          float *sums, int adds)
+{
+    const struct tf_block_product *loops = tf_isa->block_product;
+    tf_multiply_blocks_fn *multiply = pairs ? loops->pairs : loops->singles;
+    const size_t block = (size_t)call->block, width = tf_isa->product->columns;
+    const struct tf_block_chain chain = {
+        .terms = call->terms,
+        .count = call->count,
+        .block = tf_slots_of(block, pairs),
+        .slots = tf_slots_of(depth, pairs),
+        .blocks = (depth + block - 1) / block,
+    };
+    for (size_t j = 0; j < columns; j += width) {
+        for (size_t i = 0; i < rows; i += TF_PRODUCT_ROWS) {
+            multiply(&chain, work->a + i * chain.slots,
+                     work->a + TF_SCALES_OF_A + i * chain.blocks,
+                     work->b + j * chain.slots,
+                     work->b + TF_SCALES_OF_B + j * chain.blocks,
+                     sums + i * work->ld + j, work->ld, adds);
+        }
+    }
+}
+
+/* Some k of a tile. Returns which bands were left, since as pairs they would not be
+ * exact. */
+static unsigned multiply_stretch(struct tf_workspace *work, const struct call *call,
+                                 const struct tile *tile, ptrdiff_t k, int pairs,
+                                 unsigned bands)
+{
+    const size_t depth = tf_lesser_size(TF_DEPTH, call->k - k);
+    const int a_noted = pairs && !tile->a.x.levels;
+    const int b_noted = pairs && !tile->b.x.levels;
+    struct tf_exponents a = tf_block_exponents(&tile->a.x);
+    struct tf_exponents b = tf_block_exponents(&tile->b.x);
+    struct tf_range range = tf_no_range();
+    unsigned left = 0;
+    tf_pack_block_columns(work, &tile->b, tile->columns, k, depth, pairs,
+                          b_noted ? &range : NULL);
+    b = b_noted ? tf_exponents_of(&range) : b;
+    for (size_t i = 0; i < tile->rows; i += TF_BAND) {
+        const size_t rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
+        const struct tf_block_side band = tf_block_side_from(tile->a, 0, (ptrdiff_t)i);
+        if (!(bands >> i / TF_BAND & 1)) {
+            continue;
+        }
+        range = tf_no_range();
+        tf_pack_block_rows(work, &band, rows, k, depth, pairs, a_noted ? &range : NULL);
+        a = a_noted ? tf_exponents_of(&range) : a;
+        if (pairs && !tf_all_normal(a, b)) {
+            left |= 1u << i / TF_BAND;
+        } else {
+            multiply_band(work, call, rows, tile->columns, depth, pairs,
+                          work->sums + i * work->ld, k != 0);
+        }
+    }
+    return left;
+}
+
+static void multiply_tile(struct tf_workspace *work, const struct call *call,
+                          const struct tile *tile)
+{
+    const size_t width = tf_isa->product->columns;
+    const size_t columns = (tile->columns + width - 1) / width * width;
+    work->ld = columns <= TF_COMPACT ? columns : TF_SUMS;
+    if (call->k == 0) {
+        memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
+    }
+    for (ptrdiff_t k = 0; k < call->k; k += TF_DEPTH) {
+        unsigned bands = ~0u;
+        if (call->pairs) {
+            bands = multiply_stretch(work, call, tile, k, 1, bands);
+        }
+        if (bands) {
+            multiply_stretch(work, call, tile, k, 0, bands);
+        }
+    }
+}
+
+static unsigned store_tile(struct tf_workspace *work, const struct call *call,
+                           const struct tile *tile, struct tf_matrix c)
+{
+    unsigned flags = 0;
+    int special = 0;
+    for (size_t i = 0; i < tile->rows; i++, c.data += c.strides[0]) {
+        special |= tf_store_sums(c.kind, work->sums + i * work->ld, c.data,
+                                 c.strides[1], tile->columns, &flags);
+    }
+    const unsigned overflow =
+        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
+    if (special) {
+        tf_mark_block_lines(&tile->a, tile->rows, call->k, work->in_row);
+        tf_mark_block_lines(&tile->b, tile->columns, call->k, work->in_column);
+        flags |=
+            tf_flags_of_marks(work, tile->rows, tile->columns, work->sums, overflow);
+    }
+    return flags;
+}
+
+static unsigned multiply_one(const void *context, ptrdiff_t task,
+                             struct tf_workspace *work)
+{
+    const struct call *call = context;
+    const ptrdiff_t number = task / (call->vertical * call->across);
+    const ptrdiff_t i = task / call->across % call->vertical * call->rows;
+    const ptrdiff_t j = task % call->across * call->columns;
+    const struct tile tile = {
+        .a = tf_block_side_from(call->a, number, i),
+        .b = tf_block_side_from(call->b, number, j),
+        .rows = tf_lesser_size(call->rows, call->m - i),
+        .columns = tf_lesser_size(call->columns, call->n - j),
+    };
+    struct tf_matrix c = call->c;
+    c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
+    multiply_tile(work, call, &tile);
+    return store_tile(work, call, &tile, c);
+}
+
+/* -- the whole --------------------------------------------------------------------- */
+
+/* Even tiles, two or more for a thread where they are not small. */
+static void cut(struct call *call, ptrdiff_t count, ptrdiff_t threads)
+{
+    const ptrdiff_t width = TF_WIDEST;
+    ptrdiff_t vertical = tf_pieces(call->m, TF_TILE_ROWS);
+    ptrdiff_t across = tf_pieces(call->n, TF_TILE_COLUMNS);
+    vertical = vertical ? vertical : 1;
+    across = across ? across : 1;
+    while (threads > 1 && vertical * across * count < 2 * threads) {
+        const int tall = call->m / vertical >= call->n / across;
+        if (tall && call->m / vertical > TF_PRODUCT_ROWS) {
+            vertical *= 2;
+        } else if (call->n / across > width) {
+            across *= 2;
+        } else {
+            break;
+        }
+    }
+    const ptrdiff_t rows = tf_pieces(call->m, vertical);
+    const ptrdiff_t columns = tf_pieces(call->n, across);
+    call->rows = tf_pieces(rows ? rows : 1, TF_PRODUCT_ROWS) * TF_PRODUCT_ROWS;
+    call->columns = tf_pieces(columns ? columns : 1, width) * width;
+    call->vertical = tf_pieces(call->m, call->rows);
+    call->across = tf_pieces(call->n, call->columns);
+}
+
+/* What all codes of scales are worth. */
+struct scales {
+    float values[256], residuals[256];
+};
+
+static struct tf_block_side lines_of(const struct tf_block_factor *x, ptrdiff_t block,
+                                     struct scales *scales)
+{
+    const struct tf_scale kind = tf_scales[x->scale];
+    for (uint32_t code = 0; x->levels && code < 256; code++) {
+        scales->values[code] = tf_block_scale(kind, x->tensor, code);
+    }
+    for (uint32_t code = 0; x->levels > 1 && code < 256; code++) {
+        const struct tf_element lo = tf_elements[x->level[1].element];
+        scales->residuals[code] = tf_residual_scale(kind, lo, code);
+    }
+    return (struct tf_block_side){*x, scales->values, scales->residuals, block};
+}
+
+int tf_block_matmul(const struct tf_block_factor *a, const struct tf_block_factor *b,
+                    struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
+                    ptrdiff_t count, ptrdiff_t block, int terms, unsigned *flags)
+{
+    struct scales scales[2];
+    const struct tf_fp saved = tf_fp_begin();
+    const int swapped = tf_suits_transposed(c, m, n);
+    struct call call = {
+        .a = lines_of(swapped ? b : a, block, &scales[0]),
+        .b = lines_of(swapped ? a : b, block, &scales[1]),
+        .c = swapped ? tf_transposed(c) : c,
+        .m = swapped ? n : m,
+        .n = swapped ? m : n,
+        .k = k,
+        .block = block,
+    };
+    choose_terms(&call, terms, swapped);
+    call.pairs = tf_has_pairs(tf_numbers_of(&call.a.x, 0), tf_numbers_of(&call.b.x, 0));
+    const double products =
+        (double)m * (double)n * (double)k * (double)count * (double)call.count;
+    const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
+    cut(&call, count, threads);
+    const ptrdiff_t tasks = call.vertical * call.across * count;
+    const int failed = tf_do_tasks(multiply_one, &call, tasks, threads, flags);
+    tf_fp_end(saved, 0);
+    return failed;
+}

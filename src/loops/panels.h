@@ -1,0 +1,41 @@
+/* What blocks of C are made of in this build: vectors, and how many of them. */
+#ifndef TF32DTYPE_LOOPS_PANELS_H
+#define TF32DTYPE_LOOPS_PANELS_H
+
+#include "halves.h"
+
+#if defined(__AVX512F__)
+typedef __m512 vector;
+#define BROADCAST(x) _mm512_set1_ps(x)
+#define LOAD(p)      _mm512_loadu_ps(p)
+#define STORE(p, x)  _mm512_storeu_ps(p, x)
+#define PLUS(x, y)   _mm512_add_ps(x, y)
+#define TIMES(x, y)  _mm512_mul_ps(x, y)
+#define FMA(x, y, z) _mm512_fmadd_ps(x, y, z)
+enum { WIDTH = 16, ACROSS = 4 };
+#elif defined(__FMA__)
+typedef __m256 vector;
+#define BROADCAST(x) _mm256_set1_ps(x)
+#define LOAD(p)      _mm256_loadu_ps(p)
+#define STORE(p, x)  _mm256_storeu_ps(p, x)
+#define PLUS(x, y)   _mm256_add_ps(x, y)
+#define TIMES(x, y)  _mm256_mul_ps(x, y)
+#define FMA(x, y, z) _mm256_fmadd_ps(x, y, z)
+enum { WIDTH = 8, ACROSS = 2 };
+#else
+typedef float vector;
+#define BROADCAST(x) (x)
+#define LOAD(p)      (*(p))
+#define STORE(p, x)  (*(p) = (x))
+#define PLUS(x, y)   ((x) + (y))
+#define TIMES(x, y)  ((x) * (y))
+#define FMA(x, y, z) __builtin_fmaf(x, y, z)
+enum { WIDTH = 1, ACROSS = 2 };
+#endif
+
+enum { ROWS = TF_PRODUCT_ROWS };
+
+/* The accumulators must stay in registers: every loop over them is unrolled. */
+#define UNROLLED _Pragma("GCC unroll 16")
+
+#endif

@@ -1,0 +1,119 @@
+# Products of block arrays.
+
+cdef int check_packed(cnp.ndarray x, npy_intp inside, str what) except -1:
+    """Bytes whose last `inside` axes are those of a line, without gaps."""
+    cdef npy_intp size = 1, axis
+    cdef int ndim = cnp.PyArray_NDIM(x)
+    if cnp.PyArray_TYPE(x) != cnp.NPY_UINT8 or ndim < inside + 2:
+        raise ValueError(f"{what} do not fit: {ndim} axes of {x.dtype}")
+    for axis in range(ndim - 1, ndim - 1 - inside, -1):
+        if cnp.PyArray_DIM(x, axis) > 1 and cnp.PyArray_STRIDE(x, axis) != size:
+            raise ValueError(f"{what} of a line are contiguous")
+        size *= cnp.PyArray_DIM(x, axis)
+    return 0
+
+
+cdef int check_size(size_t found, size_t needed, str what) except -1:
+    if found != needed:
+        raise ValueError(f"{what} do not fit: {found}, not {needed}")
+    return 0
+
+
+cdef int fill_level(tf_block_level *level, cnp.ndarray codes, int element,
+                    npy_intp blocks, npy_intp block) except -1:
+    cdef int ndim = cnp.PyArray_NDIM(codes)
+    if not 0 <= element < TF_ELEMENT_COUNT:
+        raise ValueError(f"no elements of number {element}")
+    check_packed(codes, 2, "codes")
+    check_size(cnp.PyArray_DIM(codes, ndim - 2), blocks, "blocks")
+    check_size(cnp.PyArray_DIM(codes, ndim - 1), block * tf_elements[element].width // 8,
+               "bytes of a block")
+    level.codes = <const uint8_t *>cnp.PyArray_BYTES(codes)
+    level.line = cnp.PyArray_STRIDE(codes, ndim - 3)
+    level.step = cnp.PyArray_STRIDE(codes, ndim - 4)
+    level.element = element
+    return 0
+
+
+cdef int fill_factor(tf_block_factor *x, operand, tuple lines, npy_intp k,
+                     npy_intp block) except -1:
+    """A factor of which `lines` is the shape without k: numbers, or what
+    `block_matmul` says of codes."""
+    cdef cnp.ndarray numbers, scales
+    cdef int ndim, element, residual
+    cdef npy_intp blocks = (k + block - 1) // block
+    memset(x, 0, sizeof(x[0]))
+    if isinstance(operand, np.ndarray):
+        numbers = operand
+        ndim = cnp.PyArray_NDIM(numbers)
+        x.kind = real_kind(numbers)
+        if x.kind > TF_FLOAT32 or operand.shape != (*lines, k):
+            raise ValueError(f"{operand.dtype} of shape {operand.shape} does not fit")
+        x.numbers = cnp.PyArray_BYTES(numbers)
+        x.stride = cnp.PyArray_STRIDE(numbers, ndim - 2)
+        x.along = cnp.PyArray_STRIDE(numbers, ndim - 1)
+        x.step = cnp.PyArray_STRIDE(numbers, ndim - 3)
+        return 0
+    codes, scales, residuals, element, residual, x.scale, x.tensor = operand
+    if not 0 <= x.scale < TF_SCALE_COUNT:
+        raise ValueError(f"no scales of number {x.scale}")
+    x.levels = 1 if residuals is None else 2
+    if codes.shape[:-2] != lines or (x.levels == 2 and residuals.shape[:-2] != lines):
+        raise ValueError(f"codes of shape {codes.shape} do not fit")
+    grid = (*lines, blocks, 2) if x.levels == 2 else (*lines, blocks)
+    if np.shape(scales) != grid:
+        raise ValueError(f"scales of shape {np.shape(scales)} do not fit")
+    fill_level(&x.level[0], codes, element, blocks, block)
+    if x.levels == 2:
+        fill_level(&x.level[1], residuals, residual, blocks, block)
+    ndim = cnp.PyArray_NDIM(scales)
+    check_packed(scales, x.levels, "scales")
+    x.scales = <const uint8_t *>cnp.PyArray_BYTES(scales)
+    x.scales_line = cnp.PyArray_STRIDE(scales, ndim - 1 - x.levels)
+    x.scales_step = cnp.PyArray_STRIDE(scales, ndim - 2 - x.levels)
+    return 0
+
+
+cdef object part_of(operand, tuple index):
+    """An operand of one stack of matrices of several."""
+    if isinstance(operand, np.ndarray):
+        return operand[index]
+    codes, scales, residuals, *rest = operand
+    return (codes[index], scales[index],
+            None if residuals is None else residuals[index], *rest)
+
+
+def block_matmul(a, b, out, npy_intp k, npy_intp block, int terms):
+    """Write the product of blocks to `out`; the flags that it raises.
+
+    Parameters
+    ----------
+    a, b : tuple or ndarray
+        Lines of k numbers: rows of the first, (..., l, m), and columns of the second
+        factor, (..., l, n). Of numbers, an array of that shape with an axis of k behind
+        it. Of blocks, the packed codes (..., blocks, bytes), the scales' codes
+        (..., blocks) or (..., blocks, 2), the packed codes of residuals or None, the
+        indices of both kinds of elements and of the scales, and the tensor's scale.
+    out : ndarray, (..., l, m, n)
+    k, block : int
+        Of a line, and of a block.
+    terms : int
+        How many products of levels are added, in the order of src/block_product.h.
+    """
+    cdef tf_block_factor x, y
+    cdef tf_matrix z
+    cdef npy_intp m, n, count
+    cdef unsigned flags = 0
+    cdef int failed, kind = real_kind(out)
+    if out.ndim < 3 or not out.flags.writeable or k < 0 or not 16 <= block <= 128:
+        raise ValueError("operands do not fit")
+    count, m, n = out.shape[-3:]
+    for index in np.ndindex(out.shape[:-3]):
+        fill_factor(&x, part_of(a, index), (count, m), k, block)
+        fill_factor(&y, part_of(b, index), (count, n), k, block)
+        z = matrix_of(out[index], kind)
+        with nogil:
+            failed = tf_block_matmul(&x, &y, z, m, n, k, count, block, terms, &flags)
+        if failed:
+            raise MemoryError()
+    return flags

@@ -1,0 +1,289 @@
+"""Products of arrays of blocks, with one another and with other arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .. import _core
+from ..format import find
+from .array import BlockArray
+
+Terms = Literal[1, 3, 4]
+Parts = tuple[NDArray[Any] | None, ...]
+
+
+def matmul(
+    a: BlockArray | ArrayLike,
+    b: BlockArray | ArrayLike,
+    *,
+    terms: Terms | None = None,
+    dtype: DTypeLike = np.float32,
+    out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
+) -> Any:
+    """Multiply matrices, one of them or both in blocks along k.
+
+    Codes are decoded a few at a time on their way to the product; the values of the
+    array never exist as a whole.
+
+    Parameters
+    ----------
+    a, b : BlockArray or array_like
+        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
+        other axes broadcast; a vector of length k is a row, or a column. Blocks lie
+        along k: the last axis of `a`, axis -2 of `b` (a vector's only one); those of
+        two arrays have one size. One operand may be an array of float32, float16, a
+        format of this package, or integers that float32 holds.
+    terms : {1, 3, 4}, optional
+        Which products of codes hi and residuals lo are added: hi hi alone; without
+        lo lo; all (None too). The same for operands without residuals.
+    dtype : dtype
+        The float32 sums are rounded to it once, ties to even: float32, float64,
+        float16 or a format of this package.
+    out : ndarray, optional
+        An array of the result's shape to write into, with any strides. It may overlap
+        an operand.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of shape (..., m, n), without the axis that a vector lacks. `out` if given.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, blocks along another axis, blocks of two sizes;
+        other terms; an `out` of another shape, or a read-only one.
+    TypeError
+        If neither operand has blocks; for an operand of another dtype, float64 say,
+        which would be rounded; for another dtype of the result, or one that cannot be
+        cast to that of `out`.
+    MemoryError
+
+    Nothing has been written then.
+
+    Notes
+    -----
+    For each block of k in order, and each term: hi hi, hi lo, lo hi, lo lo in order::
+
+        s = fma(a[k], b[k], s)           for the k of the block in order, from s = +0
+        c = fma(scale_a * scale_b, s, c) from c = +0, the product rounded to float32
+
+    in float32, of elements; the scale of hi is the block's S, that of lo S * R rounded,
+    that of an operand without blocks 1. So every machine gives the same bits. A NaN is
+    the canonical positive one.
+
+    Floating-point errors are reported as NumPy does (`numpy.errstate`): overflow for an
+    Inf in the result whose row and column are finite, invalid for a NaN whose row and
+    column hold none.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> weights = td.blocks.quantize(np.eye(64, dtype=np.float32), "mxfp4", axis=0)
+    >>> td.blocks.matmul(np.arange(64, dtype=np.float32), weights)[:5]
+    array([0., 1., 2., 3., 4.], dtype=float32)
+    """
+    if not isinstance(a, BlockArray) and not isinstance(b, BlockArray):
+        raise TypeError("neither operand is an array of blocks: call numpy.matmul")
+    if terms not in (None, 1, 3, 4) or isinstance(terms, bool):
+        raise ValueError(f"terms={terms!r}: known are 1, 3, 4 and None for all")
+    x, y = _factor(a, 0), _factor(b, 1)
+    block, stack = _checked(x, y)
+    rows = () if x.is_vector else (x.lines,)
+    columns = () if y.is_vector else (y.lines,)
+    shape = (*stack, *rows, *columns)
+    wanted = _result_dtype(dtype)
+    native = wanted.newbyteorder("=")
+    target = None if out is None else _checked_out(out, shape, wanted)
+    direct = target is not None and target.dtype == native and _is_apart(target, x, y)
+    result = target if direct and target is not None else np.empty(shape, native)
+    flags = _multiply(x, y, result, stack, block, terms or 4)
+    if target is not None and not direct:
+        np.copyto(target, result.astype(wanted, copy=False), casting="same_kind")
+    _core.report(flags, b"matmul")
+    if target is not None:
+        return target
+    return result.astype(wanted, copy=False)[()]
+
+
+class _Factor(NamedTuple):
+    """An operand as lines along k, in a stack of matrices."""
+
+    #: numbers (*stack, lines, k), or codes, scales and residuals with their last axes
+    parts: Parts
+    #: behind them for the core: kinds of elements, residuals and scales, tensor's scale
+    facts: tuple[int, int, int, float] | None
+    #: size of a block; 0: numbers
+    block: int
+    shape: tuple[int, ...]
+    stack: tuple[int, ...]
+    lines: int
+    k: int
+    is_vector: bool
+
+    def stacked(self, stack: tuple[int, ...]) -> Parts:
+        """The parts with at least one axis of a stack."""
+        own = len(self.stack)
+        if not stack:
+            return tuple(part if part is None else part[None] for part in self.parts)
+        if stack == self.stack:
+            return self.parts
+        return tuple(
+            part if part is None else np.broadcast_to(part, (*stack, *part.shape[own:]))
+            for part in self.parts
+        )
+
+    def merged(self) -> _Factor:
+        """All matrices of the stack as one."""
+        own = len(self.stack) + 1
+        lines = math.prod(self.stack) * self.lines
+        parts = tuple(
+            part if part is None else part.reshape(lines, *part.shape[own:])
+            for part in self.parts
+        )
+        return self._replace(parts=parts, stack=(), lines=lines)
+
+    def operand(self, parts: Parts) -> Any:
+        """What the core takes."""
+        return parts[0] if self.facts is None else (*parts, *self.facts)
+
+
+def _factor(x: BlockArray | ArrayLike, which: int) -> _Factor:
+    name = "ab"[which]
+    parts: Parts
+    if isinstance(x, BlockArray):
+        element, residual, scale, block = x._layout.core
+        facts = (element, residual, scale, float(x.tensor_scale))
+        shape = x.shape
+        along = 0 if x.ndim == 1 else x.ndim - 1 - which
+        if x.axis != along:
+            raise ValueError(
+                f"{name} has its blocks along axis {x.axis} of shape {shape}; they "
+                f"have to lie along k, which is axis {along}"
+            )
+        parts = (x.codes, x.scales, x.residuals)
+        if x.ndim == 1:
+            parts = tuple(part if part is None else part[None] for part in parts)
+    else:
+        facts, block = None, 0
+        numbers = _numbers(x, name)
+        shape = numbers.shape
+        if not shape:
+            raise ValueError(f"{name} is a single number: one axis or more is needed")
+        if len(shape) == 1:
+            parts = (numbers[None],)
+        else:
+            parts = (numbers.swapaxes(-1, -2) if which else numbers,)
+    if len(shape) == 1:
+        return _Factor(parts, facts, block, shape, (), 1, shape[0], True)
+    lines, k = shape[-2:] if which == 0 else shape[:-3:-1]
+    return _Factor(parts, facts, block, shape, shape[:-2], lines, k, False)
+
+
+def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
+    array = np.asarray(x)
+    if array.dtype.kind in "biuf" and array.dtype.isbuiltin != 2:
+        if np.can_cast(array.dtype, np.float32, "safe"):
+            wanted = np.float16 if array.dtype == np.float16 else np.float32
+            return array.astype(wanted, copy=False)
+    else:
+        try:
+            return array.view(find(array.dtype).dtype)
+        except TypeError:
+            pass
+    raise TypeError(
+        f"{name} is an array of {array.dtype}, beside blocks: it has to be float32, "
+        "float16, a format of this package or integers that float32 holds; "
+        ".astype(np.float32) rounds it"
+    )
+
+
+def _checked(x: _Factor, y: _Factor) -> tuple[int, tuple[int, ...]]:
+    """The size of blocks, and the shape of the stack."""
+    sizes = [factor.block for factor in (x, y) if factor.block]
+    if sizes[0] != sizes[-1]:
+        raise ValueError(
+            f"a is in blocks of {sizes[0]}, b in blocks of {sizes[1]}: a product takes "
+            "one size"
+        )
+    shapes = f"shapes {x.shape} and {y.shape}"
+    if x.k != y.k:
+        raise ValueError(f"{shapes} do not fit: k is {x.k} in a and {y.k} in b")
+    if x.stack == y.stack:
+        return sizes[0], x.stack
+    try:
+        return sizes[0], np.broadcast_shapes(x.stack, y.stack)
+    except ValueError:
+        raise ValueError(
+            f"{shapes} do not fit: the axes {x.stack} and {y.stack} do not broadcast"
+        ) from None
+
+
+def _result_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    wanted = np.dtype(np.float32 if dtype is None else dtype)
+    if wanted.kind != "f" or wanted.itemsize > 8:
+        try:
+            return find(wanted).dtype
+        except TypeError:
+            raise TypeError(
+                f"dtype={wanted}: sums in float32 are rounded to float32, float64, "
+                "float16 or a format of this package"
+            ) from None
+    return wanted
+
+
+def _checked_out(
+    out: NDArray[Any] | tuple[NDArray[Any]],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> NDArray[Any]:
+    target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if not isinstance(target, np.ndarray):
+        raise TypeError(f"out is an array, not {target!r}")
+    if target.shape != shape:
+        raise ValueError(f"out has shape {target.shape}, the product {shape}")
+    if not target.flags.writeable:
+        raise ValueError("out is read-only")
+    if not np.can_cast(dtype, target.dtype, "same_kind"):
+        raise TypeError(f"out is an array of {target.dtype}; the product is {dtype}")
+    return target
+
+
+def _is_apart(target: NDArray[Any], *factors: _Factor) -> bool:
+    """Whether writing changes nothing that is still to be read, or written."""
+    if any(
+        np.may_share_memory(target, part)
+        for factor in factors
+        for part in factor.parts
+        if part is not None
+    ):
+        return False
+    lengths = zip(target.shape, target.strides, strict=True)
+    return all(stride for length, stride in lengths if length > 1)
+
+
+def _multiply(
+    x: _Factor,
+    y: _Factor,
+    out: NDArray[Any],
+    stack: tuple[int, ...],
+    block: int,
+    terms: int,
+) -> int:
+    """Write to `out`, of the product's shape; the flags that it raises."""
+    if x.is_vector:
+        out = out[..., None] if y.is_vector else out[..., None, :]
+    if y.is_vector:
+        out = out[..., None]
+    if x.stack and math.prod(y.stack) == 1 and out.flags.c_contiguous:
+        # What each matrix of a stack meets is decoded once.
+        x, y = x.merged(), y.merged()
+        out, stack = out.reshape(x.lines, y.lines), ()
+    if not stack:
+        out = out[None]
+    left, right = x.operand(x.stacked(stack)), y.operand(y.stacked(stack))
+    return _core.block_matmul(left, right, out, x.k, block, terms)
