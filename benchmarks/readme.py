@@ -17,6 +17,8 @@ import accuracy_condition
 import accuracy_devices
 import accuracy_exponents
 import accuracy_length
+import blocks_quality
+import blocks_tables
 import tensor_core_tables
 from report import table, worst
 
@@ -107,6 +109,22 @@ def gpu_chunks(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def blocks_speed(report: dict[str, Any]) -> str:
+    """A Markdown table of all rows: one thread, as it comes, the better OpenBLAS."""
+    columns = [{line[0]: line[3] for line in table(r)} for r in report["results"]]
+    lines = [
+        measured_on(report).replace(", one core", ""),
+        "",
+        "| operation | one thread | as it comes | OPENBLAS_CORETYPE=SkylakeX |",
+        "|---|---|---|---|",
+    ]
+    for row in report["results"][0]["rows"]:
+        name, unit = row["name"], row["unit"]
+        cells = [f"{c[name]} {unit}" if name in c else "-" for c in columns]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 DOCUMENTS = {
     "README.md": {"elementwise": elementwise, "matmul": products},
     "docs/tensor_cores.md": {
@@ -114,6 +132,10 @@ DOCUMENTS = {
         "tensor_core": tensor_cores,
     },
     "docs/cuda.md": {"gpu_ksplit": gpu_chunks},
+    "docs/blocks.md": {
+        "blocks_quality": blocks_quality.block,
+        "blocks_speed": blocks_speed,
+    },
     "docs/accuracy.md": {
         "accuracy_condition": accuracy_condition.block,
         "accuracy_exponents": accuracy_exponents.block,
@@ -121,7 +143,10 @@ DOCUMENTS = {
     },
 }
 
-TABLES = {"docs/tensor_cores.md": tensor_core_tables.TABLES}
+TABLES = {
+    "docs/blocks.md": blocks_tables.TABLES,
+    "docs/tensor_cores.md": tensor_core_tables.TABLES,
+}
 
 
 def replaced(text: str, name: str, new: str) -> str:
@@ -140,7 +165,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="say if it would change")
     options = parser.parse_args()
     changed = []
-    for document in (*DOCUMENTS, *TABLES):
+    for document in {**DOCUMENTS, **TABLES}:
         path = options.root / document
         new = text = path.read_text()
         for name, block in DOCUMENTS.get(document, {}).items():

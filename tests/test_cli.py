@@ -18,7 +18,7 @@ from tf32dtype.commands import text
 
 def test_without_a_command_the_help_names_all(capsys):
     out = plain(capsys)
-    commands = ("demo", "compare", "formats", "inspect", "run")
+    commands = ("demo", "compare", "formats", "inspect", "run", "sizes")
     assert all(name in out for name in commands)
 
 
@@ -34,7 +34,7 @@ def test_wrong_arguments(argv, capsys):
     complaint(capsys, *argv)
 
 
-@pytest.mark.parametrize("command", ["demo", "compare", "formats", "inspect"])
+@pytest.mark.parametrize("command", ["demo", "compare", "formats", "inspect", "sizes"])
 def test_help_tells_the_rules(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])

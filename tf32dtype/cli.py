@@ -1,4 +1,4 @@
-"""The command line: `tf32dtype demo | compare | formats | inspect | run`.
+"""The command line: `tf32dtype demo | compare | formats | inspect | run | sizes`.
 
 Whatever the user has to put right is one line on standard error and exit code 2.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from . import __version__
-from .commands import CommandError, compare, demo, formats, inspect, run
+from .commands import CommandError, compare, demo, formats, inspect, run, sizes
 
 _COMMANDS = {
     "demo": (demo, "classify real images with every format"),
@@ -19,6 +19,7 @@ _COMMANDS = {
     "formats": (formats, "range, precision and spacing of every format"),
     "inspect": (inspect, "the bits of a number, and its error in every format"),
     "run": (run, "a program with NumPy's products in a chosen precision"),
+    "sizes": (sizes, "bytes of so many numbers in every format"),
 }
 
 # A negative number, which argparse would take for an option where it is no plain

@@ -1,0 +1,150 @@
+"""Arrays of blocks against memcpy, and their products against NumPy's of float32.
+
+    python benchmarks/blocks_speed.py [--quick] [--runs 3] [--json FILE]
+
+"of memcpy" is the time of a copy of the float32 array over that of making blocks of
+it, or of making it of blocks, into an output made beforehand; "x as fast" is the time
+of NumPy's float32 product of the same shape over that of the block product. Searched
+scales (the default of tcfp8, tcfp12 and tcfp16) are quoted in nanoseconds a number. One
+thread is pinned to a core; then all is measured as it comes. As NumPy's OpenBLAS may
+choose kernels that are not the best for the processor, products are measured once more
+with OPENBLAS_CORETYPE=SkylakeX.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from common import MEGABYTE, Functions, data, medians, memcpy, pin
+from promises import Case, Row, blocks, measure_rows, run_children
+from report import quote
+
+WIDTH = 4096  # of arrays
+FAST = (("tcfp8", "amax"), ("mxfp8_e4m3", "floor"))
+SEARCHED = ("tcfp8", "tcfp12", "tcfp16")
+KINDS = ("normal", "octaves")
+SINGLE = np.dtype(np.float32)
+
+
+@cache
+def matrix(kind: str, size: int) -> np.ndarray:
+    """Float32 numbers of so many bytes."""
+    return data(kind, size // 4, SINGLE).reshape(-1, WIDTH)
+
+
+def made(size: int) -> Iterator[Case]:
+    """Blocks of `size` bytes of float32."""
+    import tf32dtype as td
+
+    for kind in KINDS:
+        x = matrix(kind, size)
+        for name, scale in FAST:
+            functions: Functions = {
+                "ours": partial(td.blocks.quantize, x, name, scale=scale),
+                "reference": memcpy(x.nbytes),
+            }
+            yield Case(name, kind, functions)
+
+
+def read(size: int) -> Iterator[Case]:
+    """The float32 numbers of blocks."""
+    import tf32dtype as td
+
+    for kind in KINDS:
+        x = matrix(kind, size)
+        for name, scale in FAST:
+            array = td.blocks.quantize(x, name, scale=scale)
+            functions: Functions = {
+                "ours": partial(array.dequantize, out=np.empty_like(x)),
+                "reference": memcpy(x.nbytes),
+            }
+            yield Case(name, kind, functions)
+
+
+def products(names: tuple[str, ...], terms: int | None, n: int) -> Iterator[Case]:
+    """Block products of square matrices."""
+    import tf32dtype as td
+
+    x, y = data("normal", 2 * n * n, SINGLE).reshape(2, n, n)
+    for kind in KINDS:
+        a, b = data(kind, 2 * n * n, SINGLE).reshape(2, n, n)
+        for name in names:
+            p = td.blocks.quantize(a, name, scale="amax")
+            q = td.blocks.quantize(b, name, 0, scale="amax")
+            out, out32 = np.empty_like(a), np.empty_like(a)
+            functions: Functions = {
+                "ours": partial(td.blocks.matmul, p, q, terms=terms, out=out),
+                "reference": partial(np.matmul, x, y, out=out32),
+            }
+            yield Case(f"{name} {n} x {n} x {n}", kind, functions, 2.0 * n**3)
+
+
+def product_rows(n: int) -> list[Row]:
+    eight, faster = ("tcfp8", "mxfp8_e4m3", "mxfp8_e5m2", "mxint8"), "x as fast"
+    return [
+        Row(f"8-bit blocks @ {n}", faster, 2.5, 3, lambda: products(eight, None, n)),
+        Row(f"tcfp16, three terms @ {n}", faster, 0.9, 1.1,
+            lambda: products(("tcfp16",), 3, n)),
+    ]  # fmt: skip
+
+
+def rows(size: int, n: int) -> list[Row]:
+    name, memory = f"{size // MEGABYTE} MB", "of memcpy"
+    return [
+        Row(f"float32 -> tcfp8 (amax), mxfp8_e4m3, {name}", memory, 0.25, 0.4,
+            lambda: made(size)),
+        Row(f"tcfp8, mxfp8_e4m3 -> float32, {name}", memory, 0.4, 0.6,
+            lambda: read(size)),
+        *product_rows(n),
+    ]  # fmt: skip
+
+
+def searched(size: int, repeats: int, budget: float) -> list[dict[str, Any]]:
+    """Nanoseconds a number of the searched scales."""
+    import tf32dtype as td
+
+    found = []
+    for name in SEARCHED:
+        row = Row(f"float32 -> {name} (mse)", "ns a number", 200, 80, lambda: iter(()))
+        for kind in KINDS:
+            x = matrix(kind, size)
+            call = {"ours": partial(td.blocks.quantize, x, name, scale="mse")}
+            seconds = medians(call, repeats, budget)["ours"]
+            row.take(name, kind, "ours", 1e9 * seconds / x.size)
+        found.append(row.record())
+        print(f"  {row.name}: {quote(found[-1], 'ours')}", file=sys.stderr)
+    return found
+
+
+ONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+SETTINGS: list[tuple[list[str], dict[str, str]]] = [
+    (["one"], ONE),
+    (["usual"], {}),
+    (["products"], {**ONE, "OPENBLAS_CORETYPE": "SkylakeX"}),
+]
+
+
+def child(setting: str, quick: bool) -> list[dict[str, Any]]:
+    size, n, repeats, budget = 64 * MEGABYTE, 1024, 15, 1.0
+    if quick:
+        size, n, repeats, budget = MEGABYTE, 128, 3, 0.1
+    if setting == "usual":
+        return measure_rows(rows(size, n), repeats, budget, blocks)
+    pin()
+    if setting == "products":
+        return measure_rows(product_rows(n), repeats, budget)
+    few = min(size, 2 * MEGABYTE)
+    measured = measure_rows(rows(size, n), repeats, budget)
+    return [*measured, *searched(few, 5, budget)]
+
+
+def main() -> int:
+    return run_children(__doc__, "1 MB and 128, few repeats", __file__, SETTINGS, child)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
