@@ -20,7 +20,7 @@ import accuracy_length
 import blocks_quality
 import blocks_tables
 import tensor_core_tables
-from report import table, worst
+from report import quote, table, worst
 
 HERE = Path(__file__).resolve().parent
 MARK = "<!-- {}:{} -->"
@@ -90,6 +90,25 @@ def tensor_cores(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def training(report: dict[str, Any]) -> str:
+    """A Markdown table of the steps: on all cores and on one."""
+    every, one = report["results"]
+    facts = every["machine"]
+    lines = [
+        f"Measured on {facts['cpu']}, {facts['cores']} cores, {every['isa']}, NumPy "
+        f"{facts['numpy']}, {facts['date']}; the worst of {report['runs']} run(s), the "
+        "time of a step over bf16's.",
+        "",
+        "| weights | published, on a GPU | all cores | one core | with feedback |",
+        "|---|---|---|---|---|",
+    ]
+    for row, single in zip(every["rows"], one["rows"], strict=True):
+        name, published = row["name"].split(", published ")
+        ours, alone, fed = quote(row, "ours"), quote(single, "ours"), quote(row, "fed")
+        lines.append(f"| `{name}` | {published} | {ours} | {alone} | {fed} |")
+    return "\n".join(lines)
+
+
 def gpu_chunks(report: dict[str, Any]) -> str:
     """SNR over K of emulated products in the models of two devices."""
     who = ("NumPy float32", "one float32 chain", "A100 bf16x9 as chosen",
@@ -131,6 +150,7 @@ DOCUMENTS = {
         "accuracy_devices": accuracy_devices.block,
         "tensor_core": tensor_cores,
     },
+    "docs/blocks_training.md": {"block_training": training},
     "docs/cuda.md": {"gpu_ksplit": gpu_chunks},
     "docs/blocks.md": {
         "blocks_quality": blocks_quality.block,

@@ -11,6 +11,7 @@ from .feedback import ErrorFeedback
 from .formats import BlockFormat, formats
 from .products import matmul
 from .quantization import quantize
+from .rounding import round
 
 __all__ = [
     "BlockArray",
@@ -19,4 +20,5 @@ __all__ = [
     "formats",
     "matmul",
     "quantize",
+    "round",
 ]

@@ -1,0 +1,91 @@
+"""A training step of an MLP with block-scaled weights against bf16, by torch.
+
+    python benchmarks/block_training.py [--quick] [--runs 3] [--json FILE]
+
+Forward and backward of Linear(1024, 4096), GELU, Linear(4096, 1024) over 4096 rows:
+bfloat16 parameters and inputs, torch's own products in both, on all cores and on one; a
+row is the time of a step of the converted model over that of the plain one, in turns
+(all cores: idle threads sleep, on both sides, so that other processes disturb less).
+TCFP's publication has 1.05, 2.02 and 2.53 for tcfp8, tcfp12 and tcfp16, on a GPU.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from common import Functions, pin
+from promises import Case, Row, measure_rows, run_children
+
+ROWS = 4096
+
+# Format, and the ratios: published, that must be, aimed at.
+PUBLISHED = (
+    ("tcfp8", 1.05, 1.10, 1.05),
+    ("tcfp12", 2.02, 1.60, 1.40),
+    ("tcfp16", 2.53, 2.00, 1.60),
+)
+
+
+def step(model: Any, x: Any, slope: Any) -> Callable[[], None]:
+    """Forward and backward, the gradients of the step before dropped."""
+
+    def run() -> None:
+        model.zero_grad(set_to_none=True)
+        model(x).backward(slope)
+
+    return run
+
+
+def steps(name: str, rows: int, width: int) -> Iterator[Case]:
+    """The plain model, the converted one, and that with error feedback."""
+    import torch
+    from torch import nn
+
+    from tf32dtype.interop.torch import convert
+
+    torch.manual_seed(0)
+    plain = nn.Sequential(
+        nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+    ).bfloat16()
+    x, slope = (torch.randn(rows, width).bfloat16() for _ in range(2))
+    for feedback in (False, True):
+        converted = convert(copy.deepcopy(plain), name, error_feedback=feedback)
+        functions: Functions = {
+            "fed" if feedback else "ours": step(converted, x, slope),
+            "reference": step(plain, x, slope),
+        }
+        yield Case(name, "feedback" if feedback else "", functions)
+
+
+def child(setting: str, quick: bool) -> list[dict[str, Any]]:
+    if setting == "one":
+        pin()
+    rows, width, repeats, budget = ROWS, 1024, 11, 20.0
+    if quick:
+        rows, width, repeats, budget = 64, 64, 3, 0.2
+    promised = [
+        Row(f"{name}, published {published:g}", "x", must, aim,
+            partial(steps, name, rows, width))
+        for name, published, must, aim in PUBLISHED
+    ]  # fmt: skip
+    return measure_rows(promised, repeats, budget)
+
+
+SETTINGS: list[tuple[list[str], dict[str, str]]] = [
+    (["all"], {"OMP_WAIT_POLICY": "passive"}),
+    (["one"], {"OMP_NUM_THREADS": "1"}),
+]
+
+
+def main() -> int:
+    return run_children(
+        __doc__ or "", "64 rows of 64, few repeats", __file__, SETTINGS, child
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""examples/train_digits.py, with PyTorch where there is one and without."""
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+from documents import ROOT
+from interpreters import python
+
+from tf32dtype import blocks
+
+pytest.importorskip("sklearn")
+sys.path.insert(0, str(ROOT / "examples"))
+
+import digits_numpy
+import train_digits
+
+BLOCKS = [name for name in train_digits.FORMATS if name in blocks.formats]
+RUNS = [("float32", False), ("bf16", False)]
+RUNS += [(name, feedback) for name in BLOCKS for feedback in (False, True)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return digits_numpy.load()
+
+
+def test_the_slopes_are_those_of_the_loss(data):
+    """Central differences, in float64."""
+    start = digits_numpy.initial_layers(1)
+    layers = [(w.astype(float), b.astype(float) + 0.1) for w, b in start]
+    weights, biases = map(list, zip(*layers, strict=True))
+    x, labels = data.images[:30].astype(float), data.digits[:30]
+
+    def loss():
+        return digits_numpy.step(weights, biases, x, labels, lambda v: v)[0]
+
+    _, slopes = digits_numpy.step(weights, biases, x, labels, lambda v: v)
+    rng = np.random.default_rng(1)
+    layers = zip(weights, biases, strict=True)
+    for parameters, found in zip(layers, slopes, strict=True):
+        for p, slope in zip(parameters, found, strict=True):
+            flat, step = p.reshape(-1), 1e-6
+            for i in rng.integers(0, flat.size, 5):
+                kept = flat[i]
+                flat[i] = kept + step
+                above = loss()
+                flat[i] = kept - step
+                below = loss()
+                flat[i] = kept
+                expected = (above - below) / 2 / step
+                assert slope.flat[i] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("name", "feedback"), RUNS)
+def test_torch_and_numpy_train_alike(data, name, feedback):
+    pytest.importorskip("torch")
+    options = {"feedback": feedback, "epochs": 2, "seed": 4}
+    ours = digits_numpy.train(data, name, **options)
+    theirs = train_digits.train_torch(data, name, **options)
+    close = 0.05 if name in ("bf16", "mxfp4") else 0.005
+    assert theirs.losses == pytest.approx(ours.losses, rel=close)
+    assert theirs.accuracy == pytest.approx(ours.accuracy, abs=0.02)
+
+
+@pytest.mark.parametrize("feedback", [False, True])
+def test_accuracy_holds(data, feedback):
+    """tcfp12 and tcfp16 are within 1 % of float32."""
+    plain = digits_numpy.train(data, "float32", epochs=12)
+    assert plain.accuracy > 0.95
+    for name in ("tcfp12", "tcfp16"):
+        found = digits_numpy.train(data, name, feedback=feedback, epochs=12)
+        assert abs(found.accuracy - plain.accuracy) <= 0.01
+        assert found.losses[-1] == pytest.approx(plain.losses[-1], rel=0.1)
+
+
+@pytest.mark.parametrize("options", [["--numpy"], []], ids=["numpy", "torch"])
+def test_the_script(tmp_path, options):
+    if not options:
+        pytest.importorskip("torch")
+    script = ROOT / "examples" / "train_digits.py"
+    arguments = ["--epochs", "1", "--seeds", "1", *options]
+    drawn = tmp_path / "figures" / "losses.png"
+    if importlib.util.find_spec("matplotlib"):
+        arguments += ["--plot", str(drawn)]
+    done = python(script, *arguments, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + len(RUNS)
+    assert [line.split()[1] for line in lines[2:]] == [name for name, _ in RUNS]
+    assert done.stdout.startswith("NumPy" if options else "PyTorch")
+    if importlib.util.find_spec("matplotlib"):
+        assert drawn.stat().st_size > 1000

@@ -1,0 +1,85 @@
+"""Numbers rounded to what a block format holds, without codes in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .formats import BlockFormat
+from .lines import from_lines
+from .quantization import Work, prepare
+
+
+def round(
+    x: ArrayLike,
+    format: str | BlockFormat,
+    axis: int = -1,
+    *,
+    out: NDArray[np.float32] | None = None,
+    **options: Any,
+) -> NDArray[np.float32]:
+    """What `quantize` and `dequantize` make of numbers, in one pass on all threads.
+
+    Training computes with such numbers and has no use for their codes.
+
+    Parameters
+    ----------
+    x, format, axis
+        As in `quantize`.
+    out : ndarray, optional
+        A float32 array of x's shape to write into; it may be x itself, and must not
+        share memory with x in another way.
+    **options
+        `block_size`, `scale`, `scale_format`, `rounding`, `overflow` and `rng` of
+        `quantize`.
+
+    Returns
+    -------
+    ndarray
+        float32, of x's shape: ``quantize(x, ...).dequantize()``, bit for bit; `out` if
+        given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `quantize`, and for an `out` of another shape or dtype, before it is written.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> td.blocks.round([1, 2.2, 3.4, 100], "mxfp4").tolist()
+    [0.0, 0.0, 0.0, 96.0]
+    """
+    work = prepare(x, format, axis, **options)
+    shape, along = work.layout.shape, work.layout.axis
+    lines = work.arguments[0]
+    if out is not None:
+        _check(out, shape)
+        if along == len(shape) - 1 and out.flags.carray:
+            _round(work, out.reshape(lines.shape))
+            return out
+    rounded = np.empty_like(lines)
+    _round(work, rounded)
+    result = from_lines(rounded, shape, along)
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def _round(work: Work, lines: NDArray[np.float32]) -> None:
+    arguments: tuple[Any, ...] = (*work.arguments, lines)
+    _core.block_round(*arguments)
+
+
+def _check(out: object, shape: tuple[int, ...]) -> None:
+    if not isinstance(out, np.ndarray) or out.dtype != np.dtype(np.float32):
+        found = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
+        raise TypeError(f"out is a float32 array, not {found}")
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}; x has {shape}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")

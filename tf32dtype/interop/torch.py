@@ -1,0 +1,502 @@
+"""PyTorch models trained with block-scaled weights.
+
+`convert` has the Linear, LayerNorm and Embedding layers of a model round their weights
+to a block format whenever they run. The parameters stay what they are, so optimizers,
+state dicts and checkpoints know nothing of it; gradients pass the rounding straight
+through (Bengio, Leonard and Courville, arXiv:1308.3432). On the CPU.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        f"tf32dtype.interop.torch needs PyTorch, which cannot be imported ({error}):"
+        " pip install 'tf32dtype[torch]'"
+    ) from error
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .. import blocks
+from ..blocks.formats import POWERS, find
+from ..blocks.quantization import resolved
+from ..format import formats
+
+_HALVES = (torch.bfloat16, torch.float16)
+_FLOATS = (torch.float32, torch.float64, *_HALVES)
+_PIECE = 1 << 19  # numbers for each thread
+
+
+def quantize(x: Tensor, format: str, axis: int = -1, **options: Any) -> Any:
+    """A tensor's numbers in a block format, packed.
+
+    Parameters
+    ----------
+    x : Tensor
+        float32, float64, bfloat16 or float16, on the CPU, of any shape and layout.
+    format, axis, **options
+        As in `tf32dtype.blocks.quantize`.
+
+    Returns
+    -------
+    BlockArray
+        Without a gradient. `dequantize` makes a tensor of it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other tensors, and as `tf32dtype.blocks.quantize`.
+    """
+    return blocks.quantize(_array(x), format, axis, **options)
+
+
+def dequantize(x: Any, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The numbers of a `BlockArray`, each rounded once to float32, float64, bfloat16
+    or float16.
+
+    Raises
+    ------
+    TypeError
+        For another dtype.
+    """
+    if dtype not in _FLOATS:
+        raise TypeError(f"dtype is one of {_names(_FLOATS)}, not {dtype}")
+    numbers = x.dequantize(_name(dtype))
+    if dtype == torch.bfloat16:
+        return torch.from_numpy(numbers.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(numbers)
+
+
+def fake_quantize(x: Tensor, format: str, axis: int = -1, **options: Any) -> Tensor:
+    """Round a tensor to what a block format holds; the gradient passes unchanged.
+
+    Parameters
+    ----------
+    x : Tensor
+        float32, float64, bfloat16 or float16, on the CPU, of any shape and layout.
+    format, axis, **options
+        As in `tf32dtype.blocks.round`.
+
+    Returns
+    -------
+    Tensor
+        Of x's shape and dtype: the float32 numbers of `tf32dtype.blocks.round`,
+        rounded to that dtype once more if it is narrower (numbers beyond its range
+        become its largest).
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other tensors, and as `tf32dtype.blocks.round`.
+    """
+    return _through(x, partial(_round, format=format, axis=axis, options=options))
+
+
+def convert(
+    model: nn.Module,
+    format: str = "tcfp12",
+    *,
+    error_feedback: bool = False,
+    activations: str | None = None,
+    skip: Iterable[str] = (),
+    inplace: bool = True,
+    **options: Any,
+) -> nn.Module:
+    """Have a model compute with block-scaled weights.
+
+    Every `nn.Linear`, `nn.LayerNorm` and `nn.Embedding` becomes the class of that name
+    in this module: the same object, with its parameters, hooks and place, that rounds
+    its weight along the last axis before it uses it. Biases stay as they are, and so
+    do layers of subclasses, which have code of their own (the projection inside
+    `nn.MultiheadAttention` among them), and those that are converted already.
+
+    Parameters
+    ----------
+    model : Module
+        The root of the tree; it may itself be such a layer.
+    format : str
+        A block format; see `tf32dtype.blocks.quantize`.
+    error_feedback : bool
+        Whether a layer remembers what its weight has lost by rounding, and adds it to
+        the weight before the next: the mean of the rounded weights over many steps is
+        then the weight's. Only in training mode is it added and updated, once a call
+        of the layer; in evaluation the weight is rounded by itself.
+    activations : str, optional
+        A block format that linear layers round their inputs to, along the last axis,
+        with the `block_size` and `overflow` of the weights.
+    skip : iterable of str
+        Names of layers that stay as they are, as `named_modules` gives them; ``*``
+        stands for any characters.
+    inplace : bool
+        False converts a deep copy.
+    **options
+        `block_size`, `scale`, `scale_format`, `rounding`, `overflow`, `rng` of
+        `tf32dtype.blocks.round`. The default of `scale` is the format's own, but "amax"
+        instead of "mse", the rule of the tcfp and int formats: the search would take
+        longer than the rest of a training step.
+
+    Returns
+    -------
+    Module
+        The model.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown formats or options, before any layer is changed.
+
+    Notes
+    -----
+    What a layer remembers is in the buffer `feedback`, which no state dict holds, so
+    state dicts load both ways between the model and the converted one. `copy.deepcopy`
+    and pickle keep it.
+
+    Rounded weights have the parameter's dtype, and the layer computes in it. float32
+    holds all numbers of `tcfp8` and nearly all of the others (they are rounded to it
+    once); bfloat16 holds those of `tcfp8`, of MX and NVFP4 elements under scales that
+    are powers of two, while `tcfp12` and `tcfp16` carry more digits than it has.
+    """
+    if isinstance(skip, str):
+        raise TypeError(f"skip is a list of names, not {skip!r}: [{skip!r}]")
+    skipped = tuple(skip)
+    settings = _Settings(format, error_feedback, activations, options)
+    if not inplace:
+        model = copy.deepcopy(model)
+    for name, module in model.named_modules():
+        kind = _KINDS.get(type(module))
+        if kind is None or any(fnmatchcase(name, pattern) for pattern in skipped):
+            continue
+        module.__class__ = kind
+        module._set_up(settings)
+    for module in model.modules():
+        # In evaluation these would hand all weights to one kernel, layers unasked.
+        if isinstance(module, nn.TransformerEncoderLayer):
+            module.activation_relu_or_gelu = 0
+        elif isinstance(module, nn.TransformerEncoder):
+            module.use_nested_tensor = False
+    return model
+
+
+class _Settings:
+    """How a layer rounds: checked once, shared by the layers of a model."""
+
+    def __init__(
+        self,
+        format: str,
+        error_feedback: bool,
+        activations: str | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.format = format
+        self.error_feedback = error_feedback
+        self.activations = activations
+        options = {name: value for name, value in options.items() if value is not None}
+        self.options = {"scale": _rule(format)} | options
+        self.input_options = {
+            name: value
+            for name, value in options.items()
+            if name in ("block_size", "overflow")
+        }
+        _, _, scale_format = resolved(find(format), **self.options)
+        #: A row does not depend on the others, through a scale of them all or draws.
+        self.by_rows = scale_format == POWERS and "rng" not in options
+        if activations is not None:
+            self.input_options["scale"] = _rule(activations)
+            resolved(find(activations), **self.input_options)
+
+    def __str__(self) -> str:
+        shown: dict[str, Any] = {"format": self.format} | self.options
+        if self.activations is not None:
+            shown["activations"] = self.activations
+        if self.error_feedback:
+            shown["error_feedback"] = True
+        return ", ".join(f"{name}={value}" for name, value in shown.items())
+
+
+class _Rounding(nn.Module):
+    """What the three layers share: a weight that is rounded before it is used."""
+
+    weight: Any
+    feedback: Tensor | None
+    settings: _Settings
+
+    def _set_up(self, settings: _Settings) -> None:
+        self.settings = settings
+        feedback = None
+        if settings.error_feedback and self.weight is not None:
+            feedback = torch.zeros_like(self.weight, dtype=_wide(self.weight.dtype))
+            feedback.requires_grad_(False)
+        self.register_buffer("feedback", feedback, persistent=False)
+
+    def rounded_weight(self) -> Tensor:
+        """The weight as the layer uses it; in training mode, a step of feedback."""
+        feeds = self.feedback is not None and self.training
+        return _through(self.weight, self._feed if feeds else self._plain)
+
+    def _plain(self, weight: Tensor) -> Tensor:
+        how = self.settings
+        if how.by_rows and weight.dtype in _HALVES and weight.numel():
+            try:
+                return _round_rows(_checked(weight), how.format, how.options)
+            except ValueError:
+                pass  # the whole names the place of what is wrong
+        return _round(weight, how.format, -1, how.options)
+
+    def _feed(self, weight: Tensor) -> Tensor:
+        """Q(w + e), and the next e = (w + e) - Q(w + e)."""
+        wide = _wide(weight.dtype)
+        assert self.feedback is not None
+        if self.feedback.dtype != wide:  # the model was cast since
+            self.feedback = self.feedback.to(wide)
+        wished = self.feedback + weight
+        rounded = _narrowed(self._plain(wished), torch.empty_like(weight))
+        torch.sub(wished, rounded, out=self.feedback)
+        self.feedback.nan_to_num_(0.0, 0.0, 0.0)  # of a poisoned block
+        return rounded
+
+    def extra_repr(self) -> str:
+        """What the layer is, and how it rounds."""
+        return f"{super().extra_repr()}, {self.settings}"
+
+
+class Linear(_Rounding, nn.Linear):
+    """`nn.Linear` with its weight in a block format.
+
+    Parameters
+    ----------
+    in_features, out_features, bias, device, dtype
+        As `nn.Linear` has them.
+    format, error_feedback, activations, **options
+        As `convert` has them.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        format: str = "tcfp12",
+        error_feedback: bool = False,
+        activations: str | None = None,
+        **options: Any,
+    ) -> None:
+        settings = _Settings(format, error_feedback, activations, options)
+        super().__init__(in_features, out_features, bias, device, dtype)
+        self._set_up(settings)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The product with the rounded weight, and the bias."""
+        how = self.settings
+        if how.activations is not None:
+            input = fake_quantize(input, how.activations, **how.input_options)
+        return functional.linear(input, self.rounded_weight(), self.bias)
+
+
+class LayerNorm(_Rounding, nn.LayerNorm):
+    """`nn.LayerNorm` with its weight, if it has one, in a block format.
+
+    Parameters
+    ----------
+    normalized_shape, eps, elementwise_affine, bias, device, dtype
+        As `nn.LayerNorm` has them.
+    format, error_feedback, **options
+        As `convert` has them.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        format: str = "tcfp12",
+        error_feedback: bool = False,
+        **options: Any,
+    ) -> None:
+        settings = _Settings(format, error_feedback, None, options)
+        super().__init__(normalized_shape, eps, elementwise_affine, bias, device, dtype)
+        self._set_up(settings)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalised over the last axes, times the rounded weight, and the bias."""
+        weight = None if self.weight is None else self.rounded_weight()
+        shape = self.normalized_shape
+        return functional.layer_norm(input, shape, weight, self.bias, self.eps)
+
+
+class Embedding(_Rounding, nn.Embedding):
+    """`nn.Embedding` with its table in a block format.
+
+    Parameters
+    ----------
+    num_embeddings, embedding_dim, **keywords
+        As `nn.Embedding` has them.
+    format, error_feedback, **keywords
+        As `convert` has them.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        format: str = "tcfp12",
+        error_feedback: bool = False,
+        **keywords: Any,
+    ) -> None:
+        options = {name: keywords.pop(name) for name in _OPTIONS & keywords.keys()}
+        settings = _Settings(format, error_feedback, None, options)
+        super().__init__(num_embeddings, embedding_dim, **keywords)
+        self._set_up(settings)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The rounded rows."""
+        if self.max_norm is not None:  # changes the rows of the parameter itself
+            with torch.no_grad():
+                rows = input.contiguous()
+                torch.embedding_renorm_(
+                    self.weight, rows, self.max_norm, self.norm_type
+                )
+        few = input.numel() < self.num_embeddings and self.settings.by_rows
+        few = few and self.feedback is None
+        rows = functional.embedding(
+            input,
+            self.weight if few else self.rounded_weight(),
+            self.padding_idx,
+            scale_grad_by_freq=self.scale_grad_by_freq,
+            sparse=self.sparse,
+        )
+        return _through(rows, self._plain) if few else rows
+
+
+_KINDS = {nn.Linear: Linear, nn.LayerNorm: LayerNorm, nn.Embedding: Embedding}
+_OPTIONS = {"block_size", "scale", "scale_format", "rounding", "overflow", "rng"}
+
+
+def _rule(format: str) -> str:
+    """The rule of scales that a training can afford."""
+    own = find(format).scale
+    return "amax" if own == "mse" else own
+
+
+# -- rounding ------------------------------------------------------------------------
+
+
+class _Straight(torch.autograd.Function):
+    """A function whose derivative is taken to be 1."""
+
+    @staticmethod
+    def forward(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        return function(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
+        return slope, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
+        return tangent
+
+
+def _through(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    apply: Any = _Straight.apply
+    if torch.compiler.is_compiling():  # it would make torch's calls of NumPy's
+        outside: Any = torch.compiler.disable
+        apply = outside(apply)
+    result: Tensor = apply(x, function)
+    return result
+
+
+def _round(x: Tensor, format: str, axis: int, options: dict[str, Any]) -> Tensor:
+    """Rounded numbers, a new tensor of x's dtype."""
+    # torch widens exactly, on all its threads.
+    array = _array(x.float() if x.dtype in _HALVES else x)
+    out = torch.empty(x.shape, dtype=torch.float32)
+    blocks.round(array, format, axis, out=out.numpy(), **options)
+    return _narrowed(out, torch.empty_like(out, dtype=x.dtype))
+
+
+def _round_rows(x: Tensor, format: str, options: dict[str, Any]) -> Tensor:
+    """The same along the last axis, where no row depends on another.
+
+    In pieces: what is as large as the weight and new in every step costs page faults,
+    more time than the rounding takes.
+    """
+    x = x.detach()
+    rows = x.reshape(-1, x.shape[-1])
+    step = max(1, _PIECE * torch.get_num_threads() // x.shape[-1])
+    wide = torch.empty(rows[:step].shape, dtype=torch.float32)
+    result = torch.empty_like(rows)
+    for start in range(0, len(rows), step):
+        piece = rows[start : start + step]
+        numbers = wide[: len(piece)].copy_(piece)
+        blocks.round(numbers.numpy(), format, out=numbers.numpy(), **options)
+        _narrowed(numbers, result[start : start + step])
+    return result.reshape(x.shape)
+
+
+def _narrowed(numbers: Tensor, out: Tensor) -> Tensor:
+    """Written to `out`, whose range float32 may leave by rounding; as they are if they
+    are of its dtype."""
+    if out.dtype == numbers.dtype:
+        return numbers
+    out.copy_(numbers)
+    if out.dtype in _HALVES:
+        most = torch.finfo(out.dtype).max
+        out.clamp_(-most, most)
+    return out
+
+
+def _checked(x: Tensor) -> Tensor:
+    """The tensor, if its numbers can be rounded."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x is a torch.Tensor, not {type(x).__name__}")
+    if x.dtype not in _FLOATS:
+        raise TypeError(f"x is of {_names(_FLOATS)}, not {x.dtype}")
+    if x.device.type != "cpu":
+        raise ValueError(
+            f"block formats are rounded to on the CPU; this tensor is on {x.device}:"
+            " move it, or the model, by .cpu()"
+        )
+    return x
+
+
+def _array(x: Tensor) -> Any:
+    """A tensor's memory as an array."""
+    x = _checked(x).detach()
+    if x.dtype == torch.bfloat16:
+        return x.view(torch.int16).numpy().view(formats["bfloat16"].dtype)
+    return x.numpy()
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    """What feedback to a weight is kept in."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _names(dtypes: Iterable[torch.dtype]) -> str:
+    return ", ".join(map(_name, dtypes))
