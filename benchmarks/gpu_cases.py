@@ -111,6 +111,46 @@ def own(sizes: Sizes) -> Iterator[Case]:
             yield Case(f"{name} {n}", "N(0,1)", {"ours": ours, "reference": plain})
 
 
+def block_casts(sizes: Sizes) -> Iterator[Case]:
+    """Arrays of blocks against a device copy of the numbers. No search: "amax"."""
+    import cupy
+
+    from tf32dtype.cuda import backend, blocks
+
+    x = normal((sizes.elements // 256, 256))
+    target = cupy.empty(x.shape, np.float32)
+    source = x.view(np.float32, cupy.ndarray)
+    copy = partial(backend.current().call, "copyto", target, source)
+    for name in ("mxfp8_e4m3", "tcfp16"):
+        made = blocks.quantize(x, name, scale="amax")
+        back = partial(made.dequantize, out=cupy.empty(x.shape, np.float32))
+        ours = partial(blocks.quantize, x, name, scale="amax")
+        for label, call in ((f"to {name}", ours), (f"from {name}", back)):
+            yield Case(label, "N(0,1)", {"ours": call, "reference": copy})
+
+
+def block_products(sizes: Sizes) -> Iterator[Case]:
+    """Three products of E4M3 with scales, against the library's one without."""
+    import cupy
+
+    from tf32dtype import cuda as tfc
+    from tf32dtype.cuda import blocks
+
+    for n in sizes.native:
+        x, y = (normal((n, n)) for _ in range(2))
+        a, b = blocks.quantize(x, "tcfp16"), blocks.quantize(y, "tcfp16", 0)
+        out = cupy.empty((n, n), np.float32)
+
+        @tfc.matmul_mode("native")
+        def ours(a: Any = a, b: Any = b, out: Any = out) -> Any:
+            return blocks.matmul(a, b, terms=3, out=out)
+
+        name = "float8_e4m3fn"
+        p, q = (normal((n, n), td.float8_e4m3fn) for _ in range(2))
+        plain = partial(library, name, p, q, cupy.empty_like(out))
+        yield Case(f"tcfp16 {n}", "N(0,1)", {"ours": ours, "reference": plain})
+
+
 def emulated(sizes: Sizes) -> Iterator[Case]:
     """bf16x9 against cuBLAS SGEMM."""
     for n in sizes.emulated:
@@ -168,6 +208,9 @@ def rows(sizes: Sizes) -> list[Row]:
         Row("native products", "of cuBLAS", 0.95, 0.98, partial(native, sizes)),
         Row("own mma.sync kernel", "of cuBLAS", 0.5, 0.7, partial(own, sizes)),
         Row("bf16x9", "of SGEMM", 1.2, 1.5, partial(emulated, sizes)),
+        Row("blocks", "of a copy", 0.25, 0.4, partial(block_casts, sizes)),
+        # 3.5 times the time of the FP8 product, and the three that it consists of
+        Row("TCFP-16", "of FP8", 1 / 3.5, 1 / 3, partial(block_products, sizes)),
     ]
 
 

@@ -50,6 +50,12 @@ struct tf_block_plan {
     float scales[TF_SCALE_ROOM], residual_scales[TF_SCALE_ROOM];
 };
 
+/* Kernels on a GPU are compiled for these. */
+#ifndef TF_PLAN_RESIDUAL
+#define TF_PLAN_RESIDUAL(plan) ((plan)->layout.residual)
+#define TF_PLAN_SEARCHES(plan) ((plan)->rule == TF_RULE_MSE)
+#endif
+
 /* What a block becomes. The numbers of both levels lie on the element's grid, or are
  * such that rounding them to it, to nearest, is what is wanted. */
 struct tf_block {
@@ -402,7 +408,7 @@ TF_RARE int32_t tf_scale_code(const struct tf_block_plan *plan, const float *x, 
         break;
     }
     case TF_RULE_PUBLISHED:
-        if (plan->layout.residual < 0) {
+        if (TF_PLAN_RESIDUAL(plan) < 0) {
             const double sigma = tf_block_deviation(x, plan->layout.block, &mean);
             t = sigma < 1e-6 ? a : (float)(3 * sigma);
             t = t < 3.40282347e+38f ? t : 3.40282347e+38f;
@@ -802,7 +808,7 @@ TF_RARE void tf_round_residual(const struct tf_block_plan *plan, const float *xs
                                  float scale, int searched, const uint64_t *draws,
                                  struct tf_block *block)
 {
-    const struct tf_element lo = tf_elements[plan->layout.residual];
+    const struct tf_element lo = tf_elements[TF_PLAN_RESIDUAL(plan)];
     const int n = plan->layout.block;
     float rest[TF_BLOCK_MOST], most = 0;
     for (int i = 0; i < n; i++) {
@@ -841,11 +847,11 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
                                const float *x, float a, const uint64_t *draws,
                                struct tf_block *block)
 {
-    const int n = plan->layout.block, two = plan->layout.residual >= 0;
+    const int n = plan->layout.block, two = TF_PLAN_RESIDUAL(plan) >= 0;
     const int exponent = (int)(tf_bits_of(a) >> 23) - 127;
     const float normal = tf_power_of_two(exponent < -126 ? 126 : -exponent);
     const float greatest = plan->greatest;
-    const int searches = plan->rule == TF_RULE_MSE;
+    const int searches = TF_PLAN_SEARCHES(plan);
     float xs[TF_BLOCK_MOST];
     for (int i = 0; i < n; i++) {
         xs[i] = x[i] * normal;
@@ -864,7 +870,7 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
                 (uint32_t)tf_search_scale(e, plan, &magnitudes, a, normal, 0, 0).code[0];
         } else if (e.format != tf_float8_e4m3fn_index) {
             return; /* no such format */
-        } else if (plan->layout.residual == tf_element_int4) {
+        } else if (TF_PLAN_RESIDUAL(plan) == tf_element_int4) {
             tf_search_residual(e, tf_elements[tf_element_int4], plan, xs, &magnitudes,
                                a, normal, block);
         } else {

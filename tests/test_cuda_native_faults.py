@@ -16,6 +16,7 @@ from cuda_host import KernelError
 from native_cases import model, numbers, ours, product
 
 import tf32dtype as td
+from tf32dtype import nvrtc
 from tf32dtype.cuda import native
 
 #: what is edited, and whether operands lie across k
@@ -24,11 +25,11 @@ FAULTS = {
         "native.cu", "[j % 2 * 2 +", "[2 - j % 2 * 2 +", False,
     ),
     "ldmatrix has its second and third matrix swapped": (
-        "native.cu", "line = lane % 8 + down * 8, chunk = step * 2 + further",
+        "slices.h", "line = lane % 8 + down * 8, chunk = step * 2 + further",
         "line = lane % 8 + further * 8, chunk = step * 2 + down", False,
     ),
     "rows of the result are swapped": (
-        "native.cu", "{results[i][j][down * 2], ", "{results[i][j][2 - down * 2], ",
+        "slices.h", "{results[i][j][down * 2], ", "{results[i][j][2 - down * 2], ",
         False,
     ),
     "no barrier between reading a stage and filling it": (
@@ -48,11 +49,11 @@ FAULTS = {
         "                    writes", False,
     ),
     "chunks are permuted when read alone": (
-        "native.cu", "stage += line * LINE + (chunk ^ swizzle(line)) * 16;",
+        "slices.h", "stage += line * LINE + (chunk ^ swizzle(line)) * 16;",
         "stage += line * LINE + chunk * 16;", False,
     ),
     "the next slice begins too early": (
-        "native.cu", "from += ALONG_K ? SLICE :", "from += ALONG_K ? SLICE - 16 :",
+        "slices.h", "from += ALONG_K ? SLICE :", "from += ALONG_K ? SLICE - 16 :",
         False,
     ),
     "the step is read twice": (
@@ -64,13 +65,13 @@ FAULTS = {
         False,
     ),
     "what is beyond k is not zero": (
-        "native.cu", "clamp(depth * SIZE - chunk * 16) : edge", "16 : edge", False,
+        "slices.h", "clamp(depth * SIZE - chunk * 16) : edge", "16 : edge", False,
     ),
     "what is beyond k is not zero, across it": (
-        "native.cu", "ALONG_K ? edge : depth - line", "ALONG_K ? edge : LINES", True,
+        "slices.h", "ALONG_K ? edge : depth - line", "ALONG_K ? edge : LINES", True,
     ),
     "what is beyond the rows is read": (
-        "native.cu", "const int here = rows < EXTENT ? (int)rows : EXTENT;",
+        "slices.h", "const int here = rows < EXTENT ? (int)rows : EXTENT;",
         "const int here = rows < EXTENT ? (int)rows - 1 : EXTENT;", True,
     ),
     "ldmatrix does not transpose": (
@@ -180,16 +181,18 @@ def test_faults_of_sums(backend, fault):
         assert text.count(before) == 1
         return text.replace(before, after)
 
-    HOST.changes["native.cu"] = change
+    sources = nvrtc.sources("native.cu")
+    (file,) = (x for x in ("native.cu", "slices.h") if before in sources[x])
+    HOST.changes[file] = change
     assert not summed(backend)
 
 
 @pytest.mark.parametrize(
     ("file", "before", "after", "message"),
     [
-        ("native.cu", "stage += line * LINE +", "stage += 8 + line * LINE +",
+        ("slices.h", "stage += line * LINE +", "stage += 8 + line * LINE +",
          "cp.async of an address"),
-        ("native.cu", "stage + (row + line) * LINE", "stage + 4 + (row + line) * LINE",
+        ("slices.h", "stage + (row + line) * LINE", "stage + 4 + (row + line) * LINE",
          "ldmatrix of an address"),
         ("native.cu", "    __syncthreads();\n    shared_address",
          "    if (threadIdx.x / 32) { __syncthreads(); }\n    shared_address",
@@ -222,7 +225,7 @@ def test_banks(backend, tile, across):
     HOST._libraries.clear()  # and what other tests counted is in another library
     HOST.changes["mma.h"] = lambda text: text + "/* compiled for itself */"
     assert conflicts() == 0
-    HOST.changes["native.cu"] = lambda text: text.replace("line % 8;", "0;").replace(
+    HOST.changes["slices.h"] = lambda text: text.replace("line % 8;", "0;").replace(
         "line / 2 % 4", "0"
     )
     assert conflicts() > 0

@@ -2,6 +2,7 @@
  *
  *   FROM, TO  kinds, such as TF_FLOAT32 and tf_bfloat16_index (src/kinds.h)
  *   MODES     1: rounding and overflow as the last arguments say; TO is a format
+ *   TO_ODD    1: to float32, to odd, which a later rounding takes for the number itself
  */
 #include "modes.h"
 #include "stored.h"
@@ -10,6 +11,9 @@
 
 #ifndef MODES
 #define MODES 0
+#endif
+#ifndef TO_ODD
+#define TO_ODD 0
 #endif
 
 typedef tf_word<FROM> source;
@@ -20,7 +24,7 @@ __forceinline__ target converted(source item, const tf_manner &how)
     if constexpr (FROM == TO && !MODES) {
         return item;
     }
-    const uint32_t bits = tf_single<FROM, TO == TF_FLOAT32>(item);
+    const uint32_t bits = tf_single<FROM, TO == TF_FLOAT32 && !TO_ODD>(item);
     if constexpr (MODES) {
         const struct tf_format f = tf_row_of<TO>();
         return (target)(tf_code_by(f, bits, how) << f.shift);

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import indexing, layout, packing, values, wrapping
+from . import layout, packing, values, wrapping
+from .base import Blocks
 from .formats import BlockFormat, Element, ScaleFormat
-from .layout import Facts, Layout, Parts
+from .layout import Facts, Layout
 from .lines import from_lines
 
 
-class BlockArray:
+class BlockArray(Blocks[NDArray[np.uint8]]):
     """An array whose values share scales in blocks along one axis.
 
     `tf32dtype.blocks.quantize` makes them, and `from_codes` of data that exist. A value
@@ -31,11 +31,9 @@ class BlockArray:
     quantize, matmul
     """
 
-    __slots__ = ("_buffer", "_layout")
-    __hash__ = None  # type: ignore[assignment]  # like an ndarray
-
-    _layout: Layout
-    _buffer: NDArray[np.uint8]
+    __slots__ = ()
+    __hash__ = None  # as __eq__ is here
+    _name = "BlockArray"
 
     def __init__(self) -> None:
         raise TypeError(
@@ -44,12 +42,27 @@ class BlockArray:
         )
 
     @classmethod
-    def _of(cls, plan: Layout, buffer: NDArray[np.uint8]) -> BlockArray:
+    def _of(cls, plan: Layout, buffer: NDArray[np.uint8]) -> Self:
         self = object.__new__(cls)
         self._layout = plan
         self._buffer = buffer.view()
         self._buffer.flags.writeable = False
         return self
+
+    def _taken(self, order: NDArray[np.intp], plan: Layout) -> NDArray[np.uint8]:
+        old = self._layout
+        buffer = np.empty(plan.size, np.uint8)
+        for part, new in zip(self._parts, plan.parts(buffer), strict=True):
+            if part is not None and new is not None and order.size:
+                rows = part.reshape(old.lines, part.size // old.lines)
+                np.take(rows, order, 0, out=new.reshape(order.size, rows.shape[1]))
+        return buffer
+
+    @staticmethod
+    def _product(a: Any, b: Any, **options: Any) -> Any:
+        from .products import matmul
+
+        return matmul(a, b, **options)
 
     @classmethod
     def from_codes(
@@ -100,87 +113,11 @@ class BlockArray:
         plan = layout.make(format, shape, axis, block_size, scale_format, tensor_scale)
         return cls._of(plan, wrapping.buffer_of(plan, codes, scales, residuals))
 
-    # -- facts -----------------------------------------------------------------
-
-    @property
-    def format(self) -> str:
-        """Name of the block format."""
-        return self._layout.row.name
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._layout.shape
-
-    @property
-    def ndim(self) -> int:
-        return len(self._layout.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return self._layout.lines * self._layout.length
-
-    @property
-    def axis(self) -> int:
-        """The axis that blocks lie along, counted from 0."""
-        return self._layout.axis
-
-    @property
-    def block_size(self) -> int:
-        return self._layout.block_size
-
-    @property
-    def scale_format(self) -> str:
-        return self._layout.scale_format
-
-    @property
-    def tensor_scale(self) -> np.float32:
-        """What multiplies all scales; 1 where they are float8_e8m0fnu."""
-        return np.float32(self._layout.tensor_scale)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of codes, scales and residuals, and 4 for a tensor's scale."""
-        return self._layout.size + 4 * self._layout.has_tensor_scale
-
-    @property
-    def bits_per_value(self) -> float:
-        """Bits of a value in a full block, its share of the block's scales included.
-
-        8.25 for tcfp8. ``8 * nbytes / size`` is more by a tensor's scale and what fills
-        up short blocks.
-        """
-        return self._layout.row.bits(self._layout.block_size)
-
     # -- parts -----------------------------------------------------------------
-
-    @property
-    def buffer(self) -> NDArray[np.uint8]:
-        """All bytes, read-only: codes, scales, residuals."""
-        return self._buffer
 
     def tobytes(self) -> bytes:
         """The buffer as bytes."""
         return self._buffer.tobytes()
-
-    @property
-    def codes(self) -> NDArray[np.uint8]:
-        """Packed codes, of shape (*others, blocks, bytes of a block).
-
-        The first code lies in the lowest bits: of 4 bits low nibble first, of 6 bits
-        four in three bytes, of 12 two in three, of 16 the low byte first.
-        """
-        return self._parts[0]
-
-    @property
-    def scales(self) -> NDArray[np.uint8]:
-        """Codes of scales: (*others, blocks), with a residual (*others, blocks, 2)."""
-        return self._parts[1]
-
-    @property
-    def residuals(self) -> NDArray[np.uint8] | None:
-        """Packed codes of residuals, like `codes`; None for formats without."""
-        return self._parts[2]
 
     @property
     def elements(self) -> NDArray[Any]:
@@ -206,10 +143,6 @@ class BlockArray:
         plan = self._layout
         codes = self.scales if plan.row.levels == 1 else self.scales[..., 0]
         return wrapping.block_scales(plan)[codes]
-
-    @property
-    def _parts(self) -> Parts:
-        return self._layout.parts(self._buffer)
 
     def _unpacked(self, packed: NDArray[np.uint8], element: Element) -> NDArray[Any]:
         plan = self._layout
@@ -260,89 +193,6 @@ class BlockArray:
         except TypeError:
             return self.dequantize().astype(dtype)
 
-    def __array_ufunc__(
-        self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
-    ) -> Any:
-        if ufunc is not np.matmul or method != "__call__":
-            name = (
-                ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            )
-            raise TypeError(_no_function(name))
-        options = dict(kwargs)
-        out = options.pop("out", (None,))[0]
-        dtype = options.pop("dtype", np.float32)
-        if options:
-            raise TypeError(
-                f"np.matmul takes out and dtype here, not {', '.join(options)}"
-            )
-        return _product(*inputs, out=out, dtype=dtype)
-
-    def __array_function__(
-        self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
-    ) -> Any:
-        raise TypeError(_no_function(func.__name__))
-
-    def __matmul__(self, other: Any) -> Any:
-        return _product(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return _product(other, self)
-
-    # -- parts of the array ----------------------------------------------------
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[BlockArray]:
-        if self.axis == 0:
-            raise TypeError(
-                "iteration would take the block axis apart: iterate over dequantize()"
-            )
-        return (self[i] for i in range(len(self)))
-
-    def __getitem__(self, key: Any) -> BlockArray:
-        plan = self._layout
-        taken, shape, axis = indexing.take(key, plan.shape, plan.axis)
-        return self._lines(taken, shape, axis)
-
-    @property
-    def T(self) -> BlockArray:
-        """The array with its axes reversed."""
-        return self._transposed(tuple(range(self.ndim))[::-1])
-
-    @property
-    def mT(self) -> BlockArray:
-        """The array with its last two axes exchanged."""
-        if self.ndim < 2:
-            raise ValueError("a matrix transpose needs two axes or more")
-        *first, m, n = range(self.ndim)
-        return self._transposed((*first, n, m))
-
-    def _transposed(self, axes: tuple[int, ...]) -> BlockArray:
-        plan = self._layout
-        shape = tuple(plan.shape[axis] for axis in axes)
-        numbers = np.arange(plan.lines).reshape(plan.others)
-        moved = [axis - (axis > plan.axis) for axis in axes if axis != plan.axis]
-        return self._lines(numbers.transpose(moved), shape, axes.index(plan.axis))
-
-    def _lines(
-        self, lines: NDArray[np.intp], shape: tuple[int, ...], axis: int
-    ) -> BlockArray:
-        """An array of these lines, by their numbers."""
-        old = self._layout
-        plan = Layout(
-            old.row, shape, axis, old.block_size, old.scale_format, old.tensor_scale
-        )
-        order = lines.reshape(-1)
-        if order.size == old.lines and (order == np.arange(order.size)).all():
-            return self._of(plan, self._buffer)
-        buffer = np.empty(plan.size, np.uint8)
-        for part, new in zip(self._parts, plan.parts(buffer), strict=True):
-            if part is not None and new is not None and order.size:
-                rows = part.reshape(old.lines, part.size // old.lines)
-                np.take(rows, order, 0, out=new.reshape(order.size, rows.shape[1]))
-        return self._of(plan, buffer)
-
     # -- as an object ----------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
@@ -356,16 +206,6 @@ class BlockArray:
         return self._layout == other._layout and np.array_equal(
             self._buffer, other._buffer
         )
-
-    def __repr__(self) -> str:
-        plan = self._layout
-        facts = [repr(plan.row.name), f"shape={plan.shape}", f"axis={plan.axis}"]
-        if plan.block_size != plan.row.block_size:
-            facts.append(f"block_size={plan.block_size}")
-        facts.append(f"scale_format={plan.scale_format!r}")
-        if plan.has_tensor_scale:
-            facts.append(f"tensor_scale={plan.tensor_scale:.9g}")
-        return f"BlockArray({', '.join(facts)}, {self.bits_per_value:g} bits)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore, (self._layout.facts, self._buffer)
@@ -382,16 +222,3 @@ def restore(facts: Facts, buffer: NDArray[np.uint8]) -> BlockArray:
     plan = layout.make(*facts)
     wrapping.check_buffer(plan, buffer)
     return BlockArray._of(plan, buffer)
-
-
-def _no_function(name: str) -> str:
-    return (
-        f"np.{name} does not take arrays of blocks (np.matmul does): call dequantize() "
-        "on them first"
-    )
-
-
-def _product(a: Any, b: Any, **options: Any) -> Any:
-    from .products import matmul
-
-    return matmul(a, b, **options)

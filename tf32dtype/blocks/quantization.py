@@ -271,7 +271,7 @@ def _check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None
         bad = np.isnan(wide) & (not _holds_nan(row))
         why = f"{row.element}, the element of {row.name}, has no NaN"
     if bad.any():
-        at = tuple(map(int, np.unravel_index(int(bad.argmax()), x.shape)))
+        at = tuple(map(int, np.unravel_index(np.argmax(bad), x.shape)))
         raise ValueError(f"x[{', '.join(map(str, at))}] is {wide[at]}: {why}")
 
 

@@ -20,6 +20,7 @@ except ImportError as _error:
     raise
 del _check
 
+from . import blocks  # noqa: E402
 from .array import ndarray  # noqa: E402
 from .creation import (  # noqa: E402
     asarray,
@@ -40,6 +41,7 @@ from .products import matmul, matmul_mode  # noqa: E402
 __all__ = [
     "asarray",
     "bits",
+    "blocks",
     "empty",
     "empty_like",
     "from_bits",

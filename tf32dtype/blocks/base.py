@@ -1,0 +1,226 @@
+"""What arrays of blocks are, wherever their bytes lie."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import indexing
+from .layout import Layout
+
+#: An array of uint8 in the memory of a kind of machine.
+Buffer = TypeVar("Buffer", bound=Any)
+
+
+class Blocks(Generic[Buffer]):
+    """A layout and a buffer, and what follows from these without a look at a byte."""
+
+    __slots__ = ("_buffer", "_layout")
+    __hash__ = None  # type: ignore[assignment]  # like an ndarray
+
+    _layout: Layout
+    _buffer: Buffer
+    #: In repr.
+    _name: ClassVar[str]
+
+    # -- of a kind of memory
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, plan: Layout, buffer: Buffer) -> Self:
+        """An array of these bytes."""
+
+    @abstractmethod
+    def _taken(self, order: NDArray[np.intp], plan: Layout) -> Buffer:
+        """Bytes of a layout whose lines are some of these, by their numbers."""
+
+    @staticmethod
+    @abstractmethod
+    def _product(a: Any, b: Any, **options: Any) -> Any:
+        """matmul."""
+
+    # -- facts -------------------------------------------------------------------
+
+    @property
+    def format(self) -> str:
+        """Name of the block format."""
+        return self._layout.row.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._layout.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self._layout.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self._layout.lines * self._layout.length
+
+    @property
+    def axis(self) -> int:
+        """The axis that blocks lie along, counted from 0."""
+        return self._layout.axis
+
+    @property
+    def block_size(self) -> int:
+        return self._layout.block_size
+
+    @property
+    def scale_format(self) -> str:
+        return self._layout.scale_format
+
+    @property
+    def tensor_scale(self) -> np.float32:
+        """What multiplies all scales; 1 where they are float8_e8m0fnu."""
+        return np.float32(self._layout.tensor_scale)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of codes, scales and residuals, and 4 for a tensor's scale."""
+        return self._layout.size + 4 * self._layout.has_tensor_scale
+
+    @property
+    def bits_per_value(self) -> float:
+        """Bits of a value in a full block, its share of the block's scales included.
+
+        8.25 for tcfp8. ``8 * nbytes / size`` is more by a tensor's scale and what fills
+        up short blocks.
+        """
+        return self._layout.row.bits(self._layout.block_size)
+
+    # -- parts -------------------------------------------------------------------
+
+    @property
+    def buffer(self) -> Buffer:
+        """All bytes, read-only: codes, scales, residuals."""
+        return self._buffer
+
+    @property
+    def codes(self) -> Buffer:
+        """Packed codes, of shape (*others, blocks, bytes of a block).
+
+        The first code lies in the lowest bits: of 4 bits low nibble first, of 6 bits
+        four in three bytes, of 12 two in three, of 16 the low byte first.
+        """
+        return self._parts[0]
+
+    @property
+    def scales(self) -> Buffer:
+        """Codes of scales: (*others, blocks), with a residual (*others, blocks, 2)."""
+        return self._parts[1]
+
+    @property
+    def residuals(self) -> Buffer | None:
+        """Packed codes of residuals, like `codes`; None for formats without."""
+        return self._parts[2]
+
+    @property
+    def _parts(self) -> tuple[Buffer, Buffer, Buffer | None]:
+        found: tuple[Any, Any, Any] = self._layout.parts(self._buffer)
+        return found
+
+    # -- products ----------------------------------------------------------------
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        if ufunc is not np.matmul or method != "__call__":
+            name = (
+                ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            )
+            raise TypeError(_no_function(name))
+        options = dict(kwargs)
+        out = options.pop("out", (None,))[0]
+        dtype = options.pop("dtype", np.float32)
+        if options:
+            raise TypeError(
+                f"np.matmul takes out and dtype here, not {', '.join(options)}"
+            )
+        return self._product(*inputs, out=out, dtype=dtype)
+
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        raise TypeError(_no_function(func.__name__))
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._product(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._product(other, self)
+
+    # -- parts of the array ------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        if self.axis == 0:
+            raise TypeError(
+                "iteration would take the block axis apart: iterate over dequantize()"
+            )
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Self:
+        plan = self._layout
+        taken, shape, axis = indexing.take(key, plan.shape, plan.axis)
+        return self._lines(taken, shape, axis)
+
+    @property
+    def T(self) -> Self:
+        """The array with its axes reversed."""
+        return self._transposed(tuple(range(self.ndim))[::-1])
+
+    @property
+    def mT(self) -> Self:
+        """The array with its last two axes exchanged."""
+        if self.ndim < 2:
+            raise ValueError("a matrix transpose needs two axes or more")
+        *first, m, n = range(self.ndim)
+        return self._transposed((*first, n, m))
+
+    def _transposed(self, axes: tuple[int, ...]) -> Self:
+        plan = self._layout
+        shape = tuple(plan.shape[axis] for axis in axes)
+        numbers = np.arange(plan.lines).reshape(plan.others)
+        moved = [axis - (axis > plan.axis) for axis in axes if axis != plan.axis]
+        return self._lines(numbers.transpose(moved), shape, axes.index(plan.axis))
+
+    def _lines(
+        self, lines: NDArray[np.intp], shape: tuple[int, ...], axis: int
+    ) -> Self:
+        """An array of these lines, by their numbers."""
+        old = self._layout
+        plan = Layout(
+            old.row, shape, axis, old.block_size, old.scale_format, old.tensor_scale
+        )
+        order = lines.reshape(-1)
+        if order.size == old.lines and (order == np.arange(order.size)).all():
+            return self._of(plan, self._buffer)
+        return self._of(plan, self._taken(order, plan))
+
+    # -- as an object ------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        plan = self._layout
+        facts = [repr(plan.row.name), f"shape={plan.shape}", f"axis={plan.axis}"]
+        if plan.block_size != plan.row.block_size:
+            facts.append(f"block_size={plan.block_size}")
+        facts.append(f"scale_format={plan.scale_format!r}")
+        if plan.has_tensor_scale:
+            facts.append(f"tensor_scale={plan.tensor_scale:.9g}")
+        return f"{self._name}({', '.join(facts)}, {self.bits_per_value:g} bits)"
+
+
+def _no_function(name: str) -> str:
+    return (
+        f"np.{name} does not take arrays of blocks (np.matmul does): call dequantize() "
+        "on them first"
+    )

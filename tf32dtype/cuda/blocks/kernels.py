@@ -1,0 +1,199 @@
+"""Kernels on the parts of arrays of blocks: src/cuda/block_decode.cu and others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ...blocks.formats import Element, scale_formats
+from ...blocks.layout import Layout
+from .. import backend
+from ..backend import Kernel
+from ..strides import THREADS, blocks
+from ..tiles import MOST, pieces
+
+#: float32 numbers of 16 bytes, which is what products copy at a time
+CHUNK = 4
+#: Numbers that a thread of block_decode.cu has.
+_EACH = 4
+#: Threads of block_quantize.cu; each has a block.
+_QUANTIZERS = 128
+
+#: struct tf_lines of block_decode.cu
+_LINES = np.dtype(
+    [
+        ("lines", np.int64),
+        ("length", np.int64),
+        ("block", np.int32),
+        ("scale", np.int32),
+        ("tensor", np.float32),
+        ("odd", np.int32),
+    ]
+)
+
+
+def _element(x: Element | None) -> str:
+    return "-1" if x is None else f"tf_element_{x.name}"
+
+
+def _of_lines(plan: Layout, odd: bool = False) -> Any:
+    scale = list(scale_formats).index(plan.scale_format)
+    fields = (plan.lines, plan.length, plan.block_size, scale, plan.tensor_scale, odd)
+    return np.array(fields, _LINES)
+
+
+def _each(kernel: Kernel, plan: Layout, *arguments: Any) -> None:
+    """Start a kernel of block_decode.cu on all numbers of lines."""
+    if plan.lines * plan.length == 0:
+        return
+    needed = pieces(plan.length, _EACH)
+    wide = min(THREADS, 1 << (needed - 1).bit_length())
+    high = THREADS // wide
+    backend.current().launch(
+        kernel,
+        (pieces(needed, wide), min(pieces(plan.lines, high), MOST)),
+        (wide, high),
+        *arguments,
+    )
+
+
+def decode(
+    plan: Layout, parts: tuple[Any, Any, Any], out: Any, *, odd: bool = False
+) -> None:
+    """The numbers of codes, scales and residuals (or None) as lines.
+
+    Parameters
+    ----------
+    out : cupy.ndarray
+        float32 or float64, (lines, length), C-contiguous.
+    odd : bool
+        float32 is rounded to odd, which a cast to fewer bits takes for the number.
+    """
+    which = "single" if out.dtype == np.float32 else "double"
+    options = f"-DHI={_element(plan.element)}", f"-DLO={_element(plan.residual)}"
+    kernel = Kernel("block_decode.cu", f"block_decode_{which}", options)
+    _each(kernel, plan, *parts, out, _of_lines(plan, odd))
+
+
+def unpack(plan: Layout, packed: Any, element: Element) -> Any:
+    """Packed codes as lines of items: integers, or the storage of a format."""
+    bytes_ = element.dtype.itemsize
+    out = cupy.empty((plan.lines, plan.length), f"u{bytes_}")
+    name = "block_unpack_bytes" if bytes_ == 1 else "block_unpack_words"
+    options = f"-DHI={_element(element)}", "-DLO=-1"
+    _each(Kernel("block_decode.cu", name, options), plan, packed, out, _of_lines(plan))
+    return out.view(element.dtype) if element.is_integer else out
+
+
+def as_e4m3(plan: Layout, packed: Any, element: Element) -> Any:
+    """The same numbers as E4M3 codes, a byte each: (*others, blocks, block size).
+
+    For elements of 4 and of 6 bits, whose numbers all are among E4M3's.
+    """
+    whole = replace(plan, shape=(plan.lines, plan.blocks * plan.block_size), axis=1)
+    out = cupy.empty((*plan.others, plan.blocks, plan.block_size), np.uint8)
+    options = f"-DHI={_element(element)}", "-DLO=-1"
+    kernel = Kernel("block_decode.cu", "block_as_e4m3", options)
+    _each(kernel, whole, packed, out, _of_lines(whole))
+    return out
+
+
+def scale_numbers(plan: Layout, scales: Any) -> Any:
+    """Scales as products take them: float32, (..., blocks, levels * pitch).
+
+    The lines, the last of the axes that are not the block axis, lie side by side,
+    filled up with zeros to whole chunks; after those of S those of S R.
+    """
+    *batch, lines = plan.others or (1,)
+    levels, pitch = plan.row.levels, pieces(lines, CHUNK) * CHUNK
+    found = cupy.empty((*batch, plan.blocks, levels * pitch), np.float32)
+    of_line = plan.blocks * levels
+    _, residual, scale, _ = plan.core
+    if found.size:
+        backend.current().launch(
+            Kernel("block_scales.cu", "block_scales"),
+            (blocks(found.size // levels),),
+            (THREADS,),
+            scales,
+            found,
+            np.float32(plan.tensor_scale),
+            *map(np.int64, (lines * of_line, of_line, math.prod(batch), plan.blocks)),
+            *map(np.int64, (lines, pitch)),
+            *map(np.int32, (scale, levels, residual)),
+        )
+    return found
+
+
+#: struct tf_bounds of block_bounds.cu: what is less than 0 was inverted
+_BOUNDS = np.dtype(
+    [("greatest", "u4"), ("least", "u4"), ("special", "u8"), ("nan", "u8")]
+)
+
+
+def bounds(lines: Any, block: int) -> tuple[float, float, bool, bool]:
+    """What must be known of lines of float32 before they are blocks; waits for the GPU.
+
+    Returns
+    -------
+    greatest, least : float
+        The greatest finite magnitude, and the least that a block other than zero has;
+        Inf: none has.
+    special, nan : bool
+        Whether some number is not finite, and whether one is NaN.
+    """
+    count, length = lines.shape
+    found = backend.current().put(np.zeros(_BOUNDS.itemsize, np.uint8))
+    if lines.size:
+        lanes = min(block, 32)
+        backend.current().launch(
+            Kernel("block_bounds.cu", "block_bounds"),
+            (blocks(count * pieces(length, block) * lanes),),
+            (THREADS,),
+            lines,
+            found,
+            *map(np.int64, (count, length)),
+            np.int32(block),
+        )
+    (seen,) = backend.current().get(found).view(_BOUNDS)
+    greatest, least = np.array([seen["greatest"], ~seen["least"]]).view(np.float32)
+    least = float(least) if seen["least"] else math.inf
+    return float(greatest), least, bool(seen["special"]), bool(seen["nan"])
+
+
+def quantize(
+    plan: Layout, lines: Any, draws: Any, settings: bytes, searches: bool, out: Any
+) -> None:
+    """Lines of float32 as codes, scales and residuals.
+
+    Parameters
+    ----------
+    settings : bytes
+        Of `_core.block_plan`.
+    searches : bool
+        Whether these say the rule "mse".
+    out : tuple of cupy.ndarray
+        The parts, of which the last may be None.
+    """
+    if lines.size == 0:
+        return
+    options = (
+        f"-DHI={_element(plan.element)}",
+        f"-DRESIDUAL={_element(plan.residual)}",
+        f"-DSEARCHES={int(searches)}",
+    )
+    count = plan.lines * plan.blocks
+    most = 64 * backend.current().processors()  # what remains is the threads' loop
+    backend.current().launch(
+        Kernel("block_quantize.cu", "block_quantize", options),
+        (min(pieces(count, _QUANTIZERS), most),),
+        (_QUANTIZERS,),
+        backend.current().put(np.frombuffer(settings, np.uint8)),
+        lines,
+        draws,
+        *out,
+        *map(np.int64, (plan.lines, plan.length)),
+    )

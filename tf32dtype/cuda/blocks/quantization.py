@@ -1,0 +1,129 @@
+"""Numbers on a GPU to blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ... import _core
+from ...blocks import quantization as cpu
+from ...blocks.formats import POWERS, RULES, BlockFormat, Rule, ScaleFormat, find
+from ...blocks.layout import Layout, checked_axis
+from ...rounding import ROUNDINGS, Rounding
+from .. import backend, casts, strides
+from ..array import is_ours, plain
+from ..backend import Kernel
+from . import kernels
+from .array import BlockArray
+
+
+def quantize(
+    x: Any,
+    format: str | BlockFormat,
+    axis: int = -1,
+    *,
+    block_size: int | None = None,
+    scale: Rule | None = None,
+    scale_format: ScaleFormat | None = None,
+    rounding: Rounding = "ties_to_even",
+    overflow: cpu.Overflow = "raise",
+    rng: np.random.Generator | None = None,
+) -> BlockArray:
+    """Round numbers to codes of a few bits, with a common scale for each block.
+
+    The bytes are those of `tf32dtype.blocks.quantize` on the CPU.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        Real numbers of any dtype, NumPy's or this package's, with one axis or more.
+    format, axis, block_size, scale, scale_format, rounding, overflow, rng
+        As there. Of ``rounding="stochastic"`` the draws are made on the CPU.
+
+    Returns
+    -------
+    BlockArray
+
+    Raises
+    ------
+    TypeError, ValueError
+        As there; if `x` is no CuPy array.
+
+    Notes
+    -----
+    Errors come before anything is made, so formats that refuse what is not finite wait
+    for the GPU once, to see that all is finite; so do scale formats other than
+    float8_e8m0fnu, whose tensor scale follows from the greatest number. The mx formats
+    do not wait, nor does ``overflow="saturate"`` with float8_e8m0fnu scales and
+    elements that have NaN.
+    """
+    row = find(format)
+    size, rule, named = cpu.resolved(
+        row, block_size, scale, scale_format, rounding, overflow, rng
+    )
+    _check(x)
+    along = checked_axis(axis, x.ndim)
+    lines = _lines(x, along)
+    poisons = row.poisons and named == POWERS and overflow == "raise"
+    tensor = 1.0
+    keeps = overflow == "saturate" and cpu._holds_nan(row)
+    if named != POWERS or not (poisons or keeps):
+        greatest, least, special, nan = kernels.bounds(lines, size)
+        if special if overflow == "raise" else nan and not keeps:
+            cpu._check_finite(_on_host(x), row, overflow)
+        if named is None:
+            named, tensor = cpu._finest(row, greatest, least)
+        elif named != POWERS:
+            tensor = cpu._tensor_scale(row, named, greatest)
+    layout = Layout(row, x.shape, along, size, named, tensor)
+    settings = _core.block_plan(
+        layout.core, RULES.index(rule), tensor, ROUNDINGS.index(rounding), poisons
+    )
+    draws = None
+    if rng is not None:
+        drawn = rng.integers(0, 2**64, size=x.shape, dtype=np.uint64)
+        moved = np.ascontiguousarray(np.moveaxis(drawn, along, -1))
+        draws = backend.current().put(moved)
+    result = BlockArray._of(layout, cupy.empty((layout.size,), np.uint8))
+    kernels.quantize(layout, lines, draws, settings, rule == "mse", result._parts)
+    return result
+
+
+def _check(x: Any) -> None:
+    if not isinstance(x, cupy.ndarray):
+        raise TypeError(
+            f"x is a {type(x).__module__}.{type(x).__name__}, not an array on a GPU:"
+            " tf32dtype.cuda.asarray(...) moves it there"
+        )
+    if not is_ours(x.dtype) and x.dtype.kind not in "biuf":
+        raise TypeError(f"x is an array of {x.dtype}; real numbers are needed")
+    if x.ndim == 0:
+        raise ValueError("x is a single number; blocks lie along an axis")
+
+
+def _lines(x: Any, axis: int) -> Any:
+    """The numbers as float32, a matrix in C order whose rows lie along the axis; what
+    float32 does not hold is rounded to odd."""
+    moved = cupy.moveaxis(plain(x), axis, -1)
+    shape = (-1 if x.size else moved.size, x.shape[axis])
+    if x.dtype == np.float32:
+        if not moved.flags.c_contiguous:
+            moved = backend.current().call("ascontiguousarray", moved)
+    else:
+        single = cupy.empty(moved.shape, np.float32)
+        options = (f"-DFROM={casts.kind(x.dtype)}", "-DTO=TF_FLOAT32", "-DTO_ODD=1")
+        strides.elementwise(Kernel("cast.cu", "cast", options), [single], [moved],
+                            np.int32(0), np.int32(0))  # fmt: skip
+        moved = single
+    if x.size == 0:
+        others = [n for i, n in enumerate(x.shape) if i != axis]
+        shape = (int(np.prod(others, dtype=np.int64)), x.shape[axis])
+    return moved.reshape(shape)
+
+
+def _on_host(x: Any) -> Any:
+    """For the error that names a number of it."""
+    host = backend.current().get(plain(x))
+    return host.view(x.dtype) if is_ours(x.dtype) else host
