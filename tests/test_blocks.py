@@ -163,7 +163,7 @@ def test_the_tensor_scale_is_the_least(name, scale_format):
         else:
             assert t.numerator == 1 or t.denominator == 1
             assert a <= greatest * t * top or t == Fraction(2) ** 127
-            assert a > greatest * t / 2 * top or t == Fraction(2) ** -126
+            assert a > greatest * t / 2 * top or t == Fraction(2) ** -149
     zero = blocks.quantize([0.0], name, scale="amax", scale_format=scale_format)
     assert zero.tensor_scale == 1
 
@@ -189,6 +189,22 @@ def test_a_format_without_a_scale_format_takes_the_finest_that_reaches():
     assert chosen() == "ue3m5"
     for rule in ("amax", "floor", "even", "nf", "published"):
         assert blocks.quantize([1.0], "tcfp8", scale=rule).scale_format[-1] == "u"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [1e-37, 1e-39, 1e-42])
+def test_subnormal_tensors_lose_no_more_than_others(name, scale):
+    """Where scales are not powers of two, which end at 2^-127; but an octave, where
+    they are few units of float32's least number."""
+    x = (normal((32, 64)) * scale).astype(np.float32)
+    if blocks.formats[name].scale_format == "float8_e8m0fnu":
+        x = (normal((32, 64)) * 1e-35).astype(np.float32)
+    wide = x.astype(np.float64)
+    rest = blocks.quantize(x, name).dequantize(np.float64) - wide
+    decibels = 10 * np.log10((wide**2).sum() / max((rest**2).sum(), 1e-300))
+    plain = normal((32, 64))
+    usual = blocks.quantize(plain, name).dequantize(np.float64) - plain
+    assert decibels > 10 * np.log10((plain**2).sum() / (usual**2).sum()) - 6
 
 
 # -- shapes ------------------------------------------------------------------

@@ -51,6 +51,7 @@ def truth(x, name, axis=-1, rule=None, scale_format=None, size=None):
             t = Fraction(tensor_scale(scale, greatest, hi.greatest))
             if (
                 least == np.inf
+                or t == Fraction(2) ** -149
                 or Fraction(least) >= hi.greatest * t * 2 ** SCALES[scale]
             ):
                 break

@@ -221,7 +221,7 @@ def tensor_scale(scale: str, greatest: float, m: Fraction) -> float:
         return max(single(Fraction(greatest) / (448 * m)), 2.0**-149)
     bits = SCALES[scale]
     octave = ((1 << (bits + 1)) - 1) << ((1 << (8 - bits)) - 3)
-    k = -126
+    k = -149
     while k < 127 and greatest > m * Fraction(2) ** k * octave:
         k += 1
     return 2.0**k

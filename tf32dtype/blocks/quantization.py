@@ -283,10 +283,14 @@ def _holds_nan(row: BlockFormat) -> bool:
 
 
 def _finest(row: BlockFormat, amax: float, least: float) -> tuple[str, float]:
-    """The first scale format that has a normal scale for every block, and its scale."""
+    """The first scale format that has a normal scale for every block, and its scale.
+
+    Where scales are integers of float32's least number, none can be finer.
+    """
     for name in _FINEST:
         tensor = _tensor_scale(row, name, amax)
-        if amax == 0 or least >= row.max * tensor * 2.0 ** scale_formats[name]:
+        normal = row.max * tensor * 2.0 ** scale_formats[name]
+        if amax == 0 or least >= normal or tensor == _TINY:
             return name, tensor
     return POWERS, 1.0
 
@@ -307,4 +311,4 @@ def _tensor_scale(row: BlockFormat, scale_format: str, amax: float) -> float:
         exponent += 1
     while amax <= row.max * top * 2.0 ** (exponent - 1):
         exponent -= 1
-    return 2.0 ** min(max(exponent, -126), 127)
+    return 2.0 ** min(max(exponent, -149), 127)
