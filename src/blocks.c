@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fpstatus.h"
+#include "large.h"
 #include "loops/isa.h"
 #include "workers.h"
 
@@ -21,6 +22,7 @@ struct call {
     const struct tf_block_plan *plan;
     const struct tf_block_loops *loops;
     struct tf_block_lines lines;
+    ptrdiff_t size;      /* numbers */
     ptrdiff_t blocks;    /* of a line, the last one perhaps short */
     ptrdiff_t pieces;    /* of a line */
     ptrdiff_t per_piece; /* blocks */
@@ -41,6 +43,7 @@ static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lin
 {
     const ptrdiff_t n = plan->layout.block;
     struct call call = {.plan = plan, .lines = lines};
+    call.size = lines.count * lines.length;
     call.loops = &tf_isa->block[plan->layout.element];
     if (lines.length % n == 0) {
         call.lines.length *= lines.count;
@@ -187,11 +190,40 @@ void tf_blocks_round(const struct tf_block_plan *plan, const float *x,
 
 /* -- dequantise -------------------------------------------------------------------- */
 
+/* Whole blocks, whose numbers go past the caches. */
+static void dequantize_past(const struct call *call, struct piece p)
+{
+    enum { CHUNK = 4096, LINE = TF_LINE / sizeof(float) };
+    _Alignas(64) float buffer[CHUNK + LINE];
+    const ptrdiff_t n = call->plan->layout.block;
+    for (ptrdiff_t b = 0; b < p.whole; b += CHUNK / n) {
+        const struct tf_block_codes in = codes_from(call, p.block + b);
+        const ptrdiff_t left = p.whole - b, count = left < CHUNK / n ? left : CHUNK / n;
+        float *out = call->out + p.item + b * n;
+        /* Lines of the result are lines of the buffer. */
+        const size_t over = (uintptr_t)out % TF_LINE / sizeof *out;
+        const size_t first = (LINE - over) % LINE, numbers = (size_t)(count * n);
+        const size_t lines = (numbers - first) / LINE * LINE, last = first + lines;
+        const float *from = buffer + over;
+        call->loops->dequantize(call->plan, in.codes, in.scales, in.residuals,
+                                (size_t)count, call->odd, buffer + over);
+        memcpy(out, from, first * sizeof *out);
+        tf_large_scatter(from + first, (char *)(out + first), sizeof *out, sizeof *out,
+                         lines, call->size);
+        memcpy(out + last, from + last, (numbers - last) * sizeof *out);
+    }
+    tf_large_end(sizeof(float), call->size);
+}
+
 static void dequantize_piece(const struct call *call, struct piece p)
 {
     struct tf_block_codes in = codes_from(call, p.block);
-    call->loops->dequantize(call->plan, in.codes, in.scales, in.residuals,
-                            (size_t)p.whole, call->odd, call->out + p.item);
+    if (call->size >= TF_STREAMED / (ptrdiff_t)sizeof(float)) {
+        dequantize_past(call, p);
+    } else {
+        call->loops->dequantize(call->plan, in.codes, in.scales, in.residuals,
+                                (size_t)p.whole, call->odd, call->out + p.item);
+    }
     if (p.rest) {
         float out[TF_BLOCK_MOST];
         in = codes_from(call, p.block + p.whole);

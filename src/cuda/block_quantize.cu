@@ -2,10 +2,10 @@
  * CPU compiles. Its numbers lie in memory of the thread's own, which caches hold.
  *
  *   HI, RESIDUAL   the elements of both levels, of tf_elements; RESIDUAL -1: one level
- *   SEARCHES           whether the rule is the search
+ *   SEARCHES       whether the rule is the search
  */
-#define TF_PLAN_RESIDUAL(plan) RESIDUAL
-#define TF_PLAN_SEARCHES(plan) SEARCHES
+#define TF_PLAN_RESIDUAL RESIDUAL
+#define TF_PLAN_SEARCHES SEARCHES
 #include "block_round.h"
 #include "common.h"
 

@@ -1,6 +1,7 @@
 /* Blocks with a common scale: many of them, packed. */
 #include <string.h>
 
+#include "costs.h"
 #include "../block_round.h"
 #include "blocks.h"
 
@@ -90,6 +91,12 @@ TF_INLINE void put_numbers(struct tf_element e, const float *numbers, int n, int
 
 TF_INLINE void get_numbers(struct tf_element e, const uint8_t *in, int n, float *numbers)
 {
+    if (e.width == 8) {
+        for (int i = 0; i < n; i++) {
+            numbers[i] = tf_element_value(e, in[i]);
+        }
+        return;
+    }
     uint16_t codes[TF_BLOCK_MOST];
     get_codes(e, in, n, codes);
     for (int i = 0; i < n; i++) {
@@ -134,7 +141,7 @@ TF_INLINE void quantize(struct tf_element e, round_fn *round,
                         const uint64_t *draws, uint8_t *codes, uint8_t *scales,
                         uint8_t *residuals)
 {
-    const int n = plan->layout.block, two = plan->layout.residual >= 0;
+    const int n = tf_block_size(plan), two = plan->layout.residual >= 0;
     const struct tf_element lo = tf_elements[two ? plan->layout.residual : 0];
     const size_t bytes = (size_t)(n * e.width / 8), lo_bytes = (size_t)(n * lo.width / 8);
     struct tf_block block;
@@ -153,7 +160,7 @@ TF_INLINE void quantize(struct tf_element e, round_fn *round,
 }
 
 /* What n numbers of a block are, as float32. */
-static void numbers_of(const struct tf_block_plan *plan, uint32_t code,
+TF_INLINE void numbers_of(const struct tf_block_plan *plan, uint32_t code,
                           uint32_t residual_code, const float *hi, const float *lo, int n,
                           int odd, float *out)
 {
@@ -185,7 +192,7 @@ TF_INLINE void round_blocks(struct tf_element e, round_fn *round,
                             const struct tf_block_plan *plan, const float *x,
                             size_t count, const uint64_t *draws, float *out)
 {
-    const int n = plan->layout.block, two = plan->layout.residual >= 0;
+    const int n = tf_block_size(plan), two = plan->layout.residual >= 0;
     struct tf_block block;
     for (size_t b = 0; b < count; b++) {
         const size_t at = b * (size_t)n;
@@ -201,15 +208,31 @@ TF_INLINE void round_blocks(struct tf_element e, round_fn *round,
     }
 }
 
+/* Codes of a byte and of one level at once. */
+TF_INLINE void scale_codes(struct tf_element e, const uint8_t *codes, int n, float scale,
+                           float *restrict out)
+{
+    for (int i = 0; i < n; i++) {
+        out[i] = scale * tf_element_value(e, codes[i]);
+    }
+}
+
 TF_INLINE void dequantize(struct tf_element e, const struct tf_block_plan *plan,
                           const uint8_t *codes, const uint8_t *scales,
                           const uint8_t *residuals, size_t count, int odd, float *out)
 {
-    const int n = plan->layout.block, two = plan->layout.residual >= 0;
+    const int n = tf_block_size(plan), two = plan->layout.residual >= 0;
     const struct tf_element lo = tf_elements[two ? plan->layout.residual : 0];
     const size_t bytes = (size_t)(n * e.width / 8), lo_bytes = (size_t)(n * lo.width / 8);
     float first[TF_BLOCK_MOST], second[TF_BLOCK_MOST];
+    const struct tf_scale s = tf_scales[plan->layout.scale];
     for (size_t b = 0; b < count; b++) {
+        const float scale =
+            two ? 0 : tf_block_scale(s, plan->layout.tensor, scales[b]);
+        if (e.width == 8 && !two && !odd && tf_scale_is_plain(0, scale, 0)) {
+            scale_codes(e, codes + b * bytes, n, scale, out + b * (size_t)n);
+            continue;
+        }
         get_numbers(e, codes + b * bytes, n, first);
         if (two) {
             get_residual(lo, residuals + b * lo_bytes, n, second);
@@ -233,7 +256,7 @@ TF_INLINE void dequantize(struct tf_element e, const struct tf_block_plan *plan,
                                 uint8_t *scales, uint8_t *residuals)                    \
     {                                                                                   \
         quantize(tf_elements[tf_element_##name], one_##name, plan, x, count, draws,     \
-                 codes, scales, residuals);                                                            \
+                 codes, scales, residuals);                                            \
     }                                                                                   \
     static void round_##name(const struct tf_block_plan *plan, const float *x,          \
                              size_t count, const uint64_t *draws, float *out)           \

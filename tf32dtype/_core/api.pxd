@@ -400,9 +400,11 @@ cdef extern from "blocks.h" nogil:
     struct tf_scale:
         const char *name
         uint8_t mantissa_bits
+        uint8_t kind
     enum:
         TF_ELEMENT_COUNT
         TF_SCALE_COUNT
+        TF_SCALE_POWERS
         TF_E4M3 "tf_element_float8_e4m3fn"
         TF_INT4 "tf_element_int4"
         TF_RULE_COUNT

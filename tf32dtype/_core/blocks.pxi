@@ -21,6 +21,9 @@ cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor, int roun
             and 0 < tensor < float("inf")):
         raise ValueError(f"no such blocks: {layout}, rule {rule}, tensor scale {tensor},"
                          f" rounding {rounding}")
+    if poison and tf_scales[fields.scale].kind != TF_SCALE_POWERS:
+        raise ValueError("blocks are poisoned by the NaN of float8_e8m0fnu, which"
+                         f" {tf_scales[fields.scale].name.decode()} does not have")
     tf_block_plan_fill(plan, fields, rule, rounding, poison)
     return 0
 

@@ -1,0 +1,230 @@
+/* Numbers of elements: the nearest one, the next one, one code's, any rounding's.
+ *
+ * Plain C in loops over 16 lanes, which compilers make vectors of, freestanding, so that
+ * C and CUDA compile the same text. Nothing may be contracted: `tf_fma` is written where
+ * one rounding is meant.
+ */
+#ifndef TF32DTYPE_BLOCK_ELEMENT_H
+#define TF32DTYPE_BLOCK_ELEMENT_H
+
+#include "block.h"
+
+enum {
+    TF_BLOCK_LANES = 16,
+    TF_BLOCK_MOST = 128, /* numbers of a block */
+};
+
+/* What is rare, and is not to be part of every loop. */
+#if defined(__CUDACC__)
+#define TF_RARE static __noinline__
+#else
+#define TF_RARE static __attribute__((noinline, unused))
+#endif
+
+/* Before a loop over lanes: a vector each, not sixteen numbers one by one. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define TF_LANES_OF _Pragma("GCC unroll 1")
+#else
+#define TF_LANES_OF
+#endif
+
+TF_INLINE float tf_fma(float x, float y, float z)
+{
+#if defined(__CUDACC__)
+    return __fmaf_rn(x, y, z);
+#else
+    return __builtin_fmaf(x, y, z);
+#endif
+}
+
+TF_INLINE double tf_square_root(double x)
+{
+#if defined(__CUDACC__)
+    return __dsqrt_rn(x);
+#else
+    return __builtin_sqrt(x);
+#endif
+}
+
+TF_INLINE float tf_magnitude_of(float x)
+{
+    return tf_float_of(tf_bits_of(x) & UINT32_C(0x7FFFFFFF));
+}
+
+TF_INLINE float tf_with_sign(float magnitude, float sign)
+{
+    return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(sign) & UINT32_C(0x80000000)));
+}
+
+TF_INLINE float tf_power_of_two(int exponent) /* from -149 to 127 */
+{
+    return tf_float_of(exponent < -126 ? UINT32_C(1) << (exponent + 149)
+                                       : (uint32_t)(exponent + 127) << 23);
+}
+
+/* The greatest magnitude of n numbers, as bits. */
+TF_INLINE uint32_t tf_greatest_magnitude(const float *x, int n)
+{
+    uint32_t most = 0;
+    for (int i = 0; i < n; i++) {
+        const uint32_t magnitude = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+        most = magnitude > most ? magnitude : most;
+    }
+    return most;
+}
+
+/* -- elements ---------------------------------------------------------------------- */
+
+TF_INLINE float tf_element_greatest(struct tf_element e)
+{
+    if (e.format >= 0) {
+        const struct tf_format f = *tf_format_rows[e.format];
+        return tf_float_of(tf_single_of_item(f, tf_maximum_magnitude(f)));
+    }
+    return (float)e.greatest * tf_power_of_two(-e.fraction);
+}
+
+/* Bits of the fraction beside the leading one. */
+TF_INLINE int tf_element_mantissa(struct tf_element e)
+{
+    return e.format >= 0 ? tf_format_rows[e.format]->mantissa_bits : e.width - 2;
+}
+
+/* The nearest number of the element, ties to even; of one within its range. */
+TF_INLINE float tf_nearest_within(struct tf_element e, float x)
+{
+    /* A sum beside 3/2 2^23 units is rounded to units. */
+    float magic = 12582912.0f * tf_power_of_two(-e.fraction);
+    if (e.format >= 0) {
+        const struct tf_format f = *tf_format_rows[e.format];
+        const uint32_t exponent = tf_bits_of(x) & UINT32_C(0x7F800000);
+        const uint32_t normal = tf_least_normal(f);
+        const uint32_t unit = exponent > normal ? exponent : normal;
+        magic = tf_float_of(unit + ((uint32_t)tf_cut(f) << 23 | UINT32_C(0x00400000)));
+    }
+    return x + magic - magic;
+}
+
+TF_INLINE float tf_between(float least, float x, float greatest)
+{
+    x = x < greatest ? x : greatest;
+    return x > least ? x : least;
+}
+
+/* With the sign that a zero has, where the element has it. */
+TF_INLINE float tf_nearest_signed(struct tf_element e, float x)
+{
+    const float nearest = tf_nearest_within(e, x);
+    return e.format >= 0 ? tf_with_sign(nearest, x) : nearest;
+}
+
+/* The number that follows q, one of the element's, upward or downward; q at the end. */
+TF_INLINE float tf_next_element(struct tf_element e, float greatest, float q, int up)
+{
+    float next = up ? q + tf_power_of_two(-e.fraction) : q - tf_power_of_two(-e.fraction);
+    if (e.format >= 0) {
+        const struct tf_format f = *tf_format_rows[e.format];
+        const uint32_t sign = tf_bits_of(q) & UINT32_C(0x80000000);
+        const uint32_t bits = tf_bits_of(q) ^ sign, normal = tf_least_normal(f);
+        const uint32_t one = UINT32_C(1) << tf_cut(f);
+        const uint32_t inward = (sign >> 31) ^ (uint32_t)!up;
+        const float unit = tf_power_of_two(tf_least_exponent(f));
+        const float moved = tf_float_of((inward ? bits - one : bits + one) | sign);
+        const float stepped = up ? q + unit : q - unit;
+        next = bits < normal + inward ? stepped : moved;
+    }
+    return tf_magnitude_of(next) > greatest ? q : next;
+}
+
+/* The code of a number of the grid, or the nearest one's; NaN's, where there is one. */
+TF_INLINE uint32_t tf_element_code(struct tf_element e, float x)
+{
+    if (e.format >= 0) {
+        const struct tf_format f = *tf_format_rows[e.format];
+        return tf_code_of_number(f, tf_bits_of(x));
+    }
+    const float units = tf_nearest_within(e, x) * (float)(1 << e.fraction);
+    return (uint32_t)(int32_t)units & ((UINT32_C(1) << e.width) - 1);
+}
+
+/* A float32 as an integer of 24 bits, the first of them set, times a power of two. */
+TF_INLINE uint32_t tf_significand(float x, int *exponent)
+{
+    uint32_t bits = tf_bits_of(x) & UINT32_C(0x7FFFFFFF);
+    *exponent = -150;
+    if (bits < UINT32_C(0x00800000)) {
+        bits = tf_bits_of(tf_float_of(bits) * 16777216.0f); /* 2^24 */
+        *exponent -= 24;
+    }
+    *exponent += (int)(bits >> 23);
+    return (bits & UINT32_C(0x007FFFFF)) | UINT32_C(0x00800000);
+}
+
+/* x / s, rounded once to the element by any rounding, saturated: the truth. s > 0.
+ * Whether zero is downward or upward from here is what `below_zero` tells: it is the
+ * sign of the whole number that a residual x belongs to. */
+TF_RARE float tf_round_quotient(struct tf_element e, float lowest, float greatest,
+                                float x, float s, enum tf_rounding rounding,
+                                uint64_t draw, int below_zero)
+{
+    const int negative = (int)(tf_bits_of(x) >> 31);
+    if (x == 0) {
+        return e.format >= 0 ? x : 0;
+    }
+    int ex, es;
+    const uint64_t p = tf_significand(x, &ex), q = tf_significand(s, &es);
+    /* 1. The unit in the last place that the result has. */
+    const int top = ex - es - (p < q);
+    int unit = -e.fraction;
+    if (e.format >= 0) {
+        const struct tf_format f = *tf_format_rows[e.format];
+        const int least = tf_least_exponent(f);
+        unit = top - f.mantissa_bits < least ? least : top - f.mantissa_bits;
+    }
+    const float bound = negative ? -lowest : greatest;
+    if (top > 20) {
+        return negative ? -bound : bound;
+    }
+    /* 2. Quotient and fraction: 64 bits of it, and whether that is all. */
+    const int shift = ex - es - unit;
+    const uint64_t dividend = shift > 0 ? p << shift : p;
+    uint64_t kept = dividend / q, rest = dividend % q, fraction = 0;
+    for (int i = 0; i < 2; i++) {
+        fraction = fraction << 32 | (rest << 32) / q;
+        rest = (rest << 32) % q;
+    }
+    int more = rest != 0;
+    if (shift < -64) {
+        kept = fraction = 0;
+        more = 1;
+    } else if (shift < 0) {
+        more |= shift > -64 ? fraction << (64 + shift) != 0 : fraction != 0;
+        fraction = kept << (64 + shift) | (shift > -64 ? fraction >> -shift : 0);
+        kept = 0;
+    }
+    /* 3. Round. */
+    int up = tf_rounds_up(rounding, negative, kept, fraction, more, draw);
+    if (negative != below_zero) { /* toward zero is away from this zero */
+        const uint64_t half = UINT64_C(1) << 63;
+        up = rounding == TF_TOWARD_ZERO    ? fraction != 0 || more
+             : rounding == TF_TIES_TO_AWAY ? fraction > half || (fraction == half && more)
+                                           : up;
+    }
+    kept += (uint64_t)up;
+    float magnitude = (float)kept * tf_power_of_two(unit);
+    magnitude = magnitude < bound ? magnitude : bound;
+    return negative && (e.format >= 0 || kept) ? -magnitude : magnitude;
+}
+
+/* x / s rounded to odd: what a later rounding to an element takes for the quotient
+ * itself. Where that is not below 2^-100, nor s beyond 2^+-100. */
+TF_INLINE float tf_quotient_to_odd(float x, float s)
+{
+    const float q = x / s;
+    const float rest = tf_fma(-q, s, x);
+    const uint32_t bits = tf_bits_of(q);
+    const uint32_t below = (bits ^ tf_bits_of(rest)) >> 31; /* q is too great */
+    return rest == 0 ? q : tf_float_of((bits - below) | 1);
+}
+
+#endif

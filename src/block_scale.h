@@ -1,0 +1,226 @@
+/* The scale that a block takes, by every rule but the search. */
+#ifndef TF32DTYPE_BLOCK_SCALE_H
+#define TF32DTYPE_BLOCK_SCALE_H
+
+#include "block_element.h"
+
+struct tf_block_layout {
+    int element;  /* of tf_elements */
+    int residual; /* another one; -1: none */
+    int scale;    /* of tf_scales */
+    int block;    /* numbers: 16, 32, 64 or 128 */
+    float tensor; /* the scale of all scales */
+};
+
+enum tf_block_rule {
+    TF_RULE_AMAX,
+    TF_RULE_FLOOR,
+    TF_RULE_EVEN,
+    TF_RULE_NF,
+    TF_RULE_MSE,
+    TF_RULE_PUBLISHED,
+    TF_RULE_COUNT
+};
+
+enum { TF_SCALE_ROOM = 256 + 48 }; /* codes of a scale, and a window beyond the last */
+
+/* All that blocks of one array have in common. */
+struct tf_block_plan {
+    struct tf_block_layout layout;
+    int rule, rounding, poison;
+    int32_t least, top;           /* codes of scales of blocks that are not zero */
+    float greatest, lowest;       /* M; the least number of a residual */
+    float limit;                  /* L: what the search lets the first code reach */
+    float residual_greatest;
+    /* S and R of every code; the last one's beyond it. */
+    float scales[TF_SCALE_ROOM], residual_scales[TF_SCALE_ROOM];
+};
+
+/* -- the plan ---------------------------------------------------------------------- */
+
+/* What kernels on a GPU are compiled for, so that the rest of the text falls away. */
+TF_INLINE int tf_plan_residual(const struct tf_block_plan *plan)
+{
+#if defined(TF_PLAN_RESIDUAL)
+    (void)plan;
+    return TF_PLAN_RESIDUAL;
+#else
+    return plan->layout.residual;
+#endif
+}
+
+TF_INLINE int tf_plan_searches(const struct tf_block_plan *plan)
+{
+#if defined(TF_PLAN_SEARCHES)
+    (void)plan;
+    return TF_PLAN_SEARCHES;
+#else
+    return plan->rule == TF_RULE_MSE;
+#endif
+}
+
+/* Numbers of a block: whole vectors, as compilers are to know. */
+TF_INLINE int tf_block_size(const struct tf_block_plan *plan)
+{
+    return plan->layout.block & -TF_BLOCK_LANES;
+}
+
+TF_RARE void tf_block_plan_fill(struct tf_block_plan *plan,
+                                  struct tf_block_layout layout, int rule, int rounding,
+                                  int poison)
+{
+    const struct tf_element e = tf_elements[layout.element];
+    const struct tf_scale s = tf_scales[layout.scale];
+    const int two = layout.residual >= 0;
+    const struct tf_element lo = tf_elements[two ? layout.residual : layout.element];
+    plan->layout = layout;
+    plan->rule = rule;
+    plan->rounding = rounding;
+    plan->poison = poison;
+    plan->least = s.kind == TF_SCALE_POWERS ? 0 : 1;
+    plan->top = s.kind == TF_SCALE_POWERS ? 254 : s.kind == TF_SCALE_E4M3 ? 0x7E : 255;
+    plan->greatest = tf_element_greatest(e);
+    /* Half a unit beyond the greatest still becomes it. Where the numbers lie evenly, a
+     * little less range is worth some precision. */
+    const int mantissa = tf_element_mantissa(e);
+    const int wide = layout.element == tf_element_float8_e4m3fn ||
+                     layout.element == tf_element_float8_e5m2 ||
+                     layout.element == tf_element_float6_e3m2fn;
+    const int exponent = (int)(tf_bits_of(plan->greatest) >> 23) - 127;
+    plan->limit = wide ? plan->greatest + tf_power_of_two(exponent - mantissa - 1)
+                       : 1.25f * plan->greatest;
+    plan->residual_greatest = tf_element_greatest(lo);
+    plan->lowest = lo.format >= 0 || rule == TF_RULE_PUBLISHED
+                       ? -plan->residual_greatest
+                       : (float)lo.least * tf_power_of_two(-lo.fraction);
+    for (int c = 0; c < TF_SCALE_ROOM; c++) {
+        const uint32_t code = (uint32_t)(c < plan->top ? c : plan->top);
+        plan->scales[c] = tf_block_scale(s, layout.tensor, code);
+        plan->residual_scales[c] = tf_residual_scale(s, lo, code);
+    }
+}
+
+/* -- scales of blocks -------------------------------------------------------------- */
+
+/* The least code with t <= limit * factor * scale, product by product rounded to float32
+ * but the last; the greatest one, if none is. */
+TF_INLINE int32_t tf_least_code(const struct tf_block_plan *plan, const float *scales,
+                                float factor, double limit, float t)
+{
+    /* Values of scales are numbers of so many bits, nearly all of them: a quotient tells
+     * nearly always how many codes below the last one it is. */
+    const struct tf_scale s = tf_scales[plan->layout.scale];
+    const float top = tf_scale_value(s, (uint32_t)plan->top);
+    const double unit = limit * (double)(factor * scales[plan->top]);
+    const float quotient = (float)((double)t / unit * (double)top);
+    const int32_t below = (int32_t)(tf_bits_of(top) - tf_bits_of(quotient));
+    int32_t code = plan->top - (below >> (23 - s.mantissa_bits));
+    code = code < plan->least ? plan->least : code > plan->top ? plan->top : code;
+    while (code > plan->least &&
+           (double)t <= limit * (double)(factor * scales[code - 1])) {
+        code--;
+    }
+    while (code < plan->top && !((double)t <= limit * (double)(factor * scales[code]))) {
+        code++;
+    }
+    return code;
+}
+
+/* 2^(floor(log2 a) - floor(log2 M)), a rounded before to so many bits after the first;
+ * 23 leave it. */
+TF_INLINE int32_t tf_floor_code(const struct tf_block_plan *plan, float a, int bits)
+{
+    int exponent;
+    const uint32_t significand = tf_significand(a, &exponent);
+    const int cut = 23 - bits;
+    const uint32_t half_less_one = cut > 0 ? (UINT32_C(1) << (cut - 1)) - 1 : 0;
+    const uint32_t last = cut > 0 ? significand >> cut & 1 : 0;
+    exponent += 23 + (int)((significand + half_less_one + last) >> 24);
+    const int greatest = (int)(tf_bits_of(plan->greatest) >> 23) - 127;
+    const int code = exponent - greatest + 127;
+    return code < 0 ? 0 : code > plan->top ? plan->top : code;
+}
+
+/* The code nearest to a / (M t), ties to even: 0 among them. */
+TF_RARE int32_t tf_nearest_code(const struct tf_block_plan *plan, float a)
+{
+    const struct tf_scale s = tf_scales[plan->layout.scale];
+    const double unit = (double)plan->greatest * (double)plan->layout.tensor;
+    int32_t below = 0, top = plan->top;
+    while (below < top) { /* the greatest code that is not above */
+        const int32_t middle = (below + top + 1) >> 1;
+        if (unit * (double)tf_scale_value(s, (uint32_t)middle) <= (double)a) {
+            below = middle;
+        } else {
+            top = middle - 1;
+        }
+    }
+    if (below == plan->top) {
+        return below;
+    }
+    const double sum = (double)tf_scale_value(s, (uint32_t)below) +
+                       (double)tf_scale_value(s, (uint32_t)below + 1);
+    const double twice = 2 * (double)a, middle = unit * sum;
+    return below + (twice > middle || (twice == middle && (below & 1)));
+}
+
+/* Mean and deviation of a block. */
+TF_RARE double tf_block_deviation(const float *x, int n, double *mean)
+{
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        sum += (double)x[i];
+    }
+    *mean = sum / n;
+    for (int i = 0; i < n; i++) {
+        const double d = (double)x[i] - *mean;
+        squares += d * d;
+    }
+    return tf_square_root(squares / n);
+}
+
+/* The scale's code by every rule but the search; a > 0 is the greatest magnitude. */
+TF_RARE int32_t tf_scale_code(const struct tf_block_plan *plan, const float *x, float a)
+{
+    const struct tf_element e = tf_elements[plan->layout.element];
+    const int powers = tf_scales[plan->layout.scale].kind == TF_SCALE_POWERS;
+    float t = a;
+    double mean;
+    switch (plan->rule) {
+    case TF_RULE_FLOOR: return powers ? tf_floor_code(plan, a, 23) : tf_nearest_code(plan, a);
+    case TF_RULE_EVEN:
+        return powers ? tf_floor_code(plan, a, tf_element_mantissa(e))
+                      : tf_nearest_code(plan, a);
+    case TF_RULE_NF: {
+        const double sigma = tf_block_deviation(x, plan->layout.block, &mean);
+        const float three = (float)(3 * sigma);
+        const int centred = (mean < 0 ? -mean : mean) <= sigma / 2;
+        const int light = (double)a <= 4 * sigma;
+        const int varies = sigma > (double)a * 9.5367431640625e-7; /* 2^-20 */
+        t = centred && light && varies && three < a ? three : a;
+        break;
+    }
+    case TF_RULE_PUBLISHED:
+        if (tf_plan_residual(plan) < 0) {
+            const double sigma = tf_block_deviation(x, plan->layout.block, &mean);
+            t = sigma < 1e-6 ? a : (float)(3 * sigma);
+            t = t < 3.40282347e+38f ? t : 3.40282347e+38f;
+        }
+        t = t > 1e-12f ? t : 1e-12f;
+        break;
+    default: break;
+    }
+    if (powers) {
+        const float m = plan->greatest;
+        const uint32_t bits = tf_bits_of(t), top = tf_bits_of(m);
+        if (bits >= UINT32_C(0x00800000)) {
+            const uint32_t fraction = UINT32_C(0x007FFFFF);
+            const int32_t code = (int32_t)(bits >> 23) - (int32_t)(top >> 23) + 127 +
+                                 ((bits & fraction) > (top & fraction));
+            return code < 0 ? 0 : code > plan->top ? plan->top : code;
+        }
+    }
+    return tf_least_code(plan, plan->scales, 1.0f, (double)plan->greatest, t);
+}
+
+#endif
