@@ -11,8 +11,6 @@
 #include "tile.h"
 #include "workers.h"
 
-void tf_matmul_free(void) { tf_workers_free(); }
-
 void tf_matmul_prepare(void)
 {
     tf_check_pairs();

@@ -91,7 +91,4 @@ void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out);
 /* Once, when the instruction set has been chosen. */
 void tf_matmul_prepare(void);
 
-/* Gives back the memory that is kept from call to call. */
-void tf_matmul_free(void);
-
 #endif

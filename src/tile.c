@@ -279,8 +279,8 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     work->has_specials = 0;
     if (tile->plan) {
         tf_multiply_on_device(work, tile, k);
-    } else if (k ==
-               0) { /* else the first sums are stored: -0 does not survive 0 + -0 */
+    } else if (k == 0) {
+        /* Else the first sums are stored: -0 does not survive 0 + -0. */
         const size_t wide = tile->rows == 1 ? tile->columns : tile->rows * work->ld;
         memset(work->sums, 0, wide * sizeof(float));
     } else if (tile->rows * tile->columns == 1) {

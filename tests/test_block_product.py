@@ -14,6 +14,7 @@ from block_operands import expected, items_of, random_blocks
 from interpreters import run
 
 import tf32dtype as td
+from tf32dtype import _core
 from tf32dtype.blocks import BlockArray, formats
 from tf32dtype.blocks.products import matmul
 
@@ -465,6 +466,16 @@ def test_out_that_is_read_only() -> None:
     out.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         matmul(MATRIX, OTHER, out=out)
+
+
+@pytest.mark.parametrize("block", [0, 8, 20, 24, 48, 256])
+def test_blocks_of_no_size_there_is(block: int) -> None:
+    """The core takes what divides a stretch, and is whole bytes of all elements."""
+    rows = (np.zeros((1, 2, 1, 6 * block // 8), "u1"), np.zeros((1, 2, 1), "u1"), None)
+    names = [name for name, _ in _core.block_elements]
+    operand = (*rows, names.index("float6_e2m3fn"), -1, 0, 1.0)
+    with pytest.raises(ValueError, match="do not fit"):
+        _core.block_matmul(operand, operand, np.empty((1, 2, 2), "f4"), block, block, 4)
 
 
 # -- the same everywhere -------------------------------------------------------------

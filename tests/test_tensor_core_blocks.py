@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from interpreters import run, run_code
 from reference import tensor_blocks as reference
+from reference.block_product import block_scale, residual_scale
 from reference.codec import Exact, decode_code
 from reference.formats import FLOAT32
 from tensor_block_cases import (
@@ -58,7 +59,7 @@ def two_levels(
         (
             high,
             [
-                [reference.block_scale(scale, exact_tensor, int(c)) for c in line]
+                [block_scale(scale, exact_tensor, int(c)) for c in line]
                 for line in codes[..., 0]
             ],
         )
@@ -72,7 +73,7 @@ def two_levels(
             low = elements(rng, residual, shape, "normal")
             lower = low.view(np.float32).astype(getattr(td, residual))
         relative = [
-            [reference.residual_scale(scale, residual, int(c)) for c in line]
+            [residual_scale(scale, residual, int(c)) for c in line]
             for line in codes[..., 1]
         ]
         both = zip(levels[0][1], relative, strict=True)

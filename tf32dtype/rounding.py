@@ -85,18 +85,7 @@ def quantize(
     array([3.125e-01, 4.480e+02])
     """
     form = find(dtype)
-    if rounding not in ROUNDINGS:
-        raise ValueError(f"rounding={rounding!r}: known are {', '.join(ROUNDINGS)}")
-    if overflow not in OVERFLOWS:
-        raise ValueError(f"overflow={overflow!r}: known are {', '.join(OVERFLOWS)}")
-    if (rng is None) == (rounding == "stochastic"):
-        raise ValueError(
-            'rounding="stochastic" needs rng, a numpy.random.Generator'
-            if rng is None
-            else f'rng is for rounding="stochastic", not for {rounding!r}'
-        )
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng is a numpy.random.Generator, not {rng!r}")
+    check_arguments(rounding, overflow, OVERFLOWS, rng)
     source = np.asarray(x)
     if out is not None:
         if not isinstance(out, np.ndarray) or out.dtype != form.dtype:
@@ -118,3 +107,30 @@ def quantize(
         return result[()]
     out[...] = result
     return out
+
+
+def check_arguments(
+    rounding: str,
+    overflow: str,
+    overflows: tuple[str, ...],
+    rng: np.random.Generator | None,
+) -> None:
+    """Whether such arguments of a `quantize` are known, and fit together.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they do not.
+    """
+    if rounding not in ROUNDINGS:
+        raise ValueError(f"rounding={rounding!r}: known are {', '.join(ROUNDINGS)}")
+    if overflow not in overflows:
+        raise ValueError(f"overflow={overflow!r}: known are {', '.join(overflows)}")
+    if (rng is None) == (rounding == "stochastic"):
+        raise ValueError(
+            'rounding="stochastic" needs rng, a numpy.random.Generator'
+            if rng is None
+            else f'rng is for rounding="stochastic", not for {rounding!r}'
+        )
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng is a numpy.random.Generator, not {rng!r}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .codec import Exact, decode_code, encode_code
-from .formats import FLOAT32, FORMATS
+from .formats import FLOAT32
 from .products import fma, times
 from .tensor_core import (
     CUTS,
@@ -34,7 +34,6 @@ from .tensor_core import (
 )
 
 NAN = 0x7FFFFFFF
-E4M3 = FORMATS["float8_e4m3fn"]
 
 Codes = Sequence[int]
 Term = tuple[int, int, int | None]  # its value in units, theirs and the one that counts
@@ -184,37 +183,6 @@ class ScaledUnit:
 
 
 # -- blocks that a kernel scales -----------------------------------------------
-
-WHOLE = {"ue5m3": 3, "ue4m4": 4, "ue3m5": 5}  # mantissa bits
-
-
-def scale_value(name: str, code: int) -> Exact:
-    """What the code of a scale is worth by itself."""
-    if name == "float8_e8m0fnu":
-        return decode_code(FORMATS[name], code)
-    if name == "ue4m3":
-        return decode_code(E4M3, code & 0x7F)
-    m = WHOLE[name]
-    field, mantissa = code >> m, code & ((1 << m) - 1)
-    if field == 0:
-        return Exact(False, mantissa)
-    return Exact(False, (1 << m) + mantissa, field - 1)
-
-
-def block_scale(name: str, tensor: Exact, code: int) -> Exact:
-    value = scale_value(name, code)
-    return value if name == "float8_e8m0fnu" else times(tensor, value)
-
-
-def residual_scale(name: str, element: str, code: int) -> Exact:
-    """That of a residual, relative to its block's: below 4, or 1/8 for E4M3."""
-    value = scale_value(name, code)
-    if name == "float8_e8m0fnu":
-        return value
-    top = 9 if name == "ue4m3" else WHOLE[name] + (1 << 8 - WHOLE[name]) - 1
-    shift = (2 if element == "int4" else -3) - top
-    return Exact(False, value.integer, value.exponent + shift)
-
 
 Level = tuple[Bits, Sequence[Exact]]  # elements, and a scale of each block
 

@@ -388,9 +388,12 @@ cdef extern from "matmul.h" nogil:
     int tf_gemm(const tf_precision *, tf_kinds, char, char, npy_intp, npy_intp,
                 npy_intp, float, const void *, npy_intp, const void *, npy_intp,
                 float, void *, npy_intp)
-    void tf_matmul_free()
     void tf_split(const float *, npy_intp, int, int, float *)
     void tf_matmul_prepare()
+
+
+cdef extern from "workers.h" nogil:
+    void tf_workers_free()
 
 
 cdef extern from "blocks.h" nogil:

@@ -105,7 +105,8 @@ def block_matmul(a, b, out, npy_intp k, npy_intp block, int terms):
     cdef npy_intp m, n, count
     cdef unsigned flags = 0
     cdef int failed, kind = real_kind(out)
-    if out.ndim < 3 or not out.flags.writeable or k < 0 or not 16 <= block <= 128:
+    if (out.ndim < 3 or not out.flags.writeable or k < 0
+            or block not in (16, 32, 64, 128)):
         raise ValueError("operands do not fit")
     count, m, n = out.shape[-3:]
     for index in np.ndindex(out.shape[:-3]):

@@ -237,4 +237,4 @@ def free_buffers():
     A thread that multiplies keeps about 10 MB to work in; of what small products have
     never touched, nothing is taken from the machine's memory.
     """
-    tf_matmul_free()
+    tf_workers_free()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from ..rounding import ROUNDINGS, Rounding
+from ..rounding import ROUNDINGS, Rounding, check_arguments
 from .array import BlockArray
 from .formats import (
     POWERS,
@@ -220,7 +220,7 @@ def resolved(
     size = checked_block_size(block_size) or row.block_size
     rule = _rule(row, scale)
     named = _scale_format(row, rule, scale_format)
-    _check_rounding(rounding, overflow, rng)
+    check_arguments(rounding, overflow, _OVERFLOWS, rng)
     return size, rule, named
 
 
@@ -242,23 +242,6 @@ def _scale_format(row: BlockFormat, rule: Rule, scale_format: str | None) -> str
     if named is not None or row.scale_format is not None:
         return named or row.scale_format
     return None if rule == "mse" else POWERS
-
-
-def _check_rounding(
-    rounding: str, overflow: str, rng: np.random.Generator | None
-) -> None:
-    if rounding not in ROUNDINGS:
-        raise ValueError(f"rounding={rounding!r}: known are {', '.join(ROUNDINGS)}")
-    if overflow not in _OVERFLOWS:
-        raise ValueError(f"overflow={overflow!r}: known are {', '.join(_OVERFLOWS)}")
-    if (rng is None) == (rounding == "stochastic"):
-        raise ValueError(
-            'rounding="stochastic" needs rng, a numpy.random.Generator'
-            if rng is None
-            else f'rng is for rounding="stochastic", not for {rounding!r}'
-        )
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng is a numpy.random.Generator, not {rng!r}")
 
 
 def _check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import _core
 from ..codes import bits, from_bits
 from ..format import find
 from . import packing
-from .formats import POWERS, Element, scale_formats
+from .formats import POWERS, Element
 from .layout import Layout
 from .lines import as_lines
 
@@ -63,7 +64,7 @@ def check_buffer(plan: Layout, buffer: NDArray[np.uint8]) -> None:
 def block_scales(plan: Layout) -> NDArray[np.float32]:
     """The scale S of each of the 256 codes, the tensor's included."""
     with np.errstate(all="ignore"):
-        return np.float32(plan.tensor_scale) * scale_values(plan.scale_format)
+        return np.float32(plan.tensor_scale) * _core.scale_values(plan.scale_format)
 
 
 def items_of(codes: NDArray[np.unsignedinteger[Any]], element: Element) -> NDArray[Any]:
@@ -76,22 +77,6 @@ def items_of(codes: NDArray[np.unsignedinteger[Any]], element: Element) -> NDArr
         << unused
         >> unused
     )
-
-
-def scale_values(scale_format: str) -> NDArray[np.float32]:
-    """What each of the 256 codes of a scale format is worth."""
-    codes = np.arange(256)
-    if scale_format == POWERS:
-        return from_bits(codes.astype(np.uint8), POWERS).astype(np.float32)
-    if scale_format == "ue4m3":
-        low = (codes & 0x7F).astype(np.uint8)
-        return from_bits(low, "float8_e4m3fn").astype(np.float32)
-    field, mantissa = np.divmod(codes, 1 << scale_formats[scale_format])
-    whole = mantissa + (field > 0) * (1 << scale_formats[scale_format])
-    worth: NDArray[np.float32] = np.ldexp(
-        whole.astype(np.float32), np.maximum(field - 1, 0)
-    )
-    return worth
 
 
 def _packed(

@@ -101,12 +101,13 @@ def matmul(
 
     Blocks whose elements and scales one of the device's block-scaled instructions takes
     are multiplied by that: the scales take part in the alignment. Those of the tensors,
-    if any, multiply the result afterwards: ``result * (scale_a * scale_b)``, both
-    products rounded to nearest. Other blocks of E4M3, E5M2 or E2M1 are multiplied as a
-    kernel around ordinary instructions does it. For each block of k, and for each term
-    in the order high * high, high * low, low * high, low * low, the sum of the block
-    starts from zero in the tensor core; then ``acc = fma(scale_a * scale_b, sum, acc)``
-    in float32, to nearest, the product of scales rounded first. `acc` begins with `c`.
+    if any, multiply the result afterwards, `c` in it: ``result * (scale_a * scale_b)``,
+    both products rounded to nearest. Other blocks of E4M3, E5M2 or E2M1 are multiplied
+    as a kernel around ordinary instructions does it. For each block of k, and for each
+    term in the order high * high, high * low, low * high, low * low, the sum of the
+    block starts from zero in the tensor core; then ``acc = fma(scale_a * scale_b, sum,
+    acc)`` in float32, to nearest, the product of scales rounded first. `acc` begins
+    with `c`.
 
     Examples
     --------
