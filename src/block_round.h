@@ -121,6 +121,15 @@ TF_INLINE void tf_divide_numbers(struct tf_element e, float lowest, float greate
     }
 }
 
+/* x times a power of two, to odd: what a direction needs to know of a number that its
+ * block's greatest leaves nothing of. */
+TF_INLINE float tf_normalised_to_odd(float x, float normal)
+{
+    const float scaled = x * normal, back = scaled / normal;
+    const uint32_t beyond = tf_magnitude_of(back) > tf_magnitude_of(x);
+    return back == x ? scaled : tf_float_of((tf_bits_of(scaled) - beyond) | 1);
+}
+
 /* The residual of numbers whose first level is there, and its scale. */
 TF_RARE void tf_round_residual(const struct tf_block_plan *plan, const float *xs,
                                  float scale, int searched, const uint64_t *draws,
@@ -223,6 +232,12 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
         tf_divide_numbers(e, -greatest, greatest, xs, n, scale, block->hi);
         for (int i = 0; i < n; i++) {
             block->hi[i] = tf_nearest_signed(e, block->hi[i]);
+        }
+    }
+    if (plan->rounding != TF_TIES_TO_EVEN && plan->rounding != TF_TIES_TO_AWAY &&
+        plan->rounding != TF_STOCHASTIC) {
+        for (int i = 0; i < n; i++) {
+            xs[i] = tf_normalised_to_odd(x[i], normal);
         }
     }
     tf_round_residual(plan, xs, scale, searches, draws, block);

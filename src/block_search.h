@@ -2,7 +2,8 @@
  *
  * A block is first normalised: xs = x 2^-e and Ss = S 2^-e, so that its greatest number
  * lies in [1, 2) (below 2^-126 as far as e = -126 goes). What is below 2^-149 then is
- * lost for the search and the residual, but not for the codes.
+ * lost for the search and the residual, but not for the codes, nor for a residual that is
+ * rounded in a direction or to odd.
  */
 #ifndef TF32DTYPE_BLOCK_SEARCH_H
 #define TF32DTYPE_BLOCK_SEARCH_H

@@ -85,7 +85,7 @@ def levels_of(x: Any, axis: int) -> list[tuple[Any, Any]]:
 
 def residual_scales(x: Any, exponent: int) -> Any:
     """R of every block, which lies below 2^exponent."""
-    from tf32dtype.blocks.wrapping import scale_values
+    from tf32dtype._core import scale_values
 
     worth = scale_values(x.scale_format)[x.scales[..., 1]]
     if x.scale_format == "float8_e8m0fnu":

@@ -271,6 +271,23 @@ def test_toward_zero():
             assert (np.abs(out) <= np.abs(x)).all(), row
 
 
+@pytest.mark.parametrize("rule", ["amax", "mse"])
+@pytest.mark.parametrize("row", ["tcfp12", "tcfp16"])
+def test_directions_of_what_is_far_below(row, rule, compared):
+    """A number that the normalised block has no bits for still knows its direction."""
+    x = np.zeros((1, 32), np.float32)
+    x[0, :6] = [1.3 * 2.0**127, 2.0**-149, -(2.0**-149), 1e-20, -1e-20, 2.0**100]
+    layout = layout_of(row, "float8_e8m0fnu", rule, 32, x)
+    for rounding in ROUNDINGS:
+        draws = np.full(x.shape, 1 << 40, np.uint64)
+        given = draws if rounding == "stochastic" else None
+        compared(check(layout, x, rounding, False, given))
+    for rounding, sign in (("toward_positive", 1), ("toward_negative", -1)):
+        parts = quantize(layout, x, rounding)
+        out = dequantize(layout, parts, x.shape, np.float64)
+        assert (sign * out >= sign * x).all()
+
+
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("poison", [True, False])
 def test_not_finite(row, poison, compared):

@@ -1,5 +1,8 @@
 """BlockArray as an object: indices, values, equality, what NumPy does with it."""
 
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 from block_arrays import NAMES, normal, same
@@ -262,8 +265,26 @@ def test_numpy_sees_the_values():
     same(np.asarray(b, np.float64), b.dequantize(np.float64))
     same(np.asarray(b, td.bfloat16), b.dequantize(td.bfloat16))
     same(np.asarray(b, np.int32), b.dequantize().astype(np.int32))
+    np.testing.assert_array_equal(np.asarray(b, "g"), b.dequantize(np.float64))
+    same(np.asarray(b, "c8"), b.dequantize().astype("c8"))
+    same(b.dequantize(None), b.dequantize())
     with pytest.raises(ValueError, match="copy"):
         np.asarray(b, copy=False)
+
+
+def test_integers_are_of_the_exact_values():
+    # 6 S is 5 - 2^-23, which is no float32: 5 is the nearest one.
+    scale = 13981013 * 2.0**-24
+    b = BlockArray.from_codes(
+        "mxfp4",
+        np.array([6], td.float4_e2m1fn),
+        np.array([1], np.uint8),
+        shape=(1,),
+        scale_format="ue4m3",
+        tensor_scale=scale * 2.0**9,
+    )
+    assert b.dequantize()[0] == 5 > b.dequantize(np.float64)[0]
+    same(np.asarray(b, np.int64), np.array([4]))
 
 
 # -- what NumPy may not do ---------------------------------------------------
@@ -283,6 +304,7 @@ def test_numpy_sees_the_values():
         (lambda b, x: np.concatenate([b, b]), "np.concatenate"),
         (lambda b, x: x == b, "np.equal"),
         (lambda b, x: np.vecdot(b, x), "np.vecdot"),
+        (lambda b, x: 0.5 in b, None),
     ],
 )
 def test_other_functions_say_what_to_do(call, name):
@@ -352,6 +374,10 @@ def test_the_bytes_are_read_only():
     for part in (b.codes, b.scales, b.residuals, b.buffer):
         with pytest.raises(ValueError, match="read-only"):
             part[...] = 0
+    for again in (b, b.T, b[:1], pickle.loads(pickle.dumps(b))):
+        for part in (again.codes, again.scales, again.residuals, again.buffer):
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                part.flags.writeable = True
     with pytest.raises(AttributeError):
         b.shape = (80,)
     with pytest.raises(TypeError, match="quantize"):
@@ -367,3 +393,34 @@ def test_other_packages_see_a_lazy_module():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["False", "True"]
     assert "blocks" in td.__all__
+
+
+def test_as_many_axes_as_numpy_has_room_for():
+    x = normal((1,) * 61 + (40,))
+    b = blocks.quantize(x, "tcfp12")
+    assert b.elements.shape == b.T.T.dequantize().shape == x.shape
+    again = BlockArray.from_codes(
+        "tcfp12",
+        b.elements,
+        b.scales,
+        b.residual_elements,
+        shape=x.shape,
+        scale_format=b.scale_format,
+        tensor_scale=b.tensor_scale,
+    )
+    assert again == b
+    with pytest.raises(ValueError, match=r"63 axes: .* 62 at most"):
+        blocks.quantize(x[None], "tcfp12")
+    with pytest.raises(ValueError, match="32 axes at most beside"):
+        b @ normal((40, 2))
+
+
+def test_rows_are_those_of_the_table():
+    x = normal(40)
+    row = blocks.formats["mxfp4"]
+    assert blocks.quantize(x, row) == blocks.quantize(x, "mxfp4")
+    other = dataclasses.replace(row, element="float6_e2m3fn")
+    with pytest.raises(ValueError, match="is not the row of 'mxfp4'; known are"):
+        blocks.quantize(x, other)
+    with pytest.raises(ValueError, match="unknown block format 'mine'"):
+        blocks.quantize(x, dataclasses.replace(row, name="mine"))

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -119,6 +121,19 @@ def test_failing_steps_change_nothing():
     same(feedback.error, before)
 
 
+def test_steps_of_threads_lose_nothing():
+    feedback, x, count = ErrorFeedback("mxfp4"), normal((64, 512)), 60
+    start = threading.Barrier(6)
+
+    def steps(_):
+        start.wait()
+        return sum(feedback(x).dequantize(np.float64) for _ in range(count // 6))
+
+    with ThreadPoolExecutor(6) as threads:
+        total = sum(threads.map(steps, range(6)))
+    np.testing.assert_allclose(total + feedback.error, count * x, atol=1e-4)
+
+
 def test_poison_passes():
     feedback = ErrorFeedback("mxfp4")
     x = normal(64)
@@ -146,7 +161,7 @@ def test_the_sum_stays_finite():
         (["tcfp9"], {}, ValueError, "unknown block format"),
         (["tcfp8"], {"scale": "best"}, ValueError, "scale='best'"),
         (["tcfp8"], {"axis": 1.5}, TypeError, "axis is an integer"),
-        (["tcfp8"], {"bits": 8}, TypeError, "bits"),
+        (["tcfp8"], {"bits": 8}, TypeError, "'bits' is no option.*axis, block_size"),
         (["tcfp8"], {"rounding": "stochastic"}, ValueError, "needs rng"),
     ],
 )

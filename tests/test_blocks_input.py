@@ -10,7 +10,7 @@ from block_arrays import NAMES, normal, same
 
 import tf32dtype as td
 from tf32dtype import blocks
-from tf32dtype.blocks.lines import to_float32
+from tf32dtype.blocks.lines import as_lines, to_float32
 
 # -- input -------------------------------------------------------------------
 
@@ -108,6 +108,18 @@ def test_ml_dtypes_and_block_arrays_are_numbers_too():
 def test_what_is_no_array_of_real_numbers(x):
     with pytest.raises(TypeError, match="real numbers are needed"):
         blocks.quantize(x, "tcfp8")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, td.tf32])
+def test_unaligned_input(dtype):
+    x = (normal((3, 64)) * 100).astype(dtype)
+    raw = np.zeros(x.nbytes + 1, np.uint8)[1:]
+    unaligned = raw.view(dtype).reshape(x.shape)
+    unaligned[...] = x
+    assert not unaligned.flags.aligned
+    assert as_lines(unaligned, -1).flags.aligned
+    for name in ("tcfp8", "mxfp4"):
+        assert blocks.quantize(unaligned, name) == blocks.quantize(x, name)
 
 
 def test_the_input_is_left_alone():

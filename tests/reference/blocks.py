@@ -10,7 +10,7 @@ from ctypes import c_float
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from math import frexp, inf, isfinite, isinf, isnan, sqrt
+from math import copysign, frexp, inf, isfinite, isinf, isnan, sqrt
 
 from .codec import decode_code, to_fraction
 from .formats import FORMATS
@@ -55,6 +55,15 @@ def fma(x: float, y: float, z: float) -> float:
     if (product - (total - part)) + (z - part) == 0:
         return single(total)
     return single(Fraction(product) + Fraction(z))
+
+
+def scaled_to_odd(x: float, power: float) -> float:
+    """x times a power of two as float32; of its two neighbours the odd one."""
+    exact = abs(Fraction(x) * Fraction(power))
+    if Fraction(single(exact)) != exact:  # below the normal numbers
+        whole = int(exact / Fraction(2) ** -149)
+        exact = (whole | 1) * Fraction(2) ** -149
+    return copysign(float(exact), x)
 
 
 def floor_log2(x: float) -> int:
@@ -502,6 +511,8 @@ def _finite_block(
     if lo is None:
         return code, 0, codes, residuals
     s = within(scale, normal)
+    if rounding in ("toward_zero", "toward_positive", "toward_negative", "to_odd"):
+        xs = [scaled_to_odd(number, normal) for number in x]
     rest = [fma(-s, hi.number(codes[i]), xs[i]) for i in range(n)]
     most = max(map(abs, rest))
     if layout.rule == "published":

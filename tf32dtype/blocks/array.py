@@ -45,8 +45,9 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
     def _of(cls, plan: Layout, buffer: NDArray[np.uint8]) -> Self:
         self = object.__new__(cls)
         self._layout = plan
+        # Both: a view of memory that can be written can be made writeable again.
+        buffer.flags.writeable = False
         self._buffer = buffer.view()
-        self._buffer.flags.writeable = False
         return self
 
     def _taken(self, order: NDArray[np.intp], plan: Layout) -> NDArray[np.uint8]:
@@ -154,16 +155,16 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
     # -- values ----------------------------------------------------------------
 
     def dequantize(
-        self, dtype: DTypeLike = np.float32, out: NDArray[Any] | None = None
+        self, dtype: DTypeLike | None = np.float32, out: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """The values.
 
         Parameters
         ----------
         dtype : dtype
-            float32, float64, float16 or a format of this package. Values are exact in
-            float64; in the others they are rounded once, ties to even. float32 stays
-            finite: beyond its maximum it is the maximum.
+            float32 (None too), float64, float16 or a format of this package. Values are
+            exact in float64; in the others they are rounded once, ties to even. float32
+            stays finite: beyond its maximum it is the maximum.
         out : ndarray, optional
             An array of this shape and dtype to write into, with any strides.
 
@@ -191,7 +192,9 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
         try:
             return self.dequantize(dtype)
         except TypeError:
-            return self.dequantize().astype(dtype)
+            # float32 would be a rounding before that to an integer or to longdouble.
+            single = np.dtype(dtype) == np.complex64
+            return self.dequantize(np.float32 if single else np.float64).astype(dtype)
 
     # -- as an object ----------------------------------------------------------
 

@@ -168,6 +168,9 @@ class Blocks(Generic[Buffer]):
             )
         return (self[i] for i in range(len(self)))
 
+    def __contains__(self, value: object) -> bool:
+        raise TypeError("`in` does not look into arrays of blocks: into dequantize()")
+
     def __getitem__(self, key: Any) -> Self:
         plan = self._layout
         taken, shape, axis = indexing.take(key, plan.shape, plan.axis)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import threading
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .array import BlockArray
 from .formats import BlockFormat, find
-from .layout import checked_axis
+from .layout import MOST_AXES, checked_axis
 from .lines import checked, to_float32
 from .quantization import quantize, resolved
 
 _MAX = np.finfo(np.float32).max
+_OPTIONS = tuple(signature(quantize).parameters)[2:]
 
 
 class ErrorFeedback:
@@ -34,6 +37,12 @@ class ErrorFeedback:
     ------
     ValueError
         For an unknown format.
+    TypeError
+        For another option.
+
+    Notes
+    -----
+    Steps of several threads are taken one after the other.
 
     Examples
     --------
@@ -46,11 +55,24 @@ class ErrorFeedback:
 
     def __init__(self, format: str | BlockFormat, **options: Any) -> None:
         self._row = find(format)
+        for name in options:
+            if name not in _OPTIONS:
+                raise TypeError(
+                    f"{name!r} is no option of quantize: they are {', '.join(_OPTIONS)}"
+                )
         axis = options.get("axis", -1)
-        checked_axis(axis, 64)
+        checked_axis(axis, MOST_AXES)
         resolved(self._row, **{k: v for k, v in options.items() if k != "axis"})
         self._options = options
         self._error: NDArray[np.float32] | None = None
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: v for name, v in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
 
     @property
     def format(self) -> str:
@@ -59,7 +81,8 @@ class ErrorFeedback:
     @property
     def error(self) -> NDArray[np.float32] | None:
         """The error that the next step adds, a copy; None before the first."""
-        return None if self._error is None else self._error.copy()
+        error = self._error
+        return None if error is None else error.copy()
 
     def quantize(self, x: ArrayLike) -> BlockArray:
         """One step: the blocks of x + e.
@@ -84,6 +107,12 @@ class ErrorFeedback:
         Where the result or x is not finite, e stays as it was.
         """
         values = to_float32(checked(x))
+        with self._lock:
+            return self._step(values)
+
+    __call__ = quantize
+
+    def _step(self, values: NDArray[np.float32]) -> BlockArray:
         error = self._error
         if error is None:
             error = np.zeros(values.shape, np.float32)
@@ -101,8 +130,6 @@ class ErrorFeedback:
         self._error = np.where(np.isfinite(left), left, error)
         return result
 
-    __call__ = quantize
-
     def reset(self) -> None:
         """Forget the error, and with it the shape."""
         self._error = None
@@ -110,11 +137,12 @@ class ErrorFeedback:
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` restores: format, error, and the state of `rng`."""
         rng = self._options.get("rng")
-        return {
-            "format": self.format,
-            "error": self.error,
-            "rng": None if rng is None else copy.deepcopy(rng.bit_generator.state),
-        }
+        with self._lock:  # both of one step
+            return {
+                "format": self.format,
+                "error": self.error,
+                "rng": None if rng is None else copy.deepcopy(rng.bit_generator.state),
+            }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken.

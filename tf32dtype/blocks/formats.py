@@ -155,11 +155,17 @@ def find(which: str | BlockFormat) -> BlockFormat:
     Raises
     ------
     ValueError
-        For an unknown name; it lists the known ones.
+        For an unknown name, and a row that is not the table's: files and copies know
+        formats by their names. It lists the known ones.
     TypeError
         For what is neither.
     """
     if isinstance(which, BlockFormat):
+        if formats[which.name] != which:
+            raise UnknownFormat(
+                f"{which!r} is not the row of {which.name!r}; known are the rows of "
+                f"{', '.join(formats)}"
+            )
         return which
     if not isinstance(which, str):
         raise TypeError(f"a block format is named by a string, not {which!r}")

@@ -21,6 +21,8 @@ from .formats import (
     scale_formats,
 )
 
+#: Of NumPy's 64, one is for the bytes of a block and one for codes in groups.
+MOST_AXES = 62
 #: Format, shape, axis, block size, scale format and the tensor's scale.
 Facts = tuple[str, tuple[int, ...], int, int, str, float]
 #: Codes, scales and residuals.
@@ -165,13 +167,13 @@ def checked_shape(shape: object) -> tuple[int, ...]:
         raise ValueError(f"shape={shape!r}: one length or more is needed, none below 0")
     if math.prod(max(n, 1) for n in lengths) > np.iinfo(np.intp).max // 4:
         raise ValueError(f"shape={shape!r} is more than memory can be")
-    if len(lengths) > 64:
-        raise ValueError(f"shape has {len(lengths)} axes; NumPy has 64 at most")
+    _check_ndim(len(lengths))
     return tuple(map(int, lengths))
 
 
 def checked_axis(axis: int, ndim: int) -> int:
     """The axis counted from 0."""
+    _check_ndim(ndim)
     try:
         wanted = index(axis)
     except TypeError:
@@ -179,6 +181,11 @@ def checked_axis(axis: int, ndim: int) -> int:
     if not -ndim <= wanted < ndim:
         raise ValueError(f"axis={axis} is none of the {ndim} axes of x")
     return wanted % ndim
+
+
+def _check_ndim(ndim: int) -> None:
+    if ndim > MOST_AXES:
+        raise ValueError(f"{ndim} axes: an array of blocks has {MOST_AXES} at most")
 
 
 def checked_block_size(block_size: int | None) -> int | None:

@@ -33,10 +33,11 @@ def checked(x: object) -> NDArray[Any]:
 
 
 def as_lines(x: NDArray[Any], axis: int) -> NDArray[Any]:
-    """A C-contiguous matrix with the axis moved last, of x's dtype."""
+    """A matrix with the axis moved last, of x's dtype: C-contiguous and aligned, as C's
+    loops need it."""
     moved = np.moveaxis(x, axis, -1)
     *others, length = moved.shape
-    return np.ascontiguousarray(moved.reshape(math.prod(others), length))
+    return np.require(moved.reshape(math.prod(others), length), requirements=["C", "A"])
 
 
 def from_lines(lines: NDArray[Any], shape: tuple[int, ...], axis: int) -> NDArray[Any]:

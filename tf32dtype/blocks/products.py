@@ -13,6 +13,8 @@ from ..format import find
 from .array import BlockArray
 
 Terms = Literal[1, 3, 4]
+#: What NumPy's iterators take.
+_MOST_STACK = 32
 Parts = tuple[NDArray[Any] | None, ...]
 
 
@@ -211,6 +213,10 @@ def _checked(x: _Factor, y: _Factor) -> tuple[int, tuple[int, ...]]:
             "one size"
         )
     shapes = f"shapes {x.shape} and {y.shape}"
+    if max(len(x.stack), len(y.stack)) > _MOST_STACK:
+        raise ValueError(
+            f"{shapes}: a product has {_MOST_STACK} axes at most beside its last two"
+        )
     if x.k != y.k:
         raise ValueError(f"{shapes} do not fit: k is {x.k} in a and {y.k} in b")
     if x.stack == y.stack:

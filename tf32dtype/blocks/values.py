@@ -18,7 +18,7 @@ _BY_CORE = (np.float32, np.float64)
 def dequantize(
     plan: Layout,
     parts: Parts,
-    dtype: DTypeLike,
+    dtype: DTypeLike | None,
     out: NDArray[Any] | None,
 ) -> NDArray[Any]:
     """`BlockArray.dequantize` of codes, scales and residuals (or None)."""
@@ -51,8 +51,10 @@ def dequantize(
     return out
 
 
-def _value_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+def _value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
     """float32, float64, float16 or a format's dtype, of native order."""
+    if dtype is None:
+        return np.dtype(np.float32)
     try:
         wanted = find(dtype).dtype  # a name, a type, ml_dtypes' twin
     except (TypeError, ValueError):

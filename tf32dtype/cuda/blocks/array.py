@@ -121,13 +121,13 @@ class BlockArray(Blocks[Any]):
 
     # -- values ----------------------------------------------------------------
 
-    def dequantize(self, dtype: DTypeLike = np.float32, out: Any = None) -> Any:
+    def dequantize(self, dtype: DTypeLike | None = np.float32, out: Any = None) -> Any:
         """The values, as `tf32dtype.blocks.BlockArray.dequantize` has them.
 
         Parameters
         ----------
         dtype : dtype
-            float32, float64, float16 or a format of this package.
+            float32 (None too), float64, float16 or a format of this package.
         out : cupy.ndarray, optional
             An array of this shape and dtype to write into, with any strides.
 
