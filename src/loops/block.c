@@ -89,18 +89,40 @@ TF_INLINE void put_numbers(struct tf_element e, const float *numbers, int n, int
     put_codes(e, codes, n, out);
 }
 
+/* The number that a code is, without a product of float32's subnormals: that is slow. */
+TF_INLINE float number_of_code(struct tf_element e, uint32_t code)
+{
+    if (e.format < 0) {
+        return tf_element_value(e, code);
+    }
+    const struct tf_format f = *tf_format_rows[e.format];
+    const uint32_t magnitude = code & tf_magnitude_mask(f);
+    const uint32_t sign = (code & tf_sign_mask(f)) << (32 - f.width);
+    const float small = (float)(int32_t)magnitude * tf_power_of_two(tf_least_exponent(f));
+    uint32_t bits = (magnitude << tf_cut(f)) + tf_rebias(f);
+    bits = magnitude >> f.mantissa_bits ? bits : tf_bits_of(small);
+    if (f.specials == TF_IEEE) {
+        const uint32_t infinity = tf_infinity_magnitude(f);
+        bits = magnitude >= infinity ? UINT32_C(0x7F800000) : bits;
+        bits = magnitude > infinity ? UINT32_C(0x7FC00000) : bits;
+    } else if (f.specials == TF_FN) {
+        bits = magnitude == tf_magnitude_mask(f) ? UINT32_C(0x7FC00000) : bits;
+    }
+    return tf_float_of(bits | sign);
+}
+
 TF_INLINE void get_numbers(struct tf_element e, const uint8_t *in, int n, float *numbers)
 {
     if (e.width == 8) {
         for (int i = 0; i < n; i++) {
-            numbers[i] = tf_element_value(e, in[i]);
+            numbers[i] = number_of_code(e, in[i]);
         }
         return;
     }
     uint16_t codes[TF_BLOCK_MOST];
     get_codes(e, in, n, codes);
     for (int i = 0; i < n; i++) {
-        numbers[i] = tf_element_value(e, codes[i]);
+        numbers[i] = number_of_code(e, codes[i]);
     }
 }
 
@@ -213,7 +235,7 @@ TF_INLINE void scale_codes(struct tf_element e, const uint8_t *codes, int n, flo
                            float *restrict out)
 {
     for (int i = 0; i < n; i++) {
-        out[i] = scale * tf_element_value(e, codes[i]);
+        out[i] = scale * number_of_code(e, codes[i]);
     }
 }
 
