@@ -424,3 +424,20 @@ def test_rows_are_those_of_the_table():
         blocks.quantize(x, other)
     with pytest.raises(ValueError, match="unknown block format 'mine'"):
         blocks.quantize(x, dataclasses.replace(row, name="mine"))
+
+
+@pytest.mark.parametrize("name", ["mxfp8_e4m3", "tcfp16", "mxfp4"])
+@pytest.mark.parametrize("length", [1 << 14, (1 << 14) + 40])
+def test_large_results_are_those_of_their_parts(name, length):
+    """They are written past the caches, line by line of memory."""
+    packed = blocks.quantize(normal((272, length)), name, scale="amax")
+    parts = [packed[i : i + 16].dequantize() for i in range(0, 272, 16)]
+    expected = np.concatenate(parts)
+    memory = np.empty(expected.size + 16, np.float32)
+    for first in (0, 1, 5, 15):
+        out = memory[first : first + expected.size].reshape(expected.shape)
+        memory[:] = np.nan
+        packed.dequantize(out=out)
+        same(out, expected)
+        assert np.isnan(memory[:first]).all()
+        assert np.isnan(memory[first + expected.size :]).all()

@@ -31,8 +31,9 @@ cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor, int roun
 cdef tf_block_lines block_lines_of(cnp.ndarray lines) except *:
     """A C-contiguous array of float32 lines."""
     cdef tf_block_lines shape
-    if lines.ndim != 2 or not cnp.PyArray_IS_C_CONTIGUOUS(lines):
-        raise ValueError(f"contiguous lines are needed, not shape {np.shape(lines)}")
+    if lines.ndim != 2 or not cnp.PyArray_ISCARRAY_RO(lines):
+        raise ValueError(
+            f"contiguous, aligned lines are needed, not shape {np.shape(lines)}")
     shape.count, shape.length = np.shape(lines)
     return shape
 
