@@ -62,6 +62,15 @@ TF_INLINE float tf_power_of_two(int exponent) /* from -149 to 127 */
                                        : (uint32_t)(exponent + 127) << 23);
 }
 
+/* Below it products and quotients may meet float32's subnormals. */
+#define TF_SMALL 7.888609e-31f /* 2^-100 */
+
+/* Are products and quotients with s far from both ends of float32? */
+TF_INLINE int tf_is_moderate(float s)
+{
+    return s >= TF_SMALL && s <= 1.2676506e+30f; /* 2^100 */
+}
+
 /* The greatest magnitude of n numbers, as bits. */
 TF_INLINE uint32_t tf_greatest_magnitude(const float *x, int n)
 {

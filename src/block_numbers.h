@@ -44,7 +44,7 @@ TF_INLINE double tf_block_number(int two, float scale, double second, float hi, 
 
 /* As float32, to nearest or to odd; what is finite stays finite. */
 TF_RARE float tf_block_single(int two, float scale, double second, float hi, float lo,
-                                int odd)
+                              int odd)
 {
     const double number = tf_block_number(two, scale, second, hi, lo, 1);
     const double most = 3.4028234663852886e38;
@@ -69,7 +69,7 @@ TF_INLINE int tf_scale_is_plain(int two, float scale, float residual)
 {
     const int exact = !two || (!(tf_bits_of(scale) & 0xF) &&
                                scale * residual >= 1.17549435e-38f);
-    return exact && scale >= 7.888609e-31f && scale <= 1.2676506e+30f; /* 2^+-100 */
+    return exact && tf_is_moderate(scale);
 }
 
 #endif

@@ -69,10 +69,10 @@ TF_INLINE uint32_t tf_round_most(struct tf_element e, float lowest, float greate
         magnitude = magnitude < bound ? magnitude : bound;
         const uint32_t bits = tf_bits_of(magnitude);
         out[i] = tf_float_of(e.format >= 0 || kept ? bits | sign : bits);
-        /* Less than a unit in the last place of the quotient decides, or its rest
-     * may be lost. */
+        /* Less than a unit in the last place of the quotient decides, or its rest may
+         * be lost. */
         const float gap = tf_magnitude_of(part - from);
-        const uint32_t small = tf_magnitude_of(x[i]) < 7.888609e-31f; /* 2^-100 */
+        const uint32_t small = tf_magnitude_of(x[i]) < TF_SMALL;
         open[i] = small | (uint32_t)(gap <= unsure * (units + 1));
         open[i] &= rounding == TF_STOCHASTIC ? 1 : small;
         any |= open[i];
@@ -87,7 +87,7 @@ TF_RARE void tf_round_numbers(struct tf_element e, float lowest, float greatest,
                               const uint64_t *draws, const float *numbers, float *out)
 {
     uint32_t open[TF_BLOCK_MOST], any = 1;
-    if (rounding != TF_TIES_TO_EVEN && s >= 7.888609e-31f && s <= 1.2676506e+30f) {
+    if (rounding != TF_TIES_TO_EVEN && tf_is_moderate(s)) {
         float threshold[TF_BLOCK_MOST];
         tf_thresholds(x, numbers, n, rounding, draws, threshold);
         any =
@@ -112,7 +112,7 @@ TF_RARE void tf_round_numbers(struct tf_element e, float lowest, float greatest,
 TF_INLINE void tf_divide_numbers(struct tf_element e, float lowest, float greatest,
                                  const float *x, int n, float s, float *out)
 {
-    if (!(s >= 7.888609e-31f && s <= 1.2676506e+30f)) { /* 2^-100, 2^100 */
+    if (!tf_is_moderate(s)) {
         tf_round_numbers(e, lowest, greatest, x, n, s, TF_TIES_TO_EVEN, 0, x, out);
         return;
     }
@@ -132,17 +132,16 @@ TF_INLINE float tf_normalised_to_odd(float x, float normal)
 
 /* The residual of numbers whose first level is there, and its scale. */
 TF_RARE void tf_round_residual(const struct tf_block_plan *plan, const float *xs,
-                                 float scale, int searched, const uint64_t *draws,
-                                 struct tf_block *block)
+                               float scale, int searched, const uint64_t *draws,
+                               struct tf_block *block)
 {
     const struct tf_element lo = tf_elements[tf_plan_residual(plan)];
     const int n = tf_block_size(plan);
-    float rest[TF_BLOCK_MOST], most = 0;
+    float rest[TF_BLOCK_MOST];
     for (int i = 0; i < n; i++) {
         rest[i] = tf_fma(-scale, block->hi[i], xs[i]);
-        const float magnitude = tf_magnitude_of(rest[i]);
-        most = magnitude > most ? magnitude : most;
     }
+    const float most = tf_float_of(tf_greatest_magnitude(rest, n));
     if (searched) {
         /* The scale is there too. */
     } else if (plan->rule == TF_RULE_PUBLISHED) {
@@ -210,7 +209,7 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
     const float whole = plan->scales[block->code];
     const float scale = tf_scale_within(whole, normal);
     if (!two) {
-        if (plan->rounding != TF_TIES_TO_EVEN || whole == 0 || scale < 7.888609e-31f) {
+        if (plan->rounding != TF_TIES_TO_EVEN || whole == 0 || scale < TF_SMALL) {
             tf_round_numbers(e, -greatest, greatest, x, n, whole,
                              (enum tf_rounding)plan->rounding, draws, x, block->hi);
         } else {
@@ -271,7 +270,7 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
     block->special = 1;
     if (plan->poison) {
         tf_round_zeros(block, n);
-        block->code = tf_scales[plan->layout.scale].kind == TF_SCALE_E4M3 ? 0x7F : 0xFF;
+        block->code = 0xFF; /* float8_e8m0fnu alone is poisoned */
         return;
     }
     /* What is not finite counts as zero, takes no part of the residual, and becomes NaN

@@ -66,8 +66,8 @@ TF_INLINE int tf_block_size(const struct tf_block_plan *plan)
 }
 
 TF_RARE void tf_block_plan_fill(struct tf_block_plan *plan,
-                                  struct tf_block_layout layout, int rule, int rounding,
-                                  int poison)
+                                struct tf_block_layout layout, int rule, int rounding,
+                                int poison)
 {
     const struct tf_element e = tf_elements[layout.element];
     const struct tf_scale s = tf_scales[layout.scale];
@@ -83,9 +83,7 @@ TF_RARE void tf_block_plan_fill(struct tf_block_plan *plan,
     /* Half a unit beyond the greatest still becomes it. Where the numbers lie evenly, a
      * little less range is worth some precision. */
     const int mantissa = tf_element_mantissa(e);
-    const int wide = layout.element == tf_element_float8_e4m3fn ||
-                     layout.element == tf_element_float8_e5m2 ||
-                     layout.element == tf_element_float6_e3m2fn;
+    const int wide = e.format >= 0 && tf_format_rows[e.format]->exponent_bits > 2;
     const int exponent = (int)(tf_bits_of(plan->greatest) >> 23) - 127;
     plan->limit = wide ? plan->greatest + tf_power_of_two(exponent - mantissa - 1)
                        : 1.25f * plan->greatest;

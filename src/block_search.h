@@ -64,8 +64,7 @@ TF_INLINE float tf_remainders_of(struct tf_element e, float greatest, const floa
 TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
                                   const struct tf_block_plan *plan, const float *xs,
                                   const struct tf_magnitudes *magnitudes, float a,
-                                  float normal,
-                                  struct tf_block *block)
+                                  float normal, struct tf_block *block)
 {
     const int n = tf_block_size(plan);
     const int bits = tf_scales[plan->layout.scale].mantissa_bits;
@@ -77,38 +76,30 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
     const struct tf_kept kept =
         tf_search_scale(e, plan, magnitudes, a, normal, 1, whole);
     struct tf_remainders r;
-    float least = 0, scale = 0, cost[TF_COSTS];
-    block->code = (uint32_t)kept.code[0];
-    block->residual_code = 0;
-    int which = -1;
+    float least = 0, scale = 0;
     for (int k = 0; k < 2 && kept.code[k] >= 0; k++) {
         const float candidate = tf_scale_within(plan->scales[kept.code[k]], normal);
-        const float most =
-            tf_remainders_of(e, plan->greatest, xs, n, candidate, &r);
-        if (most == 0) {
-            if (which < 0 || 0 < least) {
-                which = k;
-                least = 0;
-                scale = candidate;
-                block->code = (uint32_t)kept.code[k];
-                block->residual_code = 0;
-            }
-            continue;
+        const float most = tf_remainders_of(e, plan->greatest, xs, n, candidate, &r);
+        float error = 0;
+        int32_t code = 0;
+        if (most != 0) {
+            const int32_t middle = tf_least_code(plan, plan->residual_scales, candidate,
+                                                 whole ? 7.5 : 448.0, most);
+            const int32_t to = middle + after < plan->top ? middle + after : plan->top;
+            int32_t from = middle - before;
+            from = from > plan->least ? from : plan->least;
+            float cost[TF_COSTS];
+            tf_residual_costs(lo, lowest, greatest, &r, n, candidate,
+                              plan->residual_scales + from, to - from + 1, cost);
+            const int first = tf_first_least(cost, to - from + 1, -1);
+            error = cost[first];
+            code = from + first;
         }
-        const int32_t middle = tf_least_code(plan, plan->residual_scales, candidate,
-                                             whole ? 7.5 : 448.0, most);
-        int32_t from = middle - before;
-        const int32_t to = middle + after < plan->top ? middle + after : plan->top;
-        from = from > plan->least ? from : plan->least;
-        tf_residual_costs(lo, lowest, greatest, &r, n, candidate,
-                          plan->residual_scales + from, to - from + 1, cost);
-        const int first = tf_first_least(cost, to - from + 1, -1);
-        if (which < 0 || cost[first] < least) {
-            which = k;
-            least = cost[first];
+        if (k == 0 || error < least) {
+            least = error;
             scale = candidate;
             block->code = (uint32_t)kept.code[k];
-            block->residual_code = (uint32_t)(from + first);
+            block->residual_code = (uint32_t)code;
         }
     }
     /* What has won, once more. */

@@ -8,10 +8,6 @@
 #include "loops/isa.h"
 #include "workers.h"
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
-
 /* -- lines and pieces of them ------------------------------------------------------ */
 
 /* Numbers that are worth another thread, and that one takes at a time. */
@@ -91,15 +87,18 @@ static struct tf_block_codes codes_from(const struct call *call, ptrdiff_t block
 
 typedef void work_fn(const struct call *call, struct piece piece);
 
+/* Without a flag raised, on every thread. */
 static void run(const struct call *call, work_fn *work)
 {
     const ptrdiff_t count = call->lines.length ? call->lines.count * call->pieces : 0;
     const double numbers = (double)call->lines.count * (double)call->lines.length;
     const ptrdiff_t threads = tf_threads_for(numbers / SHARE);
     if (threads <= 1) {
+        const struct tf_fp saved = tf_fp_begin();
         for (ptrdiff_t i = 0; i < count; i++) {
             work(call, piece_of(call, i));
         }
+        tf_fp_end(saved, 0);
         return;
     }
 #if defined(_OPENMP)
@@ -156,9 +155,7 @@ void tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
     call.x = x;
     call.draws = draws;
     call.codes = out;
-    const struct tf_fp saved = tf_fp_begin();
     run(&call, quantize_piece);
-    tf_fp_end(saved, 0);
 }
 
 static void round_piece(const struct call *call, struct piece p)
@@ -183,9 +180,7 @@ void tf_blocks_round(const struct tf_block_plan *plan, const float *x,
     call.x = x;
     call.draws = draws;
     call.out = out;
-    const struct tf_fp saved = tf_fp_begin();
     run(&call, round_piece);
-    tf_fp_end(saved, 0);
 }
 
 /* -- dequantise -------------------------------------------------------------------- */
@@ -241,9 +236,7 @@ void tf_blocks_dequantize(const struct tf_block_plan *plan, struct tf_block_code
     call.codes = in;
     call.out = out;
     call.odd = odd;
-    const struct tf_fp saved = tf_fp_begin();
     run(&call, dequantize_piece);
-    tf_fp_end(saved, 0);
 }
 
 static void dequantize_double_piece(const struct call *call, struct piece p)
@@ -280,9 +273,7 @@ void tf_blocks_dequantize_double(const struct tf_block_plan *plan,
     struct call call = call_of(plan, lines);
     call.codes = in;
     call.doubles = out;
-    const struct tf_fp saved = tf_fp_begin();
     run(&call, dequantize_double_piece);
-    tf_fp_end(saved, 0);
 }
 
 /* -- bounds ------------------------------------------------------------------------ */

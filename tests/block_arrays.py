@@ -11,6 +11,23 @@ Array = np.ndarray[Any, Any]
 NAMES = list(blocks.formats)
 FACTS = "format shape axis block_size scale_format tensor_scale".split()
 
+#: Bits of a number: those of its codes, and of its block's scales over 32 or 16 numbers.
+BITS = {
+    "tcfp8": 8.25,
+    "tcfp12": 12.5,
+    "tcfp16": 16.5,
+    "mxfp8_e4m3": 8.25,
+    "mxfp8_e5m2": 8.25,
+    "mxfp6_e2m3": 6.25,
+    "mxfp6_e3m2": 6.25,
+    "mxfp4": 4.25,
+    "mxint8": 8.25,
+    "nvfp4": 4.5,
+    "int8": 8.25,
+    "int12": 12.25,
+    "int16": 16.25,
+}
+
 
 def normal(shape: int | tuple[int, ...], seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)

@@ -5,26 +5,10 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from block_arrays import NAMES, normal, same
+from block_arrays import BITS, NAMES, normal, same
 
 import tf32dtype as td
 from tf32dtype import blocks
-
-BITS = {
-    "tcfp8": 8.25,
-    "tcfp12": 12.5,
-    "tcfp16": 16.5,
-    "mxfp8_e4m3": 8.25,
-    "mxfp8_e5m2": 8.25,
-    "mxfp6_e2m3": 6.25,
-    "mxfp6_e3m2": 6.25,
-    "mxfp4": 4.25,
-    "mxint8": 8.25,
-    "nvfp4": 4.5,
-    "int8": 8.25,
-    "int12": 12.25,
-    "int16": 16.25,
-}
 
 
 # -- the table ---------------------------------------------------------------
