@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 NAMES = list(blocks.formats)
 FACTS = "format shape axis block_size scale_format tensor_scale".split()
 
-#: Bits of a number: those of its codes, and of its block's scales over 32 or 16 numbers.
+#: Bits of a number: its codes, and its block's scales over 32 or 16 numbers.
 BITS = {
     "tcfp8": 8.25,
     "tcfp12": 12.5,

@@ -43,7 +43,10 @@ CALLS: dict[str, tuple[str, ...]] = {
         "f(m, ((1, 0), (0, 2)), constant_values=2)",
         "f(m, 1, constant_values=((1, 2), (3, 4)))",
     ),
-    "var": ("f(m, axis=0)", "f(a, ddof=1)", "f(m, keepdims=True)"),
+    "var": (
+        "f(m, axis=0)", "f(a, ddof=1)", "f(m, keepdims=True)", "f(m, 0, None, None, 1)",
+        "f(m, correction=1)",
+    ),
     "average": ("f(a)", "f(m, axis=1)"),
     "unique": (
         "f(a, return_index=True, return_inverse=True, return_counts=True)", "f(nan)",
@@ -66,8 +69,8 @@ NUMPY = {
         isclose iscomplex iscomplexobj isin isneginf isposinf isreal isrealobj kron
         lexsort matrix_transpose max may_share_memory mean meshgrid min
         min_scalar_type moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum
-        nanmax nanmean nanmin nanprod nansum ndim nonzero ones_like outer pad
-        partition permute_dims place prod ptp put put_along_axis putmask ravel real
+        nanmax nanmean nanmin nanprod nanstd nansum nanvar ndim nonzero ones_like outer
+        pad partition permute_dims place prod ptp put put_along_axis putmask ravel real
         real_if_close repeat reshape resize result_type roll rollaxis rot90 round
         searchsorted select shape size sort split squeeze stack std sum swapaxes
         take take_along_axis tensordot tile trace transpose tril tril_indices_from
@@ -80,7 +83,7 @@ NUMPY = {
         apply_along_axis apply_over_axes bincount common_type convolve corrcoef
         correlate cov cross digitize einsum_path geomspace gradient histogram
         histogram2d histogram_bin_edges histogramdd i0 insert interp intersect1d
-        linspace logspace median nanmedian nanpercentile nanquantile nanstd nanvar
+        linspace logspace median nanmedian nanpercentile nanquantile
         percentile piecewise poly polyadd polyder polydiv polyfit polyint polymul
         polysub polyval quantile roots setdiff1d setxor1d shares_memory sinc
         sort_complex trapezoid trim_zeros union1d unique_all unique_counts
@@ -157,7 +160,6 @@ CUPY = {
 #: Calls of routed functions that are refused, with words of the error.
 REFUSED = {
     "np.": {
-        "var": ("f(a, where=mask)", "where="),
         "average": ("f(a, weights=b)", "weights="),
         "unique": ("f(m, axis=0)", "axis="),
         "pad": ("f(a, 2, mode='maximum')", "mode='maximum'"),

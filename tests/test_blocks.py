@@ -10,7 +10,6 @@ from block_arrays import BITS, NAMES, normal, same
 import tf32dtype as td
 from tf32dtype import blocks
 
-
 # -- the table ---------------------------------------------------------------
 
 

@@ -415,7 +415,7 @@ def kernels(dtype: Any) -> list[Kernel]:
             options = (f"-DOP={op}", f"-DFROM={kind}", f"-DTO={kind}")
             found.append(Kernel("scan.cu", "scan", options))
     sums = found[0].options
-    found.append(Kernel("reduce.cu", "reduce", (*sums, f"-DDEVIATIONS={kind}")))
+    found.append(Kernel("reduce.cu", "reduce", (*sums, "-DSQUARES")))
     options = ("-DOP=least", "-DTO=TF_INT64")
     found.append(Kernel("finish.cu", "finish", options))
     return found

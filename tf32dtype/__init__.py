@@ -14,6 +14,7 @@ from ._requirements import check as _check
 _check()
 del _check
 
+from . import averages as _averages  # noqa: E402
 from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
@@ -47,9 +48,10 @@ from .rounding import quantize  # noqa: E402
 if _TYPE_CHECKING:
     from . import blocks, tensor_core
 
+_averages.register()
 _masked.register(formats)
 _dlpack.register(formats)
-del _masked, _dlpack
+del _averages, _masked, _dlpack
 
 _read_environment()
 del _read_environment

@@ -6,7 +6,7 @@
 #include "results.h"
 #include "tree.h"
 
-/* What is done to a number at last, each step rounded; as in reductions.py. */
+/* What is done to a number at last, in float64; as in reductions.py. */
 struct ending {
     double initial;
     int64_t divisor;
@@ -19,14 +19,13 @@ struct ending {
     int32_t padding;
 };
 
-template <int kind>
 __forceinline__ double quotient(double number, int64_t divisor, const ending &how)
 {
     divisor -= how.less;
     if (how.strict && divisor <= 0) {
         return __longlong_as_double(INT64_C(0x7FF8) << 48);
     }
-    return tf_rounded<kind>(number / (double)(divisor > 0 ? divisor : 0));
+    return number / (double)(divisor > 0 ? divisor : 0);
 }
 
 template <class Op, int kind>
@@ -41,9 +40,9 @@ __forceinline__ tf_word<kind> ended(typename Op::value x, const ending &how,
     } else if constexpr (kind == TF_INT64) {
         return (uint64_t)Op::index(x);
     } else {
-        double number = tf_rounded<kind>(Op::number(x));
+        double number = Op::number(x);
         if (how.divides) {
-            number = quotient<kind>(number, divisor, how);
+            number = quotient(number, divisor, how);
         }
         return tf_result<kind>(how.root ? sqrt(number) : number);
     }

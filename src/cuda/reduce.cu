@@ -1,9 +1,9 @@
 /* Reductions, the first of two passes: chunks of the reduced elements to partial results.
  *
- *   OP          a type of partials.h
- *   FROM        the elements' kind
- *   DEVIATIONS  if given, a kind: sums of squares of differences from means, each step
- *               rounded to it
+ *   OP       a type of partials.h
+ *   FROM     the elements' kind
+ *   SQUARES  if given: sums of squares of differences from means or, without them, of
+ *            the elements, in float64
  */
 #include "results.h"
 #include "strides.h"
@@ -24,12 +24,12 @@ struct elements {
     __forceinline__ OP::value value(source item, int64_t index) const
     {
         const uint32_t bits = tf_single<FROM, true>(item);
-#ifdef DEVIATIONS
+#ifdef SQUARES
         if ((kinds & TF_SKIP_NANS) && tf_single_is_nan(bits)) {
             return 0.0;
         }
-        const double deviation = tf_rounded<DEVIATIONS>(tf_float_of(bits) - mean);
-        return tf_rounded<DEVIATIONS>(deviation * deviation);
+        const double deviation = tf_float_of(bits) - mean;
+        return deviation * deviation;
 #else
         return OP::element(bits, index, kinds);
 #endif
@@ -80,21 +80,17 @@ struct elements {
 extern "C" __global__ void __launch_bounds__(256)
     reduce(const plan p, const tf_walk<2> kept, const tf_walk<2> reduced,
            OP::value *partials, const source *in, const uint8_t *mask, int kinds,
-           const void *means)
+           const double *means)
 {
     tf_reduce<VECTOR>(
         p,
         [&](int64_t output) {
             const tf_offsets<2> at = tf_offsets_at(kept, output);
-            double mean = 0;
-#ifdef DEVIATIONS
-            mean = tf_number<DEVIATIONS>(((const tf_word<DEVIATIONS> *)means)[output]);
-#endif
+            const double mean = means ? means[output] : 0;
             return elements{reduced, &tf_at<source>(in, at.of[0]),
                             mask ? &tf_at<uint8_t>(mask, at.of[1]) : mask, kinds, mean};
         },
         [&](int64_t output, OP::value x) {
             partials[blockIdx.y * p.outputs + output] = x;
         });
-    (void)means;
 }

@@ -19,20 +19,4 @@ template <int kind> __forceinline__ tf_word<kind> tf_result(double x)
     }
 }
 
-/* And back. */
-template <int kind> __forceinline__ double tf_number(tf_word<kind> item)
-{
-    if constexpr (kind == TF_FLOAT64) {
-        return __longlong_as_double((int64_t)item);
-    } else {
-        return (double)tf_float_of(tf_single<kind, true>(item));
-    }
-}
-
-/* x rounded to a kind. */
-template <int kind> __forceinline__ double tf_rounded(double x)
-{
-    return tf_number<kind>(tf_result<kind>(x));
-}
-
 #endif

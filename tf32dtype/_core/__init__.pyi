@@ -1,5 +1,6 @@
 """The compiled core: see the .pyx and .pxi files beside this one."""
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -28,6 +29,7 @@ BlockLines = (
     ]
 )
 
+def answer(function: Callable[..., Any], handler: Callable[..., Any]) -> None: ...
 def available_isas() -> list[str]: ...
 def isa() -> str: ...
 def facts(index: int) -> dict[str, Any]: ...

@@ -37,7 +37,7 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "Block", "Precision", "available_isas", "bits_of", "block_bounds",
+    "Block", "Precision", "answer", "available_isas", "bits_of", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "current_precision", "facts",
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
@@ -92,6 +92,7 @@ include "scaled.pxi"
 include "ufuncs.pxi"
 include "promoters.pxi"
 include "times.pxi"
+include "routes.pxi"
 include "sorting.pxi"
 include "arrays.pxi"
 include "blas.pxi"

@@ -30,12 +30,13 @@ VIEWS = set(
 REDUCTIONS = {
     name: name
     for name in """all any argmax argmin max mean min nanargmax nanargmin nanmax nanmean
-    nanmin nanprod nansum prod sum""".split()
+    nanmin nanprod nanstd nansum nanvar prod std sum var""".split()
 } | {"amax": "max", "amin": "min"}
 #: What the positions after the array mean, where they are not axis, dtype, out,
 #: keepdims.
 _WITHOUT_DTYPE = "axis out keepdims".split()
 _WITH_DTYPE = "axis dtype out keepdims".split()
+_WITH_DDOF = "axis dtype out ddof keepdims".split()
 
 #: `reduce` of ufuncs.
 OF_UFUNCS = {
@@ -235,14 +236,22 @@ def reduction(name: str, a: Any, *positional: Any, **keywords: Any) -> Any:
     """A function of `REDUCTIONS`, with NumPy's parameters."""
     from . import reductions
 
-    has_dtype = name.removeprefix("nan") in ("sum", "prod", "mean")
-    order = _WITH_DTYPE if has_dtype else _WITHOUT_DTYPE
+    kind = name.removeprefix("nan")
+    order = (
+        _WITH_DTYPE
+        if kind in ("sum", "prod", "mean")
+        else _WITH_DDOF
+        if kind in ("var", "std")
+        else _WITHOUT_DTYPE
+    )
     keywords |= dict(zip(order, positional, strict=False))
     keywords = {
         k: v
         for k, v in keywords.items()
         if v is not np._NoValue and not (k in ("out", "dtype") and v is None)
     }
+    if "correction" in keywords:  # the array API's name
+        keywords["ddof"] = keywords.pop("correction")
     check_out(keywords.get("out"))
     ours = isinstance(a, ndarray) and {"initial", "where"} & set(keywords)
     to_format = "dtype" in keywords and is_ours(keywords["dtype"])

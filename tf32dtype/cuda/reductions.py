@@ -2,8 +2,9 @@
 
 Sums and products are as if exact, rounded once: they are formed in float64, in an
 order that follows from shapes and strides alone, so that their bits do not depend on
-the device. Extremes and counts have the CPU's bits, means and variances NumPy's
-formulas. No floating-point error is reported: a GPU has no flags.
+the device. So are means, variances and norms: the float64 result is rounded once.
+Extremes and counts have the CPU's bits. No floating-point error is reported: a GPU has
+no flags.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ _COUNTS = {
     "count_nonzero": _Operation("counts", 0),
 }
 QUOTIENTS = ("mean", "nanmean", "var", "nanvar", "std", "nanstd")
+_NORM = "norm"  # the square root of the sum of squares
 _SCANS = {
     "cumsum": "sums",
     "cumprod": "products",
@@ -90,7 +92,7 @@ _SCANS = {
     "minimum": "least",
 }
 
-NAMES = (*_NUMBERS, *_INDICES, *_COUNTS, *QUOTIENTS, "ptp")
+NAMES = (*_NUMBERS, *_INDICES, *_COUNTS, *QUOTIENTS, _NORM, "ptp")
 
 
 # -- arguments -------------------------------------------------------------------------
@@ -205,10 +207,11 @@ def _gather(
     x: Any,
     mask: Any,
     axes: _Axes,
+    squares: bool = False,
     means: Any = None,
-    rounded: Any = None,
 ) -> tuple[Any, int]:
-    """The first pass: partial results, and how many there are of each output."""
+    """The first pass: partial results, and how many there are of each output. Squares
+    are those of the differences from float64 means, or from zero."""
     outputs = math.prod(axes.outputs)
     size = _SIZES[operation.op]
     if axes.count == 0 or outputs == 0:
@@ -231,8 +234,8 @@ def _gather(
     plan = _planned(outputs, axes.count, max(4, 16 // itemsize), across)
     partials = cupy.empty(plan.chunks * outputs * size, np.uint8)
     options = [f"-DOP={operation.op}", f"-DFROM={name}"]
-    if rounded is not None:
-        options.append(f"-DDEVIATIONS={casts.kind(rounded)}")
+    if squares:
+        options.append("-DSQUARES")
     backend.current().launch(
         Kernel("reduce.cu", "reduce", tuple(options)),
         plan.grid(outputs), (_THREADS,), plan.argument(outputs, axes.count), *walks,
@@ -336,7 +339,7 @@ def reduce(
     if dtype is None and out is not None:
         dtype = out.dtype
     dtype = x.dtype if dtype is None else np.dtype(dtype)
-    if name in QUOTIENTS:
+    if name in QUOTIENTS or name == _NORM:
         if initial is not NO_VALUE:
             raise TypeError(f"{name} takes no initial value")
         result = _mean(name, x, axes, dtype, mask, ddof)
@@ -449,8 +452,7 @@ def _count(
 
 
 def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> Any:
-    """NumPy's formulas: the sum rounded, divided by a number of elements in float64,
-    rounded; of deviations each difference and each square too."""
+    """A mean, or what is made of squares of differences: from means, or from zero."""
     if not _wide(dtype):
         raise TypeError(
             f"{name} with dtype={dtype} on a GPU: known are this package's formats,"
@@ -458,18 +460,26 @@ def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> A
         )
     x = _exact(x, dtype)
     skips = _SKIP_NANS if name.startswith("nan") else 0
+    sums = _Operation("sums", skips)
+    if name == _NORM:
+        squares = _gather(sums, x, mask, axes, True)
+        return _finish("sums", *squares, axes, dtype, begins=True, root=True)
     ending: dict[str, Any] = {"begins": True, "divides": True, "divisor": axes.count}
     if skips or mask is not None:
         ending["divisors"] = _counted(x, axes, mask, skips)
-    partials, chunks = _gather(_Operation("sums", skips), x, mask, axes)
-    means = _finish("sums", partials, chunks, axes, dtype, **ending)
-    if name.endswith("mean"):
-        return means
-    partials, chunks = _gather(
-        _Operation("sums", skips), x, mask, axes, array.plain(means), dtype
+    is_mean = name.endswith("mean")
+    means = _finish(
+        "sums",
+        *_gather(sums, x, mask, axes),
+        axes,
+        dtype if is_mean else np.dtype(np.float64),
+        **ending,
     )
+    if is_mean:
+        return means
     ending |= {"less": ddof, "strict": bool(skips), "root": name.endswith("std")}
-    return _finish("sums", partials, chunks, axes, dtype, **ending)
+    squares = _gather(sums, x, mask, axes, True, means)
+    return _finish("sums", *squares, axes, dtype, **ending)
 
 
 def _counted(x: Any, axes: _Axes, mask: Any, skips: int) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from .compositions import call, entering, into
+from .compositions import entering, into
 
 np: Any = numpy  # NumPy's stubs know arrays on the host alone
 
@@ -38,60 +37,6 @@ def trace(
     out: Any = None,
 ) -> Any:
     return np.sum(a.diagonal(offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
-
-
-def _count(a: Any, axis: Any) -> int:
-    if axis is None:
-        return int(a.size)
-    axes = np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
-    return math.prod(a.shape[i] for i in axes)
-
-
-def _divide(x: Any, count: float) -> Any:
-    """By a count that need not be a number of the format: as NumPy does, in float64."""
-    from . import casts
-
-    return casts.cast(call("divide", x.astype(np.float64), np.float64(count)), x.dtype)
-
-
-@composed("var")
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = np._NoValue,
-    correction: Any = np._NoValue,
-) -> Any:
-    if where is not True and where is not np._NoValue:
-        raise TypeError("var and std with where= have no kernel on a GPU")
-    ddof = ddof if correction is np._NoValue else correction
-    keep = False if keepdims is np._NoValue else keepdims
-    count = _count(a, axis)
-    if mean is np._NoValue:
-        total = np.sum(a, axis=axis, dtype=dtype, keepdims=True)
-        mean = _divide(total, count)
-    deviation = a - mean
-    total = np.sum(np.square(deviation), axis=axis, dtype=dtype, keepdims=keep)
-    return into(_divide(total, max(count - ddof, 0)), out)
-
-
-@composed("std")
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    **options: Any,
-) -> Any:
-    found = var(a, axis, dtype, None, ddof, keepdims, **options)
-    return np.sqrt(found, out=out)
 
 
 @composed("average")
@@ -152,12 +97,11 @@ FUNCTIONS["cumulative_prod"] = _cumulative(np.cumprod, 1)
 
 @composed("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if axis is None and not keepdims and (ord is None or (ord == 2 and x.ndim == 1)):
-        flat = x.reshape(-1)
-        return np.sqrt(np.dot(flat, flat))
+    from .reductions import reduce
+
     is_vectors = isinstance(axis, int) or (axis is None and x.ndim == 1)
-    if is_vectors and ord in (None, 2):
-        return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
+    if ord is None or (ord == 2 and is_vectors):
+        return reduce("norm", x, axis, keepdims=keepdims)
     if is_vectors and ord == 1:
         return np.sum(np.abs(x), axis=axis, keepdims=keepdims)
     if is_vectors and ord == np.inf:

@@ -1,0 +1,97 @@
+# Functions of NumPy that we answer where one of our numbers is among the arguments.
+#
+# A Python function has a field that says how it is called (PyFunction_SetVectorcall).
+# We put ours there: NumPy keeps the same function object, wherever it has stored it, and
+# calls with other arrays go on to Python's own, without a frame or a conversion more.
+
+from cpython.ref cimport Py_INCREF
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX < 0x030C0000 /* Python 3.12 has it */
+    static void PyFunction_SetVectorcall(PyFunctionObject *function,
+                                         vectorcallfunc vectorcall)
+    {
+        function->func_version = 0; /* call sites that know it look again */
+        function->vectorcall = vectorcall;
+    }
+    #endif
+    """
+    ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t,
+                                        PyObject *) except NULL
+    ctypedef struct PyFunctionObject:
+        vectorcallfunc vectorcall
+    void PyFunction_SetVectorcall(PyFunctionObject *, vectorcallfunc)
+    size_t PyVectorcall_NARGS(size_t)
+    PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t,
+                                  PyObject *) except NULL
+
+cdef struct route:
+    PyObject *function
+    PyObject *handler
+    vectorcallfunc own
+
+cdef enum:
+    MAX_ROUTES = 32
+    MAX_DIMENSIONS = 64  # NumPy's, of lists in lists too
+
+cdef route routes[MAX_ROUTES]
+cdef int route_count = 0
+
+
+cdef bint has_ours(object value, int depth=0):
+    """Is it, or holds it, an array, a number or a dtype of ours?"""
+    if cnp.PyArray_Check(value):
+        return tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(value)) >= 0
+    if isinstance(value, (list, tuple)):
+        if depth < MAX_DIMENSIONS:
+            for item in value:
+                if type(item) is not float and has_ours(item, depth + 1):
+                    return True
+        return False
+    if isinstance(value, type):
+        return format_of_type(<PyTypeObject *>value) >= 0
+    if cnp.PyArray_DescrCheck(value):
+        return tf_format_of_descr(<descr_t *><PyObject *>value) >= 0
+    if isinstance(value, str):
+        return has_ours(np.sctypeDict.get(value))
+    return format_of_type(Py_TYPE(value)) >= 0
+
+
+cdef PyObject *routed_call(PyObject *function, PyObject *const *args, size_t nargsf,
+                           PyObject *keywords) except NULL:
+    cdef route *found = routes
+    cdef size_t i, count = PyVectorcall_NARGS(nargsf)
+    cdef PyObject *result
+    cdef bint ours = False
+    if keywords != NULL:
+        count += len(<tuple><object>keywords)
+    for i in range(count):
+        if has_ours(<object>args[i]):
+            ours = True
+            break
+    while found.function != function:
+        found += 1
+    if ours:
+        result = PyObject_Vectorcall(found.handler, args, nargsf, keywords)
+        if result != <PyObject *>NotImplemented:
+            return result
+        decref(result)
+    return found.own(function, args, nargsf, keywords)
+
+
+def answer(function, handler):
+    """Have `handler` called in the place of a Python function of NumPy, with the same
+    arguments, where there is a number of ours among them. If it returns NotImplemented,
+    the function itself is called."""
+    global route_count
+    cdef route *new = &routes[route_count]
+    if route_count == MAX_ROUTES:
+        raise SystemError("too many functions are answered")
+    Py_INCREF(function)
+    Py_INCREF(handler)
+    new.function = <PyObject *>function
+    new.handler = <PyObject *>handler
+    new.own = (<PyFunctionObject *>new.function).vectorcall
+    route_count += 1
+    PyFunction_SetVectorcall(<PyFunctionObject *>new.function, routed_call)

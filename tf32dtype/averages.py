@@ -1,0 +1,176 @@
+"""NumPy's means, variances, medians, quantiles and norms of our formats.
+
+NumPy computes them step by step in the dtype of the array, so that a sum is rounded, or
+overflows, before it is divided. Here NumPy's own function computes in float64, which
+holds all our numbers and the squares of them, and its result is rounded once. Sums are
+NumPy's pairwise sums of float64: exact unless the numbers span more than about 2^50.
+
+Each function here answers one of NumPy, with the same arguments, and returns
+NotImplemented where NumPy's function is right by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy._core._methods as _methods
+
+from . import _core
+
+Function = Callable[..., Any]
+_FORMATS = {np.dtype(scalar) for scalar in _core.scalar_types}
+#: dtypes whose means are rounded from float64
+_NARROW = {*_FORMATS, np.dtype(np.float16), np.dtype(np.float32)}
+_DOUBLE = np.dtype(np.float64)
+
+
+def _rounded(result: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
+    """A float64 result in its dtype, every NaN positive; in `out` if that is given."""
+    numbers = np.asanyarray(result)
+    nan = np.isnan(numbers)
+    if np.any(nan):
+        numbers = numbers.copy()
+        numbers[nan] = np.nan
+    if out is not None and out is not Ellipsis:
+        np.copyto(out, numbers, casting="same_kind")
+        return out
+    numbers = numbers.astype(dtype)
+    return numbers if isinstance(result, np.ndarray) else numbers[()]
+
+
+def _double_like(out: Any) -> Any:
+    """What NumPy's function writes to: it checks the shape."""
+    return np.empty(out.shape) if isinstance(out, np.ndarray) else out
+
+
+def _mean(own: Function, wide: bool) -> Function:
+    """Of the functions with axis=, dtype= and out=; `wide` if NumPy's function puts
+    zeros in the array, which not all formats have."""
+
+    def mean(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        a = np.asanyarray(a)
+        target = a.dtype if dtype is None else np.dtype(dtype)
+        if target not in _NARROW and (target != _DOUBLE or out is None):
+            return NotImplemented
+        if dtype is not None or wide:  # elements are rounded first, as NumPy does
+            a = a.astype(target, copy=False)
+        if wide:
+            a = a.astype(_DOUBLE, copy=False)
+        result = own(a, axis, _DOUBLE, _double_like(out), *args, **kwargs)
+        return _rounded(result, target, out)
+
+    return mean
+
+
+def _median(own: Function) -> Function:
+    def median(
+        a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        a = np.asanyarray(a)
+        if a.dtype not in _NARROW:
+            return NotImplemented
+        result = own(a.astype(_DOUBLE), axis, _double_like(out), *args, **kwargs)
+        return _rounded(result, a.dtype, out)
+
+    return median
+
+
+def _quantile(own: Function) -> Function:
+    def quantile(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        **kwargs: Any,
+    ) -> Any:
+        a = np.asanyarray(a)
+        if a.dtype not in _NARROW:
+            return NotImplemented
+        dtype = a.dtype
+        if type(q) not in (int, float):
+            q = np.asanyarray(q)
+            if q.dtype in _FORMATS:
+                dtype = np.promote_types(dtype, q.dtype)
+                q = q.astype(_DOUBLE)
+            else:  # what float16 would become depends on the method too
+                like = own(np.zeros(1, np.float16), q, method=method).dtype
+                if like != np.float16:
+                    dtype = np.promote_types(dtype, like)
+        result = own(
+            a.astype(_DOUBLE), q, axis, _double_like(out), True, method, **kwargs
+        )
+        return _rounded(result, dtype, out)
+
+    return quantile
+
+
+def _average(own: Function) -> Function:
+    def average(
+        a: Any, axis: Any = None, weights: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        a = np.asanyarray(a)
+        dtype = a.dtype
+        if weights is not None:
+            weights = np.asanyarray(weights)
+            dtype = np.result_type(a, weights)
+        if dtype not in _FORMATS:
+            return NotImplemented
+        if weights is not None:
+            weights = weights.astype(_DOUBLE)
+        result = own(a.astype(_DOUBLE), axis, weights, *args, **kwargs)
+        if isinstance(result, tuple):  # with the sum of the weights
+            return tuple(_rounded(part, dtype) for part in result)
+        return _rounded(result, dtype)
+
+    return average
+
+
+def _norm(own: Function) -> Function:
+    def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+        x = np.asarray(x)
+        if x.dtype not in _FORMATS:
+            return NotImplemented
+        wide = x.astype(_DOUBLE)
+        if axis is not None:
+            return _rounded(own(wide, ord, axis, keepdims), x.dtype)
+        # Without an axis NumPy has BLAS sum the squares, in an order of its own.
+        if ord is None:
+            wide = wide.reshape(-1)
+        result = _rounded(own(wide, ord, tuple(range(wide.ndim))), x.dtype)
+        return np.reshape(result, (1,) * x.ndim) if keepdims else result
+
+    return norm
+
+
+def register() -> None:
+    """Have NumPy's functions answered."""
+    for name in ("_mean", "_var", "_std"):  # of arrays, and what np.mean and such call
+        function = getattr(_methods, name)
+        _core.answer(function, _mean(function, False))
+    public: Any
+    for public, answer in (
+        (np.nanmean, lambda own: _mean(own, True)),
+        (np.nanvar, lambda own: _mean(own, True)),
+        (np.nanstd, lambda own: _mean(own, True)),
+        (np.median, _median),
+        (np.nanmedian, _median),
+        (np.quantile, _quantile),
+        (np.percentile, _quantile),
+        (np.nanquantile, _quantile),
+        (np.nanpercentile, _quantile),
+        (np.average, _average),
+        (np.linalg.norm, _norm),
+    ):
+        function = public._implementation
+        _core.answer(function, answer(function))
