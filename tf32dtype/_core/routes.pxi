@@ -85,13 +85,19 @@ def answer(function, handler):
     arguments, where there is a number of ours among them. If it returns NotImplemented,
     the function itself is called."""
     global route_count
-    cdef route *new = &routes[route_count]
-    if route_count == MAX_ROUTES:
+    cdef route *place = routes
+    while place < routes + route_count and place.function != <PyObject *>function:
+        place += 1
+    if place == routes + MAX_ROUTES:
         raise SystemError("too many functions are answered")
-    Py_INCREF(function)
     Py_INCREF(handler)
-    new.function = <PyObject *>function
-    new.handler = <PyObject *>handler
-    new.own = (<PyFunctionObject *>new.function).vectorcall
+    if place < routes + route_count:  # the package was imported again
+        decref(place.handler)
+        place.handler = <PyObject *>handler
+        return
+    Py_INCREF(function)
+    place.function = <PyObject *>function
+    place.handler = <PyObject *>handler
+    place.own = (<PyFunctionObject *>place.function).vectorcall
     route_count += 1
-    PyFunction_SetVectorcall(<PyFunctionObject *>new.function, routed_call)
+    PyFunction_SetVectorcall(<PyFunctionObject *>place.function, routed_call)
