@@ -9,6 +9,7 @@ import pytest
 from helpers import ALL, dtype, items_of, name
 
 import tf32dtype as td
+from tf32dtype import answers
 
 each = pytest.mark.parametrize("f", ALL, ids=name)
 
@@ -60,3 +61,11 @@ def test_index_of_an_extreme_beside_nan(f: Any) -> None:
                 assert np.array_equal(function(x, axis), function(wide, axis))
         with pytest.raises(ValueError, match="All-NaN"):
             function(np.full(3, np.nan, dtype(f)))
+
+
+def test_another_numpy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this version of NumPy has is found; what is not there makes a warning."""
+    answers.register()
+    monkeypatch.setitem(answers.ANSWERS, "numpy.no_such_function", answers._index)
+    with pytest.warns(RuntimeWarning, match="numpy.no_such_function of its formats"):
+        answers.register()

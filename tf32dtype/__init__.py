@@ -15,7 +15,6 @@ _check()
 del _check
 
 from . import answers as _answers  # noqa: E402
-from . import averages as _averages  # noqa: E402
 from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
@@ -50,10 +49,9 @@ if _TYPE_CHECKING:
     from . import blocks, tensor_core
 
 _answers.register()
-_averages.register()
 _masked.register(formats)
 _dlpack.register(formats)
-del _answers, _averages, _dlpack, _masked
+del _answers, _dlpack, _masked
 
 _read_environment()
 del _read_environment

@@ -6,12 +6,15 @@ Each function here answers one of NumPy, with the same arguments.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, averages
 from .contraction import einsum
 
 Function = Callable[..., Any]
@@ -69,14 +72,31 @@ def _index(own: Function) -> Function:
     return index
 
 
+#: What answers each function of NumPy, given the function.
+ANSWERS: dict[str, Callable[[Function], Function]] = {
+    "numpy.einsum": _einsum,
+    "numpy.common_type": _common_type,
+    "numpy.nanargmax": _index,
+    "numpy.nanargmin": _index,
+}
+
+
 def register() -> None:
-    """Have NumPy's functions answered."""
-    public: Any
-    for public, answer in (
-        (np.einsum, _einsum),
-        (np.common_type, _common_type),
-        (np.nanargmax, _index),
-        (np.nanargmin, _index),
-    ):
-        function = public._implementation
-        _core.answer(function, answer(function))
+    """Have NumPy's functions answered, those of `averages` too."""
+    unknown = []
+    for path, answer in (averages.ANSWERS | ANSWERS).items():
+        module, _, name = path.rpartition(".")
+        public = getattr(import_module(module), name, None)
+        function = getattr(public, "_implementation", public)
+        if isinstance(function, FunctionType):
+            _core.answer(function, answer(function))
+        else:
+            unknown.append(path)
+    if unknown:
+        warnings.warn(
+            f"This version of tf32dtype does not know NumPy {np.__version__}: there,"
+            f" {', '.join(unknown)} of its formats may be rounded more than once, or"
+            " fail. Use a newer tf32dtype, or NumPy 2.5.",
+            RuntimeWarning,
+            stacklevel=3,
+        )

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy._core._methods as _methods
 
 from . import _core
 
@@ -153,24 +152,28 @@ def _norm(own: Function) -> Function:
     return norm
 
 
-def register() -> None:
-    """Have NumPy's functions answered."""
-    for name in ("_mean", "_var", "_std"):  # of arrays, and what np.mean and such call
-        function = getattr(_methods, name)
-        _core.answer(function, _mean(function, False))
-    public: Any
-    for public, answer in (
-        (np.nanmean, lambda own: _mean(own, True)),
-        (np.nanvar, lambda own: _mean(own, True)),
-        (np.nanstd, lambda own: _mean(own, True)),
-        (np.median, _median),
-        (np.nanmedian, _median),
-        (np.quantile, _quantile),
-        (np.percentile, _quantile),
-        (np.nanquantile, _quantile),
-        (np.nanpercentile, _quantile),
-        (np.average, _average),
-        (np.linalg.norm, _norm),
-    ):
-        function = public._implementation
-        _core.answer(function, answer(function))
+def _reduction(own: Function) -> Function:
+    return _mean(own, False)
+
+
+def _nan_reduction(own: Function) -> Function:
+    return _mean(own, True)
+
+
+#: What answers each function of NumPy, given the function.
+ANSWERS: dict[str, Callable[[Function], Function]] = {
+    "numpy._core._methods._mean": _reduction,  # of arrays, and what np.mean calls
+    "numpy._core._methods._var": _reduction,
+    "numpy._core._methods._std": _reduction,
+    "numpy.nanmean": _nan_reduction,
+    "numpy.nanvar": _nan_reduction,
+    "numpy.nanstd": _nan_reduction,
+    "numpy.median": _median,
+    "numpy.nanmedian": _median,
+    "numpy.quantile": _quantile,
+    "numpy.percentile": _quantile,
+    "numpy.nanquantile": _quantile,
+    "numpy.nanpercentile": _quantile,
+    "numpy.average": _average,
+    "numpy.linalg.norm": _norm,
+}
