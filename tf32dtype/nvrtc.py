@@ -16,7 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-EXTRA = "pip install 'tf32dtype[cuda]'"
+from ._requirements import install
+
+EXTRA = f"{install('cuda')} (CUDA 12: {install('cuda12')})"
 
 HERE = Path(__file__).parent
 #: Where sources are: beside this file in an installed package, else in a checkout.

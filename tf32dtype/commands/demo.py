@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._requirements import install
 from ..precision import matmul_precision
 from . import CommandError
 from .facts import Facts, facts, signed
@@ -134,7 +135,7 @@ def load_digits() -> Digits:
         from sklearn.datasets import load_digits as load
     except ImportError:
         raise CommandError(
-            "the digits come with scikit-learn: pip install 'tf32dtype[demo]'"
+            f"the digits come with scikit-learn: {install('demo')}"
         ) from None
     images, digits = load(return_X_y=True)
     order = np.random.default_rng(1).permutation(len(images))

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from .._requirements import install
+
 try:
     import torch
 except ImportError as error:
     raise ImportError(
         f"tf32dtype.interop.torch needs PyTorch, which cannot be imported ({error}):"
-        " pip install 'tf32dtype[torch]'"
+        f" {install('torch')} (any build will do: it computes on the CPU)"
     ) from error
 
 from torch import Tensor, nn
