@@ -33,6 +33,7 @@ from .. import blocks
 from ..blocks.formats import POWERS, find
 from ..blocks.quantization import resolved
 from ..format import formats
+from ..wording import brief
 
 _HALVES = (torch.bfloat16, torch.float16)
 _FLOATS = (torch.float32, torch.float64, *_HALVES)
@@ -169,7 +170,7 @@ def convert(
     are powers of two, while `tcfp12` and `tcfp16` carry more digits than it has.
     """
     if isinstance(skip, str):
-        raise TypeError(f"skip is a list of names, not {skip!r}: [{skip!r}]")
+        raise TypeError(f"skip is a list of names, not {brief(skip)}: [{brief(skip)}]")
     skipped = tuple(skip)
     settings = _Settings(format, error_feedback, activations, options)
     if not inplace:
