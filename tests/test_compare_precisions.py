@@ -134,7 +134,7 @@ def test_one_array_of_any_shape(shape, capsys, monkeypatch):
     assert plainly["snr_db"] == pytest.approx(want)
     packed_x = blocks.quantize(np.atleast_1d(x), "mxfp8_e4m3").dequantize()
     assert packed["snr_db"] == pytest.approx(decibels(packed_x.reshape(shape), x))
-    assert "numbers from x.npy" in plain(capsys, *argv)
+    assert " from x.npy" in plain(capsys, *argv)
 
 
 def test_one_array_with_a_scale_and_a_target(capsys):
@@ -179,6 +179,7 @@ def test_members_of_archives(factors, capsys):
     [
         (["x.npz"], "x.npz is an archive: choose one of x.npz:w1, x.npz:w2"),
         (["x.npz:w3"], "x.npz has no 'w3'; it has x.npz:w1, x.npz:w2"),
+        (["A"], "A: No such file or directory; there is A.npy"),
         (["y.npz:w3"], "y.npz: No such file or directory"),
         (["A.npy:w1"], "A.npy holds one array: leave out :w1"),
         (["none.npz"], "none.npz is an archive without arrays"),

@@ -30,6 +30,8 @@ _NEGATIVE = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        if message.startswith("unrecognized"):
+            message += f" ({self.prog} COMMAND --help lists what there is)"
         self.exit(2, f"{self.prog}: {message}\n")
 
 

@@ -250,7 +250,7 @@ def _add_cheapest(
 def _print(report: dict[str, Any], tables: list[Table]) -> None:
     files, shape = report["files"], report["shape"]
     if len(files) == 1:
-        print(f"{' x '.join(map(str, shape)) or 'One'} numbers from {files[0]}")
+        print(f"{' x '.join(map(str, shape)) or 'A number'} from {files[0]}")
     else:
         print(
             f"A {shape['m']} x {shape['k']} from {files[0]}, "

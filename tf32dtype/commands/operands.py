@@ -46,7 +46,7 @@ def read(text: str) -> Array:
         elif member:
             raise CommandError(f"{path} holds one array: leave out :{member}")
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from None
+        raise CommandError(f"{path}: {error.strerror or error}{_near(path)}") from None
     except (ValueError, EOFError) as error:
         raise CommandError(str(error)) from None
     found: Array = (
@@ -54,6 +54,12 @@ def read(text: str) -> Array:
     )
     _check(found, text)
     return found
+
+
+def _near(path: str) -> str:
+    """The file that was perhaps meant."""
+    near = [path + end for end in (".npy", ".npz") if os.path.exists(path + end)]
+    return f"; there is {' and '.join(near)}" if near else ""
 
 
 def _member(archive: Any, path: str, member: str) -> tuple[str, Any]:
