@@ -152,6 +152,21 @@ def test_the_cures_work():
         td.matmul(SINGLE, SINGLE.T, precision=short, device="A100")
 
 
+def test_einsum_takes_numbers():
+    for dtype in ("U1", "S1", "M8[s]", "m8[s]", "V2"):
+        with pytest.raises(TypeError, match=r"operand 1 is .*: numbers are needed"):
+            td.einsum("ij,jk->ik", SINGLE, np.zeros((4, 3), dtype))
+    with pytest.raises(TypeError, match="a string such as 'ij,jk->ik', not an array"):
+        td.einsum(SINGLE)
+
+
+def test_a_number_format_is_no_block_format():
+    with pytest.raises(ValueError, match=r"td\.quantize\(x, 'bf16'\) rounds numbers"):
+        blocks.quantize(SINGLE, "bf16")
+    with pytest.raises(TypeError, match=r"named by a string, not <class .*; known are"):
+        blocks.quantize(SINGLE, td.bfloat16)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "options", "words"),
     [

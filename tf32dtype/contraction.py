@@ -163,6 +163,9 @@ def contract(
     """`einsum` of arrays of any kind; an array, or `out` if given."""
     given, labels, output = _parse(subscripts, operands)
     arrays = [functions.asarray(operand) for operand in given]
+    for number, array in enumerate(arrays):
+        if array.dtype.kind in "SUTmM" or array.dtype.type is np.void:
+            raise TypeError(f"operand {number} is {array.dtype}: numbers are needed")
     terms = [
         (array, _expand(names, array.ndim, f"operand {number} of shape {array.shape}"))
         for number, (array, names) in enumerate(zip(arrays, labels, strict=True))
@@ -218,7 +221,9 @@ def _parse(
         interleaved = (first, *others)
         paired = len(interleaved) // 2 * 2
         if paired == 0:
-            raise TypeError(f"subscripts are a string, not {brief(first)}")
+            raise TypeError(
+                f"subscripts are a string such as 'ij,jk->ik', not {brief(first)}"
+            )
         others = interleaved[0:paired:2]
         labels = [_numbered(entries) for entries in interleaved[1:paired:2]]
         result = _numbered(interleaved[-1]) if len(interleaved) > paired else None

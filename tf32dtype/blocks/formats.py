@@ -116,8 +116,12 @@ class BlockFormats(Mapping[str, BlockFormat]):
         try:
             return self._rows[name]
         except (KeyError, TypeError):
+            hint = ""
+            if isinstance(name, str) and name in number_formats.known():
+                hint = f"; td.quantize(x, {name!r}) rounds numbers by themselves"
             raise UnknownFormat(
-                f"unknown block format {brief(name)}; known are {', '.join(self._rows)}"
+                f"unknown block format {brief(name)}; known are"
+                f" {', '.join(self._rows)}{hint}"
             ) from None
 
     def __iter__(self) -> Iterator[str]:
@@ -169,5 +173,8 @@ def find(which: str | BlockFormat) -> BlockFormat:
             )
         return which
     if not isinstance(which, str):
-        raise TypeError(f"a block format is named by a string, not {brief(which)}")
+        raise TypeError(
+            f"a block format is named by a string, not {brief(which)}; known are"
+            f" {', '.join(formats)}"
+        )
     return formats[which]
