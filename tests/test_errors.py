@@ -130,7 +130,11 @@ CURES = [
     (products(instruction="bogus"), SINGLE, r"add device=, V100, T4, A100, L40S"),
     (products(precision="f32", device="T4"), SINGLE, "those of 'T4' are f16"),
     (products(device="V100"), SINGLE, "Devices that have one: A100, L40S, H100, B200"),
-    (products(scale="row"), SINGLE, "precision= fp8_e4m3, fp8_e5m2; this is 'bf16'"),
+    (
+        products(scale="row"),
+        SINGLE,
+        "for the precisions fp8_e4m3, fp8_e5m2; given is 'bf16'",
+    ),
     (products(precision=None, scale="row"), SINGLE, "none is given"),
     (products(out=[1]), SINGLE, r"out is an array, not \[1\]"),
 ]

@@ -162,7 +162,7 @@ def _check(
     if value not in values:
         raise ValueError(f"{keyword}={brief(value)}: known are {', '.join(values)}")
     if value != values[0] and short not in useful:
-        given = f"this is {short!r}" if short else "none is given"
+        given = f"given is {short!r}" if short else "none is given"
         raise ValueError(
-            f"{keyword}={brief(value)} is for precision= {', '.join(useful)}; {given}"
+            f"{keyword}={brief(value)} is for the precisions {', '.join(useful)}; {given}"
         )
