@@ -18,7 +18,9 @@ from typing import Any
 
 from ._requirements import install
 
+#: How to get what CuPy needs, and cuBLAS, which comes with neither.
 EXTRA = f"{install('cuda')} (CUDA 12: {install('cuda12')})"
+CUBLAS = "pip install nvidia-cublas (CUDA 12: pip install nvidia-cublas-cu12)"
 
 HERE = Path(__file__).parent
 #: Where sources are: beside this file in an installed package, else in a checkout.
