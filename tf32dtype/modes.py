@@ -164,5 +164,6 @@ def _check(
     if value != values[0] and short not in useful:
         given = f"given is {short!r}" if short else "none is given"
         raise ValueError(
-            f"{keyword}={brief(value)} is for the precisions {', '.join(useful)}; {given}"
+            f"{keyword}={brief(value)} is for the precisions"
+            f" {', '.join(useful)}; {given}"
         )

@@ -18,7 +18,7 @@ from typing import Any
 
 from ._requirements import install
 
-#: How to get what CuPy needs, and cuBLAS, which comes with neither.
+#: What gets CuPy and NVRTC, and cuBLAS, which neither of them brings.
 EXTRA = f"{install('cuda')} (CUDA 12: {install('cuda12')})"
 CUBLAS = "pip install nvidia-cublas (CUDA 12: pip install nvidia-cublas-cu12)"
 
