@@ -187,6 +187,12 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.quick:
         options.epochs, options.seeds = 3, 1
+    needed = [("sklearn", "scikit-learn")]
+    if options.plot:
+        needed.append(("matplotlib", "matplotlib"))
+    for module, package in needed:  # said before minutes of training
+        if importlib.util.find_spec(module) is None:
+            parser.error(f"{package} is missing: pip install {package}")
     by_torch = not options.numpy and importlib.util.find_spec("torch") is not None
     train = train_torch if by_torch else digits_numpy.train
     way = "PyTorch" if by_torch else "NumPy"

@@ -89,6 +89,17 @@ def test_accuracy_holds(data, feedback):
         assert found.losses[-1] == pytest.approx(plain.losses[-1], rel=0.1)
 
 
+@pytest.mark.parametrize("missing", ["sklearn", "matplotlib"])
+def test_what_is_missing_is_said_first(missing, monkeypatch, capsys):
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == missing else 1
+    )
+    with pytest.raises(SystemExit):
+        train_digits.main(["--plot", "losses.png"])
+    package = {"sklearn": "scikit-learn"}.get(missing, missing)
+    assert f"{package} is missing: pip install {package}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", [["--numpy"], []], ids=["numpy", "torch"])
 def test_the_script(tmp_path, options):
     if not options:
