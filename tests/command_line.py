@@ -13,15 +13,15 @@ ALL = [*td.formats, "float16", "float32", "float64"]
 SIGNED = [name for name in td.formats if name != "float8_e8m0fnu"]
 
 
-def report(capsys, *argv):
-    assert main([*argv, "--json"]) == 0
+def report(capsys, *argv, code=0):
+    assert main([*argv, "--json"]) == code
     out, err = capsys.readouterr()
     assert err == ""
     return json.loads(out)
 
 
-def plain(capsys, *argv):
-    assert main(argv) == 0
+def plain(capsys, *argv, code=0):
+    assert main(argv) == code
     out, err = capsys.readouterr()
     assert err == ""
     return out

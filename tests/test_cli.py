@@ -34,6 +34,14 @@ def test_wrong_arguments(argv, capsys):
     complaint(capsys, *argv)
 
 
+def test_wrong_arguments_say_where_to_look(capsys):
+    said = complaint(capsys, "compare", "A.npy", "B.npy", "--formats", "bf16", "fp8")
+    assert "unrecognized arguments: fp8 (tf32dtype COMMAND --help" in said
+    said = complaint(capsys, "inspect", "1", "--format", "mxfp4")
+    assert "mxfp4 is a block format" in said
+    assert "tf32dtype compare" in said
+
+
 @pytest.mark.parametrize("command", ["demo", "compare", "formats", "inspect", "sizes"])
 def test_help_tells_the_rules(command, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -139,9 +139,11 @@ def test_cheapest(target, found, tmp_path, capsys):
         np.save(tmp_path / f"{name}.npy", rng.uniform(0.5, 1.0, (8, 8)))
     paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
     argv = ["compare", *paths, "--target-db", str(target)]
-    record = report(capsys, *argv)
+    code = 0 if found else 1
+    record = report(capsys, *argv, code=code)
     assert record["cheapest"] == found
-    assert plain(capsys, *argv).splitlines()[-1].endswith(found or "formats")
+    last = plain(capsys, *argv, code=code).splitlines()[-1]
+    assert last.endswith(found or "none of these")
     if found:
         good = [r for r in record["formats"] if float(r["snr_db"]) >= target]
         (row,) = [r for r in good if r["format"] == found]
@@ -183,8 +185,8 @@ def test_compare_complains_of_files(tmp_path, capsys, pair):
     assert "text.npy" in complaint(capsys, "compare", a, str(tmp_path / "text.npy"))
     (tmp_path / "empty.npy").write_text("")
     assert "empty.npy" in complaint(capsys, "compare", a, str(tmp_path / "empty.npy"))
-    td.savez(tmp_path / "x.npz", np.ones(2))
-    assert "archive" in complaint(capsys, "compare", a, str(tmp_path / "x.npz"))
+    td.savez(tmp_path / "x.npz", np.ones(2), y=np.ones(3))
+    assert "x.npz:y" in complaint(capsys, "compare", a, str(tmp_path / "x.npz"))
     assert complaint(capsys, "compare", a, str(tmp_path))
     unknown = complaint(capsys, "compare", a, b, "--formats", "tf32,fp8")
     assert "'fp8'" in unknown

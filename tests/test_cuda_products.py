@@ -268,7 +268,8 @@ ERRORS = [
      lambda x, y: matmul(on_gpu(OUT), on_gpu(OUT), precision="tf32", mode="native")),
     (ValueError, "strategy='lazy': known are performant, eager",
      lambda x, y: matmul(x, y, strategy="lazy")),
-    (ValueError, "scale='row' is for fp8", lambda x, y: matmul(x, y, scale="row")),
+    (ValueError, "scale='row' is for the precisions fp8",
+     lambda x, y: matmul(x, y, scale="row")),
     (TypeError, "float32 are cast to floats alone",
      lambda x, y: matmul(x, y, dtype=np.int32)),
 ]  # fmt: skip

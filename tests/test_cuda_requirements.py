@@ -31,12 +31,12 @@ CASES = {
     "no CuPy": (
         "raise ImportError('No module named cupy')",
         "tf32dtype.cuda needs CuPy, which cannot be imported (No module named cupy):"
-        " pip install 'tf32dtype[cuda]'",
+        " pip install 'cupy-cuda13x>=14.0.1' 'nvidia-cuda-nvrtc>=13' (CUDA 12:",
     ),
     "an old CuPy": (
         CUPY.replace("VERSION", "13.6.0").replace("COUNT", "return 1"),
         "tf32dtype.cuda needs CuPy 14.0.1 or newer, whose arrays may have dtypes that"
-        " are not NumPy's; this is CuPy 13.6.0: pip install 'tf32dtype[cuda]'",
+        " are not NumPy's; this is CuPy 13.6.0: pip install 'cupy-cuda13x",
     ),
     "CuPy 14.0.0": (
         CUPY.replace("VERSION", "14.0.0").replace("COUNT", "return 1"),
@@ -129,7 +129,9 @@ def test_sources_are_installed(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     installed = built / "tf32dtype"
-    spec = importlib.util.spec_from_file_location("nvrtc", installed / "nvrtc.py")
+    spec = importlib.util.spec_from_file_location(
+        "tf32dtype.nvrtc", installed / "nvrtc.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     nvrtc = importlib.util.module_from_spec(spec)

@@ -83,7 +83,7 @@ def test_demo_in_a_pipe_and_on_a_terminal():
 
 def test_demo_without_scikit_learn(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    assert "pip install 'tf32dtype[demo]'" in complaint(capsys, "demo")
+    assert "pip install 'rich>=13' 'scikit-learn>=1.5'" in complaint(capsys, "demo")
 
 
 @pytest.mark.parametrize("name", SIGNED)

@@ -1,6 +1,8 @@
 """td.save, td.savez and td.load: bits and formats survive, NumPy reads the files."""
 
+import gzip
 import io
+import pickle
 import zipfile
 
 import numpy as np
@@ -223,10 +225,85 @@ def test_format_of_another_size():
         td.load(edited(b"bfloat16", b"tf32    "))
 
 
-@pytest.mark.parametrize("raw", [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00\x05", b"text"])
-def test_what_is_no_array_file(raw):
-    with pytest.raises((ValueError, EOFError)):
-        td.load(io.BytesIO(raw))
+def npy(array, **options):
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def archive(**members):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("__", "/"), content)
+    return stream.getvalue()
+
+
+SAFETENSORS = b'{"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}'
+SAFETENSORS = len(SAFETENSORS).to_bytes(8, "little") + SAFETENSORS + bytes(4)
+OBJECTS = npy(np.array([1, None]), allow_pickle=True)
+NOT_OURS = {
+    "empty": (b"", "is empty"),
+    "a letter": (b"\x93NUMPY", "damaged header"),
+    "half a header": (b"\x93NUMPY\x01\x00\x05", "damaged header"),
+    "no dictionary": (npy(np.ones(3)).replace(b"{", b"(", 1), "damaged header"),
+    "another version": (b"\x93NUMPY\x09" + npy(np.ones(3))[7:], "damaged header"),
+    "cut short": (
+        npy(np.ones(9))[:-8],
+        r"72 bytes of float64, shape \(9,\), .* 64 are",
+    ),
+    "objects": (OBJECTS, r"np\.load\(file, allow_pickle=True\) reads it and runs"),
+    "pickle": (pickle.dumps({"a": 1}), r"is a pickle, .*: pickle\.load reads it and"),
+    "safetensors": (SAFETENSORS, r"safetensors\.numpy\.load_file"),
+    "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(99), r"h5py\.File"),
+    "GGUF": (b"GGUF\x03" + bytes(99), "GGUFReader"),
+    "gzip": (gzip.compress(npy(np.ones(3))), "gzip -d"),
+    "text": (b"1,2,3\n4,5,6\n", r"is text, '1,2,3\\n4,5,6\\n'.*np\.loadtxt"),
+    "long text": (("\u00e4" * 600).encode(), "is text"),
+    "an image": (b"\x89PNG\r\n\x1a\n" + bytes(99), r"begins with b'\\x89PNG"),
+    "PyTorch": (archive(**{"m__data.pkl": "x"}), r"torch\.load\(file"),
+    "a cut archive": (archive(a="1")[:-9], "damaged archive"),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_OURS)
+def test_what_is_no_array_file(kind, tmp_path):
+    """The error says what the file is, and what to do, which is no argument here."""
+    raw, words = NOT_OURS[kind]
+    path = tmp_path / "weights.bin"
+    path.write_bytes(raw)
+    for file, mmap_mode in ((io.BytesIO(raw), None), (path, None), (path, "r")):
+        with pytest.raises((ValueError, EOFError), match=words) as caught:
+            td.load(file, mmap_mode=mmap_mode)
+        said = str(caught.value)
+        assert said.startswith("the file" if file is not path else str(path))
+        assert "allow_pickle" not in said or "np.load(file, allow_pickle" in said
+        assert len(said) < 400
+
+
+def test_what_is_no_member_of_an_archive(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.ones(3), b=np.array([1, None]))
+    with td.load(path) as archive:
+        with pytest.raises(ValueError, match=r"b in .*a\.npz holds Python objects"):
+            archive["b"]
+        with pytest.raises(KeyError, match=r"c is not in .*a\.npz: a, b"):
+            archive["c"]
+    raw = bytearray(path.read_bytes())
+    raw[150] ^= 1  # in a's data
+    with pytest.raises(ValueError, match="a in the file is a damaged archive"):
+        td.load(io.BytesIO(bytes(raw)))["a"]
+
+
+def test_what_is_no_file(tmp_path):
+    with pytest.raises(TypeError, match="path or a binary file object, not an array"):
+        td.load(np.ones(3))
+    (tmp_path / "a.csv").write_text("1,2")
+    with (
+        open(tmp_path / "a.csv") as stream,
+        pytest.raises(TypeError, match="open it in binary mode"),
+    ):
+        td.load(stream)
 
 
 @pytest.mark.parametrize(

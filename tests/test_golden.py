@@ -302,7 +302,7 @@ def test_without_a_gpu_the_command_says_so(tmp_path, capsys):
         pytest.skip("there is a GPU")
     said = capsys.readouterr().err
     assert said.startswith("golden: ")
-    assert "tf32dtype[cuda]" in said or "no NVIDIA GPU" in said
+    assert "pip install 'cupy-cuda13x" in said or "no NVIDIA GPU" in said
     assert not (tmp_path / "out").exists()
 
 

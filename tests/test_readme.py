@@ -32,8 +32,8 @@ def test_the_readme_claims_results():
 
 
 def commands():
-    """The lines of README but for the demo, which test_demo.py runs."""
-    lines = "".join(blocks(README, "sh")).splitlines()
+    """The lines of all documents but for the demo, which test_demo.py runs."""
+    lines = [x for path in DOCUMENTS for x in "".join(blocks(path, "sh")).splitlines()]
     commands = [line for line in lines if line.startswith("tf32dtype")]
     return [line for line in commands if "demo" not in line]
 
@@ -43,6 +43,8 @@ def test_commands(line, capsys):
     rng = np.random.default_rng(0)
     np.save("A.npy", rng.standard_normal((20, 30)))
     np.save("B.npy", rng.standard_normal((30, 10)))
+    np.save("weights.npy", rng.standard_normal((30, 40)))
+    np.savez("weights.npz", layer1=rng.standard_normal((30, 40)), layer2=np.ones(3))
     assert main(shlex.split(line, comments=True)[1:]) == 0
     out, err = capsys.readouterr()
     assert out

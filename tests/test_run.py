@@ -166,6 +166,13 @@ def test_how_it_ends(code: str, folder: Path) -> None:
     assert got.stderr == wanted.stderr
 
 
+def test_a_precision_behind_the_program_is_its_own(folder: Path) -> None:
+    done = tf32dtype("ends.py", "--precision", "bf16", folder=folder)
+    assert done.returncode == 2
+    assert "before the program" in done.stderr
+    assert "tf32dtype run --precision NAME ends.py" in done.stderr
+
+
 def test_its_own_precision_comes_first(folder: Path) -> None:
     (folder / "own.py").write_text(
         PRODUCTS + "import tf32dtype as td\nwith td.matmul_precision('tf32'):\n"

@@ -147,7 +147,7 @@ def test_what_has_no_device():
     for keywords, message in (
         ({"precision": "f32", "device": "H100"}, "none of a tensor core's"),
         ({"precision": "tf32", "device": "V100"}, "V100 has no model"),
-        ({"precision": "fp8_e4m3", "device": "A100"}, "bfloat16 x bfloat16"),
+        ({"precision": "fp8_e4m3", "device": "A100"}, "float16, bfloat16, tf32"),
         ({"precision": "tf32", "device": "K80"}, "unknown device 'K80'"),
         ({"precision": "tf32", "device": "A100", "instruction": "wgmma"}, "wgmma"),
         ({"precision": "tf32", "instruction": "wgmma"}, "is for a device"),

@@ -547,7 +547,7 @@ def test_without_torch():
     done = python("-c", code)
     assert done.returncode != 0
     assert "needs PyTorch" in done.stderr
-    assert "pip install 'tf32dtype[torch]'" in done.stderr
+    assert "pip install 'torch>=2.13'" in done.stderr
 
 
 def test_only_who_asks_pays_for_torch():

@@ -64,6 +64,20 @@ def test_torch_and_numpy_train_alike(data, name, feedback):
     assert theirs.accuracy == pytest.approx(ours.accuracy, abs=0.02)
 
 
+#: Losses of two epochs. No machine may have others, but for the last bit of a log.
+RECORDED = {
+    ("float32", False): [1.365347270389619, 0.3918489700236809],
+    ("mxfp8_e4m3", True): [1.370793837321237, 0.40656390840993495],
+    ("mxfp4", True): [1.4295266291784887, 0.4296229843694893],
+}
+
+
+@pytest.mark.parametrize(("name", "feedback"), RECORDED)
+def test_numpy_trains_alike_on_every_machine(data, name, feedback):
+    found = digits_numpy.train(data, name, feedback=feedback, epochs=2, seed=0)
+    assert found.losses == pytest.approx(RECORDED[name, feedback], rel=1e-12)
+
+
 @pytest.mark.parametrize("feedback", [False, True])
 def test_accuracy_holds(data, feedback):
     """tcfp12 and tcfp16 are within 1 % of float32."""
@@ -73,6 +87,17 @@ def test_accuracy_holds(data, feedback):
         found = digits_numpy.train(data, name, feedback=feedback, epochs=12)
         assert abs(found.accuracy - plain.accuracy) <= 0.01
         assert found.losses[-1] == pytest.approx(plain.losses[-1], rel=0.1)
+
+
+@pytest.mark.parametrize("missing", ["sklearn", "matplotlib"])
+def test_what_is_missing_is_said_first(missing, monkeypatch, capsys):
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == missing else 1
+    )
+    with pytest.raises(SystemExit):
+        train_digits.main(["--plot", "losses.png"])
+    package = {"sklearn": "scikit-learn"}.get(missing, missing)
+    assert f"{package} is missing: pip install {package}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--numpy"], []], ids=["numpy", "torch"])
@@ -90,5 +115,8 @@ def test_the_script(tmp_path, options):
     assert len(lines) == 2 + len(RUNS)
     assert [line.split()[1] for line in lines[2:]] == [name for name, _ in RUNS]
     assert done.stdout.startswith("NumPy" if options else "PyTorch")
+    said = done.stderr.splitlines()
+    assert len(said) == 1 + len(RUNS)
+    assert all("s left" in line and "loss" in line for line in said[1:])
     if importlib.util.find_spec("matplotlib"):
         assert drawn.stat().st_size > 1000

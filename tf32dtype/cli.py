@@ -1,6 +1,7 @@
 """The command line: `tf32dtype demo | compare | formats | inspect | run | sizes`.
 
-Whatever the user has to put right is one line on standard error and exit code 2.
+Whatever the user has to put right is one line on standard error and exit code 2. Exit
+code 1 is for an answer that is no, and for output that cannot be written.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from .commands import CommandError, compare, demo, formats, inspect, run, sizes
 
 _COMMANDS = {
     "demo": (demo, "classify real images with every format"),
-    "compare": (compare, "what the product of two files loses in each format"),
+    "compare": (compare, "what a product, or storing an array, loses in each format"),
     "formats": (formats, "range, precision and spacing of every format"),
     "inspect": (inspect, "the bits of a number, and its error in every format"),
     "run": (run, "a program with NumPy's products in a chosen precision"),
@@ -29,6 +30,8 @@ _NEGATIVE = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        if message.startswith("unrecognized"):
+            message += f" ({self.prog} COMMAND --help lists what there is)"
         self.exit(2, f"{self.prog}: {message}\n")
 
 
@@ -43,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, or 2 if the arguments cannot be used.
+        The exit code: 0, 1 if the answer is no (nothing reaches `--target-db`), or 2 if
+        the arguments cannot be used.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] != ["run"]:  # whose words are another program's
@@ -53,8 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
+    code: int | None = 0
     try:
-        _COMMANDS[arguments.command][0].run(arguments)
+        code = _COMMANDS[arguments.command][0].run(arguments)
         sys.stdout.flush()
     except CommandError as error:
         print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
@@ -67,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
     except KeyboardInterrupt:
         return 130
-    return 0
+    return code or 0
 
 
 def _parser() -> argparse.ArgumentParser:

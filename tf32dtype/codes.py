@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from .format import find
+from .wording import brief
 
 
 def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]:
@@ -80,7 +81,7 @@ def from_bits(
     array([4.48e+02, 1.56e-02])
     """
     if dirty not in ("raise", "ignore"):
-        raise ValueError(f'dirty={dirty!r}: known are "raise" and "ignore"')
+        raise ValueError(f'dirty={brief(dirty)}: known are "raise" and "ignore"')
     form = find(dtype)
     array = np.asarray(codes)
     if array.dtype.kind not in "ui":

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .wording import brief
+
 #: In the order of the numbers that stand for them in the interleaved form.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -161,6 +163,9 @@ def contract(
     """`einsum` of arrays of any kind; an array, or `out` if given."""
     given, labels, output = _parse(subscripts, operands)
     arrays = [functions.asarray(operand) for operand in given]
+    for number, array in enumerate(arrays):
+        if array.dtype.kind in "SUTmM" or array.dtype.type is np.void:
+            raise TypeError(f"operand {number} is {array.dtype}: numbers are needed")
     terms = [
         (array, _expand(names, array.ndim, f"operand {number} of shape {array.shape}"))
         for number, (array, names) in enumerate(zip(arrays, labels, strict=True))
@@ -178,7 +183,7 @@ def contract(
             )
     if out is not None:
         if not functions.is_array(out):
-            raise TypeError(f"out is an array, not {out!r}")
+            raise TypeError(f"out is an array, not {brief(out)}")
         if out.shape != shape:
             raise ValueError(f"out has shape {out.shape}, the result {shape}")
     steps = _steps(terms, result, optimize)
@@ -208,7 +213,7 @@ def _parse(
         labels = [_letters(text, first) for text in inputs.split(",")]
         if len(labels) != len(others):
             raise ValueError(
-                f"subscripts {first!r} name {len(labels)} operands; given are"
+                f"subscripts {brief(first)} name {len(labels)} operands; given are"
                 f" {len(others)}"
             )
         result = _letters(output, first) if arrow else None
@@ -216,7 +221,9 @@ def _parse(
         interleaved = (first, *others)
         paired = len(interleaved) // 2 * 2
         if paired == 0:
-            raise TypeError(f"subscripts are a string, not {first!r}")
+            raise TypeError(
+                f"subscripts are a string such as 'ij,jk->ik', not {brief(first)}"
+            )
         others = interleaved[0:paired:2]
         labels = [_numbered(entries) for entries in interleaved[1:paired:2]]
         result = _numbered(interleaved[-1]) if len(interleaved) > paired else None
@@ -228,8 +235,8 @@ def _letters(text: str, subscripts: str) -> list[str]:
     for label in labels:
         if label != "..." and label not in LETTERS:
             raise ValueError(
-                f"{label!r} in subscripts {subscripts!r}: known are letters, '...',"
-                " ',' between operands and one '->' before the result's"
+                f"{label!r} in subscripts {brief(subscripts)}: known are letters,"
+                " '...', ',' between operands and one '->' before the result's"
             )
     return labels
 
@@ -239,10 +246,10 @@ def _numbered(entries: Iterable[Any]) -> list[str]:
     try:
         numbers = [None if entry is Ellipsis else index(entry) for entry in entries]
     except TypeError as error:
-        raise TypeError(f"{entries!r}: {known}") from error
+        raise TypeError(f"{brief(entries)}: {known}") from error
     for number in numbers:
         if number is not None and not 0 <= number < len(LETTERS):
-            raise ValueError(f"{number} in {entries!r}: {known}")
+            raise ValueError(f"{number} in {brief(entries)}: {known}")
     return ["..." if number is None else LETTERS[number] for number in numbers]
 
 
@@ -324,8 +331,8 @@ def _steps(
             path: list[Any] = np.einsum_path(*arguments, optimize=optimize)[0]
             return path[1:]
     raise ValueError(
-        f"optimize={optimize!r}: known are False, True, 'greedy', 'optimal', a pair of"
-        " one of these names and a number, and ['einsum_path', (0, 1), ...]"
+        f"optimize={brief(optimize)}: known are False, True, 'greedy', 'optimal', a"
+        " pair of one of these names and a number, and ['einsum_path', (0, 1), ...]"
     )
 
 
@@ -340,8 +347,8 @@ def _contract(
         left = range(len(terms))
         if not (isinstance(step, Collection) and step and {*step} <= {*left}):
             raise ValueError(
-                f"{step!r} in the path of optimize: a step holds positions of operands,"
-                f" 0 to {len(terms) - 1} here"
+                f"{brief(step)} in the path of optimize: a step holds positions of"
+                f" operands, 0 to {len(terms) - 1} here"
             )
         chosen = [terms[i] for i in left if i in step]
         terms = [terms[i] for i in left if i not in step]

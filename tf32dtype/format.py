@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
+from .wording import brief
 
 _ALIASES = {
     "bfloat16": ("bf16",),
@@ -118,7 +119,7 @@ class Formats(Mapping[str, Format]):
             return self._rows[self._aliases.get(name, name)]
         except (KeyError, TypeError):
             raise UnknownFormat(
-                f"unknown format {name!r}; known are {', '.join(self.known())}"
+                f"unknown format {brief(name)}; known are {', '.join(self.known())}"
             ) from None
 
     def __iter__(self) -> Iterator[str]:
@@ -184,4 +185,4 @@ def find(which: object) -> Format:
 
 
 def _not_a_format(which: object) -> str:
-    return f"{which!r} is no format of tf32dtype; these are {', '.join(formats)}"
+    return f"{brief(which)} is no format of tf32dtype; these are {', '.join(formats)}"

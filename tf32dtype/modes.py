@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from . import _core
 from .rounding import ROUNDINGS
+from .wording import brief
 
 if TYPE_CHECKING:
     from .tensor_core.models import Model
@@ -65,7 +66,7 @@ def find_mode(name: object) -> Mode:
     """
     if isinstance(name, str) and name in _BY_NAME:
         return _BY_NAME[name]
-    raise ValueError(f"unknown precision {name!r}; known are {', '.join(known())}")
+    raise ValueError(f"unknown precision {brief(name)}; known are {', '.join(known())}")
 
 
 def choose(
@@ -114,21 +115,43 @@ def _find_model(
     """What computes the products; None: not a device."""
     if device is None:
         if instruction is not None:
-            raise ValueError(f"instruction={instruction!r} is for a device")
+            raise ValueError(
+                f"instruction={brief(instruction)} is for a device: add device=,"
+                f" {_which(instruction)}"
+            )
         return None
     if mode is None:
         raise ValueError(
-            f"device={device!r} is for a precision; products of formats that this"
-            " package has are tensor_core.matmul's"
+            f"device={brief(device)} is for a precision, which float32 operands are"
+            f" rounded to: add precision=, {_shorts(device)}. Arrays of formats are"
+            f" multiplied by td.tensor_core.matmul(a, b, device={brief(device)})"
         )
     if mode.format == "float32":
         raise ValueError(
-            f"precision={mode.short!r} is none of a tensor core's, which multiplies"
-            " tf32, bfloat16, float16 and fp8"
+            f"precision={mode.short!r} is none of a tensor core's; those of"
+            f" {brief(device)} are {_shorts(device)}. Without device= it is computed"
+            " here"
         )
     from .tensor_core.models import find_model  # only who names a device pays for it
 
     return find_model(device, instruction, mode.format, mode.format, "float32")
+
+
+def _shorts(device: object) -> str:
+    """The precisions that a device has models for."""
+    from .tensor_core.models import find_device
+
+    models = find_device(device).models
+    has = {m.a for m in models if m.a == m.b and m.accumulator == "float32"}
+    return ", ".join(mode.short for mode in MODES if mode.format in has)
+
+
+def _which(instruction: object) -> str:
+    """The devices that have an instruction; all where none has it."""
+    from .tensor_core.models import devices
+
+    those = [name for name in devices if instruction in devices[name].instructions]
+    return ", ".join(those or devices)
 
 
 def _check(
@@ -137,6 +160,10 @@ def _check(
     """Values are those of a Literal; all but the first are for some precisions."""
     values = get_args(kind)
     if value not in values:
-        raise ValueError(f"{keyword}={value!r}: known are {', '.join(values)}")
+        raise ValueError(f"{keyword}={brief(value)}: known are {', '.join(values)}")
     if value != values[0] and short not in useful:
-        raise ValueError(f"{keyword}={value!r} is for {', '.join(useful)} alone")
+        given = f"given is {short!r}" if short else "none is given"
+        raise ValueError(
+            f"{keyword}={brief(value)} is for the precisions"
+            f" {', '.join(useful)}; {given}"
+        )

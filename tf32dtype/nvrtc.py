@@ -16,7 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-EXTRA = "pip install 'tf32dtype[cuda]'"
+from ._requirements import install
+
+#: What gets CuPy and NVRTC, and cuBLAS, which neither of them brings.
+EXTRA = f"{install('cuda')} (CUDA 12: {install('cuda12')})"
+CUBLAS = "pip install nvidia-cublas (CUDA 12: pip install nvidia-cublas-cu12)"
 
 HERE = Path(__file__).parent
 #: Where sources are: beside this file in an installed package, else in a checkout.

@@ -10,6 +10,15 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
 from .modes import Rounding, Scale, SpecialValues, choose
+from .wording import brief
+
+_CURES = {
+    "float64": "cast them, x.astype(np.float32), or multiply in a block of"
+    " td.matmul_precision({}, float64=True)",
+    "complex64": "multiply in a block of td.matmul_precision({}, complex64=True)",
+    "complex128": "cast them to complex64, and multiply in a block of"
+    " td.matmul_precision({}, complex64=True)",
+}
 
 
 def matmul(
@@ -104,6 +113,9 @@ def matmul(
     numpys: Any = np.matmul
     if chosen is None and dtype is None:
         return numpys(a, b, out=out)
+    target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if target is not None and not isinstance(target, np.ndarray):
+        raise TypeError(f"out is an array, not {brief(target)}")
     x, y = np.asanyarray(a), np.asanyarray(b)
     multiply: Any
     if chosen is not None:
@@ -121,9 +133,6 @@ def matmul(
         return multiply(out=out)
     if np.dtype(dtype).kind not in "fc":
         raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
-    target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    if target is not None and not isinstance(target, np.ndarray):
-        raise TypeError(f"out is an array, not {target!r}")
     result = multiply().astype(dtype)
     if target is None:
         return result
@@ -138,13 +147,15 @@ def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> 
     if formats:
         raise TypeError(
             f"precision={precision!r} rounds float32 operands; {formats[0]} has its own"
-            " precision: leave it out"
+            " precision: leave precision= out, or cast to float32,"
+            " x.astype(np.float32)"
         )
     common = np.result_type(a, b)
     if common != np.float32:
+        cure = _CURES.get(common.name, "cast them, x.astype(np.float32)")
         raise TypeError(
             f"precision={precision!r} is for products in float32; {a.dtype} and"
-            f" {b.dtype} make {common}"
+            f" {b.dtype} make {common}: {cure.format(repr(precision))}"
         )
 
 

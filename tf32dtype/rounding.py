@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from .format import find
+from .wording import brief
 
 #: In the order of `enum tf_rounding` in src/codec.h.
 Rounding = Literal[
@@ -89,7 +90,7 @@ def quantize(
     source = np.asarray(x)
     if out is not None:
         if not isinstance(out, np.ndarray) or out.dtype != form.dtype:
-            raise TypeError(f"out is an array of {form.name}, not {out!r}")
+            raise TypeError(f"out is an array of {form.name}, not {brief(out)}")
         if out.shape != source.shape:
             raise ValueError(f"out has shape {out.shape}, x has {source.shape}")
     if source.dtype.kind == "O":
@@ -123,14 +124,18 @@ def check_arguments(
         If they do not.
     """
     if rounding not in ROUNDINGS:
-        raise ValueError(f"rounding={rounding!r}: known are {', '.join(ROUNDINGS)}")
+        raise ValueError(
+            f"rounding={brief(rounding)}: known are {', '.join(ROUNDINGS)}"
+        )
     if overflow not in overflows:
-        raise ValueError(f"overflow={overflow!r}: known are {', '.join(overflows)}")
+        raise ValueError(
+            f"overflow={brief(overflow)}: known are {', '.join(overflows)}"
+        )
     if (rng is None) == (rounding == "stochastic"):
         raise ValueError(
             'rounding="stochastic" needs rng, a numpy.random.Generator'
             if rng is None
-            else f'rng is for rounding="stochastic", not for {rounding!r}'
+            else f'rng is for rounding="stochastic", not for {brief(rounding)}'
         )
     if rng is not None and not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng is a numpy.random.Generator, not {rng!r}")
+        raise TypeError(f"rng is a numpy.random.Generator, not {brief(rng)}")

@@ -38,8 +38,9 @@ cdef uint32_t code_from_text(tf_format f, object text, unsigned *flags) except? 
     try:
         approximate = float(text)
     except ValueError:
+        from tf32dtype.wording import brief
         raise ValueError(
-            f"could not convert string to {f.name.decode()}: {text!r}"
+            f"could not convert string to {f.name.decode()}: {brief(text)}"
         ) from None
     word = text.strip()
     if word.lstrip("+-").lower() in _INFINITE:

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _core
 from ..format import UnknownFormat
 from ..format import formats as number_formats
+from ..wording import brief
 
 #: How the scale of a block is found, in the order of `enum tf_block_rule`.
 Rule = Literal["amax", "floor", "even", "nf", "mse", "published"]
@@ -115,8 +116,12 @@ class BlockFormats(Mapping[str, BlockFormat]):
         try:
             return self._rows[name]
         except (KeyError, TypeError):
+            hint = ""
+            if isinstance(name, str) and name in number_formats.known():
+                hint = f"; td.quantize(x, {name!r}) rounds numbers by themselves"
             raise UnknownFormat(
-                f"unknown block format {name!r}; known are {', '.join(self._rows)}"
+                f"unknown block format {brief(name)}; known are"
+                f" {', '.join(self._rows)}{hint}"
             ) from None
 
     def __iter__(self) -> Iterator[str]:
@@ -163,10 +168,13 @@ def find(which: str | BlockFormat) -> BlockFormat:
     if isinstance(which, BlockFormat):
         if formats[which.name] != which:
             raise UnknownFormat(
-                f"{which!r} is not the row of {which.name!r}; known are the rows of "
-                f"{', '.join(formats)}"
+                f"{brief(which)} is not the row of {which.name!r}; known are the rows"
+                f" of {', '.join(formats)}"
             )
         return which
     if not isinstance(which, str):
-        raise TypeError(f"a block format is named by a string, not {which!r}")
+        raise TypeError(
+            f"a block format is named by a string, not {brief(which)}; known are"
+            f" {', '.join(formats)}"
+        )
     return formats[which]

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..wording import brief
+
 
 def take(
     key: object, shape: tuple[int, ...], axis: int
@@ -90,7 +92,7 @@ def _index_array(entry: object) -> Any:
     if array.dtype.kind not in "biu" or (array.dtype.kind == "b" and array.ndim == 0):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`) and integer or boolean "
-            f"arrays are indices here, not {entry!r}"
+            f"arrays are indices here, not {brief(entry)}"
         )
     return int(array) if array.ndim == 0 else array
 

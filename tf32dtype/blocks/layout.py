@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..wording import brief
 from .formats import (
     BLOCK_SIZES,
     POWERS,
@@ -162,11 +163,13 @@ def checked_shape(shape: object) -> tuple[int, ...]:
     try:
         lengths = tuple(map(index, shape))  # type: ignore[call-overload]
     except TypeError:
-        raise TypeError(f"shape is a tuple of integers, not {shape!r}") from None
+        raise TypeError(f"shape is a tuple of integers, not {brief(shape)}") from None
     if not lengths or min(lengths) < 0:
-        raise ValueError(f"shape={shape!r}: one length or more is needed, none below 0")
+        raise ValueError(
+            f"shape={brief(shape)}: one length or more is needed, none below 0"
+        )
     if math.prod(max(n, 1) for n in lengths) > np.iinfo(np.intp).max // 4:
-        raise ValueError(f"shape={shape!r} is more than memory can be")
+        raise ValueError(f"shape={brief(shape)} is more than memory can be")
     _check_ndim(len(lengths))
     return tuple(map(int, lengths))
 
@@ -177,7 +180,7 @@ def checked_axis(axis: int, ndim: int) -> int:
     try:
         wanted = index(axis)
     except TypeError:
-        raise TypeError(f"axis is an integer, not {axis!r}") from None
+        raise TypeError(f"axis is an integer, not {brief(axis)}") from None
     if not -ndim <= wanted < ndim:
         raise ValueError(f"axis={axis} is none of the {ndim} axes of x")
     return wanted % ndim
@@ -193,7 +196,8 @@ def checked_block_size(block_size: int | None) -> int | None:
         return None
     if isinstance(block_size, bool) or block_size not in BLOCK_SIZES:
         raise ValueError(
-            f"block_size={block_size!r}: known are {', '.join(map(str, BLOCK_SIZES))}"
+            f"block_size={brief(block_size)}: known are"
+            f" {', '.join(map(str, BLOCK_SIZES))}"
         )
     return int(block_size)
 
@@ -203,7 +207,7 @@ def checked_scale_format(scale_format: str | None) -> str | None:
         return None
     if not isinstance(scale_format, str) or scale_format not in scale_formats:
         raise ValueError(
-            f"scale_format={scale_format!r}: known are {', '.join(scale_formats)}"
+            f"scale_format={brief(scale_format)}: known are {', '.join(scale_formats)}"
         )
     return scale_format
 
@@ -212,7 +216,9 @@ def _checked_tensor_scale(tensor_scale: float, scale_format: str) -> float:
     try:
         value = float(tensor_scale)
     except (TypeError, ValueError):
-        raise TypeError(f"tensor_scale is a number, not {tensor_scale!r}") from None
+        raise TypeError(
+            f"tensor_scale is a number, not {brief(tensor_scale)}"
+        ) from None
     what = f"tensor_scale={value!r}"
     if scale_format == POWERS and value != 1:
         raise ValueError(f"{what}: {POWERS} scales stand by themselves, with 1")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from ..format import find
+from ..wording import brief
 from .array import BlockArray
 
 Terms = Literal[1, 3, 4]
@@ -92,7 +93,7 @@ def matmul(
     if not isinstance(a, BlockArray) and not isinstance(b, BlockArray):
         raise TypeError("neither operand is an array of blocks: call numpy.matmul")
     if terms not in (None, 1, 3, 4) or isinstance(terms, bool):
-        raise ValueError(f"terms={terms!r}: known are 1, 3, 4 and None for all")
+        raise ValueError(f"terms={brief(terms)}: known are 1, 3, 4 and None for all")
     x, y = _factor(a, 0), _factor(b, 1)
     block, stack = _checked(x, y)
     rows = () if x.is_vector else (x.lines,)
@@ -249,7 +250,7 @@ def _checked_out(
 ) -> NDArray[Any]:
     target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if not isinstance(target, np.ndarray):
-        raise TypeError(f"out is an array, not {target!r}")
+        raise TypeError(f"out is an array, not {brief(target)}")
     if target.shape != shape:
         raise ValueError(f"out has shape {target.shape}, the product {shape}")
     if not target.flags.writeable:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from ..rounding import ROUNDINGS, Rounding, check_arguments
+from ..wording import brief
 from .array import BlockArray
 from .formats import (
     POWERS,
@@ -228,7 +229,7 @@ def _rule(row: BlockFormat, scale: Rule | None) -> Rule:
     if scale is None:
         return row.scale
     if not isinstance(scale, str) or scale not in RULES:
-        raise ValueError(f"scale={scale!r}: known are {', '.join(RULES)}")
+        raise ValueError(f"scale={brief(scale)}: known are {', '.join(RULES)}")
     if scale == "published" and not row.name.startswith("tcfp"):
         raise ValueError(f'scale="published" is of the tcfp formats, not of {row.name}')
     return scale

@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
 from ..format import find
+from ..wording import brief
 from .layout import Layout, Parts
 from .lines import from_lines
 
@@ -68,7 +69,7 @@ def _value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
 
 def _check_out(out: object, wanted: np.dtype[Any], shape: tuple[int, ...]) -> None:
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is an array, not {out!r}")
+        raise TypeError(f"out is an array, not {brief(out)}")
     if out.dtype.newbyteorder("=") != wanted:
         raise TypeError(
             f"out is an array of {out.dtype}, not of {wanted}: say dtype=out.dtype"

@@ -15,19 +15,18 @@ to 15 runs on all test images.
 import math
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._requirements import install
 from ..precision import matmul_precision
 from . import CommandError
 from .facts import Facts, facts, signed
 from .measures import power_of_two_scale, snr_db
-from .text import Table, decibels, draws, number, print_json, size
+from .text import Table, decibels, number, print_json, progress, size
 
 Array = NDArray[Any]
 
@@ -104,7 +103,8 @@ def run(arguments: Namespace) -> None:
     for form in map(facts, signed()):
         runs += [(form, False), (form, True)] if form.bits < 16 else [(form, False)]
     rows = []
-    with _progress(not arguments.json, len(runs)) as advance:
+    wanted = not arguments.json
+    with progress(wanted, "classifying", len(runs)) as advance:
         for form, scaled in runs:
             rows.append(measure(network, digits, truth, form, scaled=scaled))
             advance()
@@ -134,7 +134,7 @@ def load_digits() -> Digits:
         from sklearn.datasets import load_digits as load
     except ImportError:
         raise CommandError(
-            "the digits come with scikit-learn: pip install 'tf32dtype[demo]'"
+            f"the digits come with scikit-learn: {install('demo')}"
         ) from None
     images, digits = load(return_X_y=True)
     order = np.random.default_rng(1).permutation(len(images))
@@ -254,25 +254,6 @@ def _accuracy(outputs: Array, digits: Array) -> float:
 
 
 # -- text ---------------------------------------------------------------------
-
-
-@contextmanager
-def _progress(wanted: bool, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal; yields what advances it."""
-    if not (wanted and draws()):
-        yield lambda: None
-        return
-    from rich.progress import Progress
-
-    # Drawn between the runs alone: a thread that draws would disturb their times.
-    with Progress(transient=True, auto_refresh=False) as bar:
-        task = bar.add_task("classifying", total=total)
-
-        def advance() -> None:
-            bar.advance(task)
-            bar.refresh()
-
-        yield advance
 
 
 def _print(rows: list[Row], digits: Digits, accuracy: float) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import bits, formats
+from ..blocks.formats import formats as block_formats
 from ..format import Format
 from . import CommandError
 
@@ -91,6 +92,11 @@ def facts(name: str) -> Facts:
     try:
         return _of_ours(formats[name])
     except KeyError:
+        if name in block_formats:
+            raise CommandError(
+                f"{name} is a block format, of numbers that share a scale:"
+                " tf32dtype compare and tf32dtype sizes have these"
+            ) from None
         raise CommandError(
             f"unknown format {name!r}; known are {', '.join(known())}"
         ) from None

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,28 @@ def largest_relative(error: Array, truth: Array) -> float:
     """The largest of the errors, relative to what is true; 0 if there is no error."""
     wrong = error > 0
     return float(np.max(error[wrong] / np.abs(truth[wrong]), initial=0.0))
+
+
+def _saturates(form: Facts) -> bool:
+    return not (form.has_infinity or form.has_nan)
+
+
+def overflows(form: Facts, source: Array, rounded: Array) -> int:
+    """How many numbers are beyond the format's range."""
+    if _saturates(form):
+        half = form.spacing(Fraction(form.max)) / 2
+        limit = float(Fraction(form.max) + half)  # the tie goes up, to an even number
+        beyond = np.abs(source) >= limit
+    else:
+        beyond = np.isfinite(source) & ~np.isfinite(rounded)
+    return int(np.count_nonzero(beyond))
+
+
+def underflows(form: Facts, source: Array, rounded: Array) -> int:
+    """How many nonzero numbers below the smallest normal did not stay exact."""
+    tiny = (source != 0) & (np.abs(source) < form.smallest_normal)
+    got = rounded[tiny].astype(np.float64)
+    return int(np.count_nonzero((got != source[tiny]) & np.isfinite(got)))
 
 
 def snr_db(error_squares: float, truth_squares: float) -> float:

@@ -25,7 +25,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype run`."""
     parser.add_argument(
         "--precision",
-        required=True,
         metavar="NAME",
         help=", ".join(mode.short for mode in MODES) + ", or a long name",
     )
@@ -54,6 +53,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> NoReturn:
     """Run the program, and exit as it does."""
+    if arguments.precision is None:
+        raise CommandError(
+            "--precision is needed, before the program, as all words after that are its"
+            f" own: tf32dtype run --precision NAME {arguments.program}"
+        )
     try:
         set_matmul_precision(
             arguments.precision,

@@ -8,7 +8,8 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -95,6 +96,25 @@ class Table:
 def draws() -> bool:
     """Whether standard output is a terminal, and rich is there to draw on it."""
     return sys.stdout.isatty() and find_spec("rich") is not None
+
+
+@contextmanager
+def progress(wanted: bool, what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, with the time that is left; yields what advances it."""
+    if not (wanted and draws()):
+        yield lambda: None
+        return
+    from rich.progress import Progress
+
+    # Drawn between the steps alone: a thread that draws would disturb their times.
+    with Progress(transient=True, auto_refresh=False) as bar:
+        task = bar.add_task(what, total=total)
+
+        def advance() -> None:
+            bar.advance(task)
+            bar.refresh()
+
+        yield advance
 
 
 def print_json(report: Any) -> None:

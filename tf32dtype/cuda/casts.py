@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core
 from ..rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
+from ..wording import brief
 from . import array, backend, strides
 from .array import plain
 from .backend import Kernel
@@ -145,15 +146,17 @@ def _manner(
             f" use tf32dtype.quantize there; a GPU has {', '.join(known)}"
         )
     if rounding not in known:
-        raise ValueError(f"rounding={rounding!r}: known are {', '.join(known)}")
+        raise ValueError(f"rounding={brief(rounding)}: known are {', '.join(known)}")
     if overflow not in OVERFLOWS:
-        raise ValueError(f"overflow={overflow!r}: known are {', '.join(OVERFLOWS)}")
+        raise ValueError(
+            f"overflow={brief(overflow)}: known are {', '.join(OVERFLOWS)}"
+        )
     if (rounding, overflow) == (ROUNDINGS[0], OVERFLOWS[0]):
         return None
     if not array.is_ours(dtype):
         raise ValueError(
-            f"rounding={rounding!r}, overflow={overflow!r} are for this package's"
-            f" formats, not for {dtype}: that is rounded to nearest alone"
+            f"rounding={brief(rounding)}, overflow={brief(overflow)} are for this"
+            f" package's formats, not for {dtype}: that is rounded to nearest alone"
         )
     return np.int32(ROUNDINGS.index(rounding)), np.int32(OVERFLOWS.index(overflow))
 

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from .. import contraction
 from ..precision import current_settings
+from ..wording import brief
 from . import products
 from .array import is_ours, plain
 from .backend import current
@@ -184,7 +185,9 @@ def _by_axes(
         return cupy.moveaxis(x, chosen, tuple(range(-len(chosen), 0)))
 
     if len(axes) != 3:
-        raise ValueError(f"axes={axes!r}: one entry for each operand and the result")
+        raise ValueError(
+            f"axes={brief(axes)}: one entry for each operand and the result"
+        )
     if out is not None:
         raise TypeError("axes with out is not for arrays on a GPU: move the axes first")
     result = function(moved(a, axes[0]), moved(b, axes[1]), dtype=dtype)

@@ -11,6 +11,7 @@ from ..codes import from_bits as host_from_bits
 from ..format import find, formats
 from ..rounding import Overflow, Rounding
 from ..rounding import quantize as host_quantize
+from ..wording import brief
 from . import backend, interchange
 from .array import STORAGE, empty, is_ours, ndarray, raw, wrap
 
@@ -282,7 +283,7 @@ def from_bits(
     if not isinstance(codes, cupy.ndarray):
         return asarray(host_from_bits(codes, form.dtype, dirty=dirty))
     if dirty not in ("raise", "ignore"):
-        raise ValueError(f'dirty={dirty!r}: known are "raise" and "ignore"')
+        raise ValueError(f'dirty={brief(dirty)}: known are "raise" and "ignore"')
     storage = STORAGE[form.itemsize]
     if codes.dtype != storage:
         raise TypeError(f"codes of {form.name} are of {storage}, not {codes.dtype}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from ..nvrtc import EXTRA, CudaError
+from ..nvrtc import CUBLAS, CudaError
 from .backend import current
 
 #: NumPy's dtypes that elements of a kind are stored as
@@ -65,7 +65,7 @@ def _library() -> Any:
     try:
         return importlib.import_module("cupy_backends.cuda.libs.cublas")
     except ImportError as error:
-        raise CudaError(f"cuBLAS cannot be loaded ({error}): {EXTRA}") from error
+        raise CudaError(f"cuBLAS cannot be loaded ({error}): {CUBLAS}") from error
 
 
 def _handle() -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..nvrtc import EXTRA, CudaError
+from ..nvrtc import CUBLAS, CudaError
 from .backend import current
 
 _TYPES = {"float8_e4m3fn": 28, "float8_e5m2": 29}  # CUDA_R_8F_E4M3, CUDA_R_8F_E5M2
@@ -224,7 +224,7 @@ def _library() -> Any:
                 return ctypes.CDLL(name)
             except OSError as error:
                 tried.append(str(error))
-    raise CudaError(f"cublasLt cannot be loaded ({'; '.join(tried)}): {EXTRA}")
+    raise CudaError(f"cublasLt cannot be loaded ({'; '.join(tried)}): {CUBLAS}")
 
 
 def _call(name: str, *arguments: Any) -> None:

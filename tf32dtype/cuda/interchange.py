@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..format import formats
 from ..interop.dlpack import CODES
+from ..wording import brief
 from . import backend
 from .array import STORAGE, is_ours, raw, wrap
 
@@ -113,7 +114,7 @@ def type_code(capsule: Any) -> Any:
     """The type code of a DLPack capsule's tensor, a byte that can be written to."""
     name = _get_name(capsule) if type(capsule).__name__ == "PyCapsule" else None
     if name not in _TENSOR_IN:
-        raise BufferError(f"no DLPack capsule, or one that was used: {capsule!r}")
+        raise BufferError(f"no DLPack capsule, or one that was used: {brief(capsule)}")
     start = _get_pointer(capsule, name) + _TENSOR_IN[name] + _TYPE_IN_TENSOR
     return ctypes.c_uint8.from_address(start)
 

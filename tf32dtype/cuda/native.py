@@ -20,6 +20,7 @@ import cupy
 import numpy as np
 
 from .. import tensor_core
+from ..wording import brief
 from . import cublas, cublaslt
 from .array import raw
 from .backend import Kernel, current
@@ -140,8 +141,8 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
     """
     if instruction not in (None, "mma.sync"):
         raise ValueError(
-            f"instruction={instruction!r}: products on this GPU's tensor cores know"
-            " None (cuBLAS) and 'mma.sync'; mode='model' computes others"
+            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
+            " know None (cuBLAS) and 'mma.sync'; mode='model' computes others"
         )
     formats = _format(a), _format(b)
     _check(formats, instruction)

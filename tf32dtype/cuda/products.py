@@ -24,6 +24,7 @@ from ..modes import Rounding, Scale, SpecialValues, find_mode
 from ..modes import choose as check_precision
 from ..precision import Settings, current_settings, leave
 from ..tensor_core.models import devices, find_device, find_instruction, find_model
+from ..wording import brief
 from . import backend, chain
 from .array import empty, is_ours, ndarray, plain, wrap
 from .stacks import Shape, like, stacks
@@ -57,7 +58,7 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
         For an unknown name, or a keyword that the mode has no use for.
     """
     if mode not in MODES:
-        raise ValueError(f"unknown mode {mode!r}; known are {', '.join(MODES)}")
+        raise ValueError(f"unknown mode {brief(mode)}; known are {', '.join(MODES)}")
     if mode == "model":
         if device is None:
             known = ", ".join(devices)
@@ -65,13 +66,15 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
         found = find_device(device)
         return Mode("model", found.name, find_instruction(found, instruction))
     if device is not None:
-        raise ValueError(f"device={device!r} is for mode='model' alone")
+        raise ValueError(f"device={brief(device)} is for mode='model' alone")
     if instruction is not None and mode == "chain":
-        raise ValueError(f"instruction={instruction!r} is for 'model' and 'native'")
+        raise ValueError(
+            f"instruction={brief(instruction)} is for 'model' and 'native'"
+        )
     if instruction not in (None, OWN):
         raise ValueError(
-            f"mode='native' has no instruction {instruction!r}; it has {OWN}, and None"
-            " for what cuBLAS chooses"
+            f"mode='native' has no instruction {brief(instruction)}; it has {OWN}, and"
+            " None for what cuBLAS chooses"
         )
     return Mode(str(mode), None, instruction)
 
@@ -234,8 +237,15 @@ def matmul(
     a, b = _operand(a, "a"), _operand(b, "b")
     if mode is None:
         if device is not None or instruction is not None:
-            given = f"device={device!r}" if device else f"instruction={instruction!r}"
-            raise ValueError(f"{given} is for a mode, 'model' or 'native'")
+            given = (
+                f"device={brief(device)}"
+                if device
+                else f"instruction={brief(instruction)}"
+            )
+            raise ValueError(
+                f"{given} is for a mode: add mode='model', the bits of that device, or"
+                " mode='native', this GPU's own tensor cores"
+            )
         chosen = current_mode()
     else:
         chosen = choose_mode(mode, device, instruction)
@@ -243,8 +253,8 @@ def matmul(
     if precision is not None:
         if mode is not None:
             raise ValueError(
-                f"precision={precision!r} is for float32 operands, mode={mode!r} for"
-                " formats: leave one of them out"
+                f"precision={precision!r} is for float32 operands, mode={brief(mode)}"
+                " for formats: leave one of them out"
             )
         _check_precise(a, b, precision)
         settings = Settings(precision, rounding, scale, special_values)
@@ -252,7 +262,7 @@ def matmul(
         settings = current_settings()
     check_precision(precision, rounding, scale, special_values)
     if strategy not in ("performant", "eager"):
-        raise ValueError(f"strategy={strategy!r}: known are performant, eager")
+        raise ValueError(f"strategy={brief(strategy)}: known are performant, eager")
     x, y, shape = as_matrices(a, b)
     return product(
         x, y, dtype, out, shape=shape, mode=chosen, settings=settings, strategy=strategy
@@ -273,13 +283,14 @@ def _check_precise(a: Any, b: Any, precision: str) -> None:
     if formats:
         raise TypeError(
             f"precision={precision!r} rounds float32 operands; {formats[0]} has its own"
-            " precision: leave it out"
+            " precision: leave precision= out, or cast to float32,"
+            " x.astype(np.float32)"
         )
     common = np.result_type(a.dtype, b.dtype)
     if common != FLOAT32:
         raise TypeError(
             f"precision={precision!r} is for products in float32; {a.dtype} and"
-            f" {b.dtype} make {common}"
+            f" {b.dtype} make {common}: cast them, x.astype(np.float32)"
         )
 
 

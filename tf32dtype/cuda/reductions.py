@@ -17,6 +17,7 @@ import cupy
 import numpy as np
 
 from .. import float8_e8m0fnu
+from ..wording import brief
 from . import array, backend, casts, strides
 from .backend import Kernel
 
@@ -138,7 +139,7 @@ def _scalar(initial: Any, dtype: Any) -> float:
     with np.errstate(all="ignore"):
         value = np.asarray(initial)
         if value.ndim:
-            raise ValueError(f"initial is one number, not {initial!r}")
+            raise ValueError(f"initial is one number, not {brief(initial)}")
         return float(value.astype(dtype))
 
 

@@ -1,6 +1,6 @@
 """Records what the tensor cores of a GPU return, so that models can be held against it.
 
-    pip install 'tf32dtype[cuda]' nvidia-cuda-nvdisasm
+    pip install '.[cuda]' nvidia-cuda-nvdisasm       # in the checkout
     python -m tf32dtype.cuda.golden --out DIR
 
 runs every instruction that the GPU has (see units.py) on probes that tell apart what

@@ -31,6 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tf32dtype.codes import bits, from_bits
 from tf32dtype.format import Format, formats
+from tf32dtype.interop import kinds
+from tf32dtype.wording import brief
 
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile
@@ -138,25 +140,65 @@ def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
     Raises
     ------
     ValueError
-        If the file names a format that is not known, or whose items are of
-        another size than the file's; if what it says of blocks makes no array of
-        them; if it would need pickle or is cut short.
+        If the file is of another kind (a pickle, safetensors, HDF5, GGUF, text, ...),
+        which the error names; if it is damaged, cut short or would need pickle; if it
+        names a format that is not known, or whose items are of another size than the
+        file's; if what it says of blocks makes no array of them.
     EOFError
         If the file is empty.
     OSError
         If the file cannot be opened.
     """
+    name = kinds.name_of(file)
     if isinstance(file, str | os.PathLike):
         with open(file, "rb") as stream:
-            form = _read_name(stream)
+            form = _begin(stream, name)
+            loaded = _load(stream, file, name, mmap_mode)
     else:
-        start = file.tell()
-        form = _read_name(file)
-        file.seek(start)
-    loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+        form = _begin(file, name)
+        loaded = _load(file, file, name, mmap_mode)
     if isinstance(loaded, np.ndarray):
         return _as_format(loaded, form)
-    return Archive(loaded)
+    return Archive(loaded, name)
+
+
+def _check_ours(error: Exception) -> None:
+    """Raise an error of reading again, unless it is about what the file holds."""
+    from zipfile import BadZipFile  # who reads no archive need not pay for it
+
+    if not isinstance(error, ValueError | BadZipFile):
+        raise error
+
+
+def _begin(stream: IO[bytes], name: str) -> Format | Facts | None:
+    """What a file says of its format; the stream is left where it was."""
+    if not hasattr(stream, "seek"):
+        raise TypeError(f"file is a path or a binary file object, not {brief(stream)}")
+    start = stream.tell()
+    head = stream.read(kinds.HEAD_BYTES)
+    if not isinstance(head, bytes):
+        raise TypeError(f'{name} is open as text: open it in binary mode, "rb"')
+    kinds.check(head, name)
+    stream.seek(start)
+    form = _read_name(stream)
+    stream.seek(start)
+    return form
+
+
+def _load(
+    stream: IO[bytes], file: Path | IO[bytes], name: str, mmap_mode: Any
+) -> NDArray[Any] | NpzFile:
+    """What NumPy reads, or an error that says why it cannot."""
+    start = stream.tell()
+    try:
+        loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+    except Exception as error:
+        _check_ours(error)
+        stream.seek(start)
+        raise ValueError(kinds.why_not(stream, name, error)) from error
+    if not isinstance(loaded, np.ndarray):
+        kinds.check_members(loaded, name)
+    return loaded  # type: ignore[no-any-return]
 
 
 class Archive(Mapping[str, Any]):
@@ -166,19 +208,33 @@ class Archive(Mapping[str, Any]):
     file. `files` lists the names.
     """
 
-    def __init__(self, npz: NpzFile) -> None:
+    def __init__(self, npz: NpzFile, name: str = "the file") -> None:
         self._npz = npz
+        self._name = name
         self.files = list(npz.files)
 
     def __getitem__(self, name: str) -> Any:
-        array: Any = self._npz[name]
+        if name not in self._npz:
+            raise KeyError(f"{name} is not in {self._name}: {', '.join(self.files)}")
+        try:
+            array: Any = self._npz[name]
+        except Exception as error:
+            _check_ours(error)
+            raise ValueError(self._why_not(name, error)) from error
         if not isinstance(array, np.ndarray):
             return array  # bytes of another file
-        archive = self._npz.zip
-        assert archive is not None  # or reading the array had failed
-        member = name if name in archive.namelist() else f"{name}.npy"
-        with archive.open(member) as stream:
+        with self._member(name) as stream:
             return _as_format(array, _read_name(stream))
+
+    def _member(self, name: str) -> IO[bytes]:
+        archive = self._npz.zip
+        assert archive is not None  # it is open
+        member = name if name in archive.namelist() else f"{name}.npy"
+        return archive.open(member)
+
+    def _why_not(self, name: str, error: Exception) -> str:
+        with self._member(name) as stream:
+            return kinds.why_not(stream, f"{name} in {self._name}", error)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)

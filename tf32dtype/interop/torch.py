@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from .._requirements import install
+
 try:
     import torch
 except ImportError as error:
     raise ImportError(
         f"tf32dtype.interop.torch needs PyTorch, which cannot be imported ({error}):"
-        " pip install 'tf32dtype[torch]'"
+        f" {install('torch')} (any build will do: it computes on the CPU)"
     ) from error
 
 from torch import Tensor, nn
@@ -31,6 +33,7 @@ from .. import blocks
 from ..blocks.formats import POWERS, find
 from ..blocks.quantization import resolved
 from ..format import formats
+from ..wording import brief
 
 _HALVES = (torch.bfloat16, torch.float16)
 _FLOATS = (torch.float32, torch.float64, *_HALVES)
@@ -167,7 +170,7 @@ def convert(
     are powers of two, while `tcfp12` and `tcfp16` carry more digits than it has.
     """
     if isinstance(skip, str):
-        raise TypeError(f"skip is a list of names, not {skip!r}: [{skip!r}]")
+        raise TypeError(f"skip is a list of names, not {brief(skip)}: [{brief(skip)}]")
     skipped = tuple(skip)
     settings = _Settings(format, error_feedback, activations, options)
     if not inplace:

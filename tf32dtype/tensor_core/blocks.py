@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
+from ..wording import brief
 from .block_scaled import BlockScaled, find_block_scaled
 from .models import Model, find_device, find_instruction, find_model
 
@@ -172,10 +173,10 @@ def resolve(
     x, y = read(a, "a", "b"), read(b, "b", "a")
     if np.dtype(accumulator).newbyteorder("=") != np.float32:
         raise ValueError(
-            f"accumulator={accumulator!r}: products of blocks have float32 ones"
+            f"accumulator={brief(accumulator)}: products of blocks have float32 ones"
         )
     if terms not in (None, 1, 3, 4):
-        raise ValueError(f"terms={terms!r}: 1, 3 and 4 are known, and None")
+        raise ValueError(f"terms={brief(terms)}: 1, 3 and 4 are known, and None")
     if x.block_size != y.block_size:
         raise ValueError(
             f"a has blocks of {x.block_size} and b of {y.block_size}: a product needs"
@@ -208,7 +209,7 @@ def _block_scaled(
     if instruction is not None and instruction not in known:
         has = ", ".join((*found.instructions, *known))
         raise ValueError(
-            f"{found.name} has no instruction {instruction!r}; it has {has}"
+            f"{found.name} has no instruction {brief(instruction)}; it has {has}"
         )
     for operand in (x, y):
         if len(operand.levels) > 1 or operand.scale_format != x.scale_format:

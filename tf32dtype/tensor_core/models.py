@@ -15,6 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from .. import _core
+from ..wording import brief
 from .listing import listing
 
 if TYPE_CHECKING:
@@ -438,7 +439,7 @@ class Devices(Mapping[str, Device]):
         """
         found = self._names.get(_plain(name)) if isinstance(name, str) else None
         if found is None:
-            raise KeyError(f"unknown device {name!r}; known are {', '.join(self)}")
+            raise KeyError(f"unknown device {brief(name)}; known are {', '.join(self)}")
         return self._devices[found]
 
     def __iter__(self) -> Iterator[str]:
@@ -491,7 +492,7 @@ def find_instruction(device: Device, instruction: str | None) -> str:
         )
     if instruction not in known:
         raise ValueError(
-            f"{device.name} has no instruction {instruction!r}; it has"
+            f"{device.name} has no instruction {brief(instruction)}; it has"
             f" {', '.join(known)}"
         )
     return instruction
@@ -509,13 +510,27 @@ def find_model(
     """
     found = find_device(device)
     chosen = find_instruction(found, instruction)
-    model = _table().get((found.name, chosen, a, b, accumulator))
+    wanted = (a, b, accumulator)
+    model = _table().get((found.name, chosen, *wanted))
     if model is None:
-        has = "; ".join(
-            f"{m.instruction} {m.a} x {m.b} -> {m.accumulator}" for m in found.models
-        )
+        those = [m.device for m in MODELS if (m.a, m.b, m.accumulator) == wanted]
+        others = ", ".join(dict.fromkeys(those))
         raise ValueError(
             f"{found.name} has no model of {chosen} for {a} x {b} -> {accumulator};"
-            f" modelled are: {has}"
+            f" modelled are: {_modelled(found)}"
+            + f". Devices that have one: {others}"
+            * bool(others)
         )
     return model
+
+
+def _modelled(device: Device) -> str:
+    """What a device multiplies, by instruction and accumulator."""
+    ways: dict[tuple[str, str], list[str]] = {}
+    for m in device.models:
+        name = m.a if m.a == m.b else f"{m.a} x {m.b}"
+        ways.setdefault((m.instruction, m.accumulator), []).append(name)
+    return "; ".join(
+        f"{instruction} -> {accumulator}: {', '.join(names)}"
+        for (instruction, accumulator), names in ways.items()
+    )

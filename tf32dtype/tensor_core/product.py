@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from .. import _core
 from ..modes import Rounding
 from ..rounding import quantize
+from ..wording import brief
 from . import blocks
 from .block_scaled import BlockScaled
 from .models import CONTESTED, Model, find_model
@@ -124,12 +125,12 @@ def matmul(
     if blocks.is_blocks(a) or blocks.is_blocks(b):
         for name, value in (("rounding", rounding), ("promote_every", promote_every)):
             if value is not None:
-                raise ValueError(f"{name}={value!r} is not for arrays of blocks")
+                raise ValueError(f"{name}={brief(value)} is not for arrays of blocks")
         return _of_blocks(
             blocks.resolve(a, b, device, instruction, accumulator, terms), c, out
         )
     if terms is not None:
-        raise ValueError(f"terms={terms!r} is for arrays of blocks")
+        raise ValueError(f"terms={brief(terms)} is for arrays of blocks")
     model, x, y, promote = resolve(
         a, b, device, instruction, accumulator, rounding, promote_every
     )
@@ -137,14 +138,17 @@ def matmul(
     left = x[np.newaxis] if x.ndim == 1 else x
     right = y[:, np.newaxis] if y.ndim == 1 else y
     if left.ndim == 0 or right.ndim == 0:
-        raise ValueError("a and b are at least vectors, not single numbers")
+        raise ValueError(
+            f"a and b are at least vectors, not single numbers: their shapes are"
+            f" {x.shape} and {y.shape}"
+        )
     if left.shape[-1] != right.shape[-2]:
         raise ValueError(
             f"shapes {x.shape} and {y.shape} do not fit: k is {left.shape[-1]} and"
             f" {right.shape[-2]}"
         )
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    batch = _batch(left.shape[:-2], right.shape[:-2])
     shape = batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
     start = as_accumulators(c, model, shape)
     target = _as_target(out, result_type, shape)
@@ -176,7 +180,7 @@ def _of_blocks(request: blocks.Request, c: Any, out: Any) -> Any:
         raise ValueError(
             f"a and b do not fit: k, which blocks lie along, is {k} and {other}"
         )
-    batch = np.broadcast_shapes(tuple(batch_a), tuple(batch_b))
+    batch = _batch(tuple(batch_a), tuple(batch_b))
     shape = batch + (m,) * (not x.is_vector) + (n,) * (not y.is_vector)
     start = as_accumulators(c, model, shape)
     target = _as_target(out, np.dtype(np.float32), shape)
@@ -187,6 +191,16 @@ def _of_blocks(request: blocks.Request, c: Any, out: Any) -> Any:
         target[...] = result.reshape(shape)
         return target
     return result.reshape(shape)[()]
+
+
+def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        raise ValueError(
+            f"stacks of matrices of shapes {a} and {b} do not broadcast: lengths are"
+            " equal, or 1"
+        ) from None
 
 
 # -- arguments -------------------------------------------------------------------------
@@ -215,10 +229,10 @@ def resolve(
     if rounding is not None:
         if rounding not in get_args(Rounding):
             known = ", ".join(get_args(Rounding))
-            raise ValueError(f"rounding={rounding!r}: known are {known}, and None")
+            raise ValueError(f"rounding={brief(rounding)}: known are {known}, and None")
         if np.float32 not in (x.dtype, y.dtype):
             raise ValueError(
-                f"rounding={rounding!r} is for float32 operands; {x.dtype} and"
+                f"rounding={brief(rounding)} is for float32 operands; {x.dtype} and"
                 f" {y.dtype} are multiplied as they are"
             )
     promote = _promotion(promote_every, model)
@@ -237,7 +251,8 @@ def as_operand(x: Any, name: str) -> Array:
         return array
     raise TypeError(
         f"{name} is {dtype}: no tensor core here multiplies that; float16, float32 (as"
-        " tf32) and this package's formats have one. Cast it first"
+        " tf32) and this package's formats have one. Cast it first,"
+        f" {name}.astype(np.float32)"
     )
 
 
@@ -292,16 +307,24 @@ def _as_read(x: Array, rounding: Rounding | None) -> Array:
 
 
 def _accumulator(dtype: DTypeLike) -> str:
-    found = np.dtype(dtype).newbyteorder("=")
+    try:
+        found = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        found = None
     if found not in (np.float32, np.float16):
-        raise ValueError(f"accumulator={dtype!r}: float32 and float16 are known")
+        raise ValueError(f"accumulator={brief(dtype)}: float32 and float16 are known")
     return found.name
 
 
 def _promotion(promote_every: int | None, model: Model) -> int:
     if promote_every is None:
         return 0
-    every = operator.index(promote_every)
+    try:
+        every = operator.index(promote_every)
+    except TypeError:
+        raise TypeError(
+            f"promote_every is an integer, not {brief(promote_every)}"
+        ) from None
     depth = model.instruction_depth
     if every < 1 or every % depth:
         raise ValueError(
@@ -318,7 +341,7 @@ def _as_target(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array 
     if target is None:
         return None
     if not isinstance(target, np.ndarray):
-        raise TypeError(f"out is an array, not {target!r}")
+        raise TypeError(f"out is an array, not {brief(target)}")
     if target.dtype.newbyteorder("=") != dtype:
         raise TypeError(f"out is {target.dtype}, the accumulators are {dtype}")
     if target.shape != shape:

@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ...wording import brief
 from .. import backend
 from ..array import is_ours, plain
 from ..backend import Kernel
@@ -106,7 +107,7 @@ def matmul(
     if not (is_ours(wanted) or wanted.kind == "f"):
         raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
     if terms not in (None, 1, 3, 4):
-        raise ValueError(f"terms={terms!r}: known are 1, 3, 4, and None for all")
+        raise ValueError(f"terms={brief(terms)}: known are 1, 3, 4, and None for all")
     left, right = _operand(a, "a", -1), _operand(b, "b", -2)
     shape, batch = _fit(a, b, left, right)
     mode = current_mode().name

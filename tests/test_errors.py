@@ -1,0 +1,192 @@
+"""Errors name the value, what is allowed and what to do, on one short line."""
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tf32dtype import blocks, tensor_core
+from tf32dtype.wording import brief
+
+LONG = 600  # characters; the longest lists of what is known take 575
+
+SINGLE = np.ones((3, 4), np.float32)
+HALF = SINGLE.astype(np.float16)
+BF16 = SINGLE.astype(td.bfloat16)
+PACKED = blocks.quantize(np.ones((4, 64), np.float32), "mxfp4")
+BIG = np.arange(5000.0, dtype=np.float32).reshape(50, 100)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (BIG, "an array of float32, shape (50, 100)"),
+        (BIG.astype(td.bfloat16), "an array of bfloat16, shape (50, 100)"),
+        (PACKED, "an array of mxfp4 blocks, shape (4, 64)"),
+        ("bf17", "'bf17'"),
+        (None, "None"),
+        (td.bfloat16, "<class 'tf32dtype.bfloat16'>"),
+        (np.dtype("f4"), "dtype('float32')"),
+        ([1, 2], "[1, 2]"),
+        ([1] * 5000, "[1, 1, 1, 1, 1, 1, ...]"),
+        (np.float32(1.5), repr(np.float32(1.5))),
+    ],
+)
+def test_brief(value, said):
+    assert brief(value) == said
+
+
+def test_brief_is_one_short_line():
+    for value in ("z" * 5000, [BIG], {1: BIG}, 10**400, "a\nb" * 500, {*range(5000)}):
+        assert len(brief(value)) < 300
+        assert "\n" not in brief(value)
+
+
+# -- values that may be long -----------------------------------------------------------
+
+CALLS = {
+    "quantize": (
+        td.quantize,
+        (SINGLE, "bf16"),
+        ["rounding", "overflow", "rng", "out"],
+    ),
+    "matmul": (
+        lambda *a, **k: td.matmul(*a, **{"precision": "bf16"} | k),
+        (SINGLE, SINGLE.T),
+        "precision rounding scale special_values device instruction out".split(),
+    ),
+    "tensor_core.matmul": (
+        lambda *a, **k: tensor_core.matmul(*a, **{"device": "H100"} | k),
+        (HALF, HALF.T),
+        "device instruction accumulator c out rounding terms promote_every".split(),
+    ),
+    "einsum": (td.einsum, ("ij,kj->ik", SINGLE, SINGLE), ["optimize", "out"]),
+    "from_bits": (td.from_bits, ([1], "bf16"), ["dirty"]),
+    "blocks.quantize": (
+        blocks.quantize,
+        (SINGLE, "mxfp4"),
+        "axis block_size scale scale_format rounding overflow rng".split(),
+    ),
+    "blocks.matmul": (blocks.matmul, (PACKED, PACKED.T), ["terms", "out"]),
+    "dequantize": (PACKED.dequantize, (), ["out"]),
+    "formats": (td.formats.__getitem__, ("bf16",), []),
+    "blocks.formats": (blocks.formats.__getitem__, ("mxfp4",), []),
+    "devices": (tensor_core.devices.__getitem__, ("H100",), []),
+    "tf32": (td.tf32, ("1",), []),
+}
+VALUES = {
+    "array": BIG,
+    "bfloat16": BIG.astype(td.bfloat16),
+    "blocks": PACKED,
+    "list": list(range(5000)),
+    "text": "z" * 5000,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_error_prints_a_long_value(name):
+    function, arguments, keywords = CALLS[name]
+    for value in VALUES.values():
+        tries = [
+            ((*arguments[:i], value, *arguments[i + 1 :]), {})
+            for i in range(len(arguments))
+        ]
+        tries += [(arguments, {keyword: value}) for keyword in keywords]
+        for given, named in tries:
+            try:
+                function(*given, **named)
+            except Exception as error:
+                text = str(error)
+                if text.startswith("data type 'zzz"):
+                    continue  # NumPy's own
+                assert len(text) < LONG, (name, named, text[:100])
+                assert "\n" not in text, (name, named)
+
+
+# -- products --------------------------------------------------------------------------
+
+
+def products(**options):
+    return lambda a=SINGLE, b=None: td.matmul(
+        a, a.T if b is None else b, **{"precision": "bf16"} | options
+    )
+
+
+FLOAT64 = r"x\.astype\(np\.float32\), or multiply in a block of td\.matmul_precision\("
+CURES = [
+    (products(), SINGLE.astype(float), FLOAT64 + r"'bf16', float64=True\)"),
+    (products(), SINGLE.astype("F"), r"td\.matmul_precision\('bf16', complex64=True\)"),
+    (products(), SINGLE.astype("D"), "cast them to complex64, and multiply in a block"),
+    (products(), HALF, r"float16 and float16 make float16: cast them, x\.astype\("),
+    (products(), SINGLE.astype("i1"), r"int8 and int8 make int8: cast them, x\.astype"),
+    (products(), BF16, r"leave precision= out, or cast to float32, x\.astype\("),
+    (
+        products(precision=None, device="A100"),
+        SINGLE,
+        r"add precision=, tf32, tf32x3, bf16, bf16x3, bf16x6, bf16x9, f16\..*"
+        r"td\.tensor_core\.matmul\(a, b, device='A100'\)",
+    ),
+    (products(precision=None, device="V100"), SINGLE, r"add precision=, f16\. "),
+    (products(instruction="wgmma"), SINGLE, r"add device=, H100$"),
+    (products(instruction="bogus"), SINGLE, r"add device=, V100, T4, A100, L40S"),
+    (products(precision="f32", device="T4"), SINGLE, "those of 'T4' are f16"),
+    (products(device="V100"), SINGLE, "Devices that have one: A100, L40S, H100, B200"),
+    (
+        products(scale="row"),
+        SINGLE,
+        "for the precisions fp8_e4m3, fp8_e5m2; given is 'bf16'",
+    ),
+    (products(precision=None, scale="row"), SINGLE, "none is given"),
+    (products(out=[1]), SINGLE, r"out is an array, not \[1\]"),
+]
+
+
+@pytest.mark.parametrize(("call", "operand", "words"), CURES)
+def test_a_product_that_cannot_be_names_the_cure(call, operand, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call(operand)
+
+
+def test_the_cures_work():
+    double = SINGLE.astype(float)
+    with td.matmul_precision("bf16", float64=True):
+        double @ double.T
+    with td.matmul_precision("bf16", complex64=True):
+        double.astype("F") @ double.T.astype("F")
+    for short in "tf32 tf32x3 bf16 bf16x3 bf16x6 bf16x9 f16".split():
+        td.matmul(SINGLE, SINGLE.T, precision=short, device="A100")
+
+
+def test_einsum_takes_numbers():
+    for dtype in ("U1", "S1", "M8[s]", "m8[s]", "V2"):
+        with pytest.raises(TypeError, match=r"operand 1 is .*: numbers are needed"):
+            td.einsum("ij,jk->ik", SINGLE, np.zeros((4, 3), dtype))
+    with pytest.raises(TypeError, match="a string such as 'ij,jk->ik', not an array"):
+        td.einsum(SINGLE)
+
+
+def test_a_number_format_is_no_block_format():
+    with pytest.raises(ValueError, match=r"td\.quantize\(x, 'bf16'\) rounds numbers"):
+        blocks.quantize(SINGLE, "bf16")
+    with pytest.raises(TypeError, match=r"named by a string, not <class .*; known are"):
+        blocks.quantize(SINGLE, td.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "words"),
+    [
+        (SINGLE, np.float32(1), {}, r"not single numbers: .* \(3, 4\) and \(\)"),
+        (
+            np.ones((2, 3, 4), "f2"),
+            np.ones((3, 4, 3), "f2"),
+            {},
+            r"\(2,\) and \(3,\) do not broadcast: lengths are equal, or 1",
+        ),
+        (HALF, HALF.T, {"accumulator": "float17"}, "float32 and float16 are known"),
+        (HALF, HALF.T, {"promote_every": "x"}, "promote_every is an integer, not 'x'"),
+        (SINGLE.astype(float), HALF.T, {}, r"Cast it first, a\.astype\(np\.float32\)"),
+        (HALF, SINGLE.T.astype(int), {}, r"Cast it first, b\.astype\(np\.float32\)"),
+    ],
+)
+def test_a_tensor_core_names_the_cure(a, b, options, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        tensor_core.matmul(a, b, device="H100", **options)

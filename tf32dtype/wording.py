@@ -1,0 +1,41 @@
+"""How errors name what was given."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+_LONGEST = 100  # characters of a text, or of one thing's repr
+_MOST = 6  # things in a list
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _LONGEST
+_short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = _MOST
+
+
+def brief(value: Any) -> str:
+    """A value in an error: its repr, or what it is where that would be long.
+
+    Parameters
+    ----------
+    value : object
+        What was given.
+
+    Returns
+    -------
+    str
+        One short line; of anything with a dtype and a shape (arrays of NumPy, CuPy and
+        PyTorch, arrays of blocks) these, but not its values.
+
+    Examples
+    --------
+    >>> brief(np.zeros((2, 3), np.float32)), brief("bf17"), brief([1] * 1000)
+    ('an array of float32, shape (2, 3)', "'bf17'", '[1, 1, 1, 1, 1, 1, ...]')
+    """
+    if isinstance(value, type):
+        return repr(value)
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if isinstance(shape, tuple) and len(shape) > 0:
+        what = f"{value.format} blocks" if hasattr(value, "block_size") else dtype
+        return f"an array of {what}, shape {tuple(shape)}"
+    return " ".join(_short.repr(value).split())
