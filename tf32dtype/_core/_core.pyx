@@ -6,6 +6,7 @@ each part refers to the others' functions.
 """
 
 import os
+import sys
 from contextvars import ContextVar
 
 from cpython.exc cimport PyErr_Occurred

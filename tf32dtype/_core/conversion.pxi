@@ -1,7 +1,6 @@
 # Python objects -> codes, each with one rounding; and codes -> text.
 
 import numbers
-import sys
 
 _INFINITE = frozenset(["inf", "infinity", "nan"])
 # Beyond 2**+-LIMIT every format over- or underflows alike.

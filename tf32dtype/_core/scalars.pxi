@@ -99,18 +99,20 @@ cdef int scalar_bool(object self) except -1:
 
 cdef object scalar_reduce(object self, object ignored):
     cdef int format = format_of_scalar(self)
-    cdef char item[4]
-    tf_store_code(tf_format_rows[format][0], item, code_of_scalar(self, format))
-    return _scalar_from_item, (
-        type(self), item[:tf_format_rows[format].itemsize])
+    cdef tf_format f = tf_format_rows[format][0]
+    bits = int(code_of_scalar(self, format)) << f.shift
+    return _scalar_from_item, (type(self), bits.to_bytes(f.itemsize, "little"))
 
 
 def _scalar_from_item(cls, bytes item):
-    """Unpickle a scalar."""
+    """Unpickle a scalar from its bits, the low byte first."""
     cdef int format = format_of_class(cls)
-    if len(item) != tf_format_rows[format].itemsize:
+    cdef tf_format f = tf_format_rows[format][0]
+    cdef char native[4]
+    if len(item) != f.itemsize:
         raise ValueError(f"a pickled {names[format]} has {len(item)} bytes")
-    return new_scalar(format, item)
+    tf_store_code(f, native, int.from_bytes(item, "little") >> f.shift)
+    return new_scalar(format, native)
 
 
 cdef object scalar_is_integer(object self, object ignored):
