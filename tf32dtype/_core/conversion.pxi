@@ -120,13 +120,20 @@ cdef int warn(unsigned flags, const char *where=b"cast") except -1:
     return 0
 
 
-cdef str shortest(int format, uint32_t code):
-    """The shortest decimal that reads back as the same code."""
+# -- codes -> text ---------------------------------------------------------------------
+
+cdef double printed_number(int format, uint32_t code) except? -1.0:
+    """The float whose shortest digits are what is printed of a number.
+
+    Formats of 8 bits and less print their exact value: the shortest decimal that
+    reads back would be 450 for 448. Wider ones print the shortest decimal that reads
+    back as the same code.
+    """
     cdef tf_format f = tf_format_rows[format][0]
     cdef unsigned flags = 0
-    x = tf_double_from_code(f, code)
-    if x != x or x - x != 0 or x == 0:
-        return repr(x)
+    cdef double x = tf_double_from_code(f, code)
+    if f.width <= 8 or x != x or x - x != 0 or x == 0:
+        return x
     from decimal import Decimal
     for digits in range(17):
         nearest = Decimal(f"{x:.{digits}e}")
@@ -136,5 +143,21 @@ cdef str shortest(int format, uint32_t code):
         for candidate in (nearest, nearest + unit.copy_sign(nearest)):
             flags = 0
             if code_from_exact(f, candidate, &flags) == code:
-                return repr(float(candidate))
-    return repr(x)
+                return float(candidate)
+    return x
+
+
+def printed(scalar):
+    """The float whose shortest digits are what is printed of a scalar."""
+    cdef int format = format_of_scalar(scalar)
+    return printed_number(format, code_of_scalar(scalar, format))
+
+
+cdef str text_of(int format, uint32_t code):
+    """What str() gives: in scientific notation where NumPy's float32 is."""
+    cdef double x = tf_double_from_code(tf_format_rows[format][0], code)
+    cdef double magnitude = x if x >= 0 else -x
+    number = printed_number(format, code)
+    if x != x or x - x != 0 or x == 0 or 1e-4 <= magnitude < 1e6:
+        return repr(number)
+    return np.format_float_scientific(number, trim="-")
