@@ -92,6 +92,7 @@ def test_what_scalars_print() -> None:
     assert str(td.bfloat16(1e38)) == "1e+38"
     assert str(td.tf32(2e6)) == "2e+06"
     assert f"{td.tf32(1 / 3):.3f} {td.bfloat16(2.5):8.2e}" == "0.333 2.50e+00"
+    assert f"{td.bfloat16(0.1):>5}{td.bfloat16(0.1):+}" == "  0.1+0.1"
     assert "%.2f" % td.float8_e4m3fn(448) == "448.00"  # noqa: UP031
 
 

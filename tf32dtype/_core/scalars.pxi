@@ -148,10 +148,13 @@ cdef object scalar_round(object self, object args):
 
 
 cdef object scalar_format(object self, object args):
-    """As a Python float's; without a specification as str(), where NumPy's scalars
-    print a float's digits."""
+    """As a Python float's, but for the digits of str() where none are asked for."""
     (specification,) = args
-    return format(scalar_value(self), specification) if specification else str(self)
+    if not specification:
+        return str(self)
+    if "." in specification or specification[-1] in "eEfFgGn%":
+        return format(scalar_value(self), specification)
+    return format(printed(self), specification)
 
 
 cdef object scalar_trunc(object self, object ignored):

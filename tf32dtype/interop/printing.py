@@ -77,7 +77,7 @@ def write_digits(
         read back as `x` in its format.
     """
     number = float(x)
-    if unique and math.isfinite(number):
+    if unique and shortest != number and math.isfinite(number):
         from decimal import Decimal  # not needed before something is printed
 
         _, all_digits, exponent = Decimal(repr(shortest)).normalize().as_tuple()
