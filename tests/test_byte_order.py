@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import sys
 from typing import Any
@@ -115,6 +116,18 @@ def test_the_error_says_how_to_read() -> None:
         np.frombuffer(data, x.dtype.newbyteorder(OTHER))
     line = str(caught.value).partition(": ")[2]
     assert (eval(line, {"np": np, "td": td, "data": data}) == x).all()
+
+
+@pytest.mark.parametrize("kind", [td.bfloat16, td.tf32])
+def test_files_in_the_other_order_are_refused(kind: Any) -> None:
+    file = io.BytesIO()
+    td.save(file, np.array([1.5, -2], kind))
+    size = np.dtype(kind).itemsize
+    assert f"'<u{size}'".encode() in file.getvalue()  # on every machine
+    other = file.getvalue().replace(b"'<u", b"'>u")
+    if sys.byteorder == "little":
+        with pytest.raises(ValueError, match=f"holds >u{size}"):
+            td.load(io.BytesIO(other))
 
 
 @each
