@@ -26,7 +26,7 @@ LIKE: Table = {
             "[f(t, T, 'same_kind') for t in (bool, 'i4', 'f4', 'f8', 'c8')]",
         ),
         "common_type": "np.dtype(f(a, b))",
-        "dtype": ("f(T)", "f(T).itemsize > 0", "f(T).newbyteorder('>').itemsize > 0"),
+        "dtype": ("f(T)", "f(T).itemsize > 0", "f(T).newbyteorder('>').itemsize>0"),
         "finfo": (
             "[np.dtype(type(x)) for x in (f(T).eps, f(T).max, f(T).tiny)]",
             "f(T) is f(np.dtype(T)) is f(s)",

@@ -51,8 +51,7 @@ def test_registration(scalar_type: Any) -> None:
     assert not cls._abstract
     assert isinstance(cls, type(np.dtype))
     assert issubclass(scalar_type, np.floating)
-    assert repr(dtype) == str(dtype) == scalar_type.__name__
-    assert dtype.newbyteorder(">").itemsize == dtype.itemsize
+    assert str(dtype) == scalar_type.__name__
 
 
 def test_type_numbers_and_characters_are_distinct() -> None:
@@ -228,7 +227,7 @@ def life(scalar_type: Any) -> None:
     (float(item), repr(item), hash(item), item + 1, item == 2, -item)
     x.astype(object).astype(scalar_type)
     x.astype("U").astype(scalar_type)
-    np.dtype(scalar_type).newbyteorder()
+    np.dtype(scalar_type).newbyteorder("=")
     np.promote_types(scalar_type, np.float16)
     np.can_cast(scalar_type, np.float64)
     pickle.loads(pickle.dumps([x, item, x.dtype]))

@@ -132,26 +132,6 @@ def test_default_and_copies() -> None:
 
 
 @each_type
-def test_repr_is_the_shortest_that_reads_back(scalar_type: Any) -> None:
-    name = scalar_type.__name__
-    for x in sample(scalar_type):
-        value, text = float(x), str(x)
-        assert repr(x) in (text, f"{name}({text})")
-        assert equal(scalar_type(text), value)
-        if not math.isfinite(value) or value == 0:
-            continue
-        digits = text.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
-        length = max(len(digits), 1)
-        # No decimal with fewer digits reads back to the same code.
-        if length > 1:
-            for rule in ("ROUND_HALF_EVEN", "ROUND_UP", "ROUND_DOWN"):
-                exact = Decimal(value)
-                unit = Decimal(1).scaleb(exact.adjusted() - length + 2)
-                shorter = exact.quantize(unit, rounding=rule)
-                assert rounded(scalar_type, float(shorter)) != value, (text, shorter)
-
-
-@each_type
 def test_format(scalar_type: Any) -> None:
     for value in (1, 2, 0.5):
         x = scalar_type(value)
@@ -161,18 +141,6 @@ def test_format(scalar_type: Any) -> None:
         assert "%.2f" % x == "%.2f" % float(x)  # noqa: UP031
     with pytest.raises(ValueError, match="format"):
         format(scalar_type(1), "nonsense")
-
-
-@each_type
-def test_arrays_print(scalar_type: Any) -> None:
-    x = np.array([1, 2, 0.5], scalar_type)
-    assert [float(word.rstrip(".")) for word in str(x).strip("[]").split()] == [
-        1,
-        2,
-        0.5,
-    ]
-    # NumPy 2.5 quotes names that have more than letters and digits.
-    assert f"dtype={scalar_type.__name__}" in repr(x).replace("'", "")
 
 
 # -- equality and hashing ----------------------------------------------------------
@@ -328,8 +296,6 @@ def test_numpy_attributes(scalar_type: Any) -> None:
     )
     assert x.conjugate() == x
     assert x.astype(np.float32) == 2
-    assert x.item() == 2
-    assert x.tolist() == 2
     assert x.tobytes() == np.array(2, scalar_type).tobytes()
     assert x.view(f"u{x.itemsize}") == td.bits(np.array([2], scalar_type))[0]
     assert np.array(x).dtype == scalar_type
@@ -408,8 +374,6 @@ def test_finfo(scalar_type: Any) -> None:
     assert info.nmant == f.mantissa_bits
     assert type(info.max) is scalar_type
     assert np.finfo(np.dtype(scalar_type)) is info
-    if f.smallest_subnormal < f.eps / 2:  # NumPy halves eps before it prints
-        assert scalar_type.__name__ in str(info)
 
 
 @each_type

@@ -22,7 +22,9 @@ from .codes import bits, from_bits  # noqa: E402
 from .contraction import einsum  # noqa: E402
 from .format import Format, formats  # noqa: E402
 from .interop import dlpack as _dlpack  # noqa: E402
+from .interop import finfo as _finfo  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
+from .interop import printing as _printing  # noqa: E402
 from .interop.files import load, save, savez  # noqa: E402
 from .precision import matmul_precision, set_matmul_precision  # noqa: E402
 from .precision import read_environment as _read_environment  # noqa: E402
@@ -51,7 +53,9 @@ if _TYPE_CHECKING:
 _answers.register()
 _masked.register(formats)
 _dlpack.register(formats)
-del _answers, _dlpack, _masked
+_finfo.register(formats)
+_printing.register(formats)
+del _answers, _dlpack, _finfo, _masked, _printing
 
 _read_environment()
 del _read_environment

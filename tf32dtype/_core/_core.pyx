@@ -6,6 +6,7 @@ each part refers to the others' functions.
 """
 
 import os
+import sys
 from contextvars import ContextVar
 
 from cpython.exc cimport PyErr_Occurred
@@ -41,7 +42,7 @@ __all__ = [
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "current_precision", "facts",
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
-    "precision_variable", "prepare_product", "quantize_items",
+    "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
     "tensor_blocks", "tensor_product",

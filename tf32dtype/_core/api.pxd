@@ -34,7 +34,6 @@ cdef extern from "Python.h":
         void *closure
 
     ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *)
-    ctypedef PyObject *(*reprfunc)(PyObject *)
 
     void decref "Py_DECREF"(PyObject *)
     void incref "Py_INCREF"(PyObject *)
@@ -176,7 +175,7 @@ cdef extern from "hybrid.h":
     int tf_format_of_dtype(const PyArray_DTypeMeta *dtype) nogil
     int tf_format_of_descr(const descr_t *descr) nogil
     int tf_dtype_base_ready() except -1
-    int tf_dtype_ready(int, const char *, newfunc, reprfunc, PyMethodDef *,
+    int tf_dtype_ready(int, const char *, newfunc, PyMethodDef *,
                        PyGetSetDef *) except -1
     int tf_dtype_make_hybrid(int, PyTypeObject *) except -1
     object tf_scalar_alloc(PyTypeObject *)

@@ -184,8 +184,8 @@ cdef int to_text_loop(PyArrayMethod_Context *context, items_t data,
     cdef int format = tf_format_of_descr(context.descriptors[0])
     cdef npy_intp i
     for i in range(dimensions[0]):
-        text = shortest(format, tf_load_code(tf_format_rows[format][0],
-                                             data[0] + i * strides[0]))
+        text = text_of(format, tf_load_code(tf_format_rows[format][0],
+                                            data[0] + i * strides[0]))
         PyArray_Pack(context.descriptors[1], data[1] + i * strides[1], text)
     return 0
 

@@ -1,7 +1,6 @@
 # Python objects -> codes, each with one rounding; and codes -> text.
 
 import numbers
-import sys
 
 _INFINITE = frozenset(["inf", "infinity", "nan"])
 # Beyond 2**+-LIMIT every format over- or underflows alike.
@@ -122,21 +121,61 @@ cdef int warn(unsigned flags, const char *where=b"cast") except -1:
     return 0
 
 
-cdef str shortest(int format, uint32_t code):
-    """The shortest decimal that reads back as the same code."""
-    cdef tf_format f = tf_format_rows[format][0]
+# -- codes -> text ---------------------------------------------------------------------
+
+cdef extern from "<math.h>" nogil:
+    double nextafter(double, double)
+
+
+cdef bint reads_back(tf_format f, str text, uint32_t code) except -1:
+    """Whether the decimal rounds to a code: seldom more than a float's question, that
+    is where both neighbours of the float nearest to the decimal agree."""
     cdef unsigned flags = 0
-    x = tf_double_from_code(f, code)
-    if x != x or x - x != 0 or x == 0:
-        return repr(x)
-    from decimal import Decimal
+    cdef double x = float(text)
+    cdef uint32_t below = tf_code_from_double(f, nextafter(x, -float("inf")), &flags)
+    cdef uint32_t above = tf_code_from_double(f, nextafter(x, float("inf")), &flags)
+    return (below if below == above else code_from_text(f, text, &flags)) == code
+
+
+cdef double printed_number(int format, uint32_t code) except? -1.0:
+    """The float whose shortest digits are what is printed of a number.
+
+    Formats of 8 bits and less print their exact value: the shortest decimal that
+    reads back would be 450 for 448. Wider ones print the shortest decimal that reads
+    back as the same code.
+    """
+    cdef tf_format f = tf_format_rows[format][0]
+    cdef double x = tf_double_from_code(f, code)
+    if f.width <= 8 or x != x or x - x != 0 or x == 0:
+        return x
+    is_power = code & ((1 << f.mantissa_bits) - 1) == 0
     for digits in range(17):
-        nearest = Decimal(f"{x:.{digits}e}")
-        # Below a power of two the next number is nearer than above it, so the
-        # nearest decimal may miss where the one further out does not.
-        unit = Decimal((0, (1,), nearest.adjusted() - digits))
-        for candidate in (nearest, nearest + unit.copy_sign(nearest)):
-            flags = 0
-            if code_from_exact(f, candidate, &flags) == code:
-                return repr(float(candidate))
-    return repr(x)
+        nearest = f"{x:.{digits}e}"
+        if reads_back(f, nearest, code):
+            return float(nearest)
+        if is_power:
+            # Below a power of two the next number is nearer than above it, so the
+            # nearest decimal may miss where the one further out does not.
+            from decimal import Decimal
+            mantissa, _, exponent = nearest.partition("e")
+            unit = Decimal(1).scaleb(-digits).copy_sign(Decimal(mantissa))
+            further = f"{Decimal(mantissa) + unit}e{exponent}"
+            if reads_back(f, further, code):
+                return float(further)
+    return x
+
+
+def printed(scalar):
+    """The float whose shortest digits are what is printed of a scalar."""
+    cdef int format = format_of_scalar(scalar)
+    return printed_number(format, code_of_scalar(scalar, format))
+
+
+cdef str text_of(int format, uint32_t code):
+    """What str() gives: in scientific notation where NumPy's float32 is."""
+    cdef double x = tf_double_from_code(tf_format_rows[format][0], code)
+    cdef double magnitude = x if x >= 0 else -x
+    number = printed_number(format, code)
+    if x != x or x - x != 0 or x == 0 or 1e-4 <= magnitude < 1e6:
+        return repr(number)
+    return np.format_float_scientific(number, trim="-")

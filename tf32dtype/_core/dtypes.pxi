@@ -15,7 +15,10 @@ cdef PyObject *dtype_canonical(PyObject *descr) noexcept:
 
 
 cdef object dtype_getitem(descr_t *descr, char *item):
-    return new_scalar(tf_format_of_descr(descr), item)
+    """A Python float, for item(), tolist() and objects. Indexing does not come here:
+    NumPy makes a scalar of the dtype's type itself."""
+    cdef tf_format f = tf_format_rows[tf_format_of_descr(descr)][0]
+    return tf_double_from_code(f, tf_load_code(f, item))
 
 
 cdef int dtype_setitem(descr_t *descr, object value, char *item) except -1:
@@ -142,17 +145,40 @@ cdef object dtype_new(object cls, object args, object keywords):
     return <object><PyObject *>(<PyArray_DTypeMeta *><PyObject *>cls).singleton
 
 
-cdef object dtype_repr(object self):
-    return names[tf_format_of_descr(<descr_t *><PyObject *>self)]
-
-
 cdef object dtype_reduce(object self, object ignored):
-    return np.dtype, (scalar_types[tf_format_of_descr(<descr_t *><PyObject *>self)],)
+    cdef int format = tf_format_of_descr(<descr_t *><PyObject *>self)
+    if tf_format_rows[format].itemsize == 1:
+        return np.dtype, (scalar_types[format],)
+    return _dtype_in_order, (scalar_types[format], sys.byteorder)
 
 
-cdef PyMethodDef dtype_methods[2]
+def _dtype_in_order(cls, order):
+    """Unpickle a dtype, which an array's bytes come with."""
+    return np.dtype(cls).newbyteorder(order)
+
+
+cdef object dtype_newbyteorder(object self, object args):
+    cdef int format = tf_format_of_descr(<descr_t *><PyObject *>self)
+    unsigned = np.dtype(f"u{tf_format_rows[format].itemsize}")
+    if unsigned.newbyteorder(*args).isnative:
+        return self
+    swapped = unsigned.newbyteorder().str
+    raise ValueError(
+        f"{names[format]} has the byte order of this machine, {sys.byteorder}, alone."
+        f" Read other data as {swapped!r}:"
+        f" np.frombuffer(data, {swapped!r}).astype({unsigned.name!r})"
+        f".view(td.{names[format]})"
+    )
+
+
+cdef PyMethodDef dtype_methods[3]
 dtype_methods[0] = PyMethodDef("__reduce__", <void *>dtype_reduce, METH_NOARGS, NULL)
-memset(&dtype_methods[1], 0, sizeof(PyMethodDef))
+dtype_methods[1] = PyMethodDef(
+    "newbyteorder", <void *>dtype_newbyteorder, METH_VARARGS,
+    "newbyteorder(new_order='S', /)\n--\n\n"
+    "The dtype itself, which has the byte order of the machine; ValueError where\n"
+    "another is asked for.")
+memset(&dtype_methods[2], 0, sizeof(PyMethodDef))
 
 
 cdef object dtype_kind(object self, void *closure):
@@ -173,8 +199,7 @@ cdef int register_dtype(int format) except -1:
     cdef const tf_legacy_functions *legacy = &tf_legacy[format]
     name = f"tf32dtype.dtypes.{names[format]}".encode()
     _type_names.append(name)
-    tf_dtype_ready(format, name, <newfunc><void *>dtype_new, <reprfunc><void *>dtype_repr,
-                   dtype_methods, dtype_getset)
+    tf_dtype_ready(format, name, <newfunc><void *>dtype_new, dtype_methods, dtype_getset)
     slots[0] = PyType_Slot(NPY_DT_discover_descr_from_pyobject, <void *>dtype_discover)
     slots[1] = PyType_Slot(NPY_DT_default_descr, <void *>dtype_singleton)
     slots[2] = PyType_Slot(NPY_DT_common_dtype, <void *>dtype_common)

@@ -34,26 +34,31 @@ int tf_dtype_base_ready(void)
     return PyType_Ready((PyTypeObject *)&tf_dtype_base);
 }
 
-int tf_dtype_ready(int format, const char *name, newfunc new_, reprfunc repr,
-                   PyMethodDef *methods, PyGetSetDef *getset)
+int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *methods,
+                   PyGetSetDef *getset)
 {
     PyTypeObject *type = (PyTypeObject *)&tf_dtypes[format];
     prepare(&tf_dtypes[format], name, (PyTypeObject *)&tf_dtype_base);
     type->tp_flags = Py_TPFLAGS_DEFAULT;
     type->tp_new = new_;
-    type->tp_repr = repr;
-    type->tp_str = repr;
     type->tp_methods = methods;
     type->tp_getset = getset;
-    return PyType_Ready(type);
+    if (PyType_Ready(type) < 0) {
+        return -1;
+    }
+    /* Any but np.dtype's, which NumPy refuses in a class that owns no number. */
+    type->tp_repr = PyBaseObject_Type.tp_repr;
+    type->tp_str = PyBaseObject_Type.tp_str;
+    return 0;
 }
 
 /* -- the hybrid step ------------------------------------------------------------------ */
 
 static PyObject *get_item(void *data, void *array)
 {
-    PyArray_Descr *descr = PyArray_DESCR((PyArrayObject *)array);
-    return PyArray_Scalar(data, descr, NULL);
+    const PyArray_Descr *descr = PyArray_DESCR((PyArrayObject *)array);
+    const struct tf_format *f = tf_format_rows[tf_format_of_descr(descr)];
+    return PyFloat_FromDouble(tf_double_from_code(*f, tf_load_code(*f, data)));
 }
 
 static int set_item(PyObject *value, void *data, void *array)
@@ -121,6 +126,8 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
     class_->type_num = NPY_TIMEDELTA;
     class_->singleton = descr;
     class_->flags |= 1; /* NPY_DT_LEGACY, which has no public name */
+    ((PyTypeObject *)class_)->tp_repr = PyArrayDescr_Type.tp_repr;
+    ((PyTypeObject *)class_)->tp_str = PyArrayDescr_Type.tp_str;
     Py_INCREF(class_);
     Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)class_);
     Py_INCREF(scalar);
@@ -130,12 +137,28 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
 
 /* -- legacy functions -------------------------------------------------------------------- */
 
-/* Bytes are never swapped: our dtypes have one byte order, the native. */
-static void copy_items(size_t size, char *out, npy_intp out_stride, const char *in,
-                       npy_intp in_stride, npy_intp n)
+static void reverse_bytes(char *item, size_t size)
 {
-    for (npy_intp i = 0; in && i < n; i++) {
-        memmove(out + i * out_stride, in + i * in_stride, size);
+    for (size_t low = 0, high = size - 1; low < high; low++, high--) {
+        const char kept = item[low];
+        item[low] = item[high];
+        item[high] = kept;
+    }
+}
+
+/* Without `in` the items lie in `out` already. Our dtypes have one byte order, the
+ * native, so that NumPy asks to swap for `byteswap()` alone. */
+static void copy_items(size_t size, char *out, npy_intp out_stride, const char *in,
+                       npy_intp in_stride, npy_intp n, int swap)
+{
+    for (npy_intp i = 0; i < n; i++) {
+        char *item = out + i * out_stride;
+        if (in) {
+            memmove(item, in + i * in_stride, size);
+        }
+        if (swap) {
+            reverse_bytes(item, size);
+        }
     }
 }
 
@@ -174,16 +197,15 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
 
 /* NumPy calls these without saying for which dtype (`array` may be NULL). */
 #define ROW(name, itemsize, ...)                                                        \
-    static void copyswap_##name(void *out, void *in, int NPY_UNUSED(swap),              \
-                                void *NPY_UNUSED(array))                                \
+    static void copyswap_##name(void *out, void *in, int swap, void *NPY_UNUSED(array)) \
     {                                                                                   \
-        copy_items(itemsize, out, 0, in, 0, 1);                                         \
+        copy_items(itemsize, out, 0, in, 0, 1, swap);                                   \
     }                                                                                   \
     static void copyswapn_##name(void *out, npy_intp out_stride, void *in,              \
-                                 npy_intp in_stride, npy_intp n, int NPY_UNUSED(swap),  \
+                                 npy_intp in_stride, npy_intp n, int swap,              \
                                  void *NPY_UNUSED(array))                               \
     {                                                                                   \
-        copy_items(itemsize, out, out_stride, in, in_stride, n);                        \
+        copy_items(itemsize, out, out_stride, in, in_stride, n, swap);                  \
     }                                                                                   \
     static int compare_##name(const void *a, const void *b, void *NPY_UNUSED(array))    \
     {                                                                                   \

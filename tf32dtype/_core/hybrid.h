@@ -30,8 +30,8 @@ static inline int tf_format_of_descr(const PyArray_Descr *descr)
 /* Prepares the class objects; `spec->slots` and `spec->casts` are the caller's,
  * to which PyArrayInitDTypeMeta_FromSpec then applies. */
 int tf_dtype_base_ready(void);
-int tf_dtype_ready(int format, const char *name, newfunc new_, reprfunc repr,
-                   PyMethodDef *methods, PyGetSetDef *getset);
+int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *methods,
+                   PyGetSetDef *getset);
 
 /* Makes the class own a type number. Call once, after its initialisation. */
 int tf_dtype_make_hybrid(int format, PyTypeObject *scalar);

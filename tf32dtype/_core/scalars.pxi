@@ -78,7 +78,16 @@ cdef double scalar_value(object self):
 
 cdef object scalar_str(object self):
     cdef int format = format_of_scalar(self)
-    return shortest(format, code_of_scalar(self, format))
+    return text_of(format, code_of_scalar(self, format))
+
+
+cdef object scalar_repr(object self):
+    """As NumPy's own: np.float16(1.5), and 1.5 before NumPy 2."""
+    text = scalar_str(self)
+    legacy = np.get_printoptions()["legacy"]  # False, or a version
+    if legacy and tuple(map(int, legacy.split("."))) <= (1, 25):
+        return text
+    return f"tf32dtype.{names[format_of_scalar(self)]}({text})"
 
 
 cdef Py_hash_t scalar_hash(object self) except -1:
@@ -99,18 +108,20 @@ cdef int scalar_bool(object self) except -1:
 
 cdef object scalar_reduce(object self, object ignored):
     cdef int format = format_of_scalar(self)
-    cdef char item[4]
-    tf_store_code(tf_format_rows[format][0], item, code_of_scalar(self, format))
-    return _scalar_from_item, (
-        type(self), item[:tf_format_rows[format].itemsize])
+    cdef tf_format f = tf_format_rows[format][0]
+    bits = int(code_of_scalar(self, format)) << f.shift
+    return _scalar_from_item, (type(self), bits.to_bytes(f.itemsize, "little"))
 
 
 def _scalar_from_item(cls, bytes item):
-    """Unpickle a scalar."""
+    """Unpickle a scalar from its bits, the low byte first."""
     cdef int format = format_of_class(cls)
-    if len(item) != tf_format_rows[format].itemsize:
+    cdef tf_format f = tf_format_rows[format][0]
+    cdef char native[4]
+    if len(item) != f.itemsize:
         raise ValueError(f"a pickled {names[format]} has {len(item)} bytes")
-    return new_scalar(format, item)
+    tf_store_code(f, native, int.from_bytes(item, "little") >> f.shift)
+    return new_scalar(format, native)
 
 
 cdef object scalar_is_integer(object self, object ignored):
@@ -136,6 +147,16 @@ cdef object scalar_round(object self, object args):
     return np.round(self, digits)
 
 
+cdef object scalar_format(object self, object args):
+    """As a Python float's, but for the digits of str() where none are asked for."""
+    (specification,) = args
+    if not specification:
+        return str(self)
+    if "." in specification or specification[-1] in "eEfFgGn%":
+        return format(scalar_value(self), specification)
+    return format(printed(self), specification)
+
+
 cdef object scalar_trunc(object self, object ignored):
     return int(scalar_value(self))
 
@@ -148,7 +169,7 @@ cdef object scalar_ceil(object self, object ignored):
     return scalar_value(self).__ceil__()
 
 
-cdef PyMethodDef scalar_methods[10]
+cdef PyMethodDef scalar_methods[11]
 scalar_methods[0] = PyMethodDef("__reduce__", <void *>scalar_reduce, METH_NOARGS, NULL)
 scalar_methods[1] = PyMethodDef(
     "is_integer", <void *>scalar_is_integer, METH_NOARGS,
@@ -164,7 +185,9 @@ scalar_methods[5] = PyMethodDef("__round__", <void *>scalar_round, METH_VARARGS,
 scalar_methods[6] = PyMethodDef("__trunc__", <void *>scalar_trunc, METH_NOARGS, NULL)
 scalar_methods[7] = PyMethodDef("__floor__", <void *>scalar_floor, METH_NOARGS, NULL)
 scalar_methods[8] = PyMethodDef("__ceil__", <void *>scalar_ceil, METH_NOARGS, NULL)
-memset(&scalar_methods[9], 0, sizeof(PyMethodDef))
+scalar_methods[9] = PyMethodDef(
+    "__format__", <void *>scalar_format, METH_VARARGS, NULL)
+memset(&scalar_methods[10], 0, sizeof(PyMethodDef))
 
 _type_names = []  # keeps the C strings that type objects point to
 
@@ -192,7 +215,7 @@ cdef make_scalar_type(int format):
     _type_names.extend([full_name, doc])
     slots[0] = PyType_Slot(Py_tp_new, <void *>scalar_new)
     slots[1] = PyType_Slot(Py_tp_dealloc, <void *>tf_scalar_dealloc)
-    slots[2] = PyType_Slot(Py_tp_repr, <void *>scalar_str)
+    slots[2] = PyType_Slot(Py_tp_repr, <void *>scalar_repr)
     slots[3] = PyType_Slot(Py_tp_str, <void *>scalar_str)
     slots[4] = PyType_Slot(Py_tp_hash, <void *>scalar_hash)
     slots[5] = PyType_Slot(
