@@ -22,6 +22,7 @@ from .contraction import einsum  # noqa: E402
 from .format import Format, formats  # noqa: E402
 from .interop import dlpack as _dlpack  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
+from .interop import nan as _nan  # noqa: E402
 from .interop.files import load, save, savez  # noqa: E402
 from .precision import matmul_precision, set_matmul_precision  # noqa: E402
 from .precision import read_environment as _read_environment  # noqa: E402
@@ -49,7 +50,8 @@ if _TYPE_CHECKING:
 
 _masked.register(formats)
 _dlpack.register(formats)
-del _masked, _dlpack
+_nan.register(float8_e8m0fnu)
+del _masked, _dlpack, _nan
 
 _read_environment()
 del _read_environment
