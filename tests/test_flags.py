@@ -46,9 +46,7 @@ def check(
     return flags.size
 
 
-def check_each(
-    ufunc: np.ufunc, flags: Flags, what: str, *operands: np.ndarray
-) -> int:
+def check_each(ufunc: np.ufunc, flags: Flags, what: str, *operands: np.ndarray) -> int:
     """Every element that raises something, by itself."""
     seen = [0]
 
