@@ -2,7 +2,8 @@
  *
  *   FROM, TO  kinds, such as TF_FLOAT32 and tf_bfloat16_index (src/kinds.h)
  *   MODES     1: rounding and overflow as the last arguments say; TO is a format
- *   TO_ODD    1: to float32, to odd, which a later rounding takes for the number itself
+ *   TO_ODD    1: to float32, to odd, which a later rounding takes for the number itself;
+ *             2: and Inf for what is beyond its range
  */
 #include "modes.h"
 #include "stored.h"
@@ -23,6 +24,12 @@ __forceinline__ target converted(source item, const tf_manner &how)
 {
     if constexpr (FROM == TO && !MODES) {
         return item;
+    }
+    if constexpr (TO_ODD == 2 && FROM == TF_FLOAT64) {
+        const uint32_t nearest = tf_single<FROM, true>(item);
+        if ((nearest & UINT32_C(0x7FFFFFFF)) == UINT32_C(0x7F800000)) {
+            return (target)nearest;
+        }
     }
     const uint32_t bits = tf_single<FROM, TO == TF_FLOAT32 && !TO_ODD>(item);
     if constexpr (MODES) {
