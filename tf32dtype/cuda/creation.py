@@ -166,7 +166,9 @@ def quantize(
     rounding: Rounding = "ties_to_even",
     overflow: Overflow = "ieee",
 ) -> ndarray:
-    """Round numbers to a format, once, in a chosen mode: `asarray` to a format.
+    """Round numbers to a format, float16 or float32, once, in a chosen mode.
+
+    Arrays of float16 are CuPy's own.
 
     See Also
     --------
