@@ -271,7 +271,9 @@ def as_source(x: np.ndarray, kind: type) -> np.ndarray:
         limits = np.iinfo(kind)
         fits = (x >= float(limits.min)) & (x < float(limits.max))
         odd = np.random.default_rng(32).integers(limits.min, limits.max, 60, kind)
-        return np.concatenate([x[fits].astype(kind), odd, odd >> kind(limits.bits // 3)])
+        return np.concatenate(
+            [x[fits].astype(kind), odd, odd >> kind(limits.bits // 3)]
+        )
 
 
 def items_in(f: Format, result: np.ndarray) -> Items:
@@ -289,7 +291,9 @@ def test_to_numpys_own(f, rounding, overflow, compared):
         items = all_items(FORMATS[own])
         sources.append(array(FORMATS[own], items[:: max(1, items.size // 300)]))
     for x in sources:
-        exact = x if x.dtype.kind in "fiu" and x.dtype.isbuiltin == 1 else x.astype("f8")
+        exact = (
+            x if x.dtype.kind in "fiu" and x.dtype.isbuiltin == 1 else x.astype("f8")
+        )
         nan = np.zeros(x.shape, bool) if x.dtype.kind in "iu" else np.isnan(exact)
         rng = np.random.default_rng(SEED) if rounding == "stochastic" else None
         with np.errstate(all="ignore"):
