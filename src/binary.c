@@ -9,7 +9,7 @@
 /* What the general path needs to know of an operation. */
 struct operation {
     double (*odd)(double, double); /* settles what double leaves in doubt */
-    uint8_t cancels;               /* a small result may have lost its digits */
+    uint8_t cancels;               /* a small result may have lost its digits, or all */
     uint8_t silent;                /* exact: raises nothing */
     uint8_t vanishes;              /* may leave float32's range for zero */
 };
@@ -55,16 +55,17 @@ static unsigned flags_of(struct tf_format f, const float *a, const float *b,
  * exact? */
 static int is_doubtful(struct tf_format f, double r)
 {
+    enum { DOUBT = 16 };
     uint64_t bits;
     memcpy(&bits, &r, sizeof bits);
-    const int exponent = (int)(bits >> 52 & 0x7FF) - 1023;
-    const int least = tf_least_exponent(f);
-    if (exponent < least + f.mantissa_bits) {
+    const int least_normal = tf_least_exponent(f) + f.mantissa_bits;
+    const uint64_t magnitude = bits & INT64_MAX;
+    if (magnitude <= ((uint64_t)(least_normal + 1023) << 52) + DOUBT) {
         return r != 0;
     }
     const uint64_t half = UINT64_C(1) << (51 - f.mantissa_bits);
     const uint64_t rest = bits & (2 * half - 1);
-    return (rest > half ? rest - half : half - rest) <= 16;
+    return (rest > half ? rest - half : half - rest) <= DOUBT;
 }
 
 static void settle(struct tf_format f, const struct operation *operation,
@@ -75,23 +76,22 @@ static void settle(struct tf_format f, const struct operation *operation,
             continue;
         }
         const int lost = operation->cancels &&
-                         fabs(r[i]) < fminf(fabsf(a[i]), fabsf(b[i])) * 0x1p-2;
+                         fabs(r[i]) <= fminf(fabsf(a[i]), fabsf(b[i])) * 0x1p-2;
         if (lost || is_doubtful(f, r[i])) {
             r[i] = operation->odd(a[i], b[i]);
         }
     }
 }
 
-/* e8m0's arithmetic is float32's, followed by the cast. */
-static unsigned round_through_float32(const float *a, const float *b, const double *r,
-                                      float *out, size_t n)
+/* The results in double, rounded to odd to float32. */
+static void compute_in_double(struct tf_format f, enum tf_binary_op op, const float *a,
+                              const float *b, double *wide, float *r, size_t n)
 {
-    unsigned flags = 0;
-    for (size_t i = 0; i < n; i++) {
-        out[i] = (float)r[i];
-        flags |= isnan(r[i]) && !isnan(a[i]) && !isnan(b[i]) ? TF_INVALID : 0;
+    tf_isa->binary_f64[op](a, b, wide, n);
+    if (operations[op].odd) {
+        settle(f, &operations[op], a, b, wide, n);
     }
-    return flags;
+    tf_isa->narrow(wide, r, n);
 }
 
 static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
@@ -100,30 +100,27 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     const struct tf_format f = *tf_format_rows[format];
     const struct operation *operation = &operations[op];
     const struct tf_conversions *conversions = &tf_isa->formats[format];
-    const int is_power_format = f.specials == TF_POWERS;
     _Alignas(64) float r[TF_BLOCK];
     double wide[TF_BLOCK];
-    unsigned flags = 0;
 
     /* 1. The results, in float32 where they are exact enough there. */
-    const int in_float32 = tf_isa->binary_f32[op] != NULL &&
-                           (f.mantissa_bits <= 7 || operation->silent);
+    int in_float32 = tf_isa->binary_f32[op] != NULL &&
+                     (f.mantissa_bits <= 7 || operation->silent);
     if (in_float32) {
         tf_isa->binary_f32[op](a, b, r, n);
     } else {
-        tf_isa->binary_f64[op](a, b, wide, n);
-        if (is_power_format) {
-            flags |= round_through_float32(a, b, wide, r, n);
-        } else {
-            if (operation->odd) {
-                settle(f, operation, a, b, wide, n);
-            }
-            tf_isa->narrow(wide, r, n);
-        }
+        compute_in_double(f, op, a, b, wide, r, n);
     }
 
-    /* 2. One rounding. */
-    const struct tf_suspects suspects = conversions->pack(r, out, n);
+    /* 2. One rounding. What float32 has rounded to zero is a number to e8m0, which
+     * has no zero. */
+    struct tf_suspects suspects = conversions->pack(r, out, n);
+    if (suspects.beyond && in_float32 && operation->vanishes &&
+        f.specials == TF_POWERS) {
+        compute_in_double(f, op, a, b, wide, r, n);
+        suspects = conversions->pack(r, out, n);
+        in_float32 = 0;
+    }
     if (suspects.beyond) {
         tf_isa->canonical_nans(r, n);
         conversions->pack(r, out, n);
@@ -134,15 +131,12 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
         suspects.beyond || suspects.tiny ||
         (in_float32 && operation->vanishes && tf_isa->vanished(a, b, r, n));
     if (!unusual || operation->silent) {
-        return flags;
-    }
-    if (is_power_format) {
-        return flags | conversions->flags(r, out, n);
+        return 0;
     }
     if (in_float32) {
         tf_isa->binary_f64[op](a, b, wide, n);
     }
-    return flags | flags_of(f, a, b, wide, n);
+    return flags_of(f, a, b, wide, n);
 }
 
 /* One operand: its items as float32, block after block. */

@@ -209,7 +209,7 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
     const int least = tf_least_exponent(f);
     const int tiny = top - f.mantissa_bits < least;
     const int unit = tiny ? least : top - f.mantissa_bits;
-    /* 2. Cut there: 53 <= shift, since a significand has at most 11 bits. */
+    /* 2. Cut there: 40 <= shift, since a significand has at most 24 bits. */
     const int shift = unit - x.exponent;
     uint64_t kept = 0, fraction = 0;
     int more = x.sticky;

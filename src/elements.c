@@ -148,8 +148,7 @@ static uint32_t round_result(struct tf_format f, double r, int nan_expected,
         *flags |= nan_expected && f.specials != TF_FINITE ? 0 : TF_INVALID;
         return tf_nan_code(f);
     }
-    /* e8m0's arithmetic is float32's, followed by the cast. */
-    return tf_code_from_double(f, f.specials == TF_POWERS ? (float)r : r, flags);
+    return tf_code_from_double(f, r, flags);
 }
 
 static void other_one(struct tf_format f, enum tf_other_op op, char *const *data,

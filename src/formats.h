@@ -64,9 +64,12 @@ struct tf_format {
 TF_FORMATS(ROW)
 #undef ROW
 
-/* float16 as a format: casts and matrix products meet it, no dtype of ours. */
+/* float16 and float32 as formats, no dtypes of ours: casts and matrix products meet
+ * the first, explicit rounding both. */
 static const struct tf_format tf_half = {
     "float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
+static const struct tf_format tf_binary32 = {
+    "float32", 4, 32, 0, 8, 23, 1, 127, TF_IEEE, 'f'};
 
 /* tf_tf32_index, tf_bfloat16_index, ...: a format's place in every table. */
 enum {

@@ -66,11 +66,18 @@ static struct tf_value value_at(int kind, const char *item)
     return value_from_integer(i < 0, i < 0 ? -(uint64_t)i : (uint64_t)i);
 }
 
+static struct tf_format row_of(int kind)
+{
+    return kind < TF_FORMAT_COUNT ? *tf_format_rows[kind]
+           : kind == TF_FLOAT16   ? tf_half
+                                  : tf_binary32;
+}
+
 unsigned tf_quantize(int from, int to, const char *in, char *out, ptrdiff_t n,
                      enum tf_rounding rounding, enum tf_overflow overflow,
                      const uint64_t *draws)
 {
-    const struct tf_format f = *tf_format_rows[to];
+    const struct tf_format f = row_of(to);
     const size_t in_size = tf_kind_size(from);
     unsigned flags = 0;
     for (ptrdiff_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* Explicit rounding: any kind of number to a format, in any mode. */
+/* Explicit rounding: any kind of number to a format, float16 or float32, in any mode. */
 #ifndef TF32DTYPE_QUANTIZE_H
 #define TF32DTYPE_QUANTIZE_H
 
@@ -9,7 +9,7 @@
 #include "kinds.h"
 
 /* n contiguous items of a kind (or a format's index) to n contiguous items of
- * a format. `draws` are the random numbers of stochastic rounding, or NULL.
+ * a format, float16 or float32. `draws` are the random numbers of stochastic rounding, or NULL.
  * Returns what was raised. */
 unsigned tf_quantize(int from, int to, const char *in, char *out, ptrdiff_t n,
                      enum tf_rounding rounding, enum tf_overflow overflow,

@@ -182,16 +182,25 @@ static uint32_t item_at(const void *items, size_t itemsize, size_t i)
     return item;
 }
 
-/* Slots [at, at + n) of a page as they stand: those live, or the stored item. */
-static void read_slots(const struct page *page, size_t at, int format,
-                       const void *items, struct slot *slots, size_t n)
+int tf_sum_begins_with_nan(int format)
 {
+    return format != TF_SINGLE && tf_format_rows[format]->specials == TF_POWERS;
+}
+
+/* Slots [at, at + n) of a page as they stand: those live, or the stored item. */
+static void read_slots(const struct tf_partials *partials, const struct page *page,
+                       size_t at, int format, enum tf_reduction op, const void *items,
+                       struct slot *slots, size_t n)
+{
+    const int nan_is_nothing =
+        partials->is_reduction && op == TF_SUM && tf_sum_begins_with_nan(format);
     float stored[PAGE];
     unpack(format, items, stored, n);
     for (size_t i = 0; i < n; i++) {
         const int live = page->live[at + i] &&
                          page->written[at + i] == item_at(items, size_of(format), i);
-        const struct slot fresh = {stored[i], 0};
+        const int nothing = nan_is_nothing && isnan(stored[i]);
+        const struct slot fresh = {nothing ? 0 : stored[i], 0};
         slots[i] = live ? page->slots[at + i] : fresh;
     }
 }
@@ -267,7 +276,7 @@ static unsigned reduce_run(int format, enum tf_reduction op,
                                   in_buffer);
     unpack(format, items, numbers, n);
     const void *stored = tf_gather(out, out_stride, size_of(format), n, out_buffer);
-    read_slots(page, at, format, stored, slots, n);
+    read_slots(partials, page, at, format, op, stored, slots, n);
     for (size_t i = 0; i < n; i++) {
         const int nan = isnan(slots[i].value) || isnan(numbers[i]);
         slots[i] = step(op, slots[i], numbers[i]);
@@ -301,7 +310,7 @@ static int reduce_into_slots(int format, enum tf_reduction op,
             struct slot slot;
             TF_BUFFER(buffer);
             memcpy(buffer, out, size_of(format));
-            read_slots(page, at, format, buffer, &slot, 1);
+            read_slots(partials, page, at, format, op, buffer, &slot, 1);
             slot = reduce_all(format, op, slot, in, strides[1], n, flags);
             *flags |= write_slots(partials, page, at, format, &slot, buffer, 1);
             memcpy(out, buffer, size_of(format));

@@ -25,6 +25,10 @@ void tf_partials_free(struct tf_partials *partials);
 /* float32 in place of a format's index: for sums left unrounded. */
 enum { TF_SINGLE = -1 };
 
+/* e8m0 has no zero: where NumPy asks for what a sum begins with it is given NaN, which
+ * counts as nothing then, and stays where nothing is added. */
+int tf_sum_begins_with_nan(int format);
+
 /* add or multiply, whatever NumPy means by the call: elementwise, a step of a
  * reduction, or an accumulation. Returns -1 if memory is short. */
 int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,

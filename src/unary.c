@@ -123,6 +123,16 @@ const char *tf_unary_name(int op) { return op < FUNCTIONS ? functions[op].name :
 
 /* -- one result -------------------------------------------------------------------- */
 
+/* The result for an argument so small that it is the argument to double, and a
+ * little more, as of sinh, or a little less, as of tanh. The first terms of the
+ * series decide, so that a greater argument tells. */
+static double beside_argument(const struct function *function, double in)
+{
+    const double greater = copysign(0x1p-10, in);
+    const int less = fabs(function->of(greater)) < fabs(greater);
+    return less ? nextafter(in, 0) : in;
+}
+
 static uint32_t item_of_result(struct tf_format f, const struct function *function,
                                uint32_t code, unsigned *flags)
 {
@@ -134,9 +144,11 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
     double in;
     memcpy(&in, &bits, sizeof in);
     const double out = function->of(in);
-    /* e8m0's arithmetic is float32's, followed by the cast. */
-    const double settled =
-        f.specials == TF_POWERS ? (double)(float)out : tf_snapped(f, out);
+    double settled = tf_snapped(f, out);
+    const int inexact = function->transcendental && in != 0 && isfinite(settled);
+    if (inexact && settled == in) {
+        settled = beside_argument(function, in);
+    }
     memcpy(&bits, &settled, sizeof bits);
     struct tf_value y = tf_value_from_double_bits(bits);
     unsigned raised = 0;
@@ -145,7 +157,7 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
         raised = x.kind == TF_NAN ? 0 : TF_INVALID;
     } else if (isinf(out)) {
         raised = x.kind == TF_NUMBER ? TF_DIVIDE : 0;
-    } else if (function->transcendental && in != 0 && settled != 0) {
+    } else if (inexact && settled != 0) {
         y.sticky = 1;
     }
     unsigned rounding = 0;

@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from helpers import ALL, BYTES, WIDE, array, assert_equal, assert_items, items_of, name
+from helpers import (
+    ALL,
+    BYTES,
+    WIDE,
+    array,
+    assert_equal,
+    assert_items,
+    items_of,
+    name,
+    raised,
+)
 from reference import operations, ufuncs
 from reference.arrays import Items, all_items, encode, item_type, random_items, values
 from reference.formats import Format
@@ -55,6 +65,33 @@ def test_functions(f, function, compared):
     compared(first.size)
 
 
+def at_the_ends(f: Format) -> tuple[Items, Items]:
+    """All pairs of numbers beside 0, the least normal number, those whose products
+    or quotients are of that size or of float32's least, 1 and the greatest."""
+    middles = (f.normal_exponent, f.least_exponent, -149)
+    exponents = [f.normal_exponent, 0, *(e // 2 for e in middles), *middles]
+    codes = [*range(6), *range(f.max_code - 5, f.max_code + 1)]
+    for exponent in exponents:
+        code = int(encode(f, np.array([2.0**exponent]))[0][0]) >> f.shift
+        codes += range(max(code - 3, 0), code + 4)
+    codes = np.unique(codes)
+    codes = np.concatenate([codes, codes | f.sign_bit])
+    items = (codes << f.shift).astype(item_type(f))
+    return np.repeat(items, items.size), np.tile(items, items.size)
+
+
+@pytest.mark.parametrize("function", operations.BINARY)
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_at_the_ends(f, function, compared):
+    first, second = at_the_ends(f)
+    want, flags = ufuncs.binary(function, f, first, second)
+    ufunc, a, b = getattr(np, function), array(f, first), array(f, second)
+    found, seen = raised(ufunc, a, b)
+    assert_items(f, items_of(f, found), want, function, first, second)
+    assert seen == np.bitwise_or.reduce(flags)
+    compared(first.size)
+
+
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_comparisons(f, compared):
     first, second = pairs(f)
@@ -87,6 +124,19 @@ def test_on_bits(f, function, compared):
     expected = np.array(want, first.dtype)
     assert_items(f, items_of(f, found), expected, function, first, second)
     compared(first.size)
+
+
+@pytest.mark.parametrize("f", BYTES, ids=name)
+def test_every_ldexp(f, compared):
+    """Exact in float64: no number of ours times 2**-400 leaves it."""
+    items = all_items(f)[:, None]
+    shifts = np.arange(-400, 401, dtype=np.intc)
+    number = np.ldexp(values(f, items), shifts)
+    want, flags = encode(f, number.ravel())
+    found, seen = raised(np.ldexp, array(f, items), shifts)
+    assert_items(f, items_of(f, found).ravel(), want, "ldexp")
+    assert seen == np.bitwise_or.reduce(flags)
+    compared(want.size)
 
 
 @pytest.mark.parametrize("integer", [np.intc, np.int64])

@@ -152,7 +152,11 @@ def test_the_sum_stays_finite():
     assert (feedback.error > 7 * 2.0**120).all()
     for _ in range(5):
         assert np.isfinite(feedback(x).dequantize()).all()
-    assert np.isfinite(feedback(np.full(32, 1e300)).dequantize()).all()
+    beyond = np.full(32, 1e300)
+    with pytest.raises(ValueError, match="x\\[0\\] is inf"):
+        feedback(beyond)
+    feedback = ErrorFeedback("tcfp8", scale="amax", overflow="saturate")
+    assert np.isfinite(feedback(beyond).dequantize()).all()
 
 
 @pytest.mark.parametrize(

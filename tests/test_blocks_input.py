@@ -1,15 +1,20 @@
 """What td.blocks.quantize takes: every dtype, NaN and Inf, the edges of float32."""
 
+import bisect
 import struct
 from fractions import Fraction
 from math import inf, nan
+from typing import get_args
 
 import numpy as np
 import pytest
 from block_arrays import NAMES, normal, same
+from reference import codec
+from reference.formats import FORMATS
 
 import tf32dtype as td
 from tf32dtype import blocks
+from tf32dtype.blocks.formats import Rule
 from tf32dtype.blocks.lines import as_lines, to_float32
 
 # -- input -------------------------------------------------------------------
@@ -81,6 +86,96 @@ def test_one_rounding_of_float64():
     x = [448, 1.0625 + 2.0**-40, 1.0625 - 2.0**-40, -1.0625 - 2.0**-40]
     b = blocks.quantize(x, "mxfp8_e4m3")
     assert b.dequantize().tolist() == [448, 1.125, 1, -1.125]
+
+
+INTEGERS = {"int8": (7, 0), "mxint8": (7, 6), "int12": (11, 0), "int16": (15, 0)}
+
+
+def grid(element):
+    """The magnitudes of an element, ascending; the even ones have even places."""
+    if element in INTEGERS:
+        bits, fraction = INTEGERS[element]
+        return [Fraction(i, 1 << fraction) for i in range(1 << bits)]
+    f = FORMATS[element]
+    codes = range(f.max_code + 1)
+    return [codec.to_fraction(codec.decode_code(f, code)) for code in codes]
+
+
+def place(magnitudes, x):
+    """Of the nearest to |x|, ties to even; at most the last."""
+    above = min(bisect.bisect_left(magnitudes, abs(x)), len(magnitudes) - 1)
+    below = max(above - 1, 0)
+    rest, gap = 2 * (abs(x) - magnitudes[below]), magnitudes[above] - magnitudes[below]
+    return above if rest > gap or (rest == gap and above % 2 == 0) else below
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wide", [np.float64, np.longdouble])
+def test_every_code_is_rounded_once(name, wide):
+    """Beside ties by less than float32 shows: the element nearest to x / S.
+
+    A scale of ue4m3 has all bits of float32, so that ties lie between its numbers:
+    there x is what it is in float32, to odd.
+    """
+    rng = np.random.default_rng(8)
+    magnitudes = grid(blocks.formats[name].element)
+    unit = 2 ** -INTEGERS.get(blocks.formats[name].element, (0, 0))[1]
+    for scale in ("amax", "floor", "even"):
+        x = normal((4, 64)).astype(wide)
+        b = blocks.quantize(x, name, scale=scale)
+        scales = np.repeat(b.block_scales, b.block_size, -1)
+        elements = np.asarray(b.elements, np.float64) * unit
+        for i in np.ndindex(x.shape):
+            low = bisect.bisect_left(magnitudes, abs(elements[i]))
+            if low < len(magnitudes) // 2:  # the greatest stays
+                tie = float(magnitudes[low] + magnitudes[low + 1]) / 2
+                beside = 1 + wide(2) ** -40 * rng.choice([-1, 0, 1])
+                x[i] = rng.choice([-1, 1]) * wide(scales[i]) * tie * beside
+        again = blocks.quantize(x, name, scale=scale)
+        assert np.array_equal(again.block_scales, b.block_scales)
+        found = np.asarray(again.elements, np.float64) * unit
+        taken = to_float32(x) if b.scale_format == "ue4m3" else x
+        for i in np.ndindex(x.shape):
+            exact = Fraction(*taken[i].as_integer_ratio()) / Fraction(float(scales[i]))
+            assert abs(found[i]) == magnitudes[place(magnitudes, exact)], (x[i], i)
+            assert found[i] == 0 or (found[i] < 0) == (x[i] < 0)
+
+
+RULES_OF = [
+    (name, rule)
+    for name in NAMES
+    for rule in get_args(Rule)
+    if rule != "published" or name.startswith("tcfp")
+]
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES_OF)
+@pytest.mark.parametrize("number", [1e300, -1e300, 2.0**128, 3.4028236e38])
+def test_what_is_beyond_float32_is_as_overflow_says(name, rule, number):
+    x = np.array([1.0, 0.5, number, 1] * 16)
+    for y in (x, x.astype(np.longdouble)):
+        saturated = blocks.quantize(y, name, scale=rule, overflow="saturate")
+        greatest = np.copysign(np.float64(np.finfo(np.float32).max), number)
+        clipped = np.where(np.abs(x) > 1, greatest, x).astype(np.float32)
+        assert saturated == blocks.quantize(clipped, name, scale=rule)
+        if blocks.formats[name].poisons:
+            poisoned = blocks.quantize(y, name, scale=rule)
+            infinite = np.where(np.abs(x) > 1, np.inf, x)
+            assert poisoned == blocks.quantize(infinite, name, scale=rule)
+            assert np.isnan(poisoned.dequantize()).all()
+            continue
+        with pytest.raises(
+            ValueError, match=r"x\[2\] is .*beyond the range of float32"
+        ):
+            blocks.quantize(y, name, scale=rule)
+        with pytest.raises(
+            ValueError, match=r"x\[2\] is .*beyond the range of float32"
+        ):
+            blocks.round(y, name, scale=rule)
+    # The greatest float32, and what rounds to it.
+    limit = np.nextafter(2.0**128 - 2.0**103, 0)
+    found = blocks.quantize([1.0, limit], name, scale=rule).dequantize(np.float64)
+    assert np.isfinite(found).all()
 
 
 @pytest.mark.parametrize("name", list(td.formats))

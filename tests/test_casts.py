@@ -71,12 +71,7 @@ def test_any_floats(f, wide, compared):
     x = np.concatenate([x, [0.0, -0.0, np.inf, -np.inf, 5e-324, -1.7e308]])
     with np.errstate(all="ignore"):
         x = x.astype(wide)
-    exact = x.astype(np.float64)
-    if f.powers:  # the reference's arrays go through float32, a cast does not
-        want = [codec.encode(f, codec.from_float(float(v)))[0] for v in exact]
-        assert_items(f, cast(f, x), np.array(want, np.uint8), "any float", x)
-    else:
-        assert_items(f, cast(f, x), encode(f, exact)[0], "any float", x)
+    assert_items(f, cast(f, x), encode(f, x.astype(np.float64))[0], "any float", x)
     compared(x.size)
 
 

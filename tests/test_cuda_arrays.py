@@ -128,6 +128,28 @@ def test_rounding(backend: Any, rounding: Any, overflow: Any) -> None:  # noqa: 
     same(wide, want)
 
 
+def test_quantize_to_numpys_own(backend: Any) -> None:  # noqa: F811
+    a = np.array([1 / 3, -1.1, 1e300, -1e9, 3e-9, np.inf])
+    for given in (a, a.astype(np.longdouble)):
+        for wanted in ("float16", np.float32):
+            with np.errstate(all="ignore"):
+                want = td.quantize(given, wanted, rounding="to_odd")
+            made = tfc.quantize(given, wanted, rounding="to_odd")
+            same(made, want)
+            assert isinstance(made, tfc.ndarray) == (wanted is np.float32)
+    with pytest.raises((TypeError, ValueError), match="float16 and float32 are known"):
+        tfc.quantize(a, np.float64)
+
+
+def test_quantize_saturates_what_has_the_dtype(backend: Any) -> None:  # noqa: F811
+    a = np.array([1, np.inf, -np.inf])
+    for kind in (td.bfloat16, np.float32):
+        x = a.astype(kind)
+        want = td.quantize(x, kind, overflow="saturate")
+        assert np.isfinite(want.astype(float)).all()
+        same(tfc.quantize(x, kind, overflow="saturate"), want)
+
+
 def test_from_cupy(backend: Any) -> None:  # noqa: F811
     a = np.float64([[1.1, 2.2], [3.3, -0.0]])
     same(tfc.asarray(put(a), td.bfloat16), a.astype(td.bfloat16))

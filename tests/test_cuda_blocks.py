@@ -442,3 +442,24 @@ def test_sass_of_quantize(arch, searches, name):
     steps = ("FSETP.GTU.FTZ", "FSETP.NEU.FTZ", "FADD.FTZ", "F2I.FTZ.U32.TRUNC.NTZ")
     assert [x for x in found if ".FTZ" in x and not x.startswith(steps)] == []
     assert any(x.startswith("FFMA") for x in found)
+
+
+@pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp4", "tcfp8", "nvfp4"])
+def test_numbers_beyond_float32(backend, name):
+    """As Inf, or float32's greatest."""
+    x = np.array([1.0, 0.5, 1e300, -1] * 16)
+    limit = np.nextafter(2.0**128 - 2.0**103, 0)
+    for values, options in (
+        (x, {"overflow": "saturate"}),
+        (np.where(x == 1e300, -(2.0**128), x), {"overflow": "saturate"}),
+        (np.where(x == 1e300, limit, x), {}),
+    ):
+        cpu, mine = both(values, name, **options)
+        assert_same(mine, cpu)
+    if td.blocks.formats[name].poisons:
+        cpu, mine = both(x, name)
+        assert_same(mine, cpu)
+        assert np.isnan(cpu.dequantize()).all()
+        return
+    with pytest.raises(ValueError, match=r"x\[2\] is 1e\+300: .*range of float32"):
+        gpu.quantize(on_gpu(x), name)

@@ -196,10 +196,23 @@ def rounded_in_all_modes(backend: Any, source: Any, target: Any) -> None:
 
 MODE_PAIRS = [(np.dtype(np.float32), f) for f in FEW]
 MODE_PAIRS.append((np.dtype(np.float64), np.dtype(td.float8_e4m3fn)))
+#: To NumPy's own: from float64 and int64 there is no way through float32.
+OWN_PAIRS = [
+    (np.dtype(source), np.dtype(target))
+    for source in ("f8", "i8", "f4", "f2", "u8", "i4", td.tf32, td.float8_e8m0fnu)
+    for target in ("f4", "f2")
+]
+MODE_PAIRS += OWN_PAIRS[:3]
 
 
 @pytest.mark.parametrize("pair", MODE_PAIRS, ids=names)
 def test_modes(backend: Any, pair: Any) -> None:
+    rounded_in_all_modes(backend, *pair)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("pair", OWN_PAIRS[3:], ids=names)
+def test_modes_to_numpys_own(backend: Any, pair: Any) -> None:
     rounded_in_all_modes(backend, *pair)
 
 

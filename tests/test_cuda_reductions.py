@@ -101,8 +101,17 @@ def test_powers_of_two(backend: Any) -> None:
             compare(backend, name, powers, axis=axis)
     compare(backend, "sum", powers[:0], axis=0)
     compare(backend, "sum", powers, initial=2)
-    with pytest.raises(ValueError, match="to use a where mask"):
-        reductions.reduce("sum", put(backend, powers), where=False)
+    rng = np.random.default_rng(5)
+    numbers = np.exp2(rng.integers(-127, 128, (40, 50))).astype(powers.dtype)
+    for where in (rng.random(numbers.shape) < 0.3, rng.random(50) < 0.5):
+        for axis in (None, 0, 1):
+            compare(backend, "sum", numbers, axis=axis, where=where)
+    compare(backend, "sum", powers, where=np.zeros(3, bool), axis=0)
+    # Products far below its least number, which they become, as there is no zero.
+    compare(backend, "prod", np.exp2(np.full(40, -127)).astype(powers.dtype))
+    with_nan = np.array([1, np.nan, 2, np.nan, 1], powers.dtype)
+    got = get(backend, reductions.reduce("nansum", put(backend, with_nan)))
+    assert got == np.sum(with_nan, where=~np.isnan(with_nan)) == 4
 
 
 VIEWS: dict[str, Callable[[Any], Any]] = {

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import ALL, array, dtype, name, raised
+from helpers import ALL, BYTES, array, dtype, name, raised
 from near_ties import beside_midpoints, both_signs
 from reference import codec, operations, ufuncs
 from reference.arrays import Flags, Items, all_items, encode, random_items, values
 from reference.formats import Format
 from test_binary import moderate_pairs
 
-SINGLES = 6
+SINGLES, CHANGES = 6, 200
 
 
 def check(
@@ -21,13 +21,20 @@ def check(
 ) -> int:
     """Elements with equal flags together, in pieces; and some one by one.
 
-    A piece raises exactly the flags that each of its elements should raise.
+    A piece raises exactly the flags that each of its elements should raise. As one
+    that should raise but does not hides among others, those go by themselves which
+    stand where flags change, as do the least normal number and the greatest.
     """
     rng = np.random.default_rng(24)
+    changes = np.flatnonzero(np.diff(flags, prepend=flags[0], append=flags[-1]))
+    changes = np.unique(np.concatenate([changes[changes < flags.size], changes - 1]))
+    if changes.size > CHANGES:
+        changes = rng.choice(changes, CHANGES, replace=False)
     for want in np.unique(flags):
         where = np.flatnonzero(flags == want)
         pieces = np.array_split(where, min(8, where.size))
         pieces += [where[[i]] for i in rng.integers(0, where.size, SINGLES)]
+        pieces += list(changes[flags[changes] == want, None])
         for piece in pieces:
             chosen = [x[piece] for x in operands]
             _, found = raised(function, *chosen)
@@ -36,6 +43,25 @@ def check(
                 raise AssertionError(
                     f"{what}: flags {found}, want {want}, of {shown} ({piece.size})"
                 )
+    return flags.size
+
+
+def check_each(ufunc: np.ufunc, flags: Flags, what: str, *operands: np.ndarray) -> int:
+    """Every element that raises something, by itself."""
+    seen = [0]
+
+    def record(_: str, found: int) -> None:
+        seen[0] |= found
+
+    results = [np.empty(1, operands[0].dtype) for _ in range(ufunc.nout)]
+    with np.errstate(all="call", call=record):
+        for i in np.flatnonzero(flags):
+            seen[0] = 0
+            ufunc(*(x[i : i + 1] for x in operands), *results)
+            assert seen[0] == flags[i], (
+                f"{what}: flags {seen[0]}, want {flags[i]}, of"
+                f" {', '.join(str(x[i]) for x in operands)}"
+            )
     return flags.size
 
 
@@ -75,6 +101,27 @@ def test_binary(f, functions, compared):
         flags |= ufuncs.binary(function, f, first, second)[1]
     ufunc = np.divmod if len(functions) > 1 else getattr(np, functions[0])
     compared(check(ufunc, flags, ufunc.__name__, a, b))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_every_code_by_itself(f, compared):
+    items = all_items(f)
+    a = array(f, items)
+    for function in operations.UNARY:
+        _, flags = ufuncs.unary(function, f, items)
+        compared(check_each(getattr(np, function), flags, function, a))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("f", BYTES, ids=name)
+def test_every_pair_by_itself(f, compared):
+    items = all_items(f)
+    first, second = np.repeat(items, items.size), np.tile(items, items.size)
+    a, b = array(f, first), array(f, second)
+    for function in operations.BINARY:
+        _, flags = ufuncs.binary(function, f, first, second)
+        compared(check_each(getattr(np, function), flags, function, a, b))
 
 
 def quiet(f: Format) -> tuple[Items, Items]:

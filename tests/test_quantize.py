@@ -8,9 +8,10 @@ from helpers import ALL, array, assert_items, dtype, items_of, name, raised
 from near_ties import beside_midpoints, both_signs
 from reference import codec
 from reference.arrays import Items, all_items, item_type, midpoints, values
-from reference.formats import FORMATS, Format
+from reference.formats import FLOAT16, FLOAT32, FORMATS, Format
 
 import tf32dtype as td
+from tf32dtype.rounding import target_dtype
 
 INPUTS = (np.float64, np.float32, np.float16, np.longdouble, np.int64, np.uint8)
 SEED = 2026
@@ -226,3 +227,134 @@ def test_bad_arguments_change_nothing():
     with pytest.raises(TypeError):
         td.quantize(np.array(["a"]), td.bfloat16)
     assert (out == 1).all()
+
+
+# -- float16 and float32 ---------------------------------------------------------
+
+BUILTIN = pytest.mark.parametrize("f", [FLOAT16, FLOAT32], ids=name)
+SOURCES = (np.float64, np.float32, np.float16, np.longdouble)
+SOURCES += (np.int64, np.uint64, np.int32, np.int8)
+
+
+def within_gaps(f: Format) -> np.ndarray:
+    """Points of the gaps between neighbours, in longdouble, which is exact."""
+    rng = np.random.default_rng(31)
+    normal = 1 << f.mantissa_bits
+    codes = [0, 1, 2, 3, normal - 1, normal, normal + 1, f.max_code - 1, f.max_code]
+    codes += rng.integers(0, f.max_code, 12).tolist()
+    x: list[Fraction] = []
+    for code in codes:
+        low = codec.to_fraction(codec.decode_code(f, code))
+        gap = Fraction(2) ** (max(code // normal, 1) - 1 + f.least_exponent)
+        assert code == f.max_code or low + gap == codec.to_fraction(
+            codec.decode_code(f, code + 1)
+        )
+        tiny = Fraction(1, 1 << 30)
+        parts = (0, tiny, Fraction(1, 3 << 5), Fraction(1, 2) - tiny, Fraction(1, 2))
+        x += [low + gap * part for part in parts]
+        x += [low + gap * (1 - part) for part in parts]
+    exact = [
+        np.longdouble(v.numerator) / np.longdouble(v.denominator)
+        for v in x
+        if v.denominator & (v.denominator - 1) == 0
+    ]
+    beyond = np.array([f.max_value * 2, 2**62 - 1, 2**40 + 1, 1.5], np.longdouble)
+    beyond = np.concatenate([beyond, [1e300, np.inf, 5e-324, 0.0]])
+    numbers = np.concatenate([np.array(exact), beyond])
+    return np.concatenate([numbers, -numbers, [np.nan]])
+
+
+def as_source(x: np.ndarray, kind: type) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        if issubclass(kind, np.floating):
+            return x.astype(kind)
+        limits = np.iinfo(kind)
+        fits = (x >= float(limits.min)) & (x < float(limits.max))
+        odd = np.random.default_rng(32).integers(limits.min, limits.max, 60, kind)
+        return np.concatenate(
+            [x[fits].astype(kind), odd, odd >> kind(limits.bits // 3)]
+        )
+
+
+def items_in(f: Format, result: np.ndarray) -> Items:
+    assert result.dtype == np.dtype(f.name)
+    return result.view(item_type(f))
+
+
+@pytest.mark.parametrize("overflow", codec.OVERFLOWS)
+@pytest.mark.parametrize("rounding", codec.ROUNDINGS)
+@BUILTIN
+def test_to_numpys_own(f, rounding, overflow, compared):
+    numbers = within_gaps(f)
+    sources = [as_source(numbers, kind) for kind in SOURCES]
+    for own in ("tf32", "bfloat16", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"):
+        items = all_items(FORMATS[own])
+        sources.append(array(FORMATS[own], items[:: max(1, items.size // 300)]))
+    for x in sources:
+        exact = (
+            x if x.dtype.kind in "fiu" and x.dtype.isbuiltin == 1 else x.astype("f8")
+        )
+        nan = np.zeros(x.shape, bool) if x.dtype.kind in "iu" else np.isnan(exact)
+        rng = np.random.default_rng(SEED) if rounding == "stochastic" else None
+        with np.errstate(all="ignore"):
+            out = np.ones(x.shape, f.name)
+            given = td.quantize(
+                x, f.name, rounding=rounding, overflow=overflow, rng=rng, out=out
+            )
+        assert given is out
+        want = truth(f, np.where(nan, 0, exact), rounding, overflow)
+        found = items_in(f, out)
+        assert_same_items(found[~nan], want[~nan], x[~nan])
+        assert (found[nan] & ~np.asarray(f.sign_bit, found.dtype) == f.nan).all()
+        assert (np.signbit(out[nan]) == np.signbit(exact[nan])).all()
+        compared(x.size)
+
+
+def assert_same_items(found: Items, want: Items, x: np.ndarray) -> None:
+    wrong = np.flatnonzero(found != want)
+    shown = [(x[i], hex(found[i]), hex(want[i])) for i in wrong[:5]]
+    assert not shown, f"{x.dtype}: of {want.size} differ {wrong.size}: {shown}"
+
+
+@BUILTIN
+def test_flags_of_numpys_own(f, compared):
+    for number in within_gaps(f).astype(np.float64)[::2]:
+        for rounding in (*codec.ROUNDINGS[:3], "to_odd"):
+            for overflow in codec.OVERFLOWS:
+                x, manner = np.array([number]), (rounding, overflow)
+                _, flags = raised(
+                    lambda x=x, manner=manner: td.quantize(
+                        x, f.name, rounding=manner[0], overflow=manner[1]
+                    )
+                )
+                assert flags == codec.encode(f, exactly(number), *manner)[1], manner
+                compared(1)
+
+
+@BUILTIN
+def test_the_default_is_numpys_cast(f):
+    x = within_gaps(f).astype(np.float64)  # NumPy rounds longdouble to float16 twice
+    with np.errstate(all="ignore"):
+        want, found = x.astype(f.name), td.quantize(x, f.name)
+    nan = np.isnan(want)
+    assert found[~nan].tobytes() == want[~nan].tobytes()
+    assert np.isnan(found[nan]).all()
+
+
+def test_how_numpys_own_are_named():
+    half, single = np.dtype(np.float16), np.dtype(np.float32)
+    for which in ("float16", np.float16, half, np.dtype("<e")):
+        assert td.quantize(1 / 3, which, rounding="toward_zero").dtype == half
+    for which in ("float32", np.float32, single):
+        assert type(td.quantize([1 / 3], which)[0]) is np.float32
+    for which in ("float64", np.float64, float, None, np.dtype(">f4"), np.ones(2)):
+        with pytest.raises((TypeError, ValueError), match="float16 and float32 are"):
+            target_dtype(which)
+    with pytest.raises(TypeError, match="out is an array of float16"):
+        td.quantize([1.0], "float16", out=np.ones(1))
+    x = np.array([1 + 2.0**-30, -5.0]).astype(np.float32)
+    assert td.quantize(x, "float16", rounding="to_odd").tolist() == [1.0, -5.0]
+    x = np.ones((4, 6))[::2, ::-3].astype(">f8") / 3
+    want = np.full((2, 2), np.nextafter(np.float32(1 / 3), np.float32(0)))
+    assert (td.quantize(x, "float32", rounding="toward_zero") == want).all()
+    assert td.quantize(x[:0], "float32").shape == (0, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import oracle
 import pytest
 from interpreters import run_code
+from reference.arrays import encode
+from reference.formats import E8M0
 
 import tf32dtype as td
 
@@ -150,6 +153,61 @@ def test_e8m0_sum_of_nothing_is_nan() -> None:
         assert np.isnan(nothing.sum())
     assert nothing.prod() == 1
     assert np.array([2, 4, 2], td.float8_e8m0fnu).sum() == 8
+
+
+def e8m0_of(sums: np.ndarray) -> np.ndarray:
+    """Sums in float64 rounded to e8m0, zero, which is a sum of nothing, to NaN."""
+    return encode(E8M0, np.ravel(sums))[0].reshape(np.shape(sums))
+
+
+@pytest.mark.filterwarnings("ignore:invalid")
+@pytest.mark.parametrize("shape", [(5, 7), (3, 1), (1, 300), (300, 2), (2, 3, 4)])
+def test_sums_without_a_zero(shape: tuple[int, ...]) -> None:
+    """e8m0 has none to begin with, nor one for what `where` leaves out."""
+    rng = np.random.default_rng(41)
+    for _ in range(20):
+        x = np.exp2(rng.integers(-127, 128, shape) // rng.choice([1, 9, 40]))
+        x[rng.random(shape) < 0.1] = np.nan
+        a = x.astype(td.float8_e8m0fnu)
+        for where in (True, rng.random(shape) < 0.5, ~np.isnan(a), np.isnan(a)):
+            for axis in (None, 0, -1, tuple(range(len(shape)))):
+                for order in "CF":
+                    got = np.sum(np.asarray(a, order=order), axis, where=where)
+                    want = np.sum(np.where(where, x, 0), axis)
+                    assert np.array_equal(np.asarray(got).view("u1"), e8m0_of(want))
+        kept = np.where(np.isnan(x), 0, x)
+        want = np.sum(kept, 0, initial=4)
+        got = np.sum(a, 0, where=~np.isnan(a), initial=4)
+        assert np.array_equal(got.view("u1"), e8m0_of(want))
+        got = np.add.reduce(a, 0, initial=None)
+        assert np.array_equal(got.view("u1"), e8m0_of(np.sum(x, 0)))
+        got = np.cumsum(a, -1)
+        assert np.array_equal(got.view("u1"), e8m0_of(np.cumsum(x, -1)))
+        assert np.isnan(np.sum(a, initial=np.nan, where=~np.isnan(a)))
+        single = np.sum(a, dtype=np.float32, where=~np.isnan(a))
+        assert single == np.float32(math.fsum(kept.ravel()))
+
+
+@pytest.mark.parametrize(
+    ("function", "want"),
+    [
+        (np.nansum, 4),  # 3, a tie, upward
+        (np.nancumsum, [1, 1, 4]),
+        (np.nanprod, 2),
+        (np.nanmean, 2),  # 1.5
+        (np.nanvar, 0.25),
+        (np.nanstd, 0.5),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_without_a_zero_for_nan(function: Any, want: Any) -> None:
+    """NaN in its place would be taken into the sum that should leave it out."""
+    a = np.array([1, np.nan, 2], td.float8_e8m0fnu)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = function(a)
+    assert got.dtype == td.float8_e8m0fnu
+    assert np.array_equal(got, np.array(want, td.float8_e8m0fnu))
 
 
 @each_type

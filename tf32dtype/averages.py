@@ -23,6 +23,7 @@ _FORMATS = {np.dtype(scalar) for scalar in _core.scalar_types}
 #: dtypes whose means are rounded from float64
 _NARROW = {*_FORMATS, np.dtype(np.float16), np.dtype(np.float32)}
 _DOUBLE = np.dtype(np.float64)
+_POWERS = np.dtype(_core.scalar_types[_core.names.index("float8_e8m0fnu")])
 
 
 def _rounded(result: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
@@ -68,6 +69,17 @@ def _mean(own: Function, wide: bool) -> Function:
         return _rounded(result, target, out)
 
     return mean
+
+
+def _nan_sum(own: Function) -> Function:
+    """NumPy puts 0 for NaN, and float8_e8m0fnu has none; in float64 there is."""
+    wide = _mean(own, True)
+
+    def nan_sum(a: Any, *args: Any, **kwargs: Any) -> Any:
+        a = np.asanyarray(a)
+        return wide(a, *args, **kwargs) if a.dtype == _POWERS else NotImplemented
+
+    return nan_sum
 
 
 def _median(own: Function) -> Function:
@@ -168,6 +180,8 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.nanmean": _nan_reduction,
     "numpy.nanvar": _nan_reduction,
     "numpy.nanstd": _nan_reduction,
+    "numpy.nansum": _nan_sum,
+    "numpy.nancumsum": _nan_sum,
     "numpy.median": _median,
     "numpy.nanmedian": _median,
     "numpy.quantile": _quantile,

@@ -1,9 +1,11 @@
-"""What is replaced in NumPy: its ufuncs' loops, and the names dot, inner and vdot.
+"""What is replaced in NumPy: its ufuncs' loops, the names dot, inner and vdot, and
+what `numpy.einsum` makes of two operands.
 
 They are replaced while anybody needs it, in any thread. What stands in their place asks
 for the precision in force where it is called, and is NumPy's own where there is none.
 `numpy.dot`, `numpy.inner` and `numpy.vdot` are no ufuncs, so that it is their names
-which are replaced, in all of NumPy's modules.
+which are replaced, in all of NumPy's modules. So is that of `bmm_einsum`, which calls
+`numpy.matmul`, but multiplies element by element where all that is summed has length 1.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy._core import multiarray
+from numpy._core import einsumfunc, multiarray
 from numpy.typing import NDArray
 
 from . import _core
+from .contraction import einsum
 
 Array = NDArray[Any]
 
@@ -61,23 +64,71 @@ def _contract(
 ) -> Any:
     """Sums over x's last axis and y's last but one, or its only one.
 
-    Both are matrices to `np.matmul`, whatever other axes they have: scales of fp8 are
-    those of a whole operand.
+    Both are matrices to `np.matmul`, whatever other axes they have, unless each matrix
+    of a stack has a scale of its own.
     """
     if x.ndim == 0 or y.ndim == 0 or x.shape[-1] != y.shape[max(y.ndim - 2, 0)]:
         return NotImplemented
     rows = x.shape[:-1]
     columns = y.shape[:-2] + y.shape[-1:] if y.ndim > 1 else ()
-    if x.ndim > 2:
-        x = x.reshape(math.prod(rows), x.shape[-1])
-    if y.ndim > 2:
-        y = np.moveaxis(y, -2, 0).reshape(y.shape[-2], math.prod(columns))
-    if out is None:
-        return _like(np.matmul(x, y).reshape(rows + columns), *operands)
-    if not _fits(out, rows + columns, np.promote_types(x.dtype, y.dtype)):
+    if out is not None and not _fits(
+        out, rows + columns, np.promote_types(x.dtype, y.dtype)
+    ):
         return NotImplemented
-    np.matmul(x, y, out=np.asarray(out).reshape(x.shape[:-1] + y.shape[1:]))
+    precision = _core.current_precision()
+    if max(x.ndim, y.ndim) > 2 and precision is not None and precision.scales_matrices:
+        result = _contract_stacks(x, y)
+        if out is not None:
+            np.copyto(out, result)
+    else:
+        if x.ndim > 2:
+            x = x.reshape(math.prod(rows), x.shape[-1])
+        if y.ndim > 2:
+            y = np.moveaxis(y, -2, 0).reshape(y.shape[-2], math.prod(columns))
+        if out is None:
+            result = np.matmul(x, y).reshape(rows + columns)
+        else:
+            np.matmul(x, y, out=np.asarray(out).reshape(x.shape[:-1] + y.shape[1:]))
+    if out is None:
+        return _like(result, *operands)
     return out if out.ndim else out[()]
+
+
+def _contract_stacks(x: Array, y: Array) -> Array:
+    """Each matrix of x times each of y, where one at least has more than two axes."""
+    above = x.ndim - 2
+    if above >= 0:
+        others = (1,) * max(y.ndim - 2, 0)
+        x = x.reshape(x.shape[:above] + others + x.shape[above:])
+    result = np.matmul(x, y)
+    return np.moveaxis(result, -2, above) if above >= 0 and y.ndim > 2 else result
+
+
+def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> Any:
+    """Of `numpy.einsum`: two operands, each letter of which has a length."""
+    terms, names = eq.split("->")
+    first, second = terms.split(",")
+    lengths = dict(zip(first, a.shape, strict=True))
+    pairs = [
+        (lengths[letter], length)
+        for letter, length in zip(second, b.shape, strict=True)
+        if letter in lengths and letter not in names
+    ]
+    # What it does not multiply by a matrix product, or not all of it.
+    repeated = any(x != y for x, y in pairs)
+    if not (repeated or (pairs and all(x == 1 for x, _ in pairs))):
+        return NotImplemented
+    order = kwargs.get("order", "K").upper()
+    operands = _operands(a, b, out)
+    if operands is None or order not in "CFAK" or kwargs.get("dtype") is not None:
+        return NotImplemented
+    result = einsum(eq, *operands)
+    if out is not None:
+        np.copyto(out, result, casting=kwargs.get("casting", "safe"))
+        return out
+    if order == "A":
+        order = "F" if a.flags.f_contiguous and b.flags.f_contiguous else "C"
+    return result if order == "K" else np.asanyarray(result, order=order)
 
 
 def _operands(*arguments: Any) -> tuple[Array, Array] | None:
@@ -162,14 +213,18 @@ class _Obeying:
 
 
 def _named(name: str) -> Any:
-    return getattr(np, name)
+    return getattr(np if hasattr(np, name) else einsumfunc, name)
 
 
-_OWN: list[Any] = [multiarray.dot, multiarray.inner, multiarray.vdot]
-_OURS = [
-    _Obeying(own, product)
-    for own, product in zip(_OWN, [dot, inner, vdot], strict=True)
+_PRODUCTS: list[tuple[Any, Callable[..., Any]]] = [
+    (multiarray.dot, dot),
+    (multiarray.inner, inner),
+    (multiarray.vdot, vdot),
 ]
+if _einsum := getattr(einsumfunc, bmm_einsum.__name__, None):
+    _PRODUCTS.append((_einsum, bmm_einsum))
+_OWN: list[Any] = [own for own, _ in _PRODUCTS]
+_OURS = [_Obeying(own, product) for own, product in _PRODUCTS]
 
 
 # -- when they are in place ------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Explicit rounding: any numbers to a format, in any mode."""
+"""Explicit rounding: any numbers to a format, float16 or float32, in any mode."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ Overflow = Literal["ieee", "saturate"]
 ROUNDINGS = get_args(Rounding)
 OVERFLOWS = get_args(Overflow)
 
+#: What is rounded to besides the formats.
+_BUILTIN = (np.dtype(np.float16), np.dtype(np.float32))
+
 
 def quantize(
     x: ArrayLike,
@@ -44,7 +47,7 @@ def quantize(
     x : array_like
         Real numbers of any builtin dtype, or of one of the formats.
     dtype : str, dtype or type
-        The format to round to.
+        The format to round to; or float16 or float32.
     rounding : str
         An IEEE 754 rounding direction: "ties_to_even", "ties_to_away",
         "toward_zero", "toward_positive" or "toward_negative"; or "to_odd" (inexact
@@ -60,7 +63,7 @@ def quantize(
         ``rng.integers(0, 2**64, size=x.shape, dtype=np.uint64)``. The result is
         rounded away from zero if the draw is less than 2^64 times the fraction.
     out : ndarray, optional
-        An array of the format and of x's shape to write into.
+        An array of the dtype and of x's shape to write into.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def quantize(
         For an unknown format, rounding or overflow; for "stochastic" without `rng`
         or `rng` without it; for an `out` of another shape.
     TypeError
-        If `x` is not made of real numbers, or `out` is not an array of the format.
+        If `x` is not made of real numbers, or `out` is not an array of the dtype.
 
     Notes
     -----
@@ -85,12 +88,12 @@ def quantize(
     >>> td.quantize([0.3, 500.0], "float8_e4m3fn", overflow="saturate").astype(float)
     array([3.125e-01, 4.480e+02])
     """
-    form = find(dtype)
+    target = target_dtype(dtype)
     check_arguments(rounding, overflow, OVERFLOWS, rng)
     source = np.asarray(x)
     if out is not None:
-        if not isinstance(out, np.ndarray) or out.dtype != form.dtype:
-            raise TypeError(f"out is an array of {form.name}, not {brief(out)}")
+        if not isinstance(out, np.ndarray) or out.dtype != target:
+            raise TypeError(f"out is an array of {target.name}, not {brief(out)}")
         if out.shape != source.shape:
             raise ValueError(f"out has shape {out.shape}, x has {source.shape}")
     if source.dtype.kind == "O":
@@ -99,7 +102,7 @@ def quantize(
     if rng is not None:
         draws = rng.integers(0, 2**64, size=source.shape, dtype=np.uint64)
     native = source.astype(source.dtype.newbyteorder("="), order="C", copy=False)
-    result = np.empty(source.shape, form.dtype)
+    result = np.empty(source.shape, target)
     flags = _core.quantize_items(
         native, result, ROUNDINGS.index(rounding), OVERFLOWS.index(overflow), draws
     )
@@ -108,6 +111,24 @@ def quantize(
         return result[()]
     out[...] = result
     return out
+
+
+def target_dtype(which: object) -> np.dtype[Any]:
+    """What a name, dtype or type stands for: a format's dtype, float16 or float32.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `find`.
+    """
+    known: tuple[Any, ...] = str, type, np.dtype
+    for builtin in _BUILTIN:
+        if isinstance(which, known) and which in (builtin.name, builtin.type, builtin):
+            return builtin
+    try:
+        return find(which).dtype
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; float16 and float32 are known too") from None
 
 
 def check_arguments(

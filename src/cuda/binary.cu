@@ -59,12 +59,17 @@ extern "C" __global__ void __launch_bounds__(256)
     /* float32's 24 bits serve tf32 too, 2 * 11 + 2, where the result is no subnormal.
      * Subnormal sums are exact; subnormal quotients, of integers below 2^11, keep
      * 2^-13 of tf32's least number from a tie that they are not, and float32 rounds
-     * by 2^-14 of it. Subnormal products are as close to ties as can be. */
+     * by 2^-14 of it. Subnormal products are as close to ties as can be; and what
+     * float32 rounds to zero, e8m0, which has none, rounds to its least number. */
     case ADD: return arrays.in_float([](float x, float y) { return x + y; });
     case SUBTRACT: return arrays.in_float([](float x, float y) { return x - y; });
-    case DIVIDE: return arrays.in_float([](float x, float y) { return x / y; });
+    case DIVIDE:
+        if (FORMAT.specials != TF_POWERS) {
+            return arrays.in_float([](float x, float y) { return x / y; });
+        }
+        return arrays.in_double([](double x, double y) { return x / y; });
     case MULTIPLY:
-        if (FORMAT.mantissa_bits <= 7) {
+        if (FORMAT.mantissa_bits <= 7 && FORMAT.specials != TF_POWERS) {
             return arrays.in_float([](float x, float y) { return x * y; });
         }
         return arrays.in_double([](double x, double y) { return x * y; });

@@ -1,8 +1,10 @@
 /* Numbers of one kind to another: one rounding.
  *
  *   FROM, TO  kinds, such as TF_FLOAT32 and tf_bfloat16_index (src/kinds.h)
- *   MODES     1: rounding and overflow as the last arguments say; TO is a format
- *   TO_ODD    1: to float32, to odd, which a later rounding takes for the number itself
+ *   MODES     1: rounding and overflow as the last arguments say; TO is a format,
+ *             float16 or float32
+ *   TO_ODD    1: to float32, to odd, which a later rounding takes for the number itself;
+ *             2: and Inf for what is beyond its range
  */
 #include "modes.h"
 #include "stored.h"
@@ -19,10 +21,28 @@
 typedef tf_word<FROM> source;
 typedef tf_word<TO> target;
 
-__forceinline__ target converted(source item, const tf_manner &how)
+/* How to round. float32 leaves a float32 rounded to odd no bits, and takes the exact
+ * number. */
+struct manner : tf_manner {
+    enum tf_rounding rounding;
+    enum tf_overflow overflow;
+};
+
+__forceinline__ target converted(source item, const manner &how)
 {
     if constexpr (FROM == TO && !MODES) {
         return item;
+    }
+    if constexpr (MODES && TO == TF_FLOAT32) {
+        unsigned flags = 0;
+        return (target)tf_encode(tf_binary32, tf_exactly<FROM>(item), how.rounding,
+                                 how.overflow, 0, &flags);
+    }
+    if constexpr (TO_ODD == 2 && FROM == TF_FLOAT64) {
+        const uint32_t nearest = tf_single<FROM, true>(item);
+        if ((nearest & UINT32_C(0x7FFFFFFF)) == UINT32_C(0x7F800000)) {
+            return (target)nearest;
+        }
     }
     const uint32_t bits = tf_single<FROM, TO == TF_FLOAT32 && !TO_ODD>(item);
     if constexpr (MODES) {
@@ -43,7 +63,7 @@ enum {
 /* A vector a thread, ROUNDS of them under way at once. */
 template <bool aligned>
 __forceinline__ void cast_vectors(target *out, const source *in, int64_t count,
-                                  const tf_manner &how)
+                                  const manner &how)
 {
     const int64_t step = tf_threads();
     int64_t i = tf_thread();
@@ -81,7 +101,7 @@ __forceinline__ void cast_vectors(target *out, const source *in, int64_t count,
 /* Contiguous arrays: vectors from where the output is aligned, single elements before
  * and after. */
 __forceinline__ void cast_run(target *out, const source *in, int64_t n,
-                              const tf_manner &how)
+                              const manner &how)
 {
     int64_t head = tf_head<target, LENGTH>(out);
     head = head < n ? head : n;
@@ -104,8 +124,9 @@ extern "C" __global__ void __launch_bounds__(256)
     cast(const tf_walk<2> walk, target *out, const source *in, int rounding,
          int overflow)
 {
-    const tf_manner how = tf_manner_of(tf_row_of<TO>(), (enum tf_rounding)rounding,
-                                       (enum tf_overflow)overflow);
+    const manner how = {tf_manner_of(tf_row_of<TO>(), (enum tf_rounding)rounding,
+                                     (enum tf_overflow)overflow),
+                        (enum tf_rounding)rounding, (enum tf_overflow)overflow};
     if (tf_is_run(walk, 0, sizeof(target)) && tf_is_run(walk, 1, sizeof(source))) {
         cast_run(out, in, walk.size, how);
         return;

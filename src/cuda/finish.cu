@@ -36,11 +36,11 @@ __forceinline__ tf_word<kind> ended(typename Op::value x, const ending &how,
         x = Op::both(Op::of_double(how.initial), x);
     }
     if constexpr (kind == TF_BOOL) {
-        return (Op::number(x) == 0) == (how.nothing != 0);
+        return (Op::template number<kind>(x) == 0) == (how.nothing != 0);
     } else if constexpr (kind == TF_INT64) {
         return (uint64_t)Op::index(x);
     } else {
-        double number = Op::number(x);
+        double number = Op::template number<kind>(x);
         if (how.divides) {
             number = quotient(number, divisor, how);
         }

@@ -16,9 +16,7 @@ extern "C" __global__ void __launch_bounds__(256)
                             : exponent < -600 ? -600
                                               : (int)exponent;
         const double x = number_of(FORMAT, tf_at<ITEM>(items, at.of[1]));
-        const double scaled = ldexp(x, bounded);
-        /* e8m0's arithmetic is float32's, followed by the cast. */
-        const double r = FORMAT.specials == TF_POWERS ? (double)(float)scaled : scaled;
+        const double r = ldexp(x, bounded);
         tf_at<ITEM>(out, at.of[0]) = (ITEM)item_of_double(FORMAT, x != x ? fabs(x) : r);
     }
 }

@@ -26,7 +26,7 @@ struct sums {
         return skipped ? 0.0 : (double)tf_float_of(bits);
     }
     static value both(value a, value b) { return a + b; }
-    static double number(value x) { return x; }
+    template <int kind> static double number(value x) { return x; }
 };
 
 /* No partial product leaves the range. */
@@ -57,11 +57,13 @@ struct products {
     {
         return normalised(a.significand * b.significand, a.exponent + b.exponent);
     }
-    /* Beyond 2^+-2000 every format over- or underflows alike. */
-    static double number(value x)
+    /* To a kind: beyond 2^+-2000 float64 over- or underflows, beyond 2^+-1000 all
+     * others, to which it is no zero: e8m0 has none. */
+    template <int kind> static double number(value x)
     {
+        const int most = kind == TF_FLOAT64 ? 2000 : 1000;
         const int64_t e = x.exponent;
-        const int bound = e > 2000 ? 2000 : e < -2000 ? -2000 : (int)e;
+        const int bound = e > most ? most : e < -most ? -most : (int)e;
         const int half = bound / 2, rest = bound - half;
         return x.significand * __longlong_as_double((int64_t)(half + 1023) << 52) *
                __longlong_as_double((int64_t)(rest + 1023) << 52);
@@ -99,7 +101,7 @@ template <bool most> struct extremes {
     }
     static int64_t index(value x) { return x.index; }
     /* What is at either end of the order is NaN. */
-    static double number(value x)
+    template <int kind> static double number(value x)
     {
         return tf_float_of((uint32_t)tf_total_order((uint32_t)x.order));
     }
@@ -121,7 +123,7 @@ struct counts {
     }
     static value both(value a, value b) { return a + b; }
     static int64_t index(value x) { return x; }
-    static double number(value x) { return (double)x; }
+    template <int kind> static double number(value x) { return (double)x; }
 };
 
 #endif

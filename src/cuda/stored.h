@@ -12,6 +12,7 @@ template <int kind> __forceinline__ struct tf_format tf_row_of(void)
 #define ROW(name, ...) case tf_##name##_index: return tf_##name;
         TF_FORMATS(ROW)
 #undef ROW
+    case TF_FLOAT32: return tf_binary32;
     default: return tf_half;
     }
 }
@@ -106,6 +107,21 @@ template <int kind, bool nearest> __forceinline__ uint32_t tf_single(tf_word<kin
         return tf_nearest_single<kind>(item);
     } else {
         return tf_narrowed(tf_double_of<kind>(item));
+    }
+}
+
+/* A number exactly, for what takes it so. */
+template <int kind> __forceinline__ struct tf_value tf_exactly(tf_word<kind> item)
+{
+    if constexpr (kind == TF_FLOAT64) {
+        return tf_value_from_double_bits(item);
+    } else if constexpr (kind == TF_INT32 || kind == TF_INT64) {
+        const int64_t x = kind == TF_INT32 ? (int32_t)item : (int64_t)item;
+        return tf_value_make(x < 0, x < 0 ? 0 - (uint64_t)x : (uint64_t)x, 0);
+    } else if constexpr (kind == TF_UINT32 || kind == TF_UINT64) {
+        return tf_value_make(0, item, 0);
+    } else {
+        return tf_value_from_ieee(tf_single<kind, true>(item), 8, 23);
     }
 }
 

@@ -88,12 +88,10 @@ def encode(f: Format, x: Floats, inexact: Mask | bool = False) -> tuple[Items, F
 
 
 def _encode_powers(f: Format, x: Floats) -> tuple[Items, Flags]:
-    """e8m0: to float32, and from there to the nearest power, ties upward."""
-    with np.errstate(all="ignore"):
-        single = x.astype(np.float32).astype(np.float64)
-    nan = np.isnan(single)
-    wrong = (single <= 0) | np.isinf(single)
-    fit = np.where(nan | wrong, 1.0, single)
+    """e8m0: to the nearest power, ties upward."""
+    nan = np.isnan(x)
+    wrong = (x <= 0) | np.isinf(x)
+    fit = np.where(nan | wrong, 1.0, x)
     mantissa, exponent = np.frexp(fit)
     code = exponent - 1 - f.least_exponent + (mantissa >= 0.75)
     below = exponent - 1 < f.least_exponent
@@ -105,13 +103,13 @@ def _encode_powers(f: Format, x: Floats) -> tuple[Items, Flags]:
 
 def near_boundary(f: Format, x: Floats, error: Floats) -> Mask:
     """Where a number within `error` of x may round to another code."""
-    finite = np.where(np.isfinite(x), x, 0.0)
-    if f.powers:  # the boundary, and what float32 rounds to it
-        mantissa, _ = np.frexp(finite)
-        return np.abs(mantissa - 0.75) < 2.0**-20
+    finite, error = (np.where(np.isfinite(x), y, 0.0) for y in (x, error))
+    if f.powers:
+        mantissa, exponent = np.frexp(finite)
+        return np.abs(mantissa - 0.75) <= np.ldexp(error, -exponent)
     spacing = spacing_exponents(f, finite)
     scaled = np.ldexp(np.abs(finite), -spacing)
-    margin = np.ldexp(np.where(np.isfinite(x), error, 0.0), -spacing)
+    margin = np.ldexp(error, -spacing)
     return np.abs(scaled - np.floor(scaled) - 0.5) <= margin
 
 

@@ -126,7 +126,7 @@ SIGNED = [f for f in FORMATS.values() if f.signed]
 NARROW = [f for f in SIGNED if f.count <= 256]
 E8M0 = FORMATS["float8_e8m0fnu"]
 
-#: NumPy's own formats: e8m0 computes in float32, and the reference is held
+#: NumPy's own formats: products are sums in float32, and the reference is held
 #: against NumPy's float16.
 FLOAT16 = Format(
     "float16", 16, 0, 5, 10, 15, True, 0x7C00, 0x7E00, 0x7BFF,

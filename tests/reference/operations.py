@@ -1,13 +1,13 @@
 """Every float ufunc of NumPy for one element: items in, items and flags out.
 
-e8m0 computes in float32 and casts: its operations round twice, by contract.
+Each operation rounds its exact result once, in every format.
 """
 
 from collections.abc import Callable
 
 from . import arithmetic, functions
 from .codec import DIVIDE, INVALID, NAN, OVER, Exact, decode, encode, infinity
-from .formats import FLOAT32, Format
+from .formats import Format
 
 #: name: operation on exact numbers
 UNARY: dict[str, Callable[..., functions.Outcome]] = {
@@ -72,8 +72,6 @@ def rounded(f: Format, outcome: functions.Outcome) -> tuple[int, int]:
     An infinite result of finite operands is no overflow where it is a pole's.
     """
     value, flags = outcome
-    if f.powers:  # float32's result, whose own flags are not reported, is cast
-        value = decode(FLOAT32, _rounded(FLOAT32, value)[0])
     item, more = _rounded(f, value)
     return item, flags | (more & ~OVER if flags & DIVIDE else more)
 

@@ -166,7 +166,7 @@ def unary(name: str, f: Format, items: Items) -> tuple[Items, Flags]:
         result = np.asarray(getattr(np, name)(x))
         inexact = _unary_inexact(name, f, x, result)
         found, flags = _finish(name, f, result, inexact, x)
-    if name not in EXACT_UNARY and (name not in ROOT or f.powers):
+    if name not in (*EXACT_UNARY, *ROOT):
         close = near_boundary(f, result, np.abs(result) * RELATIVE_ERROR)
         close |= inexact & (np.abs(result) == least_normal(f))
         for i in np.flatnonzero(close):
@@ -227,6 +227,8 @@ def binary(name: str, f: Format, first: Items, second: Items) -> tuple[Items, Fl
         if name == "power":  # which of the small results are exact
             small = np.abs(result) < least_normal(f)
             close |= small & (result != 0) & (values(f, found) == result)
+        if f.powers:  # there, what float64 rounds to zero is no zero
+            close |= inexact & (result == 0)
     for i in np.flatnonzero(close):
         found[i], flags[i] = operations.binary(name, f, int(first[i]), int(second[i]))
     return found, flags

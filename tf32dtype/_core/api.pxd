@@ -289,6 +289,7 @@ cdef extern from "reduce.h" nogil:
     struct tf_partials
     tf_partials *tf_partials_new(int)
     void tf_partials_free(tf_partials *)
+    int tf_sum_begins_with_nan(int)
     int TF_SINGLE
     int tf_reduce(int, tf_reduction, tf_partials *, items_t, const npy_intp *,
                   npy_intp)

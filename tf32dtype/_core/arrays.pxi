@@ -35,11 +35,11 @@ def from_bits_of(codes, int format, bint check):
 
 
 def quantize_items(source, target, int rounding, int overflow, draws):
-    """Round a contiguous, native array of numbers into one of a format; what that
-    raised is returned."""
-    cdef int is_complex = 0
+    """Round a contiguous, native array of numbers into one of a format, float16 or
+    float32; what that raised is returned."""
+    cdef int is_complex = 0, to_complex = 0
     cdef int from_kind = kind_of_descr(<descr_t *><PyObject *>source.dtype, &is_complex)
-    cdef int to_format = tf_format_of_descr(<descr_t *><PyObject *>target.dtype)
+    cdef int to_kind = kind_of_descr(<descr_t *><PyObject *>target.dtype, &to_complex)
     cdef cnp.ndarray from_array = source
     cdef cnp.ndarray to_array = target
     cdef cnp.ndarray draw_array
@@ -47,7 +47,8 @@ def quantize_items(source, target, int rounding, int overflow, draws):
     cdef char *from_items = cnp.PyArray_BYTES(from_array)
     cdef char *to_items = cnp.PyArray_BYTES(to_array)
     cdef npy_intp count = cnp.PyArray_SIZE(from_array)
-    if from_kind < 0 or is_complex or to_format < 0:
+    if (from_kind < 0 or is_complex or not 0 <= to_kind <= TF_FLOAT32 or to_complex
+            or not target.dtype.isnative):
         raise TypeError(f"cannot round {source.dtype} to {target.dtype}")
     if cnp.PyArray_SIZE(to_array) != count:
         raise ValueError("source and target differ in size")
@@ -56,7 +57,7 @@ def quantize_items(source, target, int rounding, int overflow, draws):
         draw_items = <const uint64_t *>cnp.PyArray_BYTES(draw_array)
     cdef unsigned flags
     with nogil:
-        flags = tf_quantize(from_kind, to_format, from_items, to_items, count,
+        flags = tf_quantize(from_kind, to_kind, from_items, to_items, count,
                             <tf_rounding>rounding, <tf_overflow>overflow, draw_items)
     return flags
 

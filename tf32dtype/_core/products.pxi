@@ -36,6 +36,7 @@ cdef class Precision:
     cdef tf_precision fields
     cdef readonly bint float64
     cdef readonly bint complex64
+    cdef readonly bint scales_matrices  # each matrix of a stack has a scale
 
     def __cinit__(self, str format, *, int rounding=0, int scaling=0, int parts=1,
                   int bands=1, bint saturates=False, bint float64=False,
@@ -58,6 +59,7 @@ cdef class Precision:
         self.fields.saturates = saturates
         self.float64 = float64
         self.complex64 = complex64
+        self.scales_matrices = scaling == TF_SCALED_MATRIX
 
 
 cdef class Block:

@@ -140,8 +140,10 @@ cdef int ufunc_reduction_initial(PyArrayMethod_Context *context, cnp.npy_bool is
     if format >= 0:
         f = tf_format_rows[format][0]
         code = tf_code_from_double(f, value, &flags)
-        # e8m0 has no zero, e4m3fn no Inf: then the first element has to do.
-        if tf_double_from_code(f, code) != value and not is_empty:
+        # Without zero or Inf the first element has to do, but for sums, which know
+        # how they begin.
+        if (tf_double_from_code(f, code) != value and not is_empty
+                and not (operations[i].keeps_state and tf_sum_begins_with_nan(format))):
             return 0
         tf_store_code(f, <char *>initial, code)
     else:

@@ -90,7 +90,8 @@ class ErrorFeedback:
         Parameters
         ----------
         x : array_like
-            Real numbers; x + e is computed in float32, and stays finite where x is.
+            Real numbers; x + e is computed in float32, and stays finite where x is
+            within its range.
 
         Returns
         -------
@@ -106,7 +107,9 @@ class ErrorFeedback:
         -----
         Where the result or x is not finite, e stays as it was.
         """
-        values = to_float32(checked(x))
+        array = checked(x)
+        overflow = self._options.get("overflow", "raise")
+        values = to_float32(array, overflow)
         with self._lock:
             return self._step(values)
 

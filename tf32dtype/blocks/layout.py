@@ -194,11 +194,14 @@ def _check_ndim(ndim: int) -> None:
 def checked_block_size(block_size: int | None) -> int | None:
     if block_size is None:
         return None
-    if isinstance(block_size, bool) or block_size not in BLOCK_SIZES:
-        raise ValueError(
-            f"block_size={brief(block_size)}: known are"
-            f" {', '.join(map(str, BLOCK_SIZES))}"
+    known = ", ".join(map(str, BLOCK_SIZES))
+    # operator.index takes True and 0-d arrays too
+    if isinstance(block_size, bool) or not isinstance(block_size, int | np.integer):
+        raise TypeError(
+            f"block_size={brief(block_size)} is no integer: known are {known}"
         )
+    if block_size not in BLOCK_SIZES:
+        raise ValueError(f"block_size={block_size}: known are {known}")
     return int(block_size)
 
 

@@ -46,10 +46,11 @@ def from_lines(lines: NDArray[Any], shape: tuple[int, ...], axis: int) -> NDArra
     return np.moveaxis(lines.reshape(*others, shape[axis]), -1, axis)
 
 
-def to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
+def to_float32(x: NDArray[Any], overflow: str = "saturate") -> NDArray[np.float32]:
     """The numbers as float32 of native order; to odd what is not exact.
 
-    The only infinities are x's own.
+    Beyond float32's range they are its greatest number, or with another `overflow` than
+    "saturate" infinite.
     """
     native = x.astype(x.dtype.newbyteorder("="), copy=False)
     kind, size = native.dtype.kind, native.dtype.itemsize
@@ -66,6 +67,10 @@ def to_float32(x: NDArray[Any]) -> NDArray[np.float32]:
         nearest = native.astype(np.float32)
         inexact = np.not_equal(nearest, native) & ~np.isnan(native)
         beyond = np.abs(nearest) > np.abs(native)
+    if overflow != "saturate":
+        kept = np.isfinite(nearest)
+        inexact &= kept
+        beyond &= kept
     items = nearest.view(np.uint32)
     items -= beyond.view(np.uint8)  # one step to zero; from Inf to the maximum
     items |= inexact.view(np.uint8)

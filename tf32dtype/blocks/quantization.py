@@ -51,7 +51,8 @@ def quantize(
     ----------
     x : array_like
         Real numbers of any builtin dtype or of one of the formats, with one axis or
-        more. float64, longdouble and integers are taken as float32, rounded to odd.
+        more. float64, longdouble and integers are taken as float32, rounded to odd;
+        what is beyond its range counts as Inf, or saturates to its greatest number.
     format : str
         A name of `tf32dtype.blocks.formats`.
     axis : int
@@ -93,7 +94,7 @@ def quantize(
         For an unknown name or size; for NaN or Inf as above, naming the first; for
         "stochastic" without `rng` or `rng` without it; if x is a single number.
     TypeError
-        If `x` is not made of real numbers.
+        If `x` is not made of real numbers, or `block_size` is no integer.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def prepare(
     )
     source = checked(x)
     along = checked_axis(axis, source.ndim)
-    lines = as_lines(to_float32(source), along)
+    lines = as_lines(to_float32(source, overflow), along)
     poisons = named == POWERS and overflow == "raise"
     look_later = look_later and poisons and not row.poisons and rng is None
     poisons = poisons and (row.poisons or look_later)
@@ -249,14 +250,16 @@ def _check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None
     """Raise for the first number, in x's own order, that no code stands for."""
     wide = x if x.dtype.kind == "f" else x.astype(np.float32)
     if overflow == "raise":
-        bad = ~np.isfinite(wide)
+        bad = ~np.isfinite(to_float32(x, overflow))
         why = f'{row.name} has no code for it (overflow="saturate" clips Inf)'
     else:
         bad = np.isnan(wide) & (not _holds_nan(row))
         why = f"{row.element}, the element of {row.name}, has no NaN"
     if bad.any():
         at = tuple(map(int, np.unravel_index(np.argmax(bad), x.shape)))
-        raise ValueError(f"x[{', '.join(map(str, at))}] is {wide[at]}: {why}")
+        if np.isfinite(wide[at]):
+            why = 'it is beyond the range of float32 (overflow="saturate" clips it)'
+        raise ValueError(f"x[{', '.join(map(str, at))}] is {wide[at]!s}: {why}")
 
 
 def _holds_nan(row: BlockFormat) -> bool:

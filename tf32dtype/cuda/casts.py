@@ -74,7 +74,8 @@ def cast(
     dtype : dtype or type
         Of one of the formats, or NumPy's.
     rounding, overflow : str
-        As those of `tf32dtype.quantize`, to a format; not "stochastic".
+        As those of `tf32dtype.quantize`, to a format, float16 or float32; not
+        "stochastic".
     copy : bool
         Whether an array that has the dtype already is copied.
 
@@ -153,10 +154,11 @@ def _manner(
         )
     if (rounding, overflow) == (ROUNDINGS[0], OVERFLOWS[0]):
         return None
-    if not array.is_ours(dtype):
+    if not array.is_ours(dtype) and dtype not in (np.float16, np.float32):
         raise ValueError(
             f"rounding={brief(rounding)}, overflow={brief(overflow)} are for this"
-            f" package's formats, not for {dtype}: that is rounded to nearest alone"
+            f" package's formats, float16 and float32, not for {dtype}: that is rounded"
+            " to nearest alone"
         )
     return np.int32(ROUNDINGS.index(rounding)), np.int32(OVERFLOWS.index(overflow))
 
@@ -170,7 +172,7 @@ def _into(x: Any, out: Any, how: tuple[np.int32, np.int32] | None) -> None:
         )
         x = x.real
     call = backend.current().call
-    if not _singles(x.dtype) and not _singles(out.dtype):
+    if how is None and not _singles(x.dtype) and not _singles(out.dtype):
         call("copyto", plain(out), plain(x), casting="unsafe")
         return
     if out.dtype.kind == "c":

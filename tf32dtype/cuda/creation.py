@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codes import from_bits as host_from_bits
 from ..format import find, formats
-from ..rounding import Overflow, Rounding
+from ..rounding import Overflow, Rounding, target_dtype
 from ..rounding import quantize as host_quantize
 from ..wording import brief
 from . import backend, interchange
@@ -92,6 +92,18 @@ def asarray(
     array([1.0996094, 2.1992188], dtype=tf32)
     """
     wanted = None if dtype is None else element_dtype(dtype)
+    found = _of_dtype(x, wanted, rounding, overflow)
+    return found if isinstance(found, ndarray) else wrap(found, found.dtype)
+
+
+def _of_dtype(
+    x: Any,
+    wanted: Any,
+    rounding: Rounding,
+    overflow: Overflow,
+    always: bool = False,
+) -> Any:
+    """On the GPU; `always` rounded, also what has the dtype already."""
     found = _on_device(x, wanted, rounding, overflow)
     own = _twin(found.dtype)
     if own.kind == "c":
@@ -102,11 +114,13 @@ def asarray(
         if not is_ours(own) and own != FLOAT32:
             raise _unnamed(own)
         wanted = own
-    if own != wanted:
+    if own != wanted or always:
         from . import casts
 
-        found = casts.cast(found, wanted, rounding=rounding, overflow=overflow)
-    return found if isinstance(found, ndarray) else wrap(found, wanted)
+        found = casts.cast(
+            found, wanted, rounding=rounding, overflow=overflow, copy=False
+        )
+    return found
 
 
 def _unnamed(dtype: np.dtype[Any]) -> TypeError:
@@ -141,7 +155,7 @@ def _on_device(x: Any, wanted: Any, rounding: Rounding, overflow: Overflow) -> A
         if wanted is None:
             raise _unnamed(array.dtype)
         with np.errstate(all="ignore"):
-            if wanted == FLOAT32 or array.dtype.kind not in "fiu":
+            if array.dtype.kind not in "fiu":
                 if (rounding, overflow) != ("ties_to_even", "ieee"):
                     raise TypeError(
                         f"rounding={rounding!r} and overflow={overflow!r} are for"
@@ -166,14 +180,20 @@ def quantize(
     *,
     rounding: Rounding = "ties_to_even",
     overflow: Overflow = "ieee",
-) -> ndarray:
-    """Round numbers to a format, once, in a chosen mode: `asarray` to a format.
+) -> Any:
+    """Round numbers to a format, float16 or float32, once, in a chosen mode.
+
+    Arrays of float16 are CuPy's own.
 
     See Also
     --------
     asarray, tf32dtype.quantize
     """
-    return asarray(x, find(dtype).dtype, rounding=rounding, overflow=overflow)
+    wanted = target_dtype(dtype)
+    found = _of_dtype(x, wanted, rounding, overflow, always=True)
+    if wanted == np.float16 or isinstance(found, ndarray):
+        return found
+    return wrap(found, wanted)
 
 
 # -- from nothing ----------------------------------------------------------------------

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from .. import float8_e8m0fnu
 from ..wording import brief
 from . import array, backend, casts, strides
 from .backend import Kernel
@@ -396,9 +395,7 @@ def _start(
     if initial is not NO_VALUE and initial is not None:
         return _scalar(initial, dtype)
     identity = {"sums": 0.0, "products": 1.0}.get(operation.op)
-    # Zero is no number of a format of powers of two, and starts no sum there.
-    unfit = identity == 0 and dtype == np.dtype(float8_e8m0fnu) and axes.count > 0
-    if initial is NO_VALUE and identity is not None and not unfit:
+    if initial is NO_VALUE and identity is not None:
         return identity
     if mask is not None:
         raise ValueError(

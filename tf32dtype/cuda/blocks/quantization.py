@@ -65,7 +65,7 @@ def quantize(
     )
     _check(x)
     along = checked_axis(axis, x.ndim)
-    lines = _lines(x, along)
+    lines = _lines(x, along, overflow)
     poisons = row.poisons and named == POWERS and overflow == "raise"
     tensor = 1.0
     keeps = overflow == "saturate" and cpu._holds_nan(row)
@@ -103,9 +103,9 @@ def _check(x: Any) -> None:
         raise ValueError("x is a single number; blocks lie along an axis")
 
 
-def _lines(x: Any, axis: int) -> Any:
+def _lines(x: Any, axis: int, overflow: cpu.Overflow) -> Any:
     """The numbers as float32, a matrix in C order whose rows lie along the axis; what
-    float32 does not hold is rounded to odd."""
+    float32 does not hold is rounded to odd, or infinite, as on the CPU."""
     moved = cupy.moveaxis(plain(x), axis, -1)
     shape = (-1 if x.size else moved.size, x.shape[axis])
     if x.dtype == np.float32:
@@ -113,7 +113,10 @@ def _lines(x: Any, axis: int) -> Any:
             moved = backend.current().call("ascontiguousarray", moved)
     else:
         single = cupy.empty(moved.shape, np.float32)
-        options = (f"-DFROM={casts.kind(x.dtype)}", "-DTO=TF_FLOAT32", "-DTO_ODD=1")
+        to_odd = 1 if overflow == "saturate" else 2
+        options = (
+            f"-DFROM={casts.kind(x.dtype)}", "-DTO=TF_FLOAT32", f"-DTO_ODD={to_odd}"
+        )  # fmt: skip
         strides.elementwise(Kernel("cast.cu", "cast", options), [single], [moved],
                             np.int32(0), np.int32(0))  # fmt: skip
         moved = single
