@@ -90,6 +90,7 @@ include "tensor.pxi"
 include "blocks.pxi"
 include "scaled.pxi"
 include "ufuncs.pxi"
+include "exact.pxi"
 include "promoters.pxi"
 include "times.pxi"
 include "sorting.pxi"
@@ -98,4 +99,5 @@ include "blas.pxi"
 include "block_products.pxi"
 
 register_dtypes()
+register_exact_dtype()
 register_ufuncs()

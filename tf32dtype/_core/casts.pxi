@@ -26,6 +26,8 @@ cdef int kind_of_descr(descr_t *descr, int *is_complex) noexcept:
         format = twin_format(dtype)
     if format >= 0:
         return format
+    if dtype == &tf_exact_dtype:
+        return TF_FLOAT32  # to which casts round to odd
     known = find_builtin(dtype)
     if known == NULL:
         return TF_INT64 if is_time(dtype) else -1
