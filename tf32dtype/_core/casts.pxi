@@ -92,7 +92,9 @@ cdef int copy_get_loop(PyArrayMethod_Context *context, int aligned, int move,
                        const npy_intp *strides, strided_loop *loop,
                        NpyAuxData **auxiliary, int *flags) except -1:
     cdef int format = tf_format_of_descr(context.descriptors[0])
-    cdef int size = tf_format_rows[format].itemsize
+    cdef int size = <int>sizeof(float)  # of exact numbers
+    if format >= 0:
+        size = tf_format_rows[format].itemsize
     copies_known[size].base.free = keep_data
     copies_known[size].base.clone = same_data
     copies_known[size].cast.source = size

@@ -76,6 +76,7 @@ def register_exact_dtype():
     spec.slots = slots
     PyArrayInitDTypeMeta_FromSpec(&tf_exact_dtype, &spec)
     tf_exact_dtype_make_descr()
+    return <object><PyObject *>tf_exact_dtype.singleton
 
 
 # -- loops -------------------------------------------------------------------------------
