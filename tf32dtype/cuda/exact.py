@@ -8,6 +8,7 @@ the format can take.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -231,4 +232,5 @@ def _within(dtype: np.dtype[Any], x: Any) -> Any:
 
 
 def _larger(x: Any, y: Any) -> Any:
-    return x if x != x or x > y or (x == y and np.signbit(y)) else y
+    is_negative_zero = y == 0 and math.copysign(1, y) < 0
+    return x if x != x or x > y or (x == y and is_negative_zero) else y
