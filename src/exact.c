@@ -166,9 +166,13 @@ static const float *bounded_next(struct bounded *x, int format, size_t n,
     if (!x->is_exact) {
         return operand_next(&x->operand, format, n);
     }
+    const int is_known = x->operand.repeated > 0;
     const float *numbers = operand_next(&x->operand, TF_FLOAT32, n);
-    for (size_t i = 0; i < n; i++) {
-        x->rounded[i] = round_within_range(*tf_format_rows[format], numbers[i], flags);
+    for (size_t i = 0; i < n && !is_known; i++) {
+        x->rounded[i] =
+            i > 0 && x->operand.stride == 0
+                ? x->rounded[0]
+                : round_within_range(*tf_format_rows[format], numbers[i], flags);
     }
     return x->rounded;
 }
