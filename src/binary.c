@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "fpstatus.h"
-#include "strided.h"
+#include "operand.h"
 #include "wide.h"
 
 /* What the general path needs to know of an operation. */
@@ -137,36 +137,6 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
         tf_isa->binary_f64[op](a, b, wide, n);
     }
     return flags_of(f, a, b, wide, n);
-}
-
-/* One operand: its items as float32, block after block. */
-struct operand {
-    const char *data;
-    ptrdiff_t stride;
-    int repeated; /* stride 0: unpacked once */
-    _Alignas(64) float numbers[TF_BLOCK];
-};
-
-static void operand_begin(struct operand *operand, const char *data, ptrdiff_t stride,
-                          int repeats)
-{
-    operand->data = data;
-    operand->stride = stride;
-    operand->repeated = repeats && stride == 0 ? -1 : 0;
-}
-
-static const float *operand_next(struct operand *operand, int format, size_t n)
-{
-    if (operand->repeated <= 0) {
-        TF_BUFFER(buffer);
-        const size_t itemsize = tf_format_rows[format]->itemsize;
-        const void *items =
-            tf_gather(operand->data, operand->stride, itemsize, n, buffer);
-        tf_isa->formats[format].unpack(items, operand->numbers, n);
-        operand->data += (ptrdiff_t)n * operand->stride;
-        operand->repeated = -operand->repeated;
-    }
-    return operand->numbers;
 }
 
 /* A block of bfloat16 by the short path, or 0 if it has to take the long one. */

@@ -123,7 +123,9 @@ def common(a: str, b: str) -> str:
         a, b = b, a
     if b in ("int8", "uint8"):
         integers = np.arange(-128 if b == "int8" else 0, 128 if b == "int8" else 256.0)
-        return a if np.all(same(round_to(a, integers), integers)) else "float32"
+        if np.all(same(round_to(a, integers), integers)):
+            return a
+        return "float16" if holds("float16", a) else "float32"
     if b in FORMATS or b in _BUILTIN_FLOATS:
         candidates = (a, b, "float8_e4m3fn", "bfloat16", *_BUILTIN_FLOATS)
         return next(c for c in candidates if holds(c, a) and holds(c, b))

@@ -50,8 +50,6 @@ _LISTED: dict[Exempt, str] = {
         "other", "np.ma takes Inf, which the format has not", ("float8_e4m3fn",)
     ): """
         np.ma.maximum_fill_value np.ma.minimum_fill_value""",
-    Exempt("raises AssertionError", "1.5e-7 rounds to zero", ("float8_e4m3fn",)): """
-        np.testing.assert_almost_equal np.testing.assert_array_almost_equal""",
 }
 # By name, or by "name:expression" where other expressions of the name follow the rule.
 EXCEPTIONS = {key: exempt for exempt, text in _LISTED.items() for key in text.split()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -44,7 +45,9 @@ SPELLED_OUT = [
     ("bfloat16", "int8", "bfloat16"),
     ("bfloat16", "uint8", "bfloat16"),
     ("tf32", "uint8", "tf32"),
-    ("float8_e4m3fn", "int8", "float32"),
+    ("float8_e4m3fn", "int8", "float16"),
+    ("float4_e2m1fn", "uint8", "float16"),
+    ("float8_e8m0fnu", "int8", "float32"),
     ("bfloat16", "int16", "float32"),
     ("tf32", "uint16", "float32"),
     ("tf32", "int32", "float64"),
@@ -110,15 +113,78 @@ def test_python_scalars_are_weak(scalar_type: Any, value: Any, result: str) -> N
 
 
 @each_type
-def test_python_scalars_compare_as_their_rounding(scalar_type: Any) -> None:
-    """As float16: 1.1 becomes the array's dtype before it is compared."""
-    x = np.full(2, 1.1, scalar_type)
+def test_python_scalars_compare_exactly(scalar_type: Any) -> None:
+    """Unlike float16's: what an array rounded when it was made, it does not equal."""
+    with np.errstate(all="ignore"):
+        x = np.full(2, 1.1, scalar_type)
     assert not np.any(x == np.float64(1.1))
-    if scalar_type is td.float8_e8m0fnu:  # has no zero to compare with: as float32
-        assert not np.any(x == 1.1)
-        assert np.all(x > 0)
-    else:
-        assert np.all(x == 1.1)
+    assert not np.any(x == 1.1)
+    assert np.all(x == float(x[0]))
+    assert np.all(x > 0)
+
+
+# -- several dtypes ----------------------------------------------------------------
+
+
+def results(kinds: tuple[Any, ...]) -> set[Any]:
+    """What they have in common, in every order."""
+    found = set()
+    for order in itertools.permutations(kinds):
+        try:
+            found.add(np.result_type(*order))
+        except np.exceptions.DTypePromotionError:
+            found.add(None)
+    return found
+
+
+OURS = [f.dtype for f in td.formats.values()]
+NUMPYS = [np.dtype(char) for char in "?bBhHilLefdgFDG"]
+NUMBERS = [1, 1.0, 1j]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_the_common_dtype_does_not_depend_on_the_order(count: int) -> None:
+    for first, ours in enumerate(OURS):
+        for rest in itertools.combinations(
+            [*OURS[first + 1 :], *NUMPYS, *NUMBERS], count - 1
+        ):
+            assert len(results((ours, *rest))) == 1, (ours, *rest)
+
+
+def test_what_several_have_in_common() -> None:
+    """Holds the numbers of all, and no float among them is lost."""
+    with np.errstate(all="ignore"):
+        for kinds in itertools.combinations(
+            [*NAMES, "float16", "float32", "float64"], 3
+        ):
+            if kinds[0] in NAMES:
+                common = np.result_type(*map(dtype_of, kinds)).name
+                assert all(oracle.holds(common, x) for x in kinds), kinds
+
+
+@pytest.mark.parametrize(
+    ("kinds", "common"),
+    [
+        ("tf32 bfloat16 float16", "tf32"),
+        ("tf32 float8_e8m0fnu float16", "tf32"),
+        ("tf32 float8_e5m2 int8", "tf32"),
+        ("bfloat16 float8_e4m3fn uint8", "bfloat16"),
+        ("float8_e4m3fn float16 int8", "float16"),
+        ("float8_e4m3 float6_e2m3fn float6_e3m2fn", "float8_e4m3"),
+        ("bfloat16 float16 float8_e4m3fn", "float32"),
+        ("float4_e2m1fn int16 uint16", "float32"),
+    ],
+)
+def test_several_spelled_out(kinds: str, common: str) -> None:
+    dtypes = [dtype_of(x) for x in kinds.split()]
+    for order in itertools.permutations(dtypes):
+        arrays = [np.ones(2, x) for x in order]
+        assert np.result_type(*order) == dtype_of(common)
+        assert np.result_type(*arrays) == dtype_of(common)
+        assert np.concatenate(arrays).dtype == dtype_of(common)
+        assert np.stack(arrays).dtype == dtype_of(common)
+        assert np.clip(*arrays).dtype == dtype_of(common)
+        assert np.choose([0, 1], arrays).dtype == dtype_of(common)
 
 
 def test_casting_rules() -> None:
@@ -163,6 +229,20 @@ def test_type_of_equal_name(name: str) -> None:
     assert (x + x.astype(theirs)).dtype == ours
     assert x.view(theirs).dtype == theirs
     assert np.shares_memory(x.view(theirs), x)
+
+
+def test_order_beside_their_types() -> None:
+    """It does not matter but where NumPy asks ml_dtypes first, which takes its types of
+    8 bits and less for large enough to hold int8 and uint8."""
+    theirs = [np.dtype(getattr(ml_dtypes, name)) for name in SHARED]
+    small = [np.dtype(np.int8), np.dtype(np.uint8)]
+    for twin in theirs:
+        for ours in OURS:
+            for other in [*OURS, *theirs, *NUMPYS, *NUMBERS]:
+                kinds = ours, twin, other
+                if other in small and np.promote_types(twin, other) == twin:
+                    continue
+                assert len(results(kinds)) == 1, kinds
 
 
 @pytest.mark.parametrize("name", SHARED)

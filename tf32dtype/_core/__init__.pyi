@@ -13,6 +13,8 @@ from ..tensor_core.models import Model
 #: the formats' names and scalar types, in the order of src/formats.h
 names: tuple[str, ...]
 scalar_types: list[type[np.floating[Any]]]
+#: the dtype of operands that comparisons and bounds take as they are
+exact_number: np.dtype[Any]
 
 # Numbers; or codes, scales, residuals, kinds of elements, residuals and scales, and the
 # tensor's scale.

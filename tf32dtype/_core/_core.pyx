@@ -40,7 +40,8 @@ cdef extern from *:
 __all__ = [
     "Block", "Precision", "answer", "available_isas", "bits_of", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
-    "block_quantize", "block_round", "block_scales", "current_precision", "facts",
+    "block_quantize", "block_round", "block_scales", "current_precision",
+    "exact_number", "facts",
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
@@ -91,6 +92,7 @@ include "tensor.pxi"
 include "blocks.pxi"
 include "scaled.pxi"
 include "ufuncs.pxi"
+include "exact.pxi"
 include "promoters.pxi"
 include "times.pxi"
 include "routes.pxi"
@@ -100,4 +102,5 @@ include "blas.pxi"
 include "block_products.pxi"
 
 register_dtypes()
+exact_number = register_exact_dtype()
 register_ufuncs()

@@ -162,6 +162,9 @@ cdef extern from "numpy/ufuncobject.h":
 cdef extern from "hybrid.h":
     PyArray_DTypeMeta tf_dtypes[]
     PyArray_DTypeMeta tf_dtype_base
+    PyArray_DTypeMeta tf_exact_dtype
+    int tf_exact_dtype_ready(reprfunc) except -1
+    int tf_exact_dtype_make_descr() except -1
     struct tf_legacy_functions "tf_legacy":
         void *copyswap
         void *copyswapn
@@ -281,6 +284,13 @@ cdef extern from "binary.h" nogil:
     void tf_predicate(int, tf_predicate_op, items_t, const npy_intp *, npy_intp)
     void tf_divmod(int, items_t, const npy_intp *, npy_intp)
     void tf_clip(int, items_t, const npy_intp *, npy_intp)
+
+
+cdef extern from "exact.h" nogil:
+    float tf_exact_from_double(double, int)
+    void tf_exact_compare(int, tf_compare_op, int, items_t, const npy_intp *, npy_intp)
+    void tf_exact_extreme(int, tf_binary_op, int, items_t, const npy_intp *, npy_intp)
+    void tf_exact_clip(int, int, items_t, const npy_intp *, npy_intp)
 
 
 cdef extern from "reduce.h" nogil:

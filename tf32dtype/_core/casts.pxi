@@ -26,6 +26,8 @@ cdef int kind_of_descr(descr_t *descr, int *is_complex) noexcept:
         format = twin_format(dtype)
     if format >= 0:
         return format
+    if dtype == &tf_exact_dtype:
+        return TF_FLOAT32  # to which casts round to odd
     known = find_builtin(dtype)
     if known == NULL:
         return TF_INT64 if is_time(dtype) else -1
@@ -90,7 +92,9 @@ cdef int copy_get_loop(PyArrayMethod_Context *context, int aligned, int move,
                        const npy_intp *strides, strided_loop *loop,
                        NpyAuxData **auxiliary, int *flags) except -1:
     cdef int format = tf_format_of_descr(context.descriptors[0])
-    cdef int size = tf_format_rows[format].itemsize
+    cdef int size = <int>sizeof(float)  # of exact numbers
+    if format >= 0:
+        size = tf_format_rows[format].itemsize
     copies_known[size].base.free = keep_data
     copies_known[size].base.clone = same_data
     copies_known[size].cast.source = size

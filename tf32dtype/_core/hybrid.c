@@ -9,6 +9,7 @@
 
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
 PyArray_DTypeMeta tf_dtype_base;
+PyArray_DTypeMeta tf_exact_dtype;
 
 /* -- class objects ------------------------------------------------------------------ */
 
@@ -49,6 +50,33 @@ int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *meth
     /* Any but np.dtype's, which NumPy refuses in a class that owns no number. */
     type->tp_repr = PyBaseObject_Type.tp_repr;
     type->tp_str = PyBaseObject_Type.tp_str;
+    return 0;
+}
+
+int tf_exact_dtype_ready(reprfunc repr)
+{
+    PyTypeObject *type = (PyTypeObject *)&tf_exact_dtype;
+    prepare(&tf_exact_dtype, "tf32dtype.dtypes.exact_number", &PyArrayDescr_Type);
+    type->tp_repr = repr;
+    type->tp_str = repr;
+    return PyType_Ready(type);
+}
+
+/* Items are float32's, so that a descriptor of float32 has the sizes. */
+int tf_exact_dtype_make_descr(void)
+{
+    PyArray_Descr *descr = PyArray_DescrNewFromType(NPY_FLOAT);
+    if (!descr) {
+        return -1;
+    }
+    descr->typeobj = tf_exact_dtype.scalar_type;
+    Py_INCREF(descr->typeobj);
+    descr->kind = 'V';
+    descr->byteorder = '|';
+    descr->type_num = -1;
+    tf_exact_dtype.singleton = descr;
+    Py_INCREF(&tf_exact_dtype);
+    Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)&tf_exact_dtype);
     return 0;
 }
 

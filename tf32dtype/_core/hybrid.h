@@ -33,6 +33,12 @@ int tf_dtype_base_ready(void);
 int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *methods,
                    PyGetSetDef *getset);
 
+/* The class of exact numbers (see exact.h). It has no type number: no array of a user's
+ * holds them. */
+extern PyArray_DTypeMeta tf_exact_dtype;
+int tf_exact_dtype_ready(reprfunc repr);
+int tf_exact_dtype_make_descr(void);
+
 /* Makes the class own a type number. Call once, after its initialisation. */
 int tf_dtype_make_hybrid(int format, PyTypeObject *scalar);
 

@@ -8,6 +8,7 @@ cdef struct loop_data:
     int op
     tf_partials *partials   # of reductions
     bint is_reduction
+    int exact               # the operand that holds exact numbers
     int kinds[3]            # of products: of the operands and the result
 
 

@@ -4,15 +4,6 @@ cdef PyArray_DTypeMeta *long_dtype = dtype_of("l")
 cdef PyArray_DTypeMeta *double_dtype = dtype_of("d")
 
 
-cdef int powers_format = names.index("float8_e8m0fnu")
-comparisons = {umath.equal, umath.not_equal, umath.less, umath.less_equal,
-               umath.greater, umath.greater_equal}
-
-
-cdef bint is_python_number(PyArray_DTypeMeta *dtype) noexcept:
-    return dtype == &PyArray_PyLongDType or dtype == &PyArray_PyFloatDType
-
-
 # Products of two formats, by ufunc and dtypes: added when first asked for, since there
 # are more of them than of all other loops together.
 cdef set mixed_products = set()
@@ -73,24 +64,15 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     cdef PyArray_DTypeMeta *inputs[3]
     cdef PyArray_DTypeMeta *out = signature[nin]
     cdef bint is_product = (<object>ufunc).signature is not None
-    cdef bint has_number = False
     cdef bint mixed
-    cdef bint lacks_zero = False
     for i in range(nin):
         if given[i] == NULL:  # the result of a reduction
             continue
         inputs[count] = given[i]
         count += 1
-        has_number |= is_python_number(given[i])
-        lacks_zero |= tf_format_of_dtype(given[i]) == powers_format
     common = PyArray_PromoteDTypeSequence(count, inputs)
     if common == NULL:
         return -1
-    # e8m0 has no zero and no sign: compare it with 0 as float32.
-    if out == NULL and has_number and lacks_zero and <object>ufunc in comparisons:
-        decref(<PyObject *>common)
-        common = float_dtypes[1]
-        incref(<PyObject *>common)
     # A product of two formats of ours has a loop into float32.
     if out != NULL and out != bool_dtype and not (
             is_product and out == float_dtypes[1]
@@ -160,6 +142,7 @@ def add_promoters():
     `base` is any dtype of ours, None is anything."""
     base = <object><PyObject *>&tf_dtype_base
     plain = PyCapsule_New(<void *>promote, "numpy._ufunc_promoter", NULL)
+    exact = PyCapsule_New(<void *>promote_exact, "numpy._ufunc_promoter", NULL)
     ldexp = PyCapsule_New(<void *>promote_ldexp, "numpy._ufunc_promoter", NULL)
     double = PyCapsule_New(<void *>promote_to_double, "numpy._ufunc_promoter", NULL)
     by_inputs = {
@@ -179,8 +162,9 @@ def add_promoters():
         if ufunc is umath.ldexp:
             PyUFunc_AddPromoter(ufunc, (base, None, None), ldexp)
             continue
+        general = exact if ufunc in comparisons or ufunc in bounds else plain
         for pattern in by_inputs[ufunc.nin]:
-            PyUFunc_AddPromoter(ufunc, (*pattern, *outputs), plain)
+            PyUFunc_AddPromoter(ufunc, (*pattern, *outputs), general)
         if ufunc.nin == 1:  # np.sqrt(integers, dtype=bfloat16)
             PyUFunc_AddPromoter(ufunc, (None, base, *outputs[1:]), plain)
     for pattern in by_inputs[2]:

@@ -114,10 +114,13 @@ cdef PyArray_DTypeMeta *dtype_of_float(int kind) noexcept:
     return float_dtypes[kind - TF_FLOAT16]
 
 
-cdef bint holds_integers(int format, int kind) noexcept:
-    """Does the format hold all of int8, or all of uint8?"""
+cdef int common_with_byte(int format, int kind) noexcept:
+    """The first of the format, float16 and float32 that holds it and all of int8, or of
+    uint8. float16, since NumPy makes that of it and such an integer."""
     cdef tf_format f = tf_format_rows[format][0]
-    return f.is_signed and f.mantissa_bits + 1 >= (8 if kind == TF_UINT8 else 7)
+    if f.is_signed and f.mantissa_bits + 1 >= (8 if kind == TF_UINT8 else 7):
+        return format
+    return common_floats[format][TF_FLOAT16]
 
 
 # NULL where NumPy, or the other DType, has to decide.
@@ -145,16 +148,23 @@ cdef PyArray_DTypeMeta *common_dtype(int format, PyArray_DTypeMeta *other) noexc
     if known.kind <= TF_FLOAT64:
         return dtype_of_float(common_floats[format][known.kind])
     if known.kind == TF_INT8 or known.kind == TF_UINT8:
-        if holds_integers(format, known.kind):
-            return &tf_dtypes[format]
-        return float_dtypes[1]
+        return dtype_of_float(common_with_byte(format, known.kind))
     if known.kind == TF_INT16 or known.kind == TF_UINT16:
         return float_dtypes[1]
     return float_dtypes[2]
 
 
 cdef PyObject *dtype_common(PyArray_DTypeMeta *cls, PyArray_DTypeMeta *other) except? NULL:
-    cdef PyArray_DTypeMeta *result = common_dtype(tf_format_of_dtype(cls), other)
+    cdef int format = tf_format_of_dtype(cls)
+    cdef int other_format = tf_format_of_dtype(other)
+    cdef PyArray_DTypeMeta *result
+    # Of two formats the one listed first knows more. NumPy lets the one that knows most
+    # of all decide about several dtypes, as float16 does about int16 and uint16: so
+    # their order does not matter, though promotion is not associative.
+    if other_format >= 0 and other_format < format:
+        incref(<PyObject *>NotImplemented)
+        return <PyObject *>NotImplemented
+    result = common_dtype(format, other)
     if result == NULL and is_time(other):
         # datetime64 would take us for timedelta64, by the class's number.
         raise np.exceptions.DTypePromotionError(

@@ -7,7 +7,8 @@ errors about dtypes are its own. A loop of one of our formats is computed here:
 - functions of one array, and the other ones of two arrays of one-byte formats: looked
   up in tables that the CPU made (tables.py);
 - those of two arrays of bfloat16 or tf32: in float64, and where this cannot tell which
-  number is nearest, in integers of 128 bits (functions.cu).
+  number is nearest, in integers of 128 bits (functions.cu);
+- comparisons with numbers that no format holds, and bounds by them: exact.py.
 
 A loop of NumPy's own dtypes is CuPy's function of that name on operands that were cast;
 its bits are CuPy's.
@@ -24,7 +25,7 @@ import cupy
 import numpy as np
 
 from ..format import formats
-from . import backend, tables
+from . import backend, exact, tables
 from .array import STORAGE, is_ours, ndarray, plain, raw, wrap
 from .backend import Kernel
 from .strides import elementwise
@@ -95,7 +96,7 @@ def call(
     loop = _loop_of(ufunc, inputs, outputs, dtype, casting)
     shape = _shape_of(inputs, outputs, mask)
 
-    operands = [_cast(x, loop[k]) for k, x in enumerate(inputs)]
+    operands = [_operand(x, k, loop) for k, x in enumerate(inputs)]
     results = _results_of(ufunc, loop, operands, shape, outputs, mask)
     given = tuple(
         _deliver(result, output, shape, mask)
@@ -180,7 +181,11 @@ def _loop_of(
     wanted = tuple(None if x is None else x.dtype for x in outputs)
     loop = ufunc.resolve_dtypes((*given, *wanted), casting=casting, **fixed)
     for x in loop:
-        if not is_ours(x) and (x.kind not in "biufc" or x.char in "gG"):
+        if (
+            x != exact.EXACT
+            and not is_ours(x)
+            and (x.kind not in "biufc" or x.char in "gG")
+        ):
             raise TypeError(
                 f"np.{ufunc.__name__} of {', '.join(map(_name, given))} computes in"
                 f" {x}, which is not for a GPU: use NumPy on x.get()"
@@ -204,6 +209,15 @@ def _shape_of(inputs: Any, outputs: Any, mask: Any) -> tuple[int, ...]:
                 f" the broadcast shape {shape}"
             )
     return shape
+
+
+def _operand(x: Any, k: int, loop: tuple[np.dtype[Any], ...]) -> Any:
+    """An operand as the loop takes it."""
+    if loop[k] != exact.EXACT:
+        return _cast(x, loop[k])
+    # A bound that is no Python number has the result's dtype, or casts to it exactly.
+    is_bound = is_ours(loop[-1]) and isinstance(x, cupy.ndarray | np.generic)
+    return _cast(x, loop[-1]) if is_bound else x
 
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -241,7 +255,8 @@ def _results_of(
     arrays = [x for x in operands if isinstance(x, cupy.ndarray)]
     if not arrays:  # two scalars, into out=
         with np.errstate(all="ignore"):
-            made = ufunc(*operands, signature=loop)
+            fixed = {} if exact.EXACT in loop else {"signature": loop}
+            made = ufunc(*operands, **fixed)
         return tuple(
             _filled(x, shape) for x in (made if isinstance(made, tuple) else (made,))
         )
@@ -301,7 +316,9 @@ def _compute(
 ) -> None:
     """A loop of one of our formats, into arrays of its dtypes."""
     dtype = loop[0]
-    if ufunc.nin == 1:
+    if exact.EXACT in loop:
+        exact.compute(ufunc, loop, operands, targets[0], _compute)
+    elif ufunc.nin == 1:
         tables.one(ufunc, loop, targets, operands[0])
     elif ufunc is np.ldexp:
         _scale(targets[0], *operands)

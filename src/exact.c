@@ -1,0 +1,256 @@
+#include "exact.h"
+
+#include <math.h>
+
+#include "binary.h"
+#include "casts.h"
+#include "elements.h"
+#include "fpstatus.h"
+#include "operand.h"
+
+float tf_exact_from_double(double x, int more)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits |= more ? 1 : 0;
+    memcpy(&x, &bits, sizeof bits);
+    const struct tf_fp saved = tf_fp_begin();
+    float odd;
+    tf_isa->narrow(&x, &odd, 1);
+    tf_fp_end(saved, 0);
+    return odd;
+}
+
+static float load_exact(const char *item)
+{
+    float x;
+    memcpy(&x, item, sizeof x);
+    return x;
+}
+
+/* -- comparisons --------------------------------------------------------------------- */
+
+/* a op b is b mirrored[op] a */
+static const enum tf_compare_op mirrored[TF_COMPARE_COUNT] = {
+    [TF_EQUAL] = TF_EQUAL,     [TF_NOT_EQUAL] = TF_NOT_EQUAL,
+    [TF_LESS] = TF_GREATER,    [TF_LESS_EQUAL] = TF_GREATER_EQUAL,
+    [TF_GREATER] = TF_LESS,    [TF_GREATER_EQUAL] = TF_LESS_EQUAL,
+};
+
+/* A comparison with one number, as one with a number of the format, if there is any. */
+struct comparison {
+    int is_known; /* all numbers compare alike, */
+    uint8_t result; /* with this result */
+    enum tf_compare_op op;
+    char item[4];
+};
+
+static struct comparison comparison_with(struct tf_format f, enum tf_compare_op op,
+                                         float v)
+{
+    struct comparison with = {.op = op};
+    if (isnan(v)) {
+        with.is_known = 1;
+        with.result = op == TF_NOT_EQUAL;
+        return with;
+    }
+    /* 1. The nearest number, or the greatest or least where that is none. */
+    unsigned ignored = 0;
+    uint32_t code = tf_code_from_double(f, v, &ignored);
+    if (tf_is_nan(f, code)) {
+        const uint32_t least = f.is_signed ? tf_maximum_magnitude(f) | tf_sign_mask(f) : 0;
+        code = v > 0 ? tf_maximum_magnitude(f) : least;
+    }
+    tf_store_code(f, with.item, code);
+    /* 2. No number lies between the two. */
+    const double nearest = tf_double_from_code(f, code);
+    const int is_below = nearest < v;
+    if (nearest == v) {
+        return with;
+    }
+    switch (op) {
+    case TF_LESS:
+    case TF_LESS_EQUAL: with.op = is_below ? TF_LESS_EQUAL : TF_LESS; break;
+    case TF_GREATER:
+    case TF_GREATER_EQUAL: with.op = is_below ? TF_GREATER : TF_GREATER_EQUAL; break;
+    case TF_EQUAL:
+    case TF_NOT_EQUAL:
+    case TF_COMPARE_COUNT:
+        with.is_known = 1;
+        with.result = op == TF_NOT_EQUAL;
+    }
+    return with;
+}
+
+static void compare_arrays(int format, enum tf_compare_op op, int exact,
+                           char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    TF_BUFFER(buffer);
+    struct operand a, b;
+    operand_begin(&a, data[0], strides[0], 1);
+    operand_begin(&b, data[1], strides[1], 1);
+    char *out = data[2];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        void *target = tf_target(out, strides[2], 1, buffer);
+        tf_isa->compare[op](operand_next(&a, exact == 0 ? TF_FLOAT32 : format, count),
+                            operand_next(&b, exact == 1 ? TF_FLOAT32 : format, count),
+                            target, count);
+        tf_scatter(target, out, strides[2], 1, count);
+        out += (ptrdiff_t)count * strides[2];
+    }
+    tf_fp_end(saved, 0);
+}
+
+void tf_exact_compare(int format, enum tf_compare_op op, int exact, char *const data[3],
+                      const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    if (strides[exact] != 0) {
+        compare_arrays(format, op, exact, data, strides, n);
+        return;
+    }
+    struct comparison with =
+        comparison_with(*tf_format_rows[format], exact == 0 ? mirrored[op] : op,
+                        load_exact(data[exact]));
+    if (!with.is_known) {
+        char *const same[3] = {data[1 - exact], with.item, data[2]};
+        const ptrdiff_t same_strides[3] = {strides[1 - exact], 0, strides[2]};
+        tf_compare(format, with.op, same, same_strides, n);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        data[2][i * strides[2]] = (char)with.result;
+    }
+}
+
+/* -- bounds ---------------------------------------------------------------------------- */
+
+/* Rounds a number within the format's range to it; one beyond it stays what it is. */
+static float round_within_range(struct tf_format f, float v, unsigned *flags)
+{
+    unsigned raised = 0;
+    const uint32_t code = tf_code_from_double(f, v, &raised);
+    if (!isnan(v) && raised & (TF_OVER | TF_INVALID)) {
+        return v;
+    }
+    *flags |= raised;
+    return (float)tf_double_from_code(f, code);
+}
+
+/* The item of one number, or 0 if it is beyond the format's range. */
+static int item_of(struct tf_format f, const char *exact, char item[4], unsigned *flags)
+{
+    const float v = round_within_range(f, load_exact(exact), flags);
+    unsigned raised = 0;
+    tf_store_code(f, item, tf_code_from_double(f, v, &raised));
+    return !(raised & (TF_OVER | TF_INVALID));
+}
+
+struct bounded {
+    struct operand operand;
+    int is_exact;
+    _Alignas(64) float rounded[TF_BLOCK];
+};
+
+static void bounded_begin(struct bounded *x, const char *data, ptrdiff_t stride,
+                          int is_exact)
+{
+    operand_begin(&x->operand, data, stride, 1);
+    x->is_exact = is_exact;
+}
+
+static const float *bounded_next(struct bounded *x, int format, size_t n,
+                                 unsigned *flags)
+{
+    if (!x->is_exact) {
+        return operand_next(&x->operand, format, n);
+    }
+    const int is_known = x->operand.repeated > 0;
+    const float *numbers = operand_next(&x->operand, TF_FLOAT32, n);
+    for (size_t i = 0; i < n && !is_known; i++) {
+        x->rounded[i] =
+            i > 0 && x->operand.stride == 0
+                ? x->rounded[0]
+                : round_within_range(*tf_format_rows[format], numbers[i], flags);
+    }
+    return x->rounded;
+}
+
+/* Results to items; what overflows among them raises its exception. */
+static unsigned store_results(int format, float *r, char *out, ptrdiff_t stride, size_t n)
+{
+    TF_BUFFER(buffer);
+    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    void *target = tf_target(out, stride, itemsize, buffer);
+    tf_isa->canonical_nans(r, n);
+    const struct tf_suspects suspects = conversions->pack(r, target, n);
+    const unsigned flags =
+        tf_may_raise(format, suspects) ? conversions->flags(r, target, n) : 0;
+    tf_scatter(target, out, stride, itemsize, n);
+    return flags;
+}
+
+void tf_exact_extreme(int format, enum tf_binary_op op, int exact, char *const data[3],
+                      const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const struct tf_format f = *tf_format_rows[format];
+    unsigned flags = 0;
+    char item[4];
+    if (strides[exact] == 0 && item_of(f, data[exact], item, &flags)) {
+        char *const same[3] = {exact == 0 ? item : data[0], exact == 1 ? item : data[1],
+                               data[2]};
+        tf_binary(format, op, same, strides, n);
+        tf_fp_end(saved, flags);
+        return;
+    }
+    struct bounded a, b;
+    _Alignas(64) float r[TF_BLOCK];
+    bounded_begin(&a, data[0], strides[0], exact == 0);
+    bounded_begin(&b, data[1], strides[1], exact == 1);
+    char *out = data[2];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const float *x = bounded_next(&a, format, count, &flags);
+        const float *y = bounded_next(&b, format, count, &flags);
+        tf_isa->binary_f32[op](x, y, r, count);
+        flags |= store_results(format, r, out, strides[2], count);
+        out += (ptrdiff_t)count * strides[2];
+    }
+    tf_fp_end(saved, flags);
+}
+
+void tf_exact_clip(int format, int x_is_exact, char *const data[4],
+                   const ptrdiff_t strides[4], ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const struct tf_format f = *tf_format_rows[format];
+    unsigned flags = 0;
+    char low_item[4], high_item[4];
+    if (!x_is_exact && strides[1] == 0 && strides[2] == 0 &&
+        item_of(f, data[1], low_item, &flags) && item_of(f, data[2], high_item, &flags)) {
+        char *const same[4] = {data[0], low_item, high_item, data[3]};
+        tf_clip(format, same, strides, n);
+        tf_fp_end(saved, flags);
+        return;
+    }
+    struct bounded a, low, high;
+    _Alignas(64) float r[TF_BLOCK];
+    bounded_begin(&a, data[0], strides[0], x_is_exact);
+    bounded_begin(&low, data[1], strides[1], 1);
+    bounded_begin(&high, data[2], strides[2], 1);
+    char *out = data[3];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const float *x = bounded_next(&a, format, count, &flags);
+        tf_isa->binary_f32[TF_MAXIMUM](x, bounded_next(&low, format, count, &flags), r,
+                                       count);
+        tf_isa->binary_f32[TF_MINIMUM](r, bounded_next(&high, format, count, &flags), r,
+                                       count);
+        flags |= store_results(format, r, out, strides[3], count);
+        out += (ptrdiff_t)count * strides[3];
+    }
+    tf_fp_end(saved, flags);
+}
