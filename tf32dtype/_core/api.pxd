@@ -34,6 +34,7 @@ cdef extern from "Python.h":
         void *closure
 
     ctypedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *)
+    ctypedef PyObject *(*reprfunc)(PyObject *)
 
     void decref "Py_DECREF"(PyObject *)
     void incref "Py_INCREF"(PyObject *)
