@@ -192,6 +192,7 @@ def test_members_of_archives(factors, capsys):
         (["A.npy", "--precision", "bf16"], "--precision is of products"),
         (["A.npy", "--device", "H100"], "--device is of products"),
         (["A.npy", "--formats", "bf17"], "unknown format 'bf17'"),
+        (["A.npy", "--formats", "bf16x9"], "is a precision: --precision bf16x9"),
         (["A.npy", "--target-db", "nan"], "a number of dB"),
         (["A.npy", "B.npy", "--precision", "bf17"], "known are f32, tf32, tf32x3"),
         (["A.npy", "B.npy", "--precision", "bf17"], "block formats tcfp8, tcfp12"),

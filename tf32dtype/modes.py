@@ -150,7 +150,8 @@ def _which(instruction: object) -> str:
     """The devices that have an instruction; all where none has it."""
     from .tensor_core.models import devices
 
-    those = [name for name in devices if instruction in devices[name].instructions]
+    has = {name: device.instructions for name, device in devices.items()}
+    those = [name for name in has if str(instruction) in has[name]]
     return ", ".join(those or devices)
 
 

@@ -37,9 +37,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..blocks.formats import formats as block_formats
+from ..format import formats
+from ..modes import known as precision_names
 from ..precision import matmul_precision
 from . import CommandError, devices, losses, precisions, storing
-from .facts import NUMPY_NAMES, Facts, select, signed
+from .facts import NUMPY_NAMES, Facts, known, select, signed
 from .measures import blocks
 from .operands import read
 from .text import Table, number, print_json, progress
@@ -182,6 +184,9 @@ def _names(names: str | None) -> tuple[list[str], list[str]]:
     words = _words(names)
     if names is not None and not words:
         raise CommandError("--formats names no format")
+    for word in words:
+        if word in precision_names() and word not in (*known(), *formats.known()):
+            raise CommandError(f"{word} is a precision: --precision {word}")
     in_blocks = [word for word in words if word in block_formats]
     return [word for word in words if word not in block_formats], in_blocks
 
