@@ -15,7 +15,7 @@ FILES = [
     for path in (ROOT / folder).rglob("*")
     if path.suffix in (".c", ".cu", ".h", ".md", ".pxi", ".py", ".pyx", "")
 ]
-FILES += [ROOT / name for name in ("CONTRIBUTING.md", "Makefile", "setup.py")]
+FILES += [ROOT / name for name in "CONTRIBUTING.md README.md Makefile setup.py".split()]
 
 #: What pip would look up on an index: the package's name where no path or URL is. What
 #: is in brackets after it are extras, unless that is how a test indexes.
