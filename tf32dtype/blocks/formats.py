@@ -113,11 +113,12 @@ class BlockFormats(Mapping[str, BlockFormat]):
 
     def __getitem__(self, name: str) -> BlockFormat:
         try:
-            return self._rows[name]
-        except (KeyError, TypeError):
-            raise UnknownFormat(
-                f"unknown block format {name!r}; known are {', '.join(self._rows)}"
-            ) from None
+            return self._rows[name.lower()]
+        except (KeyError, AttributeError):
+            advice = f"known are {', '.join(self._rows)}"
+            if name in number_formats:
+                advice = f"td.quantize(x, {name!r}) rounds each number by itself"
+            raise UnknownFormat(f"unknown block format {name!r}; {advice}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import bits, formats
+from ..aliases import canonical, cure
 from ..format import Format
 from . import CommandError
 
@@ -86,14 +87,13 @@ def facts(name: str) -> Facts:
     CommandError
         If there is no such format.
     """
-    if name in NUMPY_NAMES:
-        return _of_numpy(name)
-    try:
-        return _of_ours(formats[name])
-    except KeyError:
-        raise CommandError(
-            f"unknown format {name!r}; known are {', '.join(known())}"
-        ) from None
+    full = canonical(name)
+    if full in NUMPY_NAMES:
+        return _of_numpy(full)
+    if full in formats:
+        return _of_ours(formats[full])
+    advice = cure(name) or f"known are {', '.join(known())}"
+    raise CommandError(f"unknown format {name!r}; {advice}")
 
 
 def select(names: str | None, default: Sequence[str]) -> list[Facts]:

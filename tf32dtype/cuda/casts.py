@@ -13,6 +13,7 @@ import cupy
 import numpy as np
 
 from .. import _core
+from ..format import find_dtype
 from ..rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 from . import array, backend, strides
 from .array import plain
@@ -37,7 +38,7 @@ def kind(dtype: Any) -> str:
     TypeError
         For another dtype.
     """
-    dtype = np.dtype(dtype)
+    dtype = find_dtype(dtype)
     if dtype.type in _core.scalar_types:
         return f"tf_{dtype.name}_index"
     try:
@@ -90,7 +91,7 @@ def cast(
     ValueError
         For an unknown rounding or overflow, or one that the dtype does not know.
     """
-    dtype = np.dtype(dtype)
+    dtype = find_dtype(dtype)
     how = _manner(dtype, rounding, overflow)
     _check(x.dtype)
     _check(dtype)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import contraction
+from ..format import find_dtype
 from ..precision import current_settings
 from . import products
 from .array import is_ours, plain
@@ -41,7 +42,7 @@ def _ufunc(
             )
     if dtype is None:
         return a, b, None
-    wanted = np.dtype(dtype)
+    wanted = find_dtype(dtype)
     common = np.result_type(a.dtype, b.dtype)
     if products.current_mode().name != "chain" or (
         wanted == FLOAT32 and is_ours(common)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import _core
+from ..format import find_dtype
 from ..modes import Rounding, Scale, SpecialValues, find_mode
 from ..modes import choose as check_precision
 from ..precision import Settings, current_settings, leave
@@ -457,7 +458,7 @@ def product(
         Of the shape; `out` if given.
     """
     mode = mode or current_mode()
-    wanted = None if dtype is None else np.dtype(dtype)
+    wanted = None if dtype is None else find_dtype(dtype)
     if wanted is not None and not (is_ours(wanted) or wanted.kind in "fc"):
         raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
     way = _way(a, b, mode, settings, wanted, strategy)

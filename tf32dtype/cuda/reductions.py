@@ -16,6 +16,7 @@ import cupy
 import numpy as np
 
 from .. import float8_e8m0fnu
+from ..format import find_dtype
 from . import array, backend, casts, strides
 from .backend import Kernel
 
@@ -335,7 +336,7 @@ def reduce(
         return _count(name, x, axes, out, mask, dtype, initial)
     if dtype is None and out is not None:
         dtype = out.dtype
-    dtype = x.dtype if dtype is None else np.dtype(dtype)
+    dtype = x.dtype if dtype is None else find_dtype(dtype)
     if name in QUOTIENTS:
         if initial is not NO_VALUE:
             raise TypeError(f"{name} takes no initial value")
@@ -510,7 +511,7 @@ def accumulate(
         raise ValueError(f"{name!r}: known are {', '.join(_SCANS)}")
     if dtype is None and out is not None:
         dtype = out.dtype
-    dtype = x.dtype if dtype is None else np.dtype(dtype)
+    dtype = x.dtype if dtype is None else find_dtype(dtype)
     if not _wide(dtype):
         raise TypeError(
             f"{name} with dtype={dtype} on a GPU: known are this package's formats,"
