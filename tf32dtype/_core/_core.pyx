@@ -37,7 +37,7 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "Block", "Precision", "available_isas", "bits_of", "block_bounds",
+    "Block", "Precision", "add_twins", "available_isas", "bits_of", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "current_precision", "facts",
     "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
@@ -84,6 +84,7 @@ include "scalars.pxi"
 include "promotion.pxi"
 include "casts.pxi"
 include "dtypes.pxi"
+include "twins.pxi"
 include "loops.pxi"
 include "products.pxi"
 include "tensor.pxi"
