@@ -6,7 +6,7 @@ import re
 
 from . import _core
 
-#: Short names of the formats: these are NumPy's names too, and attributes of the package.
+#: Short names of the formats, for NumPy too. They are attributes of the package.
 ALIASES = {
     "bfloat16": ("bf16",),
     "float8_e4m3fn": ("fp8_e4m3",),
@@ -57,9 +57,8 @@ def cure(name: str) -> str | None:
 
         kinds = [known for known in formats if known.startswith(small)]
         lines = [f"td.blocks.quantize(x, {kind!r})" for kind in kinds]
-        return (
-            "numbers in blocks with a scale each are in tf32dtype.blocks: "
-            + (" or ".join(lines) or f"td.blocks.formats has {', '.join(formats)}")
+        return "numbers in blocks with a scale each are in tf32dtype.blocks: " + (
+            " or ".join(lines) or f"td.blocks.formats has {', '.join(formats)}"
         )
     layout = _LAYOUT.search(small)
     similar = [known for known in _core.names if layout and layout[0] in known]

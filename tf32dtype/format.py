@@ -121,10 +121,8 @@ class Formats(Mapping[str, Format]):
             row = self._rows.get(canonical(which))
             if row is not None:
                 return row
-            known = ", ".join(self.known())
-            raise UnknownFormat(
-                f"unknown format {which!r}; {cure(which) or f'known are {known}'}"
-            )
+            advice = cure(which) or f"known are {', '.join(self.known())}"
+            raise UnknownFormat(f"unknown format {which!r}; {advice}")
         try:
             return find(which)
         except TypeError as error:

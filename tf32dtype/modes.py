@@ -67,14 +67,13 @@ def find_mode(name: object) -> Mode:
     ValueError
         For an unknown name; it lists the known ones.
     """
-    if not isinstance(name, str):
-        raise ValueError(f"unknown precision {name!r}; known are {', '.join(known())}")
-    mode = _BY_NAME.get(name.lower()) or _BY_FORMAT.get(canonical(name))
+    text = name if isinstance(name, str) else ""
+    mode = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
     if mode is None:
-        advice = cure(name) if name.lower() in ("fp8", "float8") else None
-        raise ValueError(
-            f"unknown precision {name!r}; {advice or f'known are {', '.join(known())}'}"
-        )
+        advice = f"known are {', '.join(known())}"
+        if text.lower() in ("fp8", "float8"):
+            advice = cure(text) or advice
+        raise ValueError(f"unknown precision {name!r}; {advice}")
     return mode
 
 

@@ -190,10 +190,10 @@ def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
     array: NDArray[Any] = as_own(np.asarray(x))
     if array.dtype.type in _core.scalar_types:
         return array
-    if array.dtype.kind in "biuf" and array.dtype.isbuiltin != 2:
-        if np.can_cast(array.dtype, np.float32, "safe"):
-            wanted = np.float16 if array.dtype == np.float16 else np.float32
-            return array.astype(wanted, copy=False)
+    is_real = array.dtype.kind in "biuf" and array.dtype.isbuiltin != 2
+    if is_real and np.can_cast(array.dtype, np.float32, "safe"):
+        wanted = np.float16 if array.dtype == np.float16 else np.float32
+        return array.astype(wanted, copy=False)
     raise TypeError(
         f"{name} is an array of {array.dtype}, beside blocks: it has to be float32, "
         "float16, a format of this package or integers that float32 holds; "

@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from ..format import find_dtype
-from . import backend, creation
+from . import backend
 from .array import is_ours, ndarray, wrap
 from .indexing import apart, as_elements, on_host
 

@@ -212,7 +212,7 @@ def _storable(arr: ArrayLike | BlockArray) -> NDArray[Any] | BlockArray:
             "a .npy file has no place for a mask: write both with "
             "td.savez(file, data=a.data, mask=a.mask)"
         )
-    array = as_own(np.asanyarray(arr))
+    array: NDArray[Any] = as_own(np.asanyarray(arr))
     dtype = array.dtype
     if dtype.hasobject:
         raise ValueError(f"arrays of {dtype} need pickle, which td.load never uses")

@@ -1,4 +1,4 @@
-"""What is to be done once the program imports a module: no module is imported for it."""
+"""What is to be done once the program imports a module, which nothing here does."""
 
 import sys
 from collections.abc import Callable, Sequence
