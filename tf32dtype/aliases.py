@@ -26,8 +26,8 @@ _CANONICAL = {
 }
 
 _FP8 = (
-    "there are two kinds of fp8: fp8_e4m3 (more precision, up to 448) and fp8_e5m2"
-    " (more range, up to 57344)"
+    "there are two kinds of fp8: fp8_e4m3 (float8_e4m3fn: more precision, up to 448)"
+    " and fp8_e5m2 (float8_e5m2: more range, up to 57344)"
 )
 _FP6 = (
     "there are two kinds of fp6: float6_e2m3fn (more precision, up to 7.5) and"

@@ -121,12 +121,20 @@ class Formats(Mapping[str, Format]):
             row = self._rows.get(canonical(which))
             if row is not None:
                 return row
-            advice = cure(which) or f"known are {', '.join(self.known())}"
+            advice = cure(which)
+            if advice is None or canonical(which) in NUMPY_ALIASES:
+                known = f"known are {', '.join(self.known())}"
+                advice = known if advice is None else f"{advice}; {known}"
             raise UnknownFormat(f"unknown format {which!r}; {advice}")
         try:
             return find(which)
         except TypeError as error:
             raise UnknownFormat(*error.args) from None
+
+    def __contains__(self, which: object) -> bool:
+        if isinstance(which, str):
+            return canonical(which) in self._rows
+        return super().__contains__(which)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -186,10 +194,9 @@ def find(which: object) -> Format:
         dtype = np.dtype(which)  # type: ignore[call-overload]
     except TypeError:
         raise TypeError(_not_a_format(which)) from None
-    name = dtype.type.__name__
-    module = dtype.type.__module__.partition(".")[0]
-    if module in ("tf32dtype", "ml_dtypes") and name in _core.names:
-        return formats[name]
+    own = _own_dtype(dtype).type
+    if own in _core.scalar_types:
+        return formats[own.__name__]
     raise TypeError(_not_a_format(which))
 
 
@@ -223,9 +230,9 @@ def as_own(x: Any) -> Any:
 
 
 def _own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.type.__module__.partition(".")[0] == "ml_dtypes":
-        form = formats.get(dtype.type.__name__)
-        return dtype if form is None else form.dtype
+    kind = dtype.type
+    if kind.__module__.partition(".")[0] == "ml_dtypes" and kind.__name__ in formats:
+        return formats[kind.__name__].dtype
     return dtype
 
 

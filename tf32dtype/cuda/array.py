@@ -18,7 +18,8 @@ STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
 
 def is_ours(dtype: Any) -> bool:
     """Whether a dtype is one of this package's formats."""
-    return find_dtype(dtype).type in _core.scalar_types
+    found = dtype if isinstance(dtype, np.dtype) else find_dtype(dtype)
+    return found.type in _core.scalar_types
 
 
 def raw(x: Any) -> Any:
@@ -35,6 +36,12 @@ def plain(x: Any) -> Any:
 def wrap(storage: Any, dtype: Any) -> ndarray:
     """Storage, or a float32 array, as an array of a dtype: a view."""
     return cupy.ndarray.view(storage, np.dtype(dtype), ndarray)  # type: ignore[no-any-return]
+
+
+def as_own(x: Any) -> Any:
+    """Arrays of ml_dtypes' types under this package's, a view; others as they are."""
+    own = find_dtype(x.dtype)
+    return x if own == x.dtype else wrap(x, own)
 
 
 def empty(shape: Any, dtype: Any) -> ndarray:

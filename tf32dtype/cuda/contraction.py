@@ -15,7 +15,7 @@ from .. import contraction
 from ..format import find_dtype
 from ..precision import current_settings
 from . import products
-from .array import is_ours, plain
+from .array import as_own, is_ours, plain
 from .backend import current
 from .products import FLOAT32, as_matrices, as_target, cast, copy_into
 from .stacks import reshape
@@ -358,7 +358,7 @@ class _CuPy:
                 f"einsum of {type(x).__name__} and an array on a GPU:"
                 " tf32dtype.cuda.asarray(...) moves it there"
             )
-        return x
+        return as_own(x)
 
     def as_strided(self, x: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
         made = cupy.ndarray(tuple(shape), x.dtype, x.data, tuple(strides))

@@ -26,7 +26,7 @@ from ..modes import choose as check_precision
 from ..precision import Settings, current_settings, leave
 from ..tensor_core.models import devices, find_device, find_instruction, find_model
 from . import backend, chain
-from .array import empty, is_ours, ndarray, plain, wrap
+from .array import as_own, empty, is_ours, ndarray, plain, wrap
 from .stacks import Shape, like, stacks
 from .strategy import Strategy
 
@@ -262,7 +262,7 @@ def matmul(
 
 def _operand(x: Any, name: str) -> Any:
     if isinstance(x, cupy.ndarray):
-        return x
+        return as_own(x)
     raise TypeError(
         f"{name} is a {type(x).__module__}.{type(x).__name__}, not an array on a GPU:"
         " tf32dtype.cuda.asarray(...) moves it there"

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -22,8 +23,9 @@ class _Finder:
 
     def act(self, module: ModuleType) -> None:
         action = self._actions.pop(module.__name__, None)
-        if not self._actions and self in sys.meta_path:
-            sys.meta_path.remove(self)
+        if not self._actions:
+            with suppress(ValueError):  # another thread has removed it
+                sys.meta_path.remove(self)
         if action is not None:
             action(module)
 
@@ -35,7 +37,11 @@ class _Finder:
     ) -> ModuleSpec | None:
         if name not in self._actions:
             return None
-        others = [finder for finder in sys.meta_path if finder is not self]
+        others = [
+            finder
+            for finder in sys.meta_path
+            if finder is not self and hasattr(finder, "find_spec")
+        ]
         found = (finder.find_spec(name, path, target) for finder in others)
         spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
