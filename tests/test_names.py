@@ -184,6 +184,7 @@ def test_arrays_of_ml_dtypes_are_taken(name: str) -> None:
         lambda x: td.einsum("ij,jk->ik", x, x),
         lambda x: td.einsum("ij->j", x, dtype=x.dtype),
         lambda x: td.quantize(x, x.dtype),
+        lambda x: td.quantize(x, name, out=np.empty_like(x)).view(ours.dtype),
         lambda x: td.quantize(x, "tf32", rounding="toward_zero"),
         lambda x: td.blocks.quantize(np.ones(32, x.dtype), "mxfp4").elements,
     ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from .format import find
+from .format import find, find_dtype
 
 #: In the order of `enum tf_rounding` in src/codec.h.
 Rounding = Literal[
@@ -88,7 +88,7 @@ def quantize(
     check_arguments(rounding, overflow, OVERFLOWS, rng)
     source = np.asarray(x)
     if out is not None:
-        if not isinstance(out, np.ndarray) or out.dtype != form.dtype:
+        if not isinstance(out, np.ndarray) or find_dtype(out.dtype) != form.dtype:
             raise TypeError(f"out is an array of {form.name}, not {out!r}")
         if out.shape != source.shape:
             raise ValueError(f"out has shape {out.shape}, x has {source.shape}")
