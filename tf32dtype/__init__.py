@@ -24,8 +24,8 @@ from .format import Format, formats  # noqa: E402
 from .interop import dlpack as _dlpack  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
 from .interop.files import load, save, savez  # noqa: E402
-from .names import names  # noqa: E402
-from .names import register as _register_names  # noqa: E402
+from .naming import names  # noqa: E402
+from .naming import register as _register_names  # noqa: E402
 from .precision import matmul_precision, set_matmul_precision  # noqa: E402
 from .precision import read_environment as _read_environment  # noqa: E402
 from .products import matmul  # noqa: E402
