@@ -33,7 +33,7 @@ struct tf_format {
     uint8_t is_signed;
     int16_t bias;
     enum tf_specials specials;
-    char typechar;         /* NumPy's dtype.char; no builtin uses it */
+    char typechar;         /* NumPy's dtype.char; no builtin uses it, nor ml_dtypes */
 };
 
 /* Sources: IEEE 754-2019 (the IEEE rule); NVIDIA A100 white paper (tf32); OCP
@@ -44,7 +44,7 @@ struct tf_format {
  *      name                itemsize width shift  e  m sign bias  specials  char
  */
 #define TF_FORMATS(ROW)                                                        \
-    ROW(tf32,                4,  19, 13,  8, 10, 1, 127, TF_IEEE,   'A')       \
+    ROW(tf32,                4,  19, 13,  8, 10, 1, 127, TF_IEEE,   'r')       \
     ROW(bfloat16,            2,  16,  0,  8,  7, 1, 127, TF_IEEE,   'J')       \
     ROW(float8_e5m2,         1,   8,  0,  5,  2, 1,  15, TF_IEEE,   'K')       \
     ROW(float8_e4m3fn,       1,   8,  0,  4,  3, 1,   7, TF_FN,     'R')       \

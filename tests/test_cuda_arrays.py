@@ -6,6 +6,7 @@ import copy
 import ctypes
 import operator
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,31 @@ def test_from_ml_dtypes(backend: Any) -> None:  # noqa: F811
     a = np.array([1.5, -0.5], ml_dtypes.bfloat16)
     there = cupy.ndarray.view(put(a.view(np.uint16)), a.dtype)
     same(tfc.asarray(there), a.astype(td.bfloat16))
+
+
+def test_names(backend: Any) -> None:  # noqa: F811
+    """Mean our formats, whosever they are to NumPy; ml_dtypes' dtypes do too."""
+    x = np.array([[1, 0.5], [2, 0.5]], td.bfloat16)
+    g = tfc.asarray(x)
+    which: list[Any] = ["bfloat16", "BF16", td.formats["bf16"], td.bfloat16]
+    ml_dtypes = sys.modules.get("ml_dtypes")
+    if ml_dtypes is not None:
+        which += [ml_dtypes.bfloat16]
+        theirs = cupy.ndarray.view(put(td.bits(x)), np.dtype(ml_dtypes.bfloat16))
+        same(tfc.matmul(theirs, g), x @ x)
+        same(tfc.matmul(theirs, theirs), x @ x)
+        same(np.einsum("ij,jk", g, theirs), x @ x)
+        same(tfc.asarray(theirs), x)
+    for one in which:
+        same(tfc.asarray(x.astype(float), one), x)
+        same(tfc.zeros(2, one), np.zeros(2, x.dtype))
+        same(g.astype(td.tf32).astype(one), x)
+        same(tfc.from_bits(put(td.bits(x)), one), x)
+        same(put(td.bits(x)).view(tfc.ndarray).view(one), x)
+        same(g.sum(0, dtype=one), x.sum(0))
+        same(tfc.matmul(g, g, dtype=one), x @ x)
+        same(np.add(g, g, dtype=one), x + x)
+        same(np.concatenate([g, g], dtype=one), np.concatenate([x, x]))
 
 
 @any_dtype

@@ -9,7 +9,6 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
-from interpreters import run_code
 
 import tf32dtype as td
 
@@ -256,39 +255,3 @@ def test_casts_between_types_of_equal_name_keep_every_code(name: str) -> None:
     back = codes.view(theirs).astype(ours)
     assert np.array_equal(td.bits(back)[numbers], codes[numbers])
     assert np.all(np.isnan(back[~numbers]))
-
-
-@pytest.mark.parametrize("first", ["tf32dtype", "ml_dtypes", "ml_dtypes, numpy"])
-def test_string_names_stay_with_ml_dtypes(first: str) -> None:
-    out = run_code(
-        f"import {first}\n"
-        "import tf32dtype, ml_dtypes, numpy as np\n"
-        "print(np.dtype('bfloat16') == np.dtype(ml_dtypes.bfloat16),"
-        " np.dtype('float8_e5m2') == np.dtype(ml_dtypes.float8_e5m2),"
-        " np.dtype('tf32') == np.dtype(tf32dtype.tf32),"
-        " tf32dtype.formats['bfloat16'].dtype == np.dtype(tf32dtype.bfloat16))"
-    )
-    assert out == "True True True True"
-
-
-def test_string_names_are_ours_without_ml_dtypes() -> None:
-    out = run_code(
-        "import sys; sys.modules['ml_dtypes'] = None\n"
-        "import tf32dtype, numpy as np\n"
-        "print(all(np.dtype(n) == f.dtype for n, f in tf32dtype.formats.items()),"
-        " np.zeros(2, 'bfloat16').dtype == np.dtype(tf32dtype.bfloat16))"
-    )
-    assert out == "True True"
-
-
-def test_importing_ml_dtypes_later_leaves_ours_working() -> None:
-    out = run_code(
-        "import sys; sys.modules['ml_dtypes'] = None\n"
-        "import tf32dtype as td, numpy as np\n"
-        "del sys.modules['ml_dtypes']\n"
-        "import ml_dtypes, pickle\n"
-        "a = np.arange(4).astype(td.bfloat16)\n"
-        "b = pickle.loads(pickle.dumps(a))\n"
-        "print(b.dtype == np.dtype(td.bfloat16), (a + b).dtype is a.dtype)"
-    )
-    assert out == "True True"

@@ -60,6 +60,7 @@ def test_type_numbers_and_characters_are_distinct() -> None:
     characters = {d.char for d in dtypes}
     assert len(characters) == len(dtypes)
     assert not characters & set(np.typecodes["All"] + "T")
+    assert not characters & set("0345789ACELGPW")  # ml_dtypes' own
     for dtype in dtypes:
         assert np.dtype(dtype.char) == dtype  # np.vectorize looks it up
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from documents import README, outcome, table
-from interpreters import run_code
 
 import tf32dtype as td
 
@@ -69,30 +68,6 @@ def test_ours_with_theirs_is_ours(name):
     theirs = np.dtype(getattr(ml_dtypes, name))
     assert np.promote_types(form.dtype, theirs) == form.dtype
     assert np.promote_types(theirs, form.dtype) == form.dtype
-
-
-@pytest.mark.parametrize("order", ["tf32dtype, ml_dtypes", "ml_dtypes, tf32dtype"])
-def test_string_names_are_theirs_if_they_are_there(order):
-    program = f"""
-import {order}, numpy as np
-import tf32dtype as td
-assert np.dtype("bfloat16") == np.dtype(ml_dtypes.bfloat16) != np.dtype(td.bfloat16)
-assert np.dtype("tf32") == np.dtype(td.tf32)
-assert td.quantize(np.ones(1), "bfloat16").dtype == np.dtype(td.bfloat16)
-assert td.formats["bfloat16"].type is td.bfloat16
-"""
-    run_code(program)
-
-
-def test_string_names_are_ours_without_them():
-    program = """
-import sys
-sys.modules["ml_dtypes"] = None
-import numpy as np
-import tf32dtype as td
-assert all(np.dtype(name) == form.dtype for name, form in td.formats.items())
-"""
-    run_code(program)
 
 
 @IS_0_6_0

@@ -18,6 +18,7 @@ from . import answers as _answers  # noqa: E402
 from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._version import __version__  # noqa: E402
+from .aliases import cure as _cure  # noqa: E402
 from .codes import bits, from_bits  # noqa: E402
 from .contraction import einsum  # noqa: E402
 from .format import Format, formats  # noqa: E402
@@ -26,6 +27,8 @@ from .interop import finfo as _finfo  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
 from .interop import printing as _printing  # noqa: E402
 from .interop.files import load, save, savez  # noqa: E402
+from .naming import names  # noqa: E402
+from .naming import register as _register_names  # noqa: E402
 from .precision import matmul_precision, set_matmul_precision  # noqa: E402
 from .precision import read_environment as _read_environment  # noqa: E402
 from .products import matmul  # noqa: E402
@@ -50,12 +53,13 @@ from .rounding import quantize  # noqa: E402
 if _TYPE_CHECKING:
     from . import blocks, tensor_core
 
+_register_names()
 _answers.register()
 _masked.register(formats)
 _dlpack.register(formats)
 _finfo.register(formats)
 _printing.register(formats)
-del _answers, _dlpack, _finfo, _masked, _printing
+del _answers, _dlpack, _finfo, _masked, _printing, _register_names
 
 _read_environment()
 del _read_environment
@@ -63,6 +67,7 @@ del _read_environment
 bf16 = bfloat16
 fp8_e4m3 = float8_e4m3fn
 fp8_e5m2 = float8_e5m2
+fp4 = float4_e2m1fn
 
 __all__ = [
     "Format",
@@ -84,6 +89,7 @@ __all__ = [
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
     "formats",
+    "fp4",
     "fp8_e4m3",
     "fp8_e5m2",
     "free_buffers",
@@ -92,6 +98,7 @@ __all__ = [
     "load",
     "matmul",
     "matmul_precision",
+    "names",
     "quantize",
     "save",
     "savez",
@@ -104,9 +111,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in ("blocks", "tensor_core"):  # only who names them pays for them
         return _import_module(f"{__name__}.{name}")
-    if name == "fp8":
-        raise AttributeError(
-            "tf32dtype has two kinds of fp8: fp8_e4m3 (more precision, up to 448) and"
-            " fp8_e5m2 (more range, up to 57344)"
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    help = _cure(name)
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}" + (f": {help}" if help else "")
+    )

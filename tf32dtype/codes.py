@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from .format import find
+from .format import as_own, find
 from .wording import brief
 
 
@@ -18,7 +18,8 @@ def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]:
     Parameters
     ----------
     a : array_like
-        An array, or a scalar, whose dtype is a format of this package.
+        An array, or a scalar, whose dtype is a format of this package or its like in
+        ml_dtypes.
 
     Returns
     -------
@@ -37,7 +38,7 @@ def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]:
     >>> hex(td.bits(td.tf32(-1.5)))
     '0xbfc00000'
     """
-    array = np.asarray(a)
+    array = np.asarray(as_own(a))
     find(array.dtype)
     result: NDArray[np.unsignedinteger[Any]] = _core.bits_of(array)[()]
     return result

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .format import as_own, find_dtype
 from .wording import brief
 
 #: In the order of the numbers that stand for them in the interleaved form.
@@ -40,9 +41,11 @@ class Functions(Protocol):
 class _NumPy:
     """NumPy's."""
 
-    asarray = staticmethod(np.asarray)
     as_strided = staticmethod(np.lib.stride_tricks.as_strided)
     broadcast_to = staticmethod(np.broadcast_to)
+
+    def asarray(self, x: Any) -> Any:
+        return as_own(np.asarray(x))
 
     def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
         return np.reshape(x, shape)
@@ -174,7 +177,7 @@ def contract(
     terms = [_diagonal(functions, *term) for term in terms]
     lengths = _lengths(terms)
     shape = tuple(lengths[label] for label in result)
-    common = _common(arrays) if dtype is None else np.dtype(dtype)
+    common = _common(arrays) if dtype is None else find_dtype(dtype)
     for number, array in enumerate(arrays):
         if not np.can_cast(array.dtype, common, "same_kind"):
             raise TypeError(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from . import _core
+from .aliases import ALIASES, NUMPY_ALIASES, canonical, cure
 from .wording import brief
 
-_ALIASES = {
-    "bfloat16": ("bf16",),
-    "float8_e4m3fn": ("fp8_e4m3",),
-    "float8_e5m2": ("fp8_e5m2",),
-}
 
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A number format. Codes are those of an array item, as `td.bits` gives them.
 
-class Format(NamedTuple):
-    """A number format. Codes are those of an array item, as `td.bits` gives them."""
+    NumPy takes it for its dtype: ``x.astype(td.formats["bf16"])``.
+    """
 
     #: full name, as in ml_dtypes
     name: str
@@ -108,19 +108,34 @@ class Format(NamedTuple):
 
 
 class Formats(Mapping[str, Format]):
-    """All formats by name, in the table's order; short names are found too."""
+    """All formats by name, in the table's order.
+
+    Short names are found too, in capitals or not, and dtypes and scalar types, those
+    of ml_dtypes among them.
+    """
 
     def __init__(self, rows: list[Format]) -> None:
         self._rows = {row.name: row for row in rows}
-        self._aliases = {alias: row.name for row in rows for alias in row.aliases}
 
-    def __getitem__(self, name: str) -> Format:
+    def __getitem__(self, which: object) -> Format:
+        if isinstance(which, str):
+            row = self._rows.get(canonical(which))
+            if row is not None:
+                return row
+            advice = cure(which)
+            if advice is None or canonical(which) in NUMPY_ALIASES:
+                known = f"known are {', '.join(self.known())}"
+                advice = known if advice is None else f"{advice}; {known}"
+            raise UnknownFormat(f"unknown format {brief(which)}; {advice}")
         try:
-            return self._rows[self._aliases.get(name, name)]
-        except (KeyError, TypeError):
-            raise UnknownFormat(
-                f"unknown format {brief(name)}; known are {', '.join(self.known())}"
-            ) from None
+            return find(which)
+        except TypeError as error:
+            raise UnknownFormat(*error.args) from None
+
+    def __contains__(self, which: object) -> bool:
+        if isinstance(which, str):
+            return canonical(which) in self._rows
+        return super().__contains__(which)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -130,7 +145,8 @@ class Formats(Mapping[str, Format]):
 
     def known(self) -> list[str]:
         """All names, the short ones last."""
-        return [*self._rows, *self._aliases]
+        short = [alias for row in self._rows.values() for alias in row.aliases]
+        return [*self._rows, *short]
 
     def __repr__(self) -> str:
         return f"<formats: {', '.join(self._rows)}>"
@@ -145,7 +161,7 @@ class UnknownFormat(KeyError, ValueError):
 
 def _rows() -> list[Format]:
     return [
-        Format(aliases=_ALIASES.get(name, ()), type=scalar, **_core.facts(index))
+        Format(aliases=ALIASES.get(name, ()), type=scalar, **_core.facts(index))
         for index, (name, scalar) in enumerate(
             zip(_core.names, _core.scalar_types, strict=True)
         )
@@ -160,7 +176,7 @@ def find(which: object) -> Format:
 
     Parameters
     ----------
-    which : str, dtype or type
+    which : str, dtype, type or Format
         A full or short name, a dtype of this package or of ml_dtypes, or a scalar
         type. Names always mean the formats of this package.
 
@@ -171,17 +187,54 @@ def find(which: object) -> Format:
     TypeError
         For a dtype that is none of these formats.
     """
+    if isinstance(which, Format):
+        return which
     if isinstance(which, str):
         return formats[which]
     try:
         dtype = np.dtype(which)  # type: ignore[call-overload]
     except TypeError:
         raise TypeError(_not_a_format(which)) from None
-    name = dtype.type.__name__
-    module = dtype.type.__module__.partition(".")[0]
-    if module in ("tf32dtype", "ml_dtypes") and name in formats:
-        return formats[name]
+    own = _own_dtype(dtype).type
+    if own in _core.scalar_types:
+        return formats[own.__name__]
     raise TypeError(_not_a_format(which))
+
+
+def find_dtype(which: object) -> np.dtype[Any]:
+    """The dtype that a format, or one of NumPy's, stands for.
+
+    Names mean the formats of this package, as for `find`, then NumPy's; ml_dtypes'
+    dtypes become those of this package.
+
+    Raises
+    ------
+    TypeError
+        For what is none, as `numpy.dtype` does.
+    """
+    if isinstance(which, np.dtype):
+        return _own_dtype(which)
+    if isinstance(which, str):
+        name = canonical(which)
+        if name in _core.names:
+            return formats[name].dtype
+        return np.dtype(name if name in NUMPY_ALIASES else which)
+    return _own_dtype(np.dtype(which))  # type: ignore[call-overload]
+
+
+def as_own(x: Any) -> Any:
+    """Arrays of ml_dtypes' types under this package's; what else there is as it is."""
+    if not isinstance(x, np.ndarray | np.generic):
+        return x
+    own = _own_dtype(x.dtype)
+    return x if own is x.dtype else np.asanyarray(x).view(own)
+
+
+def _own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    kind = dtype.type
+    if kind.__module__.partition(".")[0] == "ml_dtypes" and kind.__name__ in formats:
+        return formats[kind.__name__].dtype
+    return dtype
 
 
 def _not_a_format(which: object) -> str:

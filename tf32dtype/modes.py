@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from . import _core
+from .aliases import canonical, cure
 from .rounding import ROUNDINGS
 from .wording import brief
 
@@ -43,7 +44,10 @@ MODES = (
     Mode("F8E4M3FN_F8E4M3FN_F32", "fp8_e4m3", "float8_e4m3fn"),
     Mode("F8E5M2_F8E5M2_F32", "fp8_e5m2", "float8_e5m2"),
 )
-_BY_NAME = {mode.preset: mode for mode in MODES} | {mode.short: mode for mode in MODES}
+_BY_NAME = {mode.preset.lower(): mode for mode in MODES}
+_BY_NAME |= {mode.short: mode for mode in MODES}
+#: What operands are rounded to names a precision too.
+_BY_FORMAT = {mode.format: mode for mode in MODES if mode.parts == 1}
 
 _SCALED = ["fp8_e4m3", "fp8_e5m2"]
 _SPLIT = [mode.short for mode in MODES if mode.parts > 1]
@@ -53,20 +57,25 @@ _SCALINGS = (None, *get_args(Scale))
 
 def known() -> list[str]:
     """All names, the short ones last."""
-    return list(_BY_NAME)
+    return [*(mode.preset for mode in MODES), *(mode.short for mode in MODES)]
 
 
 def find_mode(name: object) -> Mode:
-    """The mode that a preset's name or its short name stands for.
+    """The mode that a preset's name, its short name or a format's stands for.
 
     Raises
     ------
     ValueError
         For an unknown name; it lists the known ones.
     """
-    if isinstance(name, str) and name in _BY_NAME:
-        return _BY_NAME[name]
-    raise ValueError(f"unknown precision {brief(name)}; known are {', '.join(known())}")
+    text = name if isinstance(name, str) else ""
+    mode = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
+    if mode is None:
+        advice = f"known are {', '.join(known())}"
+        if text.lower() in ("fp8", "float8"):
+            advice = cure(text) or advice
+        raise ValueError(f"unknown precision {brief(name)}; {advice}")
+    return mode
 
 
 def choose(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
+from .format import as_own, find_dtype
 from .modes import Rounding, Scale, SpecialValues, choose
 from .wording import brief
 
@@ -110,6 +111,8 @@ def matmul(
         device=device,
         instruction=instruction,
     )
+    a, b = as_own(a), as_own(b)
+    dtype = None if dtype is None else find_dtype(dtype)
     numpys: Any = np.matmul
     if chosen is None and dtype is None:
         return numpys(a, b, out=out)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from .format import find
+from .format import find, find_dtype
 from .wording import brief
 
 #: In the order of `enum tf_rounding` in src/codec.h.
@@ -92,7 +92,7 @@ def quantize(
     check_arguments(rounding, overflow, OVERFLOWS, rng)
     source = np.asarray(x)
     if out is not None:
-        if not isinstance(out, np.ndarray) or out.dtype != target:
+        if not isinstance(out, np.ndarray) or find_dtype(out.dtype) != target:
             raise TypeError(f"out is an array of {target.name}, not {brief(out)}")
         if out.shape != source.shape:
             raise ValueError(f"out has shape {out.shape}, x has {source.shape}")
@@ -121,12 +121,9 @@ def target_dtype(which: object) -> np.dtype[Any]:
     ValueError, TypeError
         As `find`.
     """
-    known: tuple[Any, ...] = str, type, np.dtype
-    for builtin in _BUILTIN:
-        if isinstance(which, known) and which in (builtin.name, builtin.type, builtin):
-            return builtin
     try:
-        return find(which).dtype
+        dtype = find_dtype(which)
+        return dtype if dtype in _BUILTIN else find(which).dtype
     except (TypeError, ValueError) as error:
         raise type(error)(f"{error}; float16 and float32 are known too") from None
 

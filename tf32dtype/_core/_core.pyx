@@ -38,7 +38,8 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "Block", "Precision", "answer", "available_isas", "bits_of", "block_bounds",
+    "Block", "Precision", "add_twins", "answer", "available_isas", "bits_of",
+    "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "current_precision",
     "exact_number", "facts",
@@ -86,6 +87,7 @@ include "scalars.pxi"
 include "promotion.pxi"
 include "casts.pxi"
 include "dtypes.pxi"
+include "twins.pxi"
 include "loops.pxi"
 include "products.pxi"
 include "tensor.pxi"

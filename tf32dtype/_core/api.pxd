@@ -106,6 +106,7 @@ cdef extern from "numpy/dtype_api.h":
     int NPY_METH_resolve_descriptors, NPY_METH_get_loop, NPY_METH_strided_loop
     int NPY_METH_unaligned_strided_loop
     int NPY_METH_get_reduction_initial
+    int NPY_DT_ABSTRACT
     int NPY_DT_NUMERIC
     int NPY_DT_discover_descr_from_pyobject, NPY_DT_default_descr
     int NPY_DT_common_dtype, NPY_DT_ensure_canonical
@@ -166,6 +167,7 @@ cdef extern from "hybrid.h":
     PyArray_DTypeMeta tf_exact_dtype
     int tf_exact_dtype_ready(reprfunc) except -1
     int tf_exact_dtype_make_descr() except -1
+    PyArray_DTypeMeta tf_dtype_carrier
     struct tf_legacy_functions "tf_legacy":
         void *copyswap
         void *copyswapn
@@ -179,6 +181,7 @@ cdef extern from "hybrid.h":
     int tf_format_of_dtype(const PyArray_DTypeMeta *dtype) nogil
     int tf_format_of_descr(const descr_t *descr) nogil
     int tf_dtype_base_ready() except -1
+    int tf_dtype_carrier_ready(reprfunc) except -1
     int tf_dtype_ready(int, const char *, newfunc, PyMethodDef *,
                        PyGetSetDef *) except -1
     int tf_dtype_make_hybrid(int, PyTypeObject *) except -1

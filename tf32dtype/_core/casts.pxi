@@ -269,11 +269,14 @@ from_text_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>from_text_get_loop)
 from_text_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>from_text_resolve)
 from_text_slots[2] = PyType_Slot(0, NULL)
 
+cdef enum:
+    MAX_CASTS = 512
+
 # Specifications are read when a DType is initialised and not needed after it.
 cdef struct cast_list:
-    PyArrayMethod_Spec specs[128]
-    PyArray_DTypeMeta *dtypes[128][2]
-    PyArrayMethod_Spec *pointers[129]
+    PyArrayMethod_Spec specs[MAX_CASTS]
+    PyArray_DTypeMeta *dtypes[MAX_CASTS][2]
+    PyArrayMethod_Spec *pointers[MAX_CASTS + 1]
     int count
 
 
@@ -281,8 +284,8 @@ cdef int add_cast(cast_list *casts, PyArray_DTypeMeta *source, PyArray_DTypeMeta
                   PyType_Slot *slots, cnp.NPY_CASTING casting) except -1:
     cdef int i = casts.count
     cdef PyArrayMethod_Spec *spec = &casts.specs[i]
-    if i == 128:
-        raise SystemError("too many casts for one format")
+    if i == MAX_CASTS:
+        raise SystemError("too many casts for one class")
     casts.dtypes[i][0] = source
     casts.dtypes[i][1] = target
     spec.name = "tf32dtype_cast"
@@ -329,13 +332,6 @@ cdef int list_casts(int format, cast_list *casts) except -1:
                  cnp.NPY_SAFE_CASTING if common_dtype(format, other) == own
                  else cnp.NPY_UNSAFE_CASTING if known.is_complex
                  else cnp.NPY_SAME_KIND_CASTING)
-    for i in range(TF_FORMAT_COUNT):
-        if twins[i] != NULL:
-            add_cast(casts, own, twins[i], number_cast_slots, cnp.NPY_SAME_KIND_CASTING)
-            add_cast(casts, twins[i], own, number_cast_slots,
-                     cnp.NPY_SAFE_CASTING
-                     if common_floats[format][i] == format
-                     else cnp.NPY_SAME_KIND_CASTING)
     for i in range(2):
         add_cast(casts, own, time_dtypes[i], time_slots, cnp.NPY_UNSAFE_CASTING)
         add_cast(casts, time_dtypes[i], own, time_slots, cnp.NPY_UNSAFE_CASTING)

@@ -234,9 +234,7 @@ def register_dtypes():
     tf_dtype_base_ready()
     for i in range(TF_FORMAT_COUNT):
         register_dtype(i)
-        # ml_dtypes' names are left to it; names given to our own functions
-        # mean our formats. The character is what np.vectorize looks up.
-        np.sctypeDict.setdefault(names[i], scalar_types[i])
+        # What np.vectorize looks up; names are in tf32dtype/naming.py.
         np.sctypeDict.setdefault(chr(tf_format_rows[i].typechar), scalar_types[i])
         # np.asarray_chkfinite looks for NaN in dtypes of these letters.
         np.typecodes["AllFloat"] += chr(tf_format_rows[i].typechar)

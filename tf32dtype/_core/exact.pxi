@@ -68,8 +68,6 @@ def register_exact_dtype():
                      cnp.NPY_SAFE_CASTING)
     for i in range(TF_FORMAT_COUNT):
         add_cast(&casts, &tf_dtypes[i], NULL, number_cast_slots, cnp.NPY_SAFE_CASTING)
-        if twins[i] != NULL:
-            add_cast(&casts, twins[i], NULL, number_cast_slots, cnp.NPY_SAFE_CASTING)
     memset(&spec, 0, sizeof(spec))
     spec.typeobj = <PyTypeObject *>ExactNumber
     spec.casts = casts.pointers

@@ -10,6 +10,7 @@
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
 PyArray_DTypeMeta tf_dtype_base;
 PyArray_DTypeMeta tf_exact_dtype;
+PyArray_DTypeMeta tf_dtype_carrier;
 
 /* -- class objects ------------------------------------------------------------------ */
 
@@ -33,6 +34,16 @@ int tf_dtype_base_ready(void)
     tf_dtype_base.flags = NPY_DT_ABSTRACT;
     tf_dtype_base.type_num = -1;
     return PyType_Ready((PyTypeObject *)&tf_dtype_base);
+}
+
+int tf_dtype_carrier_ready(reprfunc repr)
+{
+    PyTypeObject *type = (PyTypeObject *)&tf_dtype_carrier;
+    prepare(&tf_dtype_carrier, "tf32dtype.dtypes.CastCarrier", &PyArrayDescr_Type);
+    type->tp_flags = Py_TPFLAGS_DEFAULT;
+    type->tp_repr = repr;
+    type->tp_str = repr;
+    return PyType_Ready(type);
 }
 
 int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *methods,

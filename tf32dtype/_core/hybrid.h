@@ -15,6 +15,11 @@
 extern PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
 extern PyArray_DTypeMeta tf_dtype_base;
 
+/* A class without instances. NumPy takes casts with a new class alone, and does not
+ * ask whether they are from or to it: this one carries those between our dtypes and
+ * another package's, which may be imported after ours were registered. */
+extern PyArray_DTypeMeta tf_dtype_carrier;
+
 /* The format of a DType class, or -1. */
 static inline int tf_format_of_dtype(const PyArray_DTypeMeta *dtype)
 {
@@ -30,6 +35,7 @@ static inline int tf_format_of_descr(const PyArray_Descr *descr)
 /* Prepares the class objects; `spec->slots` and `spec->casts` are the caller's,
  * to which PyArrayInitDTypeMeta_FromSpec then applies. */
 int tf_dtype_base_ready(void);
+int tf_dtype_carrier_ready(reprfunc repr);
 int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *methods,
                    PyGetSetDef *getset);
 

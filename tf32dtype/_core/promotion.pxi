@@ -38,22 +38,9 @@ def _register_builtins():
 
 _register_builtins()
 
-# The same formats in ml_dtypes, where that is installed: its classes by index.
+# The same formats in ml_dtypes, once the program has imported it (twins.pxi): its
+# classes by index.
 cdef PyArray_DTypeMeta *twins[TF_MAX_FORMATS]
-
-
-def _find_twins():
-    try:
-        import ml_dtypes
-    except ImportError:
-        return
-    for i, name in enumerate(names):
-        scalar = getattr(ml_dtypes, name, None)
-        if scalar is not None and np.dtype(scalar).itemsize == tf_format_rows[i].itemsize:
-            twins[i] = dtype_of(scalar)
-
-
-_find_twins()
 
 
 cdef builtin *find_builtin(const PyArray_DTypeMeta *dtype) noexcept:

@@ -114,14 +114,13 @@ class BlockFormats(Mapping[str, BlockFormat]):
 
     def __getitem__(self, name: str) -> BlockFormat:
         try:
-            return self._rows[name]
-        except (KeyError, TypeError):
-            hint = ""
-            if isinstance(name, str) and name in number_formats.known():
-                hint = f"; td.quantize(x, {name!r}) rounds numbers by themselves"
+            return self._rows[name.lower()]
+        except (KeyError, AttributeError, TypeError):
+            advice = f"known are {', '.join(self._rows)}"
+            if isinstance(name, str) and name in number_formats:
+                advice = f"td.quantize(x, {name!r}) rounds each number by itself"
             raise UnknownFormat(
-                f"unknown block format {brief(name)}; known are"
-                f" {', '.join(self._rows)}{hint}"
+                f"unknown block format {brief(name)}; {advice}"
             ) from None
 
     def __iter__(self) -> Iterator[str]:

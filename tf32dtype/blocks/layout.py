@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..aliases import canonical
 from ..wording import brief
 from .formats import (
     BLOCK_SIZES,
@@ -208,11 +209,12 @@ def checked_block_size(block_size: int | None) -> int | None:
 def checked_scale_format(scale_format: str | None) -> str | None:
     if scale_format is None:
         return None
-    if not isinstance(scale_format, str) or scale_format not in scale_formats:
+    name = canonical(scale_format) if isinstance(scale_format, str) else ""
+    if name not in scale_formats:
         raise ValueError(
             f"scale_format={brief(scale_format)}: known are {', '.join(scale_formats)}"
         )
-    return scale_format
+    return name
 
 
 def _checked_tensor_scale(tensor_scale: float, scale_format: str) -> float:

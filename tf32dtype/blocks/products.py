@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from ..format import find
+from ..format import as_own, find, find_dtype
 from ..wording import brief
 from .array import BlockArray
 
@@ -188,16 +188,13 @@ def _factor(x: BlockArray | ArrayLike, which: int) -> _Factor:
 
 
 def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
-    array = np.asarray(x)
-    if array.dtype.kind in "biuf" and array.dtype.isbuiltin != 2:
-        if np.can_cast(array.dtype, np.float32, "safe"):
-            wanted = np.float16 if array.dtype == np.float16 else np.float32
-            return array.astype(wanted, copy=False)
-    else:
-        try:
-            return array.view(find(array.dtype).dtype)
-        except TypeError:
-            pass
+    array: NDArray[Any] = as_own(np.asarray(x))
+    if array.dtype.type in _core.scalar_types:
+        return array
+    is_real = array.dtype.kind in "biuf" and array.dtype.isbuiltin != 2
+    if is_real and np.can_cast(array.dtype, np.float32, "safe"):
+        wanted = np.float16 if array.dtype == np.float16 else np.float32
+        return array.astype(wanted, copy=False)
     raise TypeError(
         f"{name} is an array of {array.dtype}, beside blocks: it has to be float32, "
         "float16, a format of this package or integers that float32 holds; "
@@ -231,7 +228,7 @@ def _checked(x: _Factor, y: _Factor) -> tuple[int, tuple[int, ...]]:
 
 
 def _result_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    wanted = np.dtype(np.float32 if dtype is None else dtype)
+    wanted = find_dtype(np.float32 if dtype is None else dtype)
     if wanted.kind != "f" or wanted.itemsize > 8:
         try:
             return find(wanted).dtype

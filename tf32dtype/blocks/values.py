@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
-from ..format import find
+from ..format import find, find_dtype
 from ..wording import brief
 from .layout import Layout, Parts
 from .lines import from_lines
@@ -57,9 +57,9 @@ def _value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
     if dtype is None:
         return np.dtype(np.float32)
     try:
-        wanted = find(dtype).dtype  # a name, a type, ml_dtypes' twin
+        wanted = find(dtype).dtype
     except (TypeError, ValueError):
-        wanted = np.dtype(dtype).newbyteorder("=")
+        wanted = find_dtype(dtype).newbyteorder("=")
         if wanted not in (*_BY_CORE, np.float16):
             raise TypeError(
                 f"values are float32, float64, float16 or a format's, not {wanted}"

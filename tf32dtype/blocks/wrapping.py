@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from ..codes import bits, from_bits
-from ..format import find
+from ..format import as_own, find
 from . import packing
 from .formats import POWERS, Element
 from .layout import Layout
@@ -95,14 +95,14 @@ def _packed(
                 "last two axes as one"
             )
         return np.ascontiguousarray(codes).reshape(shape)
-    if _own(codes).dtype != element.dtype:
+    if as_own(codes).dtype != element.dtype:
         raise TypeError(
             f"{name} are an array of {codes.dtype}: packed ones are uint8, single ones "
             f"{element.dtype}"
         )
     if codes.shape != plan.shape:
         raise ValueError(f"{name} have shape {codes.shape}, the array {plan.shape}")
-    lines = as_lines(_own(codes), plan.axis)
+    lines = as_lines(as_own(codes), plan.axis)
     if element.is_integer:
         most = 1 << element.width - 1
         outside = (lines < -most) | (lines >= most)
@@ -123,7 +123,7 @@ def _packed(
 
 def _scales(plan: Layout, scales: NDArray[Any]) -> NDArray[np.uint8]:
     twins = {POWERS: POWERS, "ue4m3": "float8_e4m3fn"}
-    own = _own(scales)
+    own = as_own(scales)
     if own.dtype != np.uint8:
         twin = twins.get(plan.scale_format)
         if twin is None or own.dtype != find(twin).dtype:
@@ -136,14 +136,6 @@ def _scales(plan: Layout, scales: NDArray[Any]) -> NDArray[np.uint8]:
     if own.shape != plan.shapes[1]:
         raise ValueError(f"scales have shape {scales.shape}, not {plan.shapes[1]}")
     return np.ascontiguousarray(own)
-
-
-def _own(array: NDArray[Any]) -> NDArray[Any]:
-    """Arrays of ml_dtypes under our dtype."""
-    try:
-        return array.view(find(array.dtype).dtype)
-    except TypeError:
-        return array
 
 
 def _check_padding(plan: Layout, packed: NDArray[np.uint8], element: Element) -> None:

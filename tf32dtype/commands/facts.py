@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import bits, formats
+from ..aliases import canonical, cure
 from ..blocks.formats import formats as block_formats
 from ..format import Format
 from . import CommandError
@@ -87,19 +88,18 @@ def facts(name: str) -> Facts:
     CommandError
         If there is no such format.
     """
-    if name in NUMPY_NAMES:
-        return _of_numpy(name)
-    try:
-        return _of_ours(formats[name])
-    except KeyError:
-        if name in block_formats:
-            raise CommandError(
-                f"{name} is a block format, of numbers that share a scale:"
-                " tf32dtype compare and tf32dtype sizes have these"
-            ) from None
+    full = canonical(name)
+    if full in NUMPY_NAMES:
+        return _of_numpy(full)
+    if full in formats:
+        return _of_ours(formats[full])
+    if full in block_formats:
         raise CommandError(
-            f"unknown format {name!r}; known are {', '.join(known())}"
-        ) from None
+            f"{name} is a block format, of numbers that share a scale:"
+            " tf32dtype compare and tf32dtype sizes have these"
+        )
+    advice = cure(name) or f"known are {', '.join(known())}"
+    raise CommandError(f"unknown format {name!r}; {advice}")
 
 
 def select(names: str | None, default: Sequence[str]) -> list[Facts]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..format import find_dtype
 
 #: unsigned dtypes that elements are stored as, by their size
 STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
@@ -17,7 +18,8 @@ STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
 
 def is_ours(dtype: Any) -> bool:
     """Whether a dtype is one of this package's formats."""
-    return np.dtype(dtype).type in _core.scalar_types
+    found = dtype if isinstance(dtype, np.dtype) else find_dtype(dtype)
+    return found.type in _core.scalar_types
 
 
 def raw(x: Any) -> Any:
@@ -34,6 +36,12 @@ def plain(x: Any) -> Any:
 def wrap(storage: Any, dtype: Any) -> ndarray:
     """Storage, or a float32 array, as an array of a dtype: a view."""
     return cupy.ndarray.view(storage, np.dtype(dtype), ndarray)  # type: ignore[no-any-return]
+
+
+def as_own(x: Any) -> Any:
+    """Arrays of ml_dtypes' types under this package's, a view; others as they are."""
+    own = find_dtype(x.dtype)
+    return x if own == x.dtype else wrap(x, own)
 
 
 def empty(shape: Any, dtype: Any) -> ndarray:
@@ -62,9 +70,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
             dtype, type = None, dtype
         if dtype is None:
             return cupy.ndarray.view(self, type=type or ndarray)
-        from .creation import format_or_dtype
-
-        dtype = format_or_dtype(dtype)
+        dtype = find_dtype(dtype)
         if type is None:
             type = ndarray if is_ours(dtype) else cupy.ndarray
         return cupy.ndarray.view(self, dtype, type)
@@ -115,9 +121,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         TypeError
             If `casting` is given and does not allow it.
         """
-        from .creation import format_or_dtype
-
-        wanted = format_or_dtype(dtype)
+        wanted = find_dtype(dtype)
         if casting is not None and not np.can_cast(self.dtype, wanted, casting):
             raise TypeError(
                 f"{casting!r} casting has none from {self.dtype} to {wanted}"

@@ -13,6 +13,7 @@ import cupy
 import numpy as np
 
 from .. import _core
+from ..format import find_dtype
 from ..rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 from ..wording import brief
 from . import array, backend, strides
@@ -38,7 +39,7 @@ def kind(dtype: Any) -> str:
     TypeError
         For another dtype.
     """
-    dtype = np.dtype(dtype)
+    dtype = find_dtype(dtype)
     if dtype.type in _core.scalar_types:
         return f"tf_{dtype.name}_index"
     try:
@@ -92,7 +93,7 @@ def cast(
     ValueError
         For an unknown rounding or overflow, or one that the dtype does not know.
     """
-    dtype = np.dtype(dtype)
+    dtype = find_dtype(dtype)
     how = _manner(dtype, rounding, overflow)
     _check(x.dtype)
     _check(dtype)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import contraction
+from ..format import find_dtype
 from ..precision import current_settings
 from ..wording import brief
 from . import products
-from .array import is_ours, plain
+from .array import as_own, is_ours, plain
 from .backend import current
 from .products import FLOAT32, as_matrices, as_target, cast, copy_into
 from .stacks import reshape
@@ -42,7 +43,7 @@ def _ufunc(
             )
     if dtype is None:
         return a, b, None
-    wanted = np.dtype(dtype)
+    wanted = find_dtype(dtype)
     common = np.result_type(a.dtype, b.dtype)
     if products.current_mode().name != "chain" or (
         wanted == FLOAT32 and is_ours(common)
@@ -360,7 +361,7 @@ class _CuPy:
                 f"einsum of {type(x).__name__} and an array on a GPU:"
                 " tf32dtype.cuda.asarray(...) moves it there"
             )
-        return x
+        return as_own(x)
 
     def as_strided(self, x: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
         made = cupy.ndarray(tuple(shape), x.dtype, x.data, tuple(strides))

@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from ..codes import from_bits as host_from_bits
-from ..format import find, formats
+from ..format import find, find_dtype, formats
 from ..rounding import Overflow, Rounding, target_dtype
 from ..rounding import quantize as host_quantize
 from ..wording import brief
@@ -20,14 +20,6 @@ _CUPYS = "?bhilqBHILQefd"
 FLOAT32 = np.dtype(np.float32)
 
 
-def format_or_dtype(dtype: Any) -> np.dtype[Any]:
-    """The dtype that a short name, a type, ml_dtypes' twin or a dtype stands for."""
-    if isinstance(dtype, str) and dtype in formats.known():
-        return formats[dtype].dtype
-    found = np.dtype(dtype)
-    return _twin(found)
-
-
 def element_dtype(dtype: Any) -> np.dtype[Any]:
     """The same, for elements of this class.
 
@@ -36,18 +28,12 @@ def element_dtype(dtype: Any) -> np.dtype[Any]:
     TypeError, ValueError
         For all but the formats and float32.
     """
-    if isinstance(dtype, str):
-        return FLOAT32 if dtype in ("float32", "f4", "f") else find(dtype).dtype
-    if np.dtype(dtype) == FLOAT32:
-        return FLOAT32
+    try:
+        if find_dtype(dtype) == FLOAT32:
+            return FLOAT32
+    except TypeError:
+        pass  # `find` says what there is
     return find(dtype).dtype
-
-
-def _twin(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Ours of ml_dtypes' types."""
-    if dtype.type.__module__.partition(".")[0] == "ml_dtypes" and dtype.name in formats:
-        return formats[dtype.name].dtype
-    return dtype
 
 
 def asarray(
@@ -105,7 +91,7 @@ def _of_dtype(
 ) -> Any:
     """On the GPU; `always` rounded, also what has the dtype already."""
     found = _on_device(x, wanted, rounding, overflow)
-    own = _twin(found.dtype)
+    own = find_dtype(found.dtype)
     if own.kind == "c":
         raise _complex(own)
     if own != found.dtype:
@@ -145,7 +131,7 @@ def _on_device(x: Any, wanted: Any, rounding: Rounding, overflow: Overflow) -> A
         elif hasattr(x, "__cuda_array_interface__"):
             return cupy.asarray(x)
     array = np.asarray(x)
-    own = _twin(array.dtype)
+    own = find_dtype(array.dtype)
     if own != array.dtype:
         array = array.view(own)
     if array.dtype.kind == "c":

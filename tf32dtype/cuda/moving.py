@@ -9,7 +9,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from . import backend, creation
+from ..format import find_dtype
+from . import backend
 from .array import is_ours, ndarray, wrap
 from .indexing import apart, as_elements, on_host
 
@@ -122,7 +123,7 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
     check_out(out)
     casting = named.pop("casting", "same_kind")
     common = _common([named[x] for x in elements])
-    target = common if dtype is None else creation.format_or_dtype(dtype)
+    target = common if dtype is None else find_dtype(dtype)
     into = target if out is None else out.dtype
     for found in (target, into):
         if not np.can_cast(common, found, casting):

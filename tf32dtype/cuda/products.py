@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import _core
+from ..format import find_dtype
 from ..modes import Rounding, Scale, SpecialValues, find_mode
 from ..modes import choose as check_precision
 from ..precision import Settings, current_settings, leave
 from ..tensor_core.models import devices, find_device, find_instruction, find_model
 from ..wording import brief
 from . import backend, chain
-from .array import empty, is_ours, ndarray, plain, wrap
+from .array import as_own, empty, is_ours, ndarray, plain, wrap
 from .stacks import Shape, like, stacks
 from .strategy import Strategy
 
@@ -271,7 +272,7 @@ def matmul(
 
 def _operand(x: Any, name: str) -> Any:
     if isinstance(x, cupy.ndarray):
-        return x
+        return as_own(x)
     raise TypeError(
         f"{name} is a {type(x).__module__}.{type(x).__name__}, not an array on a GPU:"
         " tf32dtype.cuda.asarray(...) moves it there"
@@ -468,7 +469,7 @@ def product(
         Of the shape; `out` if given.
     """
     mode = mode or current_mode()
-    wanted = None if dtype is None else np.dtype(dtype)
+    wanted = None if dtype is None else find_dtype(dtype)
     if wanted is not None and not (is_ours(wanted) or wanted.kind in "fc"):
         raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
     way = _way(a, b, mode, settings, wanted, strategy)

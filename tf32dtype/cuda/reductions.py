@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
+from ..format import find_dtype
 from ..wording import brief
 from . import array, backend, casts, strides
 from .backend import Kernel
@@ -338,7 +339,7 @@ def reduce(
         return _count(name, x, axes, out, mask, dtype, initial)
     if dtype is None and out is not None:
         dtype = out.dtype
-    dtype = x.dtype if dtype is None else np.dtype(dtype)
+    dtype = x.dtype if dtype is None else find_dtype(dtype)
     if name in QUOTIENTS or name == _NORM:
         if initial is not NO_VALUE:
             raise TypeError(f"{name} takes no initial value")
@@ -518,7 +519,7 @@ def accumulate(
         raise ValueError(f"{name!r}: known are {', '.join(_SCANS)}")
     if dtype is None and out is not None:
         dtype = out.dtype
-    dtype = x.dtype if dtype is None else np.dtype(dtype)
+    dtype = x.dtype if dtype is None else find_dtype(dtype)
     if not _wide(dtype):
         raise TypeError(
             f"{name} with dtype={dtype} on a GPU: known are this package's formats,"

@@ -24,7 +24,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..format import formats
+from ..format import find_dtype, formats
 from . import backend, exact, tables
 from .array import STORAGE, is_ours, ndarray, plain, raw, wrap
 from .backend import Kernel
@@ -176,7 +176,7 @@ def _loop_of(
         raise TypeError(f"np.{ufunc.__name__} takes {ufunc.nin} inputs")
     fixed: dict[str, Any] = {}
     if dtype is not None:
-        fixed["signature"] = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+        fixed["signature"] = (None,) * ufunc.nin + (find_dtype(dtype),) * ufunc.nout
     given = tuple(_kind_of(x) for x in inputs)
     wanted = tuple(None if x is None else x.dtype for x in outputs)
     loop = ufunc.resolve_dtypes((*given, *wanted), casting=casting, **fixed)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tf32dtype.codes import bits, from_bits
-from tf32dtype.format import Format, formats
+from tf32dtype.format import Format, as_own, formats
 from tf32dtype.interop import kinds
 from tf32dtype.wording import brief
 
@@ -268,7 +268,7 @@ def _storable(arr: ArrayLike | BlockArray) -> NDArray[Any] | BlockArray:
             "a .npy file has no place for a mask: write both with "
             "td.savez(file, data=a.data, mask=a.mask)"
         )
-    array = np.asanyarray(arr)
+    array: NDArray[Any] = as_own(np.asanyarray(arr))
     dtype = array.dtype
     if dtype.hasobject:
         raise ValueError(f"arrays of {dtype} need pickle, which td.load never uses")
@@ -278,12 +278,10 @@ def _storable(arr: ArrayLike | BlockArray) -> NDArray[Any] | BlockArray:
             "each field by itself, td.savez(file, **{n: a[n] for n in a.dtype.names})"
         )
     if _is_custom(dtype) and _format_of(dtype) is None:
-        if dtype.name not in formats:
-            raise TypeError(
-                f"a .npy file cannot name the dtype {dtype}: write its bits, "
-                f"td.save(file, a.view(np.uint{8 * dtype.itemsize}))"
-            )
-        return array.view(formats[dtype.name].dtype)  # ml_dtypes' twin
+        raise TypeError(
+            f"a .npy file cannot name the dtype {dtype}: write its bits, "
+            f"td.save(file, a.view(np.uint{8 * dtype.itemsize}))"
+        )
     return array
 
 

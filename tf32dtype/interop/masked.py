@@ -6,58 +6,23 @@ would come out finite, or fail if `numpy.ma` came first. It is not imported for 
 that would double the time that importing this package takes.
 """
 
-import sys
-from collections.abc import Mapping, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from tf32dtype.format import Format
 
-_MODULE = "numpy.ma.core"
-
-
-class _Fillers:
-    """A finder that corrects the tables once `numpy.ma.core` has been executed."""
-
-    def __init__(self, least: Mapping[Any, float], greatest: Mapping[Any, float]):
-        self._least = least
-        self._greatest = greatest
-
-    def correct(self, module: ModuleType) -> None:
-        module.max_filler.update(self._least)
-        module.min_filler.update(self._greatest)
-
-    def find_spec(
-        self,
-        name: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        if name != _MODULE:
-            return None
-        sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_and_correct(module: ModuleType) -> None:
-                execute(module)
-                self.correct(module)
-
-            spec.loader.exec_module = execute_and_correct  # type: ignore[method-assign]
-        return spec
+from .imports import when_imported
 
 
 def register(formats: Mapping[str, Format]) -> None:
     """Fill with the least or greatest number of each format, Inf if it has it."""
-    fillers = _Fillers(
-        {f.type: -np.inf if f.has_infinity else f.min for f in formats.values()},
-        {f.type: np.inf if f.has_infinity else f.max for f in formats.values()},
-    )
-    if _MODULE in sys.modules:
-        fillers.correct(sys.modules[_MODULE])
-    else:
-        sys.meta_path.insert(0, fillers)
+    least = {f.type: -np.inf if f.has_infinity else f.min for f in formats.values()}
+    greatest = {f.type: np.inf if f.has_infinity else f.max for f in formats.values()}
+
+    def correct(module: ModuleType) -> None:
+        module.max_filler.update(least)
+        module.min_filler.update(greatest)
+
+    when_imported("numpy.ma.core", correct)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
+from ..format import find_dtype
 from ..wording import brief
 from .block_scaled import BlockScaled, find_block_scaled
 from .models import Model, find_device, find_instruction, find_model
@@ -171,7 +172,7 @@ def resolve(
         As `matmul` does.
     """
     x, y = read(a, "a", "b"), read(b, "b", "a")
-    if np.dtype(accumulator).newbyteorder("=") != np.float32:
+    if find_dtype(accumulator).newbyteorder("=") != np.float32:
         raise ValueError(
             f"accumulator={brief(accumulator)}: products of blocks have float32 ones"
         )

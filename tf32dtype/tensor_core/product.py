@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
+from ..format import as_own, find_dtype
 from ..modes import Rounding
 from ..rounding import quantize
 from ..wording import brief
@@ -243,10 +244,10 @@ def as_operand(x: Any, name: str) -> Array:
     """An array of a dtype that has a format, in this machine's byte order."""
     if blocks.is_blocks(x):
         raise TypeError(f"{name} is an array of blocks: tensor_core.matmul takes these")
-    array = _plain(x, name)
+    array: Array = as_own(_plain(x, name))
     dtype = array.dtype
-    if dtype.name in _TYPES:  # ml_dtypes' type of a name becomes ours
-        return array.astype(_TYPES[dtype.name], copy=False)
+    if dtype.name in _TYPES:
+        return array
     if dtype in (np.float16, np.float32):
         return array
     raise TypeError(
@@ -308,7 +309,7 @@ def _as_read(x: Array, rounding: Rounding | None) -> Array:
 
 def _accumulator(dtype: DTypeLike) -> str:
     try:
-        found = np.dtype(dtype).newbyteorder("=")
+        found = find_dtype(dtype).newbyteorder("=")
     except TypeError:
         found = None
     if found not in (np.float32, np.float16):

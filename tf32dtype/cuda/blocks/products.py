@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ...format import find_dtype
 from ...wording import brief
 from .. import backend
 from ..array import is_ours, plain
@@ -103,7 +104,7 @@ def matmul(
         For shapes, block axes, block sizes or `terms` that do not fit, and for what the
         mode in force does not have.
     """
-    wanted = np.dtype(dtype)
+    wanted = find_dtype(dtype)
     if not (is_ours(wanted) or wanted.kind == "f"):
         raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
     if terms not in (None, 1, 3, 4):

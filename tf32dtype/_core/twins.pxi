@@ -1,0 +1,62 @@
+# The formats of ml_dtypes: casts between its dtypes and ours.
+#
+# They are added when the program has imported both packages, in either order.
+
+class _CarriersScalar:
+    """What NumPy wants for a class's scalar type."""
+
+
+cdef bint twins_added = False
+
+
+cdef object carrier_repr(object self):
+    return "CastCarrier"
+
+
+cdef int list_twin_casts(cast_list *casts) except -1:
+    """Those between each of our dtypes and each twin; and the carrier's own, which a
+    class must have."""
+    cdef PyArray_DTypeMeta *own
+    cdef int format, i
+    casts.count = 0
+    add_cast(casts, NULL, NULL, copy_slots, cnp.NPY_NO_CASTING)
+    for format in range(TF_FORMAT_COUNT):
+        own = &tf_dtypes[format]
+        for i in range(TF_FORMAT_COUNT):
+            if twins[i] == NULL:
+                continue
+            add_cast(casts, own, twins[i], number_cast_slots, cnp.NPY_SAME_KIND_CASTING)
+            add_cast(casts, twins[i], own, number_cast_slots,
+                     cnp.NPY_SAFE_CASTING
+                     if common_floats[format][i] == format
+                     else cnp.NPY_SAME_KIND_CASTING)
+    return 0
+
+
+def add_twins(scalars):
+    """Cast and promote between our dtypes and those of another package's scalar types,
+    which are given by our names. Once in a process; later calls do nothing."""
+    cdef PyArrayDTypeMeta_Spec spec
+    cdef PyType_Slot slots[4]
+    cdef cast_list casts
+    cdef int i
+    global twins_added
+    if twins_added:
+        return
+    twins_added = True
+    for i in range(TF_FORMAT_COUNT):
+        scalar = scalars.get(names[i])
+        if scalar is not None and np.dtype(scalar).itemsize == tf_format_rows[i].itemsize:
+            twins[i] = dtype_of(scalar)
+    tf_dtype_carrier_ready(<reprfunc><void *>carrier_repr)
+    slots[0] = PyType_Slot(NPY_DT_ensure_canonical, <void *>dtype_canonical)
+    slots[1] = PyType_Slot(NPY_DT_setitem, <void *>dtype_setitem)
+    slots[2] = PyType_Slot(NPY_DT_getitem, <void *>dtype_getitem)
+    slots[3] = PyType_Slot(0, NULL)
+    list_twin_casts(&casts)
+    memset(&spec, 0, sizeof(spec))
+    spec.typeobj = <PyTypeObject *><PyObject *>_CarriersScalar
+    spec.flags = NPY_DT_ABSTRACT
+    spec.casts = casts.pointers
+    spec.slots = slots
+    PyArrayInitDTypeMeta_FromSpec(&tf_dtype_carrier, &spec)
