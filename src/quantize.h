@@ -9,8 +9,8 @@
 #include "kinds.h"
 
 /* n contiguous items of a kind (or a format's index) to n contiguous items of
- * a format, float16 or float32. `draws` are the random numbers of stochastic rounding, or NULL.
- * Returns what was raised. */
+ * a format, float16 or float32. `draws` are the random numbers of stochastic
+ * rounding, or NULL. Returns what was raised. */
 unsigned tf_quantize(int from, int to, const char *in, char *out, ptrdiff_t n,
                      enum tf_rounding rounding, enum tf_overflow overflow,
                      const uint64_t *draws);

@@ -19,6 +19,8 @@ from reference.arrays import (
 )
 from reference.formats import Format
 
+from tf32dtype import quantize
+
 SMALL_INTEGERS = (np.int8, np.uint8, np.int16, np.uint16)
 LARGE_INTEGERS = (np.intc, np.uintc, np.int64, np.uint64, np.longlong, np.ulonglong)
 INTEGERS = (*SMALL_INTEGERS, *LARGE_INTEGERS)
@@ -401,3 +403,29 @@ def test_times_and_numbers(f):
     assert product.tobytes() == (times * wide).tobytes()
     with pytest.raises(TypeError):
         numbers / times
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_far_below_every_format(f, compared):
+    """Of whatever kind they are, numbers that float32 and float64 round to zero."""
+    texts = ["1e-40", "1e-46", "-1e-46", "1e-60", "5e-324", "-5e-324", "1e-400", "0"]
+    exact = [codec.from_fraction(Fraction(text)) for text in texts]
+    want = np.array([codec.encode(f, x)[0] for x in exact], item_type(f))
+    sources = [make(texts) for make in STRINGS.values()]
+    sources += [
+        np.array([kind(t) for t in texts], object) for kind in (Decimal, Fraction)
+    ]
+    for x in sources:
+        assert_items(f, cast(f, x), want, str(x.dtype), np.array(texts))
+        compared(len(texts))
+    for wide in (np.float64, np.longdouble):
+        x = np.array([wide(text) for text in texts])
+        held = [i for i, text in enumerate(texts) if x[i] != 0 or text == "0"]
+        assert_items(f, cast(f, x)[held], want[held], wide.__name__, x[held])
+        for rounding in codec.ROUNDINGS[:-1]:
+            with np.errstate(all="ignore"):
+                found = items_of(f, quantize(x, dtype(f), rounding=rounding))
+            numbers = [codec.from_fraction(Fraction(*v.as_integer_ratio())) for v in x]
+            codes = [codec.encode(f, number, rounding)[0] for number in numbers]
+            assert_items(f, found, np.array(codes, item_type(f)), rounding, x)
+            compared(x.size)

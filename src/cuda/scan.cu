@@ -56,8 +56,7 @@ extern "C" __global__ void __launch_bounds__(256)
             for (int i = 0; i < EACH; i++) {
                 if (first + i < count) {
                     tf_at<tf_word<TO>>(out, at.of[0] + (first + i) * out_stride) =
-                        tf_result<TO>(
-                            OP::number<TO>(OP::both(start, own[i])));
+                        tf_result<TO>(OP::number<TO>(OP::both(start, own[i])));
                 }
             }
             before = OP::both(before, totals[now][THREADS - 1]);
