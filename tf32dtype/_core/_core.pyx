@@ -6,6 +6,7 @@ each part refers to the others' functions.
 """
 
 import os
+from _thread import RLock  # threading takes longer to import
 from contextvars import ContextVar
 
 from cpython.exc cimport PyErr_Occurred

@@ -155,11 +155,6 @@ cdef PyArray_DTypeMeta *common_dtype(int format, PyArray_DTypeMeta *other) noexc
 
 cdef PyObject *dtype_common(PyArray_DTypeMeta *cls, PyArray_DTypeMeta *other) except? NULL:
     cdef PyArray_DTypeMeta *result = common_dtype(tf_format_of_dtype(cls), other)
-    if result == NULL and is_time(other):
-        # datetime64 would take us for timedelta64, by the class's number.
-        raise np.exceptions.DTypePromotionError(
-            f"{<object><PyObject *>cls} and {<object><PyObject *>other} have no "
-            "common dtype: a number has no unit of time")
     if result == NULL:
         incref(<PyObject *>NotImplemented)
         return <PyObject *>NotImplemented
