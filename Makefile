@@ -8,6 +8,7 @@
 #   make exhaustive  the tests that take longer                 (ARGS=...)
 #   make lint        ruff, mypy, and all C without a warning under gcc and clang
 #   make sanitize    the plain tests under address and undefined (ARGS=...)
+#   make sanitize-threads    the threaded tests under thread (ARGS=...)
 #   make clean       remove builds and environments
 #
 # PYTHON=/path/to/python3 and CC=compiler choose others than the newest found.
@@ -22,7 +23,8 @@ export CC
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test exhaustive lint ruff mypy warnings sanitize clean
+.PHONY: help demo test exhaustive lint ruff mypy warnings sanitize sanitize-threads \
+    clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -51,7 +53,10 @@ warnings: .venv-test/dev
 	tools/warnings
 
 sanitize: .venv-test/dev
-	tools/sanitize $(ARGS)
+	tools/sanitize address $(ARGS)
+
+sanitize-threads: .venv-test/dev
+	tools/sanitize thread $(ARGS)
 
 clean:
 	rm -rf build dist *.egg-info .venv-demo .venv-test

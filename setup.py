@@ -216,9 +216,11 @@ class BuildExt(build_ext):
             ("NPY_TARGET_VERSION", "NPY_2_4_API_VERSION"),
         ]
 
-        # Threads, for products. Without them all else is the same.
+        # Threads, for products. Without them all else is the same. ThreadSanitizer
+        # would take them for races: it does not see how OpenMP's library waits.
         threads = ["-fopenmp"]
-        if not self.compiles("#include <omp.h>\nint f;", threads):
+        with_openmp = self.compiles("#include <omp.h>\nint f;", threads)
+        if not with_openmp or "thread" in SANITIZE.split(","):
             threads = []
 
         plain = [*COMMON, *OPTIMISE, *WARNINGS]

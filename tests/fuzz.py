@@ -3,10 +3,10 @@
     python tests/fuzz.py --calls 10000000 --seed 1
 
 Each call draws an operation (ufuncs and their methods, products in every precision,
-casts, indexing, reductions, sorting, scalars), dtypes (ours and NumPy's), shapes up to
-four dimensions, zero sizes included, and arrays that lie in memory in every way:
-negative steps, transposed, broadcast, unaligned, byte-swapped, overlapping. It is then
-repeated on fresh contiguous copies. A failure is
+casts, indexing, reductions, sorting, scalars; with objects, times and structures too),
+dtypes (ours and NumPy's), shapes up to four dimensions, zero sizes included, and arrays
+that lie in memory in every way: negative steps, transposed, broadcast, unaligned,
+byte-swapped, overlapping. It is then repeated on fresh contiguous copies. A failure is
 
 * an exception other than those that bad arguments deserve, or in one run only,
 * a result dtype other than promotion says,
@@ -30,16 +30,17 @@ from typing import Any
 import numpy as np
 import oracle
 from fuzz_calls import Call
-from fuzz_devices import DeviceProducts
+from fuzz_objects import ObjectCalls
 
 EXPECTED = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError)
+EXPECTED += (AttributeError,)  # of objects that lack what their loops call
 
 
 class Failure(Exception):
     """Something that must not happen."""
 
 
-class Fuzzer(DeviceProducts):
+class Fuzzer(ObjectCalls):
     """Random calls on the given scalar types; call `n` depends on (seed, n) alone."""
 
     def __init__(self, scalar_types: Sequence[Any], seed: int = 0) -> None:

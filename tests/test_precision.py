@@ -7,6 +7,7 @@ import contextvars
 import gc
 import inspect
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -164,8 +165,75 @@ def test_generators() -> None:
     steps = generator()
     assert contextvars.copy_context().run(next, steps) == "bf16"
     assert bits() == "own"
-    steps.close()
+    with pytest.raises(RuntimeError, match="entered in another thread, task or cont"):
+        steps.close()
+    del steps
     gc.collect()
+
+
+NOT_OPEN = re.escape("<matmul_precision('bf16')> is not open here")
+
+
+def test_blocks_that_are_not_open_cannot_be_left() -> None:
+    low = td.matmul_precision("bf16")
+    with pytest.raises(RuntimeError, match=NOT_OPEN):
+        low.__exit__(None, None, None)
+    with td.matmul_precision("tf32"):
+        with pytest.raises(RuntimeError, match=NOT_OPEN):
+            low.__exit__(None, None, None)
+        assert bits() == "tf32"
+        low.__enter__()
+        low.__exit__(None, None, None)
+        with pytest.raises(RuntimeError, match=NOT_OPEN):
+            low.__exit__(None, None, None)
+        assert bits() == "tf32"
+        with low, low:
+            low.__exit__(None, None, None)
+            assert bits() == "bf16"
+            low.__enter__()
+        assert bits() == "tf32"
+    with pytest.raises(RuntimeError, match=NOT_OPEN):
+        low.__exit__(None, None, None)
+
+
+def test_blocks_are_left_where_they_were_entered() -> None:
+    """Not in another thread or task, though that may have a copy of the context."""
+    low = td.matmul_precision("bf16")
+
+    def leave() -> str:
+        before = bits()
+        with pytest.raises(RuntimeError, match=NOT_OPEN):
+            low.__exit__(None, None, None)
+        assert bits() == before
+        with low:
+            assert bits() == "bf16"
+        assert bits() == before
+        return before
+
+    async def late() -> str:
+        return leave()
+
+    async def main() -> list[str]:
+        with low:
+            task = asyncio.create_task(late())
+            return [await task, bits()]
+
+    assert asyncio.run(main()) == ["bf16", "bf16"]
+    with ThreadPoolExecutor(1) as pool, low:
+        assert pool.submit(leave).result() == "own"
+        assert pool.submit(contextvars.copy_context().run, leave).result() == "bf16"
+        assert contextvars.copy_context().run(leave) == "bf16"
+        assert bits() == "bf16"
+
+
+def test_one_context_may_run_in_several_threads() -> None:
+    context = contextvars.copy_context()
+    low = td.matmul_precision("bf16")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(context.run, low.__enter__).result()
+        assert context.run(bits) == "bf16"
+        context.run(low.__exit__, None, None, None)
+        assert pool.submit(context.run, bits).result() == "own"
 
 
 def test_tasks() -> None:

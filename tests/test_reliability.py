@@ -9,6 +9,7 @@ import pickle
 import resource
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -155,29 +156,50 @@ def test_arrays_cross_process_boundaries(method: str, tmp_path: Path) -> None:
     assert run(str(script)) == "[0.0, 0.0, 3.0, 3.0, 6.0, 6.0]"
 
 
-def test_second_interpreter_is_refused() -> None:
-    """As NumPy itself is: an ImportError, no crash."""
-    out = run_code(
-        "import tf32dtype\n"
-        "try:\n"
-        "    import _interpreters as interpreters\n"
-        "    create = lambda: interpreters.create('legacy')\n"
-        "except ImportError:\n"
-        "    import _xxsubinterpreters as interpreters\n"
-        "    create = lambda: interpreters.create(isolated=False)\n"
-        "code = '''\n"
-        "try:\n"
-        "    import tf32dtype\n"
-        "except ImportError as error:\n"
-        "    print('ImportError')\n"
-        "else:\n"
-        "    print('imported')\n"
-        "import sys; sys.stdout.flush()'''\n"
-        "interpreters.run_string(create(), code)\n"
-        "import numpy as np\n"
-        "assert np.ones(2, tf32dtype.tf32).sum() == 2"
-    )
-    assert out == "ImportError"
+SUBINTERPRETER = (
+    """
+import sys
+try:
+    import _interpreters as interpreters
+    options = (sys.argv[1],)
+except ImportError:  # before Python 3.13
+    import _xxsubinterpreters as interpreters
+    options = ()
+if sys.argv[2] != "nothing":
+    __import__(sys.argv[2])
+if not options:
+    other = interpreters.create(isolated=sys.argv[1] == "isolated")
+else:
+    other = interpreters.create(*options)
+for _ in range(2):
+    interpreters.run_string(other, """
+    + repr("""
+import sys
+try:
+    import tf32dtype
+except ImportError as error:
+    print(error, 'numpy' in sys.modules, flush=True)
+""")
+    + """)
+import numpy as np, tf32dtype as td
+assert np.ones(2, td.tf32).sum() == 2
+interpreters.destroy(other)
+assert (np.ones((2, 2), td.tf32) @ np.ones((2, 2), td.tf32)).sum() == 8
+"""
+)
+
+
+@pytest.mark.parametrize("kind", ["legacy", "isolated"])
+@pytest.mark.parametrize("first", ["nothing", "numpy", "tf32dtype"])
+def test_a_subinterpreter_is_refused(kind: str, first: str) -> None:
+    """Before it imports NumPy, which the main interpreter could not import then."""
+    if not any(map(find_spec, ("_interpreters", "_xxsubinterpreters"))):
+        pytest.skip("this Python has no subinterpreters")
+    lines = run("-c", SUBINTERPRETER, kind, first).splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "cannot be imported in a subinterpreter" in line
+        assert line.endswith("False")
 
 
 def test_reload_is_harmless() -> None:

@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
@@ -48,6 +48,8 @@ class _Block(_core.Block):
     has started has a copy of its context, and may go on after it.
     """
 
+    opened: Token[None]
+
     def __init__(self, owner: object, precision: _core.Precision | None) -> None:
         if precision is not None:
             replaced.need(self)
@@ -56,17 +58,38 @@ class _Block(_core.Block):
         replaced.release(self)
 
 
+_here: ContextVar[None] = ContextVar("tf32dtype_here")
+
+
+def mark_context() -> Token[None]:
+    """What tells this context, for `leave`, from copies that have the same blocks."""
+    return _here.set(None)
+
+
 def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
     """Take an owner's innermost block off those that are open in a context.
 
     It need not be the last: generators may leave blocks in another order than they
     entered them.
+
+    Raises
+    ------
+    RuntimeError
+        If the owner has no block here, or it was opened in another context.
     """
     blocks = variable.get()
     for i in reversed(range(len(blocks))):
         if blocks[i].owner is owner:
+            try:
+                _here.reset(blocks[i].opened)
+            except ValueError:  # this context is a copy of that one
+                break
             variable.set(blocks[:i] + blocks[i + 1 :])
-            break
+            return
+    raise RuntimeError(
+        f"{owner!r} is not open here: it was not entered, was left already, or was"
+        " entered in another thread, task or context"
+    )
 
 
 class matmul_precision:
@@ -109,6 +132,9 @@ class matmul_precision:
         precision has no use for it; for a device that has no model for it.
     TypeError
         If a generator function is decorated, whose body would run outside.
+    RuntimeError
+        If a block is left that is not open, or that was entered in another thread, task
+        or context; then nothing changes.
 
     See Also
     --------
@@ -167,7 +193,9 @@ class matmul_precision:
 
     def __enter__(self) -> Self:
         blocks = _core.precision_variable.get()
-        _core.precision_variable.set((*blocks, _Block(self, self._precision)))
+        block = _Block(self, self._precision)
+        block.opened = mark_context()
+        _core.precision_variable.set((*blocks, block))
         return self
 
     def __exit__(

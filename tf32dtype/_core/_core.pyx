@@ -7,6 +7,7 @@ each part refers to the others' functions.
 
 import os
 import sys
+from _thread import RLock  # threading takes longer to import
 from contextvars import ContextVar
 
 from cpython.exc cimport PyErr_Occurred

@@ -5,7 +5,8 @@ cdef struct cast_data:
     NpyAuxData base
     tf_cast cast
 
-# Filled when first asked for; they live as long as the process.
+# By source and target; complex ones have the last three places. Loops read them in all
+# threads at once: they are written below, when the module is imported, and never after.
 cdef cast_data casts_known[TF_MAX_SOURCES][TF_MAX_SOURCES]
 
 
@@ -43,27 +44,24 @@ cdef int cast_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
+cdef int place_of_kind(int kind, bint is_complex) noexcept:
+    return kind + TF_KIND_COUNT - TF_FLOAT32 if is_complex else kind
+
+
 cdef int cast_get_loop(PyArrayMethod_Context *context, int aligned, int move,
                        const npy_intp *strides, strided_loop *loop,
                        NpyAuxData **auxiliary, int *flags) except -1:
-    cdef tf_cast cast
-    cdef cast_data *known
-    cast.source = kind_of_descr(context.descriptors[0], &cast.from_complex)
-    cast.to = kind_of_descr(context.descriptors[1], &cast.to_complex)
-    if cast.from_complex:
+    cdef int from_complex, to_complex
+    cdef int source = kind_of_descr(context.descriptors[0], &from_complex)
+    cdef int to = kind_of_descr(context.descriptors[1], &to_complex)
+    if from_complex:
         import warnings
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning, stacklevel=2)
-    # Complex sources and targets have the last three places.
-    known = &casts_known[
-        cast.source + (TF_KIND_COUNT - TF_FLOAT32 if cast.from_complex else 0)][
-        cast.to + (TF_KIND_COUNT - TF_FLOAT32 if cast.to_complex else 0)]
-    known.base.free = keep_data
-    known.base.clone = same_data
-    known.cast = cast
     loop[0] = cast_loop
-    auxiliary[0] = &known.base
+    auxiliary[0] = &casts_known[place_of_kind(source, from_complex)][
+        place_of_kind(to, to_complex)].base
     flags[0] = 0
     return 0
 
@@ -85,7 +83,7 @@ cdef int copy_loop(PyArrayMethod_Context *context, items_t data,
         target += strides[1]
     return 0
 
-cdef cast_data copies_known[8]
+cdef cast_data copies_known[8]  # by their size
 
 
 cdef int copy_get_loop(PyArrayMethod_Context *context, int aligned, int move,
@@ -95,13 +93,38 @@ cdef int copy_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     cdef int size = <int>sizeof(float)  # of exact numbers
     if format >= 0:
         size = tf_format_rows[format].itemsize
-    copies_known[size].base.free = keep_data
-    copies_known[size].base.clone = same_data
-    copies_known[size].cast.source = size
     loop[0] = copy_loop
     auxiliary[0] = &copies_known[size].base
     flags[0] = NPY_METH_NO_FLOATINGPOINT_ERRORS
     return 0
+
+
+cdef tf_cast cast_of_places(int source, int to) noexcept:
+    cdef tf_cast cast
+    cast.from_complex = source >= TF_KIND_COUNT
+    cast.source = source - (place_of_kind(0, True) if cast.from_complex else 0)
+    cast.to_complex = to >= TF_KIND_COUNT
+    cast.to = to - (place_of_kind(0, True) if cast.to_complex else 0)
+    return cast
+
+
+cdef write_casts():
+    cdef cast_data *known
+    cdef int source, to
+    for source in range(TF_MAX_SOURCES):
+        for to in range(TF_MAX_SOURCES):
+            known = &casts_known[source][to]
+            known.base.free = keep_data
+            known.base.clone = same_data
+            known.cast = cast_of_places(source, to)
+    for to in range(8):
+        known = &copies_known[to]
+        known.base.free = keep_data
+        known.base.clone = same_data
+        known.cast.source = to
+
+
+write_casts()
 
 
 cdef int copy_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes,

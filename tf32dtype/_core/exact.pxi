@@ -132,16 +132,9 @@ cdef PyType_Slot exact_slots[2]
 exact_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>exact_get_loop)
 exact_slots[1] = PyType_Slot(0, NULL)
 
-# The loops there are, by ufunc and dtypes: added when first asked for.
-cdef set exact_loops = set()
-
 
 cdef int add_exact_loop(object ufunc, PyArray_DTypeMeta **dtypes) except -1:
     cdef PyArrayMethod_Spec spec
-    cdef int i
-    key = (ufunc, *[<size_t>dtypes[i] for i in range(ufunc.nargs)])
-    if key in exact_loops:
-        return 0
     spec.name = "tf32dtype_exact_loop"
     spec.nin, spec.nout = ufunc.nin, 1
     spec.casting = cnp.NPY_NO_CASTING
@@ -150,9 +143,7 @@ cdef int add_exact_loop(object ufunc, PyArray_DTypeMeta **dtypes) except -1:
         spec.flags |= NPY_METH_NO_FLOATINGPOINT_ERRORS
     spec.dtypes = dtypes
     spec.slots = exact_slots
-    PyUFunc_AddLoopFromSpec(ufunc, &spec)
-    exact_loops.add(key)
-    return 0
+    return add_late_loop(ufunc, &spec)
 
 
 # -- promotion ---------------------------------------------------------------------------

@@ -160,9 +160,11 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
     /* The class's own copy of the number says "some builtin, no integer": to a
      * Python float NumPy promotes such a type by asking us, but takes one with a
      * user's number for what it and float16 have in common, which would round a
-     * Python float to float32 first. The largest that is no float serves, since
-     * builtins with smaller numbers then ask us about promotion too. */
-    class_->type_num = NPY_TIMEDELTA;
+     * Python float to float32 first. Of the numbers that are no float's and no
+     * text's this one serves: in NumPy's table it has nothing in common with any,
+     * itself included, and builtins that look there then ask us. The number of
+     * timedelta64 would have datetime64 as common dtype, that of bytes their casts. */
+    class_->type_num = NPY_DATETIME;
     class_->singleton = descr;
     class_->flags |= 1; /* NPY_DT_LEGACY, which has no public name */
     ((PyTypeObject *)class_)->tp_repr = PyArrayDescr_Type.tp_repr;

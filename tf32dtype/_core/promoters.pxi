@@ -4,11 +4,6 @@ cdef PyArray_DTypeMeta *long_dtype = dtype_of("l")
 cdef PyArray_DTypeMeta *double_dtype = dtype_of("d")
 
 
-# Products of two formats, by ufunc and dtypes: added when first asked for, since there
-# are more of them than of all other loops together.
-cdef set mixed_products = set()
-
-
 cdef bint has_exact_product(PyArray_DTypeMeta *dtype) noexcept:
     return tf_format_of_dtype(dtype) >= 0 or dtype == float_dtypes[0]
 
@@ -35,10 +30,7 @@ cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
     dtypes[0], dtypes[1] = given[0], given[1]
     for i in range(2):
         dtypes[2] = common if i == 0 else float_dtypes[1]
-        key = (ufunc, <size_t>given[0], <size_t>given[1], <size_t>dtypes[2])
-        if key not in mixed_products:
-            PyUFunc_AddLoopFromSpec(ufunc, &spec)
-            mixed_products.add(key)
+        add_late_loop(ufunc, &spec)
     return 0
 
 
@@ -100,10 +92,38 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     return 0
 
 
+cdef int refuse_formats(PyObject *ufunc, PyArray_DTypeMeta **given,
+                        PyArray_DTypeMeta **signature,
+                        PyArray_DTypeMeta **promoted) except -1:
+    """Ufuncs of integers. Left to itself NumPy takes their loop for objects, with an
+    out= of objects and from then on without: it would call the scalars' operators,
+    which call the ufunc again."""
+    cdef int i
+    promote(ufunc, given, signature, promoted)
+    if tf_format_of_dtype(promoted[0]) < 0:
+        return 0
+    name = names[tf_format_of_dtype(promoted[0])]
+    for i in range((<object>ufunc).nargs):
+        if promoted[i] != NULL:
+            decref(<PyObject *>promoted[i])
+            promoted[i] = NULL
+    raise TypeError(
+        f"ufunc {(<object>ufunc).__name__!r} is for integers, not for {name}")
+
+
+cdef bint is_integer(PyArray_DTypeMeta *dtype) noexcept:
+    cdef builtin *known = find_builtin(dtype)
+    return dtype == &PyArray_PyLongDType or (
+        known != NULL and not known.is_complex
+        and TF_BOOL <= known.kind <= TF_UINT64)
+
+
 cdef int promote_ldexp(PyObject *ufunc, PyArray_DTypeMeta **given,
                        PyArray_DTypeMeta **signature,
-                       PyArray_DTypeMeta **promoted) noexcept:
+                       PyArray_DTypeMeta **promoted) except -1:
     """The exponent becomes an int64."""
+    if given[0] == NULL or not is_integer(given[1]):  # NULL: a reduction's result
+        raise TypeError("ufunc 'ldexp' wants an integer for the exponent")
     promoted[0] = given[0]
     promoted[1] = long_dtype
     promoted[2] = signature[2]
@@ -136,6 +156,12 @@ cdef int promote_to_double(PyObject *ufunc, PyArray_DTypeMeta **given,
     return 0
 
 
+# Those that have a loop for objects and none for floats.
+cdef tuple INTEGER_UFUNCS = (
+    "invert", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift",
+    "bitwise_count", "gcd", "lcm")
+
+
 def add_promoters():
     """NumPy compares the patterns in their order and takes the first that is
     better than those before it: so the most specific of each ufunc comes first.
@@ -145,6 +171,7 @@ def add_promoters():
     exact = PyCapsule_New(<void *>promote_exact, "numpy._ufunc_promoter", NULL)
     ldexp = PyCapsule_New(<void *>promote_ldexp, "numpy._ufunc_promoter", NULL)
     double = PyCapsule_New(<void *>promote_to_double, "numpy._ufunc_promoter", NULL)
+    refuse = PyCapsule_New(<void *>refuse_formats, "numpy._ufunc_promoter", NULL)
     by_inputs = {
         1: [(base,)],
         2: [(base, base), (base, None), (None, base)],
@@ -169,3 +196,7 @@ def add_promoters():
             PyUFunc_AddPromoter(ufunc, (None, base, *outputs[1:]), plain)
     for pattern in by_inputs[2]:
         PyUFunc_AddPromoter(umath.float_power, (*pattern, None), double)
+    for name in INTEGER_UFUNCS:
+        ufunc = getattr(umath, name)
+        for pattern in by_inputs[ufunc.nin]:
+            PyUFunc_AddPromoter(ufunc, (*pattern, None), refuse)

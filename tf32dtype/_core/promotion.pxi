@@ -152,11 +152,6 @@ cdef PyObject *dtype_common(PyArray_DTypeMeta *cls, PyArray_DTypeMeta *other) ex
         incref(<PyObject *>NotImplemented)
         return <PyObject *>NotImplemented
     result = common_dtype(format, other)
-    if result == NULL and is_time(other):
-        # datetime64 would take us for timedelta64, by the class's number.
-        raise np.exceptions.DTypePromotionError(
-            f"{<object><PyObject *>cls} and {<object><PyObject *>other} have no "
-            "common dtype: a number has no unit of time")
     if result == NULL:
         incref(<PyObject *>NotImplemented)
         return <PyObject *>NotImplemented

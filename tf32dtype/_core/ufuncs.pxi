@@ -17,7 +17,8 @@ cdef enum:
 
 cdef operation operations[MAX_OPERATIONS]
 cdef int operation_count = 0
-# One a format and operation that keeps no state.
+# One a format and operation that keeps no state. Loops read it in all threads at once:
+# it is written when the loops are registered, and never after.
 cdef loop_data shared_data[MAX_OPERATIONS][TF_MAX_FORMATS]
 
 
@@ -57,37 +58,32 @@ cdef NpyAuxData *no_copy(NpyAuxData *data) noexcept:
     return NULL
 
 
-# Methods found lately, by their addresses.
+# Operations by their ufuncs' addresses, written when the loops are registered: the
+# number of a ufunc's first operation, counted from 1, in the first free place from
+# where the address points to.
 cdef enum:
-    FOUND = 64
+    PLACES = 512
 
-cdef struct found_operation:
-    PyArrayMethodObject *method
-    int operation
+cdef int places[PLACES]
 
-cdef found_operation found[FOUND]
+
+cdef int *place_of(PyObject *ufunc) noexcept:
+    cdef size_t i = (<size_t>ufunc >> 4) % PLACES
+    while places[i] and operations[places[i] - 1].ufunc != ufunc:
+        i = (i + 1) % PLACES
+    return &places[i]
 
 
 cdef int find_operation(PyArrayMethod_Context *context) except -1:
-    cdef found_operation *place = &found[(<size_t>context.method >> 4) % FOUND]
-    if place.method != context.method:
-        place.operation = search_operation(context)
-        place.method = context.method
-    return place.operation
-
-
-cdef int search_operation(PyArrayMethod_Context *context) except -1:
-    cdef int i
-    cdef bint is_int
-    for i in range(operation_count):
-        if operations[i].ufunc == context.caller:
-            if operations[i].loop == other_loop and operations[i].op == TF_LDEXP_INT:
-                # ldexp has two loops, by the exponent's size.
-                is_int = (<PyArray_DTypeMeta *>Py_TYPE(
-                    <object><PyObject *>context.descriptors[1])) == int_dtype
-                return i if is_int else i + 1
-            return i
-    raise SystemError("a loop was asked for that tf32dtype did not register")
+    cdef int i = place_of(context.caller)[0] - 1
+    if i < 0:
+        raise SystemError("a loop was asked for that tf32dtype did not register")
+    if operations[i].loop == other_loop and operations[i].op == TF_LDEXP_INT:
+        # ldexp has two loops, by the exponent's size.
+        if (<PyArray_DTypeMeta *>Py_TYPE(<object><PyObject *>context.descriptors[1])
+                != int_dtype):
+            return i + 1
+    return i
 
 
 cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
@@ -110,12 +106,10 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
         made.is_reduction = tf_reduction_began(context)
         for operand in range(3 if is_product else 0):
             made.kinds[operand] = kind_of_descr(descriptors[operand], &ignored)
+        made.format = format
+        made.op = operations[i].op
     else:
         made = &shared_data[i][format]
-        made.base.free = keep_data
-        made.base.clone = same_data
-    made.format = format
-    made.op = operations[i].op
     auxiliary[0] = &made.base
     flags[0] = operations[i].flags
     return 0
@@ -191,6 +185,8 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
     cdef PyArrayMethod_Spec spec
     cdef PyArray_DTypeMeta *dtypes[4]
     cdef operation *entry = &operations[operation_count]
+    cdef loop_data *shared
+    cdef int *place
     cdef int format, i
     ufunc = getattr(umath, name, None)
     if ufunc is None:
@@ -205,7 +201,16 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
                       else 0 if entry.identity_is_minus_infinity else identity)
     entry.keeps_state = loop == sum_loop
     entry.flags = flags & NPY_METH_NO_FLOATINGPOINT_ERRORS
+    place = place_of(entry.ufunc)
     operation_count += 1
+    if place[0] == 0:
+        place[0] = operation_count
+    for format in range(TF_FORMAT_COUNT):
+        shared = &shared_data[operation_count - 1][format]
+        shared.base.free = keep_data
+        shared.base.clone = same_data
+        shared.format = format
+        shared.op = op
     spec.name = "tf32dtype_loop"
     spec.nin = ufunc.nin
     spec.nout = ufunc.nout
@@ -219,6 +224,30 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
             spec.slots = (&sum_into_float32_slots[0] if signature == "fTf"
                           else &ufunc_slots[0])
             PyUFunc_AddLoopFromSpec(ufunc, &spec)
+
+
+# Loops that are added when first asked for, since there are more of them than of all
+# others together: products of two formats, and comparisons with exact numbers. Those
+# that there are, by ufunc and dtypes.
+cdef set late_loops = set()
+late_loops_lock = RLock()
+
+if hasattr(os, "register_at_fork"):  # no child may inherit it locked
+    os.register_at_fork(
+        before=late_loops_lock.acquire,
+        after_in_parent=late_loops_lock.release,
+        after_in_child=late_loops_lock.release,
+    )
+
+
+cdef int add_late_loop(object ufunc, PyArrayMethod_Spec *spec) except -1:
+    cdef int i
+    key = (ufunc, *[<size_t>spec.dtypes[i] for i in range(spec.nin + spec.nout)])
+    with late_loops_lock:
+        if key not in late_loops:
+            PyUFunc_AddLoopFromSpec(ufunc, spec)
+            late_loops.add(key)
+    return 0
 
 
 # -- the lists ----------------------------------------------------------------------------------

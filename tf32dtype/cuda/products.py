@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -23,7 +23,7 @@ from .. import _core
 from ..format import find_dtype
 from ..modes import Rounding, Scale, SpecialValues, find_mode
 from ..modes import choose as check_precision
-from ..precision import Settings, current_settings, leave
+from ..precision import Settings, current_settings, leave, mark_context
 from ..tensor_core.models import devices, find_device, find_instruction, find_model
 from ..wording import brief
 from . import backend, chain
@@ -85,6 +85,7 @@ class _Block(NamedTuple):
 
     owner: object
     mode: Mode
+    opened: Token[None]
 
 
 #: Those of a context, the innermost last.
@@ -135,7 +136,8 @@ class matmul_mode(contextlib.ContextDecorator):
         self._mode = choose_mode(mode, device, instruction)
 
     def __enter__(self) -> Self:
-        _blocks.set((*_blocks.get(), _Block(self, self._mode)))
+        block = _Block(self, self._mode, mark_context())
+        _blocks.set((*_blocks.get(), block))
         return self
 
     def __exit__(
