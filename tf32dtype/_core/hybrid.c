@@ -206,7 +206,7 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     }                                                                                   \
     static npy_bool nonzero_##name(void *item, void *NPY_UNUSED(array))                 \
     {                                                                                   \
-        return tf_double_from_code(tf_##name, tf_load_code(tf_##name, item)) != 0;      \
+        return !tf_is_zero(tf_##name, tf_load_code(tf_##name, item));                   \
     }                                                                                   \
     static int fill_##name(void *items, npy_intp n, void *NPY_UNUSED(array))            \
     {                                                                                   \
