@@ -165,7 +165,7 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
                      call->precision->saturates);
 
     unsigned flags = 0;
-    for (size_t j0 = 0; j0 < tile.columns; j0 += TF_TILE_COLUMNS) {
+    for (size_t j0 = 0; j0 < tile.columns && !tf_stops(work); j0 += TF_TILE_COLUMNS) {
         struct tf_tile piece = tile;
         piece.b = tf_lines_from(tile.b, (ptrdiff_t)j0, 0);
         piece.columns = tf_lesser_size(TF_TILE_COLUMNS, (ptrdiff_t)(tile.columns - j0));

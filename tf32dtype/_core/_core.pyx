@@ -6,6 +6,7 @@ each part refers to the others' functions.
 """
 
 import os
+import threading
 from contextvars import ContextVar
 
 from cpython.exc cimport PyErr_Occurred
@@ -44,7 +45,7 @@ __all__ = [
     "precision_variable", "prepare_product", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
-    "tensor_blocks", "tensor_product",
+    "tensor_blocks", "tensor_product", "workspaces",
 ]
 
 

@@ -6,6 +6,7 @@
 #include "elements.h"
 #include "extremes.h"
 #include "matmul.h"
+#include "stops.h"
 
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
 PyArray_DTypeMeta tf_dtype_base;
@@ -165,9 +166,15 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     const struct tf_matrix column = {b, {b_stride, 0}, 0, format};
     const struct tf_matrix result = {out, {0, 0}, 0, format};
     const struct tf_precision as_they_are = {.parts = 1, .bands = 1};
+    struct tf_watch watch = {0};
+    if (tf_is_stopped(&watch, 1)) {
+        return; /* NumPy goes on with the rest of a product that was stopped */
+    }
     if (tf_matmul(&as_they_are, row, column, result, 1, 1, n, 1) < 0) {
         const PyGILState_STATE state = PyGILState_Ensure();
-        PyErr_NoMemory();
+        if (!PyErr_Occurred()) { /* it was not stopped */
+            PyErr_NoMemory();
+        }
         PyGILState_Release(state);
     }
 }
