@@ -21,7 +21,6 @@ needs_signals = pytest.mark.skipif(
 )
 
 
-
 def run_code(code: str, **environment: str) -> str:
     return run("-c", textwrap.dedent(code), **environment)
 
@@ -45,11 +44,10 @@ def in_precision(name, call, **more):
 bf16, f32, e4m3 = long(td.bfloat16), long(np.float32), long(td.float8_e4m3fn)
 row = long(td.bfloat16, 1)
 stack = np.broadcast_to(np.ones((1, 1, 32, 32), td.bfloat16), (1000, 10000, 32, 32))
-# The next two hold their numbers, since they do not broadcast.
+# Those of blocks hold their numbers, since they do not broadcast.
 zeros = np.zeros((4096, 8192), np.float32)
 coded = blocks.quantize(zeros, "tcfp16", axis=1)
 scaled = blocks.quantize(zeros[:2048], "mxfp8_e4m3", axis=1)
-device = dict(device="H100")
 
 # E4M3, residuals of E4M3, scales of E8M0 and blocks of 32 by the rule "mse".
 numbers = np.resize(np.sin(np.arange(999, dtype=np.float32)), (4096, 16384))
@@ -76,9 +74,10 @@ calls = {
         "tf32x3", lambda: np.matmul(f32, f32.T, out=out())),
     "complex": lambda out: in_precision(
         "tf32", lambda: long(np.complex64) @ long(np.complex64).T, complex64=True),
-    "device": lambda out: tensor_core.matmul(bf16[:, :10**5], bf16[:, :10**5].T, **device),
+    "device": lambda out: tensor_core.matmul(
+        bf16[:, :10**5], bf16[:, :10**5].T, device="H100"),
     "promoted": lambda out: tensor_core.matmul(
-        e4m3[:, :10**5], e4m3[:, :10**5].T, promote_every=128, **device),
+        e4m3[:, :10**5], e4m3[:, :10**5].T, device="H100", promote_every=128),
     "scaled": lambda out: tensor_core.matmul(scaled, scaled.T, device="B200"),
     "blocks": lambda out: blocks.matmul(coded, coded.T, out=out(m=4096)),
     "quantize": quantize,
