@@ -143,8 +143,8 @@ static unsigned store_tile(struct tf_workspace *work, const struct call *call,
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
     if (special) {
-        tf_mark_block_lines(&tile->a, tile->rows, call->k, work->in_row);
-        tf_mark_block_lines(&tile->b, tile->columns, call->k, work->in_column);
+        tf_mark_block_lines(work, &tile->a, tile->rows, call->k, work->in_row);
+        tf_mark_block_lines(work, &tile->b, tile->columns, call->k, work->in_column);
         flags |=
             tf_flags_of_marks(work, tile->rows, tile->columns, work->sums, overflow);
     }

@@ -117,9 +117,9 @@ int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance);
 typedef void tf_visit_fn(const float *numbers, size_t n, size_t line, size_t step,
                          void *context);
 
-/* All numbers of `count` lines, in the order of memory. */
+/* All numbers of `count` lines, in the order of memory, unless the call is stopped. */
 void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
-                    void *context);
+                    void *context, struct tf_watch *watch, int asks);
 
 /* A band of A, line after line, and B in panels of `width`: in each, the slots of one k
  * side by side. Both give the number of slots of a line. */

@@ -234,17 +234,18 @@ void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *con
     }
 }
 
-void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks)
+void tf_mark_lines(struct tf_workspace *work, struct tf_lines x, size_t count,
+                   ptrdiff_t k, uint8_t *marks)
 {
     memset(marks, 0, count);
-    tf_visit_lines(x, count, k, tf_mark, marks);
+    tf_visit_lines(x, count, k, tf_mark, marks, work->watch, work->asks);
 }
 
 static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile,
                           ptrdiff_t k)
 {
-    tf_mark_lines(tile->a, tile->rows, k, work->in_row);
-    tf_mark_lines(tile->b, tile->columns, k, work->in_column);
+    tf_mark_lines(work, tile->a, tile->rows, k, work->in_row);
+    tf_mark_lines(work, tile->b, tile->columns, k, work->in_column);
 }
 
 /* What parts make of Inf and NaN is not what the numbers do: where a row or a column

@@ -72,6 +72,8 @@ calls = {
     "bf16x9": lambda out: td.matmul(f32, f32.T, precision="bf16x9", out=out()),
     "tf32x3": lambda out: in_precision(
         "tf32x3", lambda: np.matmul(f32, f32.T, out=out())),
+    "scales": lambda out: in_precision(
+        "fp8_e4m3", lambda: np.matmul(f32, f32.T, out=out())),
     "complex": lambda out: in_precision(
         "tf32", lambda: long(np.complex64) @ long(np.complex64).T, complex64=True),
     "device": lambda out: tensor_core.matmul(
@@ -108,7 +110,7 @@ for name, call in calls.items():
 def test_long_calls_stop(threads: int) -> None:
     """Each writes only a part of its result."""
     lines = run_code(CALLS, OMP_NUM_THREADS=str(threads)).splitlines()
-    assert len(lines) == 16
+    assert len(lines) == 17
     assert [line for line in lines if not line.endswith(" stopped True")] == []
 
 
