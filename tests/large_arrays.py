@@ -218,20 +218,13 @@ def products() -> None:
     assert (x[None] @ x[:, None]).tolist() == [[len(PLACES)]]
     halves = sparse(td.bfloat16)
     assert np.vecdot(halves, halves) == len(PLACES)
-    del halves
-    one = np.ones((1, 1), T)
-    assert_sparse((one @ x[None])[0], T(0), T(1))
-    assert_sparse((x[:, None] @ one)[:, 0], T(0), T(1))
-    found = td.tensor_core.matmul(x[None], x[:, None], device="H100")
-    assert found.tolist() == [[len(PLACES)]]
 
 
 @case
 def emulated_products() -> None:
     x = sparse(np.float32)
-    for precision in ("bf16x9", "tf32"):
-        found = td.matmul(x[None], x[:, None], precision=precision)
-        assert found.tolist() == [[len(PLACES)]]
+    found = td.matmul(x[None], x[:, None], precision="bf16x9")
+    assert found.tolist() == [[len(PLACES)]]
 
 
 @case
@@ -239,11 +232,8 @@ def blocks() -> None:
     """2**31 + 9 float32 zeros take no memory."""
     found = td.blocks.quantize(sparse(np.float32), "mxfp4")
     assert found.shape == (N,)
-    for start in (0, 2**31 - 32):
-        part = found[start : start + 32].dequantize()
-        assert [int(i) + start for i in np.flatnonzero(part)] == [
-            place for place in PLACES if start <= place < start + 32
-        ]
+    # Two codes a byte.
+    assert np.flatnonzero(found.codes).tolist() == [place // 2 for place in PLACES]
 
 
 def main(chosen: list[str]) -> None:
