@@ -164,17 +164,17 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side
 
 /* -- Inf and NaN ------------------------------------------------------------------- */
 
-void tf_mark_block_lines(const struct tf_block_side *lines, size_t count, ptrdiff_t k,
-                         uint8_t *marks)
+void tf_mark_block_lines(struct tf_workspace *work, const struct tf_block_side *lines,
+                         size_t count, ptrdiff_t k, uint8_t *marks)
 {
     const struct tf_block_factor *x = &lines->x;
     float numbers[TF_DEPTH];
     if (!x->levels) {
-        tf_mark_lines(tf_numbers_of(x, 0), count, k, marks);
+        tf_mark_lines(work, tf_numbers_of(x, 0), count, k, marks);
         return;
     }
     memset(marks, 0, count);
-    for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
         const size_t depth = tf_lesser_size(TF_DEPTH, k - k0);
         const size_t blocks = (depth + (size_t)lines->block - 1) / (size_t)lines->block;
         for (int level = 0; level < x->levels; level++) {

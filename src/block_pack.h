@@ -49,7 +49,7 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side
                            struct tf_range *range);
 
 /* Which lines hold what is not finite, as tf_mark_lines does. */
-void tf_mark_block_lines(const struct tf_block_side *lines, size_t count, ptrdiff_t k,
-                         uint8_t *marks);
+void tf_mark_block_lines(struct tf_workspace *work, const struct tf_block_side *lines,
+                         size_t count, ptrdiff_t k, uint8_t *marks);
 
 #endif

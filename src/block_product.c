@@ -92,7 +92,7 @@ static unsigned multiply_stretch(struct tf_workspace *work, const struct call *c
     tf_pack_block_columns(work, &tile->b, tile->columns, k, depth, pairs,
                           b_noted ? &range : NULL);
     b = b_noted ? tf_exponents_of(&range) : b;
-    for (size_t i = 0; i < tile->rows; i += TF_BAND) {
+    for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
         const size_t rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
         const struct tf_block_side band = tf_block_side_from(tile->a, 0, (ptrdiff_t)i);
         if (!(bands >> i / TF_BAND & 1)) {
@@ -120,7 +120,7 @@ static void multiply_tile(struct tf_workspace *work, const struct call *call,
     if (call->k == 0) {
         memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
     }
-    for (ptrdiff_t k = 0; k < call->k; k += TF_DEPTH) {
+    for (ptrdiff_t k = 0; k < call->k && !tf_stops(work); k += TF_DEPTH) {
         unsigned bands = ~0u;
         if (call->pairs) {
             bands = multiply_stretch(work, call, tile, k, 1, bands);
@@ -143,8 +143,8 @@ static unsigned store_tile(struct tf_workspace *work, const struct call *call,
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
     if (special) {
-        tf_mark_block_lines(&tile->a, tile->rows, call->k, work->in_row);
-        tf_mark_block_lines(&tile->b, tile->columns, call->k, work->in_column);
+        tf_mark_block_lines(work, &tile->a, tile->rows, call->k, work->in_row);
+        tf_mark_block_lines(work, &tile->b, tile->columns, call->k, work->in_column);
         flags |=
             tf_flags_of_marks(work, tile->rows, tile->columns, work->sums, overflow);
     }
@@ -167,7 +167,7 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
     struct tf_matrix c = call->c;
     c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
     multiply_tile(work, call, &tile);
-    return store_tile(work, call, &tile, c);
+    return tf_stops(work) ? 0 : store_tile(work, call, &tile, c);
 }
 
 /* -- the whole --------------------------------------------------------------------- */

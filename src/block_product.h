@@ -38,7 +38,7 @@ struct tf_block_factor {
  * is the chain of fused multiply-adds from +0 and s, t are the scales of both levels.
  * One rounding to the kind of C. On as many threads as OpenMP offers, which change no
  * bit. What floating-point flags it raises is added to *flags. Returns -1, with C
- * untouched, if memory is short. */
+ * untouched, if memory is short; or, with C undefined, if it was stopped (stops.h). */
 int tf_block_matmul(const struct tf_block_factor *a, const struct tf_block_factor *b,
                     struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
                     ptrdiff_t count, ptrdiff_t block, int terms, unsigned *flags);

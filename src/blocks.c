@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fpstatus.h"
 #include "large.h"
 #include "loops/isa.h"
+#include "pack.h"
 #include "workers.h"
 
 /* -- lines and pieces of them ------------------------------------------------------ */
@@ -87,31 +87,33 @@ static struct tf_block_codes codes_from(const struct call *call, ptrdiff_t block
 
 typedef void work_fn(const struct call *call, struct piece piece);
 
-/* Without a flag raised, on every thread. */
-static void run(const struct call *call, work_fn *work)
+/* A call's pieces, in as many runs as there are threads: each writes to its own pages. */
+struct runs {
+    const struct call *call;
+    work_fn *work;
+    ptrdiff_t pieces, count;
+};
+
+static unsigned do_run(const void *context, ptrdiff_t run, struct tf_workspace *own)
 {
-    const ptrdiff_t count = call->lines.length ? call->lines.count * call->pieces : 0;
+    const struct runs *runs = context;
+    const ptrdiff_t size = tf_pieces(runs->pieces, runs->count), first = run * size;
+    const ptrdiff_t left = runs->pieces - first, here = left < size ? left : size;
+    for (ptrdiff_t i = 0; i < here && !tf_stops(own); i++) {
+        runs->work(runs->call, piece_of(runs->call, first + i));
+    }
+    return 0;
+}
+
+/* Without a flag raised. */
+static int run(const struct call *call, work_fn *work)
+{
+    const ptrdiff_t pieces = call->lines.length ? call->lines.count * call->pieces : 0;
     const double numbers = (double)call->lines.count * (double)call->lines.length;
     const ptrdiff_t threads = tf_threads_for(numbers / SHARE);
-    if (threads <= 1) {
-        const struct tf_fp saved = tf_fp_begin();
-        for (ptrdiff_t i = 0; i < count; i++) {
-            work(call, piece_of(call, i));
-        }
-        tf_fp_end(saved, 0);
-        return;
-    }
-#if defined(_OPENMP)
-#pragma omp parallel num_threads((int)threads)
-    {
-        const struct tf_fp own = tf_fp_begin();
-#pragma omp for schedule(static)
-        for (ptrdiff_t i = 0; i < count; i++) {
-            work(call, piece_of(call, i));
-        }
-        tf_fp_end(own, 0);
-    }
-#endif
+    const struct runs runs = {call, work, pieces, threads < pieces ? threads : pieces};
+    unsigned ignored = 0;
+    return tf_do_tasks(do_run, &runs, runs.count, threads, &ignored);
 }
 
 /* -- quantise ---------------------------------------------------------------------- */
@@ -147,7 +149,7 @@ static void quantize_piece(const struct call *call, struct piece p)
     }
 }
 
-void tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
+int tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
                         struct tf_block_lines lines, const uint64_t *draws,
                         struct tf_block_codes out)
 {
@@ -155,7 +157,7 @@ void tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
     call.x = x;
     call.draws = draws;
     call.codes = out;
-    run(&call, quantize_piece);
+    return run(&call, quantize_piece);
 }
 
 static void round_piece(const struct call *call, struct piece p)
@@ -173,14 +175,14 @@ static void round_piece(const struct call *call, struct piece p)
     }
 }
 
-void tf_blocks_round(const struct tf_block_plan *plan, const float *x,
+int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
                      struct tf_block_lines lines, const uint64_t *draws, float *out)
 {
     struct call call = call_of(plan, lines);
     call.x = x;
     call.draws = draws;
     call.out = out;
-    run(&call, round_piece);
+    return run(&call, round_piece);
 }
 
 /* -- dequantise -------------------------------------------------------------------- */
@@ -229,14 +231,14 @@ static void dequantize_piece(const struct call *call, struct piece p)
     }
 }
 
-void tf_blocks_dequantize(const struct tf_block_plan *plan, struct tf_block_codes in,
+int tf_blocks_dequantize(const struct tf_block_plan *plan, struct tf_block_codes in,
                           struct tf_block_lines lines, int odd, float *out)
 {
     struct call call = call_of(plan, lines);
     call.codes = in;
     call.out = out;
     call.odd = odd;
-    run(&call, dequantize_piece);
+    return run(&call, dequantize_piece);
 }
 
 static void dequantize_double_piece(const struct call *call, struct piece p)
@@ -266,14 +268,14 @@ static void dequantize_double_piece(const struct call *call, struct piece p)
     }
 }
 
-void tf_blocks_dequantize_double(const struct tf_block_plan *plan,
+int tf_blocks_dequantize_double(const struct tf_block_plan *plan,
                                  struct tf_block_codes in, struct tf_block_lines lines,
                                  double *out)
 {
     struct call call = call_of(plan, lines);
     call.codes = in;
     call.doubles = out;
-    run(&call, dequantize_double_piece);
+    return run(&call, dequantize_double_piece);
 }
 
 /* -- bounds ------------------------------------------------------------------------ */

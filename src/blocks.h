@@ -3,7 +3,8 @@
  * Lines are contiguous rows of `length` numbers; each is cut into blocks, a short last
  * one filled up with zeros. Codes, scales (S, or S and R by turns) and residuals of all
  * blocks lie one after the other. Nothing is checked. The bits depend on neither threads
- * nor instruction set.
+ * nor instruction set. Functions return 0; -1, with nothing written, if memory is short;
+ * or -1 if the call was stopped (stops.h).
  */
 #ifndef TF32DTYPE_BLOCKS_H
 #define TF32DTYPE_BLOCKS_H
@@ -22,18 +23,18 @@ struct tf_block_codes {
 };
 
 /* `draws`, for stochastic rounding, lie like the numbers; else NULL. */
-void tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
+int tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
                        struct tf_block_lines lines, const uint64_t *draws,
                        struct tf_block_codes out);
 
 /* Quantised and dequantised. */
-void tf_blocks_round(const struct tf_block_plan *plan, const float *x,
+int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
                     struct tf_block_lines lines, const uint64_t *draws, float *out);
 
 /* To nearest, or to odd, which a cast to fewer bits then takes for the number itself. */
-void tf_blocks_dequantize(const struct tf_block_plan *plan, struct tf_block_codes in,
+int tf_blocks_dequantize(const struct tf_block_plan *plan, struct tf_block_codes in,
                          struct tf_block_lines lines, int odd, float *out);
-void tf_blocks_dequantize_double(const struct tf_block_plan *plan, struct tf_block_codes in,
+int tf_blocks_dequantize_double(const struct tf_block_plan *plan, struct tf_block_codes in,
                                 struct tf_block_lines lines, double *out);
 
 /* The greatest finite magnitude, the least one that a block other than zero has, Inf if

@@ -10,7 +10,7 @@
  *     imaginary:  P(ar, bi) + P(ai, br)                   P(ar, bi) - P(ai, br)
  *
  * with one float32 addition each. Returns -1, with C untouched, if memory is
- * short. */
+ * short or it was stopped (stops.h). */
 int tf_matmul_complex64(const struct tf_precision *precision, int conjugated,
                         struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
                         ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count);

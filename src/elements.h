@@ -27,7 +27,20 @@ static inline void tf_item_put(struct tf_format f, void *items, size_t i, uint32
 }
 
 /* The code in an item anywhere in memory, and back. */
-uint32_t tf_load_code(struct tf_format f, const char *item);
+static inline uint32_t tf_load_code(struct tf_format f, const char *item)
+{
+    uint32_t bits = 0;
+    if (f.itemsize == 4) {
+        memcpy(&bits, item, 4);
+    } else if (f.itemsize == 2) {
+        uint16_t half;
+        memcpy(&half, item, 2);
+        bits = half;
+    } else {
+        bits = *(const uint8_t *)item;
+    }
+    return bits >> f.shift & (tf_magnitude_mask(f) | tf_sign_mask(f));
+}
 void tf_store_code(struct tf_format f, char *item, uint32_t code);
 
 double tf_double_from_code(struct tf_format f, uint32_t code);

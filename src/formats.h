@@ -158,6 +158,13 @@ static inline int tf_is_nan(struct tf_format f, uint32_t code)
     return 0;
 }
 
+/* 0 or -0, TF_FNUZ has the first alone, TF_POWERS neither. */
+static inline int tf_is_zero(struct tf_format f, uint32_t code)
+{
+    return f.specials != TF_POWERS && !(code & tf_magnitude_mask(f)) &&
+           (f.specials != TF_FNUZ || !(code & tf_sign_mask(f)));
+}
+
 /* Exponent of the least subnormal, which is the spacing near zero: every
  * finite value is an integer times two to this power. */
 static inline int tf_least_exponent(struct tf_format f)

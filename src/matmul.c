@@ -165,7 +165,7 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
                      call->precision->saturates);
 
     unsigned flags = 0;
-    for (size_t j0 = 0; j0 < tile.columns; j0 += TF_TILE_COLUMNS) {
+    for (size_t j0 = 0; j0 < tile.columns && !tf_stops(work); j0 += TF_TILE_COLUMNS) {
         struct tf_tile piece = tile;
         piece.b = tf_lines_from(tile.b, (ptrdiff_t)j0, 0);
         piece.columns = tf_lesser_size(TF_TILE_COLUMNS, (ptrdiff_t)(tile.columns - j0));
@@ -188,6 +188,7 @@ static int scale_operands(struct call *call, ptrdiff_t count)
         return -1;
     }
     const int own = call->precision->scaling == TF_SCALED_LINES;
+    struct tf_watch watch = {0};
     float *rows = call->scales;
     for (ptrdiff_t number = 0; number < count; number++, rows += m + n) {
         struct tf_lines a = lines_of(call, call->a, 0), b = lines_of(call, call->b, 1);
@@ -196,12 +197,15 @@ static int scale_operands(struct call *call, ptrdiff_t count)
         if (number > 0 && call->a.step == 0) {
             memcpy(rows, call->scales, (size_t)m * sizeof *rows);
         } else {
-            tf_find_scales(a, m, call->k, own, rows);
+            tf_find_scales(a, m, call->k, own, rows, &watch);
         }
         if (number > 0 && call->b.step == 0) {
             memcpy(rows + m, call->scales + m, (size_t)n * sizeof *rows);
         } else {
-            tf_find_scales(b, n, call->k, own, rows + m);
+            tf_find_scales(b, n, call->k, own, rows + m, &watch);
+        }
+        if (tf_is_stopped(&watch, 1)) {
+            return -1;
         }
     }
     return 0;

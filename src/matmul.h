@@ -49,7 +49,7 @@ struct tf_precision {
  * smallest products to the greatest, with the sums scaled from band to band; those
  * sums added in k order within 256, these within 4096, and these. One rounding to the
  * kind of C. On as many threads as OpenMP offers, which change no bit. Returns -1, with
- * C untouched, if memory is short.
+ * C untouched, if memory is short; or, with C undefined, if it was stopped (stops.h).
  *
  * On a device the chains of its blocks over all of k; of parts, a chain from zero of
  * each 16 k, added in k order. Without any k, C is as it was if it `continues`. */
@@ -76,7 +76,7 @@ int tf_suits_transposed(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n);
  * not read C, alpha = 0 does not read A or B. alpha times the sum is rounded to
  * float32, beta C is added by a fused multiply-add, the result rounded to C's kind.
  * Returns 0; the number of the first argument that BLAS would not take, counted from
- * 1 as there; or -1, with C untouched, if memory is short. */
+ * 1 as there; or -1, as tf_matmul does. */
 struct tf_kinds {
     int a, b, c;
 };

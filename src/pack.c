@@ -98,8 +98,10 @@ int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance)
 }
 
 void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
-                    void *context)
+                    void *context, struct tf_watch *watch, int asks)
 {
+    enum { PIECES = 64 }; /* after which it is worth a look */
+    unsigned visited = 0;
     float buffer[TF_BLOCK];
     const int along = tf_runs_along(x);
     const ptrdiff_t lines = along ? (ptrdiff_t)count : k;
@@ -112,6 +114,9 @@ void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *v
             const float *numbers = tf_load_floats(
                 x.kind, from.data, along ? x.along : x.stride, n, buffer);
             visit(numbers, n, (size_t)(along ? i : j), !along, context);
+            if (++visited % PIECES == 0 && tf_is_stopped(watch, asks)) {
+                return;
+            }
         }
     }
 }

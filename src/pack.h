@@ -7,6 +7,7 @@
 #include "kinds.h"
 #include "loops/isa.h"
 #include "split.h"
+#include "stops.h"
 
 enum {
     TF_BAND = 32 * TF_PRODUCT_ROWS, /* rows of A packed at a time: second cache */
@@ -42,7 +43,16 @@ struct tf_workspace {
     size_t ld;        /* from row to row of sums */
     int has_specials; /* among numbers that were split */
     uint8_t in_row[TF_TILE_ROWS], in_column[TF_TILE_COLUMNS]; /* what is not finite */
+    struct tf_watch *watch; /* of the call */
+    int asks;               /* this thread made it */
 };
+
+/* Whether the call is to stop, and what is in the workspace does not count. */
+static inline int tf_stops(struct tf_workspace *work)
+{
+    return tf_is_stopped(work->watch, work->asks);
+}
+
 _Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)TF_WIDEST <= (int)TF_LINES &&
                    (int)TF_BAND <= (int)TF_LINES,
                "lines fit");
@@ -107,9 +117,9 @@ int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance);
 typedef void tf_visit_fn(const float *numbers, size_t n, size_t line, size_t step,
                          void *context);
 
-/* All numbers of `count` lines, in the order of memory. */
+/* All numbers of `count` lines, in the order of memory, unless the call is stopped. */
 void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
-                    void *context);
+                    void *context, struct tf_watch *watch, int asks);
 
 /* A band of A, line after line, and B in panels of `width`: in each, the slots of one k
  * side by side. Both give the number of slots of a line. */

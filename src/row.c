@@ -228,7 +228,7 @@ int tf_is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows)
 /* The sums of a tile over all of k, if it is such a row. */
 void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
-    for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_ROW) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_ROW) {
         const size_t count = tf_lesser_size(TF_ROW, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         const struct tf_exponents exponents = pack_row(work, here.a, count);
@@ -236,7 +236,7 @@ void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrd
             multiply_row_along(work, &here, exponents, count, work->sums, k0 != 0);
             continue;
         }
-        for (size_t k1 = 0; k1 < count; k1 += TF_DEPTH) {
+        for (size_t k1 = 0; k1 < count && !tf_stops(work); k1 += TF_DEPTH) {
             const struct tf_tile block = tf_tile_from(here, (ptrdiff_t)k1);
             multiply_row_across(work, &block, work->row + k1 / 2, exponents,
                                 tf_lesser_size(TF_DEPTH, (ptrdiff_t)(count - k1)),

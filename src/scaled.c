@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "block.h"
+#include "stops.h"
 
 enum { COLUMNS = 64 }; /* that a row of A is multiplied with once it is taken apart */
 
@@ -82,17 +83,20 @@ int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines
     if (!work) {
         return -1;
     }
+    struct tf_watch watch = {0};
+    int stopped = 0;
     take_codes_apart(&work->a, model, a.format, model->least_a);
     take_codes_apart(&work->b, model, b.format, model->least_b);
-    for (ptrdiff_t first = 0; first < k; first += TF_SCALED_K) {
+    for (ptrdiff_t first = 0; first < k && !stopped; first += TF_SCALED_K) {
         const size_t here = (size_t)(k - first < TF_SCALED_K ? k - first : TF_SCALED_K);
-        for (ptrdiff_t j = 0; j < n; j += COLUMNS) {
+        for (ptrdiff_t j = 0; j < n && !stopped; j += COLUMNS) {
             const size_t count = (size_t)(n - j < COLUMNS ? n - j : COLUMNS);
             for (size_t line = 0; line < count; line++) {
                 take_apart(model, &work->b, b, j + (ptrdiff_t)line, first, here,
                            &work->columns[line]);
             }
-            for (ptrdiff_t i = 0; i < m; i++) {
+            for (ptrdiff_t i = 0; i < m && !stopped; i++) {
+                stopped = tf_is_stopped(&watch, 1);
                 float *sums = c + i * n + j;
                 take_apart(model, &work->a, a, i, first, here, &work->row);
                 tf_isa->scaled->chains(model, &work->row, work->columns, count, here,
@@ -101,7 +105,7 @@ int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines
         }
     }
     free(work);
-    return 0;
+    return stopped ? -1 : 0;
 }
 
 void tf_promote_block(const float *block, const float *scales_a, const float *scales_b,

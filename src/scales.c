@@ -16,7 +16,7 @@ static void find_greatest(const float *numbers, size_t n, size_t line, size_t st
 }
 
 void tf_find_scales(struct tf_lines x, ptrdiff_t count, ptrdiff_t k, int own,
-                    float *scales)
+                    float *scales, struct tf_watch *watch)
 {
     const int rounds = x.kind != x.format && x.format < TF_FORMAT_COUNT;
     memset(scales, 0, (size_t)count * sizeof *scales);
@@ -24,7 +24,7 @@ void tf_find_scales(struct tf_lines x, ptrdiff_t count, ptrdiff_t k, int own,
     if (rounds) {
         const struct tf_format f = *tf_format_rows[x.format];
         maximum = (float)tf_double_from_code(f, tf_maximum_magnitude(f));
-        tf_visit_lines(x, (size_t)count, k, find_greatest, scales);
+        tf_visit_lines(x, (size_t)count, k, find_greatest, scales, watch, 1);
     }
     if (!own && count > 0) {
         const float all = tf_isa->product->greatest_of_all(scales, (size_t)count);

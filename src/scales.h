@@ -6,8 +6,9 @@
 
 /* Of `count` lines of k numbers, each its own scale or all the same one: the greatest
  * finite magnitude over the format's, rounded to float32; 2^-126 if it is less, 1 if
- * there is none, and of numbers that are not rounded. */
+ * there is none, and of numbers that are not rounded. For
+ * the thread that made the call: nothing counts once `watch` says that it is stopped. */
 void tf_find_scales(struct tf_lines x, ptrdiff_t count, ptrdiff_t k, int own,
-                    float *scales);
+                    float *scales, struct tf_watch *watch);
 
 #endif

@@ -15,6 +15,35 @@ static inline int tf_is_contiguous(const void *data, ptrdiff_t stride, size_t it
     return stride == (ptrdiff_t)itemsize && (uintptr_t)data % itemsize == 0;
 }
 
+/* Whether items lie one after the other, backwards, and fill words of eight bytes. */
+static inline int tf_is_reversed(ptrdiff_t stride, size_t itemsize)
+{
+    return stride == -(ptrdiff_t)itemsize &&
+           (itemsize == 1 || itemsize == 2 || itemsize == 4);
+}
+
+/* n items, from the one at `last` back, in the order of memory. */
+static inline void tf_reverse(const char *last, size_t itemsize, size_t n, char *out)
+{
+    const size_t size = n * itemsize, whole = size / 8 * 8;
+    const char *end = last + itemsize;
+    for (size_t done = 0; done < whole; done += 8) {
+        uint64_t x;
+        memcpy(&x, end - done - 8, 8);
+        if (itemsize == 4) {
+            x = x >> 32 | x << 32;
+        } else {
+            x = __builtin_bswap64(x);
+            const uint64_t low = UINT64_C(0x00FF00FF00FF00FF);
+            x = itemsize == 1 ? x : (x >> 8 & low) | (x & low) << 8;
+        }
+        memcpy(out + done, &x, 8);
+    }
+    for (size_t done = whole; done < size; done += itemsize) {
+        memcpy(out + done, end - done - itemsize, itemsize);
+    }
+}
+
 /* n items from `data` on: in place where contiguous, else gathered in buffer. */
 static inline const void *tf_gather(const char *data, ptrdiff_t stride,
                                     size_t itemsize, size_t n, void *buffer)
@@ -23,6 +52,10 @@ static inline const void *tf_gather(const char *data, ptrdiff_t stride,
         return data;
     }
     char *out = buffer;
+    if (tf_is_reversed(stride, itemsize)) {
+        tf_reverse(data, itemsize, n, out);
+        return buffer;
+    }
     switch (itemsize) {
     case 1:
         for (size_t i = 0; i < n; i++) {
@@ -61,6 +94,11 @@ static inline void tf_scatter(const void *items, char *data, ptrdiff_t stride,
         return;
     }
     const char *in = items;
+    if (tf_is_reversed(stride, itemsize) && n > 0) {
+        const size_t before = (n - 1) * itemsize;
+        tf_reverse(in + before, itemsize, n, data - before);
+        return;
+    }
     switch (itemsize) {
     case 1:
         for (size_t i = 0; i < n; i++) {

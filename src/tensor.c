@@ -94,7 +94,7 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_tile *tile
         for (size_t j = 0; j < tile->columns; j += width) {
             const float *panel = work->b + j * depth;
             const uint32_t *exponents = work->b_exponents + j * depth / 2;
-            for (size_t k = 0; k < depth; k += TF_TENSOR_DEPTH) {
+            for (size_t k = 0; k < depth && !tf_stops(work); k += TF_TENSOR_DEPTH) {
                 const size_t here =
                     depth - k < TF_TENSOR_DEPTH ? depth - k : TF_TENSOR_DEPTH;
                 tensor->chains(tile->plan, work->a + k, work->a_exponents + k, depth,
@@ -108,7 +108,7 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_tile *tile
 static void multiply_stretch(struct tf_workspace *work, const struct tf_tile *tile,
                              ptrdiff_t k, float *sums)
 {
-    for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
         const struct tf_tile block = tf_tile_from(*tile, k0);
         multiply_depth(work, &block, tf_lesser_size(TF_DEPTH, k - k0), sums);
     }
@@ -156,7 +156,7 @@ void tf_multiply_on_device(struct tf_workspace *work, const struct tf_tile *tile
         return;
     }
     float *more = tf_more_sums(work);
-    for (ptrdiff_t k0 = 0; k0 < k; k0 += tile->promote) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += tile->promote) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
         begin(work, tile, more, NULL);
         multiply_stretch(work, &stretch,

@@ -129,7 +129,7 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
     uint8_t left[TF_TILE_ROWS / TF_BAND] = {0};
     int any_left = 0;
     struct tf_exponents a;
-    for (size_t i = 0; i < tile->rows; i += TF_BAND) {
+    for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
         const struct band band = pack_band(work, tile, i, depth, pairs, noted, &a);
         if (guarded && !(split ? tf_all_parts_normal : tf_all_normal)(a, b)) {
             any_left = left[i / TF_BAND] = 1;
@@ -142,7 +142,7 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
     }
     slots = tf_pack_b(work, tile->b, tile->columns, depth, 0,
                       tf_isa->product->columns, &range);
-    for (size_t i = 0; i < tile->rows; i += TF_BAND) {
+    for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
         if (left[i / TF_BAND]) {
             const struct band band = pack_band(work, tile, i, depth, 0, split, &a);
             multiply_band(work, tile, band, slots, sums + i * work->ld, adds);
@@ -155,7 +155,7 @@ void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
 static void multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
                             ptrdiff_t k, float *sums)
 {
-    for (ptrdiff_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
         const struct tf_tile block = tf_tile_from(*tile, k0);
         tf_multiply_block(work, &block, tf_lesser_size(TF_DEPTH, k - k0), sums,
                           k0 != 0);
@@ -166,7 +166,7 @@ static void multiply_parts(struct tf_workspace *work, const struct tf_tile *tile
                            ptrdiff_t k)
 {
     float *sums = work->sums, *more = tf_more_sums(work);
-    for (ptrdiff_t k0 = 0; k0 < k; k0 += SPLIT_LENGTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
         multiply_blocks(work, &stretch, (ptrdiff_t)tf_lesser_size(SPLIT_LENGTH, k - k0),
                         k0 ? more : sums);
@@ -193,7 +193,7 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
     const size_t in_block = TF_DEPTH / terms->depth; /* chains of a sum of 256 */
     float sums[SPLIT_LENGTH / SPLIT_DEPTH];
     float total = 0;
-    for (ptrdiff_t k0 = 0; k0 < k; k0 += SPLIT_LENGTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
         const size_t n = tf_lesser_size(SPLIT_LENGTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         work->has_specials |= tf_load_line(here.a, n, work->a, TF_PART_OF_A);
@@ -234,17 +234,18 @@ void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *con
     }
 }
 
-void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks)
+void tf_mark_lines(struct tf_workspace *work, struct tf_lines x, size_t count,
+                   ptrdiff_t k, uint8_t *marks)
 {
     memset(marks, 0, count);
-    tf_visit_lines(x, count, k, tf_mark, marks);
+    tf_visit_lines(x, count, k, tf_mark, marks, work->watch, work->asks);
 }
 
 static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile,
                           ptrdiff_t k)
 {
-    tf_mark_lines(tile->a, tile->rows, k, work->in_row);
-    tf_mark_lines(tile->b, tile->columns, k, work->in_column);
+    tf_mark_lines(work, tile->a, tile->rows, k, work->in_row);
+    tf_mark_lines(work, tile->b, tile->columns, k, work->in_column);
 }
 
 /* What parts make of Inf and NaN is not what the numbers do: where a row or a column
@@ -292,7 +293,7 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     } else {
         multiply_blocks(work, tile, k, work->sums);
     }
-    if (tile->a.parts > 1 && work->has_specials && !saturates) {
+    if (tile->a.parts > 1 && work->has_specials && !saturates && !tf_stops(work)) {
         mend_specials(work, tile, k);
     }
 }

@@ -90,7 +90,8 @@ unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t 
 
 /* Marks of lines that hold what is not finite, as it is stored: of `count` lines, and
  * as a tf_visit_fn. */
-void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks);
+void tf_mark_lines(struct tf_workspace *work, struct tf_lines x, size_t count,
+                   ptrdiff_t k, uint8_t *marks);
 void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *marks);
 
 /* Where there is no Inf, and no sum is beyond float32, NaN comes of NaN. */

@@ -16,9 +16,10 @@ enum { TF_SHARE = 1 << 22 };
 typedef unsigned tf_task_fn(const void *context, ptrdiff_t task,
                             struct tf_workspace *work);
 
-/* Does `tasks` of them, each in the default floating-point environment, and adds what
- * they raise to *flags. Returns -1, with nothing done, if memory is short. */
-int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t tasks,
+/* Does `count` of them, each in the default floating-point environment, and adds what
+ * they raise to *flags. Returns -1, with nothing done, if memory is short; or, with
+ * some done, if the call was stopped. */
+int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
                 ptrdiff_t threads, unsigned *flags);
 
 static inline ptrdiff_t tf_pieces(ptrdiff_t whole, ptrdiff_t piece)
@@ -29,7 +30,11 @@ static inline ptrdiff_t tf_pieces(ptrdiff_t whole, ptrdiff_t piece)
 /* Once. */
 void tf_workers_prepare(void);
 
-/* Gives back the memory that is kept from call to call. */
+/* Gives back the memory that is kept from call to call. What an ended thread needed is
+ * given back by itself. */
 void tf_workers_free(void);
+
+/* How many workspaces there are. */
+ptrdiff_t tf_workspaces(void);
 
 #endif

@@ -59,7 +59,8 @@ def _mean(own: Function, wide: bool) -> Function:
     ) -> Any:
         a = np.asanyarray(a)
         target = a.dtype if dtype is None else np.dtype(dtype)
-        if target not in _NARROW and (target != _DOUBLE or out is None):
+        is_double = target == _DOUBLE and getattr(out, "dtype", _DOUBLE) != _DOUBLE
+        if target not in _NARROW and not is_double:
             return NotImplemented
         if dtype is not None or wide:  # elements are rounded first, as NumPy does
             a = a.astype(target, copy=False)

@@ -48,7 +48,7 @@ __all__ = [
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
-    "tensor_blocks", "tensor_product",
+    "tensor_blocks", "tensor_product", "workspaces",
 ]
 
 

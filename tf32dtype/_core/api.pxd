@@ -408,6 +408,14 @@ cdef extern from "matmul.h" nogil:
 
 cdef extern from "workers.h" nogil:
     void tf_workers_free()
+    npy_intp tf_workspaces()
+
+
+cdef extern from "stops.h" nogil:
+    struct tf_watch:
+        pass
+    void tf_stops_prepare(int (*)() noexcept nogil)
+    int tf_is_stopped(tf_watch *, int)
 
 
 cdef extern from "blocks.h" nogil:
@@ -448,14 +456,14 @@ cdef extern from "blocks.h" nogil:
         float greatest
         float least
         npy_intp special
-    void tf_blocks_quantize(const tf_block_plan *, const float *, tf_block_lines,
-                            const uint64_t *, tf_block_codes)
-    void tf_blocks_round(const tf_block_plan *, const float *, tf_block_lines,
-                         const uint64_t *, float *)
-    void tf_blocks_dequantize(const tf_block_plan *, tf_block_codes, tf_block_lines,
-                              int, float *)
-    void tf_blocks_dequantize_double(const tf_block_plan *, tf_block_codes,
-                                     tf_block_lines, double *)
+    int tf_blocks_quantize(const tf_block_plan *, const float *, tf_block_lines,
+                           const uint64_t *, tf_block_codes)
+    int tf_blocks_round(const tf_block_plan *, const float *, tf_block_lines,
+                        const uint64_t *, float *)
+    int tf_blocks_dequantize(const tf_block_plan *, tf_block_codes, tf_block_lines,
+                             int, float *)
+    int tf_blocks_dequantize_double(const tf_block_plan *, tf_block_codes,
+                                    tf_block_lines, double *)
     tf_block_bounds tf_blocks_bounds(const float *, tf_block_lines, int)
 
 

@@ -44,7 +44,7 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
         status = tf_gemm(&precision, kinds, trans_a, trans_b, m, n, k, alpha, a_items,
                          lda, b_items, ldb, beta, c_items, ldc)
     if status < 0:
-        raise MemoryError()
+        raise_failure()
     return status
 
 

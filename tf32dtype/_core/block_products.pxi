@@ -116,5 +116,5 @@ def block_matmul(a, b, out, npy_intp k, npy_intp block, int terms):
         with nogil:
             failed = tf_block_matmul(&x, &y, z, m, n, k, count, block, terms, &flags)
         if failed:
-            raise MemoryError()
+            raise_failure()
     return flags

@@ -131,8 +131,11 @@ def block_quantize(lines, layout, int rule, float tensor, int rounding, bint poi
     codes, scales, residuals = out
     cdef tf_block_codes parts = parts_of(codes, scales, residuals, layout, blocks)
     cdef const float *x = <const float *>cnp.PyArray_BYTES(array)
+    cdef int failed
     with nogil:
-        tf_blocks_quantize(&plan, x, shape, random, parts)
+        failed = tf_blocks_quantize(&plan, x, shape, random, parts)
+    if failed:
+        raise_failure()
     return codes, scales, residuals
 
 
@@ -149,8 +152,11 @@ def block_round(lines, layout, int rule, float tensor, int rounding, bint poison
         raise ValueError(f"shapes {np.shape(array)} and {np.shape(target)} do not fit")
     cdef const float *x = <const float *>cnp.PyArray_BYTES(array)
     cdef float *y = <float *>cnp.PyArray_BYTES(target)
+    cdef int failed
     with nogil:
-        tf_blocks_round(&plan, x, shape, random, y)
+        failed = tf_blocks_round(&plan, x, shape, random, y)
+    if failed:
+        raise_failure()
 
 
 def block_dequantize(codes, scales, residuals, layout, float tensor, npy_intp length, out,
@@ -172,11 +178,14 @@ def block_dequantize(codes, scales, residuals, layout, float tensor, npy_intp le
     cdef npy_intp blocks = shape.count * (-(-length // <npy_intp>plan.layout.block))
     cdef tf_block_codes parts = parts_of(codes, scales, residuals, layout, blocks)
     cdef char *y = cnp.PyArray_BYTES(target)
+    cdef int failed
     with nogil:
         if wide:
-            tf_blocks_dequantize_double(&plan, parts, shape, <double *>y)
+            failed = tf_blocks_dequantize_double(&plan, parts, shape, <double *>y)
         else:
-            tf_blocks_dequantize(&plan, parts, shape, odd, <float *>y)
+            failed = tf_blocks_dequantize(&plan, parts, shape, odd, <float *>y)
+    if failed:
+        raise_failure()
 
 
 def block_bounds(lines, int block):

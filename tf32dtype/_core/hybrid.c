@@ -6,6 +6,7 @@
 #include "elements.h"
 #include "extremes.h"
 #include "matmul.h"
+#include "stops.h"
 
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
 PyArray_DTypeMeta tf_dtype_base;
@@ -229,9 +230,15 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     const struct tf_matrix column = {b, {b_stride, 0}, 0, format};
     const struct tf_matrix result = {out, {0, 0}, 0, format};
     const struct tf_precision as_they_are = {.parts = 1, .bands = 1};
+    struct tf_watch watch = {0};
+    if (tf_is_stopped(&watch, 1)) {
+        return; /* NumPy goes on with the rest of a product that was stopped */
+    }
     if (tf_matmul(&as_they_are, row, column, result, 1, 1, n, 1) < 0) {
         const PyGILState_STATE state = PyGILState_Ensure();
-        PyErr_NoMemory();
+        if (!PyErr_Occurred()) { /* it was not stopped */
+            PyErr_NoMemory();
+        }
         PyGILState_Release(state);
     }
 }
@@ -269,7 +276,7 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     }                                                                                   \
     static npy_bool nonzero_##name(void *item, void *NPY_UNUSED(array))                 \
     {                                                                                   \
-        return tf_double_from_code(tf_##name, tf_load_code(tf_##name, item)) != 0;      \
+        return !tf_is_zero(tf_##name, tf_load_code(tf_##name, item));                   \
     }                                                                                   \
     static int fill_##name(void *items, npy_intp n, void *NPY_UNUSED(array))            \
     {                                                                                   \

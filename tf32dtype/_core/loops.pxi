@@ -21,16 +21,52 @@ cdef int unary_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
+cdef extern from "Python.h":
+    PyObject *PyErr_NoMemory()
+    int PyErr_CheckSignals()
+    unsigned long PyThread_get_thread_ident() nogil
+
+
 cdef int out_of_memory() noexcept with gil:
-    try:
-        raise MemoryError()
-    except MemoryError as error:
-        PyErr_SetObject(MemoryError, error)
+    """The exception of a failure: a call that was stopped has its own already."""
+    if PyErr_Occurred() == NULL:
+        PyErr_NoMemory()
     return -1
 
 
-cdef extern from "Python.h":
-    void PyErr_SetObject(object, object)
+cdef int raise_failure() except -1:
+    """The same where the interpreter's lock is held."""
+    return out_of_memory()
+
+
+# -- Ctrl-C ----------------------------------------------------------------------
+
+# The only thread that signals reach; of a forked child the one that forked.
+cdef unsigned long main_thread = PyThread_get_thread_ident()
+if "threading" in sys.modules:  # else there is no other thread yet
+    main_thread = sys.modules["threading"].main_thread().ident
+
+
+def note_main_thread():
+    global main_thread
+    main_thread = PyThread_get_thread_ident()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=note_main_thread)
+
+
+cdef int is_interrupted() noexcept nogil:
+    """Run the handlers of signals that have come; whether one has raised."""
+    return PyThread_get_thread_ident() == main_thread and handle_signals() != 0
+
+
+cdef int handle_signals() noexcept with gil:
+    # NumPy goes on with other parts of a call of which one has failed.
+    return PyErr_Occurred() != NULL or PyErr_CheckSignals() != 0
+
+
+tf_stops_prepare(is_interrupted)
 
 
 cdef int binary_loop(PyArrayMethod_Context *context, items_t data,

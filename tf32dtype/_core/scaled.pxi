@@ -52,6 +52,8 @@ def scaled_blocks(model, a, scales_a, b, scales_b, c):
     if np.shape(x) != np.shape(y) or len(x) != len(z):
         raise ValueError(f"shapes {a.shape}, {b.shape} and {c.shape} do not fit")
     cdef npy_intp n = len(z), k = np.shape(x)[1], i
+    cdef tf_watch watch
+    memset(&watch, 0, sizeof(watch))
     cdef cnp.ndarray s = scales_of(scales_a, model, n, k)
     cdef cnp.ndarray t = scales_of(scales_b, model, n, k)
     cdef npy_intp blocks = np.shape(s)[1]
@@ -64,8 +66,12 @@ def scaled_blocks(model, a, scales_a, b, scales_b, c):
     cdef uint32_t *d = <uint32_t *>cnp.PyArray_BYTES(out)
     with nogil:
         for i in range(n):
+            if tf_is_stopped(&watch, True):
+                break
             d[i] = tf_scaled_chain(&fields, p + i * k, 1, u + i * blocks, q + i * k, 1,
                                    v + i * blocks, k, r[i])
+    if tf_is_stopped(&watch, False):
+        raise_failure()
     return out
 
 
@@ -106,7 +112,7 @@ def scaled_product(model, a, scales_a, b, scales_b, out):
     with nogil:
         failed = tf_scaled_matmul(&fields, x, y, c, rows, columns, depth)
     if failed:
-        raise MemoryError()
+        raise_failure()
 
 
 def promote_block(sums, block, scales_a, scales_b):

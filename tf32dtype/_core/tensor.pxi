@@ -76,13 +76,19 @@ def tensor_blocks(model, a, b, c):
         raise ValueError(f"shapes {a.shape}, {b.shape} and {c.shape} do not fit")
     cdef cnp.ndarray out = np.empty(len(z), np.uint32)
     cdef npy_intp n = len(z), k = np.shape(x)[1], i
+    cdef tf_watch watch
+    memset(&watch, 0, sizeof(watch))
     cdef const uint32_t *p = <const uint32_t *>cnp.PyArray_BYTES(x)
     cdef const uint32_t *q = <const uint32_t *>cnp.PyArray_BYTES(y)
     cdef const uint32_t *r = <const uint32_t *>cnp.PyArray_BYTES(z)
     cdef uint32_t *d = <uint32_t *>cnp.PyArray_BYTES(out)
     with nogil:
         for i in range(n):
+            if tf_is_stopped(&watch, True):
+                break
             d[i] = tf_tensor_chain(&fields, p + i * k, 1, q + i * k, 1, k, r[i])
+    if tf_is_stopped(&watch, False):
+        raise_failure()
     return out
 
 
@@ -118,4 +124,4 @@ def tensor_product(Precision precision, a, b, out):
         with nogil:
             failed = tf_matmul(&precision.fields, x, y, z, m, n, k, count)
         if failed:
-            raise MemoryError()
+            raise_failure()
