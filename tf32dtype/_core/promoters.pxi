@@ -86,6 +86,9 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     common = PyArray_PromoteDTypeSequence(count, inputs)
     if common == NULL:
         return -1
+    if common == text_dtypes[0] or common == text_dtypes[1]:
+        decref(<PyObject *>common)
+        raise np.exceptions.DTypePromotionError("text is no operand of numbers")
     # e8m0 has no zero and no sign: compare it with 0 as float32.
     if out == NULL and has_number and lacks_zero and <object>ufunc in comparisons:
         decref(<PyObject *>common)
