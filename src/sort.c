@@ -25,18 +25,28 @@ static uint32_t code_mask(struct tf_format f)
     return (UINT32_C(1) << f.width) - 1;
 }
 
+/* What is sorted by, upwards: the order's key, or its mirror image, in which NaN
+ * has the greatest key too. */
+INLINE uint32_t sort_key(struct tf_format f, uint32_t code, int descending)
+{
+    const uint32_t greatest = tf_magnitude_mask(f) + tf_sign_mask(f);
+    const uint32_t key = tf_order_key(f, code);
+    return descending && !tf_is_nan(f, code) ? greatest - 1 - key : key;
+}
+
 /* -- radix sort ------------------------------------------------------------ */
 
 #define PACK(type)                                                             \
     for (ptrdiff_t i = 0; i < count; i++) {                                    \
         const uint32_t item = ((const type *)items)[i];                        \
-        const size_t key = tf_order_key(f, (item >> f.shift) & code_mask(f));  \
+        const uint32_t code = item >> f.shift & code_mask(f);                  \
+        const size_t key = sort_key(f, code, descending);                      \
         words[i] = key << PAYLOAD_BITS | (by_index ? (size_t)i : item);        \
     }
 
 /* A word an element: its key, and below it its index or itself. */
 INLINE void pack(struct tf_format f, const void *items, ptrdiff_t count,
-                 size_t *words, int by_index)
+                 size_t *words, int by_index, int descending)
 {
     switch (f.itemsize) {
     case 1: PACK(uint8_t) break;
@@ -181,7 +191,8 @@ static int has_equals(struct tf_format f, const uint32_t *table)
     type *out = items;                                                         \
     for (int nan = 0; nan < 2 && out - (type *)items < count; nan++)           \
         for (uint32_t rank = 0; rank < codes; rank++) {                        \
-            const uint32_t code = code_of_rank(f, rank);                       \
+            const uint32_t code =                                              \
+                code_of_rank(f, descending ? codes - 1 - rank : rank);         \
             const uint32_t times = table[code];                                \
             if (times == 0 || tf_is_nan(f, code) != nan)                       \
                 continue;                                                      \
@@ -192,7 +203,7 @@ static int has_equals(struct tf_format f, const uint32_t *table)
         }
 
 static void fill(struct tf_format f, const uint32_t *table, void *items,
-                 ptrdiff_t count)
+                 ptrdiff_t count, int descending)
 {
     const uint32_t codes = UINT32_C(1) << f.width;
     switch (f.itemsize) {
@@ -204,7 +215,8 @@ static void fill(struct tf_format f, const uint32_t *table, void *items,
 
 /* 1 if the items are sorted, 0 if they are as they were: stray bits or equal
  * codes in a stable sort must move with their items, or no memory. */
-static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int stable)
+static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int stable,
+                         int descending)
 {
     const size_t table_count = f.itemsize == 1 ? 4 : 2;
     uint32_t *const table = calloc(table_count * pattern_count(f), sizeof *table);
@@ -218,37 +230,38 @@ static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int s
     }
     keep = keep || (stable && has_equals(f, table));
     if (!keep)
-        fill(f, table, items, count);
+        fill(f, table, items, count, descending);
     free(table);
     return !keep;
 }
 
 /* -- entries --------------------------------------------------------------- */
 
-int tf_sort(const struct tf_format *format, void *items, ptrdiff_t count, int stable)
+int tf_sort(const struct tf_format *format, void *items, ptrdiff_t count, int stable,
+            int descending)
 {
     const struct tf_format f = *format;
     if (count <= FEW) {
         size_t words[FEW];
-        pack(f, items, count, words, 0);
+        pack(f, items, count, words, 0, descending);
         insertion_sort(words, count);
         unpack(f, words, count, items);
         return 0;
     }
     if (count >= pattern_count(f) && count <= UINT32_MAX &&
-        counting_sort(f, items, count, stable))
+        counting_sort(f, items, count, stable, descending))
         return 0;
     size_t *const words = malloc(2 * (size_t)count * sizeof *words);
     if (words == NULL)
         return -1;
-    pack(f, items, count, words, 0);
+    pack(f, items, count, words, 0, descending);
     unpack(f, radix_sort(words, words + count, count, f.width), count, items);
     free(words);
     return 0;
 }
 
 int tf_argsort(const struct tf_format *format, const void *items, ptrdiff_t *index,
-               ptrdiff_t count)
+               ptrdiff_t count, int descending)
 {
     const struct tf_format f = *format;
     const size_t index_mask = ((size_t)1 << PAYLOAD_BITS) - 1;
@@ -258,7 +271,7 @@ int tf_argsort(const struct tf_format *format, const void *items, ptrdiff_t *ind
         if (spare == NULL)
             return -1;
     }
-    pack(f, items, count, words, 1);
+    pack(f, items, count, words, 1, descending);
     if (count <= FEW)
         insertion_sort(words, count);
     else

@@ -1,6 +1,6 @@
-/* Sorting items of any format, as NumPy sorts float16: ascending, -0 equal to
- * +0, every NaN last whatever its sign and payload. Unused bits of an item do
- * not matter for the order; items are moved, never changed.
+/* Sorting items of any format, as NumPy sorts float16: ascending or descending,
+ * -0 equal to +0, every NaN last whatever its sign and payload. Unused bits of an
+ * item do not matter for the order; items are moved, never changed.
  */
 #ifndef TF32DTYPE_SORT_H
 #define TF32DTYPE_SORT_H
@@ -23,12 +23,13 @@ static inline uint32_t tf_order_key(struct tf_format f, uint32_t code)
 /* Sort `count` contiguous, aligned items in place; equal ones keep their order
  * if `stable`. Returns 0, or -1 where memory cannot be had: items then are as
  * they were. */
-int tf_sort(const struct tf_format *f, void *items, ptrdiff_t count, int stable);
+int tf_sort(const struct tf_format *f, void *items, ptrdiff_t count, int stable,
+            int descending);
 
-/* Write to `index` the order of the items: items[index[0]] is the least, equal
+/* Write to `index` the order of the items: items[index[0]] comes first, equal
  * ones in their order. `index` is not read. Returns 0, or -1 where memory
  * cannot be had. */
 int tf_argsort(const struct tf_format *f, const void *items, ptrdiff_t *index,
-               ptrdiff_t count);
+               ptrdiff_t count, int descending);
 
 #endif

@@ -323,3 +323,18 @@ def test_float32(backend: Any, call: str) -> None:  # noqa: F811
         assert not difference(got, want)
     else:  # CuPy's own functions
         np.testing.assert_allclose(down(got), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", td.formats)
+def test_round(backend: Any, name: str) -> None:  # noqa: F811
+    """The CPU's bits, NaN of either sign included, where times 10 is too much too."""
+    f = td.formats[name]
+    codes = np.arange(0, 1 << f.bits, 1 if f.bits <= 8 else 97, dtype=np.uint32)
+    codes <<= 13 if f.itemsize == 4 else 0
+    x = td.from_bits(codes.astype(f"u{f.itemsize}"), f.dtype)
+    with np.errstate(all="ignore"):
+        for decimals in (-1, 0, 2):
+            want = np.round(x, decimals)
+            for got in (np.round(up(x), decimals), up(x).round(decimals)):
+                assert got.dtype == f.dtype
+                assert np.array_equal(td.bits(got.get()), td.bits(want))

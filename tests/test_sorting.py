@@ -62,6 +62,20 @@ def test_argsort(scalar_type: Any) -> None:
         assert equal_values(x[order], np.sort(wide(x)))
 
 
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.5.0", reason="new there")
+@each_type
+def test_descending(scalar_type: Any) -> None:
+    """The order of float32's: equals as they stood, NaN last."""
+    for count in [*LENGTHS, 70_000]:  # the last one is counted in 16 bits too
+        x = codes(scalar_type, count, count)
+        order = np.argsort(wide(x), stable=True, descending=True)
+        assert np.array_equal(np.argsort(x, stable=True, descending=True), order)
+        got = np.sort(x, stable=True, descending=True)
+        assert np.array_equal(td.bits(got), td.bits(x[order]))
+        assert equal_values(np.sort(x, descending=True), wide(x[order]))
+        assert equal_values(x[np.argsort(x, descending=True)], wide(x[order]))
+
+
 @each_type
 def test_axes_and_strides(scalar_type: Any) -> None:
     x = codes(scalar_type, 20 * 30, 7).reshape(20, 30)

@@ -1,9 +1,10 @@
-"""NumPy's means, variances, medians, quantiles and norms of our formats.
+"""NumPy's means, variances, medians, quantiles, norms and np.round of our formats.
 
-NumPy computes them step by step in the dtype of the array, so that a sum is rounded, or
-overflows, before it is divided. Here NumPy's own function computes in float64, which
-holds all our numbers and the squares of them, and its result is rounded once. Sums are
-NumPy's pairwise sums of float64: exact unless the numbers span more than about 2^50.
+NumPy computes them step by step in the dtype of the array, so that a sum, or a number
+times 10, is rounded, or overflows, before it is divided. Here NumPy's own function
+computes in float64, which holds all our numbers and the squares of them, and its result
+is rounded once. Sums are NumPy's pairwise sums of float64: exact unless the numbers
+span more than about 2^50.
 
 Each function here answers one of NumPy, with the same arguments, and returns
 NotImplemented where NumPy's function is right by itself.
@@ -165,6 +166,18 @@ def _norm(own: Function) -> Function:
     return norm
 
 
+def _round(own: Function) -> Function:
+    def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+        a = np.asanyarray(a)
+        if a.dtype not in _FORMATS or decimals == 0:
+            return NotImplemented
+        return _rounded(
+            own(a.astype(_DOUBLE), decimals, _double_like(out)), a.dtype, out
+        )
+
+    return round
+
+
 def _reduction(own: Function) -> Function:
     return _mean(own, False)
 
@@ -191,4 +204,6 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.nanpercentile": _quantile,
     "numpy.average": _average,
     "numpy.linalg.norm": _norm,
+    "numpy.round": _round,
+    "numpy.around": _round,
 }

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from cpython.exc cimport PyErr_Occurred
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.pycapsule cimport PyCapsule_New
+from cpython.sequence cimport PySequence_Check
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 cimport cython
 from libc.stdlib cimport free, malloc

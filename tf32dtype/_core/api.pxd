@@ -63,6 +63,7 @@ cdef extern from "numpy/ndarraytypes.h":
     ctypedef enum NPY_SORTKIND:
         NPY_SORT_DEFAULT
         NPY_SORT_STABLE
+        NPY_SORT_DESCENDING
 
 
 cdef extern from "numpy/dtype_api.h":
@@ -501,8 +502,8 @@ cdef extern from "complex64.h" nogil:
 
 
 cdef extern from "sort.h" nogil:
-    int tf_sort(const tf_format *, void *, npy_intp, int)
-    int tf_argsort(const tf_format *, const void *, npy_intp *, npy_intp)
+    int tf_sort(const tf_format *, void *, npy_intp, int, int)
+    int tf_argsort(const tf_format *, const void *, npy_intp *, npy_intp, int)
 
 
 cdef extern from "bytes.h" nogil:

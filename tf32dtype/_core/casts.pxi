@@ -176,20 +176,24 @@ cdef enum:
 cdef int to_text_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes,
                          descrs_t given, descr_t **resolved,
                          npy_intp *view_offset) except -1:
+    cdef bint may_cut = False
     if given[1] != NULL:
         target = <object><PyObject *>given[1]
         if not target.isnative:
             target = target.newbyteorder("=")
+        if dtypes[1] != string_dtype:
+            length = target.itemsize // (4 if dtypes[1] == text_dtypes[0] else 1)
+            may_cut = length < TEXT_LENGTH
     elif dtypes[1] == string_dtype:
         target = np.dtype("T")
     else:
-        kind = "U" if dtypes[1] == dtype_of("U") else "S"
+        kind = "U" if dtypes[1] == text_dtypes[0] else "S"
         target = np.dtype(f"{kind}{TEXT_LENGTH}")
     incref(<PyObject *>given[0])
     incref(<PyObject *>target)
     resolved[0] = given[0]
     resolved[1] = <descr_t *><PyObject *>target
-    return cnp.NPY_SAFE_CASTING
+    return cnp.NPY_SAME_KIND_CASTING if may_cut else cnp.NPY_SAFE_CASTING
 
 
 cdef int from_text_resolve(PyArrayMethodObject *method, PyArray_DTypeMeta **dtypes,
@@ -359,6 +363,8 @@ cdef int list_casts(int format, cast_list *casts) except -1:
         add_cast(casts, own, time_dtypes[i], time_slots, cnp.NPY_UNSAFE_CASTING)
         add_cast(casts, time_dtypes[i], own, time_slots, cnp.NPY_UNSAFE_CASTING)
     for char in "UST":
-        add_cast(casts, own, dtype_of(char), to_text_slots, cnp.NPY_SAFE_CASTING)
+        # NumPy asks the resolver about the length unless this says "safe" already.
+        add_cast(casts, own, dtype_of(char), to_text_slots,
+                 cnp.NPY_SAFE_CASTING if char == "T" else cnp.NPY_SAME_KIND_CASTING)
         add_cast(casts, dtype_of(char), own, from_text_slots, cnp.NPY_UNSAFE_CASTING)
     return 0

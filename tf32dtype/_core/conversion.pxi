@@ -95,12 +95,21 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
             return code_from_text(f, str(x), flags)
         return tf_code_from_double(
             f, float("nan") if x.is_nan() else float(x), flags)
-    if isinstance(x, (complex, np.complexfloating)):
+    if x is None:  # as NumPy has it for its own floats
+        return tf_code_from_double(f, float("nan"), flags)
+    if isinstance(x, np.complexfloating):
+        float(x)  # warns of the imaginary part
+        return code_from_object(format, x.real, flags)
+    if isinstance(x, complex):
         raise TypeError(
             f"can't convert complex to {f.name.decode()}; use {x!r}.real")
     try:
         return tf_code_from_double(f, float(x), flags)
     except TypeError:
+        if PySequence_Check(x):
+            raise ValueError("setting an array element with a sequence.") from None
+        if hasattr(x, "__float__"):
+            raise
         raise TypeError(
             f"{f.name.decode()} is made from a number or a string, not"
             f" {type(x).__name__}"

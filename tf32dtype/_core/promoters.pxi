@@ -65,6 +65,9 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     common = PyArray_PromoteDTypeSequence(count, inputs)
     if common == NULL:
         return -1
+    if common == text_dtypes[0] or common == text_dtypes[1]:
+        decref(<PyObject *>common)
+        raise np.exceptions.DTypePromotionError("text is no operand of numbers")
     # A product of two formats of ours has a loop into float32.
     if out != NULL and out != bool_dtype and not (
             is_product and out == float_dtypes[1]

@@ -93,6 +93,9 @@ float_dtypes[0] = dtype_of("e")
 float_dtypes[1] = dtype_of("f")
 float_dtypes[2] = dtype_of("d")
 cdef PyArray_DTypeMeta *complex64_dtype = dtype_of("F")
+cdef PyArray_DTypeMeta *text_dtypes[2]
+text_dtypes[0] = dtype_of("U")
+text_dtypes[1] = dtype_of("S")
 
 
 cdef PyArray_DTypeMeta *dtype_of_float(int kind) noexcept:
@@ -125,6 +128,8 @@ cdef PyArray_DTypeMeta *common_dtype(int format, PyArray_DTypeMeta *other) noexc
         return &tf_dtypes[format]
     if other_format >= 0:
         return dtype_of_float(common_floats[format][other_format])
+    if other == text_dtypes[0] or other == text_dtypes[1]:
+        return other
     known = find_builtin(other)
     if known == NULL:
         return NULL

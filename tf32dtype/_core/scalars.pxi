@@ -48,6 +48,9 @@ cdef int format_of_class(object cls) except -1:
     raise TypeError(f"{cls!r} is no scalar type of tf32dtype")
 
 
+_ONE_NUMBER = (int, float, str, bytes, np.floating, np.bool_)
+
+
 cdef object scalar_new(object cls, object args, PyObject *keywords):
     cdef int format = format_of_class(cls)
     cdef unsigned flags = 0
@@ -58,11 +61,11 @@ cdef object scalar_new(object cls, object args, PyObject *keywords):
     if len(args) > 1:
         raise TypeError(f"{name}() takes at most 1 argument ({len(args)} given)")
     value = args[0] if args else 0.0
-    if isinstance(value, (list, tuple)) or (
-            isinstance(value, np.ndarray) and value.ndim > 0):
-        return np.asarray(value).astype(scalar_types[format])
-    if isinstance(value, np.ndarray):
-        value = value[()]
+    if not isinstance(value, _ONE_NUMBER):  # or what NumPy makes an array of
+        array = np.asanyarray(value, scalar_types[format])
+        if array.ndim:
+            return array
+        value = np.asarray(array)[()]
     code = code_from_object(format, value, &flags)
     warn(flags)
     made = tf_scalar_alloc(<PyTypeObject *>cls)

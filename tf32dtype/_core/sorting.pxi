@@ -1,19 +1,16 @@
 # Sorting, which NumPy registers like ufuncs though it is none.
 
+cdef int sort_flags(PyArrayMethod_Context *context) noexcept nogil:
+    return (<PyArrayMethod_SortParameters *>context.parameters).flags
+
+
 cdef int sort_loop(PyArrayMethod_Context *context, items_t data,
                    const npy_intp *dimensions, const npy_intp *strides,
                    NpyAuxData *auxiliary) noexcept nogil:
     cdef int format = tf_format_of_descr(context.descriptors[0])
-    if tf_sort(tf_format_rows[format], data[0], dimensions[0], 0) < 0:
-        return out_of_memory()
-    return 0
-
-
-cdef int stable_sort_loop(PyArrayMethod_Context *context, items_t data,
-                          const npy_intp *dimensions, const npy_intp *strides,
-                          NpyAuxData *auxiliary) noexcept nogil:
-    cdef int format = tf_format_of_descr(context.descriptors[0])
-    if tf_sort(tf_format_rows[format], data[0], dimensions[0], 1) < 0:
+    cdef int flags = sort_flags(context)
+    if tf_sort(tf_format_rows[format], data[0], dimensions[0], flags & NPY_SORT_STABLE,
+               flags & NPY_SORT_DESCENDING) < 0:
         return out_of_memory()
     return 0
 
@@ -23,7 +20,7 @@ cdef int argsort_loop(PyArrayMethod_Context *context, items_t data,
                       NpyAuxData *auxiliary) noexcept nogil:
     cdef int format = tf_format_of_descr(context.descriptors[0])
     if tf_argsort(tf_format_rows[format], data[0], <npy_intp *>data[1],
-                  dimensions[0]) < 0:
+                  dimensions[0], sort_flags(context) & NPY_SORT_DESCENDING) < 0:
         return out_of_memory()
     return 0
 
@@ -31,9 +28,7 @@ cdef int argsort_loop(PyArrayMethod_Context *context, items_t data,
 cdef int sort_get_loop(PyArrayMethod_Context *context, int aligned, int move,
                        const npy_intp *strides, strided_loop *loop,
                        NpyAuxData **auxiliary, int *flags) noexcept:
-    cdef PyArrayMethod_SortParameters *parameters = (
-        <PyArrayMethod_SortParameters *>context.parameters)
-    loop[0] = stable_sort_loop if parameters.flags & NPY_SORT_STABLE else sort_loop
+    loop[0] = sort_loop
     flags[0] = NPY_METH_NO_FLOATINGPOINT_ERRORS
     return 0
 
