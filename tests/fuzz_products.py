@@ -49,7 +49,7 @@ KEYWORDS: dict[str, tuple[list[str], list[str]]] = {
     "scale": (["tensor", "row"], FP8),
     "special_values": (["propagate", "saturate"], SPLIT),
 }
-WRONG = ("", "bf17", "TF32", "up", None, 3, ("row",))
+WRONG = ("", "bf17", "TF33", "up", None, 3, ("row",))
 OPTIMIZE = (True, False, "greedy", "optimal", ("greedy", 100), ["optimal", 1e3])
 WRONG_OPTIMIZE = ("", "up", None, 0, ["einsum_path", (0, 9)])
 

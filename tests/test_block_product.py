@@ -295,8 +295,9 @@ def test_dtypes_of_results(name: str) -> None:
         assert (got == matmul(a, b).astype(float)).all()
     else:
         check(got, expected(a, b, dtype=dtype))
-    swapped = matmul(a, b, dtype=dtype.newbyteorder(">"))
-    assert (swapped.astype(dtype).tobytes()) == got.tobytes()
+    if not hasattr(td, name):  # ours have the machine's byte order alone
+        swapped = matmul(a, b, dtype=dtype.newbyteorder(">"))
+        assert (swapped.astype(dtype).tobytes()) == got.tobytes()
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -165,7 +165,7 @@ def test_einsum_takes_numbers():
 
 
 def test_a_number_format_is_no_block_format():
-    with pytest.raises(ValueError, match=r"td\.quantize\(x, 'bf16'\) rounds numbers"):
+    with pytest.raises(ValueError, match=r"td\.quantize\(x, 'bf16'\) rounds each"):
         blocks.quantize(SINGLE, "bf16")
     with pytest.raises(TypeError, match=r"named by a string, not <class .*; known are"):
         blocks.quantize(SINGLE, td.bfloat16)

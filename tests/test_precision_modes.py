@@ -284,7 +284,7 @@ MAKERS: list[Callable[..., Any]] = [
 
 @pytest.mark.parametrize("make", MAKERS, ids=["matmul", "block", "process"])
 def test_wrong_arguments(make: Callable[..., Any]) -> None:
-    for name in ("bogus", "BF16", "", "f32 ", 16, ["bf16"], np.float32):
+    for name in ("bogus", "BF17", "", "f32 ", 16, ["bf16"], np.float32):
         with pytest.raises(
             ValueError, match=r"known are F32_F32_F32, .*, fp8_e5m2"
         ) as e:

@@ -158,6 +158,7 @@ def test_other_threads_are_left_alone() -> None:
         want, found = product(), []
         thread = threading.Thread(target=lambda: found.append(product()))
         thread.start()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # shells may ignore it
         try:
             os.kill(os.getpid(), signal.SIGINT)
             thread.join()

@@ -123,7 +123,12 @@ def target_dtype(which: object) -> np.dtype[Any]:
     """
     try:
         dtype = find_dtype(which)
-        return dtype if dtype in _BUILTIN else find(which).dtype
+        if dtype in _BUILTIN:
+            return dtype
+    except TypeError:
+        pass  # `find` says what there is
+    try:
+        return find(which).dtype
     except (TypeError, ValueError) as error:
         raise type(error)(f"{error}; float16 and float32 are known too") from None
 
