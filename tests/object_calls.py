@@ -57,6 +57,8 @@ def ufunc_calls(dtype: np.dtype[Any]) -> Calls:
         *(np.ones(2, other) for other in OTHERS),
     ]
     for name, ufunc in ufuncs().items():
+        if name in ("gcd", "lcm") and dtype.name == "float8_e8m0fnu":
+            continue  # of objects: Euclid's algorithm ends at 0, which this has not
         targets = tuple(np.empty(2, object) for _ in range(ufunc.nout))
         keywords: list[dict[str, Any]] = [{}, {"out": targets}, {"dtype": object}]
         for place, last in enumerate(lasts):

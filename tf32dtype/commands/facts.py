@@ -93,12 +93,12 @@ def facts(name: str) -> Facts:
         return _of_numpy(full)
     if full in formats:
         return _of_ours(formats[full])
+    advice = cure(name) or f"known are {', '.join(known())}"
     if full in block_formats:
         raise CommandError(
-            f"{name} is a block format, of numbers that share a scale:"
-            " tf32dtype compare and tf32dtype sizes have these"
+            f"{name} is a block format, of numbers that share a scale: tf32dtype compare"
+            f" and tf32dtype sizes have these; {advice}"
         )
-    advice = cure(name) or f"known are {', '.join(known())}"
     raise CommandError(f"unknown format {name!r}; {advice}")
 
 
