@@ -297,6 +297,9 @@ static int is_dyadic_power(double x, double y)
  * double is at least 2^-104 away), and 1 + y log x for tiny y log x. */
 double tf_odd_power(double x, double y)
 {
+    if (y == 0) {
+        return 1; /* the least normal number of some formats */
+    }
     const wide exponent = multiply(from_double(y), log2_of(x));
     wide power = exp2_of(exponent);
     const int outward = exponent.negative ? -1 : 1;

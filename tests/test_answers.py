@@ -39,6 +39,28 @@ def test_einsums_keywords() -> None:
     assert np.einsum("ij->j", x, **same_kind).dtype == td.float8_e4m3fn
 
 
+def test_einsums_casting() -> None:
+    x = np.full((2, 2), 1.5, td.bfloat16)
+    out = np.empty((2, 2), int)
+    assert np.einsum("ij,jk", x, x, out=out, casting="unsafe") is out
+    assert out.tolist() == [[4, 4], [4, 4]]
+    got = np.einsum("ij,jk", x, x, dtype=int, casting="unsafe")
+    assert got.tolist() == [[2, 2], [2, 2]]
+    with pytest.raises((TypeError, ValueError), match="casting"):
+        np.einsum("ij,jk", x, x, casting="bad")
+    assert np.einsum("ij->", x, optimize=None) == 6
+
+
+def test_is_close_is_of_the_numbers() -> None:
+    six = np.array([1, 2, 4], td.float6_e2m3fn)
+    assert not np.isclose(six, 1e6).any()
+    assert not np.allclose(six[:1], 1e39)
+    assert not np.isclose(td.float8_e5m2(1), 1.1)
+    assert np.isclose([td.bfloat16(1.5)], 1.5).tolist() == [True]
+    assert np.isclose(six, six, rtol=td.bfloat16(0.5)).all()
+    assert np.isclose(b=six, a=six).all()
+
+
 @each
 def test_common_type(f: Any) -> None:
     x = np.ones(2, dtype(f))

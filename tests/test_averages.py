@@ -313,6 +313,54 @@ def test_from_lists_scalars_and_subclasses() -> None:
         np.median(within)
 
 
+def test_integers_into_a_format() -> None:
+    out = np.empty((), td.float8_e4m3fn)
+    for x in (np.full(1000, 4), np.full(9, 200, np.uint8), np.ones(500, bool)):
+        for call in (np.mean, np.var, np.std, np.median):
+            assert call(x, out=out) is out
+            assert out == td.float8_e4m3fn(call(x))
+
+
+@each
+def test_extremes_that_begin_beyond_the_range(f: Format) -> None:
+    x = numbers(f, (4, 5), 9)
+    mask = np.ones(x.shape, bool)
+    mask[0, 0] = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for low in (-np.inf, -1e39, -(10**50)):
+            for call in (np.max, lambda x, *a, **k: x.max(*a, **k)):
+                got = call(x, axis=1, initial=low, where=mask)
+                assert np.array_equal(
+                    got, np.max(x.astype(float), 1, initial=low, where=mask)
+                )
+                assert got.dtype == x.dtype
+            got = np.min(x, axis=1, initial=-low, where=mask)
+            assert np.array_equal(
+                got, np.min(x.astype(float), 1, initial=-low, where=mask)
+            )
+    with np.errstate(over="ignore"):
+        assert np.array_equal(np.max(x, initial=1e39), dtype(f).type(1e39), True)
+    matrix = np.ones((2, 2), dtype(f)).view(np.matrix)
+    assert np.max(matrix) == 1
+
+
+def test_a_given_mean_is_not_rounded_away() -> None:
+    x = np.array([30] + [0] * 15, td.float8_e4m3fn)
+    middle = np.mean(x, keepdims=True)
+    exact = np.var(x.astype(float), mean=middle.astype(float))
+    for call in (np.var, np.nanvar):
+        assert call(x, mean=middle) == td.float8_e4m3fn(exact)
+
+
+def test_positions_and_masks() -> None:
+    x = np.ones(3, td.bfloat16)
+    for call in (np.quantile, np.nanquantile):
+        assert call(x, 0.5, 0, None, False, "linear", True).shape == (1,)
+    assert np.median(np.ma.masked_all(3, td.bfloat16)) is np.ma.masked
+    assert np.average(np.ma.masked_all(3, td.bfloat16), weights=x) is np.ma.masked
+
+
 # -- NumPy's own arrays ----------------------------------------------------------------
 
 
@@ -330,6 +378,15 @@ def test_numpys_arrays_see_nothing_of_it() -> None:
     assert [warning.filename for warning in seen] == [__file__] * 2
     with pytest.raises(TypeError):
         np.median()
+    with pytest.raises(TypeError, match="resolved dtypes") as error:
+        np.median("abc")
+    assert "routes" not in "".join(map(str, error.traceback))
+    a = np.random.default_rng(0).normal(size=(50, 60))
+    got = np.einsum("ij,kj->ik", a, a, order="K")  # also the letter of a format
+    assert np.array_equal(got, np.einsum("ij,kj->ik", a, a))
+    for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ":
+        assert np.einsum(letter, np.arange(3)) is not None
+        assert np.einsum(f"{letter}->", [1, 2], dtype=int, casting="unsafe") == 3
 
 
 def test_functions_that_python_already_knows() -> None:

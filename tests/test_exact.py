@@ -321,3 +321,13 @@ def test_where_and_assignment_round_the_number() -> None:
         x[0] = 1e6
     with pytest.warns(RuntimeWarning, match="overflow"):
         x + 1e6
+
+
+def test_the_hidden_dtype_does_no_harm() -> None:
+    """NumPy tells it who asks what a comparison computes with."""
+    exact = np.less.resolve_dtypes((np.dtype(td.bfloat16), int, None))[1]
+    ones = np.ones(3, exact)
+    assert [ones[i] for i in range(3)] == [1.0, 1.0, 1.0]
+    assert str(ones)
+    assert str(np.zeros(2, [("a", exact)]))
+    assert ones.tolist() == [1.0, 1.0, 1.0]

@@ -32,6 +32,7 @@ def _einsum(own: Function) -> Function:
         order: Any = "K",
         casting: Any = "safe",
     ) -> Any:
+        np.can_cast(float, float, casting)  # the rule is known
         for operand in operands if dtype is not None else ():
             given = getattr(operand, "dtype", None)
             if given is not None and not np.can_cast(given, dtype, casting):
@@ -39,7 +40,18 @@ def _einsum(own: Function) -> Function:
                     f"np.einsum does not cast {given} to {np.dtype(dtype)} by the rule"
                     f" {casting!r}; casting='same_kind' allows more"
                 )
-        result = einsum(*operands, out=out, dtype=dtype, optimize=optimize)
+        optimize = optimize or False
+        if casting == "unsafe":
+            if dtype is not None:
+                operands = tuple(
+                    x.astype(dtype) if hasattr(x, "dtype") else x for x in operands
+                )
+            result = einsum(*operands, optimize=optimize)
+            if out is not None:
+                np.copyto(out, result, casting=casting)
+                return out
+        else:
+            result = einsum(*operands, out=out, dtype=dtype, optimize=optimize)
         if out is None and order not in ("K", "k"):
             result = np.asanyarray(result, order=order)[()]
         return result
@@ -60,6 +72,22 @@ def _common_type(own: Function) -> Function:
     return common_type
 
 
+def _isclose(own: Function) -> Function:
+    """In float64, where no difference and no tolerance leaves the range."""
+
+    def double(x: Any) -> Any:
+        if isinstance(x, list | tuple):
+            x = np.asanyarray(x)
+        is_ours = getattr(x, "dtype", None) in _FORMATS
+        return x.astype(np.float64) if is_ours else x
+
+    def isclose(*args: Any, **kwargs: Any) -> Any:
+        wide = {name: double(x) for name, x in kwargs.items()}
+        return own(*map(double, args), **wide)
+
+    return isclose
+
+
 def _index(own: Function) -> Function:
     """In float32, which has the infinities that stand for NaN."""
 
@@ -76,6 +104,7 @@ def _index(own: Function) -> Function:
 ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.einsum": _einsum,
     "numpy.common_type": _common_type,
+    "numpy.isclose": _isclose,
     "numpy.nanargmax": _index,
     "numpy.nanargmin": _index,
 }

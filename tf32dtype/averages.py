@@ -12,6 +12,7 @@ NotImplemented where NumPy's function is right by itself.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,10 @@ _POWERS = np.dtype(_core.scalar_types[_core.names.index("float8_e8m0fnu")])
 
 def _rounded(result: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
     """A float64 result in its dtype, every NaN positive; in `out` if that is given."""
+    if isinstance(result, np.ndarray) and result is getattr(
+        sys.modules.get("numpy.ma"), "masked", None
+    ):
+        return result  # the constant
     numbers = np.asanyarray(result)
     nan = np.isnan(numbers)
     if np.any(nan):
@@ -60,12 +65,17 @@ def _mean(own: Function, wide: bool) -> Function:
     ) -> Any:
         a = np.asanyarray(a)
         target = a.dtype if dtype is None else np.dtype(dtype)
+        if dtype is None and a.dtype.kind in "biu":
+            target = _DOUBLE
         is_double = target == _DOUBLE and getattr(out, "dtype", _DOUBLE) != _DOUBLE
         if target not in _NARROW and not is_double:
             return NotImplemented
         if dtype is not None or wide:  # elements are rounded first, as NumPy does
             a = a.astype(target, copy=False)
-        if wide:
+        given = kwargs.get("mean")
+        if given is not None and given is not np._NoValue:
+            kwargs["mean"] = np.asanyarray(given, _DOUBLE)
+        if wide or "mean" in kwargs:
             a = a.astype(_DOUBLE, copy=False)
         result = own(a, axis, _DOUBLE, _double_like(out), *args, **kwargs)
         return _rounded(result, target, out)
@@ -82,6 +92,22 @@ def _nan_sum(own: Function) -> Function:
         return wide(a, *args, **kwargs) if a.dtype == _POWERS else NotImplemented
 
     return nan_sum
+
+
+def _extreme(own: Function) -> Function:
+    """With a number to begin with, which may be beyond the range."""
+
+    def extreme(
+        a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        a = np.asanyarray(a)
+        initial = kwargs.get("initial", args[1] if len(args) > 1 else None)
+        if type(initial) not in (int, float) or a.dtype not in _FORMATS:
+            return NotImplemented
+        result = own(a.astype(_DOUBLE), axis, _double_like(out), *args, **kwargs)
+        return _rounded(result, a.dtype, out)
+
+    return extreme
 
 
 def _median(own: Function) -> Function:
@@ -105,6 +131,7 @@ def _quantile(own: Function) -> Function:
         out: Any = None,
         overwrite_input: bool = False,
         method: str = "linear",
+        *args: Any,
         **kwargs: Any,
     ) -> Any:
         a = np.asanyarray(a)
@@ -120,9 +147,8 @@ def _quantile(own: Function) -> Function:
                 like = own(np.zeros(1, np.float16), q, method=method).dtype
                 if like != np.float16:
                     dtype = np.promote_types(dtype, like)
-        result = own(
-            a.astype(_DOUBLE), q, axis, _double_like(out), True, method, **kwargs
-        )
+        wide = a.astype(_DOUBLE)
+        result = own(wide, q, axis, _double_like(out), True, method, *args, **kwargs)
         return _rounded(result, dtype, out)
 
     return quantile
@@ -194,6 +220,10 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.nanmean": _nan_reduction,
     "numpy.nanvar": _nan_reduction,
     "numpy.nanstd": _nan_reduction,
+    "numpy.max": _extreme,
+    "numpy.min": _extreme,
+    "numpy._core._methods._amax": _extreme,
+    "numpy._core._methods._amin": _extreme,
     "numpy.nansum": _nan_sum,
     "numpy.nancumsum": _nan_sum,
     "numpy.median": _median,

@@ -74,6 +74,8 @@ def find_mode(name: object) -> Mode:
         advice = f"known are {', '.join(known())}"
         if text.lower() in ("fp8", "float8"):
             advice = cure(text) or advice
+        elif "td.blocks" in (cure(text) or ""):
+            advice = f"{advice}; {cure(text)}"
         raise ValueError(f"unknown precision {brief(name)}; {advice}")
     return mode
 

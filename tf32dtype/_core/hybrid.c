@@ -86,6 +86,8 @@ int tf_exact_dtype_make_descr(void)
     descr->kind = 'V';
     descr->byteorder = '|';
     descr->type_num = -1;
+    /* The scalar type has no room for an item: elements are Python floats. */
+    descr->flags = NPY_USE_GETITEM | NPY_USE_SETITEM;
     tf_exact_dtype.singleton = descr;
     Py_INCREF(&tf_exact_dtype);
     Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)&tf_exact_dtype);

@@ -3,6 +3,8 @@
 # A Python function has a field that says how it is called (PyFunction_SetVectorcall).
 # We put ours there: NumPy keeps the same function object, wherever it has stored it, and
 # calls with other arrays go on to Python's own, without a frame or a conversion more.
+# Python 3.11 does not look at the field where Python code calls the function by its name:
+# those answered here are called from C, or with **keywords.
 
 from cpython.ref cimport Py_INCREF
 
@@ -18,13 +20,13 @@ cdef extern from *:
     #endif
     """
     ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t,
-                                        PyObject *) except NULL
+                                        PyObject *) noexcept
     ctypedef struct PyFunctionObject:
         vectorcallfunc vectorcall
     void PyFunction_SetVectorcall(PyFunctionObject *, vectorcallfunc)
     size_t PyVectorcall_NARGS(size_t)
     PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t,
-                                  PyObject *) except NULL
+                                  PyObject *) noexcept
 
 cdef struct route:
     PyObject *function
@@ -39,7 +41,7 @@ cdef route routes[MAX_ROUTES]
 cdef int route_count = 0
 
 
-cdef bint has_ours(object value, int depth=0):
+cdef bint has_ours(object value, int depth=0) except -1:
     """Is it, or holds it, an array, a number or a dtype of ours?"""
     if cnp.PyArray_Check(value):
         return tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(value)) >= 0
@@ -53,26 +55,29 @@ cdef bint has_ours(object value, int depth=0):
         return format_of_type(<PyTypeObject *>value) >= 0
     if cnp.PyArray_DescrCheck(value):
         return tf_format_of_descr(<descr_t *><PyObject *>value) >= 0
-    if isinstance(value, str):
-        return has_ours(np.sctypeDict.get(value))
+    if isinstance(value, str):  # one letter means an order, or an axis
+        return len(value) > 1 and has_ours(np.sctypeDict.get(value))
     return format_of_type(Py_TYPE(value)) >= 0
 
 
-cdef PyObject *routed_call(PyObject *function, PyObject *const *args, size_t nargsf,
-                           PyObject *keywords) except NULL:
-    cdef route *found = routes
-    cdef size_t i, count = PyVectorcall_NARGS(nargsf)
-    cdef PyObject *result
-    cdef bint ours = False
+cdef int have_ours(PyObject *const *args, size_t count, PyObject *keywords) except -1:
+    cdef size_t i
     if keywords != NULL:
         count += len(<tuple><object>keywords)
     for i in range(count):
         if has_ours(<object>args[i]):
-            ours = True
-            break
+            return True
+    return False
+
+
+# noexcept: an error keeps the frames that it has.
+cdef PyObject *routed_call(PyObject *function, PyObject *const *args, size_t nargsf,
+                           PyObject *keywords) noexcept:
+    cdef route *found = routes
+    cdef PyObject *result
     while found.function != function:
         found += 1
-    if ours:
+    if have_ours(args, PyVectorcall_NARGS(nargsf), keywords):
         result = PyObject_Vectorcall(found.handler, args, nargsf, keywords)
         if result != <PyObject *>NotImplemented:
             return result

@@ -117,6 +117,9 @@ class BlockFormats(Mapping[str, BlockFormat]):
             return self._rows[name.lower()]
         except (KeyError, AttributeError, TypeError):
             advice = f"known are {', '.join(self._rows)}"
+            start = name.lower() if isinstance(name, str) else ""
+            if start and (near := [row for row in self._rows if row.startswith(start)]):
+                advice = f"did you mean {' or '.join(near)}?"
             if isinstance(name, str) and name in number_formats:
                 advice = f"td.quantize(x, {name!r}) rounds each number by itself"
             raise UnknownFormat(

@@ -96,8 +96,8 @@ def facts(name: str) -> Facts:
     advice = cure(name) or f"known are {', '.join(known())}"
     if full in block_formats:
         raise CommandError(
-            f"{name} is a block format, of numbers that share a scale: tf32dtype compare"
-            f" and tf32dtype sizes have these; {advice}"
+            f"{name} is a block format, of numbers that share a scale:"
+            f" tf32dtype compare and tf32dtype sizes have these; {advice}"
         )
     raise CommandError(f"unknown format {name!r}; {advice}")
 
