@@ -83,6 +83,7 @@ def ufunc_calls(dtype: np.dtype[Any]) -> Calls:
                 yield f"{name}.{method}", lambda f=bound, a=arguments: f(*a), None
 
 
+NUMPY = tuple(map(int, np.__version__.split(".")[:2]))
 NAMED = """vdot dot inner outer correlate convolve tensordot kron matmul vecdot append
 searchsorted isin copyto result_type isclose array_equal polyval interp""".split()
 
@@ -115,6 +116,9 @@ def function_calls(dtype: np.dtype[Any]) -> Calls:
     for other in OTHERS:
         b = np.zeros(2, other)
         for name, function in FUNCTIONS.items():
+            # NumPy 2.4 ends there by itself, with float16 too.
+            if name == "place" and b.dtype.char == "T" and NUMPY < (2, 5):
+                continue
             for swapped in (False, True):
                 a, c = np.zeros(2, dtype), b.copy()
                 pair = (c, a) if swapped else (a, c)
