@@ -21,7 +21,11 @@ import numpy as np
 from . import _core
 
 Function = Callable[..., Any]
-_FORMATS = {np.dtype(scalar) for scalar in _core.scalar_types}
+_FACTS = {
+    np.dtype(scalar): _core.facts(index)
+    for index, scalar in enumerate(_core.scalar_types)
+}
+_FORMATS = set(_FACTS)
 #: dtypes whose means are rounded from float64
 _NARROW = {*_FORMATS, np.dtype(np.float16), np.dtype(np.float32)}
 _DOUBLE = np.dtype(np.float64)
@@ -94,6 +98,13 @@ def _nan_sum(own: Function) -> Function:
     return nan_sum
 
 
+def _is_beyond(number: float, facts: dict[str, Any]) -> bool:
+    """Whether a format ends before a number; NaN and what infinities it has are in."""
+    least = -facts["max"] if facts["signed"] else facts["smallest_normal"]
+    infinite = facts["specials"] == "ieee" and abs(number) == float("inf")
+    return not infinite and (number < least or number > facts["max"])
+
+
 def _extreme(own: Function) -> Function:
     """With a number to begin with, which may be beyond the range."""
 
@@ -103,6 +114,8 @@ def _extreme(own: Function) -> Function:
         a = np.asanyarray(a)
         initial = kwargs.get("initial", args[1] if len(args) > 1 else None)
         if type(initial) not in (int, float) or a.dtype not in _FORMATS:
+            return NotImplemented
+        if not _is_beyond(initial, _FACTS[a.dtype]):
             return NotImplemented
         result = own(a.astype(_DOUBLE), axis, _double_like(out), *args, **kwargs)
         return _rounded(result, a.dtype, out)
