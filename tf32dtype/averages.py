@@ -112,7 +112,7 @@ def _extreme(own: Function) -> Function:
         a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
         a = np.asanyarray(a)
-        initial = kwargs.get("initial", args[1] if len(args) > 1 else None)
+        initial: Any = kwargs.get("initial", args[1] if len(args) > 1 else None)
         if type(initial) not in (int, float) or a.dtype not in _FORMATS:
             return NotImplemented
         if not _is_beyond(initial, _FACTS[a.dtype]):
