@@ -34,8 +34,9 @@ _FP6 = (
     " float6_e3m2fn (more range, up to 28)"
 )
 _AMBIGUOUS = {"fp8": _FP8, "float8": _FP8, "fp6": _FP6, "float6": _FP6}
-_BLOCKS = re.compile(r"(mx|nv)(fp|int)?\d+\w*|tcfp\d+|int(8|12|16)")
-_LAYOUT = re.compile(r"e\d+m\d+|float4")
+# Not compiled here: only who errs pays for it.
+_BLOCKS = r"(mx|nv)(fp|int)?\d+\w*|tcfp\d+|int(8|12|16)"
+_LAYOUT = r"e\d+m\d+|float4"
 
 
 def canonical(name: str) -> str:
@@ -52,7 +53,7 @@ def cure(name: str) -> str | None:
         return _AMBIGUOUS[small]
     if canonical(name) in NUMPY_ALIASES:
         return f"NumPy has it: np.{canonical(name)}"
-    if _BLOCKS.fullmatch(small):
+    if re.fullmatch(_BLOCKS, small):
         from .blocks.formats import formats  # only who errs pays for it
 
         kinds = [known for known in formats if known.startswith(small)]
@@ -60,6 +61,6 @@ def cure(name: str) -> str | None:
         return "numbers in blocks with a scale each are in tf32dtype.blocks: " + (
             " or ".join(lines) or f"td.blocks.formats has {', '.join(formats)}"
         )
-    layout = _LAYOUT.search(small)
+    layout = re.search(_LAYOUT, small)
     similar = [known for known in _core.names if layout and layout[0] in known]
     return f"did you mean {' or '.join(similar)}?" if similar else None

@@ -48,7 +48,9 @@ cdef bint has_ours(object value, int depth=0) except -1:
     if isinstance(value, (list, tuple)):
         if depth < MAX_DIMENSIONS:
             for item in value:
-                if type(item) is not float and has_ours(item, depth + 1):
+                if type(item) is float or type(item) is int:  # most are
+                    continue
+                if has_ours(item, depth + 1):
                     return True
         return False
     if isinstance(value, type):
