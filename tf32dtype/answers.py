@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from . import _core, averages
+from .averages import FORMATS, Function
 from .contraction import einsum
-
-Function = Callable[..., Any]
-_FORMATS = {np.dtype(scalar) for scalar in _core.scalar_types}
 
 
 def _einsum(own: Function) -> Function:
@@ -62,7 +60,7 @@ def _einsum(own: Function) -> Function:
 def _common_type(own: Function) -> Function:
     def common_type(*arrays: Any) -> Any:
         half = np.zeros(0, np.float16)
-        own(*(half if a.dtype in _FORMATS else a for a in arrays))  # what it refuses
+        own(*(half if a.dtype in FORMATS else a for a in arrays))  # what it refuses
         dtypes = [
             np.dtype(float) if np.issubdtype(a.dtype, np.integer) else a.dtype
             for a in arrays
@@ -78,7 +76,7 @@ def _isclose(own: Function) -> Function:
     def double(x: Any) -> Any:
         if isinstance(x, list | tuple):
             x = np.asanyarray(x)
-        is_ours = getattr(x, "dtype", None) in _FORMATS
+        is_ours = getattr(x, "dtype", None) in FORMATS
         return x.astype(np.float64) if is_ours else x
 
     def isclose(*args: Any, **kwargs: Any) -> Any:
@@ -93,7 +91,7 @@ def _index(own: Function) -> Function:
 
     def index(a: Any, *args: Any, **kwargs: Any) -> Any:
         a = np.asanyarray(a)
-        if a.dtype not in _FORMATS:
+        if a.dtype not in FORMATS:
             return NotImplemented
         return own(a.astype(np.float32), *args, **kwargs)
 

@@ -18,18 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from .format import Format, formats
 
 Function = Callable[..., Any]
-_FACTS = {
-    np.dtype(scalar): _core.facts(index)
-    for index, scalar in enumerate(_core.scalar_types)
-}
-_FORMATS = set(_FACTS)
+FORMATS = {form.dtype: form for form in formats.values()}
 #: dtypes whose means are rounded from float64
-_NARROW = {*_FORMATS, np.dtype(np.float16), np.dtype(np.float32)}
+_NARROW = {*FORMATS, np.dtype(np.float16), np.dtype(np.float32)}
 _DOUBLE = np.dtype(np.float64)
-_POWERS = np.dtype(_core.scalar_types[_core.names.index("float8_e8m0fnu")])
 
 
 def _rounded(result: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
@@ -88,39 +83,16 @@ def _mean(own: Function, wide: bool) -> Function:
 
 
 def _nan_sum(own: Function) -> Function:
-    """NumPy puts 0 for NaN, and float8_e8m0fnu has none; in float64 there is."""
+    """NumPy puts 0 for NaN, which not all formats have; in float64 there is one."""
     wide = _mean(own, True)
 
     def nan_sum(a: Any, *args: Any, **kwargs: Any) -> Any:
         a = np.asanyarray(a)
-        return wide(a, *args, **kwargs) if a.dtype == _POWERS else NotImplemented
+        form = FORMATS.get(a.dtype)
+        lacks_zero = form is not None and not form.has_zero
+        return wide(a, *args, **kwargs) if lacks_zero else NotImplemented
 
     return nan_sum
-
-
-def _is_beyond(number: float, facts: dict[str, Any]) -> bool:
-    """Whether a format ends before a number; NaN and what infinities it has are in."""
-    least = -facts["max"] if facts["signed"] else facts["smallest_normal"]
-    infinite = facts["specials"] == "ieee" and abs(number) == float("inf")
-    return not infinite and (number < least or number > facts["max"])
-
-
-def _extreme(own: Function) -> Function:
-    """With a number to begin with, which may be beyond the range."""
-
-    def extreme(
-        a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        a = np.asanyarray(a)
-        initial: Any = kwargs.get("initial", args[1] if len(args) > 1 else None)
-        if type(initial) not in (int, float) or a.dtype not in _FORMATS:
-            return NotImplemented
-        if not _is_beyond(initial, _FACTS[a.dtype]):
-            return NotImplemented
-        result = own(a.astype(_DOUBLE), axis, _double_like(out), *args, **kwargs)
-        return _rounded(result, a.dtype, out)
-
-    return extreme
 
 
 def _median(own: Function) -> Function:
@@ -134,6 +106,31 @@ def _median(own: Function) -> Function:
         return _rounded(result, a.dtype, out)
 
     return median
+
+
+def _is_beyond(number: float, form: Format) -> bool:
+    """Whether a format ends before a number; NaN and what infinities it has are in."""
+    infinite = form.has_infinity and abs(number) == float("inf")
+    return not infinite and (number < form.min or number > form.max)
+
+
+def _extreme(own: Function) -> Function:
+    """With a number to begin with that is beyond the range."""
+    wide = _median(own)
+
+    def extreme(
+        a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        a = np.asanyarray(a)
+        form = FORMATS.get(a.dtype)
+        initial: Any = kwargs.get("initial", args[1] if len(args) > 1 else None)
+        if form is None or type(initial) not in (int, float):
+            return NotImplemented
+        if not _is_beyond(initial, form):
+            return NotImplemented
+        return wide(a, axis, out, *args, **kwargs)
+
+    return extreme
 
 
 def _quantile(own: Function) -> Function:
@@ -153,7 +150,7 @@ def _quantile(own: Function) -> Function:
         dtype = a.dtype
         if type(q) not in (int, float):
             q = np.asanyarray(q)
-            if q.dtype in _FORMATS:
+            if q.dtype in FORMATS:
                 dtype = np.promote_types(dtype, q.dtype)
                 q = q.astype(_DOUBLE)
             else:  # what float16 would become depends on the method too
@@ -176,7 +173,7 @@ def _average(own: Function) -> Function:
         if weights is not None:
             weights = np.asanyarray(weights)
             dtype = np.result_type(a, weights)
-        if dtype not in _FORMATS:
+        if dtype not in FORMATS:
             return NotImplemented
         if weights is not None:
             weights = weights.astype(_DOUBLE)
@@ -191,7 +188,7 @@ def _average(own: Function) -> Function:
 def _norm(own: Function) -> Function:
     def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
         x = np.asarray(x)
-        if x.dtype not in _FORMATS:
+        if x.dtype not in FORMATS:
             return NotImplemented
         wide = x.astype(_DOUBLE)
         if axis is not None:
@@ -208,7 +205,7 @@ def _norm(own: Function) -> Function:
 def _round(own: Function) -> Function:
     def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         a = np.asanyarray(a)
-        if a.dtype not in _FORMATS or decimals == 0:
+        if a.dtype not in FORMATS or decimals == 0:
             return NotImplemented
         return _rounded(
             own(a.astype(_DOUBLE), decimals, _double_like(out)), a.dtype, out
