@@ -198,9 +198,10 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
     tf_fp_end(saved, flags);
 }
 
-void tf_compare(int format, enum tf_compare_op op, char *const data[3],
-                const ptrdiff_t strides[3], ptrdiff_t n)
+void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
+                      char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
+    const int is_bfloat16 = a_kind == tf_bfloat16_index && b_kind == tf_bfloat16_index;
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
     TF_BUFFER(a_buffer);
@@ -212,20 +213,26 @@ void tf_compare(int format, enum tf_compare_op op, char *const data[3],
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
         void *target = tf_target(out, strides[2], 1, buffer);
-        if (format == tf_bfloat16_index) {
+        if (is_bfloat16) {
             tf_isa->fused_compare[op](
                 tf_gather(data[0] + done * strides[0], strides[0], 2, count, a_buffer),
                 tf_gather(data[1] + done * strides[1], strides[1], 2, count, b_buffer),
                 target, count);
         } else {
-            const float *x = operand_next(&a, format, count);
-            const float *y = operand_next(&b, format, count);
+            const float *x = operand_next(&a, a_kind, count);
+            const float *y = operand_next(&b, b_kind, count);
             tf_isa->compare[op](x, y, target, count);
         }
         tf_scatter(target, out, strides[2], 1, count);
         out += (ptrdiff_t)count * strides[2];
     }
     tf_fp_end(saved, 0);
+}
+
+void tf_compare(int format, enum tf_compare_op op, char *const data[3],
+                const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    tf_compare_kinds(format, format, op, data, strides, n);
 }
 
 void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],

@@ -14,6 +14,9 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
 /* The result is NumPy's bool. */
 void tf_compare(int format, enum tf_compare_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n);
+/* The same of two kinds: formats, or TF_FLOAT32. */
+void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
+                      char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n);
 void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
                   const ptrdiff_t strides[2], ptrdiff_t n);
 

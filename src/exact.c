@@ -82,32 +82,12 @@ static struct comparison comparison_with(struct tf_format f, enum tf_compare_op 
     return with;
 }
 
-static void compare_arrays(int format, enum tf_compare_op op, int exact,
-                           char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
-{
-    const struct tf_fp saved = tf_fp_begin();
-    TF_BUFFER(buffer);
-    struct operand a, b;
-    operand_begin(&a, data[0], strides[0], 1);
-    operand_begin(&b, data[1], strides[1], 1);
-    char *out = data[2];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        void *target = tf_target(out, strides[2], 1, buffer);
-        tf_isa->compare[op](operand_next(&a, exact == 0 ? TF_FLOAT32 : format, count),
-                            operand_next(&b, exact == 1 ? TF_FLOAT32 : format, count),
-                            target, count);
-        tf_scatter(target, out, strides[2], 1, count);
-        out += (ptrdiff_t)count * strides[2];
-    }
-    tf_fp_end(saved, 0);
-}
-
 void tf_exact_compare(int format, enum tf_compare_op op, int exact, char *const data[3],
                       const ptrdiff_t strides[3], ptrdiff_t n)
 {
     if (strides[exact] != 0) {
-        compare_arrays(format, op, exact, data, strides, n);
+        tf_compare_kinds(exact == 0 ? TF_FLOAT32 : format,
+                         exact == 1 ? TF_FLOAT32 : format, op, data, strides, n);
         return;
     }
     struct comparison with =
