@@ -298,7 +298,7 @@ static int is_dyadic_power(double x, double y)
 double tf_odd_power(double x, double y)
 {
     if (y == 0) {
-        return 1; /* the least normal number of some formats */
+        return 1; /* odd_part() is of other numbers; is_dyadic_power() asks it */
     }
     const wide exponent = multiply(from_double(y), log2_of(x));
     wide power = exp2_of(exponent);
