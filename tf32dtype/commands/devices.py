@@ -16,12 +16,13 @@ from ..tensor_core.models import MODELS, find_device, find_instruction
 from . import CommandError
 from .facts import Facts, known
 from .measures import (
+    Distance,
     blocks,
     errors,
     largest_magnitude,
-    largest_relative,
     power_of_two_scale,
     snr_db,
+    squares,
 )
 from .text import Table, decibels, number
 
@@ -109,21 +110,13 @@ def check(units: Sequence[Unit], forms: Sequence[Facts]) -> None:
 
 
 @dataclass
-class Result:
+class Result(Distance):
     """How far a unit is from float64, gathered block by block."""
 
     unit: Unit
     form: Facts
     scales: tuple[float, float]
-    error_squares: float = 0.0
     exact_error_squares: float = 0.0  # of exact sums of the rounded operands
-    truth_squares: float = 0.0
-    largest_relative: float = 0.0
-
-    @property
-    def snr(self) -> float:
-        """In dB."""
-        return snr_db(self.error_squares, self.truth_squares)
 
     @property
     def exact_snr(self) -> float:
@@ -132,12 +125,8 @@ class Result:
 
     def take(self, truth: Array, exact: Array, product: Array) -> None:
         """Take in a block of the product, all without scales."""
-        error, exact_error = errors(product, truth), errors(exact, truth)
-        self.error_squares += float(np.vdot(error, error))
-        self.exact_error_squares += float(np.vdot(exact_error, exact_error))
-        self.truth_squares += float(np.vdot(truth, truth))
-        worst = largest_relative(error, truth)
-        self.largest_relative = max(self.largest_relative, worst)
+        self.gather(product, truth)
+        self.exact_error_squares += squares(errors(exact, truth))
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -181,8 +170,8 @@ class Pair:
         self.elements += ulps.size
         self.differing += int(np.count_nonzero(ulps))
         self.largest_ulps = max(self.largest_ulps, float(np.max(ulps)))
-        self.error_squares += float(np.vdot(error, error))
-        self.squares += float(np.vdot(signal, signal))
+        self.error_squares += squares(error)
+        self.squares += squares(signal)
 
     def record(self) -> dict[str, Any]:
         """For JSON."""

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from .facts import Facts
 from .measures import (
+    Distance,
     blocks,
     errors,
     largest_magnitude,
-    largest_relative,
     overflows,
     power_of_two_scale,
     snr_db,
+    squares,
     underflows,
 )
 from .text import Table, decibels, number, size
@@ -45,16 +46,13 @@ class Scales:
 
 
 @dataclass
-class Loss:
+class Loss(Distance):
     """What one format loses, gathered block by block."""
 
     form: Facts
     scales: Scales
     bytes: int
-    error_squares: float = 0.0
     sum_error_squares: float = 0.0  # of the unrounded float32 sums
-    truth_squares: float = 0.0
-    largest_relative: float = 0.0
     overflows: Counter[str] = field(default_factory=Counter)
     underflows: Counter[str] = field(default_factory=Counter)
 
@@ -67,11 +65,6 @@ class Loss:
     def cost(self) -> int:
         """What decides between equal bytes."""
         return self.form.bits
-
-    @property
-    def snr(self) -> float:
-        """In dB, of the result in the format."""
-        return snr_db(self.error_squares, self.truth_squares)
 
     @property
     def sum_snr(self) -> float:
@@ -98,13 +91,8 @@ class Loss:
         rounded = self.round("result", sums)
         self.count("result", np.where(np.isfinite(sums), sums, truth), rounded)
         result = rounded.astype(np.float64) / self.scales.result
-        error = errors(result, truth)
-        sum_error = errors(sums, truth)
-        self.error_squares += float(np.vdot(error, error))
-        self.sum_error_squares += float(np.vdot(sum_error, sum_error))
-        self.truth_squares += float(np.vdot(truth, truth))
-        worst = largest_relative(error, truth)
-        self.largest_relative = max(self.largest_relative, worst)
+        self.gather(result, truth)
+        self.sum_error_squares += squares(errors(sums, truth))
 
     def record(self) -> dict[str, Any]:
         """For JSON."""

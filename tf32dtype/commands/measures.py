@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -62,6 +63,11 @@ def underflows(form: Facts, source: Array, rounded: Array) -> int:
     return int(np.count_nonzero((got != source[tiny]) & np.isfinite(got)))
 
 
+def squares(x: Array) -> float:
+    """Their sum."""
+    return float(np.vdot(x, x))
+
+
 def snr_db(error_squares: float, truth_squares: float) -> float:
     """Signal-to-noise ratio in dB from the sums of squares of error and truth.
 
@@ -72,6 +78,29 @@ def snr_db(error_squares: float, truth_squares: float) -> float:
     if truth_squares == 0 or not math.isfinite(error_squares):
         return -math.inf
     return 10 * math.log10(truth_squares / error_squares)
+
+
+@dataclass
+class Distance:
+    """How far results are from the truth, gathered piece by piece."""
+
+    error_squares: float = field(default=0.0, init=False)
+    truth_squares: float = field(default=0.0, init=False)
+    largest_relative: float = field(default=0.0, init=False)
+
+    @property
+    def snr(self) -> float:
+        """In dB."""
+        return snr_db(self.error_squares, self.truth_squares)
+
+    def gather(self, result: Array, truth: Array) -> Array:
+        """Take in a piece, both in float64 and without a scale; its `errors`."""
+        error = errors(result, truth)
+        self.error_squares += squares(error)
+        self.truth_squares += squares(truth)
+        worst = largest_relative(error, truth)
+        self.largest_relative = max(self.largest_relative, worst)
+        return error
 
 
 def power_of_two_scale(amax: float, form: Facts) -> float:

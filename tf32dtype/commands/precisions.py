@@ -15,7 +15,7 @@ from ..blocks.formats import formats as block_formats
 from ..modes import MODES, Mode, find_mode
 from . import CommandError
 from .facts import facts, known
-from .measures import blocks, errors, largest_relative, snr_db
+from .measures import Distance, blocks
 from .text import Table, decibels, number, size
 
 Array = NDArray[Any]
@@ -48,14 +48,11 @@ class Way(NamedTuple):
 
 
 @dataclass
-class Result:
+class Result(Distance):
     """How far a way is from float64."""
 
     way: Way
     bytes: int
-    error_squares: float = 0.0
-    truth_squares: float = 0.0
-    largest_relative: float = 0.0
     not_finite: int = 0
 
     @property
@@ -68,18 +65,9 @@ class Result:
         """What decides between equal bytes."""
         return self.way.products
 
-    @property
-    def snr(self) -> float:
-        """In dB."""
-        return snr_db(self.error_squares, self.truth_squares)
-
     def take(self, truth: Array, product: Array) -> None:
         """Take in rows of the product."""
-        error = errors(product.astype(np.float64), truth)
-        self.error_squares += float(np.vdot(error, error))
-        self.truth_squares += float(np.vdot(truth, truth))
-        worst = largest_relative(error, truth)
-        self.largest_relative = max(self.largest_relative, worst)
+        self.gather(product.astype(np.float64), truth)
         self.not_finite += int(np.count_nonzero(~np.isfinite(product)))
 
     def record(self) -> dict[str, Any]:

@@ -11,12 +11,10 @@ from .. import blocks as arrays_of_blocks
 from .facts import Facts
 from .measures import (
     BLOCK_ELEMENTS,
-    errors,
+    Distance,
     largest_magnitude,
-    largest_relative,
     overflows,
     power_of_two_scale,
-    snr_db,
     underflows,
 )
 from .text import Table, decibels, number, size
@@ -25,16 +23,13 @@ Array = NDArray[Any]
 
 
 @dataclass
-class Stored:
+class Stored(Distance):
     """What one format makes of the array, gathered piece by piece."""
 
     name: str
     bits: float  # of a number, scales of blocks included
     scale: float = 1.0
     bytes: int = 0
-    error_squares: float = 0.0
-    truth_squares: float = 0.0
-    largest_relative: float = 0.0
     largest: float = 0.0
     overflows: int | None = None  # blocks have none: their scales follow the numbers
     underflows: int | None = None
@@ -44,19 +39,10 @@ class Stored:
         """What decides between equal bytes."""
         return self.bits
 
-    @property
-    def snr(self) -> float:
-        """In dB."""
-        return snr_db(self.error_squares, self.truth_squares)
-
     def take(self, truth: Array, stored: Array) -> None:
         """Take in a piece, both in float64 and without a scale."""
-        error = errors(stored, truth)
-        self.error_squares += float(np.vdot(error, error))
-        self.truth_squares += float(np.vdot(truth, truth))
+        error = self.gather(stored, truth)
         self.largest = max(self.largest, float(error.max()))
-        worst = largest_relative(error, truth)
-        self.largest_relative = max(self.largest_relative, worst)
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
