@@ -266,7 +266,9 @@ class Host:
         assert a.shape[-1] == b.shape[-2]
         with np.errstate(all="ignore"):
             if kind == "float32":
-                sums = np.matmul(x.view(np.float32), y.view(np.float32))
+                # BLAS may sum in another order where a matrix is transposed
+                x, y = (np.ascontiguousarray(z.view(np.float32)) for z in (x, y))
+                sums = np.matmul(x, y)
             else:
                 formats = {"bfloat16": td.bfloat16, "float16": np.float16}
                 dtype = formats.get(kind, td.tf32)
