@@ -91,3 +91,74 @@ def test_another_numpy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(answers.ANSWERS, "numpy.no_such_function", answers._index)
     with pytest.warns(RuntimeWarning, match="numpy.no_such_function of its formats"):
         answers.register()
+
+
+@each
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_dot_and_inner_are_products_of_matrices(f: Any) -> None:
+    """The bits of one row by one column after the other, which NumPy does in C."""
+    rng = np.random.default_rng(1)
+    numbers = rng.integers(0, 3, (2, 3, 4, 5)).clip(f.powers).astype(dtype(f))
+    a, b, v = numbers[0], numbers[1].swapaxes(-1, -2), numbers[0, 0, 0]
+
+    def one_by_one(x: Any, y: Any) -> Any:
+        rows = x.reshape(-1, 5)
+        columns = np.moveaxis(y, max(y.ndim - 2, 0), 0).reshape(5, -1).T
+        found = [[np.dot(row, column) for column in columns] for row in rows]
+        return np.array(found, dtype(f)).reshape(
+            x.shape[:-1] + y.shape[:-2] + y.shape[-1:] * (y.ndim > 1)
+        )
+
+    for x, y in [(a, b), (a[0], b[1]), (a[0], v), (v, b[0]), (a[:, 0], b), (v, b)]:
+        want = one_by_one(x, y)
+        turned = y if y.ndim < 2 else y.swapaxes(-1, -2)
+        out = np.empty(want.shape, dtype(f))
+        for got in (
+            np.dot(x, y),
+            np.dot(b=y, a=x),
+            x.dot(y),
+            np.inner(x, turned),
+            np.ndarray.dot(x, b=y, out=out),
+            np.dot(x, y, np.empty_like(out)),
+        ):
+            assert got.dtype == dtype(f)
+            assert got.shape == want.shape
+            assert np.array_equal(items_of(f, got), items_of(f, want))
+        assert np.array_equal(items_of(f, out), items_of(f, want))
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # np.matrix
+def test_what_dot_leaves_to_numpy() -> None:
+    x = np.ones((2, 3), td.bfloat16)
+    assert (x @ x.T == 3).all()
+    assert np.array_equal(np.dot(x, 2), x + x)
+    assert x.dot(np.ones((3, 1), np.float32)).dtype == np.float32
+    assert np.ones((2, 2), np.int8).dot(x).dtype == td.bfloat16
+    assert type(np.asmatrix(x).dot(x.T)) is np.matrix
+    assert np.dot(x[:, :0], x[:, :0].T).tolist() == [[0, 0], [0, 0]]
+    for call in (np.dot, np.ndarray.dot, np.inner):
+        with pytest.raises(ValueError, match="not aligned"):
+            call(x, x if call is not np.inner else x.T)
+    for out in (np.empty((2, 2)), np.empty((2, 3), td.bfloat16)):
+        with pytest.raises(ValueError, match="output array"):
+            x.dot(x.T, out=out)
+    for method, wrong, unknown in [
+        (x.dot, (), {}),
+        (x.dot, (x.T, None, None, None, None), {}),
+        (x.dot, (x.T,), {"c": 1}),
+        (np.dot, (x,), {}),
+        (np.dot, (x, x.T, None, None), {}),
+        (np.dot, (x, x.T), {"c": 1}),
+        (np.inner, (x,), {}),
+        (np.inner, (x, x), {"out": None}),
+    ]:
+        with pytest.raises(TypeError, match=r"argument|inner\(\)"):
+            method(*wrong, **unknown)
+
+
+def test_a_warning_of_dot_is_of_the_line_that_calls() -> None:
+    x = np.full((2, 2), 3e38, td.bfloat16)
+    for call in (np.dot, np.ndarray.dot, np.inner):
+        with pytest.warns(RuntimeWarning, match="overflow") as found:
+            call(x, x)
+        assert found[0].filename == __file__

@@ -121,7 +121,7 @@ def test_handlers_run_within_a_product(threads: int) -> None:
     out = run_code(
         """
         import signal, numpy as np, tf32dtype as td
-        x = np.random.default_rng(1).normal(size=(256, 10000)).astype(td.bfloat16)
+        x = np.random.default_rng(1).normal(size=(256, 40000)).astype(td.bfloat16)
         def product():
             return td.tensor_core.matmul(x, x.T, device="H100").tobytes()
         small = x[:, :300] @ x[:, :300].T
@@ -136,6 +136,7 @@ def test_handlers_run_within_a_product(threads: int) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0.05)
             found = product()
             done = True
+            signal.setitimer(signal.ITIMER_REAL, 0)
             assert found == want
             if False in ran:
                 break
@@ -152,7 +153,7 @@ def test_other_threads_are_left_alone() -> None:
     out = run_code(
         """
         import os, signal, threading, numpy as np, tf32dtype as td
-        x = np.random.default_rng(1).normal(size=(256, 10000)).astype(td.bfloat16)
+        x = np.random.default_rng(1).normal(size=(256, 40000)).astype(td.bfloat16)
         def product():
             return td.tensor_core.matmul(x, x.T, device="H100").tobytes()
         want, found = product(), []

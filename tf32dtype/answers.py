@@ -1,7 +1,8 @@
 """NumPy's functions that look for NumPy's own dtypes, answered for our formats.
 
-They have tables of float16, float32 and float64, or put Inf where a format has none.
-Each function here answers one of NumPy, with the same arguments.
+They have tables of float16, float32 and float64, or put Inf where a format has none, or
+are slow where BLAS does not know a dtype. Each function here answers one of NumPy, with
+the same arguments.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from importlib import import_module
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -98,13 +99,16 @@ def _index(own: Function) -> Function:
     return index
 
 
-#: What answers each function of NumPy, given the function.
+#: What answers each function of NumPy, given the function. The two products have the
+#: bits of NumPy's, which multiplies one row by one column after the other.
 ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.einsum": _einsum,
     "numpy.common_type": _common_type,
     "numpy.isclose": _isclose,
     "numpy.nanargmax": _index,
     "numpy.nanargmin": _index,
+    "numpy.dot": lambda own: _core.format_dot,
+    "numpy.inner": lambda own: _core.format_inner,
 }
 
 
@@ -115,10 +119,12 @@ def register() -> None:
         module, _, name = path.rpartition(".")
         public = getattr(import_module(module), name, None)
         function = getattr(public, "_implementation", public)
-        if isinstance(function, FunctionType):
+        if isinstance(function, FunctionType | BuiltinFunctionType):
             _core.answer(function, answer(function))
         else:
             unknown.append(path)
+    if not _core.answer_dot(_core.format_dot):
+        unknown.append("numpy.ndarray.dot")
     if unknown:
         warnings.warn(
             f"This version of tf32dtype does not know NumPy {np.__version__}: there,"

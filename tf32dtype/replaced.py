@@ -11,7 +11,6 @@ which are replaced, in all of NumPy's modules. So is that of `bmm_einsum`, which
 from __future__ import annotations
 
 import functools
-import math
 import os
 import sys
 from _thread import RLock  # as functools: threading takes longer to import
@@ -36,72 +35,15 @@ Array = NDArray[Any]
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    operands = _operands(a, b, out)
-    if operands is None:
-        return NotImplemented
-    x, y = map(np.asarray, operands)
-    return _contract(x, y, operands, out)
+    return _core.dot(_obeys, a, b, out)
 
 
 def inner(a: Any, b: Any, /) -> Any:
-    operands = _operands(a, b)
-    if operands is None:
-        return NotImplemented
-    x, y = map(np.asarray, operands)
-    return _contract(x, y if y.ndim < 2 else y.swapaxes(-1, -2), operands)
+    return _core.inner(_obeys, a, b)
 
 
 def vdot(a: Any, b: Any, /) -> Any:
-    operands = _operands(a, b)
-    if operands is None:
-        return NotImplemented
-    x, y = (np.asarray(operand).ravel() for operand in operands)
-    return np.vecdot(x, y) if x.size == y.size else NotImplemented
-
-
-def _contract(
-    x: Array, y: Array, operands: tuple[Array, Array], out: Any = None
-) -> Any:
-    """Sums over x's last axis and y's last but one, or its only one.
-
-    Both are matrices to `np.matmul`, whatever other axes they have, unless each matrix
-    of a stack has a scale of its own.
-    """
-    if x.ndim == 0 or y.ndim == 0 or x.shape[-1] != y.shape[max(y.ndim - 2, 0)]:
-        return NotImplemented
-    rows = x.shape[:-1]
-    columns = y.shape[:-2] + y.shape[-1:] if y.ndim > 1 else ()
-    if out is not None and not _fits(
-        out, rows + columns, np.promote_types(x.dtype, y.dtype)
-    ):
-        return NotImplemented
-    precision = _core.current_precision()
-    if max(x.ndim, y.ndim) > 2 and precision is not None and precision.scales_matrices:
-        result = _contract_stacks(x, y)
-        if out is not None:
-            np.copyto(out, result)
-    else:
-        if x.ndim > 2:
-            x = x.reshape(math.prod(rows), x.shape[-1])
-        if y.ndim > 2:
-            y = np.moveaxis(y, -2, 0).reshape(y.shape[-2], math.prod(columns))
-        if out is None:
-            result = np.matmul(x, y).reshape(rows + columns)
-        else:
-            np.matmul(x, y, out=np.asarray(out).reshape(x.shape[:-1] + y.shape[1:]))
-    if out is None:
-        return _like(result, *operands)
-    return out if out.ndim else out[()]
-
-
-def _contract_stacks(x: Array, y: Array) -> Array:
-    """Each matrix of x times each of y, where one at least has more than two axes."""
-    above = x.ndim - 2
-    if above >= 0:
-        others = (1,) * max(y.ndim - 2, 0)
-        x = x.reshape(x.shape[:above] + others + x.shape[above:])
-    result = np.matmul(x, y)
-    return np.moveaxis(result, -2, above) if above >= 0 and y.ndim > 2 else result
+    return _core.vdot(_obeys, a, b)
 
 
 def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> Any:
@@ -119,7 +61,7 @@ def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> A
     if not (repeated or (pairs and all(x == 1 for x, _ in pairs))):
         return NotImplemented
     order = kwargs.get("order", "K").upper()
-    operands = _operands(a, b, out)
+    operands = _core.dot_operands(_obeys, a, b, out)
     if operands is None or order not in "CFAK" or kwargs.get("dtype") is not None:
         return NotImplemented
     result = einsum(eq, *operands)
@@ -131,51 +73,14 @@ def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> A
     return result if order == "K" else np.asanyarray(result, order=order)
 
 
-def _operands(*arguments: Any) -> tuple[Array, Array] | None:
-    """The first two as arrays, if the precision in force is for their product.
-
-    Where there is nothing to multiply, NumPy says what dtype an empty list has.
-    """
-    for argument in arguments:
-        override = getattr(type(argument), "__array_function__", None)
-        if override not in (None, np.ndarray.__array_function__):
-            return None
+def _obeys(dtype: np.dtype[Any]) -> bool:
+    """Whether products of this dtype have the precision in force."""
     precision = _core.current_precision()
-    a, b = np.asanyarray(arguments[0]), np.asanyarray(arguments[1])
-    try:
-        dtype = np.promote_types(a.dtype, b.dtype)
-    except TypeError:
-        return None
-    obeys = precision is not None and (
+    return precision is not None and (
         dtype == np.float32
         or (precision.float64 and dtype == np.float64)
         or (precision.complex64 and dtype == np.complex64)
     )
-    return (a, b) if obeys and a.size and b.size else None
-
-
-def _fits(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether `np.dot` would take this as its `out`."""
-    return (
-        isinstance(out, np.ndarray)
-        and out.shape == shape
-        and out.dtype == dtype
-        and out.flags.carray
-    )
-
-
-def _like(result: Array, a: Array, b: Array) -> Any:
-    """The result in the class that `np.dot` chooses, or a scalar."""
-    if result.ndim == 0:
-        return result[()]
-    if type(a) is type(b) is np.ndarray:
-        return result
-    priorities = [
-        0.0 if type(x) is np.ndarray else getattr(x, "__array_priority__", 0.0)
-        for x in (a, b)
-    ]
-    second = type(a) is not type(b) and priorities[1] > priorities[0]
-    return np.ndarray.__array_wrap__(b if second else a, result)
 
 
 class _Obeying:

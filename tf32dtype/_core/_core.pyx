@@ -40,16 +40,16 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "Block", "Precision", "add_twins", "answer", "available_isas", "bits_of",
-    "block_bounds",
+    "Block", "Precision", "add_twins", "answer", "answer_dot", "available_isas",
+    "bits_of", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "current_precision",
-    "exact_number", "facts",
-    "free_buffers", "from_bits_of", "gemm", "isa", "matmul", "names",
+    "dot", "dot_operands", "exact_number", "facts", "format_dot", "format_inner",
+    "free_buffers", "from_bits_of", "gemm", "inner", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
-    "tensor_blocks", "tensor_product", "workspaces",
+    "tensor_blocks", "tensor_product", "vdot", "workspaces",
 ]
 
 
@@ -100,6 +100,7 @@ include "exact.pxi"
 include "promoters.pxi"
 include "times.pxi"
 include "routes.pxi"
+include "dots.pxi"
 include "sorting.pxi"
 include "arrays.pxi"
 include "blas.pxi"

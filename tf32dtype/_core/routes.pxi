@@ -1,10 +1,10 @@
 # Functions of NumPy that we answer where one of our numbers is among the arguments.
 #
-# A Python function has a field that says how it is called (PyFunction_SetVectorcall).
-# We put ours there: NumPy keeps the same function object, wherever it has stored it, and
-# calls with other arrays go on to Python's own, without a frame or a conversion more.
-# Python 3.11 does not look at the field where Python code calls the function by its name:
-# those answered here are called from C, or with **keywords.
+# A function, of Python or of C, has a field that says how it is called (vectorcall). We put ours there: NumPy keeps the same function object, wherever it has
+# stored it, and calls with other arrays go on as before, without a frame or a conversion
+# more. Python 3.11 does not look at the field where Python code calls a Python function
+# by its name: those answered here are called from C, or with **keywords. A method of
+# ndarray has its C function in its definition, to which all calls go.
 
 from cpython.ref cimport Py_INCREF
 
@@ -18,12 +18,38 @@ cdef extern from *:
         function->vectorcall = vectorcall;
     }
     #endif
+
+    static void tf_set_vectorcall(PyObject *function, vectorcallfunc vectorcall)
+    {
+        if (PyFunction_Check(function)) {
+            PyFunction_SetVectorcall((PyFunctionObject *)function, vectorcall);
+        } else {
+            const Py_ssize_t offset = Py_TYPE(function)->tp_vectorcall_offset;
+            *(vectorcallfunc *)((char *)function + offset) = vectorcall;
+        }
+    }
+
+    /* The place of a method's C function; or NULL, if it does not take what
+     * METH_FASTCALL | METH_KEYWORDS says. */
+    static PyCFunctionFastWithKeywords *tf_method_place(PyObject *method)
+    {
+        if (!PyObject_TypeCheck(method, &PyMethodDescr_Type)) {
+            return NULL;
+        }
+        PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
+        const int convention = METH_FASTCALL | METH_KEYWORDS;
+        return definition->ml_flags == convention
+                   ? (PyCFunctionFastWithKeywords *)(void *)&definition->ml_meth
+                   : NULL;
+    }
     """
     ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t,
                                         PyObject *) noexcept
-    ctypedef struct PyFunctionObject:
-        vectorcallfunc vectorcall
-    void PyFunction_SetVectorcall(PyFunctionObject *, vectorcallfunc)
+    ctypedef PyObject *(*PyCFunctionFastWithKeywords)(PyObject *, PyObject *const *,
+                                                     Py_ssize_t, PyObject *) noexcept
+    void tf_set_vectorcall(PyObject *, vectorcallfunc)
+    PyCFunctionFastWithKeywords *tf_method_place(PyObject *)
+    vectorcallfunc PyVectorcall_Function(PyObject *)
     size_t PyVectorcall_NARGS(size_t)
     PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t,
                                   PyObject *) noexcept
@@ -88,7 +114,7 @@ cdef PyObject *routed_call(PyObject *function, PyObject *const *args, size_t nar
 
 
 def answer(function, handler):
-    """Have `handler` called in the place of a Python function of NumPy, with the same
+    """Have `handler` called in the place of a function of NumPy, with the same
     arguments, where there is a number of ours among them. If it returns NotImplemented,
     the function itself is called."""
     global route_count
@@ -105,6 +131,46 @@ def answer(function, handler):
     Py_INCREF(function)
     place.function = <PyObject *>function
     place.handler = <PyObject *>handler
-    place.own = (<PyFunctionObject *>place.function).vectorcall
+    place.own = PyVectorcall_Function(place.function)
     route_count += 1
-    PyFunction_SetVectorcall(<PyFunctionObject *>place.function, routed_call)
+    tf_set_vectorcall(place.function, routed_call)
+
+
+cdef PyCFunctionFastWithKeywords own_dot = NULL
+cdef PyObject *dot_handler = NULL
+
+
+cdef PyObject *routed_dot(PyObject *array, PyObject *const *args, Py_ssize_t count,
+                          PyObject *keywords) noexcept:
+    cdef PyObject *all_args[4]  # itself, what it is multiplied by, out
+    cdef Py_ssize_t i, given = count
+    cdef PyObject *result
+    if keywords != NULL:
+        given += len(<tuple><object>keywords)
+    if given < 4 and (has_ours(<object>array) or have_ours(args, count, keywords)):
+        all_args[0] = array
+        for i in range(given):
+            all_args[1 + i] = args[i]
+        result = PyObject_Vectorcall(dot_handler, all_args, 1 + count, keywords)
+        if result != <PyObject *>NotImplemented:
+            return result
+        decref(result)
+    return own_dot(array, args, count, keywords)
+
+
+def answer_dot(handler):
+    """Have `handler` called in the place of the method `dot` of arrays, likewise. False
+    if this NumPy has it in another form."""
+    global own_dot, dot_handler
+    cdef PyCFunctionFastWithKeywords *place = tf_method_place(
+        <PyObject *>np.ndarray.dot)
+    if place == NULL:
+        return False
+    Py_INCREF(handler)
+    if dot_handler != NULL:  # the package was imported again
+        decref(dot_handler)
+    dot_handler = <PyObject *>handler
+    if own_dot == NULL:
+        own_dot = place[0]
+        place[0] = routed_dot
+    return True

@@ -1,0 +1,142 @@
+# np.dot, np.inner and np.vdot as products of matrices, by `np.matmul`.
+#
+# NumPy computes them one element after the other for a dtype that BLAS does not know, and
+# asks nobody for a precision. Each function here answers the one of its name where
+# `chosen` says so of the dtype that the operands promote to. NotImplemented stands for
+# all that NumPy's own function is to do: other dtypes, numbers times arrays, arguments
+# that are wrong.
+#
+# This is compiled so that it has no frame: a warning is that of the line that calls.
+
+import math
+
+
+def dot(chosen, a, b, out=None):
+    found = dot_operands(chosen, a, b, out)
+    if found is None:
+        return NotImplemented
+    x, y = map(np.asarray, found)
+    return _contract(x, y, found, out)
+
+
+def inner(chosen, a, b, /):
+    found = dot_operands(chosen, a, b)
+    if found is None:
+        return NotImplemented
+    x, y = map(np.asarray, found)
+    return _contract(x, y if y.ndim < 2 else y.swapaxes(-1, -2), found)
+
+
+def vdot(chosen, a, b, /):
+    found = dot_operands(chosen, a, b)
+    if found is None:
+        return NotImplemented
+    x, y = np.asarray(found[0]).ravel(), np.asarray(found[1]).ravel()
+    return np.vecdot(x, y) if x.size == y.size else NotImplemented
+
+
+# What these are not given, or do not know, is an error of NumPy's.
+
+def format_dot(a=NotImplemented, b=NotImplemented, out=None, *others, **unknown):
+    """`np.dot` of our formats, but for two vectors: of those NumPy asks the dtype."""
+    if b is NotImplemented or others or unknown or _are_vectors(a, b):
+        return NotImplemented
+    return dot(_is_format, a, b, out)
+
+
+def format_inner(a=NotImplemented, b=NotImplemented, /, *others, **unknown):
+    if b is NotImplemented or others or unknown or _are_vectors(a, b):
+        return NotImplemented
+    return inner(_is_format, a, b)
+
+
+def dot_operands(chosen, *arguments):
+    """The first two as arrays, if the dtype of their product is chosen.
+
+    Where there is nothing to multiply, NumPy says what dtype an empty list has.
+    """
+    for argument in arguments:
+        override = getattr(type(argument), "__array_function__", None)
+        if override is not None and override is not np.ndarray.__array_function__:
+            return None
+    a, b = np.asanyarray(arguments[0]), np.asanyarray(arguments[1])
+    try:
+        dtype = np.promote_types(a.dtype, b.dtype)
+    except TypeError:
+        return None
+    return (a, b) if a.size and b.size and chosen(dtype) else None
+
+
+def _contract(x, y, operands, out=None):
+    """Sums over x's last axis and y's last but one, or its only one.
+
+    Both are matrices to `np.matmul`, whatever other axes they have, unless each matrix
+    of a stack has a scale of its own.
+    """
+    if x.ndim == 0 or y.ndim == 0 or x.shape[-1] != y.shape[max(y.ndim - 2, 0)]:
+        return NotImplemented
+    rows = x.shape[:-1]
+    columns = y.shape[:-2] + y.shape[-1:] if y.ndim > 1 else ()
+    if out is not None and not _fits(
+        out, rows + columns, np.promote_types(x.dtype, y.dtype)
+    ):
+        return NotImplemented
+    precision = current_precision()
+    if max(x.ndim, y.ndim) > 2 and precision is not None and precision.scales_matrices:
+        result = _contract_stacks(x, y)
+        if out is not None:
+            np.copyto(out, result)
+    else:
+        if x.ndim > 2:
+            x = x.reshape(math.prod(rows), x.shape[-1])
+        if y.ndim > 2:
+            y = np.moveaxis(y, -2, 0).reshape(y.shape[-2], math.prod(columns))
+        if out is None:
+            result = np.matmul(x, y).reshape(rows + columns)
+        else:
+            np.matmul(x, y, out=np.asarray(out).reshape(x.shape[:-1] + y.shape[1:]))
+    if out is None:
+        return _like(result, *operands)
+    return out if out.ndim else out[()]
+
+
+def _contract_stacks(x, y):
+    """Each matrix of x times each of y, where one at least has more than two axes."""
+    above = x.ndim - 2
+    if above >= 0:
+        others = (1,) * max(y.ndim - 2, 0)
+        x = x.reshape(x.shape[:above] + others + x.shape[above:])
+    result = np.matmul(x, y)
+    return np.moveaxis(result, -2, above) if above >= 0 and y.ndim > 2 else result
+
+
+def _fits(out, shape, dtype):
+    """Whether `np.dot` would take this as its `out`."""
+    return (
+        isinstance(out, np.ndarray)
+        and out.shape == shape
+        and out.dtype == dtype
+        and out.flags.carray
+    )
+
+
+def _like(result, a, b):
+    """The result in the class that `np.dot` chooses, or a scalar."""
+    if result.ndim == 0:
+        return result[()]
+    if type(a) is type(b) is np.ndarray:
+        return result
+    priorities = [
+        0.0 if type(x) is np.ndarray else getattr(x, "__array_priority__", 0.0)
+        for x in (a, b)
+    ]
+    second = type(a) is not type(b) and priorities[1] > priorities[0]
+    return np.ndarray.__array_wrap__(b if second else a, result)
+
+
+def _is_format(dtype):
+    return tf_format_of_descr(<descr_t *><PyObject *>dtype) >= 0
+
+
+def _are_vectors(a, b):
+    return np.ndim(a) < 2 and np.ndim(b) < 2
