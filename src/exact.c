@@ -28,6 +28,13 @@ static float load_exact(const char *item)
     return x;
 }
 
+/* The format's greatest number, or its least. */
+static uint32_t last_code(struct tf_format f, int is_greatest)
+{
+    const uint32_t least = f.is_signed ? tf_maximum_magnitude(f) | tf_sign_mask(f) : 0;
+    return is_greatest ? tf_maximum_magnitude(f) : least;
+}
+
 /* -- comparisons --------------------------------------------------------------------- */
 
 /* a op b is b mirrored[op] a */
@@ -58,8 +65,7 @@ static struct comparison comparison_with(struct tf_format f, enum tf_compare_op 
     unsigned ignored = 0;
     uint32_t code = tf_code_from_double(f, v, &ignored);
     if (tf_is_nan(f, code)) {
-        const uint32_t least = f.is_signed ? tf_maximum_magnitude(f) | tf_sign_mask(f) : 0;
-        code = v > 0 ? tf_maximum_magnitude(f) : least;
+        code = last_code(f, v > 0);
     }
     tf_store_code(f, with.item, code);
     /* 2. No number lies between the two. */
@@ -231,6 +237,32 @@ void tf_exact_clip(int format, int x_is_exact, char *const data[4],
                                        count);
         flags |= store_results(format, r, out, strides[3], count);
         out += (ptrdiff_t)count * strides[3];
+    }
+    tf_fp_end(saved, flags);
+}
+
+/* -- the next number ------------------------------------------------------------------- */
+
+void tf_exact_nextafter(int format, char *const data[3], const ptrdiff_t strides[3],
+                        ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const struct tf_format f = *tf_format_rows[format];
+    unsigned flags = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const float v = load_exact(data[1] + i * strides[1]);
+        const uint32_t from = tf_load_code(f, data[0] + i * strides[0]);
+        unsigned raised = 0;
+        const uint32_t rounded = tf_code_from_double(f, v, &raised);
+        const int is_beyond = !isnan(v) && raised & (TF_OVER | TF_INVALID);
+        const uint32_t toward = is_beyond ? last_code(f, v > 0) : rounded;
+        uint32_t next = rounded;
+        if (!is_beyond || from != toward) {
+            raised &= is_beyond ? 0 : ~0U;
+            next = tf_nextafter(f, from, toward, &raised);
+        }
+        flags |= raised;
+        tf_store_code(f, data[2] + i * strides[2], next);
     }
     tf_fp_end(saved, flags);
 }

@@ -26,6 +26,11 @@ void tf_exact_compare(int format, enum tf_compare_op op, int exact, char *const 
 void tf_exact_extreme(int format, enum tf_binary_op op, int exact, char *const data[3],
                       const ptrdiff_t strides[3], ptrdiff_t n);
 
+/* As the operation TF_NEXTAFTER toward exact numbers. One beyond the range is the way to
+ * the greatest or least number, and what an overflow is after that. */
+void tf_exact_nextafter(int format, char *const data[3], const ptrdiff_t strides[3],
+                        ptrdiff_t n);
+
 /* As tf_clip(): low and high hold exact numbers, and so does x if x_is_exact. */
 void tf_exact_clip(int format, int x_is_exact, char *const data[4],
                    const ptrdiff_t strides[4], ptrdiff_t n);

@@ -61,6 +61,13 @@ def test_extremes(backend, f):
 
 
 @some
+def test_nextafter(backend, f):
+    x = sample(f, 300)
+    for v in bounds(f):
+        both(np.nextafter, x, v)
+
+
+@some
 def test_clip(backend, f):
     x, high = sample(f, 100), sample(f, 100, 1)
     clip = ufuncs._clip

@@ -268,6 +268,44 @@ def test_clip(f: Format) -> None:
             assert np.array_equal(items_of(f, method), items_of(f, found))
 
 
+@each_format
+@pytest.mark.filterwarnings("ignore:(overflow|invalid)")
+def test_nextafter(f: Format) -> None:
+    """Toward a number beyond the range: to the last number, and then the overflow."""
+    items = some_items(f)
+    x = array(f, items)
+    least = (
+        codec.encode(f, codec.from_float(float(f.max_value) * -1))[0] if f.signed else 0
+    )
+    for v in bounds(f):
+        toward, flags = codec.encode(f, exact(v))
+        is_beyond = v == v and bool(flags & (OVER | INVALID))
+        want, seen = [], 0
+        last = (f.max_code << f.shift) if v > 0 else least
+        for item in items.tolist():
+            item = codec.clean(f, item)
+            if is_beyond and item == last:
+                want.append(toward)
+                seen |= flags
+            else:
+                found, after = operations.nextafter(
+                    f, item, last if is_beyond else toward
+                )
+                want.append(found)
+                seen |= after | (0 if is_beyond else flags)
+        result, raises = raised(np.nextafter, x, v)
+        assert_items(f, items_of(f, result), np.array(want, items.dtype), f"{v}", items)
+        assert raises == seen, v
+        assert np.array_equal(
+            items_of(f, np.nextafter(x[::2], v)), items_of(f, result[::2])
+        )
+    up = np.nextafter(x[0], np.inf)
+    assert up == np.nextafter(x, np.inf)[0]
+    assert type(up) is x.dtype.type
+    with np.errstate(all="ignore"):
+        assert np.nextafter(1, x).dtype == x.dtype  # rounded, as an operand is
+
+
 def numbers_of(f: Format) -> np.ndarray[Any, Any]:
     items = some_items(f)
     return array(f, items[np.isfinite(values(f, items))])

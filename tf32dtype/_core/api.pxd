@@ -295,6 +295,7 @@ cdef extern from "exact.h" nogil:
     float tf_exact_from_double(double, int)
     void tf_exact_compare(int, tf_compare_op, int, items_t, const npy_intp *, npy_intp)
     void tf_exact_extreme(int, tf_binary_op, int, items_t, const npy_intp *, npy_intp)
+    void tf_exact_nextafter(int, items_t, const npy_intp *, npy_intp)
     void tf_exact_clip(int, int, items_t, const npy_intp *, npy_intp)
 
 

@@ -105,6 +105,14 @@ cdef int exact_clip_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
+cdef int exact_nextafter_loop(PyArrayMethod_Context *context, items_t data,
+                              const npy_intp *dimensions, const npy_intp *strides,
+                              NpyAuxData *auxiliary) noexcept nogil:
+    cdef loop_data *loop = <loop_data *>auxiliary
+    tf_exact_nextafter(loop.format, data, strides, dimensions[0])
+    return 0
+
+
 cdef int exact_get_loop(PyArrayMethod_Context *context, int aligned, int move,
                         const npy_intp *strides, strided_loop *loop,
                         NpyAuxData **auxiliary, int *flags) except -1:
@@ -121,7 +129,12 @@ cdef int exact_get_loop(PyArrayMethod_Context *context, int aligned, int move,
         loop[0] = exact_clip_loop
         made.format = tf_format_of_descr(context.descriptors[3])
     else:
-        loop[0] = exact_compare_loop if entry.loop == compare_loop else exact_extreme_loop
+        if entry.loop == compare_loop:
+            loop[0] = exact_compare_loop
+        elif entry.loop == other_loop:
+            loop[0] = exact_nextafter_loop
+        else:
+            loop[0] = exact_extreme_loop
         made.format = tf_format_of_descr(context.descriptors[1 - made.exact])
     auxiliary[0] = &made.base
     flags[0] = NPY_METH_NO_FLOATINGPOINT_ERRORS if entry.loop == compare_loop else 0
@@ -150,7 +163,8 @@ cdef int add_exact_loop(object ufunc, PyArray_DTypeMeta **dtypes) except -1:
 
 comparisons = {umath.equal, umath.not_equal, umath.less, umath.less_equal,
                umath.greater, umath.greater_equal}
-bounds = {umath.maximum, umath.minimum, umath.fmax, umath.fmin, umath.clip}
+bounds = {umath.maximum, umath.minimum, umath.fmax, umath.fmin, umath.clip,
+          umath.nextafter}
 
 
 cdef bint is_python_number(PyArray_DTypeMeta *dtype) noexcept:
@@ -190,6 +204,8 @@ cdef int promote_exact(PyObject *ufunc, PyArray_DTypeMeta **given,
             if is_python_number(given[i]):
                 break
         else:
+            return promote(ufunc, given, signature, promoted)
+        if i == 0 and <object>ufunc is umath.nextafter:  # no bound, but what is rounded
             return promote(ufunc, given, signature, promoted)
         common = PyArray_PromoteDTypeSequence(nin, given)
         if common == NULL:

@@ -47,7 +47,7 @@ def compute(
     Parameters
     ----------
     ufunc : numpy.ufunc
-        A comparison, an extreme or clip.
+        A comparison, an extreme, clip or nextafter.
     loop : tuple of dtype
     operands : list
         Python numbers, NumPy scalars, and arrays on the GPU, one of them an array.
@@ -57,6 +57,9 @@ def compute(
     """
     if ufunc in _MIRRORED:
         _compare(ufunc, loop, operands, target, run)
+    elif ufunc is np.nextafter:
+        x, bound = operands
+        _nextafter(loop[-1], x, bound, target, run)
     elif ufunc.nin == 3:
         _clip(loop[-1], operands, target, run)
     else:
@@ -224,6 +227,22 @@ def _raised(
     else:
         _extreme(np.maximum, dtype, x, low, out, run)
     return out
+
+
+def _nextafter(
+    dtype: np.dtype[Any], x: Any, bound: Any, target: Any, run: Compute
+) -> None:
+    """The next number toward a Python number."""
+    side, result = _side(dtype, bound), _rounded(dtype, bound)
+    loop = (dtype,) * 3
+    if not side:
+        run(np.nextafter, loop, [x, result], [target])
+        return
+    last = _extreme_of(dtype, side)
+    is_last = cupy.empty(x.shape, np.bool)
+    run(np.equal, (dtype, dtype, np.dtype(bool)), [x, last], [is_last])
+    run(np.nextafter, loop, [x, last], [target])
+    _fill(target, result, is_last)
 
 
 def _within(dtype: np.dtype[Any], x: Any) -> Any:
