@@ -44,8 +44,6 @@ _LISTED: dict[Exempt, str] = {
         "raises ValueError", "has the machine's byte order alone", ("bfloat16", "tf32")
     ): """
         np.dtype:f(T).newbyteorder('>').itemsize>0""",
-    Exempt("float64", "np.ma divides by an int64 count"): """
-        np.ma.mean np.ma.anom np.ma.anomalies np.ma.average""",
     Exempt(
         "other", "np.ma takes Inf, which the format has not", ("float8_e4m3fn",)
     ): """

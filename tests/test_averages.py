@@ -186,8 +186,12 @@ def test_where_and_out_and_dtype(f: Format) -> None:
         assert items_of(f, out).tolist() == items_of(f, call(x, axis=0)).tolist()
         with pytest.raises(ValueError, match=r"dim|shape|broadcast"):
             call(x, axis=0, out=np.zeros(6, dtype(f)))
-        with pytest.raises(TypeError, match="same_kind"):
-            call(x, axis=0, out=np.zeros(7, int))
+        if call is np.nanmean:  # as of float16
+            with pytest.raises(TypeError, match="same_kind"):
+                call(x, axis=0, out=np.zeros(7, int))
+        else:
+            whole = call(x.astype(np.float64), axis=0).astype(int)
+            assert call(x, axis=0, out=np.zeros(7, int)).tolist() == whole.tolist()
         wide = np.zeros(7, np.float32)  # rounded to what it is written to
         call(x, axis=0, out=wide)
         if call is np.mean:
@@ -359,6 +363,81 @@ def test_positions_and_masks() -> None:
         assert call(x, 0.5, 0, None, False, "linear", True).shape == (1,)
     assert np.median(np.ma.masked_all(3, td.bfloat16)) is np.ma.masked
     assert np.average(np.ma.masked_all(3, td.bfloat16), weights=x) is np.ma.masked
+
+
+# -- masked arrays ---------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("call", ["mean", "var", "std", "sum"])
+@pytest.mark.filterwarnings("ignore:(Mean of empty|Degrees of freedom)")
+def test_of_masked_arrays(f: Format, call: str) -> None:
+    """The bits of the same over what is not masked; of variances and deviations, which
+    are float64, those of float64."""
+    x = numbers(f, (6, 7))
+    mask = np.random.default_rng(2).random(x.shape) < 0.4
+    mask[2] = True
+    masked = np.ma.array(x, mask=mask)
+    of_double = masked.astype(float)
+    is_double = call in ("var", "std")
+    with np.errstate(all="ignore"):
+        whole = getattr(masked, call)()
+        assert type(whole) is (np.float64 if is_double else dtype(f).type)
+        if is_double:
+            assert whole == getattr(of_double, call)()
+            assert np.ma.allequal(getattr(masked, call)(0), getattr(of_double, call)(0))
+            return
+        for again in (
+            getattr(np, call)(x, where=~mask),
+            getattr(np.ma, call)(masked),
+            getattr(np, call)(masked),
+        ):
+            assert td.bits(again) == td.bits(whole)
+        for axis in (0, 1, (0, 1)):
+            for keepdims in (False, True):
+                found = getattr(masked, call)(axis, keepdims=keepdims)
+                where = {"where": ~mask, "axis": axis, "keepdims": keepdims}
+                if axis == 1:  # there is nothing in a row
+                    assert np.ma.getmaskarray(found).ravel().tolist() == [
+                        row == 2 for row in range(6)
+                    ]
+                want = getattr(np, call)(x, **where)
+                shown = ~np.ma.getmaskarray(found)
+                assert found.dtype == dtype(f)
+                assert found.shape == want.shape
+                assert np.array_equal(
+                    items_of(f, np.ma.getdata(found)[shown]), items_of(f, want[shown])
+                )
+                out = np.ma.zeros(found.shape, dtype(f))
+                assert getattr(masked, call)(axis, out=out, keepdims=keepdims) is out
+                assert np.array_equal(np.ma.getmaskarray(out), ~shown)
+
+
+@each
+@pytest.mark.parametrize("call", ["mean", "var", "std", "sum"])
+@pytest.mark.filterwarnings("ignore:(invalid|overflow)")
+def test_of_masked_arrays_that_mask_nothing(f: Format, call: str) -> None:
+    x = numbers(f, (6, 7))
+    for axis in (None, 0):
+        found = getattr(np.ma.array(x), call)(axis)
+        want = getattr(x, call)(axis)
+        assert np.array_equal(td.bits(np.ma.getdata(found)), td.bits(want))
+
+
+def test_what_masked_arrays_keep() -> None:
+    x = np.ma.array([1, 2, 4], td.bfloat16, mask=[0, 1, 0], fill_value=7)
+    assert x.mean() == np.ma.average(x) == 2.5
+    assert x.mean(dtype=np.float32).dtype != x.dtype
+    assert x.astype(np.float32).mean() == 2.5
+    assert x.mean(0, keepdims=True).fill_value == 7
+    assert np.ma.masked_all(3, td.bfloat16).mean() is np.ma.masked
+    assert x[1:2].var() is np.ma.masked
+    out = np.zeros((), td.bfloat16)
+    assert np.isnan(np.ma.masked_all(3, td.bfloat16).mean(out=out))
+    assert x.var(ddof=1, out=out) is out
+    assert out == 4.5
+    assert np.ma.array([1, 2, 3], mask=[0, 1, 0]).mean() == 2
+    assert str(inspect.signature(np.ma.MaskedArray.mean)).startswith("(self, axis=None")
 
 
 # -- NumPy's own arrays ----------------------------------------------------------------

@@ -27,7 +27,12 @@ _NARROW = {*FORMATS, np.dtype(np.float16), np.dtype(np.float32)}
 _DOUBLE = np.dtype(np.float64)
 
 
-def _rounded(result: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
+def rounded(
+    result: Any,
+    dtype: np.dtype[Any],
+    out: Any = None,
+    casting: Any = "same_kind",
+) -> Any:
     """A float64 result in its dtype, every NaN positive; in `out` if that is given."""
     if isinstance(result, np.ndarray) and result is getattr(
         sys.modules.get("numpy.ma"), "masked", None
@@ -39,7 +44,7 @@ def _rounded(result: Any, dtype: np.dtype[Any], out: Any = None) -> Any:
         numbers = numbers.copy()
         numbers[nan] = np.nan
     if out is not None and out is not Ellipsis:
-        np.copyto(out, numbers, casting="same_kind")
+        np.copyto(out, numbers, casting=casting)
         return out
     numbers = numbers.astype(dtype)
     return numbers if isinstance(result, np.ndarray) else numbers[()]
@@ -50,9 +55,9 @@ def _double_like(out: Any) -> Any:
     return np.empty(out.shape) if isinstance(out, np.ndarray) else out
 
 
-def _mean(own: Function, wide: bool) -> Function:
+def _mean(own: Function, wide: bool, casting: str = "same_kind") -> Function:
     """Of the functions with axis=, dtype= and out=; `wide` if NumPy's function puts
-    zeros in the array, which not all formats have."""
+    zeros in the array, which not all formats have; `casting` as its own to `out`."""
 
     def mean(
         a: Any,
@@ -77,7 +82,7 @@ def _mean(own: Function, wide: bool) -> Function:
         if wide or "mean" in kwargs:
             a = a.astype(_DOUBLE, copy=False)
         result = own(a, axis, _DOUBLE, _double_like(out), *args, **kwargs)
-        return _rounded(result, target, out)
+        return rounded(result, target, out, casting)
 
     return mean
 
@@ -95,7 +100,7 @@ def _nan_sum(own: Function) -> Function:
     return nan_sum
 
 
-def _median(own: Function) -> Function:
+def _median(own: Function, casting: str = "unsafe") -> Function:
     def median(
         a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
@@ -103,7 +108,7 @@ def _median(own: Function) -> Function:
         if a.dtype not in _NARROW:
             return NotImplemented
         result = own(a.astype(_DOUBLE), axis, _double_like(out), *args, **kwargs)
-        return _rounded(result, a.dtype, out)
+        return rounded(result, a.dtype, out, casting)
 
     return median
 
@@ -116,7 +121,7 @@ def _is_beyond(number: float, form: Format) -> bool:
 
 def _extreme(own: Function) -> Function:
     """With a number to begin with that is beyond the range."""
-    wide = _median(own)
+    wide = _median(own, "same_kind")
 
     def extreme(
         a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
@@ -159,7 +164,7 @@ def _quantile(own: Function) -> Function:
                     dtype = np.promote_types(dtype, like)
         wide = a.astype(_DOUBLE)
         result = own(wide, q, axis, _double_like(out), True, method, *args, **kwargs)
-        return _rounded(result, dtype, out)
+        return rounded(result, dtype, out)
 
     return quantile
 
@@ -179,8 +184,8 @@ def _average(own: Function) -> Function:
             weights = weights.astype(_DOUBLE)
         result = own(a.astype(_DOUBLE), axis, weights, *args, **kwargs)
         if isinstance(result, tuple):  # with the sum of the weights
-            return tuple(_rounded(part, dtype) for part in result)
-        return _rounded(result, dtype)
+            return tuple(rounded(part, dtype) for part in result)
+        return rounded(result, dtype)
 
     return average
 
@@ -192,11 +197,11 @@ def _norm(own: Function) -> Function:
             return NotImplemented
         wide = x.astype(_DOUBLE)
         if axis is not None:
-            return _rounded(own(wide, ord, axis, keepdims), x.dtype)
+            return rounded(own(wide, ord, axis, keepdims), x.dtype)
         # Without an axis NumPy has BLAS sum the squares, in an order of its own.
         if ord is None:
             wide = wide.reshape(-1)
-        result = _rounded(own(wide, ord, tuple(range(wide.ndim))), x.dtype)
+        result = rounded(own(wide, ord, tuple(range(wide.ndim))), x.dtype)
         return np.reshape(result, (1,) * x.ndim) if keepdims else result
 
     return norm
@@ -207,7 +212,7 @@ def _round(own: Function) -> Function:
         a = np.asanyarray(a)
         if a.dtype not in FORMATS or decimals == 0:
             return NotImplemented
-        return _rounded(
+        return rounded(
             own(a.astype(_DOUBLE), decimals, _double_like(out)), a.dtype, out
         )
 
@@ -215,6 +220,10 @@ def _round(own: Function) -> Function:
 
 
 def _reduction(own: Function) -> Function:
+    return _mean(own, False, "unsafe")
+
+
+def _deviation(own: Function) -> Function:
     return _mean(own, False)
 
 
@@ -226,7 +235,7 @@ def _nan_reduction(own: Function) -> Function:
 ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy._core._methods._mean": _reduction,  # of arrays, and what np.mean calls
     "numpy._core._methods._var": _reduction,
-    "numpy._core._methods._std": _reduction,
+    "numpy._core._methods._std": _deviation,
     "numpy.nanmean": _nan_reduction,
     "numpy.nanvar": _nan_reduction,
     "numpy.nanstd": _nan_reduction,
