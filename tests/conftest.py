@@ -1,7 +1,8 @@
 """The count of inputs that each test compared, and hypothesis' settings."""
 
 import os
-from collections import Counter
+import zlib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -44,6 +45,21 @@ def compared(
     for of, number in counts.items():
         record_property(f"{PROPERTY}: {of}" if of else PROPERTY, number)
     print(f"{counts.total():,} inputs compared")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The cases that a sample leaves out are of the exhaustive tier. A hash of their
+    names draws it: the same cases in every run, and of all kinds."""
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for of_a_test in cases.values():
+        (share,) = of_a_test[0].get_closest_marker("sampled").args
+        of_a_test.sort(key=lambda item: zlib.crc32(item.name.encode()))
+        for item in of_a_test[-(-len(of_a_test) // share) :]:
+            item.add_marker(pytest.mark.exhaustive)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -54,6 +54,7 @@ def pairs(f: Format, count: int = RANDOM_PAIRS) -> tuple[Items, Items]:
     return all_pairs(f) if f.count <= 256 else moderate_pairs(f, count)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", operations.BINARY)
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_functions(f, function, compared):
@@ -113,6 +114,7 @@ def test_divmod(f, compared):
         compared(first.size)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", ["copysign", "nextafter"])
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_on_bits(f, function, compared):
@@ -139,6 +141,7 @@ def test_every_ldexp(f, compared):
     compared(want.size)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("integer", [np.intc, np.int64])
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_ldexp(f, integer, compared):

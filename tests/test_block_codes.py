@@ -206,6 +206,7 @@ def choices():
     ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("row", "rule", "scale"), choices())
 def test_every_choice(row, rule, scale, compared):
     """Each with some kinds of numbers; all of them in the exhaustive tier."""
@@ -226,6 +227,7 @@ def test_every_choice_at_length(row, rule, scale, compared):
         compared(check(layout_of(row, scale, rule, 32, x), x))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("block", [16, 64, 128])
 @pytest.mark.parametrize("row", ROWS)
 def test_other_blocks(row, block, compared):
@@ -234,6 +236,7 @@ def test_other_blocks(row, block, compared):
         compared(check(layout_of(row, scale, rule, block, x), x))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("row", ROWS)
 def test_roundings(row, rounding, compared):
@@ -287,6 +290,7 @@ def test_directions_of_what_is_far_below(row, rule, compared):
         assert (sign * out >= sign * x).all()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("poison", [True, False])
 def test_not_finite(row, poison, compared):
@@ -307,6 +311,7 @@ def test_not_finite(row, poison, compared):
             compared(check(layout, x))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", ROWS)
 def test_codes_have_their_numbers(row, compared):
     """Codes that no quantisation makes too: Inf, NaN, the integers' least."""

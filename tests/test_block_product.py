@@ -98,6 +98,7 @@ def test_terms_differ() -> None:
 SIZES = [(1, 513, 70), (13, 256, 65), (200, 700, 130), (1030, 300, 20), (20, 290, 1100)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)
 @pytest.mark.parametrize("name", ["mxfp8_e4m3", "tcfp16", "nvfp4", "int16"])
 def test_elements_of_large_products(
@@ -141,6 +142,7 @@ def random_numbers(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
         return values.clip(-6, 6).astype(dtype)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("blocks", ["mxfp8_e4m3", "tcfp12", "tcfp16", "int12"])
 def test_numbers(name: str, blocks: str) -> None:

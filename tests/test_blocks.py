@@ -343,7 +343,7 @@ def test_draws_belong_to_elements():
         ({"x": 1.0}, ValueError, "single number"),
         ({"x": [1.0, inf]}, ValueError, r"x\[1\] is inf: tcfp8 has no code"),
     ],
-    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
 def test_errors(options, error, text):
     arguments = {"x": np.ones((2, 3)), "format": "tcfp8", **options}

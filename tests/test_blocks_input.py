@@ -57,6 +57,7 @@ def test_longdouble_is_rounded_to_odd():
     assert to_float32(values).tolist() == want
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
 def test_integers_are_rounded_to_odd(dtype):
     rng = np.random.default_rng(4)

@@ -49,6 +49,7 @@ def few(f: Format, count: int) -> np.ndarray:
 # -- to our formats ------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("wide", [np.float64, np.float32, np.longdouble])
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_floats_near_ties(f, wide, compared):

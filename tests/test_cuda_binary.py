@@ -196,6 +196,7 @@ F8 = next(f for f in ALL if f.name == "float8_e4m3fn")
 BASIC = [("sm_80", BF), ("sm_90a", TF), ("sm_100a", F8)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("arch", "f"), cases(ALL, BASIC))
 def test_machine_code_of_arithmetic(arch, f):
     # A float32 division asks whether its operands are NaN or Inf, and adds NaNs.

@@ -480,6 +480,7 @@ def chain_kernel(a, b):
     return Kernel("block_chain.cu", "block_chain_large", tuple(options))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sass(arch):
     found = check(chain_kernel("tcfp16", "tcfp16"), arch, needs=("FFMA", "LDS.128"))
@@ -507,6 +508,7 @@ THREE = [(0, 0), (0, 1), (1, 0)]
 FOUR = [*THREE, (1, 1)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", WITH_FP8)
 def test_sass_of_native(arch):
     tile = native.LARGE

@@ -414,6 +414,7 @@ def test_sass_of_decode(arch, name):
     check(decoder(name), arch)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sass(arch):
     check(Kernel("block_bounds.cu", "block_bounds"), arch)

@@ -407,6 +407,7 @@ def lean(source: Any, target: Any, arch: str) -> None:
     assert not [x for x in found if x.startswith(("D", "F2F"))]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code(arch: str) -> None:
     for source, target in NARROW[:2]:

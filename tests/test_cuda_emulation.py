@@ -242,6 +242,7 @@ def judged(
     return np.mean(found, axis=0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("k", LENGTHS)
 @pytest.mark.parametrize("kind", FILLS)
 @pytest.mark.parametrize("device", ["A100", "H100"])
@@ -534,6 +535,7 @@ def each_kernel() -> Iterator[Any]:
             yield pytest.param(kernel, arch, marks=marks, id=f"{name} {arch}")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kernel", "arch"), [*each_kernel()])
 def test_sass(kernel, arch):
     needs = {"patch.cu": ("FFMA", "FADD"), "split.cu": ("FMUL",), "narrow.cu": ("LDS",)}

@@ -319,6 +319,7 @@ def check_code(model, arch):
     assert conversions >= 16 * 4 + 16
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code(arch):
     check_code(A100, arch)

@@ -307,6 +307,7 @@ def samples(arch, pair, a, b):
     return native.tiles(arch, size, a, b)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sass(arch):
     pair = PAIRS[3] if arch in ("sm_89", "sm_100a", "sm_120a") else PAIRS[1]
@@ -322,6 +323,7 @@ SUMMED = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("arch", "pair", "promote"), SUMMED)
 def test_sass_of_sums(arch, pair, promote):
     """All results of an instruction are added, and nothing is moved for it: what begins

@@ -759,6 +759,7 @@ def kernel_of(a, b):
     return Kernel(chain.FILE, "chain_large", chain.options(a, b, common))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code(arch):
     found = check(kernel_of(BF16, BF16), arch, ("FFMA", "LDS.128"))

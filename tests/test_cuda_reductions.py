@@ -430,6 +430,7 @@ def kernels(dtype: Any) -> list[Kernel]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code(arch: str) -> None:
     sums, finish, scan, *_ = kernels(td.bfloat16)

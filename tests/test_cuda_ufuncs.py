@@ -469,11 +469,13 @@ def test_faults_are_seen(backend, file, old, new, f, ufunc):
         assert_same(call(ufunc, tuple(put(y) for y in x)), on_cpu(ufunc, *x))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code_of_tables(arch):
     check(Kernel("table.cu", "one"), arch, needs=("LDG.E.128", "STG.E.128"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("f", [F8, BF, TF], ids=name)
 def test_machine_code_of_ldexp(f, arch):

@@ -65,6 +65,7 @@ def check_each(ufunc: np.ufunc, flags: Flags, what: str, *operands: np.ndarray) 
     return flags.size
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", operations.UNARY)
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_unary(f, function, compared):
@@ -83,6 +84,7 @@ def test_unary(f, function, compared):
         assert found == flags[pair[0]] | flags[pair[1]], (function, items[list(pair)])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "functions",
     [*((function,) for function in operations.BINARY), ("floor_divide", "remainder")],
@@ -189,6 +191,7 @@ def test_ldexp(f, compared):
 # -- casts ---------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("wide", [np.float64, np.float32, np.longdouble])
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_from_floats(f, wide, compared):

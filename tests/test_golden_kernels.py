@@ -65,6 +65,7 @@ def dots(tmp_path, unit):
     return built(tmp_path, "golden.cu", f'#include "{HERE / "warp.h"}"', "", *options)
 
 
+@pytest.mark.sampled(4)
 @needs_compiler
 @pytest.mark.parametrize("unit", SHAPES, ids=lambda unit: unit.name)
 def test_fragments_are_where_ptx_has_them(unit, tmp_path):
@@ -316,6 +317,7 @@ def check_opcodes(capability, unit):
     return 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=units.architecture)
 def test_every_shape_assembles(capability, nvrtc, compared):
     chosen = {shape_of(unit): unit for unit in units.units(capability)}
@@ -329,6 +331,7 @@ def test_every_unit_assembles(capability, nvrtc, compared):
     compared(sum(check_opcodes(capability, unit) for unit in chosen))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=units.architecture)
 def test_every_conversion_assembles(capability, nvrtc):
     for conversion in bulk.conversions(capability):

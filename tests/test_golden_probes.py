@@ -16,6 +16,7 @@ from tf32dtype.golden.recordings import set_name
 # -- probes ----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("unit", DISTINCT, ids=set_name)
 def test_probes(unit):
     found = probes(unit)
@@ -107,6 +108,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("device", "unit"), MODELS)
 def test_wrong_arithmetic_shows(device, unit, compared):
     unit = UNITS[device, unit]

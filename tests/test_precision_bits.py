@@ -125,6 +125,7 @@ def test_wide_matrices_that_are_gathered(precision):
 # -- every bit -----------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 @each_variant
 def test_kinds(keywords, kind, compared):
@@ -134,6 +135,7 @@ def test_kinds(keywords, kind, compared):
         compared(check(*drawn(kind, shape, k), **keywords))
 
 
+@pytest.mark.sampled(3)
 @each_variant
 def test_lengths(keywords, compared):
     rng = np.random.default_rng(11)
@@ -144,6 +146,7 @@ def test_lengths(keywords, compared):
     compared(check(*drawn("normal", (1, 4100, 1), 12), **keywords))
 
 
+@pytest.mark.sampled(3)
 @each_variant
 def test_sums_beside_a_large_one(keywords):
     """Sums of 32, of 256 and of 4096 that are lost alone, and count together."""

@@ -333,6 +333,7 @@ def test_many_tiles(scalar_type: Any, shape: tuple[int, int, int]) -> None:
     assert np.array_equal(td.bits(got), td.bits(turned))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("k", [1, 31, 32, 33, 255, 256, 257, 544, 1000])
 @each_type
 def test_vectors(scalar_type: Any, k: int) -> None:
@@ -347,6 +348,7 @@ def test_vectors(scalar_type: Any, k: int) -> None:
                 check(np.matvec(matrix.T, x[0]), wanted[0], scalar_type)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("k", [2000, 4095, 4096, 4097, 4353, 9000])
 @some_types
 def test_long_vectors(scalar_type: Any, k: int) -> None:
@@ -369,6 +371,7 @@ def test_wide_rows_of_no_length(scalar_type: Any) -> None:
     assert not np.any(td.bits(y.T[:, :0] @ x.T[:0]))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [4000, 4096, 4200, 9000])
 @some_types
 def test_wide_rows(scalar_type: Any, n: int) -> None:

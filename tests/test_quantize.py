@@ -171,6 +171,7 @@ def test_from_our_own_formats(g, compared):
             compared(x.size)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "part", [Fraction(1, 2), Fraction(5, 16), Fraction(1, 1000), Fraction(999, 1000)]
 )

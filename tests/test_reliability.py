@@ -324,7 +324,7 @@ BAD_SCALARS: list[tuple[Any, type[Exception]]] = [
     ("1.5 2", ValueError),
     (b"x", ValueError),
     ({}, TypeError),
-    (object(), TypeError),
+    (object, TypeError),
     (1j, TypeError),
     (int, TypeError),
 ]

@@ -99,6 +99,7 @@ def test_fast_form_equals_slow_one(model, compared):
             compared(got.size)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "isa", [isa for isa in td._core.available_isas() if isa != td.isa()]
 )

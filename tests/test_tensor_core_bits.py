@@ -85,6 +85,7 @@ def check(models: list[Any], groups: Iterator[Cases]) -> int:
     return count
 
 
+@pytest.mark.sampled(4)
 @each_row
 def test_some_cases(models, compared):
     count = check(models, some_cases(models[0], 1))
@@ -136,6 +137,7 @@ def check_variations(model: Any, share: int) -> int:
     return count
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("model", [x[0] for x in ROWS if x[0].a == x[0].b], ids=named)
 def test_other_parameters(model, compared):
     """A few cases of many: what is contested may turn out either way."""
@@ -190,6 +192,7 @@ def shapes(model: Any, longest: int) -> Iterator[tuple[int, int, int]]:
     yield 5, longest * model.instruction_depth + 1, 3
 
 
+@pytest.mark.sampled(4)
 @each_row
 def test_products(models, compared):
     for seed, shape in enumerate(shapes(models[0], 4)):
@@ -230,6 +233,7 @@ def test_promotion(models, compared):
             compared(count)
 
 
+@pytest.mark.sampled(4)
 @each_row
 def test_stacks(models, compared):
     """Matrices along other axes, which broadcast, and vectors."""

@@ -203,6 +203,7 @@ def test_specials_of_promoted_blocks():
     assert float(matmul(great, y, device="H100")[0, 0]) == np.inf  # 32 * 2^127
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("isa", [i for i in _core.available_isas() if i != td.isa()])
 def test_product_on_every_instruction_set(isa):
     scaled = Path(__file__).with_name("test_tensor_core_block_scaled.py")

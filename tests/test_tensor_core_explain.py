@@ -53,6 +53,7 @@ def check_steps(model: Any, count: int, seed: int) -> int:
     return count * len(lengths(model))
 
 
+@pytest.mark.sampled(5)
 @each_row
 def test_steps(model, compared):
     compared(check_steps(model, 120, 11))
@@ -64,6 +65,7 @@ def test_steps_at_length(model, compared):
     compared(check_steps(model, 400, 12))
 
 
+@pytest.mark.sampled(5)
 @each_row
 def test_steps_where_sources_differ(model, compared):
     """Other parameters than the table's."""
@@ -103,6 +105,7 @@ def check_text(text: str, result: Any) -> None:
     assert last[2] == str(result)
 
 
+@pytest.mark.sampled(5)
 @each_row
 @pytest.mark.parametrize("promoted", [False, True])
 def test_the_last_line_is_matmul(model, promoted, compared):
@@ -148,6 +151,7 @@ def rows_of(text: str) -> list[list[str]]:
     return [x.split() for x in text.splitlines() if re.match(r" *(\d+|c|sum) ", x)]
 
 
+@pytest.mark.sampled(4)
 @each_row
 def test_tables_add_up(model):
     """What is kept and what is cut make the term; kept terms make the sum."""

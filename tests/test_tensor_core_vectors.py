@@ -114,6 +114,7 @@ def test_nothing_recorded_is_left_out():
     assert {len(d) for d in recordings().values()} == {ROWS}
 
 
+@pytest.mark.sampled(3)
 @each_recording
 def test_reference(recording, compared):
     cases, recorded = recording.rows()
