@@ -278,9 +278,9 @@ def test_no_reference_leaks(scalar_type: Any) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("scalar_type", [td.bfloat16, td.float8_e4m3fn])
-def test_no_reference_leaks_in_a_million_rounds(scalar_type: Any) -> None:
+def test_no_reference_leaks_in_a_million_rounds() -> None:
     """Create, cast, compute, pickle: 10^6 times, watched from inside and outside."""
+    scalar_type = td.float8_e4m3fn
     x = np.ones(4, scalar_type)
 
     def rounds(count: int) -> None:

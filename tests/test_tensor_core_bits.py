@@ -147,7 +147,7 @@ def test_other_parameters(model, compared):
 @pytest.mark.exhaustive
 @each_row
 def test_other_parameters_with_many_cases(models, compared):
-    compared(check_variations(models[0], 400))
+    compared(check_variations(models[0], 200))
 
 
 # -- whole products ----------------------------------------------------------------

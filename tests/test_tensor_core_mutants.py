@@ -177,7 +177,7 @@ def test_neighbours_of_mixed_formats_show(model, compared):
 def test_equal_neighbours_are_equal(model, compared):
     """The reasons hold."""
     k = model.instruction_depth
-    truth = Truth(model, [*edges(model), random_cases(model, 3000, k, 9)], 2500)
+    truth = Truth(model, [*edges(model), random_cases(model, 1000, k, 9)], 800)
     for other in neighbours(model):
         reason = equal_because(model, other.name)
         assert not (reason and truth.differs(other)), f"{other.name}, though {reason}"
