@@ -29,9 +29,12 @@ cdef extern from *:
         }
     }
 
+    typedef PyObject *(*tf_method)(PyObject *, PyObject *const *, Py_ssize_t,
+                                   PyObject *);
+
     /* The place of a method's C function; or NULL, if it does not take what
      * METH_FASTCALL | METH_KEYWORDS says. */
-    static PyCFunctionFastWithKeywords *tf_method_place(PyObject *method)
+    static tf_method *tf_method_place(PyObject *method)
     {
         if (!PyObject_TypeCheck(method, &PyMethodDescr_Type)) {
             return NULL;
@@ -39,16 +42,16 @@ cdef extern from *:
         PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
         const int convention = METH_FASTCALL | METH_KEYWORDS;
         return definition->ml_flags == convention
-                   ? (PyCFunctionFastWithKeywords *)(void *)&definition->ml_meth
+                   ? (tf_method *)(void *)&definition->ml_meth
                    : NULL;
     }
     """
     ctypedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t,
                                         PyObject *) noexcept
-    ctypedef PyObject *(*PyCFunctionFastWithKeywords)(PyObject *, PyObject *const *,
-                                                     Py_ssize_t, PyObject *) noexcept
+    ctypedef PyObject *(*tf_method)(PyObject *, PyObject *const *, Py_ssize_t,
+                                    PyObject *) noexcept
     void tf_set_vectorcall(PyObject *, vectorcallfunc)
-    PyCFunctionFastWithKeywords *tf_method_place(PyObject *)
+    tf_method *tf_method_place(PyObject *)
     vectorcallfunc PyVectorcall_Function(PyObject *)
     size_t PyVectorcall_NARGS(size_t)
     PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t,
@@ -136,7 +139,7 @@ def answer(function, handler):
     tf_set_vectorcall(place.function, routed_call)
 
 
-cdef PyCFunctionFastWithKeywords own_dot = NULL
+cdef tf_method own_dot = NULL
 cdef PyObject *dot_handler = NULL
 
 
@@ -162,8 +165,7 @@ def answer_dot(handler):
     """Have `handler` called in the place of the method `dot` of arrays, likewise. False
     if this NumPy has it in another form."""
     global own_dot, dot_handler
-    cdef PyCFunctionFastWithKeywords *place = tf_method_place(
-        <PyObject *>np.ndarray.dot)
+    cdef tf_method *place = tf_method_place(<PyObject *>np.ndarray.dot)
     if place == NULL:
         return False
     Py_INCREF(handler)
