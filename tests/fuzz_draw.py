@@ -87,8 +87,10 @@ class Draw:
         r = self.random
         item = dtype.itemsize
         writable = isinstance(memory, bytearray)
-        strides, low, high = self.strides(shape, item, not writable)
-        room = len(memory) - (high - low) - item
+        room = 0
+        while room < item:  # some arrangements of large shapes do not fit
+            strides, low, high = self.strides(shape, item, not writable)
+            room = len(memory) - (high - low) - item
         offset = r.randrange(room // item) * item - low
         if r.random() < 0.15 and dtype.kind != "b":
             offset += r.randrange(item)

@@ -394,3 +394,99 @@ def test_aliases() -> None:
     assert td.formats["bf16"] is td.formats["bfloat16"]
     assert np.dtype("tf32") == np.dtype(td.tf32)
     assert np.zeros(2, "tf32").dtype == td.tf32
+
+
+# -- arithmetic without a ufunc ----------------------------------------------------
+
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
+ORDER = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+
+
+def pairs_of(scalar_type: Any) -> tuple[Any, Any]:
+    """Scalars: of all codes, and those at the ends of the range against all others."""
+    f = facts(scalar_type)
+    codes = np.arange(1 << f.bits, dtype=np.uint32) << (13 if f.itemsize == 4 else 0)
+    all_of_them = td.from_bits(codes.astype(f"u{f.itemsize}"), scalar_type)
+    rng = np.random.default_rng(f.bits)
+    ends = all_of_them[[0, 1, 2, 3, -1, -2, codes.size // 2, codes.size // 2 - 1]]
+    a = np.concatenate([rng.choice(all_of_them, 2500), np.repeat(ends, ends.size)])
+    near = rng.choice(all_of_them[: codes.size // 2], 2500)
+    return a, np.concatenate([near, np.tile(ends, ends.size)])
+
+
+@each_type
+def test_arithmetic_is_that_of_arrays(scalar_type: Any) -> None:
+    """Bits, type and warnings."""
+    a, b = pairs_of(scalar_type)
+    seen: list[int] = []
+    with np.errstate(all="call", call=lambda _, flags: seen.append(flags)):
+        for function in OPERATORS:
+            want, raised = [], []
+            for x, y in zip(a[:, None], b[:, None], strict=True):
+                seen.clear()
+                want.append(td.bits(function(x, y))[0])
+                raised.append(seen[:])
+            for i, (x, y) in enumerate(zip(a, b, strict=True)):
+                seen.clear()
+                got = function(x, y)
+                assert type(got) is scalar_type
+                assert td.bits(got) == want[i], (function, x, y)
+                assert seen == raised[i], (function, x, y)
+        for function in (operator.neg, abs):
+            for x in a[~np.isnan(a)][::7]:
+                assert td.bits(function(x)) == td.bits(function(x[None]))[0]
+    for compare in ORDER:
+        assert [bool(compare(x, y)) for x, y in zip(a, b, strict=True)] == compare(
+            a, b
+        ).tolist()
+        assert type(compare(a[0], b[0])) is np.bool
+
+
+PYTHON = [0, 1, -1, 3, 0.1, 1.5, -2.75, 1e-9, 1e30, 2**53 + 1, -(2**70), 7.5, math.nan]
+PYTHON += [math.inf, -math.inf, True, 5e-324, 448, 57344, 1e-40]
+
+
+@each_type
+def test_arithmetic_with_python_numbers_is_that_of_arrays(scalar_type: Any) -> None:
+    """The same number is rounded first; comparisons take it as it is."""
+    some = sample(scalar_type)[::5]
+    seen: list[int] = []
+    with np.errstate(all="call", call=lambda _, flags: seen.append(flags)):
+        for v in PYTHON:
+            for x in some:
+                for function in OPERATORS:
+                    for scalars, arrays in (
+                        ((x, v), (x[None], v)),
+                        ((v, x), (v, x[None])),
+                    ):
+                        seen.clear()
+                        want, flags = function(*arrays), seen[:]
+                        seen.clear()
+                        got = function(*scalars)
+                        assert type(got) is scalar_type
+                        assert td.bits(got) == td.bits(want)[0], (function, scalars)
+                        assert seen == flags, (function, scalars)
+                for compare in ORDER:
+                    assert bool(compare(x, v)) == compare(float(x), v)
+                    assert bool(compare(v, x)) == compare(v, float(x))
+
+
+def test_what_is_no_pair_of_numbers_is_numpys() -> None:
+    x = td.bfloat16(1.5)
+    assert type(x + np.float32(1)) is np.float32
+    assert type(x + td.float8_e4m3fn(1)) is td.bfloat16
+    assert (x + np.ones(2, np.float64)).dtype == np.float64
+    assert (x - [1, 2]).tolist() == [0.5, -0.5]
+    with pytest.raises(TypeError):
+        x + "a"
+    assert (x == "a") == False  # noqa: E712
+    assert x != None  # noqa: E711
+    assert type(x + (1 + 1j)) is np.complex64 or type(x + (1 + 1j)) is np.complex128
+
+    class Own(td.bfloat16):  # type: ignore[misc]
+        def __radd__(self, other: Any) -> Any:
+            return "own"
+
+    assert x + Own(1) == "own"
+    assert Own(1) + x == 2.5
+    assert -Own(1) == abs(Own(-1)) * -1

@@ -43,6 +43,8 @@ cdef extern from "Python.h":
     int Py_tp_new, Py_tp_dealloc, Py_tp_repr, Py_tp_str, Py_tp_hash
     int Py_tp_richcompare, Py_tp_methods, Py_tp_doc, Py_tp_getset
     int Py_nb_float, Py_nb_int, Py_nb_bool
+    int Py_nb_add, Py_nb_subtract, Py_nb_multiply, Py_nb_true_divide
+    int Py_nb_negative, Py_nb_absolute
     unsigned int Py_TPFLAGS_DEFAULT, Py_TPFLAGS_BASETYPE
     int METH_NOARGS, METH_O, METH_VARARGS
 

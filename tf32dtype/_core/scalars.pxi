@@ -172,6 +172,8 @@ cdef object scalar_ceil(object self, object ignored):
     return scalar_value(self).__ceil__()
 
 
+include "arithmetic.pxi"
+
 cdef PyMethodDef scalar_methods[11]
 scalar_methods[0] = PyMethodDef("__reduce__", <void *>scalar_reduce, METH_NOARGS, NULL)
 scalar_methods[1] = PyMethodDef(
@@ -211,7 +213,7 @@ def _scalar_doc(int format):
 
 
 cdef make_scalar_type(int format):
-    cdef PyType_Slot slots[12]
+    cdef PyType_Slot slots[18]
     cdef PyType_Spec spec
     full_name = f"tf32dtype.{names[format]}".encode()
     doc = _scalar_doc(format)
@@ -221,14 +223,19 @@ cdef make_scalar_type(int format):
     slots[2] = PyType_Slot(Py_tp_repr, <void *>scalar_repr)
     slots[3] = PyType_Slot(Py_tp_str, <void *>scalar_str)
     slots[4] = PyType_Slot(Py_tp_hash, <void *>scalar_hash)
-    slots[5] = PyType_Slot(
-        Py_tp_richcompare, <void *>(<PyTypeObject *>np.floating).tp_richcompare)
+    slots[5] = PyType_Slot(Py_tp_richcompare, <void *>scalar_compare)
     slots[6] = PyType_Slot(Py_nb_float, <void *>scalar_float)
     slots[7] = PyType_Slot(Py_nb_int, <void *>scalar_int)
     slots[8] = PyType_Slot(Py_nb_bool, <void *>scalar_bool)
     slots[9] = PyType_Slot(Py_tp_methods, <void *>scalar_methods)
     slots[10] = PyType_Slot(Py_tp_doc, <void *><char *>doc)
-    slots[11] = PyType_Slot(0, NULL)
+    slots[11] = PyType_Slot(Py_nb_add, <void *>scalar_add)
+    slots[12] = PyType_Slot(Py_nb_subtract, <void *>scalar_subtract)
+    slots[13] = PyType_Slot(Py_nb_multiply, <void *>scalar_multiply)
+    slots[14] = PyType_Slot(Py_nb_true_divide, <void *>scalar_divide)
+    slots[15] = PyType_Slot(Py_nb_negative, <void *>scalar_negative)
+    slots[16] = PyType_Slot(Py_nb_absolute, <void *>scalar_absolute)
+    slots[17] = PyType_Slot(0, NULL)
     spec.name = full_name
     spec.basicsize = sizeof(scalar_object)
     spec.itemsize = 0
