@@ -39,7 +39,11 @@ def vdot(chosen, a, b, /):
 
 def format_dot(a=NotImplemented, b=NotImplemented, out=None, *others, **unknown):
     """`np.dot` of our formats, but for two vectors: of those NumPy asks the dtype."""
-    if b is NotImplemented or others or unknown or _are_vectors(a, b):
+    if others or unknown:
+        return NotImplemented
+    if out is None and _are_matrices_of_one_format(a, b):
+        return np.matmul(a, b)
+    if b is NotImplemented or _are_vectors(a, b):
         return NotImplemented
     return dot(_is_format, a, b, out)
 
@@ -136,6 +140,17 @@ def _like(result, a, b):
 
 def _is_format(dtype):
     return tf_format_of_descr(<descr_t *><PyObject *>dtype) >= 0
+
+
+cdef bint _are_matrices_of_one_format(object a, object b) except -1:
+    """Two plain arrays of which np.matmul computes the same, matrices or one of them a
+    vector; most are."""
+    return (cnp.PyArray_CheckExact(a) and cnp.PyArray_CheckExact(b)
+            and cnp.PyArray_NDIM(a) == 2 and 1 <= cnp.PyArray_NDIM(b) <= 2
+            and cnp.PyArray_DESCR(a) == cnp.PyArray_DESCR(b)
+            and cnp.PyArray_DIM(a, 1) == cnp.PyArray_DIM(b, 0)
+            and cnp.PyArray_SIZE(a) and cnp.PyArray_SIZE(b)
+            and tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(a)) >= 0)
 
 
 def _are_vectors(a, b):
