@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "dispatch.h"
+
 /* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
  * what its operands are multiples of, so that from -126 on none is subnormal. */
 enum { LEAST_NORMAL_EXPONENT = -126 };
@@ -100,9 +102,14 @@ static int fits_halves(struct tf_lines x)
                              tf_format_rows[x.format]->mantissa_bits <= 7;
 }
 
-int tf_has_pairs(struct tf_lines a, struct tf_lines b)
+int tf_can_have_pairs(struct tf_lines a, struct tf_lines b)
 {
     return pairs_are_chains && fits_halves(a) && fits_halves(b);
+}
+
+int tf_has_pairs(struct tf_lines a, struct tf_lines b)
+{
+    return tf_pairs_pay && tf_can_have_pairs(a, b);
 }
 
 int tf_always_normal(struct tf_lines a, struct tf_lines b)

@@ -221,7 +221,7 @@ static void multiply_row_along(struct tf_workspace *work, const struct tf_tile *
 
 int tf_is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows)
 {
-    return rows == 1 && a.parts == 1 && tf_has_pairs(a, b) &&
+    return rows == 1 && a.parts == 1 && tf_can_have_pairs(a, b) &&
            tf_isa->product->row->across_halves;
 }
 
