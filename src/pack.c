@@ -158,20 +158,20 @@ static const uint16_t *fill(const uint16_t *halves, size_t n, size_t whole,
 }
 
 void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
-                   size_t depth, int pairs, float *out, size_t distance,
+                   size_t depth, int pairs, float *out, size_t ld, size_t distance,
                    struct tf_range *range)
 {
     const size_t slots = tf_slots_of(depth, pairs);
     uint16_t *buffer = work->halves[0][0];
     /* Short lines without gaps are taken as long ones. */
     const int joined = x.stride == (ptrdiff_t)depth * x.along && !x.scales &&
-                       depth == (pairs + 1) * slots && 2 * depth <= TF_BLOCK;
+                       ld == slots && depth == (pairs + 1) * slots && 2 * depth <= TF_BLOCK;
     const size_t together = joined ? TF_BLOCK / depth : 1;
     for (size_t i = 0; i < count; i += together) {
         const struct tf_lines from = tf_lines_from(x, (ptrdiff_t)i, 0);
         const size_t lines = count - i < together ? count - i : together;
         const size_t n = lines * depth, whole = lines * slots;
-        float *line = out + i * slots;
+        float *line = out + i * ld;
         tf_prefetch(from.data + TF_AHEAD * x.stride, n * tf_kind_size(x.kind));
         if (!pairs) {
             load_singles(from, x.along, n, 0, line, distance, range);
@@ -264,7 +264,7 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
             float *place = out + (size_t)part * distance + slot * width;
             if (!pairs && count <= width) {
                 memcpy(place, work->singles[part], count * sizeof *place);
-            } else if (!pairs && width == tf_isa->product->columns) {
+            } else if (!pairs && width == tf_isa->product->singles.columns) {
                 tf_isa->product->lay_out(work->singles[part], count, place,
                                          width * slots);
             } else if (!pairs) {
@@ -279,27 +279,27 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
     }
 }
 
-size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
-                 size_t depth, int pairs, struct tf_range *range)
+void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t whole,
+               size_t depth, int pairs, size_t lda, struct tf_range *range)
 {
     const size_t slots = tf_slots_of(depth, pairs);
     if (tf_runs_along(a)) {
-        tf_pack_along(work, a, rows, depth, pairs, work->a, TF_PART_OF_A, range);
+        tf_pack_along(work, a, rows, depth, pairs, work->a, lda, TF_PART_OF_A,
+                      range);
     } else {
-        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES, TF_BAND,
+        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES, TF_LINES,
                     range);
     }
     for (int part = 0; part < a.parts; part++) {
         float *lines = work->a + part * TF_PART_OF_A;
         if (!tf_runs_along(a)) {
-            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, TF_BAND,
-                                       slots, rows, lines, slots);
+            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, TF_LINES,
+                                       slots, rows, lines, lda);
         }
-        for (size_t i = rows; i % TF_PRODUCT_ROWS; i++) {
-            memset(lines + i * slots, 0, slots * sizeof(float));
+        for (size_t i = rows; i % whole; i++) {
+            memset(lines + i * lda, 0, slots * sizeof(float));
         }
     }
-    return slots;
 }
 
 size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
@@ -318,8 +318,8 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
         const struct tf_lines panel = tf_lines_from(b, (ptrdiff_t)j, 0);
-        tf_pack_along(work, panel, count, depth, pairs, work->lines, TF_PART_OF_LINES,
-                      range);
+        tf_pack_along(work, panel, count, depth, pairs, work->lines, slots,
+                      TF_PART_OF_LINES, range);
         for (int part = 0; part < b.parts; part++) {
             tf_isa->product->transpose(
                 work->lines + part * TF_PART_OF_LINES, slots, count, slots,
