@@ -224,12 +224,26 @@ static void pair_across(struct tf_workspace *work, struct tf_lines x, size_t cou
     }
 }
 
-/* A row of n slots to panels of `width`, `distance` apart. */
-static void lay_out(const float *in, size_t n, float *out, size_t width,
-                    size_t distance)
+/* Numbers as float32: as many rows at a time as are converted at once. */
+static void lay_across(struct tf_workspace *work, struct tf_lines x, size_t count,
+                       size_t depth, float *out, size_t distance, size_t width,
+                       struct tf_range *range)
 {
-    for (size_t i = 0; i < n; i += width, out += distance) {
-        memcpy(out, in + i, (n - i < width ? n - i : width) * sizeof *out);
+    const int joined =
+        x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_BLOCK;
+    const size_t rows = joined ? TF_BLOCK / count : 1;
+    const size_t bytes = rows * count * tf_kind_size(x.kind);
+    for (size_t k = 0; k < depth; k += rows, out += rows * width) {
+        const size_t here = depth - k < rows ? depth - k : rows;
+        const struct tf_lines from = tf_lines_from(x, 0, (ptrdiff_t)k);
+        tf_prefetch(from.data + TF_AHEAD / 2 * x.along, bytes);
+        load_singles(from, x.stride, here * count, 1, work->singles[0], TF_BLOCK,
+                     range);
+        for (int part = 0; part < x.parts; part++) {
+            tf_isa->product->lay_out(work->singles[part], here, count,
+                                     out + (size_t)part * distance, width,
+                                     width * depth);
+        }
     }
 }
 
@@ -239,22 +253,23 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
                         size_t depth, int pairs, float *out, size_t distance,
                         size_t width, struct tf_range *range)
 {
-    if (pairs && x.parts == 1) {
+    if (!pairs) {
+        lay_across(work, x, count, depth, out, distance, width, range);
+        return;
+    }
+    if (x.parts == 1) {
         pair_across(work, x, count, depth, out, width, range);
         return;
     }
-    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t slots = tf_slots_of(depth, 1);
     const size_t bytes = count * tf_kind_size(x.kind);
     for (size_t slot = 0; slot < slots; slot++) {
         const uint16_t *halves[2];
-        for (size_t half = 0; half <= (size_t)pairs; half++, x.data += x.along) {
+        for (size_t half = 0; half < 2; half++, x.data += x.along) {
             tf_prefetch(x.data + TF_AHEAD / 2 * x.along, bytes);
-            const size_t n = ((size_t)pairs + 1) * slot + half < depth ? count : 0;
-            if (!pairs) {
-                load_singles(x, x.stride, n, 1, work->singles[0], TF_BLOCK, range);
-            } else if (n) {
-                halves[half] = tf_load_halves(x, x.stride, n, 1, work->halves[half][0],
-                                              TF_BLOCK, range);
+            if (2 * slot + half < depth) {
+                halves[half] = tf_load_halves(x, x.stride, count, 1,
+                                              work->halves[half][0], TF_BLOCK, range);
             } else {
                 halves[half] = work->halves[half][0];
                 memset(work->halves[half], 0, sizeof work->halves[half]);
@@ -262,15 +277,7 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
         }
         for (int part = 0; part < x.parts; part++) {
             float *place = out + (size_t)part * distance + slot * width;
-            if (!pairs && count <= width) {
-                memcpy(place, work->singles[part], count * sizeof *place);
-            } else if (!pairs && width == tf_isa->product->singles.columns) {
-                tf_isa->product->lay_out(work->singles[part], count, place,
-                                         width * slots);
-            } else if (!pairs) {
-                lay_out(work->singles[part], count, place, width, width * slots);
-            }
-            for (size_t j = 0; pairs && j < count; j += width, place += width * slots) {
+            for (size_t j = 0; j < count; j += width, place += width * slots) {
                 const size_t from = (size_t)part * TF_BLOCK + j;
                 tf_isa->product->pair_rows(halves[0] + from, halves[1] + from, place,
                                            count - j < width ? count - j : width);

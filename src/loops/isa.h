@@ -142,8 +142,10 @@ struct tf_product {
     /* The greatest finite magnitude: of n numbers; of what is in n places so far. */
     float (*greatest_of_all)(const float *in, size_t n);
     void (*greatest_of_each)(const float *in, size_t n, float *greatest);
-    /* A row of n slots to panels of singles, `distance` apart. */
-    void (*lay_out)(const float *in, size_t n, float *out, size_t distance);
+    /* Rows of n slots, one after the other, to panels of `width` columns, `distance`
+     * apart. */
+    void (*lay_out)(const float *in, size_t rows, size_t n, float *out, size_t width,
+                    size_t distance);
     /* What all lanes have together, in the first of them. */
     void (*gather_range)(struct tf_range *range);
     /* Numbers to their parts (see split.h), `distance` apart. */

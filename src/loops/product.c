@@ -300,18 +300,22 @@ static void greatest_of_each(const float *restrict in, size_t n,
     }
 }
 
-/* A row to panels of B, `distance` apart. */
-static void lay_out(const float *restrict in, size_t n, float *restrict out,
-                    size_t distance)
+/* Rows to panels of B, `distance` apart. */
+static void lay_out(const float *restrict in, size_t rows, size_t n,
+                    float *restrict out, size_t width, size_t distance)
 {
-    enum { PANEL = WIDTH * SINGLE_ACROSS };
-    for (; n >= PANEL; n -= PANEL, in += PANEL, out += distance) {
-        for (size_t i = 0; i < PANEL; i++) {
-            out[i] = in[i];
+    for (size_t row = 0; row < rows; row++, in += n, out += width) {
+        float *place = out;
+        for (size_t j = 0; j < n; j += width, place += distance) {
+            const size_t count = n - j < width ? n - j : width;
+            if (count % 16 == 0) { /* known, it costs less */
+                for (size_t i = 0; i < count; i += 16) {
+                    memcpy(place + i, in + j + i, 16 * sizeof *place);
+                }
+            } else {
+                memcpy(place, in + j, count * sizeof *place);
+            }
         }
-    }
-    for (size_t i = 0; i < n; i++) {
-        out[i] = in[i];
     }
 }
 
