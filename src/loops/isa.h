@@ -97,7 +97,7 @@ typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 /* Parts of matrix products: see product.c. */
 enum {
     TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
-    TF_PRODUCT_ROWS = 6, /* of a block of C */
+    TF_PRODUCT_ROWS = 6, /* of a block of C, where kernels do not say another number */
     TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
     TF_ROW_GROUP = 16,   /* lines along k that it takes together, in groups */
@@ -112,12 +112,18 @@ struct tf_term {
     float scale;
 };
 
-/* c = s or c + s, for TF_PRODUCT_ROWS x columns of C, where s is the chain of some
- * terms: each `depth` slots of every row of A, which lie `lda` slots apart, and of a
- * panel of B. */
+/* c = s or c + s, for a block of C, where s is the chain of some terms: each `depth`
+ * slots of every row of A, which lie `lda` slots apart, and of a panel of B. Of the
+ * kernel's rows `rows` count; the others are there, and may be left out. */
 typedef void tf_multiply_fn(const float *a, size_t lda, const float *b, size_t depth,
-                            const struct tf_term *terms, size_t count, float *c,
-                            size_t ldc, int adds);
+                            const struct tf_term *terms, size_t count, size_t rows,
+                            float *c, size_t ldc, int adds);
+
+/* And what blocks it multiplies. */
+struct tf_kernel {
+    tf_multiply_fn *multiply;
+    size_t rows, columns;
+};
 
 /* What magnitudes some bfloat16 numbers, or upper halves of float32, have: the
  * least ones but zero, less one, and the greatest. Lanes lie side by side, since
@@ -129,16 +135,17 @@ struct tf_range {
 struct tf_byte_table;
 
 struct tf_product {
-    size_t columns;          /* of a block of C */
-    tf_multiply_fn *singles; /* slots of one float32 */
+    struct tf_kernel singles; /* slots of one float32 */
     /* The chains of n pairs of lines, of `depth` numbers each, one after the other. */
     void (*chains)(const float *a, const float *b, size_t depth,
                    const struct tf_term *terms, size_t count, size_t n, float *sums);
     /* The greatest finite magnitude: of n numbers; of what is in n places so far. */
     float (*greatest_of_all)(const float *in, size_t n);
     void (*greatest_of_each)(const float *in, size_t n, float *greatest);
-    /* A row of n slots to panels of `columns`, `distance` apart. */
-    void (*lay_out)(const float *in, size_t n, float *out, size_t distance);
+    /* Rows of n slots, one after the other, to panels of `width` columns, `distance`
+     * apart. */
+    void (*lay_out)(const float *in, size_t rows, size_t n, float *out, size_t width,
+                    size_t distance);
     /* What all lanes have together, in the first of them. */
     void (*gather_range)(struct tf_range *range);
     /* Numbers to their parts (see split.h), `distance` apart. */
@@ -148,7 +155,7 @@ struct tf_product {
                       float *out, size_t ld_out);
 
     /* The rest is there with an instruction for pairs alone. */
-    tf_multiply_fn *pairs; /* slots of two bfloat16 */
+    struct tf_kernel pairs; /* slots of two bfloat16 */
     void (*halves_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,
                             uint16_t *out, size_t n);
     void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
@@ -220,6 +227,7 @@ typedef void tf_slots_of_codes_fn(const struct tf_code_table *table,
                                   const uint8_t *codes, size_t n, float *out);
 
 struct tf_block_product {
+    size_t columns; /* of a block of C */
     tf_multiply_blocks_fn *singles;
     tf_slots_of_codes_fn *singles_of_codes;
     /* With an instruction for pairs alone; of codes of a byte or less. */

@@ -2,7 +2,7 @@
  *
  * A slot is 32 bits: one float32, or two bfloat16 numbers of consecutive k, the
  * earlier one in the upper half. Rows of A lie one after the other; columns of B
- * side by side in panels of tf_product.columns.
+ * side by side in panels as wide as the kernel's block of C.
  */
 #include <string.h>
 
@@ -13,47 +13,81 @@
 
 extern const struct tf_row TF_NAME(tf_row);
 
-#define MULTIPLY(name, fetch, step)                                            \
-    static void name(const float *a, size_t lda, const float *b, size_t depth, \
-                     const struct tf_term *terms, size_t count, float *c,      \
-                     size_t ldc, int adds)                                     \
-    {                                                                          \
-        vector sums[ROWS][ACROSS];                                             \
-        UNROLLED for (int i = 0; i < ROWS; i++) {                              \
-            UNROLLED for (int v = 0; v < ACROSS; v++) {                        \
-                sums[i][v] = BROADCAST(0.0f);                                  \
-            }                                                                  \
-        }                                                                      \
-        for (size_t t = 0; t < count; t++) {                                   \
-            const float *x = a + terms[t].a;                                   \
-            const float *y = b + terms[t].b;                                   \
-            if (terms[t].scale != 1) {                                         \
-                const vector scale = BROADCAST(terms[t].scale);                \
-                UNROLLED for (int i = 0; i < ROWS; i++) {                      \
-                    UNROLLED for (int v = 0; v < ACROSS; v++) {                \
-                        sums[i][v] = TIMES(sums[i][v], scale);                 \
-                    }                                                          \
-                }                                                              \
-            }                                                                  \
-            for (size_t k = 0; k < depth; k++, y += WIDTH * ACROSS) {          \
-                UNROLLED for (int i = 0; i < ROWS; i++) {                      \
-                    const vector factor = fetch(x + (size_t)i * lda + k);      \
-                    UNROLLED for (int v = 0; v < ACROSS; v++) {                \
-                        sums[i][v] = step(factor, LOAD(y + v * WIDTH), sums[i][v]); \
-                    }                                                          \
-                }                                                              \
-            }                                                                  \
-        }                                                                      \
-        UNROLLED for (int i = 0; i < ROWS; i++, c += ldc) {                    \
-            UNROLLED for (int v = 0; v < ACROSS; v++) {                        \
-                float *place = c + v * WIDTH;                                  \
-                STORE(place, adds ? PLUS(LOAD(place), sums[i][v]) : sums[i][v]); \
-            }                                                                  \
-        }                                                                      \
-    }
+/* Accumulators are in registers: so many rows of vectors, beside what is loaded. Of
+ * singles, panels of two vectors are half as long in the first cache as of four. */
+enum {
+#if defined(__AVX512F__)
+    SINGLE_ROWS = 14,
+    SINGLE_ACROSS = 2,
+#else
+    SINGLE_ROWS = ROWS,
+    SINGLE_ACROSS = ACROSS,
+#endif
+};
 
-#define FETCH(p) BROADCAST(*(p))
-MULTIPLY(multiply_singles, FETCH, FMA)
+TF_INLINE vector step(int pairs, vector x, vector y, vector sums)
+{
+#if defined(__AVX512BF16__)
+    if (pairs) {
+        return tf_dot(x, y, sums);
+    }
+#endif
+    (void)pairs;
+    return FMA(x, y, sums);
+}
+
+/* The last three are known where it is inlined. */
+TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
+                        const struct tf_term *terms, size_t count, float *c, size_t ldc,
+                        int adds, int rows, int across, int pairs)
+{
+    vector sums[SINGLE_ROWS][ACROSS];
+    UNROLLED for (int i = 0; i < rows; i++) {
+        UNROLLED for (int v = 0; v < across; v++) {
+            sums[i][v] = BROADCAST(0.0f);
+        }
+    }
+    for (size_t t = 0; t < count; t++) {
+        const float *x = a + terms[t].a, *y = b + terms[t].b;
+        if (terms[t].scale != 1) {
+            const vector scale = BROADCAST(terms[t].scale);
+            UNROLLED for (int i = 0; i < rows; i++) {
+                UNROLLED for (int v = 0; v < across; v++) {
+                    sums[i][v] = TIMES(sums[i][v], scale);
+                }
+            }
+        }
+        for (size_t k = 0; k < depth; k++, y += WIDTH * across) {
+            UNROLLED for (int i = 0; i < rows; i++) {
+                const vector factor = BROADCAST(x[(size_t)i * lda + k]);
+                UNROLLED for (int v = 0; v < across; v++) {
+                    sums[i][v] = step(pairs, factor, LOAD(y + v * WIDTH), sums[i][v]);
+                }
+            }
+        }
+    }
+    UNROLLED for (int i = 0; i < rows; i++, c += ldc) {
+        UNROLLED for (int v = 0; v < across; v++) {
+            float *place = c + v * WIDTH;
+            STORE(place, adds ? PLUS(LOAD(place), sums[i][v]) : sums[i][v]);
+        }
+    }
+}
+
+/* What is left of a matrix's rows costs about as much as it is. */
+static void multiply_singles(const float *a, size_t lda, const float *b, size_t depth,
+                             const struct tf_term *terms, size_t count, size_t rows,
+                             float *c, size_t ldc, int adds)
+{
+    enum { SOME = SINGLE_ROWS * 2 / 3 & ~1, FEW = SOME / 2, N = SINGLE_ACROSS };
+    if (rows > SOME) {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, SINGLE_ROWS, N, 0);
+    } else if (rows > FEW) {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, SOME, N, 0);
+    } else {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, FEW, N, 0);
+    }
+}
 
 /* Some chains at the same time: one alone waits for each of its sums. */
 TF_INLINE void chains_together(const float *a, const float *b, size_t depth,
@@ -94,7 +128,19 @@ static void chains(const float *a, const float *b, size_t depth,
 }
 
 #if defined(__AVX512BF16__)
-MULTIPLY(multiply_pairs, FETCH, tf_dot)
+static void multiply_pairs(const float *a, size_t lda, const float *b, size_t depth,
+                           const struct tf_term *terms, size_t count, size_t rows,
+                           float *c, size_t ldc, int adds)
+{
+    enum { SOME = 4, FEW = 2 };
+    if (rows > SOME) {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, ROWS, ACROSS, 1);
+    } else if (rows > FEW) {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, SOME, ACROSS, 1);
+    } else {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, FEW, ACROSS, 1);
+    }
+}
 
 /* Formats of one byte as bfloat16 numbers, which their values are. */
 static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
@@ -254,18 +300,22 @@ static void greatest_of_each(const float *restrict in, size_t n,
     }
 }
 
-/* A row to panels of B, `distance` apart. */
-static void lay_out(const float *restrict in, size_t n, float *restrict out,
-                    size_t distance)
+/* Rows to panels of B, `distance` apart. */
+static void lay_out(const float *restrict in, size_t rows, size_t n,
+                    float *restrict out, size_t width, size_t distance)
 {
-    enum { PANEL = WIDTH * ACROSS };
-    for (; n >= PANEL; n -= PANEL, in += PANEL, out += distance) {
-        for (size_t i = 0; i < PANEL; i++) {
-            out[i] = in[i];
+    for (size_t row = 0; row < rows; row++, in += n, out += width) {
+        float *place = out;
+        for (size_t j = 0; j < n; j += width, place += distance) {
+            const size_t count = n - j < width ? n - j : width;
+            if (count % 16 == 0) { /* known, it costs less */
+                for (size_t i = 0; i < count; i += 16) {
+                    memcpy(place + i, in + j + i, 16 * sizeof *place);
+                }
+            } else {
+                memcpy(place, in + j, count * sizeof *place);
+            }
         }
-    }
-    for (size_t i = 0; i < n; i++) {
-        out[i] = in[i];
     }
 }
 
@@ -413,8 +463,7 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
 }
 
 const struct tf_product TF_NAME(tf_product) = {
-    .columns = WIDTH * ACROSS,
-    .singles = multiply_singles,
+    .singles = {multiply_singles, SINGLE_ROWS, WIDTH * SINGLE_ACROSS},
     .chains = chains,
     .lay_out = lay_out,
     .gather_range = gather_range,
@@ -423,7 +472,7 @@ const struct tf_product TF_NAME(tf_product) = {
     .split_singles = split_singles,
     .transpose = transpose,
 #if defined(__AVX512BF16__)
-    .pairs = multiply_pairs,
+    .pairs = {multiply_pairs, ROWS, WIDTH * ACROSS},
     .halves_of_bytes = halves_of_bytes,
     .pair_rows = pair_rows,
     .pair_matrix = pair_matrix,
