@@ -4,6 +4,7 @@
 
 #include "fpstatus.h"
 #include "operand.h"
+#include "pair_tables.h"
 #include "wide.h"
 
 /* What the general path needs to know of an operation. */
@@ -139,6 +140,20 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     return flags_of(f, a, b, wide, n);
 }
 
+/* What a table of all pairs is made of. */
+static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
+                         uint8_t *results, uint8_t *flags, size_t n)
+{
+    float x[TF_BLOCK], y[TF_BLOCK];
+    tf_isa->formats[format].unpack(a, x, n);
+    tf_isa->formats[format].unpack(b, y, n);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned raised =
+            binary_block(format, (enum tf_binary_op)op, &x[i], &y[i], &results[i], 1);
+        flags[i] = (uint8_t)raised;
+    }
+}
+
 /* A block of bfloat16 by the short path, or 0 if it has to take the long one. */
 static int fused_block(enum tf_binary_op op, char *const data[3],
                        const ptrdiff_t strides[3], ptrdiff_t done, size_t n)
@@ -172,6 +187,14 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
     const int accumulates =
         data[2] == data[0] + strides[0] && strides[0] == strides[2];
     const int serial = reduces || accumulates;
+    if (!tf_isa->binary_f32[op]) {
+        const struct tf_pair_table *table =
+            tf_pair_table(format, (int)op, n, binary_pairs);
+        if (table) {
+            tf_fp_end(saved, tf_look_up_pairs(table, data, strides, n, serial));
+            return;
+        }
+    }
     const ptrdiff_t block = serial ? 1 : TF_BLOCK;
 
     const int fused = format == tf_bfloat16_index && tf_isa->fused[op] && !serial;

@@ -20,6 +20,8 @@ TF_INLINE int16_t tf_half_order(int16_t bits)
 #define TF_LESSER_OF(x, y) (TF_ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
 
 extern const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1];
+extern tf_unpack_fn *const TF_NAME(tf_loads)[];
+extern tf_store_fn *const TF_NAME(tf_stores)[];
 void TF_NAME(tf_narrow)(const double *in, float *out, size_t n);
 void TF_NAME(tf_widen)(const float *in, double *out, size_t n);
 

@@ -233,7 +233,22 @@ const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
  * than the final format loses nothing that the final rounding needs. */
 void TF_NAME(tf_narrow)(const double *in, float *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+#if defined(__AVX512F__)
+    /* Toward zero, then odd. */
+    const __m256i one = _mm256_set1_epi32(1);
+    for (; i + 8 <= n; i += 8) {
+        const __m512d x = _mm512_loadu_pd(in + i);
+        const __m256 cut =
+            _mm512_cvt_roundpd_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+        const __mmask8 inexact =
+            _mm512_cmp_pd_mask(_mm512_cvtps_pd(cut), x, _CMP_NEQ_UQ);
+        const __m256i bits = _mm256_castps_si256(cut);
+        _mm256_storeu_si256((__m256i *)(out + i),
+                            _mm256_mask_or_epi32(bits, inexact, bits, one));
+    }
+#endif
+    for (; i < n; i++) {
         const float nearest = (float)in[i];
         const double back = (double)nearest;
         uint64_t wide, wide_back;

@@ -70,6 +70,9 @@ typedef struct tf_suspects tf_pack_fn(const float *in, void *items, size_t n);
 typedef struct tf_suspects tf_suspect_fn(const float *in, size_t n);
 typedef unsigned tf_flags_fn(const float *in, const void *items, size_t n);
 
+/* float32 -> a number of NumPy's; what that raised. */
+typedef unsigned tf_store_fn(const float *in, void *items, size_t n);
+
 /* One format's conversions. Index TF_FORMAT_COUNT is float16. */
 struct tf_conversions {
     tf_unpack_fn *unpack; /* items -> float32, exact; NaN quiet, its sign kept */
@@ -325,6 +328,11 @@ struct tf_scaled {
 
 struct tf_isa {
     const struct tf_conversions *formats;
+
+    /* By enum tf_number_kind, NumPy's but float16: to float32, to odd, and back; NULL
+     * where it is float32 already. */
+    tf_unpack_fn *const *loads;
+    tf_store_fn *const *stores;
 
     /* Round to odd: a later rounding to 22 bits or fewer is as if single. */
     void (*narrow)(const double *in, float *out, size_t n);

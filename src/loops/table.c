@@ -3,6 +3,8 @@
 
 const struct tf_isa TF_NAME(tf_isa) = {
     .formats = TF_NAME(tf_conversions),
+    .loads = TF_NAME(tf_loads),
+    .stores = TF_NAME(tf_stores),
     .binary_f32 = TF_NAME(tf_binary_f32),
     .binary_f64 = TF_NAME(tf_binary_f64),
     .fused = TF_NAME(tf_fused),
