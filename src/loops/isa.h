@@ -67,6 +67,7 @@ enum tf_predicate_op {
 
 typedef void tf_unpack_fn(const void *items, float *out, size_t n);
 typedef struct tf_suspects tf_pack_fn(const float *in, void *items, size_t n);
+typedef struct tf_suspects tf_round_fn(const double *in, void *items, size_t n);
 typedef struct tf_suspects tf_suspect_fn(const float *in, size_t n);
 typedef unsigned tf_flags_fn(const float *in, const void *items, size_t n);
 
@@ -77,6 +78,8 @@ typedef unsigned tf_store_fn(const float *in, void *items, size_t n);
 struct tf_conversions {
     tf_unpack_fn *unpack; /* items -> float32, exact; NaN quiet, its sign kept */
     tf_pack_fn *pack;     /* float32 -> items, to nearest, ties to even */
+    tf_round_fn *round;   /* float64 likewise, but for NaN, where multiples of the least
+                           * number of the format are rounded */
     tf_suspect_fn *suspect; /* may that raise something? pack tells it too */
     tf_flags_fn *flags;     /* what rounding `in` to `items` raised; exact */
 };
@@ -359,6 +362,15 @@ struct tf_isa {
     unsigned (*unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
                           const uint16_t *results, uint16_t *out, size_t n,
                           unsigned wanted);
+
+    /* Running sums and products in float64, side by side: see reduce.c. A product is a
+     * value times a power of two, and `results` that in one number. */
+    void (*add_wide)(const float *in, double *values, size_t n);
+    void (*times_wide)(const float *in, double *values, int64_t *exponents,
+                       double *results, size_t n);
+    /* Which finite numbers have magnitudes of at least some float64 bits, by 1 and 0;
+     * whether all are finite. */
+    int (*mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
 
     /* float64 sums and bounds in tf_total_order, in one fixed order. */
     double (*sum)(const float *in, size_t n);
