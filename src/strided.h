@@ -44,6 +44,30 @@ static inline void tf_reverse(const char *last, size_t itemsize, size_t n, char 
     }
 }
 
+/* One item, n times. */
+static inline void tf_fill(const char *item, size_t itemsize, size_t n, void *out)
+{
+    if (itemsize == 1) {
+        memset(out, *(const unsigned char *)item, n);
+    } else if (itemsize == 2) {
+        uint16_t x, *items = out;
+        memcpy(&x, item, sizeof x);
+        for (size_t i = 0; i < n; i++) {
+            items[i] = x;
+        }
+    } else if (itemsize == 4) {
+        uint32_t x, *items = out;
+        memcpy(&x, item, sizeof x);
+        for (size_t i = 0; i < n; i++) {
+            items[i] = x;
+        }
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            memcpy((char *)out + itemsize * i, item, itemsize);
+        }
+    }
+}
+
 /* n items from `data` on: in place where contiguous, else gathered in buffer. */
 static inline const void *tf_gather(const char *data, ptrdiff_t stride,
                                     size_t itemsize, size_t n, void *buffer)
@@ -52,6 +76,10 @@ static inline const void *tf_gather(const char *data, ptrdiff_t stride,
         return data;
     }
     char *out = buffer;
+    if (stride == 0) {
+        tf_fill(data, itemsize, n, out);
+        return buffer;
+    }
     if (tf_is_reversed(stride, itemsize)) {
         tf_reverse(data, itemsize, n, out);
         return buffer;

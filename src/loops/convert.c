@@ -6,16 +6,6 @@
 #include "../elements.h"
 #include "blocks.h"
 
-/* float32 bits of the first number that rounds beyond the largest finite: half
- * a unit above it, where a tie goes to the even one of the two. */
-TF_INLINE uint32_t beyond(struct tf_format f)
-{
-    const uint32_t maximum = tf_maximum_magnitude(f);
-    const uint32_t half = UINT32_C(1) << (tf_cut(f) - 1);
-    const uint32_t tie_stays = f.specials != TF_POWERS && !(maximum & 1);
-    return (maximum << tf_cut(f)) + tf_rebias(f) + half + tie_stays;
-}
-
 /* -- float32 -> items ------------------------------------------------------- */
 
 /* Bounds of what a block holds, from which its suspects follow. e8m0 suspects zero
@@ -46,7 +36,7 @@ TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
 TF_INLINE struct tf_suspects suspects_of(struct tf_format f, struct bounds bounds)
 {
     const struct tf_suspects suspects = {
-        bounds.greatest >= beyond(f) - (uint32_t)(f.specials == TF_POWERS),
+        bounds.greatest >= tf_beyond(f) - (uint32_t)(f.specials == TF_POWERS),
         bounds.least_less_one < tf_least_normal(f) - 1,
     };
     return suspects;
@@ -181,7 +171,7 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
         const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
         const uint32_t nan = magnitude > UINT32_C(0x7F800000);
         const uint32_t infinite = magnitude == UINT32_C(0x7F800000);
-        const uint32_t exceeds = magnitude >= beyond(f) && !nan &&
+        const uint32_t exceeds = magnitude >= tf_beyond(f) && !nan &&
                                  !(f.specials == TF_IEEE && infinite);
         if (f.specials == TF_POWERS) {
             invalid |= exceeds | (!nan && bits - 1 >= UINT32_C(0x7FFFFFFF));
