@@ -7,6 +7,7 @@
 #include "elements.h"
 #include "fpstatus.h"
 #include "operand.h"
+#include "order.h"
 
 float tf_exact_from_double(double x, int more)
 {
@@ -152,7 +153,7 @@ static const float *bounded_next(struct bounded *x, int format, size_t n,
     if (!x->is_exact) {
         return operand_next(&x->operand, format, n);
     }
-    const int is_known = x->operand.repeated > 0;
+    const int is_known = x->operand.has_numbers;
     const float *numbers = operand_next(&x->operand, TF_FLOAT32, n);
     for (size_t i = 0; i < n && !is_known; i++) {
         x->rounded[i] =
@@ -188,7 +189,7 @@ void tf_exact_extreme(int format, enum tf_binary_op op, int exact, char *const d
     if (strides[exact] == 0 && item_of(f, data[exact], item, &flags)) {
         char *const same[3] = {exact == 0 ? item : data[0], exact == 1 ? item : data[1],
                                data[2]};
-        tf_binary(format, op, same, strides, n);
+        tf_extreme(format, op, same, strides, n);
         tf_fp_end(saved, flags);
         return;
     }

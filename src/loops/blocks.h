@@ -27,12 +27,14 @@ void TF_NAME(tf_widen)(const float *in, double *out, size_t n);
 
 extern tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT];
 extern tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT];
-extern tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT];
+extern const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT];
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
-extern tf_fused_compare_fn *const TF_NAME(tf_fused_compare)[TF_COMPARE_COUNT];
+extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
+extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT];
 extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
 int TF_NAME(tf_canonical_nans)(float *x, size_t n);
-int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n);
+unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
+                                const float *b, const float *r, size_t n);
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
                         size_t n);
 void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,

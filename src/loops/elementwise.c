@@ -138,13 +138,22 @@ int TF_NAME(tf_canonical_nans)(float *x, size_t n)
     return greatest >= infinity;
 }
 
-int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n)
+unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
+                                const float *b, const float *r, size_t n)
 {
-    uint32_t found = 0;
+    const uint32_t infinity = UINT32_C(0x7F800000);
+    uint32_t over = 0, pole = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
-        found |= (uint32_t)(r[i] == 0) & (a[i] != 0) & (b[i] != 0);
+        const uint32_t magnitude = tf_bits_of(r[i]) & INT32_MAX;
+        const uint32_t p = tf_bits_of(a[i]) & INT32_MAX, q = tf_bits_of(b[i]) & INT32_MAX;
+        const uint32_t greater = p > q ? p : q;
+        const uint32_t infinite = (magnitude == infinity) & (greater < infinity);
+        const uint32_t overflown = infinite & (uint32_t)overflows & (q != 0);
+        invalid |= (magnitude > infinity) & (greater <= infinity);
+        over |= ((magnitude >= beyond) & (magnitude < infinity)) | overflown;
+        pole |= infinite & !overflown;
     }
-    return found != 0;
+    return (over ? TF_OVER : 0) | (pole ? TF_DIVIDE : 0) | (invalid ? TF_INVALID : 0);
 }
 
 /* -- bytes ------------------------------------------------------------------------ */

@@ -94,10 +94,37 @@ struct tf_squeeze {
 
 typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
 typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
-/* bfloat16 items; returns whether the results need the general path instead. */
-typedef int tf_fused_fn(const uint16_t *, const uint16_t *, uint16_t *, size_t);
+
+/* Two blocks of items to a third, or to bools; one of a byte has a table. */
+struct tf_byte_table;
+typedef void tf_items_fn(const struct tf_byte_table *, const void *restrict,
+                         const void *restrict, void *restrict, size_t);
+struct tf_by_size {
+    tf_items_fn *words, *halves, *bytes; /* tf32, bfloat16, the others */
+};
+
+/* What a block of results showed on the way to their items. */
+struct tf_settled {
+    uint32_t greatest;  /* magnitude in float32, as bits: NaN is beyond Inf */
+    unsigned flags;     /* raised but by results beyond the range, which `greatest` tells */
+    unsigned unsettled; /* some are left to the general path */
+};
+
+/* Of items of bfloat16 or tf32; the results lie apart from the operands. */
+typedef struct tf_settled tf_fused_fn(const void *restrict, const void *restrict,
+                                      void *restrict, size_t);
+/* Of numbers of a format of one byte. */
+struct tf_byte_rounding;
+typedef struct tf_settled tf_fused_bytes_fn(const struct tf_byte_rounding *,
+                                            const float *restrict, const float *restrict,
+                                            uint8_t *restrict, size_t);
+
+/* The commonest operations in one pass; NULL for the others. */
+struct tf_fused {
+    tf_fused_fn *words, *halves;              /* tf32, bfloat16 */
+    tf_fused_bytes_fn *bytes, *bytes_of_powers; /* the others; e8m0 */
+};
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
-typedef void tf_fused_compare_fn(const uint16_t *, const uint16_t *, uint8_t *, size_t);
 typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 
 /* Parts of matrix products: see product.c. */
@@ -137,8 +164,6 @@ struct tf_kernel {
 struct tf_range {
     uint16_t least_less_one[TF_LANES], greatest[TF_LANES];
 };
-
-struct tf_byte_table;
 
 struct tf_product {
     struct tf_kernel singles; /* slots of one float32 */
@@ -343,14 +368,17 @@ struct tf_isa {
 
     tf_binary_f32_fn *const *binary_f32; /* NULL where float32 is not wide enough */
     tf_binary_f64_fn *const *binary_f64;
-    tf_fused_fn *const *fused; /* NULL but for the commonest operations */
+    const struct tf_fused *fused; /* by operation */
     tf_compare_fn *const *compare;
-    tf_fused_compare_fn *const *fused_compare; /* of bfloat16 items */
+    const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
+    const struct tf_by_size *compare_items;
     tf_predicate_fn *const *predicate;
     /* Every NaN becomes the positive quiet one; whether some number is not finite. */
     int (*canonical_nans)(float *x, size_t n);
-    /* Is a result zero that neither operand's being zero explains? */
-    int (*vanished)(const float *a, const float *b, const float *r, size_t n);
+    /* What results r from a certain magnitude on raised, and Inf and NaN among them.
+     * Inf from finite numbers is a pole, or, if it may overflow, that too. */
+    unsigned (*exceptions)(uint32_t beyond, int overflows, const float *a, const float *b,
+                           const float *r, size_t n);
 
     /* out[i] = table[in[i]] for bytes. */
     void (*lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out, size_t n);

@@ -291,9 +291,12 @@ cdef extern from "binary.h" nogil:
     enum tf_predicate_op:
         TF_ISNAN, TF_ISINF, TF_ISFINITE, TF_SIGNBIT, TF_LOGICAL_NOT
     void tf_binary(int, tf_binary_op, items_t, const npy_intp *, npy_intp)
+    void tf_divmod(int, items_t, const npy_intp *, npy_intp)
+
+
+cdef extern from "order.h" nogil:
     void tf_compare(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
     void tf_predicate(int, tf_predicate_op, items_t, const npy_intp *, npy_intp)
-    void tf_divmod(int, items_t, const npy_intp *, npy_intp)
     void tf_clip(int, items_t, const npy_intp *, npy_intp)
 
 

@@ -1,0 +1,162 @@
+/* Comparisons, and the greater or the lesser of two, on items as they lie in memory.
+ *
+ * NaN belongs at one end of the order: above all numbers where it is to be the maximum
+ * or is not to be the minimum, else below them. Items of a byte have tables of ranks.
+ */
+#include "../bytes.h"
+#include "blocks.h"
+
+/* -- the greater or the lesser ---------------------------------------------------------- */
+
+TF_INLINE int is_greater(enum tf_binary_op op)
+{
+    return op == TF_MAXIMUM || op == TF_FMAX;
+}
+
+TF_INLINE int has_nan_on_top(enum tf_binary_op op)
+{
+    return op == TF_MAXIMUM || op == TF_FMIN;
+}
+
+TF_INLINE void extreme_of_words(enum tf_binary_op op, const uint32_t *restrict a,
+                                const uint32_t *restrict b, uint32_t *restrict out,
+                                size_t n)
+{
+    const uint32_t inf = UINT32_C(0x7F800000), quiet = UINT32_C(0x7FC00000);
+    const uint32_t used = UINT32_C(0xFFFFE000);
+    const uint32_t nan = has_nan_on_top(op) ? quiet : quiet | UINT32_C(0x80000000);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t p = a[i] & used, q = b[i] & used;
+        const int32_t x = tf_total_order((p & INT32_MAX) > inf ? nan : p);
+        const int32_t y = tf_total_order((q & INT32_MAX) > inf ? nan : q);
+        const int32_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
+        const uint32_t result = (uint32_t)tf_total_order((uint32_t)chosen);
+        out[i] = result == nan ? quiet : result;
+    }
+}
+
+TF_INLINE void extreme_of_halves(enum tf_binary_op op, const uint16_t *restrict a,
+                                 const uint16_t *restrict b, uint16_t *restrict out,
+                                 size_t n)
+{
+    const int16_t inf = 0x7F80, quiet = 0x7FC0;
+    const int16_t nan = has_nan_on_top(op) ? quiet : (int16_t)(quiet | INT16_MIN);
+    for (size_t i = 0; i < n; i++) {
+        const int16_t p = (int16_t)a[i], q = (int16_t)b[i];
+        const int16_t x = tf_half_order((int16_t)(p & INT16_MAX) > inf ? nan : p);
+        const int16_t y = tf_half_order((int16_t)(q & INT16_MAX) > inf ? nan : q);
+        const int16_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
+        const int16_t result = tf_half_order(chosen);
+        out[i] = (uint16_t)(result == nan ? quiet : result);
+    }
+}
+
+/* The rank of NaN is the last one: the one after it is the first. */
+TF_INLINE void extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table *table,
+                                const uint8_t *a, const uint8_t *b, uint8_t *out,
+                                size_t n)
+{
+    uint8_t p[TF_BLOCK], q[TF_BLOCK];
+    const uint8_t up = has_nan_on_top(op) ? 0 : 1;
+    TF_NAME(tf_lookup)(table->rank, a, p, n);
+    TF_NAME(tf_lookup)(table->rank, b, q, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t x = (uint8_t)(p[i] + up), y = (uint8_t)(q[i] + up);
+        const uint8_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
+        p[i] = (uint8_t)(chosen - up);
+    }
+    TF_NAME(tf_lookup)(table->item, p, out, n);
+}
+
+#define EXTREME(name, op)                                                      \
+    static void name##_words(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        (void)table;                                                           \
+        extreme_of_words(op, a, b, out, n);                                    \
+    }                                                                          \
+    static void name##_halves(const struct tf_byte_table *table,               \
+                              const void *restrict a, const void *restrict b,  \
+                              void *restrict out, size_t n)                    \
+    {                                                                          \
+        (void)table;                                                           \
+        extreme_of_halves(op, a, b, out, n);                                   \
+    }                                                                          \
+    static void name##_bytes(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        extreme_of_bytes(op, table, a, b, out, n);                             \
+    }
+EXTREME(maximum, TF_MAXIMUM)
+EXTREME(minimum, TF_MINIMUM)
+EXTREME(fmax, TF_FMAX)
+EXTREME(fmin, TF_FMIN)
+
+const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
+    [TF_MAXIMUM] = {maximum_words, maximum_halves, maximum_bytes},
+    [TF_MINIMUM] = {minimum_words, minimum_halves, minimum_bytes},
+    [TF_FMAX] = {fmax_words, fmax_halves, fmax_bytes},
+    [TF_FMIN] = {fmin_words, fmin_halves, fmin_bytes},
+};
+
+/* -- comparisons -------------------------------------------------------------------------- */
+
+/* Zeros of both signs have one order; the last one is NaN's. */
+#define COMPARE(name, expression, of_nan)                                      \
+    static void name##_words(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint32_t *first = a, *second = b;                                \
+        uint8_t *results = out;                                                \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const float x = tf_float_of(first[i] & UINT32_C(0xFFFFE000));      \
+            const float y = tf_float_of(second[i] & UINT32_C(0xFFFFE000));     \
+            results[i] = (expression);                                         \
+        }                                                                      \
+    }                                                                          \
+    static void name##_halves(const struct tf_byte_table *table,               \
+                              const void *restrict a, const void *restrict b,  \
+                              void *restrict out, size_t n)                    \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint16_t *first = a, *second = b;                                \
+        uint8_t *results = out;                                                \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const float x = tf_float_of((uint32_t)first[i] << 16);             \
+            const float y = tf_float_of((uint32_t)second[i] << 16);            \
+            results[i] = (expression);                                         \
+        }                                                                      \
+    }                                                                          \
+    static void name##_bytes(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        uint8_t first[TF_BLOCK], second[TF_BLOCK], *results = out;             \
+        TF_NAME(tf_lookup)(table->order, a, first, n);                         \
+        TF_NAME(tf_lookup)(table->order, b, second, n);                        \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const uint8_t x = first[i], y = second[i];                         \
+            const uint8_t is_nan = (x == 0xFF) | (y == 0xFF);                  \
+            results[i] = is_nan ? (of_nan) : (expression);                     \
+        }                                                                      \
+    }
+COMPARE(equal, x == y, 0)
+COMPARE(not_equal, x != y, 1)
+COMPARE(less, x < y, 0)
+COMPARE(less_equal, x <= y, 0)
+COMPARE(greater, x > y, 0)
+COMPARE(greater_equal, x >= y, 0)
+
+const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
+    [TF_EQUAL] = {equal_words, equal_halves, equal_bytes},
+    [TF_NOT_EQUAL] = {not_equal_words, not_equal_halves, not_equal_bytes},
+    [TF_LESS] = {less_words, less_halves, less_bytes},
+    [TF_LESS_EQUAL] = {less_equal_words, less_equal_halves, less_equal_bytes},
+    [TF_GREATER] = {greater_words, greater_halves, greater_bytes},
+    [TF_GREATER_EQUAL] = {greater_equal_words, greater_equal_halves,
+                          greater_equal_bytes},
+};
