@@ -19,6 +19,7 @@ import accuracy_exponents
 import accuracy_length
 import blocks_quality
 import blocks_tables
+import surface_report
 import tensor_core_tables
 from report import numpy_of, quote, table, worst
 
@@ -138,7 +139,12 @@ def blocks_speed(report: dict[str, Any]) -> str:
 
 
 DOCUMENTS = {
-    "README.md": {"elementwise": elementwise, "matmul": products},
+    "README.md": {
+        "surface": surface_report.summary,
+        "elementwise": elementwise,
+        "matmul": products,
+    },
+    "docs/speed.md": {"surface": surface_report.details},
     "docs/tensor_cores.md": {
         "accuracy_devices": accuracy_devices.block,
         "tensor_core": tensor_cores,
