@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from accuracy import NUMPY, Report, columns, exact, snr
 from accuracy_length import DATA
-from common import machine
+from common import machine, restart_as_usual
 
 LENGTHS, SIZE, DRAWS = (64, 256, 1024, 4096, 16384), 48, 1
 CHAIN = "one float32 chain"
@@ -181,6 +181,7 @@ def show(report: Report) -> str:
 
 
 def main() -> int:
+    restart_as_usual()
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few and small matrices")
     parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
