@@ -246,13 +246,33 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
 
 enum { HAS_INFINITY = 1, HAS_NAN = 2 };
 
+/* Of a line, by the least and the greatest number: NaN is beyond Inf, on either side,
+ * and whether there is Inf as well does not count. */
+static uint8_t mark_of_line(const float *numbers, size_t n)
+{
+    const int32_t last = tf_total_order(UINT32_C(0x7F800000));
+    const int32_t first = tf_total_order(UINT32_C(0xFF800000));
+    int32_t least, greatest;
+    tf_isa->bounds(numbers, n, &least, &greatest);
+    return greatest > last || least < first     ? HAS_NAN
+           : greatest == last || least == first ? HAS_INFINITY
+                                                : 0;
+}
+
 void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *context)
 {
     uint8_t *marks = (uint8_t *)context + line;
+    if (!step) {
+        *marks |= mark_of_line(numbers, n);
+        return;
+    }
+    if (!mark_of_line(numbers, n)) {
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
-        marks[i * step] |= isnan(numbers[i])   ? HAS_NAN
-                           : isinf(numbers[i]) ? HAS_INFINITY
-                                               : 0;
+        marks[i] |= isnan(numbers[i])   ? HAS_NAN
+                    : isinf(numbers[i]) ? HAS_INFINITY
+                                        : 0;
     }
 }
 
@@ -322,12 +342,22 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
+/* Whether a row's sums may raise something: they do not where a NaN of A explains all
+ * that is not finite. */
+static int may_raise(const struct tf_workspace *work, const float *sums, size_t i,
+                     size_t columns)
+{
+    return !(work->in_row[i] & HAS_NAN) &&
+           mark_of_line(sums + i * work->ld, columns) != 0;
+}
+
 unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t columns,
                            const float *sums, unsigned overflow)
 {
     unsigned flags = 0;
     for (size_t i = 0; i < rows; i++) {
-        for (size_t j = 0; j < columns; j++) {
+        const size_t count = may_raise(work, sums, i, columns) ? columns : 0;
+        for (size_t j = 0; j < count; j++) {
             const float sum = sums[i * work->ld + j];
             const int found = work->in_row[i] | work->in_column[j];
             if (isnan(sum) && !(found & HAS_NAN)) {
@@ -340,10 +370,26 @@ unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t 
     return flags;
 }
 
+/* Rows first, and only those whose sums are not finite: that is often enough. */
 unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
                               const float *sums, ptrdiff_t k, unsigned overflow)
 {
-    mark_specials(work, tile, k);
+    int left = 0;
+    memset(work->in_row, 0, tile->rows);
+    if (!tf_runs_along(tile->a)) {
+        tf_mark_lines(work, tile->a, tile->rows, k, work->in_row);
+    }
+    for (size_t i = 0; i < tile->rows; i++) {
+        if (tf_runs_along(tile->a) && may_raise(work, sums, i, tile->columns)) {
+            tf_mark_lines(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), 1, k,
+                          work->in_row + i);
+        }
+        left |= may_raise(work, sums, i, tile->columns);
+    }
+    if (!left) {
+        return 0;
+    }
+    tf_mark_lines(work, tile->b, tile->columns, k, work->in_column);
     return tf_flags_of_marks(work, tile->rows, tile->columns, sums, overflow);
 }
 
