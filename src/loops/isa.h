@@ -332,6 +332,11 @@ struct tf_isa {
 
     tf_binary_f32_fn *const *binary_f32; /* NULL where float32 is not wide enough */
     tf_binary_f64_fn *const *binary_f64;
+    /* Near the exact results, or NaN; NULL but for functions of the C library. */
+    tf_binary_f64_fn *const *binary_near;
+    /* Which of such results do not tell what rounding to bfloat16 or tf32 gives: how
+     * many, at most TF_BLOCK, and their indices. */
+    size_t (*doubtful)(const double *r, size_t n, int mantissa_bits, uint16_t *which);
     tf_fused_fn *const *fused; /* NULL but for the commonest operations */
     tf_compare_fn *const *compare;
     tf_fused_compare_fn *const *fused_compare; /* of bfloat16 items */
