@@ -23,6 +23,7 @@ enum { TF_BLOCK = 1024 };
 struct tf_suspects {
     unsigned beyond; /* some magnitude rounds beyond the range, or is NaN */
     unsigned tiny;   /* some nonzero magnitude lies below the normal range */
+    unsigned nan;    /* some number may be NaN */
 };
 
 enum tf_binary_op {
