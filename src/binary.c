@@ -17,8 +17,17 @@ struct operation {
     uint8_t silent;                /* exact: raises nothing */
 };
 
+/* Small powers are exact in double, and often halfway between two numbers. */
+static double odd_power(double x, double y)
+{
+    return y == 2   ? x * x
+           : y == 3 ? x * x * x
+           : y == 4 ? (x * x) * (x * x)
+                    : tf_odd_power(x, y);
+}
+
 static const struct operation operations[TF_BINARY_COUNT] = {
-    [TF_POWER] = {.odd = tf_odd_power},
+    [TF_POWER] = {.odd = odd_power},
     [TF_ARCTAN2] = {.odd = tf_odd_arctan2},
     [TF_HYPOT] = {.odd = tf_odd_hypot},
     [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp, .cancels = 1},
@@ -59,13 +68,31 @@ static void settle(struct tf_format f, const struct operation *operation,
     }
 }
 
+/* By a short way, and of results that this leaves in doubt by the long one. */
+static void compute_near(struct tf_format f, enum tf_binary_op op, const float *a,
+                         const float *b, double *wide, size_t n)
+{
+    uint16_t which[TF_BLOCK];
+    tf_isa->binary_near[op](a, b, wide, n);
+    const size_t count = tf_isa->doubtful(wide, n, f.mantissa_bits, which);
+    for (size_t k = 0; k < count; k++) {
+        const size_t i = which[k];
+        tf_isa->binary_f64[op](a + i, b + i, wide + i, 1);
+        settle(f, &operations[op], a + i, b + i, wide + i, 1);
+    }
+}
+
 /* The results in double, rounded to odd to float32. */
 static void compute_in_double(struct tf_format f, enum tf_binary_op op, const float *a,
                               const float *b, double *wide, float *r, size_t n)
 {
-    tf_isa->binary_f64[op](a, b, wide, n);
-    if (operations[op].odd) {
-        settle(f, &operations[op], a, b, wide, n);
+    if (tf_isa->binary_near[op] && f.itemsize > 1) {
+        compute_near(f, op, a, b, wide, n);
+    } else {
+        tf_isa->binary_f64[op](a, b, wide, n);
+        if (operations[op].odd) {
+            settle(f, &operations[op], a, b, wide, n);
+        }
     }
     tf_isa->narrow(wide, r, n);
 }

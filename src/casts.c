@@ -5,6 +5,7 @@
 #include "casts.h"
 
 #include <fenv.h>
+#include <string.h>
 
 #include "fpstatus.h"
 #include "large.h"
@@ -33,7 +34,9 @@ unsigned tf_may_raise(int format, struct tf_suspects suspects)
                                             [TF_POWERS] = TF_INVALID};
     const enum tf_specials specials =
         format == TF_FLOAT16 ? TF_IEEE : tf_format_rows[format]->specials;
-    return (suspects.beyond ? beyond_raises[specials] : 0u) |
+    const unsigned no_nan =
+        suspects.nan || specials == TF_POWERS ? ~0u : ~(unsigned)TF_INVALID;
+    return (suspects.beyond ? beyond_raises[specials] & no_nan : 0u) |
            (suspects.tiny ? TF_UNDER : 0u);
 }
 
@@ -47,10 +50,26 @@ static unsigned store_format(int format, const float *in, void *items, size_t n,
     return needed ? conversions->flags(in, items, n) : 0;
 }
 
-static void zero_imaginary(char *out, ptrdiff_t stride, size_t size, size_t n)
+/* Real parts, each with an imaginary part of zero. */
+static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size_t size,
+                            size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        memset(out + (ptrdiff_t)i * stride + size, 0, size);
+    static const char zero[sizeof(long double)];
+    if (size == sizeof(float)) {
+        const float *in = parts;
+        for (size_t i = 0; i < n; i++, out += stride) {
+            const float pair[2] = {in[i], 0};
+            memcpy(out, pair, sizeof pair);
+        }
+    } else if (size == sizeof(double)) {
+        const double *in = parts;
+        for (size_t i = 0; i < n; i++, out += stride) {
+            const double pair[2] = {in[i], 0};
+            memcpy(out, pair, sizeof pair);
+        }
+    } else {
+        tf_copy(size, out, stride, parts, (ptrdiff_t)size, n);
+        tf_copy(size, out + size, stride, zero, 0, n);
     }
 }
 
@@ -86,11 +105,15 @@ static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_st
                                                 : tf_next_block(out, out_size, n - done);
         tf_read_ahead(in, in_stride, in_size, count, n);
         const void *source = tf_gather(in, in_stride, in_size, count, in_buffer);
-        void *target = tf_large_target(out, out_stride, out_size, count, n, out_buffer);
+        void *target =
+            cast.to_complex
+                ? out_buffer
+                : tf_large_target(out, out_stride, out_size, count, n, out_buffer);
         flags |= cast_block(cast, source, target, count, flags);
-        tf_large_scatter(target, out, out_stride, out_size, count, n);
         if (cast.to_complex) {
-            zero_imaginary(out, out_stride, out_size, count);
+            scatter_complex(target, out, out_stride, out_size, count);
+        } else {
+            tf_large_scatter(target, out, out_stride, out_size, count, n);
         }
         done += (ptrdiff_t)count;
         in += (ptrdiff_t)count * in_stride;

@@ -38,6 +38,7 @@ TF_INLINE struct tf_suspects suspects_of(struct tf_format f, struct bounds bound
     const struct tf_suspects suspects = {
         bounds.greatest >= tf_beyond(f) - (uint32_t)(f.specials == TF_POWERS),
         bounds.least_less_one < tf_least_normal(f) - 1,
+        bounds.greatest > UINT32_C(0x7F800000),
     };
     return suspects;
 }

@@ -23,6 +23,7 @@ enum { TF_BLOCK = 1024 };
 struct tf_suspects {
     unsigned beyond; /* some magnitude rounds beyond the range, or is NaN */
     unsigned tiny;   /* some nonzero magnitude lies below the normal range */
+    unsigned nan;    /* some number may be NaN */
 };
 
 enum tf_binary_op {
@@ -368,6 +369,11 @@ struct tf_isa {
 
     tf_binary_f32_fn *const *binary_f32; /* NULL where float32 is not wide enough */
     tf_binary_f64_fn *const *binary_f64;
+    /* Near the exact results, or NaN; NULL but for functions of the C library. */
+    tf_binary_f64_fn *const *binary_near;
+    /* Which of such results do not tell what rounding to bfloat16 or tf32 gives: how
+     * many, at most TF_BLOCK, and their indices. */
+    size_t (*doubtful)(const double *r, size_t n, int mantissa_bits, uint16_t *which);
     const struct tf_fused *fused; /* by operation */
     tf_compare_fn *const *compare;
     const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
