@@ -201,13 +201,3 @@ void tf_other(int format, enum tf_other_op op, char *const *data,
     }
     tf_fp_end(saved, flags);
 }
-
-int tf_compare_items(struct tf_format f, const char *a, const char *b)
-{
-    const double x = tf_double_from_code(f, tf_load_code(f, a));
-    const double y = tf_double_from_code(f, tf_load_code(f, b));
-    if (isnan(x) || isnan(y)) {
-        return isnan(x) - isnan(y);
-    }
-    return (x > y) - (x < y);
-}

@@ -74,7 +74,4 @@ enum tf_other_op {
 void tf_other(int format, enum tf_other_op op, char *const *data,
               const ptrdiff_t *strides, ptrdiff_t n);
 
-/* -1, 0 or 1 as NumPy sorts: NaN last, -0 equal to 0. */
-int tf_compare_items(struct tf_format f, const char *a, const char *b);
-
 #endif

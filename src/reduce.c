@@ -10,7 +10,9 @@
 
 /* -- partial results ---------------------------------------------------------------- */
 
-enum { MOST = TF_BLOCK, FEW = 16 };
+enum { FEW = 4, SOME = 7, MOST = 10 }; /* bits of the number of a page's elements */
+
+_Static_assert(1 << MOST <= TF_BLOCK, "a row of a page is a block");
 
 /* Those of output elements that lie side by side. A result is value * 2^exponent; sums
  * have no exponents. One counts while its item still is what was stored there. */
@@ -28,7 +30,7 @@ enum { MOST_BYTES = 4 };
 struct tf_partials {
     const char *origin;
     struct page **pages;
-    ptrdiff_t page_size;
+    int page_bits; /* elements of a page, as a power of two */
     ptrdiff_t first, count; /* page numbers of `pages` */
     ptrdiff_t overflowed;   /* elements whose last result was beyond the range */
     unsigned raised;
@@ -52,11 +54,6 @@ void tf_partials_free(struct tf_partials *partials)
     }
     free(partials->pages);
     free(partials);
-}
-
-static ptrdiff_t floor_divide(ptrdiff_t a, ptrdiff_t b)
-{
-    return a / b - (a % b < 0);
 }
 
 static struct page *new_page(size_t size, enum tf_reduction op)
@@ -109,7 +106,7 @@ static struct page *find_page(struct tf_partials *partials, ptrdiff_t number,
     }
     struct page **place = &partials->pages[number - partials->first];
     if (!*place) {
-        *place = new_page((size_t)partials->page_size, op);
+        *place = new_page((size_t)1 << partials->page_bits, op);
     }
     return *place;
 }
@@ -163,53 +160,50 @@ static uint64_t beyond(int format)
 
 /* What comes of rounding results. */
 struct rounding {
-    unsigned flags; /* but for overflow */
-    uint8_t marked; /* it was looked for results beyond the range */
-    uint8_t finite; /* so are all results */
+    unsigned flags;  /* but for overflow */
+    unsigned beyond; /* as of struct tf_suspects */
 };
 
 /* Whatever the results are. */
-static unsigned round_any(int format, const double *results, void *items, size_t n)
+static struct rounding round_any(int format, const double *results, void *items,
+                                 size_t n)
 {
     float numbers[TF_BLOCK];
+    struct rounding rounding = {0, 0};
     if (format == TF_SINGLE) {
         for (size_t i = 0; i < n; i++) {
             numbers[i] = (float)results[i];
         }
-        tf_isa->canonical_nans(numbers, n);
+        rounding.beyond = tf_isa->canonical_nans(numbers, n) ? TF_NOT_FINITE : 0;
         memcpy(items, numbers, n * sizeof(float));
-        return 0;
+        return rounding;
     }
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     tf_isa->narrow(results, numbers, n);
     const struct tf_suspects suspects = conversions->pack(numbers, items, n);
-    if (suspects.beyond && tf_isa->canonical_nans(numbers, n)) {
+    rounding.beyond = suspects.beyond;
+    if (suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(numbers, n)) {
         conversions->pack(numbers, items, n);
     }
-    if (!suspects.beyond && !suspects.tiny) {
-        return 0;
-    }
-    return conversions->flags(numbers, items, n) & ~(unsigned)TF_OVER;
-}
-
-/* Results to items, rounded once. If it is looked for those beyond the range, marks[i]
- * tells which they are. Sums of a format's numbers are multiples of its least, so that
- * those below the normal ones are exact; they take one pass, and only where one of them
- * overflows or is not finite another. */
-static struct rounding finish(int format, enum tf_reduction op, const double *results,
-                              void *items, uint8_t *marks, size_t n)
-{
-    struct rounding rounding = {0, 0, 1};
-    const int sums = op == TF_SUM && format != TF_SINGLE;
-    if (sums && !tf_isa->formats[format].round(results, items, n).beyond) {
-        return rounding;
-    }
-    rounding.marked = 1;
-    rounding.finite = (uint8_t)tf_isa->mark_beyond(results, beyond(format), marks, n);
-    if (!sums || !rounding.finite || is_power_format(format)) {
-        rounding.flags = round_any(format, results, items, n);
+    if (suspects.beyond || suspects.tiny) {
+        rounding.flags = conversions->flags(numbers, items, n) & ~(unsigned)TF_OVER;
     }
     return rounding;
+}
+
+/* Results to items, rounded once. Sums of a format's numbers are multiples of its least,
+ * so that those below the normal ones are exact, and overflow says `beyond`: one pass is
+ * enough, unless there is a NaN. */
+static struct rounding finish(int format, enum tf_reduction op, const double *results,
+                              void *items, size_t n)
+{
+    if (op == TF_SUM && format != TF_SINGLE) {
+        const unsigned beyond = tf_isa->formats[format].round(results, items, n).beyond;
+        if (!beyond || (beyond != TF_NOT_FINITE && !is_power_format(format))) {
+            return (struct rounding){0, beyond};
+        }
+    }
+    return round_any(format, results, items, n);
 }
 
 /* -- rows of results ---------------------------------------------------------------- */
@@ -254,17 +248,12 @@ static void begin(const struct tf_partials *partials, struct page *page, size_t 
 static unsigned store(struct tf_partials *partials, struct page *page, size_t at,
                       int format, enum tf_reduction op, const double *results, size_t n)
 {
-    uint8_t marks[TF_BLOCK];
-    uint8_t *overflows = page->overflows + at;
     const struct rounding rounding =
-        finish(format, op, results, page->items + at * size_of(format), marks, n);
-    page->finite &= rounding.finite;
-    if (rounding.marked || partials->overflowed) {
-        for (size_t i = 0; i < n; i++) {
-            const uint8_t mark = rounding.marked ? marks[i] : 0;
-            partials->overflowed += mark - overflows[i];
-            overflows[i] = mark;
-        }
+        finish(format, op, results, page->items + at * size_of(format), n);
+    page->finite &= rounding.beyond != TF_NOT_FINITE;
+    if (rounding.beyond || partials->overflowed) {
+        partials->overflowed += tf_isa->mark_beyond(results, beyond(format),
+                                                    page->overflows + at, n);
     }
     return rounding.flags;
 }
@@ -294,9 +283,9 @@ static unsigned reduce_row(int format, enum tf_reduction op,
     }
     unsigned flags = store(partials, page, at, format, op,
                            op == TF_SUM ? values : products, n);
-    for (size_t i = 0; i < n && !page->finite; i++) {
-        const int nan = isnan(numbers[i]) || (!was_finite && isnan(before[i]));
-        flags |= isnan(values[i]) && !nan ? TF_INVALID : 0;
+    if (!page->finite &&
+        tf_isa->makes_nan(numbers, was_finite ? NULL : before, values, n)) {
+        flags |= TF_INVALID;
     }
     if (out_stride == (ptrdiff_t)size) {
         memcpy(out, page->items + at * size, n * size);
@@ -404,12 +393,16 @@ static int reduce_into_pages(int format, enum tf_reduction op,
     const char *in = data[1] + last * strides[1];
     if (!partials->origin) {
         partials->origin = out;
-        partials->page_size = out_stride == 0 ? FEW : n <= FEW * 8 ? FEW * 8 : MOST;
+        partials->page_bits = out_stride == 0 ? FEW : n <= 1 << SOME ? SOME : MOST;
     }
+    const int page_bits = partials->page_bits;
+    const int item_bits = itemsize == 4 ? 2 : itemsize == 2 ? 1 : 0;
     for (ptrdiff_t done = 0, run; done < n; done += run) {
-        const ptrdiff_t index = floor_divide(out - partials->origin, itemsize);
-        const ptrdiff_t number = floor_divide(index, partials->page_size);
-        const ptrdiff_t at = index - number * partials->page_size;
+        /* All sizes are powers of two; shifts of negative distances round down. */
+        const ptrdiff_t distance = out - partials->origin;
+        const ptrdiff_t number = distance >> page_bits >> item_bits;
+        const ptrdiff_t at =
+            (distance >> item_bits) & (((ptrdiff_t)1 << page_bits) - 1);
         struct page *page = find_page(partials, number, op);
         if (!page) {
             return -1;
@@ -419,7 +412,7 @@ static int reduce_into_pages(int format, enum tf_reduction op,
                                  in_stride, n);
             return 0;
         }
-        run = out_stride == itemsize ? partials->page_size - at : 1;
+        run = out_stride == itemsize ? ((ptrdiff_t)1 << page_bits) - at : 1;
         run = run < n - done ? run : n - done;
         *flags |= reduce_row(format, op, partials, page, (size_t)at, out, out_stride,
                              in, in_stride, (size_t)run);
@@ -466,9 +459,14 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
         }
         void *written = tf_target(out, strides[2], size, out_buffer);
         const struct rounding rounding =
-            finish(format, op, results, written, marks, count);
+            finish(format, op, results, written, count);
         flags |= rounding.flags;
-        flags |= rounding.marked && memchr(marks, 1, count) ? TF_OVER : 0;
+        if (rounding.beyond && !(flags & TF_OVER)) {
+            memset(marks, 0, count);
+            flags |= tf_isa->mark_beyond(results, beyond(format), marks, count)
+                         ? TF_OVER
+                         : 0;
+        }
         tf_scatter(written, out, strides[2], size, count);
         in += (ptrdiff_t)count * strides[1];
         out += (ptrdiff_t)count * strides[2];

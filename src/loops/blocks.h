@@ -48,6 +48,8 @@ unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t 
 void TF_NAME(tf_add_wide)(const float *in, double *values, size_t n);
 void TF_NAME(tf_times_wide)(const float *in, double *values, int64_t *exponents,
                             double *results, size_t n);
+int TF_NAME(tf_makes_nan)(const float *in, const double *before, const double *after,
+                          size_t n);
 int TF_NAME(tf_mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
 double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);

@@ -35,8 +35,10 @@ TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
 
 TF_INLINE struct tf_suspects suspects_of(struct tf_format f, struct bounds bounds)
 {
+    const uint32_t power = f.specials == TF_POWERS;
     const struct tf_suspects suspects = {
-        bounds.greatest >= tf_beyond(f) - (uint32_t)(f.specials == TF_POWERS),
+        bounds.greatest >= UINT32_C(0x7F800000) - power ? TF_NOT_FINITE
+                                                        : bounds.greatest >= tf_beyond(f) - power,
         bounds.least_less_one < tf_least_normal(f) - 1,
         bounds.greatest > UINT32_C(0x7F800000),
     };

@@ -20,8 +20,10 @@
 enum { TF_BLOCK = 1024 };
 
 /* What a block of numbers may raise when it is rounded to a format. */
+enum { TF_NOT_FINITE = 2 }; /* where some is NaN, Inf or beyond float32 */
+
 struct tf_suspects {
-    unsigned beyond; /* some magnitude rounds beyond the range, or is NaN */
+    unsigned beyond; /* some magnitude rounds beyond the range, or is NaN: 1, or */
     unsigned tiny;   /* some nonzero magnitude lies below the normal range */
     unsigned nan;    /* some number may be NaN */
 };
@@ -402,8 +404,11 @@ struct tf_isa {
     void (*add_wide)(const float *in, double *values, size_t n);
     void (*times_wide)(const float *in, double *values, int64_t *exponents,
                        double *results, size_t n);
-    /* Which finite numbers have magnitudes of at least some float64 bits, by 1 and 0;
-     * whether all are finite. */
+    /* Is a result NaN where neither the number was, nor the value before (if given)? */
+    int (*makes_nan)(const float *in, const double *before, const double *after,
+                     size_t n);
+    /* Marks with 1, others with 0, finite numbers whose magnitudes have at least these
+     * float64 bits; how many more are marked now. */
     int (*mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
 
     /* float64 sums and bounds in tf_total_order, in one fixed order. */

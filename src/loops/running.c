@@ -39,13 +39,25 @@ int TF_NAME(tf_mark_beyond)(const double *restrict in, uint64_t bits,
                             uint8_t *restrict marks, size_t n)
 {
     const uint64_t infinity = UINT64_C(0x7FF) << 52;
-    uint64_t greatest = 0;
+    int more = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t magnitude;
         memcpy(&magnitude, &in[i], sizeof magnitude);
         magnitude &= INT64_MAX;
-        greatest = magnitude > greatest ? magnitude : greatest;
-        marks[i] = (magnitude >= bits) & (magnitude < infinity);
+        const uint8_t mark = (magnitude >= bits) & (magnitude < infinity);
+        more += mark - marks[i];
+        marks[i] = mark;
     }
-    return greatest < infinity;
+    return more;
+}
+
+int TF_NAME(tf_makes_nan)(const float *in, const double *before, const double *after,
+                          size_t n)
+{
+    uint64_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        found |= (uint64_t)(after[i] != after[i]) & (in[i] == in[i]) &
+                 (!before || before[i] == before[i]);
+    }
+    return found != 0;
 }

@@ -23,6 +23,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .unsqueeze = TF_NAME(tf_unsqueeze),
     .add_wide = TF_NAME(tf_add_wide),
     .times_wide = TF_NAME(tf_times_wide),
+    .makes_nan = TF_NAME(tf_makes_nan),
     .mark_beyond = TF_NAME(tf_mark_beyond),
     .sum = TF_NAME(tf_sum),
     .bounds = TF_NAME(tf_bounds),

@@ -7,6 +7,7 @@
 #include "elements.h"
 #include "extremes.h"
 #include "matmul.h"
+#include "sort.h"
 #include "stops.h"
 
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
@@ -257,7 +258,9 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     }                                                                                   \
     static int compare_##name(const void *a, const void *b, void *NPY_UNUSED(array))    \
     {                                                                                   \
-        return tf_compare_items(tf_##name, a, b);                                       \
+        const uint32_t x = tf_order_key(tf_##name, tf_load_code(tf_##name, a));         \
+        const uint32_t y = tf_order_key(tf_##name, tf_load_code(tf_##name, b));         \
+        return (x > y) - (x < y);                                                       \
     }                                                                                   \
     static int argmax_##name(void *items, npy_intp n, npy_intp *found,                  \
                              void *NPY_UNUSED(array))                                   \
