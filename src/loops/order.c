@@ -1,4 +1,5 @@
-/* Comparisons, and the greater or the lesser of two, on items as they lie in memory.
+/* Comparisons, the greater or the lesser of two, and signs, on items as they lie in
+ * memory.
  *
  * NaN belongs at one end of the order: above all numbers where it is to be the maximum
  * or is not to be the minimum, else below them. Items of a byte have tables of ranks.
@@ -159,4 +160,78 @@ const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
     [TF_GREATER] = {greater_words, greater_halves, greater_bytes},
     [TF_GREATER_EQUAL] = {greater_equal_words, greater_equal_halves,
                           greater_equal_bytes},
+};
+
+/* -- signs ---------------------------------------------------------------------------------- */
+
+/* a's magnitude; the sign of a, of b, the other one of a, or none. */
+TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
+                             uint32_t magnitude, uint32_t sign)
+{
+    switch (op) {
+    case TF_COPYSIGN: return (a & magnitude) | (b & sign);
+    case TF_POSITIVE: return a & (magnitude | sign);
+    case TF_NEGATIVE: return (a ^ sign) & (magnitude | sign);
+    default: return a & magnitude;
+    }
+}
+
+#define SIGN(name, op)                                                         \
+    static void name##_words(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint32_t *first = a, *second = b;                                \
+        uint32_t *results = out;                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            results[i] = with_sign(op, first[i], second[i],                    \
+                                   UINT32_C(0x7FFFE000), UINT32_C(0x80000000)); \
+        }                                                                      \
+    }                                                                          \
+    static void name##_halves(const struct tf_byte_table *table,               \
+                              const void *restrict a, const void *restrict b,  \
+                              void *restrict out, size_t n)                    \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint16_t *first = a, *second = b;                                \
+        uint16_t *results = out;                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            results[i] =                                                       \
+                (uint16_t)with_sign(op, first[i], second[i], 0x7FFF, 0x8000);  \
+        }                                                                      \
+    }
+SIGN(copysign, TF_COPYSIGN)
+SIGN(positive, TF_POSITIVE)
+SIGN(negative, TF_NEGATIVE)
+SIGN(absolute, TF_ABSOLUTE)
+
+/* The functions of one item of a byte have tables. Where nothing is -0 its code is NaN,
+ * which has no sign to give, and no more than zero one to take. */
+static void copysign_bytes(const struct tf_byte_table *table, const void *restrict a,
+                           const void *restrict b, void *restrict out, size_t n)
+{
+    const uint8_t *first = a, *second = b;
+    uint8_t *results = out;
+    const uint8_t sign = (uint8_t)table->rounding.sign;
+    const uint8_t magnitude = (uint8_t)(sign - 1); /* of e8m0: all bits */
+    if (table->rounding.signless != 0) {
+        for (size_t i = 0; i < n; i++) {
+            results[i] = (uint8_t)with_sign(TF_COPYSIGN, first[i], second[i], magnitude,
+                                            sign);
+        }
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t given = second[i] == sign ? 0 : second[i] & sign;
+        const uint8_t x = first[i] & magnitude;
+        results[i] = x == 0 ? first[i] : x | given;
+    }
+}
+
+const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT] = {
+    [TF_COPYSIGN] = {copysign_words, copysign_halves, copysign_bytes},
+    [TF_POSITIVE] = {positive_words, positive_halves, NULL},
+    [TF_NEGATIVE] = {negative_words, negative_halves, NULL},
+    [TF_ABSOLUTE] = {absolute_words, absolute_halves, NULL},
 };
