@@ -44,90 +44,6 @@ static inline void tf_reverse(const char *last, size_t itemsize, size_t n, char 
     }
 }
 
-/* One item, n times. */
-static inline void tf_fill(const char *item, size_t itemsize, size_t n, void *out)
-{
-    if (itemsize == 1) {
-        memset(out, *(const unsigned char *)item, n);
-    } else if (itemsize == 2) {
-        uint16_t x, *items = out;
-        memcpy(&x, item, sizeof x);
-        for (size_t i = 0; i < n; i++) {
-            items[i] = x;
-        }
-    } else if (itemsize == 4) {
-        uint32_t x, *items = out;
-        memcpy(&x, item, sizeof x);
-        for (size_t i = 0; i < n; i++) {
-            items[i] = x;
-        }
-    } else {
-        for (size_t i = 0; i < n; i++) {
-            memcpy((char *)out + itemsize * i, item, itemsize);
-        }
-    }
-}
-
-/* Every second item: a compiler's vectors know how, where the distance is written out. */
-static inline void tf_gather_seconds(const char *data, size_t itemsize, size_t n,
-                                     void *buffer)
-{
-    if (itemsize == 1) {
-        uint8_t *out = buffer;
-        for (size_t i = 0; i < n; i++) {
-            out[i] = ((const uint8_t *)data)[2 * i];
-        }
-    } else if (itemsize == 2) {
-        uint16_t *out = buffer;
-        for (size_t i = 0; i < n; i++) {
-            out[i] = ((const uint16_t *)data)[2 * i];
-        }
-    } else {
-        uint32_t *out = buffer;
-        for (size_t i = 0; i < n; i++) {
-            out[i] = ((const uint32_t *)data)[2 * i];
-        }
-    }
-}
-
-/* Items between places of any distance, four at a time: all loads before the stores,
- * twice as fast. Where itemsize is a constant, so are the copies' sizes. */
-static inline __attribute__((always_inline)) void tf_copy_each(
-    const char *in, ptrdiff_t in_stride, char *out, ptrdiff_t out_stride,
-    size_t itemsize, size_t n)
-{
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4, in += 4 * in_stride, out += 4 * out_stride) {
-        char a[16], b[16], c[16], d[16];
-        memcpy(a, in, itemsize);
-        memcpy(b, in + in_stride, itemsize);
-        memcpy(c, in + 2 * in_stride, itemsize);
-        memcpy(d, in + 3 * in_stride, itemsize);
-        memcpy(out, a, itemsize);
-        memcpy(out + out_stride, b, itemsize);
-        memcpy(out + 2 * out_stride, c, itemsize);
-        memcpy(out + 3 * out_stride, d, itemsize);
-    }
-    for (; i < n; i++, in += in_stride, out += out_stride) {
-        memcpy(out, in, itemsize);
-    }
-}
-
-static inline void tf_copy_items(const char *in, ptrdiff_t in_stride, char *out,
-                                 ptrdiff_t out_stride, size_t itemsize, size_t n)
-{
-    switch (itemsize) {
-    case 1: tf_copy_each(in, in_stride, out, out_stride, 1, n); break;
-    case 2: tf_copy_each(in, in_stride, out, out_stride, 2, n); break;
-    case 4: tf_copy_each(in, in_stride, out, out_stride, 4, n); break;
-    default:
-        for (size_t i = 0; i < n; i++) {
-            memcpy(out + (ptrdiff_t)i * out_stride, in + (ptrdiff_t)i * in_stride,
-                   itemsize);
-        }
-    }
-}
-
 /* n items from `data` on: in place where contiguous, else gathered in buffer. */
 static inline const void *tf_gather(const char *data, ptrdiff_t stride,
                                     size_t itemsize, size_t n, void *buffer)
@@ -136,24 +52,31 @@ static inline const void *tf_gather(const char *data, ptrdiff_t stride,
         return data;
     }
     char *out = buffer;
-    if (stride == 0) {
-        tf_fill(data, itemsize, n, out);
-        return buffer;
-    }
     if (tf_is_reversed(stride, itemsize)) {
         tf_reverse(data, itemsize, n, out);
         return buffer;
     }
-    const int is_small = itemsize == 1 || itemsize == 2 || itemsize == 4;
-    if (stride == (ptrdiff_t)itemsize) { /* unaligned */
-        return memcpy(buffer, data, n * itemsize);
+    switch (itemsize) {
+    case 1:
+        for (size_t i = 0; i < n; i++) {
+            out[i] = data[(ptrdiff_t)i * stride];
+        }
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(out + 2 * i, data + (ptrdiff_t)i * stride, 2);
+        }
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(out + 4 * i, data + (ptrdiff_t)i * stride, 4);
+        }
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(out + itemsize * i, data + (ptrdiff_t)i * stride, itemsize);
+        }
     }
-    if (is_small && stride == 2 * (ptrdiff_t)itemsize &&
-        (uintptr_t)data % itemsize == 0) {
-        tf_gather_seconds(data, itemsize, n, buffer);
-        return buffer;
-    }
-    tf_copy_items(data, stride, out, (ptrdiff_t)itemsize, itemsize, n);
     return buffer;
 }
 
@@ -170,17 +93,33 @@ static inline void tf_scatter(const void *items, char *data, ptrdiff_t stride,
     if (items == data) {
         return;
     }
-    if (stride == (ptrdiff_t)itemsize) {
-        memcpy(data, items, n * itemsize);
-        return;
-    }
     const char *in = items;
     if (tf_is_reversed(stride, itemsize) && n > 0) {
         const size_t before = (n - 1) * itemsize;
         tf_reverse(in + before, itemsize, n, data - before);
         return;
     }
-    tf_copy_items(in, (ptrdiff_t)itemsize, data, stride, itemsize, n);
+    switch (itemsize) {
+    case 1:
+        for (size_t i = 0; i < n; i++) {
+            data[(ptrdiff_t)i * stride] = in[i];
+        }
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(data + (ptrdiff_t)i * stride, in + 2 * i, 2);
+        }
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(data + (ptrdiff_t)i * stride, in + 4 * i, 4);
+        }
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(data + (ptrdiff_t)i * stride, in + itemsize * i, itemsize);
+        }
+    }
 }
 
 #endif
