@@ -261,6 +261,10 @@ cdef extern from "casts.h" nogil:
     size_t tf_kind_size(int)
 
 
+cdef extern from "copies.h" nogil:
+    void tf_copy(size_t, char *, npy_intp, const char *, npy_intp, size_t)
+
+
 cdef extern from "quantize.h" nogil:
     unsigned tf_quantize(int, int, const char *, char *, npy_intp, tf_rounding,
                      tf_overflow, const uint64_t *)

@@ -3,6 +3,7 @@
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_hybrid_ARRAY_API
 #include <numpy/arrayobject.h>
 
+#include "copies.h"
 #include "elements.h"
 #include "extremes.h"
 #include "matmul.h"
@@ -195,14 +196,11 @@ static void reverse_bytes(char *item, size_t size)
 static void copy_items(size_t size, char *out, npy_intp out_stride, const char *in,
                        npy_intp in_stride, npy_intp n, int swap)
 {
-    for (npy_intp i = 0; i < n; i++) {
-        char *item = out + i * out_stride;
-        if (in) {
-            memmove(item, in + i * in_stride, size);
-        }
-        if (swap) {
-            reverse_bytes(item, size);
-        }
+    if (in) {
+        tf_copy(size, out, out_stride, in, in_stride, (size_t)n);
+    }
+    for (npy_intp i = 0; swap && i < n; i++) {
+        reverse_bytes(out + i * out_stride, size);
     }
 }
 
