@@ -104,8 +104,34 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
 
 /* -- comparisons -------------------------------------------------------------------------- */
 
+/* Vectors of 16 numbers to as many bools; a compiler takes a detour from the mask that a
+ * comparison gives. How many were compared, of n. */
+#if defined(__AVX512BW__)
+#define COMPARE_VECTORS(load, a, b, out, n, predicate)                         \
+    size_t i = 0;                                                              \
+    for (; i + 16 <= (n); i += 16) {                                           \
+        const __mmask16 holds =                                                \
+            _mm512_cmp_ps_mask(load((a) + i), load((b) + i), predicate);       \
+        _mm_storeu_si128((__m128i *)((out) + i), _mm_maskz_set1_epi8(holds, 1)); \
+    }
+
+TF_INLINE __m512 load_words(const uint32_t *items)
+{
+    const __m512i used = _mm512_set1_epi32((int)UINT32_C(0xFFFFE000));
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(items), used));
+}
+
+TF_INLINE __m512 load_halves(const uint16_t *items)
+{
+    const __m256i halves = _mm256_loadu_si256((const __m256i *)items);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+#else
+#define COMPARE_VECTORS(load, a, b, out, n, predicate) size_t i = 0;
+#endif
+
 /* Zeros of both signs have one order; the last one is NaN's. */
-#define COMPARE(name, expression, of_nan)                                      \
+#define COMPARE(name, expression, of_nan, predicate)                           \
     static void name##_words(const struct tf_byte_table *table,                \
                              const void *restrict a, const void *restrict b,   \
                              void *restrict out, size_t n)                     \
@@ -113,7 +139,8 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
         (void)table;                                                           \
         const uint32_t *first = a, *second = b;                                \
         uint8_t *results = out;                                                \
-        for (size_t i = 0; i < n; i++) {                                       \
+        COMPARE_VECTORS(load_words, first, second, results, n, predicate)      \
+        for (; i < n; i++) {                                                   \
             const float x = tf_float_of(first[i] & UINT32_C(0xFFFFE000));      \
             const float y = tf_float_of(second[i] & UINT32_C(0xFFFFE000));     \
             results[i] = (expression);                                         \
@@ -126,7 +153,8 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
         (void)table;                                                           \
         const uint16_t *first = a, *second = b;                                \
         uint8_t *results = out;                                                \
-        for (size_t i = 0; i < n; i++) {                                       \
+        COMPARE_VECTORS(load_halves, first, second, results, n, predicate)     \
+        for (; i < n; i++) {                                                   \
             const float x = tf_float_of((uint32_t)first[i] << 16);             \
             const float y = tf_float_of((uint32_t)second[i] << 16);            \
             results[i] = (expression);                                         \
@@ -145,12 +173,12 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
             results[i] = is_nan ? (of_nan) : (expression);                     \
         }                                                                      \
     }
-COMPARE(equal, x == y, 0)
-COMPARE(not_equal, x != y, 1)
-COMPARE(less, x < y, 0)
-COMPARE(less_equal, x <= y, 0)
-COMPARE(greater, x > y, 0)
-COMPARE(greater_equal, x >= y, 0)
+COMPARE(equal, x == y, 0, _CMP_EQ_OQ)
+COMPARE(not_equal, x != y, 1, _CMP_NEQ_UQ)
+COMPARE(less, x < y, 0, _CMP_LT_OQ)
+COMPARE(less_equal, x <= y, 0, _CMP_LE_OQ)
+COMPARE(greater, x > y, 0, _CMP_GT_OQ)
+COMPARE(greater_equal, x >= y, 0, _CMP_GE_OQ)
 
 const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
     [TF_EQUAL] = {equal_words, equal_halves, equal_bytes},
