@@ -41,11 +41,12 @@ struct seen {
 
 /* One item's float32 from two others', of which the lower `cut` bits do not count. */
 TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
-                         struct seen *seen)
+                         float *result, struct seen *seen)
 {
     const uint32_t below = (UINT32_C(1) << cut) - 1;
     const float x = tf_float_of(a & ~below), y = tf_float_of(b & ~below);
-    const uint32_t bits = tf_bits_of(result_of(op, x, y));
+    *result = result_of(op, x, y);
+    const uint32_t bits = tf_bits_of(*result);
     const uint32_t magnitude = bits & INT32_MAX;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
     seen->tiny |= (uint32_t)(may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
@@ -53,19 +54,16 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
     return (bits + (below >> 1) + (bits >> cut & 1)) & ~below;
 }
 
-/* The second look at a block's tiny results. Those of bfloat16 are exact in float32, or
- * have vanished from there, but for zero over a number and a number over Inf. */
-static unsigned half_underflows(enum tf_binary_op op, const uint16_t *a,
-                                const uint16_t *b, size_t n)
+/* Whether tiny results of bfloat16, which are exact in float32, are none of its numbers,
+ * or have vanished, but for zero over a number and a number over Inf. */
+static unsigned half_underflows(const float *r, const uint16_t *a, const uint16_t *b,
+                                size_t n)
 {
     uint32_t under = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t p = (uint32_t)a[i] << 16, q = (uint32_t)b[i] << 16;
-        const float x = tf_float_of(p), y = tf_float_of(q);
-        const float r = op == TF_MULTIPLY ? x * y : x / y;
-        const uint32_t magnitude = tf_bits_of(r) & INT32_MAX;
-        const uint32_t is_number = (q & INT32_MAX) < INF;
-        const uint32_t lost = magnitude == 0 && x != 0 && y != 0 ? is_number : 0;
+        const uint32_t magnitude = tf_bits_of(r[i]) & INT32_MAX;
+        const uint32_t p = a[i] & 0x7FFF, q = b[i] & 0x7FFF;
+        const uint32_t lost = magnitude == 0 && p != 0 && q - 1 < (INF >> 16) - 1;
         under |= magnitude < LEAST_NORMAL ? (magnitude & 0xFFFF) | lost : 0;
     }
     return under ? TF_UNDER : 0;
@@ -75,18 +73,28 @@ TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *re
                                         const uint16_t *restrict b,
                                         uint16_t *restrict out, size_t n)
 {
+    const uint16_t inf = INF >> 16, quiet = QUIET_NAN >> 16;
+    float r[TF_BLOCK];
     struct seen seen = {0, 0};
     for (size_t i = 0; i < n; i++) {
         const uint32_t x = (uint32_t)a[i] << 16, y = (uint32_t)b[i] << 16;
-        out[i] = (uint16_t)(upper(op, 16, x, y, &seen) >> 16);
+        out[i] = (uint16_t)(upper(op, 16, x, y, &r[i], &seen) >> 16);
+    }
+    struct tf_settled settled = {seen.greatest, 0, 0};
+    if (seen.tiny) {
+        settled.flags |= half_underflows(r, a, b, n);
     }
     if (seen.greatest > INF) {
+        uint16_t invalid = 0;
         for (size_t i = 0; i < n; i++) {
-            out[i] = (out[i] & 0x7FFF) > INF >> 16 ? QUIET_NAN >> 16 : out[i];
+            const uint16_t p = a[i] & 0x7FFF, q = b[i] & 0x7FFF, m = out[i] & 0x7FFF;
+            const uint16_t greater = p > q ? p : q;
+            invalid |= m > inf && greater <= inf;
+            out[i] = m > inf ? quiet : out[i];
         }
+        settled.flags |= invalid ? TF_INVALID : 0;
+        settled.greatest = INF; /* which it hides */
     }
-    const struct tf_settled settled = {
-        seen.greatest, seen.tiny ? half_underflows(op, a, b, n) : 0, 0};
     return settled;
 }
 
@@ -94,16 +102,24 @@ TF_INLINE struct tf_settled fuse_words(enum tf_binary_op op, const uint32_t *res
                                        const uint32_t *restrict b,
                                        uint32_t *restrict out, size_t n)
 {
+    const uint32_t used = UINT32_C(0x7FFFE000);
     struct seen seen = {0, 0};
     for (size_t i = 0; i < n; i++) {
-        out[i] = upper(op, 13, a[i], b[i], &seen);
+        float r;
+        out[i] = upper(op, 13, a[i], b[i], &r, &seen);
     }
+    struct tf_settled settled = {seen.greatest, 0, seen.tiny};
     if (seen.greatest > INF) {
+        uint32_t invalid = 0;
         for (size_t i = 0; i < n; i++) {
-            out[i] = (out[i] & INT32_MAX) > INF ? QUIET_NAN : out[i];
+            const uint32_t p = a[i] & used, q = b[i] & used, m = out[i] & INT32_MAX;
+            const uint32_t greater = p > q ? p : q;
+            invalid |= m > INF && greater <= INF;
+            out[i] = m > INF ? QUIET_NAN : out[i];
         }
+        settled.flags |= invalid ? TF_INVALID : 0;
+        settled.greatest = INF; /* which it hides */
     }
-    const struct tf_settled settled = {seen.greatest, 0, seen.tiny};
     return settled;
 }
 
