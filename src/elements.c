@@ -142,9 +142,6 @@ static void other_one(struct tf_format f, enum tf_other_op op, char *const *data
     const uint32_t a = tf_load_code(f, data[0]);
     const double x = tf_double_from_code(f, a);
     switch (op) {
-    case TF_COPYSIGN_CODES:
-        tf_store_code(f, data[2], tf_copysign(f, a, tf_load_code(f, data[1])));
-        break;
     case TF_NEXTAFTER:
         tf_store_code(f, data[2],
                       tf_nextafter(f, a, tf_load_code(f, data[1]), flags));

@@ -106,9 +106,8 @@ void tf_exact_compare(int format, enum tf_compare_op op, int exact, char *const 
         tf_compare(format, with.op, same, same_strides, n);
         return;
     }
-    for (ptrdiff_t i = 0; i < n; i++) {
-        data[2][i * strides[2]] = (char)with.result;
-    }
+    const char result = (char)with.result;
+    tf_copy(1, data[2], strides[2], &result, 0, (size_t)n);
 }
 
 /* -- bounds ---------------------------------------------------------------------------- */

@@ -11,18 +11,21 @@ static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)
                            : functions.words;
 }
 
-/* A function of two operands' items, none of which has to wait for a result. */
+/* A function of two operands' items; in reductions and accumulations one by one, as an
+ * item may be the result before. */
 static void apply(int format, tf_items_fn *function, char *const data[3],
                   const ptrdiff_t strides[3], size_t out_size, ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
+    const int serial = tf_is_serial(data, strides);
+    const ptrdiff_t block = serial ? 1 : TF_BLOCK;
     TF_BUFFER(buffer);
     struct operand a, b;
-    operand_begin(&a, data[0], strides[0], 1);
+    operand_begin(&a, data[0], strides[0], !serial);
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += block) {
+        const size_t count = (size_t)(n - done < block ? n - done : block);
         const void *x = operand_items(&a, itemsize, count);
         const void *y = operand_items(&b, itemsize, count);
         void *target = tf_target(out, strides[2], out_size, buffer);
@@ -42,16 +45,7 @@ void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *extreme = by_size(tf_isa->extreme[op], itemsize);
-    if (!tf_is_serial(data, strides)) {
-        apply(format, extreme, data, strides, itemsize, n);
-        return;
-    }
-    for (ptrdiff_t i = 0; i < n; i++) {
-        char *const one[3] = {data[0] + i * strides[0], data[1] + i * strides[1],
-                              data[2] + i * strides[2]};
-        apply(format, extreme, one, strides, itemsize, 1);
-    }
+    apply(format, by_size(tf_isa->extreme[op], itemsize), data, strides, itemsize, n);
 }
 
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)
@@ -79,6 +73,38 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
         minimum(table, raised, bound, target, count);
         tf_scatter(target, out, strides[3], itemsize, count);
         out += (ptrdiff_t)count * strides[3];
+    }
+}
+
+/* -- signs -------------------------------------------------------------------------------- */
+
+void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[3],
+                       ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    tf_items_fn *copysign = by_size(tf_isa->sign[TF_COPYSIGN], itemsize);
+    apply(format, copysign, data, strides, itemsize, n);
+}
+
+void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
+                    const ptrdiff_t strides[2], ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    tf_items_fn *change = by_size(tf_isa->sign[op], itemsize);
+    TF_BUFFER(buffer);
+    struct operand a;
+    operand_begin(&a, data[0], strides[0], 1);
+    char *out = data[1];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const void *x = operand_items(&a, itemsize, count);
+        void *target = tf_target(out, strides[1], itemsize, buffer);
+        if (operand_overlaps(x, target, count * itemsize)) {
+            target = buffer;
+        }
+        change(NULL, x, x, target, count);
+        tf_scatter(target, out, strides[1], itemsize, count);
+        out += (ptrdiff_t)count * strides[1];
     }
 }
 

@@ -22,6 +22,13 @@ void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
 /* x, low, high -> minimum(maximum(x, low), high). */
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n);
 
+/* Changes of the sign bit, of NaN too. */
+void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[3],
+                       ptrdiff_t n);
+/* Of bfloat16 or tf32. */
+void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
+                    const ptrdiff_t strides[2], ptrdiff_t n);
+
 /* The result is NumPy's bool. */
 void tf_compare(int format, enum tf_compare_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n);

@@ -14,6 +14,7 @@
 #include "fpstatus.h"
 #include "large.h"
 #include "loops/isa.h"
+#include "order.h"
 #include "strided.h"
 
 /* -- the functions: one line each ------------------------------------------------ */
@@ -404,9 +405,28 @@ static unsigned compute(struct tf_format f, const struct function *function,
     return flags;
 }
 
+/* What a function of codes makes of the sign, which takes no table where two bytes or
+ * more are changed at once; -1 if it is no such function. */
+static int sign_change_of(int format, int op)
+{
+    uint32_t (*of_code)(struct tf_format, uint32_t, unsigned *) = functions[op].of_code;
+    if (tf_format_rows[format]->itemsize == 1) {
+        return -1;
+    }
+    return of_code == same_code       ? TF_POSITIVE
+           : of_code == negative_code ? TF_NEGATIVE
+           : of_code == absolute_code ? TF_ABSOLUTE
+                                      : -1;
+}
+
 int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2],
              ptrdiff_t n)
 {
+    const int sign_change = sign_change_of(format, op);
+    if (sign_change >= 0) {
+        tf_change_sign(format, (enum tf_sign_op)sign_change, data, strides, n);
+        return 0;
+    }
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fp saved = tf_fp_begin();
     const int with_table = is_worth_a_table(format, op, n);

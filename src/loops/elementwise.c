@@ -142,16 +142,19 @@ unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
                                 const float *b, const float *r, size_t n)
 {
     const uint32_t infinity = UINT32_C(0x7F800000);
+    const uint32_t may_overflow = overflows ? UINT32_MAX : 0;
     uint32_t over = 0, pole = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t magnitude = tf_bits_of(r[i]) & INT32_MAX;
         const uint32_t p = tf_bits_of(a[i]) & INT32_MAX, q = tf_bits_of(b[i]) & INT32_MAX;
         const uint32_t greater = p > q ? p : q;
-        const uint32_t infinite = (magnitude == infinity) & (greater < infinity);
-        const uint32_t overflown = infinite & (uint32_t)overflows & (q != 0);
-        invalid |= (magnitude > infinity) & (greater <= infinity);
-        over |= ((magnitude >= beyond) & (magnitude < infinity)) | overflown;
-        pole |= infinite & !overflown;
+        /* Not zero: the divisor, where Inf is no pole. */
+        const uint32_t divisor = q & may_overflow;
+        const uint32_t infinite = magnitude == infinity && greater < infinity;
+        invalid |= magnitude > infinity && greater <= infinity;
+        over |= magnitude >= beyond && magnitude < infinity;
+        over |= infinite && divisor != 0;
+        pole |= infinite && divisor == 0;
     }
     return (over ? TF_OVER : 0) | (pole ? TF_DIVIDE : 0) | (invalid ? TF_INVALID : 0);
 }

@@ -14,6 +14,7 @@
 
 #define INF UINT32_C(0x7F800000)
 #define QUIET_NAN UINT32_C(0x7FC00000)
+#define LEAST_NORMAL UINT32_C(0x00800000)
 
 TF_INLINE float result_of(enum tf_binary_op op, float x, float y)
 {
@@ -31,59 +32,95 @@ TF_INLINE int may_underflow(enum tf_binary_op op)
     return op == TF_MULTIPLY || op == TF_TRUE_DIVIDE;
 }
 
-TF_INLINE uint32_t magnitude_of(float x) { return tf_bits_of(x) & INT32_MAX; }
-
-/* Is a result zero that should not be? Inf is the divisor of one that should. */
-TF_INLINE uint32_t has_vanished(uint32_t magnitude, float x, float y)
-{
-    return (magnitude == 0) & (x != 0) & (magnitude_of(y) - 1 < INF - 1);
-}
-
 /* -- items that are the upper bits of float32 --------------------------------------- */
+
+/* What a block of results showed: some may have lost digits below the normal range. */
+struct seen {
+    uint32_t greatest, tiny;
+};
 
 /* One item's float32 from two others', of which the lower `cut` bits do not count. */
 TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
-                         struct tf_settled *seen)
+                         float *result, struct seen *seen)
 {
     const uint32_t below = (UINT32_C(1) << cut) - 1;
     const float x = tf_float_of(a & ~below), y = tf_float_of(b & ~below);
-    const uint32_t bits = tf_bits_of(result_of(op, x, y));
+    *result = result_of(op, x, y);
+    const uint32_t bits = tf_bits_of(*result);
     const uint32_t magnitude = bits & INT32_MAX;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
-    if (may_underflow(op)) {
-        const uint32_t tiny = magnitude < UINT32_C(0x00800000);
-        const uint32_t vanished = has_vanished(magnitude, x, y);
-        seen->flags |= (tiny & ((bits & below) != 0)) | vanished;
-        seen->unsettled |= (tiny & (magnitude != 0)) | vanished;
+    seen->tiny |= (uint32_t)(may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
+                  (y != 0);
+    return (bits + (below >> 1) + (bits >> cut & 1)) & ~below;
+}
+
+/* Whether tiny results of bfloat16, which are exact in float32, are none of its numbers,
+ * or have vanished, but for zero over a number and a number over Inf. */
+static unsigned half_underflows(const float *r, const uint16_t *a, const uint16_t *b,
+                                size_t n)
+{
+    uint32_t under = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = tf_bits_of(r[i]) & INT32_MAX;
+        const uint32_t p = a[i] & 0x7FFF, q = b[i] & 0x7FFF;
+        const uint32_t lost = magnitude == 0 && p != 0 && q - 1 < (INF >> 16) - 1;
+        under |= magnitude < LEAST_NORMAL ? (magnitude & 0xFFFF) | lost : 0;
     }
-    const uint32_t rounded = bits + (below >> 1) + (bits >> cut & 1);
-    return (magnitude > INF ? QUIET_NAN : rounded) & ~below;
+    return under ? TF_UNDER : 0;
 }
 
 TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *restrict a,
                                         const uint16_t *restrict b,
                                         uint16_t *restrict out, size_t n)
 {
-    struct tf_settled seen = {0, 0, 0};
+    const uint16_t inf = INF >> 16, quiet = QUIET_NAN >> 16;
+    float r[TF_BLOCK];
+    struct seen seen = {0, 0};
     for (size_t i = 0; i < n; i++) {
         const uint32_t x = (uint32_t)a[i] << 16, y = (uint32_t)b[i] << 16;
-        out[i] = (uint16_t)(upper(op, 16, x, y, &seen) >> 16);
+        out[i] = (uint16_t)(upper(op, 16, x, y, &r[i], &seen) >> 16);
     }
-    seen.flags = seen.flags ? TF_UNDER : 0;
-    seen.unsettled = 0;
-    return seen;
+    struct tf_settled settled = {seen.greatest, 0, 0};
+    if (seen.tiny) {
+        settled.flags |= half_underflows(r, a, b, n);
+    }
+    if (seen.greatest > INF) {
+        uint16_t invalid = 0;
+        for (size_t i = 0; i < n; i++) {
+            const uint16_t p = a[i] & 0x7FFF, q = b[i] & 0x7FFF, m = out[i] & 0x7FFF;
+            const uint16_t greater = p > q ? p : q;
+            invalid |= m > inf && greater <= inf;
+            out[i] = m > inf ? quiet : out[i];
+        }
+        settled.flags |= invalid ? TF_INVALID : 0;
+        settled.greatest = INF; /* which it hides */
+    }
+    return settled;
 }
 
 TF_INLINE struct tf_settled fuse_words(enum tf_binary_op op, const uint32_t *restrict a,
                                        const uint32_t *restrict b,
                                        uint32_t *restrict out, size_t n)
 {
-    struct tf_settled seen = {0, 0, 0};
+    const uint32_t used = UINT32_C(0x7FFFE000);
+    struct seen seen = {0, 0};
     for (size_t i = 0; i < n; i++) {
-        out[i] = upper(op, 13, a[i], b[i], &seen);
+        float r;
+        out[i] = upper(op, 13, a[i], b[i], &r, &seen);
     }
-    seen.flags = 0;
-    return seen;
+    struct tf_settled settled = {seen.greatest, 0, seen.tiny};
+    if (seen.greatest > INF) {
+        uint32_t invalid = 0;
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t p = a[i] & used, q = b[i] & used, m = out[i] & INT32_MAX;
+            const uint32_t greater = p > q ? p : q;
+            invalid |= m > INF && greater <= INF;
+            out[i] = m > INF ? QUIET_NAN : out[i];
+        }
+        settled.flags |= invalid ? TF_INVALID : 0;
+        settled.greatest = INF; /* which it hides */
+    }
+    return settled;
 }
 
 /* -- items of a byte, from their numbers ------------------------------------------------ */
@@ -127,10 +164,13 @@ TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restr
     for (size_t i = 0; i < n; i++) {
         const uint32_t exact = tf_bits_of(result_of(op, a[i], b[i]));
         const uint32_t bits = may_underflow(op) && exact == 0 ? 1 : exact;
-        const uint32_t code = tf_encode_power(bits);
         under |= bits - 1 < tf_least_normal(tf_float8_e8m0fnu) - 1;
-        invalid |= (code == 0xFF) & (a[i] == a[i]) & (b[i] == b[i]);
-        out[i] = (uint8_t)code;
+        out[i] = (uint8_t)tf_encode_power(bits);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t p = tf_bits_of(a[i]), q = tf_bits_of(b[i]); /* without sign */
+        const uint32_t nan = out[i] == 0xFF;
+        invalid |= nan && (p > q ? p : q) < INF;
     }
     const struct tf_settled seen = {
         0, (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0), 0};

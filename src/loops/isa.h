@@ -59,6 +59,8 @@ enum tf_compare_op {
     TF_COMPARE_COUNT
 };
 
+enum tf_sign_op { TF_COPYSIGN, TF_POSITIVE, TF_NEGATIVE, TF_ABSOLUTE, TF_SIGN_COUNT };
+
 enum tf_predicate_op {
     TF_ISNAN,
     TF_ISINF,
@@ -108,8 +110,8 @@ struct tf_by_size {
 
 /* What a block of results showed on the way to their items. */
 struct tf_settled {
-    uint32_t greatest;  /* magnitude in float32, as bits: NaN is beyond Inf */
-    unsigned flags;     /* raised but by results beyond the range, which `greatest` tells */
+    uint32_t greatest; /* magnitude in float32, as bits: NaN is beyond Inf */
+    unsigned flags;    /* but for what `greatest` tells: results beyond the range */
     unsigned unsettled; /* some are left to the general path */
 };
 
@@ -380,6 +382,7 @@ struct tf_isa {
     tf_compare_fn *const *compare;
     const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
     const struct tf_by_size *compare_items;
+    const struct tf_by_size *sign; /* of one operand: both are that */
     tf_predicate_fn *const *predicate;
     /* Every NaN becomes the positive quiet one; whether some number is not finite. */
     int (*canonical_nans)(float *x, size_t n);

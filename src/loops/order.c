@@ -1,4 +1,5 @@
-/* Comparisons, and the greater or the lesser of two, on items as they lie in memory.
+/* Comparisons, the greater or the lesser of two, and signs, on items as they lie in
+ * memory.
  *
  * NaN belongs at one end of the order: above all numbers where it is to be the maximum
  * or is not to be the minimum, else below them. Items of a byte have tables of ranks.
@@ -103,8 +104,34 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
 
 /* -- comparisons -------------------------------------------------------------------------- */
 
+/* Vectors of 16 numbers to as many bools; a compiler takes a detour from the mask that a
+ * comparison gives. How many were compared, of n. */
+#if defined(__AVX512BW__)
+#define COMPARE_VECTORS(load, a, b, out, n, predicate)                         \
+    size_t i = 0;                                                              \
+    for (; i + 16 <= (n); i += 16) {                                           \
+        const __mmask16 holds =                                                \
+            _mm512_cmp_ps_mask(load((a) + i), load((b) + i), predicate);       \
+        _mm_storeu_si128((__m128i *)((out) + i), _mm_maskz_set1_epi8(holds, 1)); \
+    }
+
+TF_INLINE __m512 load_words(const uint32_t *items)
+{
+    const __m512i used = _mm512_set1_epi32((int)UINT32_C(0xFFFFE000));
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(items), used));
+}
+
+TF_INLINE __m512 load_halves(const uint16_t *items)
+{
+    const __m256i halves = _mm256_loadu_si256((const __m256i *)items);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+#else
+#define COMPARE_VECTORS(load, a, b, out, n, predicate) size_t i = 0;
+#endif
+
 /* Zeros of both signs have one order; the last one is NaN's. */
-#define COMPARE(name, expression, of_nan)                                      \
+#define COMPARE(name, expression, of_nan, predicate)                           \
     static void name##_words(const struct tf_byte_table *table,                \
                              const void *restrict a, const void *restrict b,   \
                              void *restrict out, size_t n)                     \
@@ -112,7 +139,8 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
         (void)table;                                                           \
         const uint32_t *first = a, *second = b;                                \
         uint8_t *results = out;                                                \
-        for (size_t i = 0; i < n; i++) {                                       \
+        COMPARE_VECTORS(load_words, first, second, results, n, predicate)      \
+        for (; i < n; i++) {                                                   \
             const float x = tf_float_of(first[i] & UINT32_C(0xFFFFE000));      \
             const float y = tf_float_of(second[i] & UINT32_C(0xFFFFE000));     \
             results[i] = (expression);                                         \
@@ -125,7 +153,8 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
         (void)table;                                                           \
         const uint16_t *first = a, *second = b;                                \
         uint8_t *results = out;                                                \
-        for (size_t i = 0; i < n; i++) {                                       \
+        COMPARE_VECTORS(load_halves, first, second, results, n, predicate)     \
+        for (; i < n; i++) {                                                   \
             const float x = tf_float_of((uint32_t)first[i] << 16);             \
             const float y = tf_float_of((uint32_t)second[i] << 16);            \
             results[i] = (expression);                                         \
@@ -144,12 +173,12 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
             results[i] = is_nan ? (of_nan) : (expression);                     \
         }                                                                      \
     }
-COMPARE(equal, x == y, 0)
-COMPARE(not_equal, x != y, 1)
-COMPARE(less, x < y, 0)
-COMPARE(less_equal, x <= y, 0)
-COMPARE(greater, x > y, 0)
-COMPARE(greater_equal, x >= y, 0)
+COMPARE(equal, x == y, 0, _CMP_EQ_OQ)
+COMPARE(not_equal, x != y, 1, _CMP_NEQ_UQ)
+COMPARE(less, x < y, 0, _CMP_LT_OQ)
+COMPARE(less_equal, x <= y, 0, _CMP_LE_OQ)
+COMPARE(greater, x > y, 0, _CMP_GT_OQ)
+COMPARE(greater_equal, x >= y, 0, _CMP_GE_OQ)
 
 const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
     [TF_EQUAL] = {equal_words, equal_halves, equal_bytes},
@@ -159,4 +188,78 @@ const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
     [TF_GREATER] = {greater_words, greater_halves, greater_bytes},
     [TF_GREATER_EQUAL] = {greater_equal_words, greater_equal_halves,
                           greater_equal_bytes},
+};
+
+/* -- signs ---------------------------------------------------------------------------------- */
+
+/* a's magnitude; the sign of a, of b, the other one of a, or none. */
+TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
+                             uint32_t magnitude, uint32_t sign)
+{
+    switch (op) {
+    case TF_COPYSIGN: return (a & magnitude) | (b & sign);
+    case TF_POSITIVE: return a & (magnitude | sign);
+    case TF_NEGATIVE: return (a ^ sign) & (magnitude | sign);
+    default: return a & magnitude;
+    }
+}
+
+#define SIGN(name, op)                                                         \
+    static void name##_words(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint32_t *first = a, *second = b;                                \
+        uint32_t *results = out;                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            results[i] = with_sign(op, first[i], second[i],                    \
+                                   UINT32_C(0x7FFFE000), UINT32_C(0x80000000)); \
+        }                                                                      \
+    }                                                                          \
+    static void name##_halves(const struct tf_byte_table *table,               \
+                              const void *restrict a, const void *restrict b,  \
+                              void *restrict out, size_t n)                    \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint16_t *first = a, *second = b;                                \
+        uint16_t *results = out;                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            results[i] =                                                       \
+                (uint16_t)with_sign(op, first[i], second[i], 0x7FFF, 0x8000);  \
+        }                                                                      \
+    }
+SIGN(copysign, TF_COPYSIGN)
+SIGN(positive, TF_POSITIVE)
+SIGN(negative, TF_NEGATIVE)
+SIGN(absolute, TF_ABSOLUTE)
+
+/* The functions of one item of a byte have tables. Where nothing is -0 its code is NaN,
+ * which has no sign to give, and no more than zero one to take. */
+static void copysign_bytes(const struct tf_byte_table *table, const void *restrict a,
+                           const void *restrict b, void *restrict out, size_t n)
+{
+    const uint8_t *first = a, *second = b;
+    uint8_t *results = out;
+    const uint8_t sign = (uint8_t)table->rounding.sign;
+    const uint8_t magnitude = (uint8_t)(sign - 1); /* of e8m0: all bits */
+    if (table->rounding.signless != 0) {
+        for (size_t i = 0; i < n; i++) {
+            results[i] = (uint8_t)with_sign(TF_COPYSIGN, first[i], second[i], magnitude,
+                                            sign);
+        }
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t given = second[i] == sign ? 0 : second[i] & sign;
+        const uint8_t x = first[i] & magnitude;
+        results[i] = x == 0 ? first[i] : x | given;
+    }
+}
+
+const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT] = {
+    [TF_COPYSIGN] = {copysign_words, copysign_halves, copysign_bytes},
+    [TF_POSITIVE] = {positive_words, positive_halves, NULL},
+    [TF_NEGATIVE] = {negative_words, negative_halves, NULL},
+    [TF_ABSOLUTE] = {absolute_words, absolute_halves, NULL},
 };

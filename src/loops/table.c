@@ -13,6 +13,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .compare = TF_NAME(tf_compare),
     .extreme = TF_NAME(tf_extreme),
     .compare_items = TF_NAME(tf_compare_items),
+    .sign = TF_NAME(tf_sign),
     .predicate = TF_NAME(tf_predicate),
     .narrow = TF_NAME(tf_narrow),
     .widen = TF_NAME(tf_widen),

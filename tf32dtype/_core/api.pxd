@@ -239,7 +239,6 @@ cdef extern from "elements.h" nogil:
     double tf_double_from_code(tf_format, uint32_t)
     uint32_t tf_code_from_double(tf_format, double, unsigned *)
     enum tf_other_op:
-        TF_COPYSIGN_CODES
         TF_NEXTAFTER
         TF_MODF
         TF_FREXP
@@ -295,6 +294,7 @@ cdef extern from "binary.h" nogil:
 
 
 cdef extern from "order.h" nogil:
+    void tf_copysign_items(int, items_t, const npy_intp *, npy_intp)
     void tf_compare(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
     void tf_predicate(int, tf_predicate_op, items_t, const npy_intp *, npy_intp)
     void tf_clip(int, items_t, const npy_intp *, npy_intp)

@@ -113,6 +113,13 @@ cdef int predicate_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
+cdef int copysign_loop(PyArrayMethod_Context *context, items_t data,
+                       const npy_intp *dimensions, const npy_intp *strides,
+                       NpyAuxData *auxiliary) noexcept nogil:
+    tf_copysign_items((<loop_data *>auxiliary).format, data, strides, dimensions[0])
+    return 0
+
+
 cdef int other_loop(PyArrayMethod_Context *context, items_t data,
                     const npy_intp *dimensions, const npy_intp *strides,
                     NpyAuxData *auxiliary) noexcept nogil:
