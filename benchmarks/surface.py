@@ -41,7 +41,7 @@ QUICK_SIZE = 1 << 18  # instead of 1 Mi
 TURNS, FEW_TURNS = 15, 3  # of a cell; few where it is well below its limits
 SECONDS, QUICK_SECONDS = 0.03, 0.005  # that end the turns of another
 NEAR, FAR = 1.4, 10  # below a limit, above it: one turn where it is far away
-LONG = 0.1  # seconds of a call that is timed once
+LONG, ENDLESS = 0.05, 1  # seconds of a call that is timed once, made once
 NOT_THEIRS = "nan"  # NaN is a number to these functions in ml_dtypes' types
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -101,15 +101,18 @@ class Timed:
         self.samples.append(sampled(self.function, calls))
 
 
-def built(call: Call, side: Operands) -> Timed | None:
-    """The function to time, called before, if the type has the call."""
+def built(call: Call, side: Operands, most: float = ENDLESS) -> Timed | None:
+    """The function to time, if the type has the call.
+
+    It was called once, which may make tables; twice if that took long and is to be its
+    time, unless it took more than `most` seconds.
+    """
     try:
         function = call.build(side)
         first = sampled(function, 1)
     except (TypeError, ValueError, IndexError, NotImplementedError):
         return None
-    # The first call may make tables.
-    return Timed(function, sampled(function, 1) if first > LONG else first)
+    return Timed(function, sampled(function, 1) if LONG < first < most else first)
 
 
 def measured(
@@ -123,7 +126,7 @@ def measured(
     peer = None
     known = peer_type(name) is not None and not call.name.startswith(NOT_THEIRS)
     if known and variant.size <= MEBI:
-        peer = built(call, Operands(name, variant, theirs=True))
+        peer = built(call, Operands(name, variant, theirs=True), 0)
     most = limit(call.kind(variant), variant.size, name)
     start = time.perf_counter()
     single.samples = []  # those of other formats
@@ -162,29 +165,43 @@ class Progress:
         print(ends[0] + text[:78].ljust(78), end=ends[1], file=sys.stderr, flush=True)
 
 
-def measure(chosen: list[Cell], budget: float) -> dict[str, Any]:
-    """{call: {variant: {"kind", "size", "microseconds", format: [x float32, x peer]}}},
-    null for a format that has not the call."""
+def measure(chosen: list[Cell], formats: list[str], budget: float) -> dict[str, Any]:
+    """{call: {variant: row}}; the lists of a row are in the order of the formats.
+
+    A row has its "kind" and "size", "microseconds" of float32, the times "over float32"
+    and "over ml_dtypes" (null where they were not measured) and, if a format has not
+    the call, whose it is "not".
+    """
     found: dict[str, Any] = {}
     progress = Progress(len(chosen))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for (call, variant), group in groupby(chosen, key=lambda cell: cell[:2]):
             single = built(call, Operands(SINGLE, variant))
-            row: dict[str, Any] = {"kind": call.kind(variant), "size": variant.size}
+            ratios: dict[str, tuple[float, float | None] | None] = {}
             for cell in group:
                 progress(cell)
-                ratios = measured(cell, single, budget) if single else None
-                row[cell[2]] = ratios and [rounded(x) for x in ratios if x is not None]
-            if single:
-                row["microseconds"] = rounded(1e6 * single.median)
-                found.setdefault(call.name, {})[variant.name] = row
+                if single:
+                    ratios[cell[2]] = measured(cell, single, budget)
+            if not single:
+                continue
+            pairs = [ratios.get(name) or (None, None) for name in formats]
+            row = {
+                "kind": call.kind(variant),
+                "size": variant.size,
+                "microseconds": rounded(1e6 * single.median),
+                "over float32": [rounded(pair[0]) for pair in pairs],
+                "over ml_dtypes": [rounded(pair[1]) for pair in pairs],
+                "not": [name for name, pair in ratios.items() if pair is None],
+            }
+            row = {name: value for name, value in row.items() if value != []}
+            found.setdefault(call.name, {})[variant.name] = row
     return found
 
 
-def rounded(x: float) -> float:
+def rounded(x: float | None) -> float | None:
     """Three digits: more is noise."""
-    return float(f"{x:.3g}")
+    return None if x is None else float(f"{x:.3g}")
 
 
 def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -194,10 +211,9 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
         for call, rows in run["rows"].items():
             for variant, row in rows.items():
                 mine = merged[call][variant]
-                for name, ratios in row.items():
-                    if isinstance(ratios, list):
-                        pairs = zip(mine[name], ratios, strict=True)
-                        mine[name] = [max(pair) for pair in pairs]
+                for over in ("over float32", "over ml_dtypes"):
+                    pairs = zip(mine[over], row[over], strict=True)
+                    mine[over] = [max(pair) if all(pair) else None for pair in pairs]
     return {**runs[0], "rows": merged}
 
 
@@ -236,8 +252,10 @@ def main() -> int:
     if options.child:
         pin()
         budget = QUICK_SECONDS if options.quick else SECONDS
-        rows = measure(chosen_cells(options), budget)
-        json.dump({"machine": machine(), "isa": td.isa(), "rows": rows}, sys.stdout)
+        formats = list(td.formats)
+        rows = measure(chosen_cells(options), formats, budget)
+        facts = {"machine": machine(), "isa": td.isa(), "formats": formats}
+        json.dump({**facts, "rows": rows}, sys.stdout)
         return 0
     passed = ["--only", options.only, *(["--quick"] if options.quick else [])]
     if options.cells:
@@ -255,12 +273,16 @@ def main() -> int:
 
 def written(report: dict[str, Any]) -> str:
     """JSON with a line a variant."""
-    text = json.dumps(report, indent=1)
-    return re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", _one_line, text) + "\n"
-
-
-def _one_line(match: re.Match[str]) -> str:
-    return "[" + " ".join(match[1].split()) + "]"
+    lines = [
+        f'"{name}": {json.dumps(report[name])},' for name in report if name != "rows"
+    ]
+    calls = []
+    for call, rows in report["rows"].items():
+        variants = [
+            f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()
+        ]
+        calls.append(f"{json.dumps(call)}: {{\n" + ",\n".join(variants) + "\n}")
+    return "\n".join(["{", *lines, '"rows": {', ",\n".join(calls), "}}", ""])
 
 
 if __name__ == "__main__":
