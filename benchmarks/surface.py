@@ -223,12 +223,18 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a few cells of each call")
-    parser.add_argument("--only", default="", help="cells that match this expression")
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="cells that match this expression"
+    )
     parser.add_argument("--list", action="store_true", help="name the cells; no more")
-    parser.add_argument("--cells", type=Path, help="those above their limit in a JSON")
+    parser.add_argument(
+        "--cells", type=Path, metavar="FILE", help="those above their limit in a JSON"
+    )
     parser.add_argument("--runs", type=int, default=1, help="runs; the worst counts")
     parser.add_argument("--worst", type=int, default=60, help="how many cells to print")
-    parser.add_argument("--json", type=Path, help="write all figures here")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all figures here"
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser
 
