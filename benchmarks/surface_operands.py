@@ -83,7 +83,7 @@ def random_places(count: int) -> np.ndarray:
 class Operands:
     """Arrays of one type for a variant, as the expressions of calls name them.
 
-    `x`, `y` and `z` are laid out as the variant says, `matrix` and `cube` hold the same
+    `x` and `y` are laid out as the variant says, `matrix` and `cube` hold the same
     number of elements in C order. `theirs` makes ml_dtypes' type of the same name.
     """
 
