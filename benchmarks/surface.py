@@ -40,8 +40,8 @@ QUICK_FORMATS = ("tf32", "bfloat16", "float8_e4m3fn", "float4_e2m1fn")
 QUICK_SIZE = 1 << 18  # instead of 1 Mi
 TURNS, FEW_TURNS = 15, 3  # of a cell; few where it is well below its limits
 SECONDS, QUICK_SECONDS = 0.03, 0.005  # that end the turns of another
-NEAR, FAR = 1.4, 10  # below a limit, above it: one turn where it is far away
-LONG, ENDLESS = 0.05, 1  # seconds of a call that is timed once, made once
+NEAR, FAR = 1.4, 10  # below a limit, above it: two turns where it is far away
+LONG, ENDLESS = 0.05, 1  # seconds of a call that is sampled once, not at all
 NOT_THEIRS = "nan"  # NaN is a number to these functions in ml_dtypes' types
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -84,7 +84,10 @@ def sampled(function: Callable[[], Any], calls: int) -> float:
 
 @dataclass
 class Timed:
-    """A function and its times a call. A sample is as many calls as take 100 us."""
+    """A function and its times a call. A sample is as many calls as take 100 us.
+
+    The first call, which may make tables, counts only if there is no other.
+    """
 
     function: Callable[[], Any]
     first: float
@@ -95,24 +98,19 @@ class Timed:
         return statistics.median(self.samples) if self.samples else self.first
 
     def sample(self) -> None:
-        if self.first > LONG:
+        if self.first > ENDLESS or (self.samples and self.median > LONG):
             return
         calls = max(1, int(1e-4 / max(self.median, 1e-7)))
         self.samples.append(sampled(self.function, calls))
 
 
-def built(call: Call, side: Operands, most: float = ENDLESS) -> Timed | None:
-    """The function to time, if the type has the call.
-
-    It was called once, which may make tables; twice if that took long and is to be its
-    time, unless it took more than `most` seconds.
-    """
+def built(call: Call, side: Operands) -> Timed | None:
+    """The function to time, called once, if the type has the call."""
     try:
         function = call.build(side)
-        first = sampled(function, 1)
+        return Timed(function, sampled(function, 1))
     except (TypeError, ValueError, IndexError, NotImplementedError):
         return None
-    return Timed(function, sampled(function, 1) if LONG < first < most else first)
 
 
 def measured(
@@ -126,7 +124,7 @@ def measured(
     peer = None
     known = peer_type(name) is not None and not call.name.startswith(NOT_THEIRS)
     if known and variant.size <= MEBI:
-        peer = built(call, Operands(name, variant, theirs=True), 0)
+        peer = built(call, Operands(name, variant, theirs=True))
     most = limit(call.kind(variant), variant.size, name)
     start = time.perf_counter()
     single.samples = []  # those of other formats
@@ -139,8 +137,8 @@ def measured(
         over = ours.median / peer.median if peer else None
         well = NEAR * ratio < most and (over is None or NEAR * over < PEER)
         late = time.perf_counter() - start > budget
-        far = min(ours.first, ours.median) > FAR * most * single.median
-        if far or (turn + 1 >= FEW_TURNS and (late or well)):
+        far = min(ours.samples, default=ours.first) > FAR * most * single.median
+        if (turn >= 1 and far) or (turn + 1 >= FEW_TURNS and (late or well)):
             break
     return ratio, over
 
