@@ -153,6 +153,7 @@ def main(
         report = json.loads(options.read.read_text())
     else:
         report = {"machine": machine(), **measure(options.quick)}
+    print(measured_on(report))
     print(show(report))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

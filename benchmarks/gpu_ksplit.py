@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy import NUMPY, Report, columns, exact, snr
+from accuracy import NUMPY, Report, columns, exact, measured_on, snr
 from accuracy_length import DATA
 from common import machine, restart_as_usual
 
@@ -191,6 +191,7 @@ def main() -> int:
         report = json.loads(options.read.read_text())
     else:
         report = {"machine": machine(), **measure(options.quick)}
+    print(measured_on(report))
     print(show(report))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")

@@ -40,8 +40,8 @@ QUICK_FORMATS = ("tf32", "bfloat16", "float8_e4m3fn", "float4_e2m1fn")
 QUICK_SIZE = 1 << 18  # instead of 1 Mi
 TURNS, FEW_TURNS = 15, 3  # of a cell; few where it is well below its limits
 SECONDS, QUICK_SECONDS = 0.03, 0.005  # that end the turns of another
-NEAR, FAR = 1.4, 10  # below a limit, above it: one turn where it is far away
-LONG = 0.1  # seconds of a call that is timed once
+NEAR, FAR = 1.4, 10  # below a limit, above it: two turns where it is far away
+LONG, ENDLESS = 0.05, 1  # seconds of a call that is sampled once, not at all
 NOT_THEIRS = "nan"  # NaN is a number to these functions in ml_dtypes' types
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -84,7 +84,10 @@ def sampled(function: Callable[[], Any], calls: int) -> float:
 
 @dataclass
 class Timed:
-    """A function and its times a call. A sample is as many calls as take 100 us."""
+    """A function and its times a call. A sample is as many calls as take 100 us.
+
+    The first call, which may make tables, counts only if there is no other.
+    """
 
     function: Callable[[], Any]
     first: float
@@ -95,21 +98,19 @@ class Timed:
         return statistics.median(self.samples) if self.samples else self.first
 
     def sample(self) -> None:
-        if self.first > LONG:
+        if self.first > ENDLESS or (self.samples and self.median > LONG):
             return
         calls = max(1, int(1e-4 / max(self.median, 1e-7)))
         self.samples.append(sampled(self.function, calls))
 
 
 def built(call: Call, side: Operands) -> Timed | None:
-    """The function to time, called before, if the type has the call."""
+    """The function to time, called once, if the type has the call."""
     try:
         function = call.build(side)
-        first = sampled(function, 1)
+        return Timed(function, sampled(function, 1))
     except (TypeError, ValueError, IndexError, NotImplementedError):
         return None
-    # The first call may make tables.
-    return Timed(function, sampled(function, 1) if first > LONG else first)
 
 
 def measured(
@@ -136,8 +137,8 @@ def measured(
         over = ours.median / peer.median if peer else None
         well = NEAR * ratio < most and (over is None or NEAR * over < PEER)
         late = time.perf_counter() - start > budget
-        far = min(ours.first, ours.median) > FAR * most * single.median
-        if far or (turn + 1 >= FEW_TURNS and (late or well)):
+        far = min(ours.samples, default=ours.first) > FAR * most * single.median
+        if (turn >= 1 and far) or (turn + 1 >= FEW_TURNS and (late or well)):
             break
     return ratio, over
 
@@ -162,29 +163,43 @@ class Progress:
         print(ends[0] + text[:78].ljust(78), end=ends[1], file=sys.stderr, flush=True)
 
 
-def measure(chosen: list[Cell], budget: float) -> dict[str, Any]:
-    """{call: {variant: {"kind", "size", "microseconds", format: [x float32, x peer]}}},
-    null for a format that has not the call."""
+def measure(chosen: list[Cell], formats: list[str], budget: float) -> dict[str, Any]:
+    """{call: {variant: row}}; the lists of a row are in the order of the formats.
+
+    A row has its "kind" and "size", "microseconds" of float32, the times "over float32"
+    and "over ml_dtypes" (null where they were not measured) and, if a format has not
+    the call, whose it is "not".
+    """
     found: dict[str, Any] = {}
     progress = Progress(len(chosen))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for (call, variant), group in groupby(chosen, key=lambda cell: cell[:2]):
             single = built(call, Operands(SINGLE, variant))
-            row: dict[str, Any] = {"kind": call.kind(variant), "size": variant.size}
+            ratios: dict[str, tuple[float, float | None] | None] = {}
             for cell in group:
                 progress(cell)
-                ratios = measured(cell, single, budget) if single else None
-                row[cell[2]] = ratios and [rounded(x) for x in ratios if x is not None]
-            if single:
-                row["microseconds"] = rounded(1e6 * single.median)
-                found.setdefault(call.name, {})[variant.name] = row
+                if single:
+                    ratios[cell[2]] = measured(cell, single, budget)
+            if not single:
+                continue
+            pairs = [ratios.get(name) or (None, None) for name in formats]
+            row = {
+                "kind": call.kind(variant),
+                "size": variant.size,
+                "microseconds": rounded(1e6 * single.median),
+                "over float32": [rounded(pair[0]) for pair in pairs],
+                "over ml_dtypes": [rounded(pair[1]) for pair in pairs],
+                "not": [name for name, pair in ratios.items() if pair is None],
+            }
+            row = {name: value for name, value in row.items() if value != []}
+            found.setdefault(call.name, {})[variant.name] = row
     return found
 
 
-def rounded(x: float) -> float:
+def rounded(x: float | None) -> float | None:
     """Three digits: more is noise."""
-    return float(f"{x:.3g}")
+    return None if x is None else float(f"{x:.3g}")
 
 
 def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -194,10 +209,9 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
         for call, rows in run["rows"].items():
             for variant, row in rows.items():
                 mine = merged[call][variant]
-                for name, ratios in row.items():
-                    if isinstance(ratios, list):
-                        pairs = zip(mine[name], ratios, strict=True)
-                        mine[name] = [max(pair) for pair in pairs]
+                for over in ("over float32", "over ml_dtypes"):
+                    pairs = zip(mine[over], row[over], strict=True)
+                    mine[over] = [max(pair) if all(pair) else None for pair in pairs]
     return {**runs[0], "rows": merged}
 
 
@@ -207,12 +221,18 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a few cells of each call")
-    parser.add_argument("--only", default="", help="cells that match this expression")
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="cells that match this expression"
+    )
     parser.add_argument("--list", action="store_true", help="name the cells; no more")
-    parser.add_argument("--cells", type=Path, help="those above their limit in a JSON")
+    parser.add_argument(
+        "--cells", type=Path, metavar="FILE", help="those above their limit in a JSON"
+    )
     parser.add_argument("--runs", type=int, default=1, help="runs; the worst counts")
     parser.add_argument("--worst", type=int, default=60, help="how many cells to print")
-    parser.add_argument("--json", type=Path, help="write all figures here")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all figures here"
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -236,8 +256,10 @@ def main() -> int:
     if options.child:
         pin()
         budget = QUICK_SECONDS if options.quick else SECONDS
-        rows = measure(chosen_cells(options), budget)
-        json.dump({"machine": machine(), "isa": td.isa(), "rows": rows}, sys.stdout)
+        formats = list(td.formats)
+        rows = measure(chosen_cells(options), formats, budget)
+        facts = {"machine": machine(), "isa": td.isa(), "formats": formats}
+        json.dump({**facts, "rows": rows}, sys.stdout)
         return 0
     passed = ["--only", options.only, *(["--quick"] if options.quick else [])]
     if options.cells:
@@ -255,12 +277,16 @@ def main() -> int:
 
 def written(report: dict[str, Any]) -> str:
     """JSON with a line a variant."""
-    text = json.dumps(report, indent=1)
-    return re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", _one_line, text) + "\n"
-
-
-def _one_line(match: re.Match[str]) -> str:
-    return "[" + " ".join(match[1].split()) + "]"
+    lines = [
+        f'"{name}": {json.dumps(report[name])},' for name in report if name != "rows"
+    ]
+    calls = []
+    for call, rows in report["rows"].items():
+        variants = [
+            f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()
+        ]
+        calls.append(f"{json.dumps(call)}: {{\n" + ",\n".join(variants) + "\n}")
+    return "\n".join(["{", *lines, '"rows": {', ",\n".join(calls), "}}", ""])
 
 
 if __name__ == "__main__":

@@ -196,8 +196,7 @@ def reductions() -> Iterator[Call]:
         yield Call(name, always(INNER), build, every)
     for name in REDUCED:
         reduce = partial(getattr(np, name).reduce, axis=None)
-        build = of_reduction(reduce, name in ("fmax", "fmin"))
-        yield Call(f"{name}.reduce", of_sum, build, every)
+        yield Call(f"{name}.reduce", of_sum, of_reduction(reduce, True), every)
     few = variants((*PLAIN[:2], "axis 0", "axis 1"))
     for name, function in CUMULATIVE.items():
         yield Call(name, always(INNER), of_reduction(function, False), few)

@@ -70,10 +70,20 @@ def numbers(name: str, kind: str, domain: str, count: int) -> np.ndarray:
     return DOMAINS[domain](single).astype(dtype)
 
 
+@lru_cache(maxsize=1)
+def random_bits(count: int) -> np.ndarray:
+    return np.random.default_rng(5).integers(0, 2, count, np.int8).view(bool)
+
+
+@lru_cache(maxsize=1)
+def random_places(count: int) -> np.ndarray:
+    return np.random.default_rng(6).integers(0, count, count)
+
+
 class Operands:
     """Arrays of one type for a variant, as the expressions of calls name them.
 
-    `x`, `y` and `z` are laid out as the variant says, `matrix` and `cube` hold the same
+    `x` and `y` are laid out as the variant says, `matrix` and `cube` hold the same
     number of elements in C order. `theirs` makes ml_dtypes' type of the same name.
     """
 
@@ -179,12 +189,12 @@ class Operands:
     @cached_property
     def mask(self) -> np.ndarray:
         """Random booleans of the shape of `x`."""
-        return np.random.default_rng(5).random(self.x.shape) < 0.5
+        return random_bits(self.x.size).reshape(self.x.shape)
 
     @cached_property
     def indices(self) -> np.ndarray:
         """Random places in `x`, as many as it has elements."""
-        return np.random.default_rng(6).integers(0, self.x.size, self.x.size)
+        return random_places(self.x.size)
 
     @cached_property
     def one(self) -> Any:

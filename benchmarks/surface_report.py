@@ -42,11 +42,10 @@ def measured_cells(report: dict[str, Any]) -> list[Measured]:
     found = []
     for call, rows in report["rows"].items():
         for variant, row in rows.items():
-            kind, size = row["kind"], row["size"]
-            for name, ratios in row.items():
-                if isinstance(ratios, list):
-                    most = limit(kind, size, name)
-                    ratio, over = (*ratios, None)[:2]
+            kind, overs = row["kind"], (row["over float32"], row["over ml_dtypes"])
+            for name, ratio, over in zip(report["formats"], *overs, strict=True):
+                if ratio is not None:
+                    most = limit(kind, row["size"], name)
                     cell = Measured(call, variant, name, kind, most, ratio, over)
                     found.append(cell)
     return found
@@ -56,11 +55,10 @@ def missing(report: dict[str, Any]) -> dict[str, list[str]]:
     """The calls that float32 has and a format has not, with those formats."""
     found: dict[str, list[str]] = {}
     for call, rows in report["rows"].items():
-        for row in rows.values():
-            for name, ratios in row.items():
-                if ratios is None and name not in found.setdefault(call, []):
-                    found[call].append(name)
-    return {call: names for call, names in found.items() if names}
+        names = [name for row in rows.values() for name in row.get("not", [])]
+        if names:
+            found[call] = list(dict.fromkeys(names))
+    return found
 
 
 def mean(cells: Iterable[Measured]) -> float:

@@ -44,13 +44,15 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, A
 def test_cells_are_measured(measured: tuple[str, dict[str, Any]]) -> None:
     printed, report = measured
     assert list(report["rows"]) == ["add", "sum", "cast to int8", "sort"]
+    assert report["formats"] == list(td.formats)
+    chosen = [name in ("tf32", "bfloat16") for name in td.formats]
     for rows in report["rows"].values():
         for row in rows.values():
             assert row["size"] in (4, 256)
             assert row["microseconds"] > 0
-            assert row["tf32"][0] > 0
-            assert len(row["tf32"]) == 1
-            assert len(row["bfloat16"]) in (1, 2)  # ml_dtypes may be missing
+            assert [x is not None for x in row["over float32"]] == chosen
+            assert all(x > 0 for x in row["over float32"] if x is not None)
+            assert row["over ml_dtypes"][0] is None  # it has no tf32
     assert report["machine"]["cpu"] in printed
     assert report["machine"]["blas"] in printed
     assert "within the limit" in printed
@@ -74,11 +76,18 @@ def test_the_worst_come_first(texts: Any) -> None:
     kinds = {"sort": "sorting, searching", "cast": "casts", "sum": "sums on outer axes"}
     ratios = {"sort": [1.5, 0.5], "cast": [5.5, 2.0], "sum": [2.0, 0.9]}
     rows = {
-        call: {"contiguous": {"kind": kind, "size": 1024, "bfloat16": ratios[call]}}
+        call: {
+            "contiguous": {
+                "kind": kind,
+                "size": 1024,
+                "over float32": [None, ratios[call][0]],
+                "over ml_dtypes": [None, ratios[call][1]],
+                "not": ["tf32"] if call == "sum" else [],
+            }
+        }
         for call, kind in kinds.items()
     }
-    rows["sum"]["contiguous"]["tf32"] = None
-    report = {"rows": rows}
+    report = {"formats": ["tf32", "bfloat16"], "rows": rows}
     assert [cell.call for cell in texts.above(report)] == ["cast", "sort"]
     assert [cell.call for cell in texts.behind(report)] == ["cast"]
     assert texts.missing(report) == {"sum": ["tf32"]}
