@@ -66,6 +66,20 @@ enum tf_predicate_op {
     TF_PREDICATE_COUNT
 };
 
+/* Unary functions that float32 computes: see quick.c. */
+enum tf_quick_op {
+    TF_NOT_QUICK,
+    TF_QUICK_SQUARE,
+    TF_QUICK_RECIPROCAL,
+    TF_QUICK_SQRT,
+    TF_QUICK_RINT,
+    TF_QUICK_FLOOR,
+    TF_QUICK_CEIL,
+    TF_QUICK_TRUNC,
+    TF_QUICK_SIGN,
+    TF_QUICK_COUNT
+};
+
 typedef void tf_unpack_fn(const void *items, float *out, size_t n);
 typedef struct tf_suspects tf_pack_fn(const float *in, void *items, size_t n);
 typedef struct tf_suspects tf_suspect_fn(const float *in, size_t n);
@@ -94,6 +108,8 @@ typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
 typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
 /* bfloat16 items; returns whether the results need the general path instead. */
 typedef int tf_fused_fn(const uint16_t *, const uint16_t *, uint16_t *, size_t);
+/* Items to items; returns whether the results have to be computed otherwise. */
+typedef int tf_quick_fn(const void *, void *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
 typedef void tf_fused_compare_fn(const uint16_t *, const uint16_t *, uint8_t *, size_t);
 typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
@@ -339,6 +355,7 @@ struct tf_isa {
      * many, at most TF_BLOCK, and their indices. */
     size_t (*doubtful)(const double *r, size_t n, int mantissa_bits, uint16_t *which);
     tf_fused_fn *const *fused; /* NULL but for the commonest operations */
+    tf_quick_fn *const (*quick)[2]; /* of tf32 and bfloat16 */
     tf_compare_fn *const *compare;
     tf_fused_compare_fn *const *fused_compare; /* of bfloat16 items */
     tf_predicate_fn *const *predicate;

@@ -10,6 +10,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .binary_near = TF_NAME(tf_binary_near),
     .doubtful = TF_NAME(tf_doubtful),
     .fused = TF_NAME(tf_fused),
+    .quick = TF_NAME(tf_quick),
     .compare = TF_NAME(tf_compare),
     .fused_compare = TF_NAME(tf_fused_compare),
     .predicate = TF_NAME(tf_predicate),
