@@ -209,11 +209,7 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
 {
     const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    /* A reduction's or an accumulation's step needs the one before it. */
-    const int reduces = data[0] == data[2] && strides[0] == 0 && strides[2] == 0;
-    const int accumulates =
-        data[2] == data[0] + strides[0] && strides[0] == strides[2];
-    const int serial = reduces || accumulates;
+    const int serial = tf_is_serial(data, strides);
     if (!tf_isa->binary_f32[op]) {
         const struct tf_pair_table *table =
             tf_pair_table(format, (int)op, n, binary_pairs);

@@ -32,6 +32,7 @@ size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which);
 extern tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT];
 extern tf_quick_fn *const TF_NAME(tf_quick)[TF_QUICK_COUNT][2];
+extern const struct tf_parts TF_NAME(tf_parts);
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
 extern tf_fused_compare_fn *const TF_NAME(tf_fused_compare)[TF_COMPARE_COUNT];
 extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];

@@ -108,6 +108,13 @@ typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
 typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
 /* bfloat16 items; returns whether the results need the general path instead. */
 typedef int tf_fused_fn(const uint16_t *, const uint16_t *, uint16_t *, size_t);
+struct tf_parts {
+    void (*modf)(const float *x, float *part, float *whole, size_t n);
+    void (*frexp)(const float *x, float *part, int32_t *exponent, size_t n);
+    /* To odd; exponents within +-600. */
+    void (*ldexp)(const float *x, const int32_t *exponent, float *out, size_t n);
+};
+
 /* Items to items; returns whether the results have to be computed otherwise. */
 typedef int tf_quick_fn(const void *, void *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
@@ -356,6 +363,7 @@ struct tf_isa {
     size_t (*doubtful)(const double *r, size_t n, int mantissa_bits, uint16_t *which);
     tf_fused_fn *const *fused; /* NULL but for the commonest operations */
     tf_quick_fn *const (*quick)[2]; /* of tf32 and bfloat16 */
+    const struct tf_parts *parts;
     tf_compare_fn *const *compare;
     tf_fused_compare_fn *const *fused_compare; /* of bfloat16 items */
     tf_predicate_fn *const *predicate;

@@ -11,6 +11,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .doubtful = TF_NAME(tf_doubtful),
     .fused = TF_NAME(tf_fused),
     .quick = TF_NAME(tf_quick),
+    .parts = &TF_NAME(tf_parts),
     .compare = TF_NAME(tf_compare),
     .fused_compare = TF_NAME(tf_fused_compare),
     .predicate = TF_NAME(tf_predicate),

@@ -1,0 +1,94 @@
+#include "parts.h"
+
+#include "casts.h"
+#include "operand.h"
+
+/* One rounding of n results, to where they belong; what they raise that is not in
+ * `flags` yet. NaN was an operand. */
+static unsigned store(int format, float *results, char *out, ptrdiff_t stride, size_t n,
+                      unsigned flags)
+{
+    TF_BUFFER(buffer);
+    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    void *target = tf_target(out, stride, itemsize, buffer);
+    tf_isa->canonical_nans(results, n);
+    const struct tf_suspects suspects = conversions->pack(results, target, n);
+    if (tf_may_raise(format, suspects) & ~flags) {
+        flags |= conversions->flags(results, target, n);
+    }
+    tf_scatter(target, out, stride, itemsize, n);
+    return flags;
+}
+
+static size_t block_of(ptrdiff_t left)
+{
+    return (size_t)(left < TF_BLOCK ? left : TF_BLOCK);
+}
+
+unsigned tf_modf(int format, char *const data[3], const ptrdiff_t strides[3],
+                 ptrdiff_t n)
+{
+    _Alignas(64) float part[TF_BLOCK], whole[TF_BLOCK];
+    struct operand x;
+    operand_begin(&x, data[0], strides[0], 1);
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = block_of(n - done);
+        tf_isa->parts->modf(operand_next(&x, format, count), part, whole, count);
+        flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
+        flags = store(format, whole, data[2] + done * strides[2], strides[2], count, flags);
+    }
+    return flags;
+}
+
+unsigned tf_frexp(int format, char *const data[3], const ptrdiff_t strides[3],
+                  ptrdiff_t n)
+{
+    _Alignas(64) float part[TF_BLOCK];
+    int32_t exponents[TF_BLOCK];
+    struct operand x;
+    operand_begin(&x, data[0], strides[0], 1);
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = block_of(n - done);
+        tf_isa->parts->frexp(operand_next(&x, format, count), part, exponents, count);
+        flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
+        tf_scatter(exponents, data[2] + done * strides[2], strides[2], sizeof(int32_t),
+                   count);
+    }
+    return flags;
+}
+
+/* n exponents; beyond +-600 every format overflows or underflows alike. */
+static void load_exponents(const char *data, ptrdiff_t stride, size_t size, int32_t *out,
+                           size_t n)
+{
+    TF_BUFFER(buffer);
+    const void *items = tf_gather(data, stride, size, n, buffer);
+    const int32_t *narrow = items;
+    const int64_t *wide = items;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t exponent = size == sizeof(int32_t) ? narrow[i] : wide[i];
+        out[i] = exponent > 600 ? 600 : exponent < -600 ? -600 : (int32_t)exponent;
+    }
+}
+
+unsigned tf_ldexp(int format, size_t exponent_size, char *const data[3],
+                  const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    _Alignas(64) float results[TF_BLOCK];
+    int32_t exponents[TF_BLOCK];
+    struct operand x;
+    operand_begin(&x, data[0], strides[0], 1);
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = block_of(n - done);
+        load_exponents(data[1] + done * strides[1], strides[1], exponent_size, exponents,
+                       count);
+        tf_isa->parts->ldexp(operand_next(&x, format, count), exponents, results, count);
+        flags =
+            store(format, results, data[2] + done * strides[2], strides[2], count, flags);
+    }
+    return flags;
+}
