@@ -60,33 +60,20 @@ unsigned tf_frexp(int format, char *const data[3], const ptrdiff_t strides[3],
     return flags;
 }
 
-/* n exponents; beyond +-600 every format overflows or underflows alike. */
-static void load_exponents(const char *data, ptrdiff_t stride, size_t size, int32_t *out,
-                           size_t n)
-{
-    TF_BUFFER(buffer);
-    const void *items = tf_gather(data, stride, size, n, buffer);
-    const int32_t *narrow = items;
-    const int64_t *wide = items;
-    for (size_t i = 0; i < n; i++) {
-        const int64_t exponent = size == sizeof(int32_t) ? narrow[i] : wide[i];
-        out[i] = exponent > 600 ? 600 : exponent < -600 ? -600 : (int32_t)exponent;
-    }
-}
-
 unsigned tf_ldexp(int format, size_t exponent_size, char *const data[3],
                   const ptrdiff_t strides[3], ptrdiff_t n)
 {
     _Alignas(64) float results[TF_BLOCK];
-    int32_t exponents[TF_BLOCK];
+    TF_BUFFER(buffer);
     struct operand x;
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = block_of(n - done);
-        load_exponents(data[1] + done * strides[1], strides[1], exponent_size, exponents,
-                       count);
-        tf_isa->parts->ldexp(operand_next(&x, format, count), exponents, results, count);
+        const void *exponents = tf_gather(data[1] + done * strides[1], strides[1],
+                                          exponent_size, count, buffer);
+        tf_isa->parts->ldexp(operand_next(&x, format, count), exponents, exponent_size,
+                             results, count);
         flags =
             store(format, results, data[2] + done * strides[2], strides[2], count, flags);
     }

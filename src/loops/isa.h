@@ -111,8 +111,9 @@ typedef int tf_fused_fn(const uint16_t *, const uint16_t *, uint16_t *, size_t);
 struct tf_parts {
     void (*modf)(const float *x, float *part, float *whole, size_t n);
     void (*frexp)(const float *x, float *part, int32_t *exponent, size_t n);
-    /* To odd; exponents within +-600. */
-    void (*ldexp)(const float *x, const int32_t *exponent, float *out, size_t n);
+    /* To odd; exponents of 4 or 8 bytes. */
+    void (*ldexp)(const float *x, const void *exponents, size_t size, float *out,
+                  size_t n);
 };
 
 /* Items to items; returns whether the results have to be computed otherwise. */

@@ -34,10 +34,29 @@ static void frexp_(const float *in, float *part, int32_t *exponent, size_t n)
     }
 }
 
+/* Beyond +-600 every format overflows or underflows alike. */
+#define BOUNDED(name, type)                                                    \
+    static void name(const type *in, int32_t *out, size_t n)                   \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const type raised = in[i] > -600 ? in[i] : -600;                   \
+            out[i] = (int32_t)(raised < 600 ? raised : 600);                   \
+        }                                                                      \
+    }
+BOUNDED(bounded_int32, int32_t)
+BOUNDED(bounded_int64, int64_t)
+
 /* Products in double are exact; then to odd. */
-static void ldexp_(const float *in, const int32_t *exponent, float *out, size_t n)
+static void ldexp_(const float *in, const void *exponents, size_t size, float *out,
+                   size_t n)
 {
+    int32_t exponent[TF_BLOCK];
     double wide[TF_BLOCK];
+    if (size == sizeof(int32_t)) {
+        bounded_int32(exponents, exponent, n);
+    } else {
+        bounded_int64(exponents, exponent, n);
+    }
     for (size_t i = 0; i < n; i++) {
         const uint64_t bits = (uint64_t)(exponent[i] + BIAS) << FRACTION_BITS;
         double power;
