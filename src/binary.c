@@ -259,7 +259,6 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
     }
     const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    /* A reduction's or an accumulation's step needs the one before it. */
     const int serial = tf_is_serial(data, strides);
     if (!tf_isa->binary_f32[op]) {
         const struct tf_pair_table *table =

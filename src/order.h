@@ -6,15 +6,6 @@
 
 #include "loops/isa.h"
 
-/* Whether a result is the next item's first operand (reduce, accumulate). */
-static inline int tf_is_serial(char *const data[3], const ptrdiff_t strides[3])
-{
-    const int reduces = data[0] == data[2] && strides[0] == 0 && strides[2] == 0;
-    const int accumulates =
-        data[2] == data[0] + strides[0] && strides[0] == strides[2];
-    return reduces || accumulates;
-}
-
 /* As tf_binary() for maximum, minimum, fmax and fmin, which raise nothing. */
 void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n);

@@ -16,6 +16,14 @@ static inline int tf_is_contiguous(const void *data, ptrdiff_t stride, size_t it
     return stride == (ptrdiff_t)itemsize && (uintptr_t)data % itemsize == 0;
 }
 
+/* Whether a result is an operand of the one after it: a reduction's or an
+ * accumulation's step needs the one before it. */
+static inline int tf_is_serial(char *const data[3], const ptrdiff_t strides[3])
+{
+    const int reduces = data[0] == data[2] && strides[0] == 0 && strides[2] == 0;
+    return reduces || (data[2] == data[0] + strides[0] && strides[0] == strides[2]);
+}
+
 /* n items from `data` on: in place where contiguous, else gathered in buffer. */
 static inline const void *tf_gather(const char *data, ptrdiff_t stride,
                                     size_t itemsize, size_t n, void *buffer)

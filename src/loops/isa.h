@@ -70,6 +70,20 @@ enum tf_predicate_op {
     TF_PREDICATE_COUNT
 };
 
+/* Unary functions that float32 computes: see quick.c. */
+enum tf_quick_op {
+    TF_NOT_QUICK,
+    TF_QUICK_SQUARE,
+    TF_QUICK_RECIPROCAL,
+    TF_QUICK_SQRT,
+    TF_QUICK_RINT,
+    TF_QUICK_FLOOR,
+    TF_QUICK_CEIL,
+    TF_QUICK_TRUNC,
+    TF_QUICK_SIGN,
+    TF_QUICK_COUNT
+};
+
 typedef void tf_unpack_fn(const void *items, float *out, size_t n);
 typedef struct tf_suspects tf_pack_fn(const float *in, void *items, size_t n);
 typedef struct tf_suspects tf_round_fn(const double *in, void *items, size_t n);
@@ -129,6 +143,17 @@ struct tf_fused {
     tf_fused_fn *words, *halves;              /* tf32, bfloat16 */
     tf_fused_bytes_fn *bytes, *bytes_of_powers; /* the others; e8m0 */
 };
+
+struct tf_parts {
+    void (*modf)(const float *x, float *part, float *whole, size_t n);
+    void (*frexp)(const float *x, float *part, int32_t *exponent, size_t n);
+    /* To odd; exponents of 4 or 8 bytes. */
+    void (*ldexp)(const float *x, const void *exponents, size_t size, float *out,
+                  size_t n);
+};
+
+/* Items to items; returns whether the results have to be computed otherwise. */
+typedef int tf_quick_fn(const void *, void *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
 typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 
@@ -379,6 +404,8 @@ struct tf_isa {
      * many, at most TF_BLOCK, and their indices. */
     size_t (*doubtful)(const double *r, size_t n, int mantissa_bits, uint16_t *which);
     const struct tf_fused *fused; /* by operation */
+    tf_quick_fn *const (*quick)[2]; /* of tf32 and bfloat16 */
+    const struct tf_parts *parts;
     tf_compare_fn *const *compare;
     const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
     const struct tf_by_size *compare_items;

@@ -98,7 +98,8 @@ TF_INLINE double within(double t, double bound)
 TF_INLINE double power_near(double x, double y)
 {
     const double power = exp2_of(within(y * log2_of(x), 1000));
-    return (x > 0) & (x < INFINITY) & (fabs(y) < INFINITY) ? power : NAN;
+    const int known = (x > 0) & (x < INFINITY) & (fabs(y) < INFINITY);
+    return known ? power : NAN;
 }
 
 /* The squares are exact: of 22 bits, and within double's range. */
