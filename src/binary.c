@@ -103,7 +103,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     return (rounding & TF_UNDER) | tf_isa->exceptions(tf_beyond(f), 0, a, b, r, n);
 }
 
-/* -- the common operations --------------------------------------------------------------- */
+/* -- the common operations -------------------------------------------------------- */
 
 /* What results whose greatest magnitude is known can have raised, but for underflow. */
 static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t greatest)
@@ -149,7 +149,7 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
     return 1;
 }
 
-/* -- items of a byte with one other --------------------------------------------------- */
+/* -- items of a byte with one other ----------------------------------------------- */
 
 enum { ITEMS = 256 };
 
