@@ -145,7 +145,7 @@ static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
     }
 }
 
-/* -- the common operations --------------------------------------------------------------- */
+/* -- the common operations -------------------------------------------------------- */
 
 /* What results whose greatest magnitude is known can have raised, but for underflow. */
 static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t greatest)
@@ -191,7 +191,7 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
     return 1;
 }
 
-/* -- items of a byte with one other --------------------------------------------------- */
+/* -- items of a byte with one other ----------------------------------------------- */
 
 enum { ITEMS = 256 };
 

@@ -21,7 +21,6 @@ static struct tf_byte_rounding rounding_to(struct tf_format f)
         .sign_shift = 32 - f.width,
         .sign = tf_sign_mask(f),
         .signless = f.specials == TF_FNUZ ? 0 : UINT32_MAX,
-        .beyond = tf_beyond(f),
     };
     return rounding;
 }

@@ -17,7 +17,6 @@ struct tf_byte_rounding {
     int sign_shift;
     uint32_t sign;
     uint32_t signless; /* the magnitude that has no sign; none in most formats */
-    uint32_t beyond;
 };
 
 struct tf_byte_table {

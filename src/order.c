@@ -17,6 +17,7 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
                   const ptrdiff_t strides[3], size_t out_size, ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
+    const struct tf_fp saved = tf_fp_begin();
     const int serial = tf_is_serial(data, strides);
     const ptrdiff_t block = serial ? 1 : TF_BLOCK;
     TF_BUFFER(buffer);
@@ -37,9 +38,10 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
         tf_scatter(target, out, strides[2], out_size, count);
         out += (ptrdiff_t)count * strides[2];
     }
+    tf_fp_end(saved, 0);
 }
 
-/* -- the greater or the lesser --------------------------------------------------------- */
+/* -- the greater or the lesser ---------------------------------------------------- */
 
 void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
@@ -54,6 +56,7 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
     tf_items_fn *maximum = by_size(tf_isa->extreme[TF_MAXIMUM], itemsize);
     tf_items_fn *minimum = by_size(tf_isa->extreme[TF_MINIMUM], itemsize);
     const struct tf_byte_table *table = &tf_byte_tables[format];
+    const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(raised);
     TF_BUFFER(buffer);
     struct operand x, low, high;
@@ -74,9 +77,10 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
         tf_scatter(target, out, strides[3], itemsize, count);
         out += (ptrdiff_t)count * strides[3];
     }
+    tf_fp_end(saved, 0);
 }
 
-/* -- signs -------------------------------------------------------------------------------- */
+/* -- signs ------------------------------------------------------------------------ */
 
 void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[3],
                        ptrdiff_t n)
@@ -108,15 +112,13 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
     }
 }
 
-/* -- comparisons ------------------------------------------------------------------------ */
+/* -- comparisons ------------------------------------------------------------------ */
 
 void tf_compare(int format, enum tf_compare_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
     apply(format, by_size(tf_isa->compare_items[op], itemsize), data, strides, 1, n);
-    tf_fp_end(saved, 0);
 }
 
 void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,

@@ -157,4 +157,7 @@ def test_order_of_all_pairs(f: Format, compared) -> None:
         wide = array(f, items)
         found = ufunc(wide[:, None], wide[None, :]).ravel()
         assert_items(f, items_of(f, found), want, function, first, second)
+        square = np.stack([a, b])
+        for quiet in (ufunc.accumulate, ufunc.reduce):
+            assert raised(quiet, square)[1] == 0, function
         compared(2 * first.size)

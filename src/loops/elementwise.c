@@ -29,12 +29,12 @@ BINARY_BOTH(multiply, x * y)
 BINARY_BOTH(divide, x / y)
 
 /* The other NaN is chosen, or avoided, last. */
-BINARY_BOTH(maximum, y != y ? y : TF_GREATER_OF(x, y))
-BINARY_BOTH(minimum, y != y ? y : TF_LESSER_OF(x, y))
-BINARY_BOTH(fmax, x != x ? y : TF_GREATER_OF(x, y))
-BINARY_BOTH(fmin, x != x ? y : TF_LESSER_OF(x, y))
+BINARY(maximum, float, y != y ? y : TF_GREATER_OF(x, y))
+BINARY(minimum, float, y != y ? y : TF_LESSER_OF(x, y))
+BINARY(fmax, float, x != x ? y : TF_GREATER_OF(x, y))
+BINARY(fmin, float, x != x ? y : TF_LESSER_OF(x, y))
 
-BINARY_BOTH(heaviside, x != x ? x : x == 0 ? y : (x > 0))
+BINARY(heaviside, float, x != x ? x : x == 0 ? y : (x > 0))
 
 BINARY(floor_divide, double, tf_floor_quotient(x, y))
 
@@ -70,11 +70,6 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT] = {
     [TF_HYPOT] = hypot_double,
     [TF_LOGADDEXP] = logaddexp_double,
     [TF_LOGADDEXP2] = logaddexp2_double,
-    [TF_HEAVISIDE] = heaviside_double,
-    [TF_MAXIMUM] = maximum_double,
-    [TF_MINIMUM] = minimum_double,
-    [TF_FMAX] = fmax_double,
-    [TF_FMIN] = fmin_double,
 };
 
 /* -- results that are no numbers of ours --------------------------------------- */

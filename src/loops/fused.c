@@ -32,7 +32,7 @@ TF_INLINE int may_underflow(enum tf_binary_op op)
     return op == TF_MULTIPLY || op == TF_TRUE_DIVIDE;
 }
 
-/* -- items that are the upper bits of float32 --------------------------------------- */
+/* -- items that are the upper bits of float32 ------------------------------------- */
 
 /* What a block of results showed: some may have lost digits below the normal range. */
 struct seen {
@@ -123,7 +123,7 @@ TF_INLINE struct tf_settled fuse_words(enum tf_binary_op op, const uint32_t *res
     return settled;
 }
 
-/* -- items of a byte, from their numbers ------------------------------------------------ */
+/* -- items of a byte, from their numbers ------------------------------------------ */
 
 TF_INLINE struct tf_settled fuse_bytes(enum tf_binary_op op,
                                        const struct tf_byte_rounding *rounding,
@@ -177,7 +177,7 @@ TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restr
     return seen;
 }
 
-/* -- one instance an operation ----------------------------------------------------------- */
+/* -- one instance an operation ---------------------------------------------------- */
 
 #define FUSED(name, op)                                                        \
     static struct tf_settled name##_words(const void *restrict a,              \

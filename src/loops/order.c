@@ -1,13 +1,14 @@
 /* Comparisons, the greater or the lesser of two, and signs, on items as they lie in
  * memory.
  *
+ * Items of two bytes are put in order as integers, those of a byte by tables of ranks.
  * NaN belongs at one end of the order: above all numbers where it is to be the maximum
- * or is not to be the minimum, else below them. Items of a byte have tables of ranks.
+ * or is not to be the minimum, else below them.
  */
 #include "../bytes.h"
 #include "blocks.h"
 
-/* -- the greater or the lesser ---------------------------------------------------------- */
+/* -- the greater or the lesser ---------------------------------------------------- */
 
 TF_INLINE int is_greater(enum tf_binary_op op)
 {
@@ -19,20 +20,23 @@ TF_INLINE int has_nan_on_top(enum tf_binary_op op)
     return op == TF_MAXIMUM || op == TF_FMIN;
 }
 
+/* By comparisons of floats, which NaN fails and zeros of both signs pass as equal. */
 TF_INLINE void extreme_of_words(enum tf_binary_op op, const uint32_t *restrict a,
                                 const uint32_t *restrict b, uint32_t *restrict out,
                                 size_t n)
 {
-    const uint32_t inf = UINT32_C(0x7F800000), quiet = UINT32_C(0x7FC00000);
-    const uint32_t used = UINT32_C(0xFFFFE000);
-    const uint32_t nan = has_nan_on_top(op) ? quiet : quiet | UINT32_C(0x80000000);
+    const uint32_t used = UINT32_C(0xFFFFE000), quiet = UINT32_C(0x7FC00000);
+    const int keeps_nan = op == TF_MAXIMUM || op == TF_MINIMUM;
     for (size_t i = 0; i < n; i++) {
         const uint32_t p = a[i] & used, q = b[i] & used;
-        const int32_t x = tf_total_order((p & INT32_MAX) > inf ? nan : p);
-        const int32_t y = tf_total_order((q & INT32_MAX) > inf ? nan : q);
-        const int32_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
-        const uint32_t result = (uint32_t)tf_total_order((uint32_t)chosen);
-        out[i] = result == nan ? quiet : result;
+        const float x = tf_float_of(p), y = tf_float_of(q);
+        const uint32_t equal = is_greater(op) ? p & q : p | q;
+        const uint32_t second = (is_greater(op) ? x < y : x > y) ? q : equal;
+        const uint32_t number = (is_greater(op) ? x > y : x < y) ? p : second;
+        const uint32_t if_y = y != y ? quiet : q, if_x = x != x ? quiet : p;
+        out[i] = x != x   ? keeps_nan ? quiet : if_y
+                 : y != y ? keeps_nan ? quiet : if_x
+                          : number;
     }
 }
 
@@ -102,7 +106,7 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
     [TF_FMIN] = {fmin_words, fmin_halves, fmin_bytes},
 };
 
-/* -- comparisons -------------------------------------------------------------------------- */
+/* -- comparisons ------------------------------------------------------------------ */
 
 /* Vectors of 16 numbers to as many bools; a compiler takes a detour from the mask that a
  * comparison gives. How many were compared, of n. */
@@ -190,7 +194,7 @@ const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
                           greater_equal_bytes},
 };
 
-/* -- signs ---------------------------------------------------------------------------------- */
+/* -- signs ------------------------------------------------------------------------ */
 
 /* a's magnitude; the sign of a, of b, the other one of a, or none. */
 TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
