@@ -363,6 +363,25 @@ def test_long_vectors(scalar_type: Any, k: int) -> None:
             check(np.matvec(turned, x[0]), wanted[0], scalar_type)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_long_vectors_side_by_side_and_apart(form: Any) -> None:
+    """Items that lie side by side are multiplied where they lie: random ones, those
+    that are no numbers and unused bits among them."""
+    rng = np.random.default_rng(6)
+    items = rng.integers(0, 256, (2, 9000, form.itemsize), dtype=np.uint8)
+    a, b = items.view(form.dtype)[..., 0]
+    for n in (4096, 8192, 9000):
+        for first in (0, 1):
+            for x, y in ((a, b), (np.abs(a), np.ones_like(b)), (a * 0, b)):
+                near = (x[first:n], y[first:n])
+                apart = [np.repeat(z, 2)[::2] for z in near]
+                for dtype in (form.dtype, np.float32):
+                    got = np.vecdot(*near, dtype=dtype)
+                    want = np.vecdot(*apart, dtype=dtype)
+                    assert got.tobytes() == want.tobytes()
+
+
 @some_types
 def test_wide_rows_of_no_length(scalar_type: Any) -> None:
     x, y = random(scalar_type, (1, 300), 1), random(scalar_type, (300, 4500), 2)

@@ -320,6 +320,15 @@ struct tf_scaled {
                     size_t n);
 };
 
+/* The product of two vectors: TF_DOT_CHAINS chains of TF_DEPTH numbers each, one after
+ * the other in memory, of bfloat16 or of float32 with some bits used. NULL: see chains. */
+enum { TF_DOT_CHAINS = 16 };
+
+struct tf_dot {
+    void (*halves)(const uint16_t *a, const uint16_t *b, float *sums);
+    void (*singles)(const uint32_t *a, const uint32_t *b, uint32_t used, float *sums);
+};
+
 struct tf_isa {
     const struct tf_conversions *formats;
 
@@ -368,6 +377,7 @@ struct tf_isa {
                         int32_t *greatest);
 
     const struct tf_product *product;
+    const struct tf_dot *dot;
     const struct tf_block_product *block_product;
     const struct tf_tensor *tensor;
     const struct tf_block_loops *block; /* by element */
