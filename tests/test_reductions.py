@@ -318,8 +318,8 @@ def moderate(form: Any, shape: tuple[int, ...], seed: int) -> np.ndarray:
 @pytest.mark.parametrize("make", [random_codes, moderate])
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_rows_have_the_bits_of_single_results(form: Any, make: Any) -> None:
-    """Of few rows, which a single result adds in the same order; and its overflow, which
-    alone of the flags is a matter of the last step."""
+    """Of few rows, which a single result adds in the same order; and its overflow,
+    which alone of the flags is a matter of the last step."""
     over = 2  # FPE_OVERFLOW
     for rows, columns in ((2, 1), (3, 127), (40, 129), (60, 300), (5, 2500)):
         x = make(form, (rows, columns), rows)

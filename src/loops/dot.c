@@ -3,42 +3,23 @@
  * A chain has to wait for each of its sums, and 16 of them, which follow each other in
  * memory, fill a vector: squares of 16 x 16 words are transposed in registers.
  */
-#include "blocks.h"
+#include "transpose.h"
 
 enum { CHAINS = TF_DOT_CHAINS, WORDS = 16 };
 
-#if defined(__AVX512F__)
-
-#define UNROLLED _Pragma("GCC unroll 16")
-
-/* Word k of row i becomes word i of row k: by pairs, by fours, then 128 bits at a time. */
-TF_INLINE void transpose(__m512i x[WORDS])
+static void lanes(const float *restrict a, const float *restrict b, size_t depth,
+                  float *restrict sums)
 {
-    __m512i y[WORDS];
-    UNROLLED for (int i = 0; i < WORDS; i += 2) {
-        y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
-        y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+    float chains[CHAINS] = {0};
+    for (size_t k = 0; k < depth; k++) {
+        for (size_t i = 0; i < CHAINS; i++) {
+            chains[i] = __builtin_fmaf(a[k * CHAINS + i], b[k * CHAINS + i], chains[i]);
+        }
     }
-    UNROLLED for (int i = 0; i < WORDS; i += 4) {
-        x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
-        x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
-        x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
-        x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
-    }
-    UNROLLED for (int i = 0; i < 4; i++) {
-        const __m512i even_low = _mm512_shuffle_i32x4(x[i], x[4 + i], 0x88);
-        const __m512i even_high = _mm512_shuffle_i32x4(x[8 + i], x[12 + i], 0x88);
-        const __m512i odd_low = _mm512_shuffle_i32x4(x[i], x[4 + i], 0xDD);
-        const __m512i odd_high = _mm512_shuffle_i32x4(x[8 + i], x[12 + i], 0xDD);
-        y[i] = _mm512_shuffle_i32x4(even_low, even_high, 0x88);
-        y[4 + i] = _mm512_shuffle_i32x4(odd_low, odd_high, 0x88);
-        y[8 + i] = _mm512_shuffle_i32x4(even_low, even_high, 0xDD);
-        y[12 + i] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xDD);
-    }
-    UNROLLED for (int i = 0; i < WORDS; i++) {
-        x[i] = y[i];
-    }
+    memcpy(sums, chains, sizeof chains);
 }
+
+#if defined(__AVX512F__)
 
 /* Words from `at` on of all chains; those as far ahead are fetched. */
 TF_INLINE void load(const char *data, size_t bytes, size_t at, __m512i x[WORDS])
@@ -48,7 +29,7 @@ TF_INLINE void load(const char *data, size_t bytes, size_t at, __m512i x[WORDS])
         x[i] = _mm512_loadu_si512(place);
         __builtin_prefetch(place + CHAINS * bytes);
     }
-    transpose(x);
+    tf_transpose_registers(x);
 }
 
 static void dot_halves(const uint16_t *a, const uint16_t *b, float *sums)
@@ -90,8 +71,8 @@ static void dot_singles(const uint32_t *a, const uint32_t *b, uint32_t used, flo
     _mm512_storeu_ps(sums, chains);
 }
 
-const struct tf_dot TF_NAME(tf_dot) = {.halves = dot_halves, .singles = dot_singles};
+const struct tf_dot TF_NAME(tf_dot) = {lanes, dot_halves, dot_singles};
 
 #else
-const struct tf_dot TF_NAME(tf_dot) = {.halves = NULL, .singles = NULL};
+const struct tf_dot TF_NAME(tf_dot) = {lanes, NULL, NULL};
 #endif

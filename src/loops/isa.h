@@ -320,11 +320,14 @@ struct tf_scaled {
                     size_t n);
 };
 
-/* The product of two vectors: TF_DOT_CHAINS chains of TF_DEPTH numbers each, one after
- * the other in memory, of bfloat16 or of float32 with some bits used. NULL: see chains. */
+/* Products of vectors: TF_DOT_CHAINS chains at a time. */
 enum { TF_DOT_CHAINS = 16 };
 
 struct tf_dot {
+    /* Numbers of the same k side by side. */
+    void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
+    /* TF_DEPTH numbers of each chain, one chain after the other in memory, of bfloat16
+     * or of float32 with some bits used. NULL: see chains. */
     void (*halves)(const uint16_t *a, const uint16_t *b, float *sums);
     void (*singles)(const uint32_t *a, const uint32_t *b, uint32_t used, float *sums);
 };
