@@ -19,11 +19,13 @@
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
 enum { TF_BLOCK = 1024 };
 
-/* What a block of numbers may raise when it is rounded to a format. */
-enum { TF_NOT_FINITE = 2 }; /* where some is NaN, Inf or beyond float32 */
+enum { TF_NOT_FINITE = 2 };
 
+/* What a block of numbers may raise when it is rounded to a format. */
 struct tf_suspects {
-    unsigned beyond; /* some magnitude rounds beyond the range, or is NaN: 1, or */
+    /* Some magnitude rounds beyond the range, or is NaN: 1, or TF_NOT_FINITE where one
+     * is Inf or NaN, as float32. */
+    unsigned beyond;
     unsigned tiny;   /* some nonzero magnitude lies below the normal range */
 };
 
