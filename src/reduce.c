@@ -1,115 +1,12 @@
 #include "reduce.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "binary.h"
 #include "convert.h"
 #include "fpstatus.h"
+#include "partials.h"
 #include "strided.h"
-
-/* -- partial results ---------------------------------------------------------------- */
-
-enum { FEW = 4, SOME = 7, MOST = 10 }; /* bits of the number of a page's elements */
-
-_Static_assert(1 << MOST <= TF_BLOCK, "a row of a page is a block");
-
-/* Those of output elements that lie side by side. A result is value * 2^exponent; sums
- * have no exponents. One counts while its item still is what was stored there. */
-struct page {
-    double *values;
-    int64_t *exponents;
-    unsigned char *items; /* as last stored, `MOST_BYTES` an element */
-    uint8_t *live;
-    uint8_t *overflows; /* the result stored was beyond the range */
-    uint8_t finite;     /* so are all values */
-};
-
-enum { MOST_BYTES = 4 };
-
-struct tf_partials {
-    const char *origin;
-    struct page **pages;
-    int page_bits; /* elements of a page, as a power of two */
-    ptrdiff_t first, count; /* page numbers of `pages` */
-    ptrdiff_t overflowed;   /* elements whose last result was beyond the range */
-    unsigned raised;
-    uint8_t is_reduction;
-    uint8_t is_elementwise;
-};
-
-struct tf_partials *tf_partials_new(int is_reduction)
-{
-    struct tf_partials *partials = calloc(1, sizeof *partials);
-    if (partials) {
-        partials->is_reduction = (uint8_t)is_reduction;
-    }
-    return partials;
-}
-
-void tf_partials_free(struct tf_partials *partials)
-{
-    for (ptrdiff_t i = 0; i < partials->count; i++) {
-        free(partials->pages[i]);
-    }
-    free(partials->pages);
-    free(partials);
-}
-
-static struct page *new_page(size_t size, enum tf_reduction op)
-{
-    enum { LINE = 64 };
-    const size_t exponents = op == TF_PROD ? size : 0;
-    char *place = calloc(1, sizeof(struct page) + LINE +
-                                size * (sizeof(double) + MOST_BYTES + 2) +
-                                exponents * sizeof(int64_t));
-    if (!place) {
-        return NULL;
-    }
-    struct page *page = (struct page *)place;
-    place += sizeof *page;
-    place += LINE - (uintptr_t)place % LINE;
-    page->values = (double *)place;
-    page->exponents = (int64_t *)(page->values + size);
-    page->items = (unsigned char *)(page->exponents + exponents);
-    page->live = page->items + size * MOST_BYTES;
-    page->overflows = page->live + size;
-    page->finite = 1;
-    return page;
-}
-
-static struct page *find_page(struct tf_partials *partials, ptrdiff_t number,
-                              enum tf_reduction op)
-{
-    if (partials->count == 0) {
-        partials->first = number;
-    }
-    const ptrdiff_t end = partials->first + partials->count;
-    if (number < partials->first || number >= end) {
-        /* Twice the room on the side where it lacks. */
-        const ptrdiff_t slack = partials->count;
-        const ptrdiff_t first =
-            number < partials->first ? number - slack : partials->first;
-        const ptrdiff_t last = number >= end ? number + slack : end - 1;
-        struct page **pages = calloc((size_t)(last - first + 1), sizeof *pages);
-        if (!pages) {
-            return NULL;
-        }
-        if (partials->count) {
-            memcpy(pages + (partials->first - first), partials->pages,
-                   (size_t)partials->count * sizeof *pages);
-        }
-        free(partials->pages);
-        partials->pages = pages;
-        partials->first = first;
-        partials->count = last - first + 1;
-    }
-    struct page **place = &partials->pages[number - partials->first];
-    if (!*place) {
-        *place = new_page((size_t)1 << partials->page_bits, op);
-    }
-    return *place;
-}
 
 /* -- formats, and float32 as one ---------------------------------------------------- */
 
@@ -217,7 +114,7 @@ static uint32_t item_at(const void *items, size_t itemsize, size_t i)
 
 /* Has elements [at, at + n) of a page begin with the items stored, but for those whose
  * items are still the ones that were stored for them. */
-static void begin(const struct tf_partials *partials, struct page *page, size_t at,
+static void begin(const struct tf_partials *partials, struct tf_page *page, size_t at,
                   int format, enum tf_reduction op, const void *stored, size_t n)
 {
     const size_t size = size_of(format);
@@ -245,7 +142,7 @@ static void begin(const struct tf_partials *partials, struct page *page, size_t 
 
 /* Rounds elements [at, at + n) into the page's items. `results` are their values, or
  * what products are with their exponents. */
-static unsigned store(struct tf_partials *partials, struct page *page, size_t at,
+static unsigned store(struct tf_partials *partials, struct tf_page *page, size_t at,
                       int format, enum tf_reduction op, const double *results, size_t n)
 {
     const struct rounding rounding =
@@ -260,7 +157,7 @@ static unsigned store(struct tf_partials *partials, struct page *page, size_t at
 
 /* One step for output elements that lie side by side in one page. */
 static unsigned reduce_row(int format, enum tf_reduction op,
-                           struct tf_partials *partials, struct page *page, size_t at,
+                           struct tf_partials *partials, struct tf_page *page, size_t at,
                            char *out, ptrdiff_t out_stride, const char *in,
                            ptrdiff_t in_stride, size_t n)
 {
@@ -339,7 +236,7 @@ static void multiply_all(double *value, int64_t *exponent, const float *numbers,
 
 /* The whole of one output element's share: sums in blocks, in one order. */
 static unsigned reduce_all(int format, enum tf_reduction op,
-                           struct tf_partials *partials, struct page *page, size_t at,
+                           struct tf_partials *partials, struct tf_page *page, size_t at,
                            char *out, const char *in, ptrdiff_t stride, ptrdiff_t n)
 {
     TF_BUFFER(buffer);
@@ -393,7 +290,9 @@ static int reduce_into_pages(int format, enum tf_reduction op,
     const char *in = data[1] + last * strides[1];
     if (!partials->origin) {
         partials->origin = out;
-        partials->page_bits = out_stride == 0 ? FEW : n <= 1 << SOME ? SOME : MOST;
+        partials->page_bits = out_stride == 0         ? TF_PAGE_FEW
+                              : n <= 1 << TF_PAGE_SOME ? TF_PAGE_SOME
+                                                       : TF_PAGE_MOST;
     }
     const int page_bits = partials->page_bits;
     const int item_bits = itemsize == 4 ? 2 : itemsize == 2 ? 1 : 0;
@@ -403,7 +302,7 @@ static int reduce_into_pages(int format, enum tf_reduction op,
         const ptrdiff_t number = distance >> page_bits >> item_bits;
         const ptrdiff_t at =
             (distance >> item_bits) & (((ptrdiff_t)1 << page_bits) - 1);
-        struct page *page = find_page(partials, number, op);
+        struct tf_page *page = tf_find_page(partials, number, op);
         if (!page) {
             return -1;
         }

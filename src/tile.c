@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "bytes.h"
+#include "casts.h"
 #include "codec.h"
 #include "tensor.h"
 
@@ -207,6 +209,45 @@ static float add_up(const float *sums, size_t n)
     return total;
 }
 
+/* The chains of as many numbers as have a kernel of their own, if these have: numbers
+ * that lie side by side and are multiplied as they are. */
+static int multiply_directly(struct tf_workspace *work, struct tf_lines a,
+                             struct tf_lines b, float *sums)
+{
+    enum { LENGTH = TF_DOT_CHAINS * TF_DEPTH, SINGLE = 4 };
+    const struct tf_lines *lines[2] = {&a, &b};
+    const void *items[2];
+    if (!tf_isa->dot->halves || a.format != b.format || a.format >= TF_FORMAT_COUNT) {
+        return 0;
+    }
+    const size_t size = tf_kind_size(a.format);
+    const int bytes = size == 1;
+    if (bytes && !tf_isa->product->halves_of_bytes) {
+        return 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct tf_lines x = *lines[i];
+        if (x.kind != x.format || x.parts > 1 || x.scales ||
+            x.along != (ptrdiff_t)size) {
+            return 0;
+        }
+        items[i] = x.data;
+        if (bytes) {
+            uint16_t *halves = (uint16_t *)work->lines + i * LENGTH;
+            tf_isa->product->halves_of_bytes(&tf_byte_tables[x.kind],
+                                             (const uint8_t *)x.data, halves, LENGTH);
+            items[i] = halves;
+        }
+    }
+    if (size == SINGLE) {
+        const uint32_t used = UINT32_MAX << tf_format_rows[a.format]->shift;
+        tf_isa->dot->singles(items[0], items[1], used, sums);
+    } else {
+        tf_isa->dot->halves(items[0], items[1], sums);
+    }
+    return 1;
+}
+
 /* The product of two lines: a tile of one element. */
 static float multiply_lines(struct tf_workspace *work, const struct tf_tile *tile,
                             ptrdiff_t k)
@@ -218,6 +259,13 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
         const size_t n = tf_lesser_size(SPLIT_LENGTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
+        if (n == TF_DOT_CHAINS * TF_DEPTH &&
+            multiply_directly(work, here.a, here.b, sums)) {
+            for (size_t i = 0; i < TF_DOT_CHAINS; i++) {
+                total = k0 || i ? total + sums[i] : sums[i];
+            }
+            continue;
+        }
         work->has_specials |= tf_load_line(here.a, n, work->a, TF_PART_OF_A);
         work->has_specials |= tf_load_line(here.b, n, work->b, TF_PART_OF_B);
         const size_t whole = n / terms->depth, rest = n % terms->depth;

@@ -59,6 +59,7 @@ void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *grea
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
                              int32_t *greatest);
 extern const struct tf_product TF_NAME(tf_product);
+extern const struct tf_dot TF_NAME(tf_dot);
 extern const struct tf_block_product TF_NAME(tf_block_product);
 extern const struct tf_tensor TF_NAME(tf_tensor);
 extern const struct tf_block_loops TF_NAME(tf_block_loops)[];

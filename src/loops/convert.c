@@ -36,9 +36,9 @@ TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
 TF_INLINE struct tf_suspects suspects_of(struct tf_format f, struct bounds bounds)
 {
     const uint32_t power = f.specials == TF_POWERS;
+    const unsigned beyond = bounds.greatest >= tf_beyond(f) - power;
     const struct tf_suspects suspects = {
-        bounds.greatest >= UINT32_C(0x7F800000) - power ? TF_NOT_FINITE
-                                                        : bounds.greatest >= tf_beyond(f) - power,
+        bounds.greatest >= UINT32_C(0x7F800000) - power ? TF_NOT_FINITE : beyond,
         bounds.least_less_one < tf_least_normal(f) - 1,
         bounds.greatest > UINT32_C(0x7F800000),
     };
@@ -225,7 +225,8 @@ TF_FORMATS(ROW)
 INSTANCE(half, tf_half, TF_FORMAT_COUNT)
 
 const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
-#define ROW(name, ...) {unpack_##name, pack_##name, round_##name, suspect_##name, raised_##name},
+#define ROW(name, ...)                                                         \
+    {unpack_##name, pack_##name, round_##name, suspect_##name, raised_##name},
     TF_FORMATS(ROW)
 #undef ROW
     {unpack_half, pack_half, round_half, suspect_half, raised_half},

@@ -19,11 +19,13 @@
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
 enum { TF_BLOCK = 1024 };
 
-/* What a block of numbers may raise when it is rounded to a format. */
-enum { TF_NOT_FINITE = 2 }; /* where some is NaN, Inf or beyond float32 */
+enum { TF_NOT_FINITE = 2 };
 
+/* What a block of numbers may raise when it is rounded to a format. */
 struct tf_suspects {
-    unsigned beyond; /* some magnitude rounds beyond the range, or is NaN: 1, or */
+    /* Some magnitude rounds beyond the range, or is NaN: 1, or TF_NOT_FINITE where one
+     * is Inf or NaN, as float32. */
+    unsigned beyond;
     unsigned tiny;   /* some nonzero magnitude lies below the normal range */
     unsigned nan;    /* some number may be NaN */
 };
@@ -384,6 +386,18 @@ struct tf_scaled {
                     size_t n);
 };
 
+/* Products of vectors: TF_DOT_CHAINS chains at a time. */
+enum { TF_DOT_CHAINS = 16 };
+
+struct tf_dot {
+    /* Numbers of the same k side by side. */
+    void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
+    /* TF_DEPTH numbers of each chain, one chain after the other in memory, of bfloat16
+     * or of float32 with some bits used. NULL: see chains. */
+    void (*halves)(const uint16_t *a, const uint16_t *b, float *sums);
+    void (*singles)(const uint32_t *a, const uint32_t *b, uint32_t used, float *sums);
+};
+
 struct tf_isa {
     const struct tf_conversions *formats;
 
@@ -448,6 +462,7 @@ struct tf_isa {
                         int32_t *greatest);
 
     const struct tf_product *product;
+    const struct tf_dot *dot;
     const struct tf_block_product *block_product;
     const struct tf_tensor *tensor;
     const struct tf_block_loops *block; /* by element */

@@ -10,6 +10,7 @@
 #include "../split.h"
 #include "halves.h"
 #include "panels.h"
+#include "transpose.h"
 
 extern const struct tf_row TF_NAME(tf_row);
 
@@ -392,41 +393,13 @@ static void split_halves(const float *in, size_t n, int parts, uint16_t *out,
 #endif
 
 #if defined(__AVX512F__)
-/* 16 x 16 slots in registers: four rounds of interleaving, of 32, 64, 128 and 256
- * bits. */
-TF_INLINE void transpose_registers(__m512i x[16])
-{
-    __m512i y[16];
-    UNROLLED for (int i = 0; i < 16; i += 2) {
-        y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
-        y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
-    }
-    UNROLLED for (int i = 0; i < 16; i += 4) {
-        x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
-        x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
-        x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
-        x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
-    }
-    /* x[4 r + c] holds, in lane l, column 4 l + c of rows 4 r to 4 r + 3. */
-    UNROLLED for (int c = 0; c < 4; c++) {
-        const __m512i even_low = _mm512_shuffle_i32x4(x[c], x[4 + c], 0x88);
-        const __m512i odd_low = _mm512_shuffle_i32x4(x[c], x[4 + c], 0xDD);
-        const __m512i even_high = _mm512_shuffle_i32x4(x[8 + c], x[12 + c], 0x88);
-        const __m512i odd_high = _mm512_shuffle_i32x4(x[8 + c], x[12 + c], 0xDD);
-        x[c] = _mm512_shuffle_i32x4(even_low, even_high, 0x88);
-        x[4 + c] = _mm512_shuffle_i32x4(odd_low, odd_high, 0x88);
-        x[8 + c] = _mm512_shuffle_i32x4(even_low, even_high, 0xDD);
-        x[12 + c] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xDD);
-    }
-}
-
 static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld_out)
 {
     __m512i x[16];
     UNROLLED for (int i = 0; i < 16; i++) {
         x[i] = _mm512_loadu_si512(in + (size_t)i * ld_in);
     }
-    transpose_registers(x);
+    tf_transpose_registers(x);
     UNROLLED for (int i = 0; i < 16; i++) {
         _mm512_storeu_si512(out + (size_t)i * ld_out, x[i]);
     }

@@ -32,6 +32,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .bounds = TF_NAME(tf_bounds),
     .half_bounds = TF_NAME(tf_half_bounds),
     .product = &TF_NAME(tf_product),
+    .dot = &TF_NAME(tf_dot),
     .block_product = &TF_NAME(tf_block_product),
     .tensor = &TF_NAME(tf_tensor),
     .block = TF_NAME(tf_block_loops),

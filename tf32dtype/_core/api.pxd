@@ -322,6 +322,7 @@ cdef extern from "reduce.h" nogil:
 
 cdef extern from "extremes.h" nogil:
     void tf_reduce_extreme(int, tf_binary_op, items_t, npy_intp, npy_intp)
+    void tf_accumulate_extreme(int, tf_binary_op, items_t, const npy_intp *, npy_intp)
 
 
 cdef extern from "tensor_core.h" nogil:
