@@ -69,9 +69,9 @@ static void fetch_ahead(const struct tf_tile *tile, size_t first, size_t count)
     }
 }
 
-/* A chain of all rows before the next chain: its slots of a panel of B stay in the first
- * cache, and the panel's block of C in the second. Of parts, the sums of chains are
- * summed before they are added. */
+/* A chain of all rows before the next chain: its slots of a panel of B stay in the
+ * first cache, and the panel's block of C in the second. Of parts, the sums of chains
+ * are summed before they are added. */
 static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
                           struct band band, size_t slots, float *sums, int adds)
 {
@@ -89,8 +89,7 @@ static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
         float *place = apart ? work->part : sums + j;
         const size_t ld = apart ? width : work->ld;
         for (size_t slot = 0; slot < slots; slot += band.depth) {
-            const size_t depth =
-                slots - slot < band.depth ? slots - slot : band.depth;
+            const size_t depth = slots - slot < band.depth ? slots - slot : band.depth;
             const int goes_on = slot != 0 || (adds && !apart);
             for (size_t i = 0; i < band.rows; i += height) {
                 fetch_ahead(tile, line, fetched);
@@ -128,8 +127,8 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
     return band;
 }
 
-/* Bands of a tile over one depth, as pairs or as singles; but those whose bits `done`
- * has, which gets the bits of those that are multiplied. */
+/* Bands of a tile over one depth, as pairs or as singles, but for those that are `done`
+ * already, a bit each. Returns which are then; as pairs, only those that are exact. */
 static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *tile,
                                size_t depth, int pairs, unsigned done, float *sums,
                                int adds)
@@ -139,9 +138,9 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
     struct tf_range range = tf_no_range();
-    const size_t slots = tf_pack_b(
-        work, tile->b, tile->columns, depth, pairs,
-        pairs ? product->pairs.columns : product->singles.columns, noted ? &range : NULL);
+    const size_t width = pairs ? product->pairs.columns : product->singles.columns;
+    const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs, width,
+                                   noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
@@ -177,8 +176,8 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
             const struct tf_tile block = tf_tile_from(*tile, k1);
-            multiply_bands(work, &block, tf_lesser_size(singles, end - k1), 0, done, sums,
-                           adds || k1);
+            multiply_bands(work, &block, tf_lesser_size(singles, end - k1), 0, done,
+                           sums, adds || k1);
         }
     }
 }

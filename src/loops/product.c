@@ -36,7 +36,7 @@ TF_INLINE vector step(int pairs, vector x, vector y, vector sums)
     return FMA(x, y, sums);
 }
 
-/* The last three are known where it is inlined. */
+/* A block of C; the last three arguments are constants where it is inlined. */
 TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
                         const struct tf_term *terms, size_t count, float *c, size_t ldc,
                         int adds, int rows, int across, int pairs)
