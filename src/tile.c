@@ -114,7 +114,7 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
 {
     struct tf_range range = tf_no_range();
     struct band band = {
-        .kernel = pairs ? tf_isa->product->pairs : tf_isa->product->singles,
+        .kernel = tf_kernel_of(pairs),
         .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
         .terms = pairs ? tile->pairs : tile->singles,
     };
@@ -133,14 +133,12 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
                                size_t depth, int pairs, unsigned done, float *sums,
                                int adds)
 {
-    const struct tf_product *product = tf_isa->product;
     const int guarded = pairs && !tf_always_normal(tile->a, tile->b);
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
     struct tf_range range = tf_no_range();
-    const size_t width = pairs ? product->pairs.columns : product->singles.columns;
-    const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs, width,
-                                   noted ? &range : NULL);
+    const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
+                                   tf_kernel_of(pairs).columns, noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
@@ -315,9 +313,7 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
 void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
                       ptrdiff_t k, int saturates)
 {
-    const size_t width = tf_has_pairs(tile->a, tile->b)
-                             ? tf_isa->product->pairs.columns
-                             : tf_isa->product->singles.columns;
+    const size_t width = tf_kernel_of(tf_has_pairs(tile->a, tile->b)).columns;
     const size_t panels = (tile->columns + width - 1) / width;
     work->ld = panels * width <= TF_COMPACT ? panels * width : TF_SUMS;
     work->has_specials = 0;
