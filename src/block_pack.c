@@ -131,7 +131,8 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side
                            size_t columns, ptrdiff_t k, size_t depth, int pairs,
                            struct tf_range *range)
 {
-    const size_t slots = tf_slots_of(depth, pairs), width = tf_isa->block_product->columns;
+    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t width = tf_isa->block_product->columns;
     const size_t first = (size_t)(k / b->block);
     const size_t blocks = (depth + (size_t)b->block - 1) / (size_t)b->block;
     if (!b->x.levels) {

@@ -10,11 +10,11 @@ const char *tf_isa_name(int i);
  * this CPU or this build has none of that name. */
 const char *tf_isa_choose(const char *name);
 
-/* Whether multiplying bfloat16 numbers in pairs is faster than as float32. VDPBF16PS, of
- * 32 pairs' products a vector, and FMA, of 16, take: on AMD's Zen 4 and Zen 5 as many
- * cycles as each other; on Intel's Sapphire and Emerald Rapids, which have another unit
- * for bfloat16, two cycles and half of one. The bits are the same. By the vendor, not by
- * a clock: a busy neighbour changes what is measured at import. */
+/* Whether bfloat16 numbers are multiplied faster in pairs than as float32. VDPBF16PS
+ * does 32 multiply-adds of a vector, FMA 16. On AMD's Zen 4 and Zen 5 both take the
+ * same time; on Intel's Sapphire and Emerald Rapids, measured, VDPBF16PS takes two
+ * cycles and FMA half of one. The bits are the same. Chosen by vendor: a timing at
+ * import would be another one beside a busy neighbour. */
 extern int tf_pairs_pay;
 
 #endif

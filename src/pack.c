@@ -165,7 +165,8 @@ void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
     uint16_t *buffer = work->halves[0][0];
     /* Short lines without gaps are taken as long ones. */
     const int joined = x.stride == (ptrdiff_t)depth * x.along && !x.scales &&
-                       ld == slots && depth == (pairs + 1) * slots && 2 * depth <= TF_BLOCK;
+                       ld == slots && depth == (pairs + 1) * slots &&
+                       2 * depth <= TF_BLOCK;
     const size_t together = joined ? TF_BLOCK / depth : 1;
     for (size_t i = 0; i < count; i += together) {
         const struct tf_lines from = tf_lines_from(x, (ptrdiff_t)i, 0);
@@ -291,11 +292,10 @@ void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t
 {
     const size_t slots = tf_slots_of(depth, pairs);
     if (tf_runs_along(a)) {
-        tf_pack_along(work, a, rows, depth, pairs, work->a, lda, TF_PART_OF_A,
-                      range);
+        tf_pack_along(work, a, rows, depth, pairs, work->a, lda, TF_PART_OF_A, range);
     } else {
-        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES, TF_LINES,
-                    range);
+        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES,
+                    TF_LINES, range);
     }
     for (int part = 0; part < a.parts; part++) {
         float *lines = work->a + part * TF_PART_OF_A;

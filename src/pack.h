@@ -10,8 +10,8 @@
 #include "stops.h"
 
 enum {
-    /* Rows of A packed at a time, for the second cache, and of C: all blocks of 6 and of
-     * 14 rows, in half a tile too. */
+    /* Rows of A packed at a time, for the second cache, and of C: whole blocks of 6 and
+     * of 14 rows, in half a tile too. */
     TF_BAND = 4 * 42,
     TF_TILE_ROWS = 7 * TF_BAND,
     TF_TILE_COLUMNS = TF_BLOCK,

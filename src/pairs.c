@@ -113,6 +113,12 @@ int tf_has_pairs(struct tf_lines a, struct tf_lines b)
     return tf_pairs_pay && tf_can_have_pairs(a, b);
 }
 
+struct tf_kernel tf_kernel_of(int pairs)
+{
+    const struct tf_product *product = tf_isa->product;
+    return pairs ? product->pairs : tf_pairs_pay ? product->tall : product->singles;
+}
+
 int tf_always_normal(struct tf_lines a, struct tf_lines b)
 {
     return a.parts == 1 && tf_least_exponent(*tf_format_rows[a.format]) +

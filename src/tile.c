@@ -71,9 +71,9 @@ static void fetch_ahead(const struct tf_tile *tile, size_t first, size_t count)
     }
 }
 
-/* A chain of all rows before the next chain: its slots of a panel of B stay in the first
- * cache, and the panel's block of C in the second. Of parts, the sums of chains are
- * summed before they are added. */
+/* A chain of all rows before the next chain: its slots of a panel of B stay in the
+ * first cache, and the panel's block of C in the second. Of parts, the sums of chains
+ * are summed before they are added. */
 static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
                           struct band band, size_t slots, float *sums, int adds)
 {
@@ -91,8 +91,7 @@ static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
         float *place = apart ? work->part : sums + j;
         const size_t ld = apart ? width : work->ld;
         for (size_t slot = 0; slot < slots; slot += band.depth) {
-            const size_t depth =
-                slots - slot < band.depth ? slots - slot : band.depth;
+            const size_t depth = slots - slot < band.depth ? slots - slot : band.depth;
             const int goes_on = slot != 0 || (adds && !apart);
             for (size_t i = 0; i < band.rows; i += height) {
                 fetch_ahead(tile, line, fetched);
@@ -117,7 +116,7 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
 {
     struct tf_range range = tf_no_range();
     struct band band = {
-        .kernel = pairs ? tf_isa->product->pairs : tf_isa->product->singles,
+        .kernel = tf_kernel_of(pairs),
         .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
         .terms = pairs ? tile->pairs : tile->singles,
     };
@@ -130,20 +129,18 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
     return band;
 }
 
-/* Bands of a tile over one depth, as pairs or as singles; but those whose bits `done`
- * has, which gets the bits of those that are multiplied. */
+/* Bands of a tile over one depth, as pairs or as singles, but for those that are `done`
+ * already, a bit each. Returns which are then; as pairs, only those that are exact. */
 static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *tile,
                                size_t depth, int pairs, unsigned done, float *sums,
                                int adds)
 {
-    const struct tf_product *product = tf_isa->product;
     const int guarded = pairs && !tf_always_normal(tile->a, tile->b);
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
     struct tf_range range = tf_no_range();
-    const size_t slots = tf_pack_b(
-        work, tile->b, tile->columns, depth, pairs,
-        pairs ? product->pairs.columns : product->singles.columns, noted ? &range : NULL);
+    const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
+                                   tf_kernel_of(pairs).columns, noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
@@ -179,8 +176,8 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
             const struct tf_tile block = tf_tile_from(*tile, k1);
-            multiply_bands(work, &block, tf_lesser_size(singles, end - k1), 0, done, sums,
-                           adds || k1);
+            multiply_bands(work, &block, tf_lesser_size(singles, end - k1), 0, done,
+                           sums, adds || k1);
         }
     }
 }
@@ -364,9 +361,7 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
 void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
                       ptrdiff_t k, int saturates)
 {
-    const size_t width = tf_has_pairs(tile->a, tile->b)
-                             ? tf_isa->product->pairs.columns
-                             : tf_isa->product->singles.columns;
+    const size_t width = tf_kernel_of(tf_has_pairs(tile->a, tile->b)).columns;
     const size_t panels = (tile->columns + width - 1) / width;
     work->ld = panels * width <= TF_COMPACT ? panels * width : TF_SUMS;
     work->has_specials = 0;

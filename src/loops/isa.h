@@ -198,7 +198,7 @@ struct tf_range {
 };
 
 struct tf_product {
-    struct tf_kernel singles; /* slots of one float32 */
+    struct tf_kernel singles, tall; /* slots of one float32; the same in other blocks */
     /* The chains of n pairs of lines, of `depth` numbers each, one after the other. */
     void (*chains)(const float *a, const float *b, size_t depth,
                    const struct tf_term *terms, size_t count, size_t n, float *sums);

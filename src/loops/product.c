@@ -14,15 +14,14 @@
 
 extern const struct tf_row TF_NAME(tf_row);
 
-/* Accumulators are in registers: so many rows of vectors, beside what is loaded. Of
- * singles, panels of two vectors are half as long in the first cache as of four. */
+/* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
 enum {
 #if defined(__AVX512F__)
-    SINGLE_ROWS = 14,
-    SINGLE_ACROSS = 2,
+    TALL_ROWS = 14,
+    TALL_ACROSS = 2,
 #else
-    SINGLE_ROWS = ROWS,
-    SINGLE_ACROSS = ACROSS,
+    TALL_ROWS = ROWS,
+    TALL_ACROSS = ACROSS,
 #endif
 };
 
@@ -37,12 +36,12 @@ TF_INLINE vector step(int pairs, vector x, vector y, vector sums)
     return FMA(x, y, sums);
 }
 
-/* The last three are known where it is inlined. */
+/* A block of C; the last three arguments are constants where it is inlined. */
 TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
                         const struct tf_term *terms, size_t count, float *c, size_t ldc,
                         int adds, int rows, int across, int pairs)
 {
-    vector sums[SINGLE_ROWS][ACROSS];
+    vector sums[TALL_ROWS][ACROSS];
     UNROLLED for (int i = 0; i < rows; i++) {
         UNROLLED for (int v = 0; v < across; v++) {
             sums[i][v] = BROADCAST(0.0f);
@@ -76,18 +75,34 @@ TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth
 }
 
 /* What is left of a matrix's rows costs about as much as it is. */
+TF_INLINE void multiply_rows(const float *a, size_t lda, const float *b, size_t depth,
+                             const struct tf_term *terms, size_t count, size_t rows,
+                             float *c, size_t ldc, int adds, int all, int across,
+                             int pairs)
+{
+    const int some = (all * 2 / 3) & ~1, few = some / 2;
+    if (rows > (size_t)some) {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, all, across, pairs);
+    } else if (rows > (size_t)few) {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, some, across, pairs);
+    } else {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, few, across, pairs);
+    }
+}
+
 static void multiply_singles(const float *a, size_t lda, const float *b, size_t depth,
                              const struct tf_term *terms, size_t count, size_t rows,
                              float *c, size_t ldc, int adds)
 {
-    enum { SOME = SINGLE_ROWS * 2 / 3 & ~1, FEW = SOME / 2, N = SINGLE_ACROSS };
-    if (rows > SOME) {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, SINGLE_ROWS, N, 0);
-    } else if (rows > FEW) {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, SOME, N, 0);
-    } else {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, FEW, N, 0);
-    }
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 0);
+}
+
+static void multiply_tall(const float *a, size_t lda, const float *b, size_t depth,
+                          const struct tf_term *terms, size_t count, size_t rows,
+                          float *c, size_t ldc, int adds)
+{
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, TALL_ROWS,
+                  TALL_ACROSS, 0);
 }
 
 /* Some chains at the same time: one alone waits for each of its sums. */
@@ -133,14 +148,7 @@ static void multiply_pairs(const float *a, size_t lda, const float *b, size_t de
                            const struct tf_term *terms, size_t count, size_t rows,
                            float *c, size_t ldc, int adds)
 {
-    enum { SOME = 4, FEW = 2 };
-    if (rows > SOME) {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, ROWS, ACROSS, 1);
-    } else if (rows > FEW) {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, SOME, ACROSS, 1);
-    } else {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, FEW, ACROSS, 1);
-    }
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 1);
 }
 
 /* Formats of one byte as bfloat16 numbers, which their values are. */
@@ -436,7 +444,8 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
 }
 
 const struct tf_product TF_NAME(tf_product) = {
-    .singles = {multiply_singles, SINGLE_ROWS, WIDTH * SINGLE_ACROSS},
+    .singles = {multiply_singles, ROWS, WIDTH * ACROSS},
+    .tall = {multiply_tall, TALL_ROWS, WIDTH * TALL_ACROSS},
     .chains = chains,
     .lay_out = lay_out,
     .gather_range = gather_range,
