@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from .format import Format, formats
+from .averages import FORMATS
+from .format import Format
 
 Array = np.ndarray[Any, Any]
-_FORMATS = {form.dtype: form for form in formats.values()}
 
 
 def _negative_nans(form: Format) -> int:
@@ -60,7 +60,7 @@ def _items(keys: Array, form: Format) -> Array:
 
 
 def _partition(a: Array, *args: Any, **kwargs: Any) -> Any:
-    form = _FORMATS.get(a.dtype)
+    form = FORMATS.get(a.dtype)
     if form is None or not a.flags.writeable:
         return NotImplemented
     items = np.asarray(a).view(f"u{form.itemsize}")
@@ -71,13 +71,13 @@ def _partition(a: Array, *args: Any, **kwargs: Any) -> Any:
 
 
 def _argpartition(a: Array, *args: Any, **kwargs: Any) -> Any:
-    if a.dtype not in _FORMATS:
+    if a.dtype not in FORMATS:
         return NotImplemented
     return np.asarray(a).astype(np.float32).argpartition(*args, **kwargs)
 
 
 def _searchsorted(a: Array, v: Any, *args: Any, **kwargs: Any) -> Any:
-    if a.dtype not in _FORMATS or getattr(v, "dtype", None) != a.dtype:
+    if a.dtype not in FORMATS or getattr(v, "dtype", None) != a.dtype:
         return NotImplemented
     # Or else to convert the array takes longer.
     if not isinstance(v, np.ndarray) or v.size * 128 < a.size:
