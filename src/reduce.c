@@ -5,7 +5,7 @@
 #include "binary.h"
 #include "convert.h"
 #include "fpstatus.h"
-#include "partials.h"
+#include "pages.h"
 #include "strided.h"
 
 /* -- formats, and float32 as one ---------------------------------------------------- */

@@ -1,4 +1,4 @@
-#include "partials.h"
+#include "pages.h"
 
 #include <stdlib.h>
 #include <string.h>
