@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import machine
+from common import machine, restart_as_usual
+from report import numpy_of
 
 NUMPY = "NumPy float32"
 SHORT_SUMS = "float32 by 32"  # what the order of the split modes' sums alone gains
@@ -86,7 +87,7 @@ def span(values: Iterable[float], form: str) -> str:
 def measured_on(report: Report) -> str:
     """What the figures depend on: NumPy's own products differ between processors."""
     facts = report["machine"]
-    return f"Measured on {facts['cpu']}, NumPy {facts['numpy']}, {facts['date']}"
+    return f"Measured on {facts['cpu']}, {numpy_of(facts)}, {facts['date']}"
 
 
 COLOURS = {
@@ -141,6 +142,7 @@ def main(
     draw: Callable[[Report, Path], None],
 ) -> int:
     """The command line of an accuracy benchmark."""
+    restart_as_usual()
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few and small matrices")
     parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
@@ -151,6 +153,7 @@ def main(
         report = json.loads(options.read.read_text())
     else:
         report = {"machine": machine(), **measure(options.quick)}
+    print(measured_on(report))
     print(show(report))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # the other files are scripts beside this one
 
 import gpu_cases as cases  # noqa: E402
-from common import machine  # noqa: E402
+from common import machine, restart_as_usual  # noqa: E402
 from gpu_clock import Clock, Energy  # noqa: E402
 from promises import measure_rows  # noqa: E402
 from report import show  # noqa: E402
@@ -179,4 +179,5 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
 
 
 if __name__ == "__main__":
+    restart_as_usual()
     sys.exit(main())

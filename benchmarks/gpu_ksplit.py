@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy import NUMPY, Report, columns, exact, snr
+from accuracy import NUMPY, Report, columns, exact, measured_on, snr
 from accuracy_length import DATA
-from common import machine
+from common import machine, restart_as_usual
 
 LENGTHS, SIZE, DRAWS = (64, 256, 1024, 4096, 16384), 48, 1
 CHAIN = "one float32 chain"
@@ -181,6 +181,7 @@ def show(report: Report) -> str:
 
 
 def main() -> int:
+    restart_as_usual()
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="few and small matrices")
     parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
@@ -190,6 +191,7 @@ def main() -> int:
         report = json.loads(options.read.read_text())
     else:
         report = {"machine": machine(), **measure(options.quick)}
+    print(measured_on(report))
     print(show(report))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")

@@ -2,19 +2,19 @@
 
     python benchmarks/matmul.py [--quick] [--runs 3] [--json FILE]
 
-"x as fast" is the time of NumPy's float32 product of the same shape over that of ours.
-One thread is pinned to a core; two are not. NumPy's OpenBLAS may choose kernels that
-are not the best for the processor: the same rows with OPENBLAS_CORETYPE=SkylakeX say
-what is left of the ratios then. Each setting runs in processes of its own. "Of peak" is
-the share of what the core's multiply-adds could do (peak.c), a torch or jax that is
-installed runs on one thread as well.
+"x as fast" is the time of NumPy's float32 product of the same shape over that of ours,
+with the kernels that NumPy's BLAS chooses for the processor (they are printed). One
+thread is pinned to a core; two are not. x86-64-v3 alone is held against OpenBLAS'
+Haswell kernels, which are for the same instruction set. Each setting runs in processes
+of its own. "Of peak" is the share of what the core's multiply-adds could do (peak.c), a
+torch or jax that is installed runs on one thread as well.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -35,9 +35,16 @@ from promises import (
     blocks,
     measure_rows,
     run_children,
+    threads,
 )
 
 FASTER = "x as fast"
+
+
+def dtype_of(name: str) -> np.dtype:
+    import tf32dtype as td
+
+    return np.dtype(td.formats[name].type)
 
 
 def products(
@@ -46,13 +53,10 @@ def products(
     peers: bool = True,
 ) -> Iterator[Case]:
     """a @ b into an output made beforehand."""
-    import tf32dtype as td
-
     for name in names:
-        dtype = np.dtype(td.formats[name].type)
         for first, second in shapes:
             for kind in ("normal", "octaves"):
-                yield product(name, dtype, kind, first, second, peers)
+                yield product(name, dtype_of(name), kind, first, second, peers)
 
 
 def product(
@@ -106,15 +110,40 @@ def peers_of(a: np.ndarray, b: np.ndarray) -> Functions:
     return functions
 
 
-def against_torch(sizes: list[int]) -> Iterator[Case]:
-    """The same with torch in NumPy's place, if it is installed."""
+def against(peer: str, sizes: list[int]) -> Iterator[Case]:
+    """The same with torch or jax in NumPy's place, if it is installed."""
     for case in products(["bfloat16"], square(*sizes)):
-        if "torch" in case.functions:
+        if peer in case.functions:
             functions = {
                 "ours": case.functions["ours"],
-                "reference": case.functions["torch"],
+                "reference": case.functions[peer],
             }
             yield Case(case.name, case.data, functions)
+
+
+def with_nan(n: int) -> Iterator[Case]:
+    """fp8 with NaN in 1 % of A's rows against the same without."""
+    rng = np.random.default_rng(8)
+    for name in ("float8_e4m3fn", "float8_e5m2"):
+        a, b = data("normal", 2 * n * n, dtype_of(name)).reshape(2, n, n)
+        nan = a.copy()
+        nan[rng.permutation(n)[: max(1, n // 100)], rng.integers(0, n)] = np.nan
+        functions: Functions = {
+            "ours": partial(np.matmul, nan, b, out=np.empty_like(a)),
+            "reference": partial(np.matmul, a, b, out=np.empty_like(a)),
+        }
+        yield Case(f"{name} {n}", "NaN", functions)
+
+
+def against_one_thread(
+    names: list[str], precisions: list[str], n: int
+) -> Iterator[Case]:
+    cases = [*products(names, square(n), False)]
+    cases += [case for some in precisions for case in emulated(some, n)]
+    for case in cases:
+        ours = case.functions["ours"]
+        functions = {"ours": threads(2, ours), "reference": threads(1, ours)}
+        yield Case(case.name, case.data, functions)
 
 
 def emulated(precision: str, n: int) -> Iterator[Case]:
@@ -135,35 +164,60 @@ def square(*sizes: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     return [((n, n), (n, n)) for n in sizes]
 
 
+def per_multiply_add(sizes: list[int], repeats: int, budget: float) -> Row:
+    """The time of a multiply-add in products of some sizes over the best size's."""
+    row = Row(f"bf16, tf32 @ {sizes[0]} to {sizes[-1]}, a multiply-add",
+              "x the best size's", 1.3, 1.1, lambda: iter(()))  # fmt: skip
+    for name in ("bfloat16", "tf32"):
+        cases = products([name], square(*sizes), False)
+        normal = [case for case in cases if case.data == "normal"]
+        calls = {case.name: case.functions["ours"] for case in normal}
+        times = medians(calls, repeats, budget)
+        each = {case.name: times[case.name] / case.operations for case in normal}
+        for case, seconds in each.items():
+            row.take(case, "normal", "ours", seconds / min(each.values()))
+    return row
+
+
 NARROW = ["bfloat16", "float8_e4m3fn"]
 VECTOR = [((4096, 4096), (4096, 1)), ((1, 4096), (4096, 4096))]
 BATCH = [((256, 64, 64), (256, 64, 64))]
+SCALING = [256, 384, 512, 768, 1000, 1024, 1536, 2048, 3000, 4096]
 EMULATED = [
-    ("bf16x9", 0.33, 0.42),
-    ("bf16x6", 0.48, 0.62),
-    ("bf16x3", 0.95, 1.2),
-    ("tf32x3", 0.5, 0.58),
+    ("bf16x9", 0.25, 0.27),
+    ("bf16x6", 0.36, 0.40),
+    ("bf16x3", 0.66, 0.75),
+    ("tf32x3", 0.36, 0.40),
 ]
 
 
 def one_thread(sizes: list[int]) -> list[Row]:
     text = ", ".join(str(n) for n in sizes)
     large = sizes[len(sizes) // 2]
+    peaks = sizes[len(sizes) // 2 :]
     return [
-        Row(f"bf16, fp8 @ {text}", FASTER, 3.4, 3.9,
+        Row(f"bf16, fp8 @ {text}", FASTER, 2, 2.25,
             lambda: products(NARROW, square(*sizes))),
-        Row(f"tf32 @ {text}", FASTER, 1.7, 1.95,
+        Row(f"tf32 @ {text}", FASTER, 1, 1.12,
             lambda: products(["tf32"], square(*sizes))),
-        Row("bf16 @ 64", FASTER, 1.5, 2.5, lambda: products(["bfloat16"], square(64))),
-        Row("bf16 @ 128", FASTER, 2.5, 3, lambda: products(["bfloat16"], square(128))),
+        Row("bf16 @ 64", FASTER, 1.3, 1.6,
+            lambda: products(["bfloat16"], square(64))),
+        Row("bf16 @ 128", FASTER, 1.9, 2.1,
+            lambda: products(["bfloat16"], square(128))),
         Row("bf16 matrix and vector, 4096", FASTER, 1.5, 2.5,
             lambda: products(["bfloat16"], VECTOR)),
         Row("fp8 matrix and vector, 4096", FASTER, 2.5, 4.5,
             lambda: products(["float8_e4m3fn"], VECTOR)),
-        Row("256 times bf16 @ 64", FASTER, 3, 3.5,
+        Row("256 times bf16 @ 64", FASTER, 1.5, 1.9,
             lambda: products(["bfloat16"], BATCH)),
-        Row(f"bf16 @ {text} over torch", "x as fast as torch", 0.9, 1.05,
-            lambda: against_torch(sizes)),
+        *[Row(f"bf16 @ {text} over {peer}", f"x as fast as {peer}", 1, 1.05,
+              partial(against, peer, sizes))
+          for peer in ("torch", "jax")],
+        *[Row(f"{name} @ {', '.join(map(str, peaks))}", "of peak", 0.9, 0.95,
+              partial(products, names, square(*peaks), False))
+          for name, names in (("bf16, fp8", NARROW), ("tf32", ["tf32"]))],
+        Row(f"fp8 @ {large}, NaN in 1 % of the rows", "x the time of none", 1.15, 1.05,
+            lambda: with_nan(large)),
         *[Row(f"{precision} @ {large}", FASTER, must, aim,
               partial(emulated, precision, large))
           for precision, must, aim in EMULATED],
@@ -173,18 +227,24 @@ def one_thread(sizes: list[int]) -> list[Row]:
 def two_threads(sizes: list[int]) -> list[Row]:
     """Without peers, whose threads would stay on the cores while others run."""
     n = sizes[-1]
+    split = [precision for precision, *_ in EMULATED]
     return [
-        Row(f"bf16 @ {n}, two threads", FASTER, 3.2, 3.6,
+        Row(f"bf16 @ {n}, two threads", FASTER, 2, 2.25,
             lambda: products(["bfloat16"], square(n), False)),
-        Row(f"tf32 @ {n}, two threads", FASTER, 1.65, 1.8,
+        Row(f"tf32 @ {n}, two threads", FASTER, 1, 1.12,
             lambda: products(["tf32"], square(n), False)),
+        Row(f"bf16, fp8, tf32 @ {n}, two threads over one", "x as fast as one", 1.85,
+            1.95, lambda: against_one_thread([*NARROW, "tf32"], [], n)),
+        Row(f"{', '.join(split)} @ {n}, two threads over one", "x as fast as one", 1.85,
+            1.95, lambda: against_one_thread([], split, n)),
     ]  # fmt: skip
 
 
 def lesser(sizes: list[int]) -> list[Row]:
+    text = ", ".join(str(n) for n in sizes)
     return [
-        Row("bf16, tf32 @ 1024, x86-64-v3", FASTER, 0.95, 1,
-            lambda: products(["bfloat16", "tf32"], square(1024), False)),
+        Row(f"bf16, fp8, tf32 @ {text}, x86-64-v3, over Haswell kernels", FASTER, 0.97,
+            1, lambda: products([*NARROW, "tf32"], square(*sizes), False)),
     ]  # fmt: skip
 
 
@@ -192,24 +252,31 @@ ONE_THREAD_OF_JAX = {
     "JAX_PLATFORMS": "cpu",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
+HASWELL = {"TF32DTYPE_ISA": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell"}
 SETTINGS: list[tuple[list[str], dict[str, str]]] = [
     (["one"], {"OMP_NUM_THREADS": "1", **ONE_THREAD_OF_JAX}),
     (["two"], {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}),
-    (["lesser"], {"OMP_NUM_THREADS": "1", "TF32DTYPE_ISA": "x86-64-v3"}),
-    (["one"], {"OMP_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "SkylakeX"}),
+    (["lesser"], {"OMP_NUM_THREADS": "1", **HASWELL}),
 ]
-ROWS = {"one": one_thread, "two": two_threads, "lesser": lesser}
+ROWS: dict[str, Callable[[list[int]], list[Row]]] = {
+    "one": one_thread,
+    "two": two_threads,
+    "lesser": lesser,
+}
 
 
 def child(setting: str, quick: bool) -> list[dict[str, Any]]:
     if setting != "two":
         pin()
-    sizes, repeats, budget = [256, 1024, 2048], 15, 2.0
+    sizes, every, repeats, budget = [256, 1024, 2048], SCALING, 15, 2.0
     if quick:
-        sizes, repeats, budget = [256], 5, 0.2
+        sizes, every, repeats, budget = [256], [256, 512], 5, 0.2
     timing = blocks if setting == "two" else medians
     peaks = peak.measure() if setting == "one" else {}
-    return measure_rows(ROWS[setting](sizes), repeats, budget, timing, peaks)
+    measured = measure_rows(ROWS[setting](sizes), repeats, budget, timing, peaks)
+    if setting == "one":
+        measured.append(per_multiply_add(every, repeats, budget).record())
+    return measured
 
 
 def main() -> int:

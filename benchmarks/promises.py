@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
+import ctypes.util
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Functions, machine, medians
+from common import Functions, machine, medians, usual_environment
 from report import MORE, merge, quote, show, show_all, table
 
 
@@ -79,6 +80,17 @@ def blocks(functions: Functions, repeats: int, budget: float) -> dict[str, float
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
+def threads(count: int, function: Callable[[], Any]) -> Callable[[], Any]:
+    """The function on so many threads of the OpenMP library that is loaded."""
+    library = ctypes.CDLL(ctypes.util.find_library("gomp") or "libgomp.so.1")
+
+    def call() -> Any:
+        library.omp_set_num_threads(count)
+        return function()
+
+    return call
+
+
 def measure_rows(
     rows: list[Row],
     repeats: int,
@@ -96,9 +108,16 @@ def measure_rows(
             for who, seconds in times.items():
                 more = row.unit in MORE
                 ratio = reference / seconds if more else seconds / reference
-                taken = row.take(case.name, case.data, who, ratio)
+                share = None
                 if peaks and case.peak in peaks:
-                    taken["of peak"] = case.operations / seconds / peaks[case.peak]
+                    share = case.operations / seconds / peaks[case.peak]
+                if row.unit == "of peak":
+                    if share is not None:
+                        row.take(case.name, case.data, who, share)
+                    continue
+                taken = row.take(case.name, case.data, who, ratio)
+                if share is not None:
+                    taken["of peak"] = share
         results.append(row.record())
         print(f"  {row.name}: {quote(results[-1], 'ours')}", file=sys.stderr)
     return results
@@ -125,9 +144,9 @@ def print_child(measured: list[dict[str, Any]]) -> None:
 def run_child(
     script: str, arguments: list[str], variables: dict[str, str]
 ) -> dict[str, Any]:
-    """One run in a process of its own, with environment variables."""
+    """One run in a process of its own, with environment variables beyond the usual."""
     command = [sys.executable, script, "--child", *arguments]
-    environment = os.environ | variables
+    environment = usual_environment() | variables
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     result: dict[str, Any] = json.loads(done.stdout)
     return result

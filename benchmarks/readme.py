@@ -19,8 +19,9 @@ import accuracy_exponents
 import accuracy_length
 import blocks_quality
 import blocks_tables
+import surface_report
 import tensor_core_tables
-from report import quote, table, worst
+from report import numpy_of, quote, table, worst
 
 HERE = Path(__file__).resolve().parent
 MARK = "<!-- {}:{} -->"
@@ -33,27 +34,20 @@ def measured_on(report: dict[str, Any]) -> str:
     count = {1: "one run", 3: "the worst of three runs"}
     runs = count.get(report["runs"], f"the worst of {report['runs']} runs")
     return (
-        f"Measured on {facts['cpu']}, one core, {result['isa']}, NumPy "
-        f"{facts['numpy']}, Python {facts['python']}, {facts['date']}; {runs}, the "
-        "slowest operation and data of each row."
+        f"Measured on {facts['cpu']}, one core, {result['isa']}, {numpy_of(facts)}, "
+        f"Python {facts['python']}, {facts['date']}; {runs}, the slowest operation and "
+        "data of each row."
     )
 
 
 def products(report: dict[str, Any]) -> str:
-    """A Markdown table of products, with the better setting of OpenBLAS beside."""
-    *usual, better = report["results"]
-    beside = {line[0]: line[3] for line in table(better)}
-    lines = [
-        measured_on(report),
-        "",
-        "| product | NumPy float32 | float32 with OPENBLAS_CORETYPE=SkylakeX |",
-        "|---|---|---|",
-    ]
-    for result in usual:
+    """A Markdown table of products against NumPy's of float32."""
+    lines = [measured_on(report), "", "| product | measured |", "|---|---|"]
+    of = {"x as fast": "x as fast as NumPy float32"}
+    for result in report["results"]:
         units = {row["name"]: row["unit"] for row in result["rows"]}
         for name, _, _, ours, *_ in table(result):
-            other = f"{beside[name]} {units[name]}" if name in beside else "-"
-            lines.append(f"| {name} | {ours} {units[name]} | {other} |")
+            lines.append(f"| {name} | {ours} {of.get(units[name], units[name])} |")
     return "\n".join(lines)
 
 
@@ -95,9 +89,9 @@ def training(report: dict[str, Any]) -> str:
     every, one = report["results"]
     facts = every["machine"]
     lines = [
-        f"Measured on {facts['cpu']}, {facts['cores']} cores, {every['isa']}, NumPy "
-        f"{facts['numpy']}, {facts['date']}; the worst of {report['runs']} run(s), the "
-        "time of a step over bf16's.",
+        f"Measured on {facts['cpu']}, {facts['cores']} cores, {every['isa']}, "
+        f"{numpy_of(facts)}, {facts['date']}; the worst of {report['runs']} run(s), "
+        "the time of a step over bf16's.",
         "",
         "| weights | published, on a GPU | all cores | one core | with feedback |",
         "|---|---|---|---|---|",
@@ -115,7 +109,7 @@ def gpu_chunks(report: dict[str, Any]) -> str:
            "H100 bf16x9 as chosen")  # fmt: skip
     facts = report["machine"]
     lines = [
-        f"By the models, on {facts['cpu']}, NumPy {facts['numpy']}, {facts['date']}; dB"
+        f"By the models, on {facts['cpu']}, {numpy_of(facts)}, {facts['date']}; dB"
         f" over float64, products of {report['size']} x K x {report['size']}.",
         "",
         f"| data | product | {' | '.join(f'K = {k}' for k in report['lengths'])} |",
@@ -129,13 +123,13 @@ def gpu_chunks(report: dict[str, Any]) -> str:
 
 
 def blocks_speed(report: dict[str, Any]) -> str:
-    """A Markdown table of all rows: one thread, as it comes, the better OpenBLAS."""
+    """A Markdown table of all rows: one thread, and as it comes."""
     columns = [{line[0]: line[3] for line in table(r)} for r in report["results"]]
     lines = [
         measured_on(report).replace(", one core", ""),
         "",
-        "| operation | one thread | as it comes | OPENBLAS_CORETYPE=SkylakeX |",
-        "|---|---|---|---|",
+        "| operation | one thread | as it comes |",
+        "|---|---|---|",
     ]
     for row in report["results"][0]["rows"]:
         name, unit = row["name"], row["unit"]
@@ -145,7 +139,12 @@ def blocks_speed(report: dict[str, Any]) -> str:
 
 
 DOCUMENTS = {
-    "README.md": {"elementwise": elementwise, "matmul": products},
+    "README.md": {
+        "surface": surface_report.summary,
+        "elementwise": elementwise,
+        "matmul": products,
+    },
+    "docs/speed.md": {"surface": surface_report.details},
     "docs/tensor_cores.md": {
         "accuracy_devices": accuracy_devices.block,
         "tensor_core": tensor_cores,

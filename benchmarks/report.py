@@ -8,7 +8,8 @@ from typing import Any
 
 # Units of which more is better.
 MORE = (
-    *("of memcpy", "x as fast", "x as fast as torch", "x as fast as one"),
+    *("of memcpy", "x as fast", "x as fast as one", "of peak"),
+    *("x as fast as torch", "x as fast as jax"),
     *("of a copy", "of cuBLAS", "of SGEMM", "TMAC/s"),
 )
 
@@ -35,6 +36,12 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
         for row, more in zip(merged["rows"], run["rows"], strict=True):
             row["measured"] += more["measured"]
     return merged
+
+
+def numpy_of(facts: dict[str, str]) -> str:
+    """NumPy's version, and the kernels that its BLAS chose."""
+    kernels = f" with {facts['blas']} kernels" if "blas" in facts else ""
+    return f"NumPy {facts['numpy']}{kernels}"
 
 
 PEERS = ("ml_dtypes", "torch", "jax")
@@ -69,7 +76,7 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
 def show(result: dict[str, Any]) -> None:
     """Print a table, by rich if it is installed and we write to a terminal."""
     facts = result["machine"]
-    title = f"{facts['cpu']}, {result['isa']}, NumPy {facts['numpy']}, {facts['date']}"
+    title = f"{facts['cpu']}, {result['isa']}, {numpy_of(facts)}, {facts['date']}"
     title += "".join(
         f", {name}={value}" for name, value in result.get("set", {}).items()
     )

@@ -2,8 +2,12 @@
 
 #include <math.h>
 
+#include "bytes.h"
+#include "convert.h"
 #include "fpstatus.h"
 #include "operand.h"
+#include "order.h"
+#include "pair_tables.h"
 #include "wide.h"
 
 /* What the general path needs to know of an operation. */
@@ -11,44 +15,25 @@ struct operation {
     double (*odd)(double, double); /* settles what double leaves in doubt */
     uint8_t cancels;               /* a small result may have lost its digits, or all */
     uint8_t silent;                /* exact: raises nothing */
-    uint8_t vanishes;              /* may leave float32's range for zero */
 };
 
+/* Small powers are exact in double, and often halfway between two numbers. */
+static double odd_power(double x, double y)
+{
+    return y == 2   ? x * x
+           : y == 3 ? x * x * x
+           : y == 4 ? (x * x) * (x * x)
+                    : tf_odd_power(x, y);
+}
+
 static const struct operation operations[TF_BINARY_COUNT] = {
-    [TF_MULTIPLY] = {.vanishes = 1},
-    [TF_TRUE_DIVIDE] = {.vanishes = 1},
-    [TF_POWER] = {.odd = tf_odd_power},
+    [TF_POWER] = {.odd = odd_power},
     [TF_ARCTAN2] = {.odd = tf_odd_arctan2},
     [TF_HYPOT] = {.odd = tf_odd_hypot},
     [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp, .cancels = 1},
     [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1},
     [TF_HEAVISIDE] = {.silent = 1},
-    [TF_MAXIMUM] = {.silent = 1},
-    [TF_MINIMUM] = {.silent = 1},
-    [TF_FMAX] = {.silent = 1},
-    [TF_FMIN] = {.silent = 1},
 };
-
-/* The exceptions of results in float64 that were rounded to a format. */
-static unsigned flags_of(struct tf_format f, const float *a, const float *b,
-                         const double *r, size_t n)
-{
-    unsigned flags = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (isnan(r[i])) {
-            flags |= isnan(a[i]) || isnan(b[i]) ? 0 : TF_INVALID;
-        } else if (isinf(r[i])) {
-            /* Overflow never gives Inf here (see power_of): this is a pole. */
-            flags |= isfinite(a[i]) && isfinite(b[i]) ? TF_DIVIDE : 0;
-        } else {
-            uint64_t bits;
-            memcpy(&bits, &r[i], sizeof bits);
-            tf_encode(f, tf_value_from_double_bits(bits), TF_TIES_TO_EVEN,
-                      TF_OVERFLOW_IEEE, 0, &flags);
-        }
-    }
-    return flags;
-}
 
 /* Is r within 16 units of double's last place of a number halfway between two
  * of the format's, or small enough to underflow, which depends on its being
@@ -83,13 +68,31 @@ static void settle(struct tf_format f, const struct operation *operation,
     }
 }
 
+/* By a short way, and of results that this leaves in doubt by the long one. */
+static void compute_near(struct tf_format f, enum tf_binary_op op, const float *a,
+                         const float *b, double *wide, size_t n)
+{
+    uint16_t which[TF_BLOCK];
+    tf_isa->binary_near[op](a, b, wide, n);
+    const size_t count = tf_isa->doubtful(wide, n, f.mantissa_bits, which);
+    for (size_t k = 0; k < count; k++) {
+        const size_t i = which[k];
+        tf_isa->binary_f64[op](a + i, b + i, wide + i, 1);
+        settle(f, &operations[op], a + i, b + i, wide + i, 1);
+    }
+}
+
 /* The results in double, rounded to odd to float32. */
 static void compute_in_double(struct tf_format f, enum tf_binary_op op, const float *a,
                               const float *b, double *wide, float *r, size_t n)
 {
-    tf_isa->binary_f64[op](a, b, wide, n);
-    if (operations[op].odd) {
-        settle(f, &operations[op], a, b, wide, n);
+    if (tf_isa->binary_near[op] && f.itemsize > 1) {
+        compute_near(f, op, a, b, wide, n);
+    } else {
+        tf_isa->binary_f64[op](a, b, wide, n);
+        if (operations[op].odd) {
+            settle(f, &operations[op], a, b, wide, n);
+        }
     }
     tf_isa->narrow(wide, r, n);
 }
@@ -101,155 +104,207 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     const struct operation *operation = &operations[op];
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     _Alignas(64) float r[TF_BLOCK];
-    double wide[TF_BLOCK];
 
-    /* 1. The results, in float32 where they are exact enough there. */
-    int in_float32 = tf_isa->binary_f32[op] != NULL &&
-                     (f.mantissa_bits <= 7 || operation->silent);
-    if (in_float32) {
+    /* 1. The results. */
+    if (operation->silent) {
         tf_isa->binary_f32[op](a, b, r, n);
     } else {
+        double wide[TF_BLOCK];
         compute_in_double(f, op, a, b, wide, r, n);
     }
 
-    /* 2. One rounding. What float32 has rounded to zero is a number to e8m0, which
-     * has no zero. */
-    struct tf_suspects suspects = conversions->pack(r, out, n);
-    if (suspects.beyond && in_float32 && operation->vanishes &&
-        f.specials == TF_POWERS) {
-        compute_in_double(f, op, a, b, wide, r, n);
-        suspects = conversions->pack(r, out, n);
-        in_float32 = 0;
-    }
+    /* 2. One rounding. */
+    const struct tf_suspects suspects = conversions->pack(r, out, n);
     if (suspects.beyond) {
         tf_isa->canonical_nans(r, n);
         conversions->pack(r, out, n);
     }
 
-    /* 3. Exceptions, which are rare. */
-    const int unusual =
-        suspects.beyond || suspects.tiny ||
-        (in_float32 && operation->vanishes && tf_isa->vanished(a, b, r, n));
-    if (!unusual || operation->silent) {
+    /* 3. Exceptions. Overflow never gives Inf here (see power_of): this is a pole. */
+    if (operation->silent || (!suspects.beyond && !suspects.tiny)) {
         return 0;
     }
-    if (in_float32) {
-        tf_isa->binary_f64[op](a, b, wide, n);
+    const unsigned rounding = conversions->flags(r, out, n);
+    if (f.specials == TF_POWERS) {
+        return rounding;
     }
-    return flags_of(f, a, b, wide, n);
+    return (rounding & TF_UNDER) | tf_isa->exceptions(tf_beyond(f), 0, a, b, r, n);
 }
 
-/* A block of bfloat16 by the short path, or 0 if it has to take the long one. */
-static int fused_block(enum tf_binary_op op, char *const data[3],
-                       const ptrdiff_t strides[3], ptrdiff_t done, size_t n)
+/* What a table of all pairs is made of. */
+static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
+                         uint8_t *results, uint8_t *flags, size_t n)
 {
-    TF_BUFFER(a_buffer);
-    TF_BUFFER(b_buffer);
-    uint16_t results[TF_BLOCK];
-    const uint16_t *a =
-        tf_gather(data[0] + done * strides[0], strides[0], 2, n, a_buffer);
-    const uint16_t *b =
-        tf_gather(data[1] + done * strides[1], strides[1], 2, n, b_buffer);
-    if (tf_isa->fused[op](a, b, results, n)) {
+    float x[TF_BLOCK], y[TF_BLOCK];
+    tf_isa->formats[format].unpack(a, x, n);
+    tf_isa->formats[format].unpack(b, y, n);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned raised =
+            binary_block(format, (enum tf_binary_op)op, &x[i], &y[i], &results[i], 1);
+        flags[i] = (uint8_t)raised;
+    }
+}
+
+/* -- the common operations -------------------------------------------------------- */
+
+/* What results whose greatest magnitude is known can have raised, but for underflow. */
+static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t greatest)
+{
+    const uint32_t infinity = UINT32_C(0x7F800000);
+    const unsigned pole = op == TF_TRUE_DIVIDE ? TF_DIVIDE : 0;
+    return greatest > infinity    ? TF_OVER | TF_INVALID | pole
+           : greatest == infinity ? TF_OVER | pole
+           : greatest >= beyond   ? TF_OVER
+                                  : 0;
+}
+
+/* A block in one pass, and another for what results beyond the range have raised that
+ * had not been raised before. Whether it is settled. */
+static int fused_block(int format, enum tf_binary_op op, struct operand *a,
+                       struct operand *b, const void *x, const void *y, void *out,
+                       size_t n, unsigned *flags)
+{
+    const struct tf_format f = *tf_format_rows[format];
+    const struct tf_fused *fused = &tf_isa->fused[op];
+    struct tf_settled seen;
+    if (f.itemsize == 1) {
+        const float *p = operand_numbers(a, format, x, n);
+        const float *q = operand_numbers(b, format, y, n);
+        tf_fused_bytes_fn *bytes =
+            f.specials == TF_POWERS ? fused->bytes_of_powers : fused->bytes;
+        seen = bytes(&tf_byte_tables[format].rounding, p, q, out, n);
+    } else {
+        seen = (f.itemsize == 2 ? fused->halves : fused->words)(x, y, out, n);
+    }
+    *flags |= seen.flags;
+    if (seen.unsettled) {
         return 0;
     }
-    char *out = data[2] + done * strides[2];
-    if (tf_is_contiguous(out, strides[2], 2)) {
-        memcpy(out, results, n * 2);
-    } else {
-        tf_scatter(results, out, strides[2], 2, n);
+    const uint32_t beyond = tf_beyond(f);
+    if (may_have_raised(op, beyond, seen.greatest) & ~*flags) {
+        const float *p = operand_numbers(a, format, x, n);
+        const float *q = operand_numbers(b, format, y, n);
+        _Alignas(64) float r[TF_BLOCK];
+        tf_isa->binary_f32[op](p, q, r, n);
+        *flags |= tf_isa->exceptions(beyond, 1, p, q, r, n);
     }
     return 1;
+}
+
+/* -- items of a byte with one other ----------------------------------------------- */
+
+enum { ITEMS = 256 };
+
+/* All results of one operand with every item of the other, and what each raises. */
+struct row {
+    uint8_t results[ITEMS], flags[ITEMS];
+    unsigned all_flags;
+};
+
+static void make_row(int format, enum tf_binary_op op, const char *item, int which,
+                     struct row *row)
+{
+    uint8_t items[ITEMS], same[ITEMS];
+    struct operand a, b;
+    for (int i = 0; i < ITEMS; i++) {
+        items[i] = (uint8_t)i;
+        same[i] = *(const uint8_t *)item;
+    }
+    const uint8_t *x = which == 0 ? same : items, *y = which == 0 ? items : same;
+    operand_begin(&a, NULL, 1, 0);
+    operand_begin(&b, NULL, 1, 0);
+    row->all_flags = 0;
+    fused_block(format, op, &a, &b, x, y, row->results, ITEMS, &row->all_flags);
+    for (int i = 0; i < ITEMS && row->all_flags; i++) {
+        unsigned flags = 0;
+        uint8_t result;
+        fused_block(format, op, &a, &b, x + i, y + i, &result, 1, &flags);
+        row->flags[i] = (uint8_t)flags;
+    }
+}
+
+static unsigned look_up_row(const struct row *row, const char *in, ptrdiff_t stride,
+                            char *out, ptrdiff_t out_stride, ptrdiff_t n)
+{
+    TF_BUFFER(in_buffer);
+    TF_BUFFER(out_buffer);
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const uint8_t *items = tf_gather(in, stride, 1, count, in_buffer);
+        if (row->all_flags & ~flags) {
+            uint8_t raised[TF_BLOCK], any = 0;
+            tf_isa->lookup(row->flags, items, raised, count);
+            for (size_t i = 0; i < count; i++) {
+                any |= raised[i];
+            }
+            flags |= any;
+        }
+        void *target = tf_target(out, out_stride, 1, out_buffer);
+        tf_isa->lookup(row->results, items, target, count);
+        tf_scatter(target, out, out_stride, 1, count);
+        in += (ptrdiff_t)count * stride;
+        out += (ptrdiff_t)count * out_stride;
+    }
+    return flags;
 }
 
 void tf_binary(int format, enum tf_binary_op op, char *const data[3],
                const ptrdiff_t strides[3], ptrdiff_t n)
 {
+    enum { WORTH_A_ROW = 1 << 15 };
+    if (tf_isa->extreme[op].bytes) {
+        tf_extreme(format, op, data, strides, n);
+        return;
+    }
     const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    /* A reduction's or an accumulation's step needs the one before it. */
-    const int reduces = data[0] == data[2] && strides[0] == 0 && strides[2] == 0;
-    const int accumulates =
-        data[2] == data[0] + strides[0] && strides[0] == strides[2];
-    const int serial = reduces || accumulates;
+    const int serial = tf_is_serial(data, strides);
+    if (!tf_isa->binary_f32[op]) {
+        const struct tf_pair_table *table =
+            tf_pair_table(format, (int)op, n, binary_pairs);
+        if (table) {
+            tf_fp_end(saved, tf_look_up_pairs(table, data, strides, n, serial));
+            return;
+        }
+    }
     const ptrdiff_t block = serial ? 1 : TF_BLOCK;
-
-    const int fused = format == tf_bfloat16_index && tf_isa->fused[op] && !serial;
+    const int is_fused = tf_isa->fused[op].bytes != NULL;
+    if (is_fused && itemsize == 1 && !serial && n >= WORTH_A_ROW &&
+        (strides[0] == 0) != (strides[1] == 0)) {
+        const int which = strides[0] == 0 ? 0 : 1;
+        struct row row;
+        make_row(format, op, data[which], which, &row);
+        const unsigned raised = look_up_row(&row, data[1 - which], strides[1 - which],
+                                            data[2], strides[2], n);
+        tf_fp_end(saved, raised);
+        return;
+    }
 
     TF_BUFFER(buffer);
     struct operand a, b;
+    operand_begin(&a, data[0], strides[0], !serial);
+    operand_begin(&b, data[1], strides[1], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += block) {
         const size_t count = (size_t)(n - done < block ? n - done : block);
-        if (fused && fused_block(op, data, strides, done, count)) {
-            continue;
-        }
-        if (done == 0 || fused) {
-            operand_begin(&a, data[0] + done * strides[0], strides[0], !serial);
-            operand_begin(&b, data[1] + done * strides[1], strides[1], 1);
-        }
+        const void *x = operand_items(&a, itemsize, count);
+        const void *y = operand_items(&b, itemsize, count);
         char *out = data[2] + done * strides[2];
-        const float *x = operand_next(&a, format, count);
-        const float *y = operand_next(&b, format, count);
         void *target = tf_target(out, strides[2], itemsize, buffer);
-        flags |= binary_block(format, op, x, y, target, count);
+        if (operand_overlaps(x, target, count * itemsize) ||
+            operand_overlaps(y, target, count * itemsize)) {
+            target = buffer;
+        }
+        if (!is_fused ||
+            !fused_block(format, op, &a, &b, x, y, target, count, &flags)) {
+            const float *p = operand_numbers(&a, format, x, count);
+            const float *q = operand_numbers(&b, format, y, count);
+            flags |= binary_block(format, op, p, q, target, count);
+        }
         tf_scatter(target, out, strides[2], itemsize, count);
     }
     tf_fp_end(saved, flags);
-}
-
-void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
-                      char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
-{
-    const int is_bfloat16 = a_kind == tf_bfloat16_index && b_kind == tf_bfloat16_index;
-    const struct tf_fp saved = tf_fp_begin();
-    TF_BUFFER(buffer);
-    TF_BUFFER(a_buffer);
-    TF_BUFFER(b_buffer);
-    struct operand a, b;
-    operand_begin(&a, data[0], strides[0], 1);
-    operand_begin(&b, data[1], strides[1], 1);
-    char *out = data[2];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        void *target = tf_target(out, strides[2], 1, buffer);
-        if (is_bfloat16) {
-            tf_isa->fused_compare[op](
-                tf_gather(data[0] + done * strides[0], strides[0], 2, count, a_buffer),
-                tf_gather(data[1] + done * strides[1], strides[1], 2, count, b_buffer),
-                target, count);
-        } else {
-            const float *x = operand_next(&a, a_kind, count);
-            const float *y = operand_next(&b, b_kind, count);
-            tf_isa->compare[op](x, y, target, count);
-        }
-        tf_scatter(target, out, strides[2], 1, count);
-        out += (ptrdiff_t)count * strides[2];
-    }
-    tf_fp_end(saved, 0);
-}
-
-void tf_compare(int format, enum tf_compare_op op, char *const data[3],
-                const ptrdiff_t strides[3], ptrdiff_t n)
-{
-    tf_compare_kinds(format, format, op, data, strides, n);
-}
-
-void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
-                  const ptrdiff_t strides[2], ptrdiff_t n)
-{
-    TF_BUFFER(buffer);
-    struct operand a;
-    operand_begin(&a, data[0], strides[0], 1);
-    char *out = data[1];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const float *x = operand_next(&a, format, count);
-        void *target = tf_target(out, strides[1], 1, buffer);
-        tf_isa->predicate[op](x, target, count);
-        tf_scatter(target, out, strides[1], 1, count);
-        out += (ptrdiff_t)count * strides[1];
-    }
 }
 
 void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
@@ -274,29 +329,4 @@ void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
         tf_binary(format, TF_REMAINDER, second, second_strides, count);
         tf_scatter(quotients, at[2], strides[2], itemsize, (size_t)count);
     }
-}
-
-void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)
-{
-    const struct tf_fp saved = tf_fp_begin();
-    const size_t itemsize = tf_format_rows[format]->itemsize;
-    TF_BUFFER(buffer);
-    _Alignas(64) float r[TF_BLOCK];
-    struct operand x, low, high;
-    operand_begin(&x, data[0], strides[0], 1);
-    operand_begin(&low, data[1], strides[1], 1);
-    operand_begin(&high, data[2], strides[2], 1);
-    char *out = data[3];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        tf_isa->binary_f32[TF_MAXIMUM](operand_next(&x, format, count),
-                                       operand_next(&low, format, count), r, count);
-        tf_isa->binary_f32[TF_MINIMUM](r, operand_next(&high, format, count), r, count);
-        tf_isa->canonical_nans(r, count);
-        void *target = tf_target(out, strides[3], itemsize, buffer);
-        tf_isa->formats[format].pack(r, target, count);
-        tf_scatter(target, out, strides[3], itemsize, count);
-        out += (ptrdiff_t)count * strides[3];
-    }
-    tf_fp_end(saved, 0);
 }

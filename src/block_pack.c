@@ -108,7 +108,8 @@ void tf_pack_block_rows(struct tf_workspace *work, const struct tf_block_side *a
     const size_t blocks = (depth + (size_t)a->block - 1) / (size_t)a->block;
     const size_t filled = (rows + TF_PRODUCT_ROWS - 1) / TF_PRODUCT_ROWS;
     if (!a->x.levels) {
-        tf_pack_a(work, tf_numbers_of(&a->x, k), rows, depth, pairs, range);
+        tf_pack_a(work, tf_numbers_of(&a->x, k), rows, TF_PRODUCT_ROWS, depth, pairs,
+                  slots, range);
     }
     for (size_t level = 0; level < levels_of(a); level++) {
         float *out = work->a + level * TF_PART_OF_A;
@@ -130,7 +131,8 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side
                            size_t columns, ptrdiff_t k, size_t depth, int pairs,
                            struct tf_range *range)
 {
-    const size_t slots = tf_slots_of(depth, pairs), width = tf_isa->product->columns;
+    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t width = tf_isa->block_product->columns;
     const size_t first = (size_t)(k / b->block);
     const size_t blocks = (depth + (size_t)b->block - 1) / (size_t)b->block;
     if (!b->x.levels) {

@@ -57,7 +57,7 @@ static void multiply_band(struct tf_workspace *work, const struct call *call,
 {
     const struct tf_block_product *loops = tf_isa->block_product;
     tf_multiply_blocks_fn *multiply = pairs ? loops->pairs : loops->singles;
-    const size_t block = (size_t)call->block, width = tf_isa->product->columns;
+    const size_t block = (size_t)call->block, width = tf_isa->block_product->columns;
     const struct tf_block_chain chain = {
         .terms = call->terms,
         .count = call->count,
@@ -114,7 +114,7 @@ static unsigned multiply_stretch(struct tf_workspace *work, const struct call *c
 static void multiply_tile(struct tf_workspace *work, const struct call *call,
                           const struct tile *tile)
 {
-    const size_t width = tf_isa->product->columns;
+    const size_t width = tf_isa->block_product->columns;
     const size_t columns = (tile->columns + width - 1) / width * width;
     work->ld = columns <= TF_COMPACT ? columns : TF_SUMS;
     if (call->k == 0) {

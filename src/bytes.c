@@ -2,16 +2,61 @@
 
 #include <string.h>
 
+#include "convert.h"
 #include "elements.h"
 
 struct tf_byte_table tf_byte_tables[TF_FORMAT_COUNT];
+
+static struct tf_byte_rounding rounding_to(struct tf_format f)
+{
+    const int cut = tf_cut(f);
+    const struct tf_byte_rounding rounding = {
+        .cut = cut,
+        .last = UINT32_C(1) << cut,
+        .carry = (UINT32_C(1) << (cut - 1)) - 1 - tf_rebias(f),
+        .least_normal = tf_least_normal(f),
+        .magic = tf_float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23),
+        .overflow = tf_overflow_code(f),
+        .nan = tf_nan_code(f),
+        .sign_shift = 32 - f.width,
+        .sign = tf_sign_mask(f),
+        .signless = f.specials == TF_FNUZ ? 0 : UINT32_MAX,
+    };
+    return rounding;
+}
+
+/* NaN is the last of 256; there are no more than 255 numbers. */
+static void fill_ranks(struct tf_format f, struct tf_byte_table *table)
+{
+    const int has_infinity = f.specials == TF_IEEE;
+    const uint32_t greatest = tf_maximum_magnitude(f) + (uint32_t)has_infinity;
+    const uint32_t zero = f.is_signed ? greatest + (f.specials != TF_FNUZ) : 0;
+    for (uint32_t item = 0; item < 256; item++) {
+        const char byte = (char)(unsigned char)item;
+        const uint32_t code = tf_load_code(f, &byte);
+        const uint32_t magnitude = code & tf_magnitude_mask(f);
+        const int negative = (code & tf_sign_mask(f)) != 0;
+        const int is_nan = tf_is_nan(f, code);
+        const uint32_t rank = is_nan     ? 255
+                              : negative ? greatest - magnitude
+                                         : zero + magnitude;
+        table->rank[item] = (uint8_t)rank;
+        table->order[item] = (uint8_t)(tf_is_zero(f, code) ? zero : rank);
+        table->item[rank] = (uint8_t)(is_nan ? tf_nan_code(f) : code);
+    }
+}
 
 void tf_byte_tables_fill(void)
 {
     for (int format = 0; format < TF_FORMAT_COUNT; format++) {
         const struct tf_format f = *tf_format_rows[format];
         struct tf_byte_table *table = &tf_byte_tables[format];
-        for (uint32_t item = 0; f.itemsize == 1 && item < 256; item++) {
+        if (f.itemsize != 1) {
+            continue;
+        }
+        table->rounding = rounding_to(f);
+        fill_ranks(f, table);
+        for (uint32_t item = 0; item < 256; item++) {
             const char byte = (char)(unsigned char)item;
             const float x = (float)tf_double_from_code(f, tf_load_code(f, &byte));
             memcpy(&table->bits[item], &x, sizeof x);

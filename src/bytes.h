@@ -1,15 +1,32 @@
-/* Decoding tables of the one-byte formats, filled once when the package is
- * imported: all 256 items, as float32 bits and as their two upper bytes (the
- * two lower ones are zero: no format of a byte has more than 7 mantissa bits). */
+/* Tables of the one-byte formats, filled once when the package is imported: all 256
+ * items, as float32 bits and as their two upper bytes (the two lower ones are zero: no
+ * format of a byte has more than 7 mantissa bits), and their order. */
 #ifndef TF32DTYPE_BYTES_H
 #define TF32DTYPE_BYTES_H
 
 #include "formats.h"
 
+/* What tf_code_of_number() makes of a format's facts, for loops that serve all. */
+struct tf_byte_rounding {
+    int cut;
+    uint32_t last;  /* the bit that stays last */
+    uint32_t carry; /* half a unit less one, in the format's exponents */
+    uint32_t least_normal;
+    float magic;
+    uint32_t overflow, nan;
+    int sign_shift;
+    uint32_t sign;
+    uint32_t signless; /* the magnitude that has no sign; none in most formats */
+};
+
 struct tf_byte_table {
     uint32_t bits[256];
     uint8_t high[256];
     uint8_t low[256];
+    uint8_t rank[256];  /* among all numbers, -0 below +0; NaN is 255 */
+    uint8_t order[256]; /* the same, but zeros are equal */
+    uint8_t item[256];  /* of a rank */
+    struct tf_byte_rounding rounding;
 };
 
 extern struct tf_byte_table tf_byte_tables[TF_FORMAT_COUNT];

@@ -31,6 +31,16 @@ TF_INLINE uint32_t tf_least_normal(struct tf_format f)
                                    : (uint32_t)(128 - f.bias) << 23;
 }
 
+/* float32 bits of the first number that rounds beyond the largest finite: half
+ * a unit above it, where a tie goes to the even one of the two. */
+TF_INLINE uint32_t tf_beyond(struct tf_format f)
+{
+    const uint32_t maximum = tf_maximum_magnitude(f);
+    const uint32_t half = UINT32_C(1) << (tf_cut(f) - 1);
+    const uint32_t tie_stays = f.specials != TF_POWERS && !(maximum & 1);
+    return (maximum << tf_cut(f)) + tf_rebias(f) + half + tie_stays;
+}
+
 /* -- float32 -> code -------------------------------------------------------- */
 
 TF_INLINE uint32_t tf_encode_power(uint32_t bits)

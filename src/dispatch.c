@@ -73,8 +73,22 @@ const char *tf_isa_name(int i)
     return 0;
 }
 
+/* A set that is asked for by name is used in full. */
+static int pairs_pay(const char *name)
+{
+#if defined(TF_HAVE_X86_64_V4_BF16)
+    return (name && *name) || !__builtin_cpu_is("intel");
+#else
+    (void)name;
+    return 1;
+#endif
+}
+
+int tf_pairs_pay = 1;
+
 const char *tf_isa_choose(const char *name)
 {
+    tf_pairs_pay = pairs_pay(name);
     for (int c = CHOICES - 1; c >= 0; c--) {
         const int wanted = !name || !*name || strcmp(name, choices[c].name) == 0;
         if (wanted && choices[c].runs()) {

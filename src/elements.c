@@ -3,6 +3,10 @@
 #include <math.h>
 
 #include "fpstatus.h"
+#include "loops/isa.h"
+#include "pair_tables.h"
+#include "parts.h"
+#include "strided.h"
 
 void tf_store_code(struct tf_format f, char *item, uint32_t code)
 {
@@ -72,30 +76,36 @@ uint32_t tf_copysign(struct tf_format f, uint32_t code, uint32_t sign)
     return magnitude == 0 ? code : magnitude | (sign == mask ? 0 : sign & mask);
 }
 
+/* Codes of numbers in the order of the numbers, -0 beside 0. */
+static int32_t order_of(struct tf_format f, uint32_t code)
+{
+    const int32_t magnitude = (int32_t)(code & tf_magnitude_mask(f));
+    return code & tf_sign_mask(f) ? -magnitude : magnitude;
+}
+
 uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
                       unsigned *flags)
 {
     if (tf_is_nan(f, from) || tf_is_nan(f, toward)) {
         return tf_nan_code(f);
     }
-    const double x = tf_double_from_code(f, from), y = tf_double_from_code(f, toward);
+    const int32_t x = order_of(f, from), y = order_of(f, toward);
     if (x == y) {
         return from;
     }
     if (f.specials == TF_POWERS) {
         return y > x ? from + 1 : from - 1;
     }
-    const uint32_t sign = tf_sign_mask(f);
     if (x == 0) {
-        return 1 | (y < 0 ? sign : 0);
+        return 1 | (y < 0 ? tf_sign_mask(f) : 0);
     }
     const int outward = (y > x) == (x > 0);
     const uint32_t next = outward ? from + 1 : from - 1;
-    if (isfinite(x) && tf_decode(f, next).kind == TF_INFINITY) {
+    const uint32_t magnitude = next & tf_magnitude_mask(f);
+    if (outward && f.specials == TF_IEEE && magnitude == tf_infinity_magnitude(f)) {
         *flags |= TF_OVER;
     }
-    const int is_zero = (next & tf_magnitude_mask(f)) == 0;
-    return is_zero && f.specials == TF_FNUZ ? 0 : next;
+    return magnitude == 0 && f.specials == TF_FNUZ ? 0 : next;
 }
 
 uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags)
@@ -126,88 +136,50 @@ uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags)
 
 /* -- other shapes ---------------------------------------------------------------------- */
 
-static uint32_t round_result(struct tf_format f, double r, int nan_expected,
-                             unsigned *flags)
+/* What a table of all pairs is made of. */
+static void nextafter_pairs(int format, int key, const uint8_t *a, const uint8_t *b,
+                            uint8_t *results, uint8_t *flags, size_t n)
 {
-    if (isnan(r)) {
-        *flags |= nan_expected && f.specials != TF_FINITE ? 0 : TF_INVALID;
-        return tf_nan_code(f);
+    (void)key;
+    const struct tf_format f = *tf_format_rows[format];
+    for (size_t i = 0; i < n; i++) {
+        unsigned raised = 0;
+        results[i] = (uint8_t)tf_nextafter(f, tf_load_code(f, (const char *)&a[i]),
+                                           tf_load_code(f, (const char *)&b[i]), &raised);
+        flags[i] = (uint8_t)raised;
     }
-    return tf_code_from_double(f, r, flags);
 }
 
-static void other_one(struct tf_format f, enum tf_other_op op, char *const *data,
-                      unsigned *flags)
+static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t strides[3],
+                             ptrdiff_t n)
 {
-    const uint32_t a = tf_load_code(f, data[0]);
-    const double x = tf_double_from_code(f, a);
-    switch (op) {
-    case TF_COPYSIGN_CODES:
-        tf_store_code(f, data[2], tf_copysign(f, a, tf_load_code(f, data[1])));
-        break;
-    case TF_NEXTAFTER:
-        tf_store_code(f, data[2],
-                      tf_nextafter(f, a, tf_load_code(f, data[1]), flags));
-        break;
-    case TF_MODF: {
-        double whole;
-        const double part = modf(x, &whole);
-        tf_store_code(f, data[1], round_result(f, part, isnan(x), flags));
-        tf_store_code(f, data[2], round_result(f, whole, isnan(x), flags));
-        break;
+    const struct tf_format f = *tf_format_rows[format];
+    const struct tf_pair_table *table =
+        tf_pair_table(format, TF_NEXTAFTER + TF_BINARY_COUNT, n, nextafter_pairs);
+    if (table) {
+        return tf_look_up_pairs(table, data, strides, n, tf_is_serial(data, strides));
     }
-    case TF_FREXP: {
-        int exponent = 0;
-        const double part = frexp(x, &exponent);
-        const int32_t stored = isfinite(x) ? exponent : 0;
-        tf_store_code(f, data[1], round_result(f, part, isnan(x), flags));
-        memcpy(data[2], &stored, sizeof stored);
-        break;
+    unsigned flags = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint32_t from = tf_load_code(f, data[0] + i * strides[0]);
+        const uint32_t toward = tf_load_code(f, data[1] + i * strides[1]);
+        tf_store_code(f, data[2] + i * strides[2], tf_nextafter(f, from, toward, &flags));
     }
-    case TF_LDEXP:
-    case TF_LDEXP_INT: {
-        int64_t exponent;
-        if (op == TF_LDEXP) {
-            memcpy(&exponent, data[1], sizeof exponent);
-        } else {
-            int32_t narrow;
-            memcpy(&narrow, data[1], sizeof narrow);
-            exponent = narrow;
-        }
-        /* Beyond +-600 every format overflows or underflows alike. */
-        const int bounded = exponent > 600    ? 600
-                            : exponent < -600 ? -600
-                                              : (int)exponent;
-        tf_store_code(f, data[2],
-                      round_result(f, ldexp(x, bounded), isnan(x), flags));
-        break;
-    }
-    case TF_OTHER_COUNT: break;
-    }
+    return flags;
 }
 
 void tf_other(int format, enum tf_other_op op, char *const *data,
               const ptrdiff_t *strides, ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();
-    const struct tf_format f = *tf_format_rows[format];
     unsigned flags = 0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        char *items[3];
-        for (int k = 0; k < 3; k++) {
-            items[k] = data[k] + i * strides[k];
-        }
-        other_one(f, op, items, &flags);
+    switch (op) {
+    case TF_NEXTAFTER: flags = next_numbers(format, data, strides, n); break;
+    case TF_MODF: flags = tf_modf(format, data, strides, n); break;
+    case TF_FREXP: flags = tf_frexp(format, data, strides, n); break;
+    case TF_LDEXP: flags = tf_ldexp(format, sizeof(int64_t), data, strides, n); break;
+    case TF_LDEXP_INT: flags = tf_ldexp(format, sizeof(int32_t), data, strides, n); break;
+    case TF_OTHER_COUNT: break;
     }
     tf_fp_end(saved, flags);
-}
-
-int tf_compare_items(struct tf_format f, const char *a, const char *b)
-{
-    const double x = tf_double_from_code(f, tf_load_code(f, a));
-    const double y = tf_double_from_code(f, tf_load_code(f, b));
-    if (isnan(x) || isnan(y)) {
-        return isnan(x) - isnan(y);
-    }
-    return (x > y) - (x < y);
 }

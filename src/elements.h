@@ -62,19 +62,15 @@ uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags);
 
 /* Operations on codes, or with integers, on three strided arrays. */
 enum tf_other_op {
-    TF_COPYSIGN_CODES, /* T, T -> T */
-    TF_NEXTAFTER,      /* T, T -> T */
-    TF_MODF,           /* T -> T, T */
-    TF_FREXP,          /* T -> T, int32 */
-    TF_LDEXP,          /* T, int64 -> T */
-    TF_LDEXP_INT,      /* T, int32 -> T */
+    TF_NEXTAFTER, /* T, T -> T */
+    TF_MODF,      /* T -> T, T */
+    TF_FREXP,     /* T -> T, int32 */
+    TF_LDEXP,     /* T, int64 -> T */
+    TF_LDEXP_INT, /* T, int32 -> T */
     TF_OTHER_COUNT
 };
 
 void tf_other(int format, enum tf_other_op op, char *const *data,
               const ptrdiff_t *strides, ptrdiff_t n);
-
-/* -1, 0 or 1 as NumPy sorts: NaN last, -0 equal to 0. */
-int tf_compare_items(struct tf_format f, const char *a, const char *b);
 
 #endif

@@ -7,6 +7,7 @@
 #include "elements.h"
 #include "fpstatus.h"
 #include "operand.h"
+#include "order.h"
 
 float tf_exact_from_double(double x, int more)
 {
@@ -105,9 +106,8 @@ void tf_exact_compare(int format, enum tf_compare_op op, int exact, char *const 
         tf_compare(format, with.op, same, same_strides, n);
         return;
     }
-    for (ptrdiff_t i = 0; i < n; i++) {
-        data[2][i * strides[2]] = (char)with.result;
-    }
+    const char result = (char)with.result;
+    tf_copy(1, data[2], strides[2], &result, 0, (size_t)n);
 }
 
 /* -- bounds ---------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static const float *bounded_next(struct bounded *x, int format, size_t n,
     if (!x->is_exact) {
         return operand_next(&x->operand, format, n);
     }
-    const int is_known = x->operand.repeated > 0;
+    const int is_known = x->operand.has_numbers;
     const float *numbers = operand_next(&x->operand, TF_FLOAT32, n);
     for (size_t i = 0; i < n && !is_known; i++) {
         x->rounded[i] =
@@ -188,7 +188,7 @@ void tf_exact_extreme(int format, enum tf_binary_op op, int exact, char *const d
     if (strides[exact] == 0 && item_of(f, data[exact], item, &flags)) {
         char *const same[3] = {exact == 0 ? item : data[0], exact == 1 ? item : data[1],
                                data[2]};
-        tf_binary(format, op, same, strides, n);
+        tf_extreme(format, op, same, strides, n);
         tf_fp_end(saved, flags);
         return;
     }

@@ -62,6 +62,53 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     tf_fp_end(saved, 0);
 }
 
+/* Numbers in the order of integers, upwards or downwards, where NaN is beyond them all: at
+ * the end that a running maximum stays at, or at the other, where it is passed over. */
+struct order {
+    int32_t flip, nan;
+};
+
+static int32_t order_of(struct order order, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return isnan(x) ? order.nan : tf_total_order(bits) ^ order.flip;
+}
+
+void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3],
+                           const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const struct order order = {
+        .flip = op == TF_MAXIMUM || op == TF_FMAX ? 0 : -1,
+        .nan = op == TF_MAXIMUM || op == TF_MINIMUM ? INT32_MAX : INT32_MIN,
+    };
+    TF_BUFFER(buffer);
+    float numbers[TF_BLOCK], first;
+    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    memcpy(buffer, data[0], itemsize);
+    conversions->unpack(buffer, &first, 1);
+    int32_t greatest = order_of(order, first);
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        char *out = data[2] + done * strides[2];
+        conversions->unpack(tf_gather(data[1] + done * strides[1], strides[1], itemsize,
+                                      count, buffer),
+                            numbers, count);
+        for (size_t i = 0; i < count; i++) {
+            const int32_t here = order_of(order, numbers[i]);
+            greatest = here > greatest ? here : greatest;
+            numbers[i] =
+                greatest == order.nan ? NAN : float_of_order(greatest ^ order.flip);
+        }
+        void *items = tf_target(out, strides[2], itemsize, buffer);
+        conversions->pack(numbers, items, count);
+        tf_scatter(items, out, strides[2], itemsize, count);
+    }
+    tf_fp_end(saved, 0);
+}
+
 ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n)
 {
     TF_BUFFER(buffer);

@@ -25,6 +25,18 @@ TF_INLINE float tf_float_of(uint32_t bits)
     return x;
 }
 
+/* float64 as float32 bits, rounded to odd: bits that are cut leave a one. Below float32's
+ * normal numbers, and beyond the greatest, it is rounded to nearest. */
+TF_INLINE uint32_t tf_odd_single(double x)
+{
+    const uint64_t cut = (UINT64_C(1) << 29) - 1;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits | ((bits & cut) + cut)) & ~cut;
+    memcpy(&x, &bits, sizeof x);
+    return tf_bits_of((float)x);
+}
+
 /* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. */
 TF_INLINE int32_t tf_total_order(uint32_t bits)
 {

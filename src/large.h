@@ -31,7 +31,8 @@ static inline size_t tf_next_block(const void *data, size_t itemsize, ptrdiff_t 
     return (size_t)(left < TF_BLOCK ? left : TF_BLOCK);
 }
 
-/* The block after this one, of n items in all, into the first cache alone. */
+/* The block after this one, of n items in all, into the second cache: Intel drops what
+ * is read for the first one alone from all the others, and fetches it anew. */
 static inline void tf_read_ahead(const char *data, ptrdiff_t stride, size_t itemsize,
                                  size_t count, ptrdiff_t n)
 {
@@ -40,7 +41,7 @@ static inline void tf_read_ahead(const char *data, ptrdiff_t stride, size_t item
     }
     const char *next = data + (ptrdiff_t)count * stride;
     for (size_t i = 0; i < count * itemsize; i += TF_LINE) {
-        __builtin_prefetch(next + i, 0, 0);
+        __builtin_prefetch(next + i, 0, 2);
     }
 }
 

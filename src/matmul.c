@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "casts.h"
+#include "dots.h"
 #include "fpstatus.h"
 #include "scales.h"
 #include "sums.h"
@@ -273,6 +274,10 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count)
 {
+    if (m == 1 && n == 1 && precision->parts == 1 && !precision->on_device &&
+        tf_are_short_dots(a, b, k, count)) {
+        return tf_short_dots(a, b, c, k, count);
+    }
     return tf_multiply(precision, a, b, c, m, n, k, count, 1, 0);
 }
 

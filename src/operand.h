@@ -9,8 +9,10 @@
 struct operand {
     const char *data;
     ptrdiff_t stride;
-    int repeated; /* stride 0: unpacked once */
+    int repeats;                /* one item: gathered and unpacked once */
+    int has_items, has_numbers; /* and that has been done */
     _Alignas(64) float numbers[TF_BLOCK];
+    _Alignas(64) unsigned char items[TF_BLOCK * sizeof(float)];
 };
 
 static inline void operand_begin(struct operand *operand, const char *data,
@@ -18,28 +20,53 @@ static inline void operand_begin(struct operand *operand, const char *data,
 {
     operand->data = data;
     operand->stride = stride;
-    operand->repeated = repeats && stride == 0 ? -1 : 0;
+    operand->repeats = repeats && stride == 0;
+    operand->has_items = operand->has_numbers = 0;
 }
 
-/* The next n numbers of a format, or of float32. */
+/* The next n items, one after the other. */
+static inline const void *operand_items(struct operand *operand, size_t itemsize,
+                                        size_t n)
+{
+    if (operand->has_items) {
+        return operand->items;
+    }
+    const void *items =
+        tf_gather(operand->data, operand->stride, itemsize, n, operand->items);
+    operand->data += (ptrdiff_t)n * operand->stride;
+    operand->has_items = operand->repeats;
+    return items;
+}
+
+/* The numbers of a format, or of float32, that they are. */
+static inline const float *operand_numbers(struct operand *operand, int kind,
+                                           const void *items, size_t n)
+{
+    if (operand->has_numbers) {
+        return operand->numbers;
+    }
+    if (kind == TF_FLOAT32) {
+        memcpy(operand->numbers, items, n * sizeof(float));
+    } else {
+        tf_isa->formats[kind].unpack(items, operand->numbers, n);
+    }
+    operand->has_numbers = operand->repeats;
+    return operand->numbers;
+}
+
+/* The next n numbers. */
 static inline const float *operand_next(struct operand *operand, int kind, size_t n)
 {
-    if (operand->repeated <= 0) {
-        TF_BUFFER(buffer);
-        const int is_single = kind == TF_FLOAT32;
-        const size_t itemsize =
-            is_single ? sizeof(float) : tf_format_rows[kind]->itemsize;
-        const void *items =
-            tf_gather(operand->data, operand->stride, itemsize, n, buffer);
-        if (is_single) {
-            memcpy(operand->numbers, items, n * sizeof(float));
-        } else {
-            tf_isa->formats[kind].unpack(items, operand->numbers, n);
-        }
-        operand->data += (ptrdiff_t)n * operand->stride;
-        operand->repeated = -operand->repeated;
-    }
-    return operand->numbers;
+    const size_t itemsize =
+        kind == TF_FLOAT32 ? sizeof(float) : tf_format_rows[kind]->itemsize;
+    return operand_numbers(operand, kind, operand_items(operand, itemsize, n), n);
+}
+
+/* Whether n items of a result lie where some of an operand's do. */
+static inline int operand_overlaps(const void *items, const void *out, size_t size)
+{
+    const uintptr_t a = (uintptr_t)items, b = (uintptr_t)out;
+    return a < b + size && b < a + size;
 }
 
 #endif

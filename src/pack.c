@@ -158,20 +158,21 @@ static const uint16_t *fill(const uint16_t *halves, size_t n, size_t whole,
 }
 
 void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
-                   size_t depth, int pairs, float *out, size_t distance,
+                   size_t depth, int pairs, float *out, size_t ld, size_t distance,
                    struct tf_range *range)
 {
     const size_t slots = tf_slots_of(depth, pairs);
     uint16_t *buffer = work->halves[0][0];
     /* Short lines without gaps are taken as long ones. */
     const int joined = x.stride == (ptrdiff_t)depth * x.along && !x.scales &&
-                       depth == (pairs + 1) * slots && 2 * depth <= TF_BLOCK;
+                       ld == slots && depth == (pairs + 1) * slots &&
+                       2 * depth <= TF_BLOCK;
     const size_t together = joined ? TF_BLOCK / depth : 1;
     for (size_t i = 0; i < count; i += together) {
         const struct tf_lines from = tf_lines_from(x, (ptrdiff_t)i, 0);
         const size_t lines = count - i < together ? count - i : together;
         const size_t n = lines * depth, whole = lines * slots;
-        float *line = out + i * slots;
+        float *line = out + i * ld;
         tf_prefetch(from.data + TF_AHEAD * x.stride, n * tf_kind_size(x.kind));
         if (!pairs) {
             load_singles(from, x.along, n, 0, line, distance, range);
@@ -224,12 +225,26 @@ static void pair_across(struct tf_workspace *work, struct tf_lines x, size_t cou
     }
 }
 
-/* A row of n slots to panels of `width`, `distance` apart. */
-static void lay_out(const float *in, size_t n, float *out, size_t width,
-                    size_t distance)
+/* Numbers as float32: as many rows at a time as are converted at once. */
+static void lay_across(struct tf_workspace *work, struct tf_lines x, size_t count,
+                       size_t depth, float *out, size_t distance, size_t width,
+                       struct tf_range *range)
 {
-    for (size_t i = 0; i < n; i += width, out += distance) {
-        memcpy(out, in + i, (n - i < width ? n - i : width) * sizeof *out);
+    const int joined =
+        x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_BLOCK;
+    const size_t rows = joined ? TF_BLOCK / count : 1;
+    const size_t bytes = rows * count * tf_kind_size(x.kind);
+    for (size_t k = 0; k < depth; k += rows, out += rows * width) {
+        const size_t here = depth - k < rows ? depth - k : rows;
+        const struct tf_lines from = tf_lines_from(x, 0, (ptrdiff_t)k);
+        tf_prefetch(from.data + TF_AHEAD / 2 * x.along, bytes);
+        load_singles(from, x.stride, here * count, 1, work->singles[0], TF_BLOCK,
+                     range);
+        for (int part = 0; part < x.parts; part++) {
+            tf_isa->product->lay_out(work->singles[part], here, count,
+                                     out + (size_t)part * distance, width,
+                                     width * depth);
+        }
     }
 }
 
@@ -239,22 +254,23 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
                         size_t depth, int pairs, float *out, size_t distance,
                         size_t width, struct tf_range *range)
 {
-    if (pairs && x.parts == 1) {
+    if (!pairs) {
+        lay_across(work, x, count, depth, out, distance, width, range);
+        return;
+    }
+    if (x.parts == 1) {
         pair_across(work, x, count, depth, out, width, range);
         return;
     }
-    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t slots = tf_slots_of(depth, 1);
     const size_t bytes = count * tf_kind_size(x.kind);
     for (size_t slot = 0; slot < slots; slot++) {
         const uint16_t *halves[2];
-        for (size_t half = 0; half <= (size_t)pairs; half++, x.data += x.along) {
+        for (size_t half = 0; half < 2; half++, x.data += x.along) {
             tf_prefetch(x.data + TF_AHEAD / 2 * x.along, bytes);
-            const size_t n = ((size_t)pairs + 1) * slot + half < depth ? count : 0;
-            if (!pairs) {
-                load_singles(x, x.stride, n, 1, work->singles[0], TF_BLOCK, range);
-            } else if (n) {
-                halves[half] = tf_load_halves(x, x.stride, n, 1, work->halves[half][0],
-                                              TF_BLOCK, range);
+            if (2 * slot + half < depth) {
+                halves[half] = tf_load_halves(x, x.stride, count, 1,
+                                              work->halves[half][0], TF_BLOCK, range);
             } else {
                 halves[half] = work->halves[half][0];
                 memset(work->halves[half], 0, sizeof work->halves[half]);
@@ -262,15 +278,7 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
         }
         for (int part = 0; part < x.parts; part++) {
             float *place = out + (size_t)part * distance + slot * width;
-            if (!pairs && count <= width) {
-                memcpy(place, work->singles[part], count * sizeof *place);
-            } else if (!pairs && width == tf_isa->product->columns) {
-                tf_isa->product->lay_out(work->singles[part], count, place,
-                                         width * slots);
-            } else if (!pairs) {
-                lay_out(work->singles[part], count, place, width, width * slots);
-            }
-            for (size_t j = 0; pairs && j < count; j += width, place += width * slots) {
+            for (size_t j = 0; j < count; j += width, place += width * slots) {
                 const size_t from = (size_t)part * TF_BLOCK + j;
                 tf_isa->product->pair_rows(halves[0] + from, halves[1] + from, place,
                                            count - j < width ? count - j : width);
@@ -279,27 +287,26 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
     }
 }
 
-size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
-                 size_t depth, int pairs, struct tf_range *range)
+void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t whole,
+               size_t depth, int pairs, size_t lda, struct tf_range *range)
 {
     const size_t slots = tf_slots_of(depth, pairs);
     if (tf_runs_along(a)) {
-        tf_pack_along(work, a, rows, depth, pairs, work->a, TF_PART_OF_A, range);
+        tf_pack_along(work, a, rows, depth, pairs, work->a, lda, TF_PART_OF_A, range);
     } else {
-        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES, TF_BAND,
-                    range);
+        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES,
+                    TF_LINES, range);
     }
     for (int part = 0; part < a.parts; part++) {
         float *lines = work->a + part * TF_PART_OF_A;
         if (!tf_runs_along(a)) {
-            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, TF_BAND,
-                                       slots, rows, lines, slots);
+            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, TF_LINES,
+                                       slots, rows, lines, lda);
         }
-        for (size_t i = rows; i % TF_PRODUCT_ROWS; i++) {
-            memset(lines + i * slots, 0, slots * sizeof(float));
+        for (size_t i = rows; i % whole; i++) {
+            memset(lines + i * lda, 0, slots * sizeof(float));
         }
     }
-    return slots;
 }
 
 size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
@@ -318,8 +325,8 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
         const struct tf_lines panel = tf_lines_from(b, (ptrdiff_t)j, 0);
-        tf_pack_along(work, panel, count, depth, pairs, work->lines, TF_PART_OF_LINES,
-                      range);
+        tf_pack_along(work, panel, count, depth, pairs, work->lines, slots,
+                      TF_PART_OF_LINES, range);
         for (int part = 0; part < b.parts; part++) {
             tf_isa->product->transpose(
                 work->lines + part * TF_PART_OF_LINES, slots, count, slots,

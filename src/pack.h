@@ -10,19 +10,23 @@
 #include "stops.h"
 
 enum {
-    TF_BAND = 32 * TF_PRODUCT_ROWS, /* rows of A packed at a time: second cache */
-    TF_TILE_ROWS = 5 * TF_BAND,     /* of C at a time */
+    /* Rows of A packed at a time, for the second cache, and of C: whole blocks of 6 and
+     * of 14 rows, in half a tile too. */
+    TF_BAND = 4 * 42,
+    TF_TILE_ROWS = 7 * TF_BAND,
     TF_TILE_COLUMNS = TF_BLOCK,
     /* Rows of sums lie apart by no power of two, which would share cache sets. */
     TF_SUMS = TF_TILE_COLUMNS + 16,
     TF_COMPACT = 256, /* columns up to which they adjoin, to be stored together */
     TF_WIDEST = 64,   /* panel of B */
+    TF_GAP = 16,      /* slots between long rows of A: not all in the same cache sets */
     TF_ROW = TF_ROW_GROUP * TF_DEPTH, /* k at a time of a single row */
     TF_WIDE_ROW = 4096,               /* and columns: sums for the first cache */
     /* From a part of a band, of columns, or of lines on their way, to the next. */
-    TF_PART_OF_A = TF_BAND * TF_DEPTH,
+    TF_PART_OF_A = TF_BAND * (TF_DEPTH + TF_GAP),
     TF_PART_OF_B = TF_DEPTH * TF_TILE_COLUMNS,
-    TF_LINES = TF_BAND,
+    TF_LINES = 176, /* whole vectors of a band */
+    TF_SLOTS = 2 * TF_DEPTH, /* of a line, packed at a time of what is not split */
     TF_PART_OF_LINES = TF_DEPTH * TF_LINES,
 };
 
@@ -33,6 +37,7 @@ struct tf_workspace {
     float b[TF_PARTS * TF_PART_OF_B];
     float a[TF_PARTS * TF_PART_OF_A];
     float lines[TF_PARTS * TF_PART_OF_LINES]; /* on their way to a or b */
+    float part[TF_BAND * TF_WIDEST]; /* sums of parts, before they are added */
     float singles[TF_PARTS][TF_BLOCK];
     uint16_t halves[2][TF_PARTS][TF_BLOCK];
     float row[TF_ROW / 2];   /* of A, if it is one row: slots */
@@ -54,8 +59,10 @@ static inline int tf_stops(struct tf_workspace *work)
 }
 
 _Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)TF_WIDEST <= (int)TF_LINES &&
-                   (int)TF_BAND <= (int)TF_LINES,
+                   (int)TF_BAND <= (int)TF_LINES && TF_LINES % 16 == 0,
                "lines fit");
+_Static_assert((int)TF_SLOTS <= (int)TF_PARTS * TF_DEPTH, "one part takes all room");
+_Static_assert(TF_TILE_ROWS / 2 % 42 == 0, "two sets of sums");
 
 #define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
 _Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &&
@@ -90,6 +97,12 @@ int tf_runs_along(struct tf_lines x);
 
 size_t tf_slots_of(size_t depth, int pairs);
 
+/* From row to row of A. */
+static inline size_t tf_lda_of(size_t slots)
+{
+    return slots < TF_DEPTH ? slots : slots + TF_GAP;
+}
+
 /* Numbers of a kind as float32: a format's exactly, float64 rounded to nearest. Where
  * they lie in memory, or in the buffer. */
 const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t n,
@@ -102,10 +115,9 @@ const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
                                ptrdiff_t step, uint16_t *out, size_t distance,
                                struct tf_range *range);
 
-/* `count` lines of x that run along k, one after the other; parts `distance` slots
- * apart. */
+/* `count` lines of x that run along k, `ld` slots apart; parts `distance` apart. */
 void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
-                   size_t depth, int pairs, float *out, size_t distance,
+                   size_t depth, int pairs, float *out, size_t ld, size_t distance,
                    struct tf_range *range);
 
 /* A whole line as float32, as it is multiplied: part after part, `distance` apart.
@@ -121,10 +133,11 @@ typedef void tf_visit_fn(const float *numbers, size_t n, size_t line, size_t ste
 void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
                     void *context, struct tf_watch *watch, int asks);
 
-/* A band of A, line after line, and B in panels of `width`: in each, the slots of one k
- * side by side. Both give the number of slots of a line. */
-size_t tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows,
-                 size_t depth, int pairs, struct tf_range *range);
+/* A band of A, line after line, `lda` slots apart, filled up to a multiple of `whole`
+ * lines with zeros; and B in panels of `width`: in each, the slots of one k side by
+ * side. Returns the number of slots of a line. */
+void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t whole,
+               size_t depth, int pairs, size_t lda, struct tf_range *range);
 size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
                  size_t depth, int pairs, size_t width, struct tf_range *range);
 

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "dispatch.h"
+
 /* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
  * what its operands are multiples of, so that from -126 on none is subnormal. */
 enum { LEAST_NORMAL_EXPONENT = -126 };
@@ -55,9 +57,10 @@ void tf_check_pairs(void)
 {
     enum { SLOTS = 8, SAMPLES = TF_PRODUCT_ROWS * TF_DEPTH / 2 };
     float a[SAMPLES], b[SLOTS * TF_WIDEST], c[TF_PRODUCT_ROWS * TF_WIDEST];
-    const size_t width = tf_isa->product->columns;
+    const struct tf_kernel kernel = tf_isa->product->pairs;
+    const size_t width = kernel.columns;
     const struct tf_term term = {0, 0, 1};
-    if (!tf_isa->product->pairs) {
+    if (!kernel.multiply) {
         return;
     }
     /* Two numbers of any sign between 2^-24 and 2^24 in each slot. */
@@ -72,7 +75,7 @@ void tf_check_pairs(void)
         }
         memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &slot, sizeof slot);
     }
-    tf_isa->product->pairs(a, TF_DEPTH / 2, b, SLOTS, &term, 1, c, width, 0);
+    kernel.multiply(a, TF_DEPTH / 2, b, SLOTS, &term, 1, kernel.rows, c, width, 0);
     pairs_are_chains = 1;
     for (size_t i = 0; i < TF_PRODUCT_ROWS; i++) {
         for (size_t j = 0; j < width; j++) {
@@ -100,9 +103,20 @@ static int fits_halves(struct tf_lines x)
                              tf_format_rows[x.format]->mantissa_bits <= 7;
 }
 
-int tf_has_pairs(struct tf_lines a, struct tf_lines b)
+int tf_can_have_pairs(struct tf_lines a, struct tf_lines b)
 {
     return pairs_are_chains && fits_halves(a) && fits_halves(b);
+}
+
+int tf_has_pairs(struct tf_lines a, struct tf_lines b)
+{
+    return tf_pairs_pay && tf_can_have_pairs(a, b);
+}
+
+struct tf_kernel tf_kernel_of(int pairs)
+{
+    const struct tf_product *product = tf_isa->product;
+    return pairs ? product->pairs : tf_pairs_pay ? product->tall : product->singles;
 }
 
 int tf_always_normal(struct tf_lines a, struct tf_lines b)

@@ -23,8 +23,15 @@ int tf_all_parts_normal(struct tf_exponents a, struct tf_exponents b);
 /* Whether that is so for all numbers of two formats. */
 int tf_always_normal(struct tf_lines a, struct tf_lines b);
 
-/* Whether two operands are multiplied as pairs, where that is exact. */
+/* Whether two operands can be multiplied as pairs, where that is exact; and are: where
+ * it pays. */
+int tf_can_have_pairs(struct tf_lines a, struct tf_lines b);
 int tf_has_pairs(struct tf_lines a, struct tf_lines b);
+
+/* What multiplies pairs, or singles: those in tall blocks where pairs pay. A panel of
+ * theirs is half as long in the first cache: 10 % faster on Zen 5, 4 % slower on
+ * Emerald Rapids, as measured. */
+struct tf_kernel tf_kernel_of(int pairs);
 
 /* Tries once whether this processor's instruction is what it should be. */
 void tf_check_pairs(void);

@@ -1,127 +1,14 @@
 #include "reduce.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "binary.h"
+#include "convert.h"
 #include "fpstatus.h"
+#include "pages.h"
 #include "strided.h"
 
-/* -- slots -------------------------------------------------------------------------- */
-
-enum { PAGE = 128 };
-
-/* A partial result is value * 2^exponent; sums leave the exponent at 0. */
-struct slot {
-    double value;
-    int64_t exponent;
-};
-
-struct page {
-    struct slot slots[PAGE];
-    uint32_t written[PAGE];  /* the item last stored for a slot */
-    uint8_t live[PAGE];      /* a slot counts while its item is still there */
-    uint8_t overflows[PAGE]; /* the item stored was beyond the range */
-};
-
-struct tf_partials {
-    const char *origin;
-    struct page **pages;
-    ptrdiff_t first, count; /* page numbers of `pages` */
-    ptrdiff_t overflowed;   /* slots whose last result was beyond the range */
-    unsigned raised;
-    uint8_t is_reduction;
-    uint8_t is_elementwise;
-};
-
-struct tf_partials *tf_partials_new(int is_reduction)
-{
-    struct tf_partials *partials = calloc(1, sizeof *partials);
-    if (partials) {
-        partials->is_reduction = (uint8_t)is_reduction;
-    }
-    return partials;
-}
-
-void tf_partials_free(struct tf_partials *partials)
-{
-    for (ptrdiff_t i = 0; i < partials->count; i++) {
-        free(partials->pages[i]);
-    }
-    free(partials->pages);
-    free(partials);
-}
-
-static ptrdiff_t floor_divide(ptrdiff_t a, ptrdiff_t b)
-{
-    return a / b - (a % b < 0);
-}
-
-static struct page *find_page(struct tf_partials *partials, ptrdiff_t number)
-{
-    if (partials->count == 0) {
-        partials->first = number;
-    }
-    const ptrdiff_t end = partials->first + partials->count;
-    if (number < partials->first || number >= end) {
-        /* Twice the room on the side where it lacks. */
-        const ptrdiff_t slack = partials->count;
-        const ptrdiff_t first =
-            number < partials->first ? number - slack : partials->first;
-        const ptrdiff_t last = number >= end ? number + slack : end - 1;
-        struct page **pages = calloc((size_t)(last - first + 1), sizeof *pages);
-        if (!pages) {
-            return NULL;
-        }
-        if (partials->count) {
-            memcpy(pages + (partials->first - first), partials->pages,
-                   (size_t)partials->count * sizeof *pages);
-        }
-        free(partials->pages);
-        partials->pages = pages;
-        partials->first = first;
-        partials->count = last - first + 1;
-    }
-    struct page **place = &partials->pages[number - partials->first];
-    if (!*place) {
-        *place = calloc(1, sizeof **place);
-    }
-    return *place;
-}
-
-/* -- steps ------------------------------------------------------------------------------ */
-
-/* The significand back to [1, 2), so that no product leaves float64's range. */
-static struct slot times(struct slot slot, double x)
-{
-    slot.value *= x;
-    uint64_t bits;
-    memcpy(&bits, &slot.value, sizeof bits);
-    const int field = (int)(bits >> 52 & 0x7FF);
-    if (field != 0 && field != 0x7FF) {
-        slot.exponent += field - 1023;
-        bits = (bits & ~(UINT64_C(0x7FF) << 52)) | UINT64_C(1023) << 52;
-        memcpy(&slot.value, &bits, sizeof bits);
-    }
-    return slot;
-}
-
-/* Beyond 2^+-1000 every format over- or underflows alike. */
-static double slot_value(struct slot slot)
-{
-    const int64_t e = slot.exponent;
-    return e == 0 ? slot.value
-                  : ldexp(slot.value, e > 1000 ? 1000 : e < -1000 ? -1000 : (int)e);
-}
-
-static struct slot step(enum tf_reduction op, struct slot slot, double x)
-{
-    if (op == TF_PROD) {
-        return times(slot, x);
-    }
-    slot.value += x;
-    return slot;
-}
+/* -- formats, and float32 as one ---------------------------------------------------- */
 
 static size_t size_of(int format)
 {
@@ -137,43 +24,86 @@ static void unpack(int format, const void *items, float *out, size_t n)
     }
 }
 
-/* Rounds results once. overflows[i] tells which lie beyond the range. */
-static unsigned finish(int format, const double *results, void *items,
-                       uint8_t *overflows, size_t n)
+static int is_power_format(int format)
+{
+    return format != TF_SINGLE && tf_format_rows[format]->specials == TF_POWERS;
+}
+
+int tf_sum_begins_with_nan(int format)
+{
+    return is_power_format(format);
+}
+
+/* float64 bits of the first magnitude that rounds beyond the range; of Inf where that is
+ * no overflow but an invalid operation. */
+static uint64_t beyond(int format)
+{
+    double x = 0x1.FFFFFFp127; /* float32's: half a unit above the greatest */
+    uint32_t above_tie = 0;
+    uint64_t bits;
+    if (is_power_format(format)) {
+        return UINT64_C(0x7FF) << 52;
+    }
+    if (format != TF_SINGLE) {
+        const uint32_t single = tf_beyond(*tf_format_rows[format]);
+        above_tie = single & 1;
+        x = tf_float_of(single - above_tie);
+    }
+    memcpy(&bits, &x, sizeof bits);
+    return bits + above_tie;
+}
+
+/* -- rounding ----------------------------------------------------------------------- */
+
+/* What comes of rounding results. */
+struct rounding {
+    unsigned flags;  /* but for overflow */
+    unsigned beyond; /* as of struct tf_suspects */
+};
+
+/* Whatever the results are. */
+static struct rounding round_any(int format, const double *results, void *items,
+                                 size_t n)
 {
     float numbers[TF_BLOCK];
-    unsigned flags = 0;
-    memset(overflows, 0, n);
+    struct rounding rounding = {0, 0};
     if (format == TF_SINGLE) {
         for (size_t i = 0; i < n; i++) {
             numbers[i] = (float)results[i];
-            overflows[i] = isinf(numbers[i]) && !isinf(results[i]);
         }
-        tf_isa->canonical_nans(numbers, n);
+        rounding.beyond = tf_isa->canonical_nans(numbers, n) ? TF_NOT_FINITE : 0;
         memcpy(items, numbers, n * sizeof(float));
-        return 0;
+        return rounding;
     }
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     tf_isa->narrow(results, numbers, n);
-    const struct tf_suspects suspects = conversions->suspect(numbers, n);
-    if (suspects.beyond) {
-        tf_isa->canonical_nans(numbers, n);
+    const struct tf_suspects suspects = conversions->pack(numbers, items, n);
+    rounding.beyond = suspects.beyond;
+    if (suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(numbers, n)) {
+        conversions->pack(numbers, items, n);
     }
-    conversions->pack(numbers, items, n);
     if (suspects.beyond || suspects.tiny) {
-        const struct tf_format f = *tf_format_rows[format];
-        for (size_t i = 0; i < n; i++) {
-            uint64_t bits;
-            unsigned raised = 0;
-            memcpy(&bits, &results[i], sizeof bits);
-            tf_encode(f, tf_value_from_double_bits(bits), TF_TIES_TO_EVEN,
-                      TF_OVERFLOW_IEEE, 0, &raised);
-            overflows[i] = (raised & TF_OVER) && !isinf(results[i]);
-            flags |= raised & ~(unsigned)TF_OVER;
+        rounding.flags = conversions->flags(numbers, items, n) & ~(unsigned)TF_OVER;
+    }
+    return rounding;
+}
+
+/* Results to items, rounded once. Sums of a format's numbers are multiples of its least,
+ * so that those below the normal ones are exact, and overflow says `beyond`: one pass is
+ * enough, unless there is a NaN. */
+static struct rounding finish(int format, enum tf_reduction op, const double *results,
+                              void *items, size_t n)
+{
+    if (op == TF_SUM && format != TF_SINGLE) {
+        const unsigned beyond = tf_isa->formats[format].round(results, items, n).beyond;
+        if (!beyond || (beyond != TF_NOT_FINITE && !is_power_format(format))) {
+            return (struct rounding){0, beyond};
         }
     }
-    return flags;
+    return round_any(format, results, items, n);
 }
+
+/* -- rows of results ---------------------------------------------------------------- */
 
 static uint32_t item_at(const void *items, size_t itemsize, size_t i)
 {
@@ -182,186 +112,268 @@ static uint32_t item_at(const void *items, size_t itemsize, size_t i)
     return item;
 }
 
-int tf_sum_begins_with_nan(int format)
+/* Has elements [at, at + n) of a page begin with the items stored, but for those whose
+ * items are still the ones that were stored for them. */
+static void begin(const struct tf_partials *partials, struct tf_page *page, size_t at,
+                  int format, enum tf_reduction op, const void *stored, size_t n)
 {
-    return format != TF_SINGLE && tf_format_rows[format]->specials == TF_POWERS;
-}
-
-/* Slots [at, at + n) of a page as they stand: those live, or the stored item. */
-static void read_slots(const struct tf_partials *partials, const struct page *page,
-                       size_t at, int format, enum tf_reduction op, const void *items,
-                       struct slot *slots, size_t n)
-{
+    const size_t size = size_of(format);
+    const unsigned char *kept = page->items + at * size;
+    if (!memchr(page->live + at, 0, n) && !memcmp(kept, stored, n * size)) {
+        return;
+    }
     const int nan_is_nothing =
         partials->is_reduction && op == TF_SUM && tf_sum_begins_with_nan(format);
-    float stored[PAGE];
-    unpack(format, items, stored, n);
+    float numbers[TF_BLOCK];
+    unpack(format, stored, numbers, n);
     for (size_t i = 0; i < n; i++) {
-        const int live = page->live[at + i] &&
-                         page->written[at + i] == item_at(items, size_of(format), i);
-        const int nothing = nan_is_nothing && isnan(stored[i]);
-        const struct slot fresh = {nothing ? 0 : stored[i], 0};
-        slots[i] = live ? page->slots[at + i] : fresh;
+        if (page->live[at + i] && item_at(kept, size, i) == item_at(stored, size, i)) {
+            continue;
+        }
+        const int nothing = nan_is_nothing && isnan(numbers[i]);
+        page->values[at + i] = nothing ? 0 : numbers[i];
+        page->finite &= nothing || isfinite(numbers[i]);
+        page->live[at + i] = 1;
+        if (op == TF_PROD) {
+            page->exponents[at + i] = 0;
+        }
     }
 }
 
-/* Rounds the slots into items and remembers both. */
-static unsigned write_slots(struct tf_partials *partials, struct page *page, size_t at,
-                            int format, const struct slot *slots, void *items,
-                            size_t n)
+/* Rounds elements [at, at + n) into the page's items. `results` are their values, or
+ * what products are with their exponents. */
+static unsigned store(struct tf_partials *partials, struct tf_page *page, size_t at,
+                      int format, enum tf_reduction op, const double *results, size_t n)
 {
-    double results[PAGE];
-    uint8_t overflows[PAGE];
-    for (size_t i = 0; i < n; i++) {
-        results[i] = slot_value(slots[i]);
+    const struct rounding rounding =
+        finish(format, op, results, page->items + at * size_of(format), n);
+    page->finite &= rounding.beyond != TF_NOT_FINITE;
+    if (rounding.beyond || partials->overflowed) {
+        partials->overflowed += tf_isa->mark_beyond(results, beyond(format),
+                                                    page->overflows + at, n);
     }
-    const unsigned flags = finish(format, results, items, overflows, n);
-    for (size_t i = 0; i < n; i++) {
-        partials->overflowed += overflows[i] - page->overflows[at + i];
-        page->overflows[at + i] = overflows[i];
-        page->slots[at + i] = slots[i];
-        page->written[at + i] = item_at(items, size_of(format), i);
-        page->live[at + i] = 1;
+    return rounding.flags;
+}
+
+/* One step for output elements that lie side by side in one page. */
+static unsigned reduce_row(int format, enum tf_reduction op,
+                           struct tf_partials *partials, struct tf_page *page, size_t at,
+                           char *out, ptrdiff_t out_stride, const char *in,
+                           ptrdiff_t in_stride, size_t n)
+{
+    TF_BUFFER(buffer);
+    float numbers[TF_BLOCK];
+    double before[TF_BLOCK], products[TF_BLOCK];
+    const size_t size = size_of(format);
+    double *values = page->values + at;
+    begin(partials, page, at, format, op, tf_gather(out, out_stride, size, n, buffer),
+          n);
+    unpack(format, tf_gather(in, in_stride, size, n, buffer), numbers, n);
+    const int was_finite = page->finite;
+    if (!was_finite) {
+        memcpy(before, values, n * sizeof *before);
+    }
+    if (op == TF_SUM) {
+        tf_isa->add_wide(numbers, values, n);
+    } else {
+        tf_isa->times_wide(numbers, values, page->exponents + at, products, n);
+    }
+    unsigned flags = store(partials, page, at, format, op,
+                           op == TF_SUM ? values : products, n);
+    if (!page->finite &&
+        tf_isa->makes_nan(numbers, was_finite ? NULL : before, values, n)) {
+        flags |= TF_INVALID;
+    }
+    if (out_stride == (ptrdiff_t)size) {
+        memcpy(out, page->items + at * size, n * size);
+    } else {
+        tf_scatter(page->items + at * size, out, out_stride, size, n);
     }
     return flags;
 }
 
-/* -- reductions -------------------------------------------------------------------------- */
+/* -- one result --------------------------------------------------------------------- */
+
+/* The significand back to [1, 2), so that no product leaves float64's range. */
+static void normalise(double *value, int64_t *exponent)
+{
+    uint64_t bits;
+    memcpy(&bits, value, sizeof bits);
+    const int field = (int)(bits >> 52 & 0x7FF);
+    if (field != 0 && field != 0x7FF) {
+        *exponent += field - 1023;
+        bits = (bits & ~(UINT64_C(0x7FF) << 52)) | UINT64_C(1023) << 52;
+        memcpy(value, &bits, sizeof bits);
+    }
+}
+
+/* Beyond 2^+-1000 every format over- or underflows alike. */
+static double number_of(double value, int64_t e)
+{
+    return e == 0 ? value
+                  : ldexp(value, e > 1000 ? 1000 : e < -1000 ? -1000 : (int)e);
+}
+
+/* Some numbers of magnitudes from 2^-149 to 2^128 do not lead out of float64's range,
+ * where a power of two changes no other bit. */
+static void multiply_all(double *value, int64_t *exponent, const float *numbers,
+                         size_t n)
+{
+    enum { TOGETHER = 6 };
+    size_t i = 0;
+    normalise(value, exponent);
+    for (; i + TOGETHER <= n; i += TOGETHER) {
+        for (size_t j = 0; j < TOGETHER; j++) {
+            *value *= numbers[i + j];
+        }
+        normalise(value, exponent);
+    }
+    for (; i < n; i++) {
+        *value *= numbers[i];
+    }
+    normalise(value, exponent);
+}
 
 /* The whole of one output element's share: sums in blocks, in one order. */
-static struct slot reduce_all(int format, enum tf_reduction op, struct slot slot,
-                              const char *data, ptrdiff_t stride, ptrdiff_t n,
-                              unsigned *flags)
+static unsigned reduce_all(int format, enum tf_reduction op,
+                           struct tf_partials *partials, struct tf_page *page, size_t at,
+                           char *out, const char *in, ptrdiff_t stride, ptrdiff_t n)
 {
     TF_BUFFER(buffer);
     float numbers[TF_BLOCK];
-    const size_t itemsize = size_of(format);
-    int had_nan = isnan(slot.value);
+    const size_t size = size_of(format);
+    unsigned flags = 0;
+    memcpy(buffer, out, size);
+    begin(partials, page, at, format, op, buffer, 1);
+    double value = page->values[at];
+    int64_t exponent = op == TF_PROD ? page->exponents[at] : 0;
+    int had_nan = isnan(value);
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const void *items =
-            tf_gather(data + done * stride, stride, itemsize, count, buffer);
-        unpack(format, items, numbers, count);
+        unpack(format, tf_gather(in + done * stride, stride, size, count, buffer),
+               numbers, count);
         if (op == TF_SUM) {
-            slot.value += tf_isa->sum(numbers, count);
+            value += tf_isa->sum(numbers, count);
         } else {
-            for (size_t i = 0; i < count; i++) {
-                slot = times(slot, numbers[i]);
-            }
+            multiply_all(&value, &exponent, numbers, count);
         }
-        if (isnan(slot.value) && !had_nan) {
+        if (isnan(value) && !had_nan) {
             had_nan = 1;
             int operand_is_nan = 0;
             for (size_t i = 0; i < count; i++) {
                 operand_is_nan |= isnan(numbers[i]);
             }
-            *flags |= operand_is_nan ? 0 : TF_INVALID;
+            flags |= operand_is_nan ? 0 : TF_INVALID;
         }
     }
-    return slot;
-}
-
-/* One step for a run of output elements that lie side by side in one page. */
-static unsigned reduce_run(int format, enum tf_reduction op,
-                           struct tf_partials *partials, struct page *page, size_t at,
-                           char *out, ptrdiff_t out_stride, const char *in,
-                           ptrdiff_t in_stride, size_t n)
-{
-    TF_BUFFER(in_buffer);
-    TF_BUFFER(out_buffer);
-    float numbers[PAGE];
-    struct slot slots[PAGE];
-    unsigned flags = 0;
-    const void *items = tf_gather(in, in_stride, size_of(format), n,
-                                  in_buffer);
-    unpack(format, items, numbers, n);
-    const void *stored = tf_gather(out, out_stride, size_of(format), n, out_buffer);
-    read_slots(partials, page, at, format, op, stored, slots, n);
-    for (size_t i = 0; i < n; i++) {
-        const int nan = isnan(slots[i].value) || isnan(numbers[i]);
-        slots[i] = step(op, slots[i], numbers[i]);
-        flags |= isnan(slots[i].value) && !nan ? TF_INVALID : 0;
+    page->values[at] = value;
+    if (op == TF_PROD) {
+        page->exponents[at] = exponent;
+        value = number_of(value, exponent);
     }
-    void *results = tf_target(out, out_stride, size_of(format), out_buffer);
-    flags |= write_slots(partials, page, at, format, slots, results, n);
-    tf_scatter(results, out, out_stride, size_of(format), n);
+    flags |= store(partials, page, at, format, op, &value, 1);
+    memcpy(out, page->items + at * size, size);
     return flags;
 }
 
-static int reduce_into_slots(int format, enum tf_reduction op,
+/* -- reductions --------------------------------------------------------------------- */
+
+static int reduce_into_pages(int format, enum tf_reduction op,
                              struct tf_partials *partials, char *const data[3],
                              const ptrdiff_t strides[3], ptrdiff_t n, unsigned *flags)
 {
-    if (!partials->origin) {
-        partials->origin = data[0];
-    }
     const ptrdiff_t itemsize = (ptrdiff_t)size_of(format);
-    for (ptrdiff_t done = 0; done < n;) {
-        char *out = data[0] + done * strides[0];
-        const char *in = data[1] + done * strides[1];
-        const ptrdiff_t index = floor_divide(out - partials->origin, itemsize);
-        const ptrdiff_t number = floor_divide(index, PAGE);
-        const size_t at = (size_t)(index - number * PAGE);
-        struct page *page = find_page(partials, number);
+    /* Backwards is forwards from the other end: each element has one step here. */
+    const ptrdiff_t last = strides[0] < 0 ? n - 1 : 0, sign = strides[0] < 0 ? -1 : 1;
+    const ptrdiff_t out_stride = sign * strides[0], in_stride = sign * strides[1];
+    char *out = data[0] + last * strides[0];
+    const char *in = data[1] + last * strides[1];
+    if (!partials->origin) {
+        partials->origin = out;
+        partials->page_bits = out_stride == 0         ? TF_PAGE_FEW
+                              : n <= 1 << TF_PAGE_SOME ? TF_PAGE_SOME
+                                                       : TF_PAGE_MOST;
+    }
+    const int page_bits = partials->page_bits;
+    const int item_bits = itemsize == 4 ? 2 : itemsize == 2 ? 1 : 0;
+    for (ptrdiff_t done = 0, run; done < n; done += run) {
+        /* All sizes are powers of two; shifts of negative distances round down. */
+        const ptrdiff_t distance = out - partials->origin;
+        const ptrdiff_t number = distance >> page_bits >> item_bits;
+        const ptrdiff_t at =
+            (distance >> item_bits) & (((ptrdiff_t)1 << page_bits) - 1);
+        struct tf_page *page = tf_find_page(partials, number, op);
         if (!page) {
             return -1;
         }
-        if (strides[0] == 0) {
-            struct slot slot;
-            TF_BUFFER(buffer);
-            memcpy(buffer, out, size_of(format));
-            read_slots(partials, page, at, format, op, buffer, &slot, 1);
-            slot = reduce_all(format, op, slot, in, strides[1], n, flags);
-            *flags |= write_slots(partials, page, at, format, &slot, buffer, 1);
-            memcpy(out, buffer, size_of(format));
+        if (out_stride == 0) {
+            *flags |= reduce_all(format, op, partials, page, (size_t)at, out, in,
+                                 in_stride, n);
             return 0;
         }
-        ptrdiff_t run = strides[0] == itemsize ? PAGE - (ptrdiff_t)at : 1;
+        run = out_stride == itemsize ? ((ptrdiff_t)1 << page_bits) - at : 1;
         run = run < n - done ? run : n - done;
-        *flags |= reduce_run(format, op, partials, page, at, out, strides[0], in,
-                             strides[1], (size_t)run);
-        done += run;
+        *flags |= reduce_row(format, op, partials, page, (size_t)at, out, out_stride,
+                             in, in_stride, (size_t)run);
+        out += run * out_stride;
+        in += run * in_stride;
     }
     return 0;
 }
 
+/* -- accumulations ------------------------------------------------------------------ */
+
 /* A running result in float64, each step of it rounded to the output. */
-static unsigned accumulate(int format, enum tf_reduction op,
-                           char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
+static unsigned accumulate(int format, enum tf_reduction op, char *const data[3],
+                           const ptrdiff_t strides[3], ptrdiff_t n)
 {
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
     float numbers[TF_BLOCK], first;
     double results[TF_BLOCK];
-    uint8_t overflows[TF_BLOCK];
+    uint8_t marks[TF_BLOCK];
     unsigned flags = 0;
-    memcpy(in_buffer, data[0], size_of(format));
+    const size_t size = size_of(format);
+    memcpy(in_buffer, data[0], size);
     unpack(format, in_buffer, &first, 1);
-    struct slot slot = {first, 0};
+    double value = first;
+    int64_t exponent = 0;
     const char *in = data[1];
     char *out = data[2];
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const void *items = tf_gather(in, strides[1], size_of(format),
-                                      count, in_buffer);
-        unpack(format, items, numbers, count);
+        unpack(format, tf_gather(in, strides[1], size, count, in_buffer), numbers,
+               count);
         for (size_t i = 0; i < count; i++) {
-            const int nan = isnan(slot.value) || isnan(numbers[i]);
-            slot = step(op, slot, numbers[i]);
-            flags |= isnan(slot.value) && !nan ? TF_INVALID : 0;
-            results[i] = slot_value(slot);
+            const int nan = isnan(value) || isnan(numbers[i]);
+            if (op == TF_SUM) {
+                value += numbers[i];
+                results[i] = value;
+            } else {
+                value *= numbers[i];
+                normalise(&value, &exponent);
+                results[i] = number_of(value, exponent);
+            }
+            flags |= isnan(value) && !nan ? TF_INVALID : 0;
         }
-        void *written = tf_target(out, strides[2], size_of(format), out_buffer);
-        flags |= finish(format, results, written, overflows, count);
-        for (size_t i = 0; i < count; i++) {
-            flags |= overflows[i] ? TF_OVER : 0;
+        void *written = tf_target(out, strides[2], size, out_buffer);
+        const struct rounding rounding =
+            finish(format, op, results, written, count);
+        flags |= rounding.flags;
+        if (rounding.beyond && !(flags & TF_OVER)) {
+            memset(marks, 0, count);
+            flags |= tf_isa->mark_beyond(results, beyond(format), marks, count)
+                         ? TF_OVER
+                         : 0;
         }
-        tf_scatter(written, out, strides[2], size_of(format), count);
+        tf_scatter(written, out, strides[2], size, count);
         in += (ptrdiff_t)count * strides[1];
         out += (ptrdiff_t)count * strides[2];
     }
     return flags;
 }
+
+/* -- a ufunc's call ----------------------------------------------------------------- */
 
 /* float32's own operation, element by element. */
 static void elementwise_single(enum tf_binary_op op, char *const data[3],
@@ -424,7 +436,7 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
     if (in_place && !is_in_place(partials, format, data, strides, n)) {
         struct tf_fp saved = tf_fp_begin();
         unsigned flags = 0;
-        const int failed = reduce_into_slots(format, op, partials, data, strides, n,
+        const int failed = reduce_into_pages(format, op, partials, data, strides, n,
                                              &flags);
         /* Overflow is a matter of the last step alone. */
         if (partials->raised & TF_OVER) {

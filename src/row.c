@@ -12,7 +12,7 @@ static void multiply_row_block(struct tf_workspace *work, const struct tf_tile *
         struct tf_tile piece = *tile;
         piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
         piece.columns = tf_lesser_size(TF_TILE_COLUMNS, (ptrdiff_t)(tile->columns - j));
-        tf_multiply_block(work, &piece, depth, block, 0);
+        tf_multiply_blocks(work, &piece, (ptrdiff_t)depth, block, 0);
         tf_add_row(block, sums + j, piece.columns, adds);
     }
 }
@@ -25,7 +25,7 @@ static struct tf_exponents pack_row(struct tf_workspace *work, struct tf_lines a
     for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
         tf_pack_along(work, tf_lines_from(a, 0, (ptrdiff_t)k0), 1,
                       tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0)), 1,
-                      work->row + k0 / 2, 0, &range);
+                      work->row + k0 / 2, 0, 0, &range);
     }
     return tf_exponents_of(&range);
 }
@@ -221,7 +221,7 @@ static void multiply_row_along(struct tf_workspace *work, const struct tf_tile *
 
 int tf_is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows)
 {
-    return rows == 1 && a.parts == 1 && tf_has_pairs(a, b) &&
+    return rows == 1 && a.parts == 1 && tf_can_have_pairs(a, b) &&
            tf_isa->product->row->across_halves;
 }
 

@@ -6,6 +6,15 @@
 #include "pack.h"
 #include "strided.h"
 
+/* Whether some NaN is negative, as x86 makes them: rounding keeps a sign. */
+static int has_negative_nan(const float *sums, size_t n)
+{
+    const int32_t infinity = tf_total_order(UINT32_C(0xFF800000));
+    int32_t least, greatest;
+    tf_isa->bounds(sums, n, &least, &greatest);
+    return least < infinity;
+}
+
 int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
                   unsigned *flags)
 {
@@ -17,11 +26,12 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     void *items = kind == TF_FLOAT32 ? sums : tf_target(out, stride, itemsize, buffer);
     const struct tf_suspects suspects =
         rounds ? conversions->pack(sums, items, n) : conversions->suspect(sums, n);
+    const int again = rounds && suspects.beyond && has_negative_nan(sums, n);
     const int special = suspects.beyond && tf_isa->canonical_nans(sums, n);
     if (kind == TF_FLOAT64) {
         tf_isa->widen(sums, items, n);
     } else if (rounds) {
-        if (special) {
+        if (again) {
             conversions->pack(sums, items, n);
         }
         if (tf_may_raise(kind, suspects) & ~*flags) {

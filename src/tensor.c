@@ -72,7 +72,8 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_tile *tile, s
     const size_t count = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
     const size_t rows = whole(count, TF_PRODUCT_ROWS);
     struct tf_range range = tf_no_range();
-    tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), count, depth, 0, &range);
+    tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), count,
+              TF_PRODUCT_ROWS, depth, 0, depth, &range);
     for (int part = 0; part < tile->a.parts; part++) {
         const size_t first = (size_t)part * TF_PART_OF_A;
         tf_isa->tensor->exponents_of_rows(work->a + first, rows * depth, exponents,

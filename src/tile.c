@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "bytes.h"
+#include "casts.h"
 #include "codec.h"
 #include "tensor.h"
 
@@ -39,13 +41,25 @@ struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swa
 
 /* Packed rows of A, `lda` slots apart, and what multiplies them. */
 struct band {
-    tf_multiply_fn *multiply;
+    struct tf_kernel kernel;
     size_t rows, lda;
     const struct tf_terms *terms;
     size_t depth; /* slots of a chain */
 };
 
-/* A share, in cache lines, of what is ahead of a tile. */
+static size_t pieces_of(size_t n, size_t piece) { return (n + piece - 1) / piece; }
+
+/* Cache lines of what is ahead of a tile. */
+static size_t lines_ahead(const struct tf_tile *tile)
+{
+    size_t most = 0;
+    for (int i = 0; i < 3; i++) {
+        most = tile->ahead[i].lines > most ? tile->ahead[i].lines : most;
+    }
+    return most;
+}
+
+/* A share of them. */
 static void fetch_ahead(const struct tf_tile *tile, size_t first, size_t count)
 {
     for (int i = 0; i < 3; i++) {
@@ -57,36 +71,38 @@ static void fetch_ahead(const struct tf_tile *tile, size_t first, size_t count)
     }
 }
 
+/* A chain of all rows before the next chain: its slots of a panel of B stay in the
+ * first cache, and the panel's block of C in the second. Of parts, the sums of chains
+ * are summed before they are added. */
 static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
                           struct band band, size_t slots, float *sums, int adds)
 {
-    const size_t columns = tile->columns;
-    const size_t width = tf_isa->product->columns, ld = work->ld;
-    /* Of a stack of small matrices, whose lines in all fit this. */
-    const size_t fetched = tile->ahead[0].lines ? TF_FETCHED : 0;
-    size_t line = 0;
     const struct tf_term *terms = band.terms->terms;
-    const size_t count = band.terms->count;
-    float part[TF_PRODUCT_ROWS * TF_WIDEST];
-    for (size_t j = 0; j < columns; j += width) {
-        for (size_t i = 0; i < band.rows; i += TF_PRODUCT_ROWS) {
-            const float *a = work->a + i * band.lda, *b = work->b + j * slots;
-            float *place = sums + i * ld + j;
-            fetch_ahead(tile, line, fetched);
-            line += fetched;
-            if (slots <= band.depth) {
-                band.multiply(a, band.lda, b, slots, terms, count, place, ld, adds);
-                continue;
+    const size_t count = band.terms->count, height = band.kernel.rows;
+    const size_t width = band.kernel.columns;
+    const int apart = tile->a.parts > 1 && slots > band.depth && adds;
+    /* Of a stack of small matrices, in as many steps as there are. */
+    const size_t steps = pieces_of(tile->rows, height) *
+                         pieces_of(tile->columns, width) *
+                         pieces_of(slots, band.depth);
+    const size_t fetched = pieces_of(lines_ahead(tile), steps);
+    size_t line = 0;
+    for (size_t j = 0; j < tile->columns; j += width) {
+        float *place = apart ? work->part : sums + j;
+        const size_t ld = apart ? width : work->ld;
+        for (size_t slot = 0; slot < slots; slot += band.depth) {
+            const size_t depth = slots - slot < band.depth ? slots - slot : band.depth;
+            const int goes_on = slot != 0 || (adds && !apart);
+            for (size_t i = 0; i < band.rows; i += height) {
+                fetch_ahead(tile, line, fetched);
+                line += fetched;
+                band.kernel.multiply(work->a + i * band.lda + slot, band.lda,
+                                     work->b + j * slots + slot * width, depth, terms,
+                                     count, band.rows - i, place + i * ld, ld, goes_on);
             }
-            for (size_t slot = 0; slot < slots; slot += band.depth) {
-                const size_t here =
-                    slots - slot < band.depth ? slots - slot : band.depth;
-                band.multiply(a + slot, band.lda, b + slot * width, here, terms, count,
-                              part, width, slot != 0);
-            }
-            for (size_t r = 0; r < TF_PRODUCT_ROWS; r++) {
-                tf_add_row(part + r * width, place + r * ld, width, adds);
-            }
+        }
+        for (size_t i = 0; apart && i < band.rows; i++) {
+            tf_add_row(place + i * ld, sums + i * work->ld + j, width, 1);
         }
     }
 }
@@ -100,65 +116,69 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
 {
     struct tf_range range = tf_no_range();
     struct band band = {
-        .multiply = pairs ? tf_isa->product->pairs : tf_isa->product->singles,
+        .kernel = tf_kernel_of(pairs),
         .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
         .terms = pairs ? tile->pairs : tile->singles,
     };
-    band.lda = tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), band.rows,
-                         depth, pairs, noted ? &range : NULL);
+    band.lda = tf_lda_of(tf_slots_of(depth, pairs));
+    tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), band.rows,
+              band.kernel.rows, depth, pairs, band.lda, noted ? &range : NULL);
     band.depth = tf_slots_of(band.terms->depth, pairs);
     *exponents = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= exponents->greatest > 127;
     return band;
 }
 
-/* One depth of a tile. */
-void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
-                       size_t depth, float *sums, int adds)
+/* Bands of a tile over one depth, as pairs or as singles, but for those that are `done`
+ * already, a bit each. Returns which are then; as pairs, only those that are exact. */
+static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *tile,
+                               size_t depth, int pairs, unsigned done, float *sums,
+                               int adds)
 {
-    const int pairs = tf_has_pairs(tile->a, tile->b);
     const int guarded = pairs && !tf_always_normal(tile->a, tile->b);
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
     struct tf_range range = tf_no_range();
-    size_t slots =
-        tf_pack_b(work, tile->b, tile->columns, depth, pairs,
-                  tf_isa->product->columns, noted ? &range : NULL);
+    const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
+                                   tf_kernel_of(pairs).columns, noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
-    uint8_t left[TF_TILE_ROWS / TF_BAND] = {0};
-    int any_left = 0;
-    struct tf_exponents a;
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
-        const struct band band = pack_band(work, tile, i, depth, pairs, noted, &a);
-        if (guarded && !(split ? tf_all_parts_normal : tf_all_normal)(a, b)) {
-            any_left = left[i / TF_BAND] = 1;
+        const unsigned bit = 1u << i / TF_BAND;
+        struct tf_exponents a;
+        if (done & bit) {
             continue;
         }
-        multiply_band(work, tile, band, slots, sums + i * work->ld, adds);
-    }
-    if (!any_left) {
-        return;
-    }
-    slots = tf_pack_b(work, tile->b, tile->columns, depth, 0,
-                      tf_isa->product->columns, &range);
-    for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
-        if (left[i / TF_BAND]) {
-            const struct band band = pack_band(work, tile, i, depth, 0, split, &a);
+        const struct band band = pack_band(work, tile, i, depth, pairs, noted, &a);
+        if (!guarded || (split ? tf_all_parts_normal : tf_all_normal)(a, b)) {
             multiply_band(work, tile, band, slots, sums + i * work->ld, adds);
+            done |= bit;
         }
     }
+    return done;
 }
 
-/* -- all of k ---------------------------------------------------------------------- */
-
-static void multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
-                            ptrdiff_t k, float *sums)
+void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
+                        ptrdiff_t k, float *sums, int adds)
 {
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
-        const struct tf_tile block = tf_tile_from(*tile, k0);
-        tf_multiply_block(work, &block, tf_lesser_size(TF_DEPTH, k - k0), sums,
-                          k0 != 0);
+    const unsigned all = (1u << (tile->rows + TF_BAND - 1) / TF_BAND) - 1;
+    const int has_pairs = tf_has_pairs(tile->a, tile->b);
+    const ptrdiff_t singles = tile->a.parts > 1 ? TF_DEPTH : TF_SLOTS;
+    const ptrdiff_t deep = has_pairs && tile->a.parts == 1 ? 2 * singles : singles;
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += deep) {
+        const ptrdiff_t end = k - k0 < deep ? k : k0 + deep;
+        unsigned done = 0;
+        if (has_pairs) {
+            const struct tf_tile block = tf_tile_from(*tile, k0);
+            done = multiply_bands(work, &block, (size_t)(end - k0), 1, 0, sums,
+                                  adds || k0);
+        }
+        /* What is not exact as pairs: of as many singles as there is room for. */
+        for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
+            const struct tf_tile block = tf_tile_from(*tile, k1);
+            multiply_bands(work, &block, tf_lesser_size(singles, end - k1), 0, done,
+                           sums, adds || k1);
+        }
     }
 }
 
@@ -168,8 +188,9 @@ static void multiply_parts(struct tf_workspace *work, const struct tf_tile *tile
     float *sums = work->sums, *more = tf_more_sums(work);
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
-        multiply_blocks(work, &stretch, (ptrdiff_t)tf_lesser_size(SPLIT_LENGTH, k - k0),
-                        k0 ? more : sums);
+        tf_multiply_blocks(work, &stretch,
+                           (ptrdiff_t)tf_lesser_size(SPLIT_LENGTH, k - k0),
+                           k0 ? more : sums, 0);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
             tf_add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);
         }
@@ -185,6 +206,45 @@ static float add_up(const float *sums, size_t n)
     return total;
 }
 
+/* The chains of as many numbers as have a kernel of their own, if these have: numbers
+ * that lie side by side and are multiplied as they are. */
+static int multiply_directly(struct tf_workspace *work, struct tf_lines a,
+                             struct tf_lines b, float *sums)
+{
+    enum { LENGTH = TF_DOT_CHAINS * TF_DEPTH, SINGLE = 4 };
+    const struct tf_lines *lines[2] = {&a, &b};
+    const void *items[2];
+    if (!tf_isa->dot->halves || a.format != b.format || a.format >= TF_FORMAT_COUNT) {
+        return 0;
+    }
+    const size_t size = tf_kind_size(a.format);
+    const int bytes = size == 1;
+    if (bytes && !tf_isa->product->halves_of_bytes) {
+        return 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct tf_lines x = *lines[i];
+        if (x.kind != x.format || x.parts > 1 || x.scales ||
+            x.along != (ptrdiff_t)size) {
+            return 0;
+        }
+        items[i] = x.data;
+        if (bytes) {
+            uint16_t *halves = (uint16_t *)work->lines + i * LENGTH;
+            tf_isa->product->halves_of_bytes(&tf_byte_tables[x.kind],
+                                             (const uint8_t *)x.data, halves, LENGTH);
+            items[i] = halves;
+        }
+    }
+    if (size == SINGLE) {
+        const uint32_t used = UINT32_MAX << tf_format_rows[a.format]->shift;
+        tf_isa->dot->singles(items[0], items[1], used, sums);
+    } else {
+        tf_isa->dot->halves(items[0], items[1], sums);
+    }
+    return 1;
+}
+
 /* The product of two lines: a tile of one element. */
 static float multiply_lines(struct tf_workspace *work, const struct tf_tile *tile,
                             ptrdiff_t k)
@@ -196,6 +256,13 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
         const size_t n = tf_lesser_size(SPLIT_LENGTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
+        if (n == TF_DOT_CHAINS * TF_DEPTH &&
+            multiply_directly(work, here.a, here.b, sums)) {
+            for (size_t i = 0; i < TF_DOT_CHAINS; i++) {
+                total = k0 || i ? total + sums[i] : sums[i];
+            }
+            continue;
+        }
         work->has_specials |= tf_load_line(here.a, n, work->a, TF_PART_OF_A);
         work->has_specials |= tf_load_line(here.b, n, work->b, TF_PART_OF_B);
         const size_t whole = n / terms->depth, rest = n % terms->depth;
@@ -224,13 +291,33 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
 
 enum { HAS_INFINITY = 1, HAS_NAN = 2 };
 
+/* Of a line, by the least and the greatest number: NaN is beyond Inf, on either side,
+ * and whether there is Inf as well does not count. */
+static uint8_t mark_of_line(const float *numbers, size_t n)
+{
+    const int32_t last = tf_total_order(UINT32_C(0x7F800000));
+    const int32_t first = tf_total_order(UINT32_C(0xFF800000));
+    int32_t least, greatest;
+    tf_isa->bounds(numbers, n, &least, &greatest);
+    return greatest > last || least < first     ? HAS_NAN
+           : greatest == last || least == first ? HAS_INFINITY
+                                                : 0;
+}
+
 void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *context)
 {
     uint8_t *marks = (uint8_t *)context + line;
+    if (!step) {
+        *marks |= mark_of_line(numbers, n);
+        return;
+    }
+    if (!mark_of_line(numbers, n)) {
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
-        marks[i * step] |= isnan(numbers[i])   ? HAS_NAN
-                           : isinf(numbers[i]) ? HAS_INFINITY
-                                               : 0;
+        marks[i] |= isnan(numbers[i])   ? HAS_NAN
+                    : isinf(numbers[i]) ? HAS_INFINITY
+                                        : 0;
     }
 }
 
@@ -260,7 +347,7 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     plain.a.parts = plain.b.parts = 1;
     const struct tf_terms terms = tf_terms_of(&whole, 0, 0, 0);
     plain.singles = &terms;
-    multiply_blocks(work, &plain, k, more);
+    tf_multiply_blocks(work, &plain, k, more, 0);
     mark_specials(work, tile, k);
     for (size_t i = 0; i < tile->rows; i++) {
         for (size_t j = 0; j < tile->columns; j++) {
@@ -274,7 +361,7 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
 void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
                       ptrdiff_t k, int saturates)
 {
-    const size_t width = tf_isa->product->columns;
+    const size_t width = tf_kernel_of(tf_has_pairs(tile->a, tile->b)).columns;
     const size_t panels = (tile->columns + width - 1) / width;
     work->ld = panels * width <= TF_COMPACT ? panels * width : TF_SUMS;
     work->has_specials = 0;
@@ -291,11 +378,20 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     } else if (tf_is_row(tile->a, tile->b, (ptrdiff_t)tile->rows)) {
         tf_multiply_row(work, tile, k);
     } else {
-        multiply_blocks(work, tile, k, work->sums);
+        tf_multiply_blocks(work, tile, k, work->sums, 0);
     }
     if (tile->a.parts > 1 && work->has_specials && !saturates && !tf_stops(work)) {
         mend_specials(work, tile, k);
     }
+}
+
+/* Whether a row's sums may raise something: they do not where a NaN of A explains all
+ * that is not finite. */
+static int may_raise(const struct tf_workspace *work, const float *sums, size_t i,
+                     size_t columns)
+{
+    return !(work->in_row[i] & HAS_NAN) &&
+           mark_of_line(sums + i * work->ld, columns) != 0;
 }
 
 unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t columns,
@@ -303,7 +399,8 @@ unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t 
 {
     unsigned flags = 0;
     for (size_t i = 0; i < rows; i++) {
-        for (size_t j = 0; j < columns; j++) {
+        const size_t count = may_raise(work, sums, i, columns) ? columns : 0;
+        for (size_t j = 0; j < count; j++) {
             const float sum = sums[i * work->ld + j];
             const int found = work->in_row[i] | work->in_column[j];
             if (isnan(sum) && !(found & HAS_NAN)) {
@@ -316,10 +413,26 @@ unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t 
     return flags;
 }
 
+/* Rows first, and only those whose sums are not finite: that is often enough. */
 unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
                               const float *sums, ptrdiff_t k, unsigned overflow)
 {
-    mark_specials(work, tile, k);
+    int left = 0;
+    memset(work->in_row, 0, tile->rows);
+    if (!tf_runs_along(tile->a)) {
+        tf_mark_lines(work, tile->a, tile->rows, k, work->in_row);
+    }
+    for (size_t i = 0; i < tile->rows; i++) {
+        if (tf_runs_along(tile->a) && may_raise(work, sums, i, tile->columns)) {
+            tf_mark_lines(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), 1, k,
+                          work->in_row + i);
+        }
+        left |= may_raise(work, sums, i, tile->columns);
+    }
+    if (!left) {
+        return 0;
+    }
+    tf_mark_lines(work, tile->b, tile->columns, k, work->in_column);
     return tf_flags_of_marks(work, tile->rows, tile->columns, sums, overflow);
 }
 

@@ -35,9 +35,6 @@ struct tf_tile {
     ptrdiff_t promote;
 };
 
-/* Of that, cache lines each time that a block of C is multiplied. */
-enum { TF_FETCHED = 12 };
-
 static inline struct tf_tile tf_tile_from(struct tf_tile tile, ptrdiff_t k)
 {
     tile.a = tf_lines_from(tile.a, 0, k);
@@ -70,9 +67,10 @@ static inline float *tf_more_sums(struct tf_workspace *work)
 void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
                       ptrdiff_t k, int saturates);
 
-/* Of one depth. */
-void tf_multiply_block(struct tf_workspace *work, const struct tf_tile *tile,
-                       size_t depth, float *sums, int adds);
+/* Of k, in order, into `sums`, or added to them: not those of parts, unless k fits a
+ * stretch of 4096 and `adds` is 0. */
+void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
+                        ptrdiff_t k, float *sums, int adds);
 
 /* Whether a tile is one row that has its own way (see row.c), and that. */
 int tf_is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows);

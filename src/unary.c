@@ -14,6 +14,7 @@
 #include "fpstatus.h"
 #include "large.h"
 #include "loops/isa.h"
+#include "order.h"
 #include "strided.h"
 
 /* -- the functions: one line each ------------------------------------------------ */
@@ -75,46 +76,47 @@ static const struct function {
     double (*of)(double);
     uint32_t (*of_code)(struct tf_format, uint32_t, unsigned *);
     int transcendental;
+    enum tf_quick_op quick; /* by float32, of bfloat16 and tf32 */
 } functions[] = {
-    {"positive", NULL, same_code, 0},
-    {"conjugate", NULL, same_code, 0},
-    {"negative", NULL, negative_code, 0},
-    {"absolute", NULL, absolute_code, 0},
-    {"fabs", NULL, absolute_code, 0},
-    {"_ones_like", one_, NULL, 0},
-    {"sign", sign_, NULL, 0},
-    {"rint", nearbyint, NULL, 0},
-    {"floor", floor, NULL, 0},
-    {"ceil", ceil, NULL, 0},
-    {"trunc", trunc, NULL, 0},
-    {"square", square_, NULL, 0},
-    {"reciprocal", reciprocal_, NULL, 0},
-    {"sqrt", sqrt, NULL, 0},
-    {"cbrt", cbrt, NULL, 0},
-    {"exp", exp_, NULL, 1},
-    {"exp2", exp2_, NULL, 0},
-    {"expm1", expm1_, NULL, 1},
-    {"log", log, NULL, 1},
-    {"log2", log2, NULL, 0},
-    {"log10", log10, NULL, 0},
-    {"log1p", log1p, NULL, 1},
-    {"sin", sin, NULL, 1},
-    {"cos", cos, NULL, 1},
-    {"tan", tan, NULL, 1},
-    {"arcsin", asin, NULL, 1},
-    {"arccos", acos, NULL, 1},
-    {"arctan", atan, NULL, 1},
-    {"sinh", sinh_, NULL, 1},
-    {"cosh", cosh_, NULL, 1},
-    {"tanh", tanh, NULL, 1},
-    {"arcsinh", asinh, NULL, 1},
-    {"arccosh", acosh, NULL, 1},
-    {"arctanh", atanh, NULL, 1},
-    {"degrees", degrees_, NULL, 1},
-    {"rad2deg", degrees_, NULL, 1},
-    {"radians", radians_, NULL, 1},
-    {"deg2rad", radians_, NULL, 1},
-    {"spacing", NULL, tf_spacing, 0},
+    {"positive", NULL, same_code, 0, TF_NOT_QUICK},
+    {"conjugate", NULL, same_code, 0, TF_NOT_QUICK},
+    {"negative", NULL, negative_code, 0, TF_NOT_QUICK},
+    {"absolute", NULL, absolute_code, 0, TF_NOT_QUICK},
+    {"fabs", NULL, absolute_code, 0, TF_NOT_QUICK},
+    {"_ones_like", one_, NULL, 0, TF_NOT_QUICK},
+    {"sign", sign_, NULL, 0, TF_QUICK_SIGN},
+    {"rint", nearbyint, NULL, 0, TF_QUICK_RINT},
+    {"floor", floor, NULL, 0, TF_QUICK_FLOOR},
+    {"ceil", ceil, NULL, 0, TF_QUICK_CEIL},
+    {"trunc", trunc, NULL, 0, TF_QUICK_TRUNC},
+    {"square", square_, NULL, 0, TF_QUICK_SQUARE},
+    {"reciprocal", reciprocal_, NULL, 0, TF_QUICK_RECIPROCAL},
+    {"sqrt", sqrt, NULL, 0, TF_QUICK_SQRT},
+    {"cbrt", cbrt, NULL, 0, TF_NOT_QUICK},
+    {"exp", exp_, NULL, 1, TF_NOT_QUICK},
+    {"exp2", exp2_, NULL, 0, TF_NOT_QUICK},
+    {"expm1", expm1_, NULL, 1, TF_NOT_QUICK},
+    {"log", log, NULL, 1, TF_NOT_QUICK},
+    {"log2", log2, NULL, 0, TF_NOT_QUICK},
+    {"log10", log10, NULL, 0, TF_NOT_QUICK},
+    {"log1p", log1p, NULL, 1, TF_NOT_QUICK},
+    {"sin", sin, NULL, 1, TF_NOT_QUICK},
+    {"cos", cos, NULL, 1, TF_NOT_QUICK},
+    {"tan", tan, NULL, 1, TF_NOT_QUICK},
+    {"arcsin", asin, NULL, 1, TF_NOT_QUICK},
+    {"arccos", acos, NULL, 1, TF_NOT_QUICK},
+    {"arctan", atan, NULL, 1, TF_NOT_QUICK},
+    {"sinh", sinh_, NULL, 1, TF_NOT_QUICK},
+    {"cosh", cosh_, NULL, 1, TF_NOT_QUICK},
+    {"tanh", tanh, NULL, 1, TF_NOT_QUICK},
+    {"arcsinh", asinh, NULL, 1, TF_NOT_QUICK},
+    {"arccosh", acosh, NULL, 1, TF_NOT_QUICK},
+    {"arctanh", atanh, NULL, 1, TF_NOT_QUICK},
+    {"degrees", degrees_, NULL, 1, TF_NOT_QUICK},
+    {"rad2deg", degrees_, NULL, 1, TF_NOT_QUICK},
+    {"radians", radians_, NULL, 1, TF_NOT_QUICK},
+    {"deg2rad", radians_, NULL, 1, TF_NOT_QUICK},
+    {"spacing", NULL, tf_spacing, 0, TF_NOT_QUICK},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 _Static_assert((int)FUNCTIONS <= (int)TF_UNARY_MAX, "room for all functions");
@@ -384,15 +386,6 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     return flags;
 }
 
-/* Results may be written over the items that they are of. */
-static unsigned look_up_in_place(struct tf_format f, const struct table *table,
-                                 void *items, size_t n, unsigned raised)
-{
-    TF_BUFFER(copy);
-    memcpy(copy, items, n * f.itemsize);
-    return look_up(f, table, copy, items, n, raised);
-}
-
 static unsigned compute(struct tf_format f, const struct function *function,
                         const void *items, void *results, size_t n)
 {
@@ -404,17 +397,39 @@ static unsigned compute(struct tf_format f, const struct function *function,
     return flags;
 }
 
+/* What a function of codes makes of the sign, which takes no table where two bytes or
+ * more are changed at once; -1 if it is no such function. */
+static int sign_change_of(int format, int op)
+{
+    uint32_t (*of_code)(struct tf_format, uint32_t, unsigned *) = functions[op].of_code;
+    if (tf_format_rows[format]->itemsize == 1) {
+        return -1;
+    }
+    return of_code == same_code       ? TF_POSITIVE
+           : of_code == negative_code ? TF_NEGATIVE
+           : of_code == absolute_code ? TF_ABSOLUTE
+                                      : -1;
+}
+
+static tf_quick_fn *quick_function(int format, int op)
+{
+    const int place = format == tf_tf32_index ? 0 : format == tf_bfloat16_index ? 1 : -1;
+    return place < 0 ? NULL : tf_isa->quick[functions[op].quick][place];
+}
+
 int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2],
              ptrdiff_t n)
 {
+    const int sign_change = sign_change_of(format, op);
+    if (sign_change >= 0) {
+        tf_change_sign(format, (enum tf_sign_op)sign_change, data, strides, n);
+        return 0;
+    }
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fp saved = tf_fp_begin();
-    const int with_table = is_worth_a_table(format, op, n);
-    const struct table *table = with_table ? find_table(format, op) : NULL;
-    if (with_table && !table) {
-        tf_fp_end(saved, 0);
-        return -1;
-    }
+    tf_quick_fn *const quick = quick_function(format, op);
+    const struct table *table = NULL;
+    int with_table = -1; /* not known yet */
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
     const char *in = data[0];
@@ -425,12 +440,20 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
         tf_read_ahead(in, strides[0], f.itemsize, count, n);
         const void *items = tf_gather(in, strides[0], f.itemsize, count, in_buffer);
         void *target = tf_large_target(out, strides[1], f.itemsize, count, n, out_buffer);
-        if (!table) {
-            flags |= compute(f, &functions[op], items, target, count);
-        } else if (items == target) {
-            flags |= look_up_in_place(f, table, target, count, flags);
-        } else {
-            flags |= look_up(f, table, items, target, count, flags);
+        if (items == target) { /* which is read again after it was written */
+            items = memcpy(in_buffer, items, count * f.itemsize);
+        }
+        if (!quick || quick(items, target, count)) {
+            if (with_table < 0) {
+                with_table = is_worth_a_table(format, op, n);
+                table = with_table ? find_table(format, op) : NULL;
+            }
+            if (with_table && !table) {
+                tf_fp_end(saved, 0);
+                return -1;
+            }
+            flags |= table ? look_up(f, table, items, target, count, flags)
+                           : compute(f, &functions[op], items, target, count);
         }
         tf_large_scatter(target, out, strides[1], f.itemsize, count, n);
         done += (ptrdiff_t)count;

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from interpreters import python
 
+from tf32dtype import nvrtc
+
 ROOT = Path(__file__).parent.parent
 
 #: CuPy as far as the check looks at it. The names in capitals are filled in.
@@ -134,10 +136,16 @@ def test_sources_are_installed(tmp_path: Path) -> None:
     )
     assert spec is not None
     assert spec.loader is not None
-    nvrtc = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(nvrtc)
-    assert list(nvrtc.FOLDERS) == [installed / "sources"]
+    copied = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(copied)
+    assert list(copied.FOLDERS) == [installed / "sources"]
     for kernel in sorted((ROOT / "src" / "cuda").glob("*.cu")):
-        assert nvrtc.sources(kernel.name)[kernel.name] == kernel.read_text()
+        assert copied.sources(kernel.name)[kernel.name] == kernel.read_text()
     modules = {x.name for x in (ROOT / "tf32dtype" / "cuda").glob("*.py")}
     assert modules <= {x.name for x in (installed / "cuda").glob("*.py")}
+
+
+def test_no_header_hides_another() -> None:
+    """Kernels look for a header in src/ first, then in src/cuda/."""
+    names = [file.name for folder in nvrtc.FOLDERS for file in folder.glob("*.h")]
+    assert sorted(names) == sorted(set(names))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from itertools import product
 from typing import Any
 
 import numpy as np
 import oracle
 import pytest
+from helpers import raised
 from interpreters import run_code
 
 import tf32dtype as td
@@ -361,6 +364,49 @@ def test_long_vectors(scalar_type: Any, k: int) -> None:
                 check(x @ matrix, expected(x, matrix), scalar_type)
             turned = np.repeat(y.T, 2, axis=1)[:, ::2]  # its numbers do not adjoin
             check(np.matvec(turned, x[0]), wanted[0], scalar_type)
+
+
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_many_short_vectors(form: Any) -> None:
+    """Together they have the bits and flags of each alone, random items among them."""
+    rng = np.random.default_rng(8)
+    for count, k in ((16, 1), (40, 3), (33, 64), (20, 256)):
+        items = rng.integers(0, 256, (2, count, 2 * k, form.itemsize), dtype=np.uint8)
+        a, b = items.view(form.dtype)[..., 0]
+        with np.errstate(all="ignore"):
+            usual = rng.normal(0, 1, (2, count, 2 * k)).astype(form.dtype)
+        for x, y in ((a, b), usual, (usual[0], usual[1, :1])):
+            for step in (1, 2):
+                p, q = np.broadcast_arrays(
+                    x[:, : step * k : step], y[:, : step * k : step]
+                )
+                for dtype in (form.dtype, np.float32):
+                    dot = functools.partial(np.vecdot, dtype=dtype)
+                    got, flags = raised(dot, p, q)
+                    alone = [raised(dot, p[i], q[i]) for i in range(count)]
+                    want = np.array([item for item, _ in alone], dtype)
+                    assert got.tobytes() == want.tobytes()
+                    each = functools.reduce(operator.or_, (f for _, f in alone))
+                    assert flags == each
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_long_vectors_side_by_side_and_apart(form: Any) -> None:
+    """Items that lie side by side are multiplied where they lie: random ones, those
+    that are no numbers and unused bits among them."""
+    rng = np.random.default_rng(6)
+    items = rng.integers(0, 256, (2, 9000, form.itemsize), dtype=np.uint8)
+    a, b = items.view(form.dtype)[..., 0]
+    for n in (4096, 8192, 9000):
+        for first in (0, 1):
+            for x, y in ((a, b), (np.abs(a), np.ones_like(b)), (a * 0, b)):
+                near = (x[first:n], y[first:n])
+                apart = [np.repeat(z, 2)[::2] for z in near]
+                for dtype in (form.dtype, np.float32):
+                    got = np.vecdot(*near, dtype=dtype)
+                    want = np.vecdot(*apart, dtype=dtype)
+                    assert got.tobytes() == want.tobytes()
 
 
 @some_types

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from helpers import raised
 from interpreters import run_code
 from reference.arrays import encode
 from reference.formats import E8M0
@@ -300,6 +303,67 @@ def test_any_and_all(scalar_type: Any) -> None:
     assert np.all(x[:0])
     if td.formats[scalar_type.__name__].has_nan:
         assert np.any(np.array([np.nan], scalar_type))
+
+
+def random_codes(form: Any, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    items = np.random.default_rng(seed).integers(0, 256, (*shape, form.itemsize))
+    return items.astype(np.uint8).view(form.dtype)[..., 0]
+
+
+def moderate(form: Any, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.random.default_rng(seed).normal(0, 1, shape).astype(form.dtype)
+
+
+@pytest.mark.parametrize("make", [random_codes, moderate])
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_rows_have_the_bits_of_single_results(form: Any, make: Any) -> None:
+    """Of few rows, which a single result adds in the same order; and its overflow,
+    which alone of the flags is a matter of the last step."""
+    over = 2  # FPE_OVERFLOW
+    for rows, columns in ((2, 1), (3, 127), (40, 129), (60, 300), (5, 2500)):
+        x = make(form, (rows, columns), rows)
+        for ufunc in (np.add, np.multiply):
+            for view in (x, x[:, ::-1], x[::-1, ::2]):
+                got, flags = raised(ufunc.reduce, view)
+                single = [
+                    raised(ufunc.reduce, view[:, j]) for j in range(view.shape[1])
+                ]
+                want = np.array([item for item, _ in single], form.dtype)
+                assert np.array_equal(td.bits(got), td.bits(want)), ufunc
+                each = functools.reduce(operator.or_, (f for _, f in single))
+                assert flags & over == each & over
+
+
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_sums_of_rows_one_after_the_other(form: Any) -> None:
+    """The output between two steps is rounded; the sum goes on in float64."""
+    x = moderate(form, (500, 300), 3)
+    with np.errstate(all="ignore"):
+        wide = np.add.reduce(x.astype(np.float64))
+        want = encode(oracle.ROWS[form.name], wide)[0]
+        assert np.array_equal(
+            td.bits(np.add.reduce(x)), want.astype(f"u{form.itemsize}")
+        )
+        single = np.add.reduce(x, dtype=np.float32)
+        assert oracle.same(single, oracle.round_to("float32", wide)).all()
+
+
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_running_extremes(form: Any) -> None:
+    """Each result is the operation of the one before and the next element."""
+    x = random_codes(form, (1300,), 4)
+    x[::90] = x[1::90]
+    with np.errstate(all="ignore"):
+        zeros = np.array([-0.0, 0.0, -0.0, 1, 0.0, -0.0]).astype(form.dtype)
+    for array in (x[:3], x, x[::-3], zeros, zeros[::-1], x[~np.isnan(x)]):
+        for ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
+            got = ufunc.accumulate(array)
+            assert td.bits(got[:1]) == td.bits(array[:1])
+            want = array[:1]
+            for i in range(1, len(array)):
+                want = ufunc(want, array[i : i + 1])
+                assert td.bits(got[i : i + 1]) == td.bits(want), (ufunc, i)
 
 
 @each_wide

@@ -106,6 +106,51 @@ def test_partition(scalar_type: Any) -> None:
     assert np.array_equal(several[[10, 100, 200]], in_order[[10, 100, 200]])
 
 
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_partition_moves_items(form: Any) -> None:
+    """Of every axis, all bits of items among them; the same by the method."""
+    raw = np.random.default_rng(7).integers(0, 256, (30, 40, form.itemsize), np.uint8)
+    a = raw.view(form.dtype)[..., 0]
+    items = a.view(f"u{form.itemsize}")
+    for axis in (0, 1, -1):
+        for kth in (0, 7, -3, [3, 20, -1]):
+            got = np.partition(a, kth, axis)
+            moved = np.sort(got.view(items.dtype), axis)
+            assert np.array_equal(moved, np.sort(items, axis))
+            want = np.take(np.sort(a, axis), kth, axis)
+            assert equal_values(np.take(got, kth, axis), want)
+            view = np.repeat(a, 2, axis=1)[:, ::2]
+            view.partition(kth, axis)
+            assert np.array_equal(td.bits(view), td.bits(got))
+            places = a.argpartition(kth, axis)
+            found = np.take_along_axis(a, places, axis)
+            assert equal_values(np.take(found, kth, axis), want)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a: a.partition(9999),
+        lambda a: a.partition(1.5),
+        lambda a: a.partition(1, axis=7),
+        lambda a: a.partition(1, kind="x"),
+        lambda a: a.argpartition(9999),
+        lambda a: a.searchsorted(a, "middle"),
+        lambda a: a.searchsorted(a, sorter=[1, 2]),
+    ],
+)
+def test_what_is_wrong_with_a_partition_or_a_search(call: Any) -> None:
+    """NumPy's words, and nothing is written."""
+    said = []
+    for dtype in (np.float16, td.bfloat16, td.float8_e4m3fn):
+        a = np.array([3, 1, 2], dtype)
+        with pytest.raises((TypeError, ValueError)) as error:
+            call(a)
+        said.append(str(error.value))
+        assert np.array_equal(a, np.array([3, 1, 2], dtype))
+    assert len(set(said)) == 1
+
+
 @each_type
 def test_searchsorted(scalar_type: Any) -> None:
     x, y = np.sort(codes(scalar_type, 200, 1)), codes(scalar_type, 100, 2)

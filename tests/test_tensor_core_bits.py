@@ -22,7 +22,16 @@ from tensor_core_arrays import (
     matmul,
     truth,
 )
-from tensor_core_cases import Array, Cases, by_parameters, lengths, named, random_cases
+from tensor_core_cases import (
+    Array,
+    Bounds,
+    Cases,
+    by_parameters,
+    lengths,
+    named,
+    random_cases,
+    truncated,
+)
 from tensor_core_edges import edges
 
 from tf32dtype.tensor_core.models import MODELS
@@ -99,6 +108,23 @@ def test_many_cases(models, compared):
     count = check(models, all_cases(models[0], 2))
     assert count >= LEAST
     compared(count * len(models))
+
+
+@each_row
+def test_sums_of_one_sign(models, compared):
+    """Products near the top of an octave, of which some are small: their sum may need
+    more than 32 bits, whose last ones are lost or not."""
+    m, rows = Bounds.of(models[0]), 60
+    k = 2 * m.instruction_depth
+    rng = np.random.default_rng(5)
+    sign = rng.choice([-1.0, 1.0], (rows, 1))
+    a, b = (
+        2 - rng.integers(1, 3, (rows, k)) * 2.0**-f.mantissa_bits for f in (m.a, m.b)
+    )
+    small = 2.0 ** -rng.integers(0, 14, (rows, k))
+    a = truncated(m.a, sign * a * np.where(rng.random((rows, k)) < 0.1, small, 1))
+    c = truncated(m.result, sign[:, 0] * rng.choice([0, 1.9, 3.9, 100.1], rows))
+    compared(check(models, iter([m.cases(a, b, c)])))
 
 
 def variations(m: Any) -> Iterator[Any]:

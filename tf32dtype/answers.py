@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, averages
+from . import _core, averages, ordering
 from .averages import FORMATS, Function
 from .contraction import einsum
 
@@ -111,6 +111,9 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.inner": lambda own: _core.format_inner,
 }
 
+#: What answers methods of arrays, given the array.
+METHODS: dict[str, Function] = {"dot": _core.format_dot, **ordering.METHODS}
+
 
 def register() -> None:
     """Have NumPy's functions answered, those of `averages` too."""
@@ -123,8 +126,9 @@ def register() -> None:
             _core.answer(function, answer(function))
         else:
             unknown.append(path)
-    if not _core.answer_dot(_core.format_dot):
-        unknown.append("numpy.ndarray.dot")
+    for name, handler in METHODS.items():
+        if not _core.answer_method(name, handler):
+            unknown.append(f"numpy.ndarray.{name}")
     if unknown:
         warnings.warn(
             f"This version of tf32dtype does not know NumPy {np.__version__}: there,"

@@ -182,6 +182,7 @@ static void pairs_of_codes(const struct tf_code_table *table, const uint8_t *cod
 #endif
 
 const struct tf_block_product TF_NAME(tf_block_product) = {
+    .columns = WIDTH * ACROSS,
     .singles = multiply_singles,
     .singles_of_codes = singles_of_codes,
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)

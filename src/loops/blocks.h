@@ -20,17 +20,27 @@ TF_INLINE int16_t tf_half_order(int16_t bits)
 #define TF_LESSER_OF(x, y) (TF_ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
 
 extern const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1];
+extern tf_unpack_fn *const TF_NAME(tf_loads)[];
+extern tf_store_fn *const TF_NAME(tf_stores)[];
 void TF_NAME(tf_narrow)(const double *in, float *out, size_t n);
 void TF_NAME(tf_widen)(const float *in, double *out, size_t n);
 
 extern tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT];
 extern tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT];
-extern tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT];
+extern tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT];
+size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
+                            uint16_t *which);
+extern const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT];
+extern tf_quick_fn *const TF_NAME(tf_quick)[TF_QUICK_COUNT][2];
+extern const struct tf_parts TF_NAME(tf_parts);
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
-extern tf_fused_compare_fn *const TF_NAME(tf_fused_compare)[TF_COMPARE_COUNT];
+extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
+extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT];
+extern const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT];
 extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
 int TF_NAME(tf_canonical_nans)(float *x, size_t n);
-int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n);
+unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
+                                const float *b, const float *r, size_t n);
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
                         size_t n);
 void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
@@ -38,11 +48,18 @@ void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
 unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
                                const uint16_t *results, uint16_t *out, size_t n,
                                unsigned wanted);
+void TF_NAME(tf_add_wide)(const float *in, double *values, size_t n);
+void TF_NAME(tf_times_wide)(const float *in, double *values, int64_t *exponents,
+                            double *results, size_t n);
+int TF_NAME(tf_makes_nan)(const float *in, const double *before, const double *after,
+                          size_t n);
+int TF_NAME(tf_mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
 double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
                              int32_t *greatest);
 extern const struct tf_product TF_NAME(tf_product);
+extern const struct tf_dot TF_NAME(tf_dot);
 extern const struct tf_block_product TF_NAME(tf_block_product);
 extern const struct tf_tensor TF_NAME(tf_tensor);
 extern const struct tf_block_loops TF_NAME(tf_block_loops)[];

@@ -6,16 +6,6 @@
 #include "../elements.h"
 #include "blocks.h"
 
-/* float32 bits of the first number that rounds beyond the largest finite: half
- * a unit above it, where a tie goes to the even one of the two. */
-TF_INLINE uint32_t beyond(struct tf_format f)
-{
-    const uint32_t maximum = tf_maximum_magnitude(f);
-    const uint32_t half = UINT32_C(1) << (tf_cut(f) - 1);
-    const uint32_t tie_stays = f.specials != TF_POWERS && !(maximum & 1);
-    return (maximum << tf_cut(f)) + tf_rebias(f) + half + tie_stays;
-}
-
 /* -- float32 -> items ------------------------------------------------------- */
 
 /* Bounds of what a block holds, from which its suspects follow. e8m0 suspects zero
@@ -45,9 +35,12 @@ TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
 
 TF_INLINE struct tf_suspects suspects_of(struct tf_format f, struct bounds bounds)
 {
+    const uint32_t power = f.specials == TF_POWERS;
+    const unsigned beyond = bounds.greatest >= tf_beyond(f) - power;
     const struct tf_suspects suspects = {
-        bounds.greatest >= beyond(f) - (uint32_t)(f.specials == TF_POWERS),
+        bounds.greatest >= UINT32_C(0x7F800000) - power ? TF_NOT_FINITE : beyond,
         bounds.least_less_one < tf_least_normal(f) - 1,
+        bounds.greatest > UINT32_C(0x7F800000),
     };
     return suspects;
 }
@@ -72,33 +65,41 @@ TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t
     }
 }
 
-TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in, void *items,
-                                  size_t n)
+/* One of n numbers, those of float32 or, if there are none, of float64: to odd, which
+ * is exact below float32's normal numbers where the number is a multiple of its least. */
+TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
+{
+    return in ? tf_bits_of(in[i]) : tf_odd_single(wide[i]);
+}
+
+/* NaN among float64 numbers is left as it comes out. */
+TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in,
+                                  const double *wide, void *items, size_t n)
 {
     struct bounds bounds = no_bounds();
     if (f.itemsize == 4) {
         uint32_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = tf_bits_of(in[i]);
+            const uint32_t bits = single_at(in, wide, i);
             bounds = widen_bounds(f, bounds, bits);
             out[i] = tf_code_of_number(f, bits) << f.shift;
         }
     } else if (f.itemsize == 2) {
         uint16_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = tf_bits_of(in[i]);
+            const uint32_t bits = single_at(in, wide, i);
             bounds = widen_bounds(f, bounds, bits);
             out[i] = (uint16_t)tf_code_of_number(f, bits);
         }
     } else {
         uint8_t *out = items;
         for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = tf_bits_of(in[i]);
+            const uint32_t bits = single_at(in, wide, i);
             bounds = widen_bounds(f, bounds, bits);
             out[i] = (uint8_t)tf_code_of_number(f, bits);
         }
     }
-    if (tf_mends_nan(f) && bounds.greatest > UINT32_C(0x7F800000)) {
+    if (in && tf_mends_nan(f) && bounds.greatest > UINT32_C(0x7F800000)) {
         mend_nan(f, in, items, n);
     }
     return suspects_of(f, bounds);
@@ -181,7 +182,7 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
         const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
         const uint32_t nan = magnitude > UINT32_C(0x7F800000);
         const uint32_t infinite = magnitude == UINT32_C(0x7F800000);
-        const uint32_t exceeds = magnitude >= beyond(f) && !nan &&
+        const uint32_t exceeds = magnitude >= tf_beyond(f) && !nan &&
                                  !(f.specials == TF_IEEE && infinite);
         if (f.specials == TF_POWERS) {
             invalid |= exceeds | (!nan && bits - 1 >= UINT32_C(0x7FFFFFFF));
@@ -204,7 +205,11 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
     }                                                                          \
     static struct tf_suspects pack_##name(const float *in, void *items, size_t n) \
     {                                                                          \
-        return pack(format, in, items, n);                                     \
+        return pack(format, in, NULL, items, n);                               \
+    }                                                                          \
+    static struct tf_suspects round_##name(const double *in, void *items, size_t n) \
+    {                                                                          \
+        return pack(format, NULL, in, items, n);                               \
     }                                                                          \
     static struct tf_suspects suspect_##name(const float *in, size_t n)        \
     {                                                                          \
@@ -220,10 +225,11 @@ TF_FORMATS(ROW)
 INSTANCE(half, tf_half, TF_FORMAT_COUNT)
 
 const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
-#define ROW(name, ...) {unpack_##name, pack_##name, suspect_##name, raised_##name},
+#define ROW(name, ...)                                                         \
+    {unpack_##name, pack_##name, round_##name, suspect_##name, raised_##name},
     TF_FORMATS(ROW)
 #undef ROW
-    {unpack_half, pack_half, suspect_half, raised_half},
+    {unpack_half, pack_half, round_half, suspect_half, raised_half},
 };
 
 /* -- double -> float32, to odd ----------------------------------------------------- */
@@ -233,7 +239,22 @@ const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
  * than the final format loses nothing that the final rounding needs. */
 void TF_NAME(tf_narrow)(const double *in, float *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+#if defined(__AVX512F__)
+    /* Toward zero, then odd. */
+    const __m256i one = _mm256_set1_epi32(1);
+    for (; i + 8 <= n; i += 8) {
+        const __m512d x = _mm512_loadu_pd(in + i);
+        const __m256 cut =
+            _mm512_cvt_roundpd_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+        const __mmask8 inexact =
+            _mm512_cmp_pd_mask(_mm512_cvtps_pd(cut), x, _CMP_NEQ_UQ);
+        const __m256i bits = _mm256_castps_si256(cut);
+        _mm256_storeu_si256((__m256i *)(out + i),
+                            _mm256_mask_or_epi32(bits, inexact, bits, one));
+    }
+#endif
+    for (; i < n; i++) {
         const float nearest = (float)in[i];
         const double back = (double)nearest;
         uint64_t wide, wide_back;

@@ -29,12 +29,12 @@ BINARY_BOTH(multiply, x * y)
 BINARY_BOTH(divide, x / y)
 
 /* The other NaN is chosen, or avoided, last. */
-BINARY_BOTH(maximum, y != y ? y : TF_GREATER_OF(x, y))
-BINARY_BOTH(minimum, y != y ? y : TF_LESSER_OF(x, y))
-BINARY_BOTH(fmax, x != x ? y : TF_GREATER_OF(x, y))
-BINARY_BOTH(fmin, x != x ? y : TF_LESSER_OF(x, y))
+BINARY(maximum, float, y != y ? y : TF_GREATER_OF(x, y))
+BINARY(minimum, float, y != y ? y : TF_LESSER_OF(x, y))
+BINARY(fmax, float, x != x ? y : TF_GREATER_OF(x, y))
+BINARY(fmin, float, x != x ? y : TF_LESSER_OF(x, y))
 
-BINARY_BOTH(heaviside, x != x ? x : x == 0 ? y : (x > 0))
+BINARY(heaviside, float, x != x ? x : x == 0 ? y : (x > 0))
 
 BINARY(floor_divide, double, tf_floor_quotient(x, y))
 
@@ -70,11 +70,6 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT] = {
     [TF_HYPOT] = hypot_double,
     [TF_LOGADDEXP] = logaddexp_double,
     [TF_LOGADDEXP2] = logaddexp2_double,
-    [TF_HEAVISIDE] = heaviside_double,
-    [TF_MAXIMUM] = maximum_double,
-    [TF_MINIMUM] = minimum_double,
-    [TF_FMAX] = fmax_double,
-    [TF_FMIN] = fmin_double,
 };
 
 /* -- results that are no numbers of ours --------------------------------------- */
@@ -138,13 +133,25 @@ int TF_NAME(tf_canonical_nans)(float *x, size_t n)
     return greatest >= infinity;
 }
 
-int TF_NAME(tf_vanished)(const float *a, const float *b, const float *r, size_t n)
+unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
+                                const float *b, const float *r, size_t n)
 {
-    uint32_t found = 0;
+    const uint32_t infinity = UINT32_C(0x7F800000);
+    const uint32_t may_overflow = overflows ? UINT32_MAX : 0;
+    uint32_t over = 0, pole = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
-        found |= (uint32_t)(r[i] == 0) & (a[i] != 0) & (b[i] != 0);
+        const uint32_t magnitude = tf_bits_of(r[i]) & INT32_MAX;
+        const uint32_t p = tf_bits_of(a[i]) & INT32_MAX, q = tf_bits_of(b[i]) & INT32_MAX;
+        const uint32_t greater = p > q ? p : q;
+        /* Not zero: the divisor, where Inf is no pole. */
+        const uint32_t divisor = q & may_overflow;
+        const uint32_t infinite = magnitude == infinity && greater < infinity;
+        invalid |= magnitude > infinity && greater <= infinity;
+        over |= magnitude >= beyond && magnitude < infinity;
+        over |= infinite && divisor != 0;
+        pole |= infinite && divisor == 0;
     }
-    return found != 0;
+    return (over ? TF_OVER : 0) | (pole ? TF_DIVIDE : 0) | (invalid ? TF_INVALID : 0);
 }
 
 /* -- bytes ------------------------------------------------------------------------ */

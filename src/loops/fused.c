@@ -1,81 +1,218 @@
-/* bfloat16 at memory speed: the commonest operations in one pass instead of five.
+/* Sums, differences, products and quotients: the operation, its rounding and what it
+ * raises in one pass.
  *
- * What that pass cannot settle is reported, and the block then takes the general
- * path: Inf, NaN, results beyond the range, and those below the normal numbers,
- * unless an operand is zero or the operation is exact there, as sums are.
+ * float32 serves where two significands of p bits need no more than its 24 (Figueroa,
+ * "When is double rounding innocuous?", 1995: 24 >= 2 p + 2): p is 11 for tf32, 8 for
+ * bfloat16, less for a byte. Where results are below float32's normal range, which those
+ * of a byte never are, sums are exact; so are bfloat16's products down to half its least
+ * number, and its quotients are 2^-16 away from what they are not. Products and
+ * quotients of tf32 there are left to the general path.
  */
+#include "../bytes.h"
+#include "../convert.h"
 #include "blocks.h"
 
-/* float32 bits of the first number that rounds beyond bfloat16's range. */
-#define BEYOND UINT32_C(0x7F7F8000)
+#define INF UINT32_C(0x7F800000)
+#define QUIET_NAN UINT32_C(0x7FC00000)
+#define LEAST_NORMAL UINT32_C(0x00800000)
 
-#define FUSED(name, expression, tiny_is_exact)                                 \
-    static int name(const uint16_t *a, const uint16_t *b, uint16_t *out, size_t n) \
-    {                                                                          \
-        uint32_t greatest = 0, vanishing = 0;                                  \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const float x = tf_float_of((uint32_t)a[i] << 16);                 \
-            const float y = tf_float_of((uint32_t)b[i] << 16);                 \
-            const uint32_t bits = tf_bits_of(expression);                      \
-            const uint32_t rounded = bits + 0x7FFF + (bits >> 16 & 1);         \
-            const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);            \
-            out[i] = (uint16_t)(rounded >> 16);                                \
-            greatest = magnitude > greatest ? magnitude : greatest;            \
-            vanishing |= (uint32_t)(magnitude < UINT32_C(0x00800000)) &        \
-                         (x != 0) & (y != 0) & !(tiny_is_exact);               \
-        }                                                                      \
-        return greatest >= BEYOND || vanishing;                                \
+TF_INLINE float result_of(enum tf_binary_op op, float x, float y)
+{
+    switch (op) {
+    case TF_ADD: return x + y;
+    case TF_SUBTRACT: return x - y;
+    case TF_MULTIPLY: return x * y;
+    default: return x / y;
     }
-FUSED(add, x + y, 1)
-FUSED(subtract, x - y, 1)
-FUSED(multiply, x * y, 0)
-FUSED(divide, x / y, 0)
+}
 
-/* Without NaN, in the order of integers, which has -0 below +0. */
-#define FUSED_EXTREME(name, expression)                                        \
-    static int name(const uint16_t *a, const uint16_t *b, uint16_t *out, size_t n) \
-    {                                                                          \
-        int16_t greatest = 0;                                                  \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const int16_t x = tf_half_order((int16_t)a[i]);                    \
-            const int16_t y = tf_half_order((int16_t)b[i]);                    \
-            const int16_t p = (int16_t)(a[i] & 0x7FFF), q = (int16_t)(b[i] & 0x7FFF); \
-            const int16_t magnitude = p > q ? p : q;                           \
-            greatest = magnitude > greatest ? magnitude : greatest;            \
-            out[i] = (uint16_t)tf_half_order(expression);                      \
-        }                                                                      \
-        return greatest > 0x7F80;                                              \
-    }
-FUSED_EXTREME(maximum, x > y ? x : y)
-FUSED_EXTREME(minimum, x < y ? x : y)
+/* Sums are exact where they are tiny. */
+TF_INLINE int may_underflow(enum tf_binary_op op)
+{
+    return op == TF_MULTIPLY || op == TF_TRUE_DIVIDE;
+}
 
-tf_fused_fn *const TF_NAME(tf_fused)[TF_BINARY_COUNT] = {
-    [TF_ADD] = add,          [TF_SUBTRACT] = subtract,
-    [TF_MULTIPLY] = multiply, [TF_TRUE_DIVIDE] = divide,
-    [TF_MAXIMUM] = maximum,  [TF_MINIMUM] = minimum,
+/* -- items that are the upper bits of float32 ------------------------------------- */
+
+/* What a block of results showed: some may have lost digits below the normal range. */
+struct seen {
+    uint32_t greatest, tiny;
 };
 
-#define FUSED_COMPARE(name, expression)                                        \
-    static void name(const uint16_t *a, const uint16_t *b, uint8_t *out, size_t n) \
-    {                                                                          \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const float x = tf_float_of((uint32_t)a[i] << 16);                 \
-            const float y = tf_float_of((uint32_t)b[i] << 16);                 \
-            out[i] = (expression);                                             \
-        }                                                                      \
-    }
-FUSED_COMPARE(equal, x == y)
-FUSED_COMPARE(not_equal, x != y)
-FUSED_COMPARE(less, x < y)
-FUSED_COMPARE(less_equal, x <= y)
-FUSED_COMPARE(greater, x > y)
-FUSED_COMPARE(greater_equal, x >= y)
+/* One item's float32 from two others', of which the lower `cut` bits do not count. */
+TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
+                         float *result, struct seen *seen)
+{
+    const uint32_t below = (UINT32_C(1) << cut) - 1;
+    const float x = tf_float_of(a & ~below), y = tf_float_of(b & ~below);
+    *result = result_of(op, x, y);
+    const uint32_t bits = tf_bits_of(*result);
+    const uint32_t magnitude = bits & INT32_MAX;
+    seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
+    seen->tiny |= (uint32_t)(may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
+                  (y != 0);
+    return (bits + (below >> 1) + (bits >> cut & 1)) & ~below;
+}
 
-tf_fused_compare_fn *const TF_NAME(tf_fused_compare)[TF_COMPARE_COUNT] = {
-    [TF_EQUAL] = equal,
-    [TF_NOT_EQUAL] = not_equal,
-    [TF_LESS] = less,
-    [TF_LESS_EQUAL] = less_equal,
-    [TF_GREATER] = greater,
-    [TF_GREATER_EQUAL] = greater_equal,
+/* Whether tiny results of bfloat16, which are exact in float32, are none of its numbers,
+ * or have vanished, but for zero over a number and a number over Inf. */
+static unsigned half_underflows(const float *r, const uint16_t *a, const uint16_t *b,
+                                size_t n)
+{
+    uint32_t under = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = tf_bits_of(r[i]) & INT32_MAX;
+        const uint32_t p = a[i] & 0x7FFF, q = b[i] & 0x7FFF;
+        const uint32_t lost = magnitude == 0 && p != 0 && q - 1 < (INF >> 16) - 1;
+        under |= magnitude < LEAST_NORMAL ? (magnitude & 0xFFFF) | lost : 0;
+    }
+    return under ? TF_UNDER : 0;
+}
+
+TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *restrict a,
+                                        const uint16_t *restrict b,
+                                        uint16_t *restrict out, size_t n)
+{
+    const uint16_t inf = INF >> 16, quiet = QUIET_NAN >> 16;
+    float r[TF_BLOCK];
+    struct seen seen = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t x = (uint32_t)a[i] << 16, y = (uint32_t)b[i] << 16;
+        out[i] = (uint16_t)(upper(op, 16, x, y, &r[i], &seen) >> 16);
+    }
+    struct tf_settled settled = {seen.greatest, 0, 0};
+    if (seen.tiny) {
+        settled.flags |= half_underflows(r, a, b, n);
+    }
+    if (seen.greatest > INF) {
+        uint16_t invalid = 0;
+        for (size_t i = 0; i < n; i++) {
+            const uint16_t p = a[i] & 0x7FFF, q = b[i] & 0x7FFF, m = out[i] & 0x7FFF;
+            const uint16_t greater = p > q ? p : q;
+            invalid |= m > inf && greater <= inf;
+            out[i] = m > inf ? quiet : out[i];
+        }
+        settled.flags |= invalid ? TF_INVALID : 0;
+        settled.greatest = INF; /* which it hides */
+    }
+    return settled;
+}
+
+TF_INLINE struct tf_settled fuse_words(enum tf_binary_op op, const uint32_t *restrict a,
+                                       const uint32_t *restrict b,
+                                       uint32_t *restrict out, size_t n)
+{
+    const uint32_t used = UINT32_C(0x7FFFE000);
+    struct seen seen = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        float r;
+        out[i] = upper(op, 13, a[i], b[i], &r, &seen);
+    }
+    struct tf_settled settled = {seen.greatest, 0, seen.tiny};
+    if (seen.greatest > INF) {
+        uint32_t invalid = 0;
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t p = a[i] & used, q = b[i] & used, m = out[i] & INT32_MAX;
+            const uint32_t greater = p > q ? p : q;
+            invalid |= m > INF && greater <= INF;
+            out[i] = m > INF ? QUIET_NAN : out[i];
+        }
+        settled.flags |= invalid ? TF_INVALID : 0;
+        settled.greatest = INF; /* which it hides */
+    }
+    return settled;
+}
+
+/* -- items of a byte, from their numbers ------------------------------------------ */
+
+TF_INLINE struct tf_settled fuse_bytes(enum tf_binary_op op,
+                                       const struct tf_byte_rounding *rounding,
+                                       const float *restrict a, const float *restrict b,
+                                       uint8_t *restrict out, size_t n)
+{
+    const struct tf_byte_rounding to = *rounding;
+    uint32_t greatest = 0, under = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = tf_bits_of(result_of(op, a[i], b[i]));
+        const uint32_t magnitude = bits & INT32_MAX;
+        greatest = magnitude > greatest ? magnitude : greatest;
+        /* As tf_code_of_number() does it, and by the same steps. */
+        const uint32_t carry = magnitude & to.last ? to.carry + 1 : to.carry;
+        const uint32_t normal = (magnitude + carry) >> to.cut;
+        const float shifted = tf_float_of(magnitude) + to.magic;
+        const uint32_t small = tf_bits_of(shifted) - tf_bits_of(to.magic);
+        const uint32_t tiny = magnitude < to.least_normal;
+        if (may_underflow(op)) {
+            under |= tiny & (uint32_t)(shifted - to.magic != tf_float_of(magnitude));
+        }
+        uint32_t code = tiny ? small : normal;
+        code = code < to.overflow ? code : to.overflow;
+        const uint32_t sign = bits >> to.sign_shift & to.sign;
+        code = code == to.signless ? code : code | sign;
+        out[i] = (uint8_t)(magnitude > INF ? to.nan : code);
+    }
+    const struct tf_settled seen = {greatest, under ? TF_UNDER : 0, 0};
+    return seen;
+}
+
+/* Numbers of e8m0 are neither zero nor Inf: a zero has vanished, or is a difference. */
+TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restrict a,
+                                        const float *restrict b, uint8_t *restrict out,
+                                        size_t n)
+{
+    uint32_t under = 0, invalid = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t exact = tf_bits_of(result_of(op, a[i], b[i]));
+        const uint32_t bits = may_underflow(op) && exact == 0 ? 1 : exact;
+        under |= bits - 1 < tf_least_normal(tf_float8_e8m0fnu) - 1;
+        out[i] = (uint8_t)tf_encode_power(bits);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t p = tf_bits_of(a[i]), q = tf_bits_of(b[i]); /* without sign */
+        const uint32_t nan = out[i] == 0xFF;
+        invalid |= nan && (p > q ? p : q) < INF;
+    }
+    const struct tf_settled seen = {
+        0, (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0), 0};
+    return seen;
+}
+
+/* -- one instance an operation ---------------------------------------------------- */
+
+#define FUSED(name, op)                                                        \
+    static struct tf_settled name##_words(const void *restrict a,              \
+                                          const void *restrict b,              \
+                                          void *restrict out, size_t n)        \
+    {                                                                          \
+        return fuse_words(op, a, b, out, n);                                   \
+    }                                                                          \
+    static struct tf_settled name##_halves(const void *restrict a,             \
+                                           const void *restrict b,             \
+                                           void *restrict out, size_t n)       \
+    {                                                                          \
+        return fuse_halves(op, a, b, out, n);                                  \
+    }                                                                          \
+    static struct tf_settled name##_bytes(                                     \
+        const struct tf_byte_rounding *to, const float *restrict a,            \
+        const float *restrict b, uint8_t *restrict out, size_t n)              \
+    {                                                                          \
+        return fuse_bytes(op, to, a, b, out, n);                               \
+    }                                                                          \
+    static struct tf_settled name##_powers(                                    \
+        const struct tf_byte_rounding *to, const float *restrict a,            \
+        const float *restrict b, uint8_t *restrict out, size_t n)              \
+    {                                                                          \
+        (void)to;                                                              \
+        return fuse_powers(op, a, b, out, n);                                  \
+    }
+FUSED(add, TF_ADD)
+FUSED(subtract, TF_SUBTRACT)
+FUSED(multiply, TF_MULTIPLY)
+FUSED(divide, TF_TRUE_DIVIDE)
+
+const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT] = {
+    [TF_ADD] = {add_words, add_halves, add_bytes, add_powers},
+    [TF_SUBTRACT] = {subtract_words, subtract_halves, subtract_bytes, subtract_powers},
+    [TF_MULTIPLY] = {multiply_words, multiply_halves, multiply_bytes, multiply_powers},
+    [TF_TRUE_DIVIDE] = {divide_words, divide_halves, divide_bytes, divide_powers},
 };

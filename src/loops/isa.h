@@ -19,10 +19,15 @@
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
 enum { TF_BLOCK = 1024 };
 
+enum { TF_NOT_FINITE = 2 };
+
 /* What a block of numbers may raise when it is rounded to a format. */
 struct tf_suspects {
-    unsigned beyond; /* some magnitude rounds beyond the range, or is NaN */
+    /* Some magnitude rounds beyond the range, or is NaN: 1, or TF_NOT_FINITE where one
+     * is Inf or NaN, as float32. */
+    unsigned beyond;
     unsigned tiny;   /* some nonzero magnitude lies below the normal range */
+    unsigned nan;    /* some number may be NaN */
 };
 
 enum tf_binary_op {
@@ -56,6 +61,8 @@ enum tf_compare_op {
     TF_COMPARE_COUNT
 };
 
+enum tf_sign_op { TF_COPYSIGN, TF_POSITIVE, TF_NEGATIVE, TF_ABSOLUTE, TF_SIGN_COUNT };
+
 enum tf_predicate_op {
     TF_ISNAN,
     TF_ISINF,
@@ -65,15 +72,35 @@ enum tf_predicate_op {
     TF_PREDICATE_COUNT
 };
 
+/* Unary functions that float32 computes: see quick.c. */
+enum tf_quick_op {
+    TF_NOT_QUICK,
+    TF_QUICK_SQUARE,
+    TF_QUICK_RECIPROCAL,
+    TF_QUICK_SQRT,
+    TF_QUICK_RINT,
+    TF_QUICK_FLOOR,
+    TF_QUICK_CEIL,
+    TF_QUICK_TRUNC,
+    TF_QUICK_SIGN,
+    TF_QUICK_COUNT
+};
+
 typedef void tf_unpack_fn(const void *items, float *out, size_t n);
 typedef struct tf_suspects tf_pack_fn(const float *in, void *items, size_t n);
+typedef struct tf_suspects tf_round_fn(const double *in, void *items, size_t n);
 typedef struct tf_suspects tf_suspect_fn(const float *in, size_t n);
 typedef unsigned tf_flags_fn(const float *in, const void *items, size_t n);
+
+/* float32 -> a number of NumPy's; what that raised. */
+typedef unsigned tf_store_fn(const float *in, void *items, size_t n);
 
 /* One format's conversions. Index TF_FORMAT_COUNT is float16. */
 struct tf_conversions {
     tf_unpack_fn *unpack; /* items -> float32, exact; NaN quiet, its sign kept */
     tf_pack_fn *pack;     /* float32 -> items, to nearest, ties to even */
+    tf_round_fn *round;   /* float64 likewise, but for NaN, where multiples of the least
+                           * number of the format are rounded */
     tf_suspect_fn *suspect; /* may that raise something? pack tells it too */
     tf_flags_fn *flags;     /* what rounding `in` to `items` raised; exact */
 };
@@ -88,16 +115,54 @@ struct tf_squeeze {
 
 typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
 typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
-/* bfloat16 items; returns whether the results need the general path instead. */
-typedef int tf_fused_fn(const uint16_t *, const uint16_t *, uint16_t *, size_t);
+
+/* Two blocks of items to a third, or to bools; one of a byte has a table. */
+struct tf_byte_table;
+typedef void tf_items_fn(const struct tf_byte_table *, const void *restrict,
+                         const void *restrict, void *restrict, size_t);
+struct tf_by_size {
+    tf_items_fn *words, *halves, *bytes; /* tf32, bfloat16, the others */
+};
+
+/* What a block of results showed on the way to their items. */
+struct tf_settled {
+    uint32_t greatest; /* magnitude in float32, as bits: NaN is beyond Inf */
+    unsigned flags;    /* but for what `greatest` tells: results beyond the range */
+    unsigned unsettled; /* some are left to the general path */
+};
+
+/* Of items of bfloat16 or tf32; the results lie apart from the operands. */
+typedef struct tf_settled tf_fused_fn(const void *restrict, const void *restrict,
+                                      void *restrict, size_t);
+/* Of numbers of a format of one byte. */
+struct tf_byte_rounding;
+typedef struct tf_settled tf_fused_bytes_fn(const struct tf_byte_rounding *,
+                                            const float *restrict, const float *restrict,
+                                            uint8_t *restrict, size_t);
+
+/* The commonest operations in one pass; NULL for the others. */
+struct tf_fused {
+    tf_fused_fn *words, *halves;              /* tf32, bfloat16 */
+    tf_fused_bytes_fn *bytes, *bytes_of_powers; /* the others; e8m0 */
+};
+
+struct tf_parts {
+    void (*modf)(const float *x, float *part, float *whole, size_t n);
+    void (*frexp)(const float *x, float *part, int32_t *exponent, size_t n);
+    /* To odd; exponents of 4 or 8 bytes. */
+    void (*ldexp)(const float *x, const void *exponents, size_t size, float *out,
+                  size_t n);
+};
+
+/* Items to items; returns whether the results have to be computed otherwise. */
+typedef int tf_quick_fn(const void *, void *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
-typedef void tf_fused_compare_fn(const uint16_t *, const uint16_t *, uint8_t *, size_t);
 typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 
 /* Parts of matrix products: see product.c. */
 enum {
     TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
-    TF_PRODUCT_ROWS = 6, /* of a block of C */
+    TF_PRODUCT_ROWS = 6, /* of a block of C, where kernels do not say another number */
     TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
     TF_ROW_GROUP = 16,   /* lines along k that it takes together, in groups */
@@ -112,12 +177,18 @@ struct tf_term {
     float scale;
 };
 
-/* c = s or c + s, for TF_PRODUCT_ROWS x columns of C, where s is the chain of some
- * terms: each `depth` slots of every row of A, which lie `lda` slots apart, and of a
- * panel of B. */
+/* c = s or c + s, for a block of C, where s is the chain of some terms: each `depth`
+ * slots of every row of A, which lie `lda` slots apart, and of a panel of B. Of the
+ * kernel's rows `rows` count; the others are there, and may be left out. */
 typedef void tf_multiply_fn(const float *a, size_t lda, const float *b, size_t depth,
-                            const struct tf_term *terms, size_t count, float *c,
-                            size_t ldc, int adds);
+                            const struct tf_term *terms, size_t count, size_t rows,
+                            float *c, size_t ldc, int adds);
+
+/* And what blocks it multiplies. */
+struct tf_kernel {
+    tf_multiply_fn *multiply;
+    size_t rows, columns;
+};
 
 /* What magnitudes some bfloat16 numbers, or upper halves of float32, have: the
  * least ones but zero, less one, and the greatest. Lanes lie side by side, since
@@ -126,19 +197,18 @@ struct tf_range {
     uint16_t least_less_one[TF_LANES], greatest[TF_LANES];
 };
 
-struct tf_byte_table;
-
 struct tf_product {
-    size_t columns;          /* of a block of C */
-    tf_multiply_fn *singles; /* slots of one float32 */
+    struct tf_kernel singles, tall; /* slots of one float32; the same in other blocks */
     /* The chains of n pairs of lines, of `depth` numbers each, one after the other. */
     void (*chains)(const float *a, const float *b, size_t depth,
                    const struct tf_term *terms, size_t count, size_t n, float *sums);
     /* The greatest finite magnitude: of n numbers; of what is in n places so far. */
     float (*greatest_of_all)(const float *in, size_t n);
     void (*greatest_of_each)(const float *in, size_t n, float *greatest);
-    /* A row of n slots to panels of `columns`, `distance` apart. */
-    void (*lay_out)(const float *in, size_t n, float *out, size_t distance);
+    /* Rows of n slots, one after the other, to panels of `width` columns, `distance`
+     * apart. */
+    void (*lay_out)(const float *in, size_t rows, size_t n, float *out, size_t width,
+                    size_t distance);
     /* What all lanes have together, in the first of them. */
     void (*gather_range)(struct tf_range *range);
     /* Numbers to their parts (see split.h), `distance` apart. */
@@ -148,7 +218,7 @@ struct tf_product {
                       float *out, size_t ld_out);
 
     /* The rest is there with an instruction for pairs alone. */
-    tf_multiply_fn *pairs; /* slots of two bfloat16 */
+    struct tf_kernel pairs; /* slots of two bfloat16 */
     void (*halves_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,
                             uint16_t *out, size_t n);
     void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
@@ -220,6 +290,7 @@ typedef void tf_slots_of_codes_fn(const struct tf_code_table *table,
                                   const uint8_t *codes, size_t n, float *out);
 
 struct tf_block_product {
+    size_t columns; /* of a block of C */
     tf_multiply_blocks_fn *singles;
     tf_slots_of_codes_fn *singles_of_codes;
     /* With an instruction for pairs alone; of codes of a byte or less. */
@@ -315,8 +386,25 @@ struct tf_scaled {
                     size_t n);
 };
 
+/* Products of vectors: TF_DOT_CHAINS chains at a time. */
+enum { TF_DOT_CHAINS = 16 };
+
+struct tf_dot {
+    /* Numbers of the same k side by side. */
+    void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
+    /* TF_DEPTH numbers of each chain, one chain after the other in memory, of bfloat16
+     * or of float32 with some bits used. NULL: see chains. */
+    void (*halves)(const uint16_t *a, const uint16_t *b, float *sums);
+    void (*singles)(const uint32_t *a, const uint32_t *b, uint32_t used, float *sums);
+};
+
 struct tf_isa {
     const struct tf_conversions *formats;
+
+    /* By enum tf_number_kind, NumPy's but float16: to float32, to odd, and back; NULL
+     * where it is float32 already. */
+    tf_unpack_fn *const *loads;
+    tf_store_fn *const *stores;
 
     /* Round to odd: a later rounding to 22 bits or fewer is as if single. */
     void (*narrow)(const double *in, float *out, size_t n);
@@ -324,14 +412,25 @@ struct tf_isa {
 
     tf_binary_f32_fn *const *binary_f32; /* NULL where float32 is not wide enough */
     tf_binary_f64_fn *const *binary_f64;
-    tf_fused_fn *const *fused; /* NULL but for the commonest operations */
+    /* Near the exact results, or NaN; NULL but for functions of the C library. */
+    tf_binary_f64_fn *const *binary_near;
+    /* Which of such results do not tell what rounding to bfloat16 or tf32 gives: how
+     * many, at most TF_BLOCK, and their indices. */
+    size_t (*doubtful)(const double *r, size_t n, int mantissa_bits, uint16_t *which);
+    const struct tf_fused *fused; /* by operation */
+    tf_quick_fn *const (*quick)[2]; /* of tf32 and bfloat16 */
+    const struct tf_parts *parts;
     tf_compare_fn *const *compare;
-    tf_fused_compare_fn *const *fused_compare; /* of bfloat16 items */
+    const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
+    const struct tf_by_size *compare_items;
+    const struct tf_by_size *sign; /* of one operand: both are that */
     tf_predicate_fn *const *predicate;
     /* Every NaN becomes the positive quiet one; whether some number is not finite. */
     int (*canonical_nans)(float *x, size_t n);
-    /* Is a result zero that neither operand's being zero explains? */
-    int (*vanished)(const float *a, const float *b, const float *r, size_t n);
+    /* What results r from a certain magnitude on raised, and Inf and NaN among them.
+     * Inf from finite numbers is a pole, or, if it may overflow, that too. */
+    unsigned (*exceptions)(uint32_t beyond, int overflows, const float *a, const float *b,
+                           const float *r, size_t n);
 
     /* out[i] = table[in[i]] for bytes. */
     void (*lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out, size_t n);
@@ -344,6 +443,18 @@ struct tf_isa {
                           const uint16_t *results, uint16_t *out, size_t n,
                           unsigned wanted);
 
+    /* Running sums and products in float64, side by side: see reduce.c. A product is a
+     * value times a power of two, and `results` that in one number. */
+    void (*add_wide)(const float *in, double *values, size_t n);
+    void (*times_wide)(const float *in, double *values, int64_t *exponents,
+                       double *results, size_t n);
+    /* Is a result NaN where neither the number was, nor the value before (if given)? */
+    int (*makes_nan)(const float *in, const double *before, const double *after,
+                     size_t n);
+    /* Marks with 1, others with 0, finite numbers whose magnitudes have at least these
+     * float64 bits; how many more are marked now. */
+    int (*mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
+
     /* float64 sums and bounds in tf_total_order, in one fixed order. */
     double (*sum)(const float *in, size_t n);
     void (*bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
@@ -351,6 +462,7 @@ struct tf_isa {
                         int32_t *greatest);
 
     const struct tf_product *product;
+    const struct tf_dot *dot;
     const struct tf_block_product *block_product;
     const struct tf_tensor *tensor;
     const struct tf_block_loops *block; /* by element */

@@ -2,7 +2,7 @@
  *
  * A slot is 32 bits: one float32, or two bfloat16 numbers of consecutive k, the
  * earlier one in the upper half. Rows of A lie one after the other; columns of B
- * side by side in panels of tf_product.columns.
+ * side by side in panels as wide as the kernel's block of C.
  */
 #include <string.h>
 
@@ -10,50 +10,100 @@
 #include "../split.h"
 #include "halves.h"
 #include "panels.h"
+#include "transpose.h"
 
 extern const struct tf_row TF_NAME(tf_row);
 
-#define MULTIPLY(name, fetch, step)                                            \
-    static void name(const float *a, size_t lda, const float *b, size_t depth, \
-                     const struct tf_term *terms, size_t count, float *c,      \
-                     size_t ldc, int adds)                                     \
-    {                                                                          \
-        vector sums[ROWS][ACROSS];                                             \
-        UNROLLED for (int i = 0; i < ROWS; i++) {                              \
-            UNROLLED for (int v = 0; v < ACROSS; v++) {                        \
-                sums[i][v] = BROADCAST(0.0f);                                  \
-            }                                                                  \
-        }                                                                      \
-        for (size_t t = 0; t < count; t++) {                                   \
-            const float *x = a + terms[t].a;                                   \
-            const float *y = b + terms[t].b;                                   \
-            if (terms[t].scale != 1) {                                         \
-                const vector scale = BROADCAST(terms[t].scale);                \
-                UNROLLED for (int i = 0; i < ROWS; i++) {                      \
-                    UNROLLED for (int v = 0; v < ACROSS; v++) {                \
-                        sums[i][v] = TIMES(sums[i][v], scale);                 \
-                    }                                                          \
-                }                                                              \
-            }                                                                  \
-            for (size_t k = 0; k < depth; k++, y += WIDTH * ACROSS) {          \
-                UNROLLED for (int i = 0; i < ROWS; i++) {                      \
-                    const vector factor = fetch(x + (size_t)i * lda + k);      \
-                    UNROLLED for (int v = 0; v < ACROSS; v++) {                \
-                        sums[i][v] = step(factor, LOAD(y + v * WIDTH), sums[i][v]); \
-                    }                                                          \
-                }                                                              \
-            }                                                                  \
-        }                                                                      \
-        UNROLLED for (int i = 0; i < ROWS; i++, c += ldc) {                    \
-            UNROLLED for (int v = 0; v < ACROSS; v++) {                        \
-                float *place = c + v * WIDTH;                                  \
-                STORE(place, adds ? PLUS(LOAD(place), sums[i][v]) : sums[i][v]); \
-            }                                                                  \
-        }                                                                      \
-    }
+/* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
+enum {
+#if defined(__AVX512F__)
+    TALL_ROWS = 14,
+    TALL_ACROSS = 2,
+#else
+    TALL_ROWS = ROWS,
+    TALL_ACROSS = ACROSS,
+#endif
+};
 
-#define FETCH(p) BROADCAST(*(p))
-MULTIPLY(multiply_singles, FETCH, FMA)
+TF_INLINE vector step(int pairs, vector x, vector y, vector sums)
+{
+#if defined(__AVX512BF16__)
+    if (pairs) {
+        return tf_dot(x, y, sums);
+    }
+#endif
+    (void)pairs;
+    return FMA(x, y, sums);
+}
+
+/* A block of C; the last three arguments are constants where it is inlined. */
+TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
+                        const struct tf_term *terms, size_t count, float *c, size_t ldc,
+                        int adds, int rows, int across, int pairs)
+{
+    vector sums[TALL_ROWS][ACROSS];
+    UNROLLED for (int i = 0; i < rows; i++) {
+        UNROLLED for (int v = 0; v < across; v++) {
+            sums[i][v] = BROADCAST(0.0f);
+        }
+    }
+    for (size_t t = 0; t < count; t++) {
+        const float *x = a + terms[t].a, *y = b + terms[t].b;
+        if (terms[t].scale != 1) {
+            const vector scale = BROADCAST(terms[t].scale);
+            UNROLLED for (int i = 0; i < rows; i++) {
+                UNROLLED for (int v = 0; v < across; v++) {
+                    sums[i][v] = TIMES(sums[i][v], scale);
+                }
+            }
+        }
+        for (size_t k = 0; k < depth; k++, y += WIDTH * across) {
+            UNROLLED for (int i = 0; i < rows; i++) {
+                const vector factor = BROADCAST(x[(size_t)i * lda + k]);
+                UNROLLED for (int v = 0; v < across; v++) {
+                    sums[i][v] = step(pairs, factor, LOAD(y + v * WIDTH), sums[i][v]);
+                }
+            }
+        }
+    }
+    UNROLLED for (int i = 0; i < rows; i++, c += ldc) {
+        UNROLLED for (int v = 0; v < across; v++) {
+            float *place = c + v * WIDTH;
+            STORE(place, adds ? PLUS(LOAD(place), sums[i][v]) : sums[i][v]);
+        }
+    }
+}
+
+/* What is left of a matrix's rows costs about as much as it is. */
+TF_INLINE void multiply_rows(const float *a, size_t lda, const float *b, size_t depth,
+                             const struct tf_term *terms, size_t count, size_t rows,
+                             float *c, size_t ldc, int adds, int all, int across,
+                             int pairs)
+{
+    const int some = (all * 2 / 3) & ~1, few = some / 2;
+    if (rows > (size_t)some) {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, all, across, pairs);
+    } else if (rows > (size_t)few) {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, some, across, pairs);
+    } else {
+        multiply(a, lda, b, depth, terms, count, c, ldc, adds, few, across, pairs);
+    }
+}
+
+static void multiply_singles(const float *a, size_t lda, const float *b, size_t depth,
+                             const struct tf_term *terms, size_t count, size_t rows,
+                             float *c, size_t ldc, int adds)
+{
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 0);
+}
+
+static void multiply_tall(const float *a, size_t lda, const float *b, size_t depth,
+                          const struct tf_term *terms, size_t count, size_t rows,
+                          float *c, size_t ldc, int adds)
+{
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, TALL_ROWS,
+                  TALL_ACROSS, 0);
+}
 
 /* Some chains at the same time: one alone waits for each of its sums. */
 TF_INLINE void chains_together(const float *a, const float *b, size_t depth,
@@ -94,7 +144,12 @@ static void chains(const float *a, const float *b, size_t depth,
 }
 
 #if defined(__AVX512BF16__)
-MULTIPLY(multiply_pairs, FETCH, tf_dot)
+static void multiply_pairs(const float *a, size_t lda, const float *b, size_t depth,
+                           const struct tf_term *terms, size_t count, size_t rows,
+                           float *c, size_t ldc, int adds)
+{
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 1);
+}
 
 /* Formats of one byte as bfloat16 numbers, which their values are. */
 static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
@@ -254,18 +309,22 @@ static void greatest_of_each(const float *restrict in, size_t n,
     }
 }
 
-/* A row to panels of B, `distance` apart. */
-static void lay_out(const float *restrict in, size_t n, float *restrict out,
-                    size_t distance)
+/* Rows to panels of B, `distance` apart. */
+static void lay_out(const float *restrict in, size_t rows, size_t n,
+                    float *restrict out, size_t width, size_t distance)
 {
-    enum { PANEL = WIDTH * ACROSS };
-    for (; n >= PANEL; n -= PANEL, in += PANEL, out += distance) {
-        for (size_t i = 0; i < PANEL; i++) {
-            out[i] = in[i];
+    for (size_t row = 0; row < rows; row++, in += n, out += width) {
+        float *place = out;
+        for (size_t j = 0; j < n; j += width, place += distance) {
+            const size_t count = n - j < width ? n - j : width;
+            if (count % 16 == 0) { /* known, it costs less */
+                for (size_t i = 0; i < count; i += 16) {
+                    memcpy(place + i, in + j + i, 16 * sizeof *place);
+                }
+            } else {
+                memcpy(place, in + j, count * sizeof *place);
+            }
         }
-    }
-    for (size_t i = 0; i < n; i++) {
-        out[i] = in[i];
     }
 }
 
@@ -342,41 +401,13 @@ static void split_halves(const float *in, size_t n, int parts, uint16_t *out,
 #endif
 
 #if defined(__AVX512F__)
-/* 16 x 16 slots in registers: four rounds of interleaving, of 32, 64, 128 and 256
- * bits. */
-TF_INLINE void transpose_registers(__m512i x[16])
-{
-    __m512i y[16];
-    UNROLLED for (int i = 0; i < 16; i += 2) {
-        y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
-        y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
-    }
-    UNROLLED for (int i = 0; i < 16; i += 4) {
-        x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
-        x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
-        x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
-        x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
-    }
-    /* x[4 r + c] holds, in lane l, column 4 l + c of rows 4 r to 4 r + 3. */
-    UNROLLED for (int c = 0; c < 4; c++) {
-        const __m512i even_low = _mm512_shuffle_i32x4(x[c], x[4 + c], 0x88);
-        const __m512i odd_low = _mm512_shuffle_i32x4(x[c], x[4 + c], 0xDD);
-        const __m512i even_high = _mm512_shuffle_i32x4(x[8 + c], x[12 + c], 0x88);
-        const __m512i odd_high = _mm512_shuffle_i32x4(x[8 + c], x[12 + c], 0xDD);
-        x[c] = _mm512_shuffle_i32x4(even_low, even_high, 0x88);
-        x[4 + c] = _mm512_shuffle_i32x4(odd_low, odd_high, 0x88);
-        x[8 + c] = _mm512_shuffle_i32x4(even_low, even_high, 0xDD);
-        x[12 + c] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xDD);
-    }
-}
-
 static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld_out)
 {
     __m512i x[16];
     UNROLLED for (int i = 0; i < 16; i++) {
         x[i] = _mm512_loadu_si512(in + (size_t)i * ld_in);
     }
-    transpose_registers(x);
+    tf_transpose_registers(x);
     UNROLLED for (int i = 0; i < 16; i++) {
         _mm512_storeu_si512(out + (size_t)i * ld_out, x[i]);
     }
@@ -413,8 +444,8 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
 }
 
 const struct tf_product TF_NAME(tf_product) = {
-    .columns = WIDTH * ACROSS,
-    .singles = multiply_singles,
+    .singles = {multiply_singles, ROWS, WIDTH * ACROSS},
+    .tall = {multiply_tall, TALL_ROWS, WIDTH * TALL_ACROSS},
     .chains = chains,
     .lay_out = lay_out,
     .gather_range = gather_range,
@@ -423,7 +454,7 @@ const struct tf_product TF_NAME(tf_product) = {
     .split_singles = split_singles,
     .transpose = transpose,
 #if defined(__AVX512BF16__)
-    .pairs = multiply_pairs,
+    .pairs = {multiply_pairs, ROWS, WIDTH * ACROSS},
     .halves_of_bytes = halves_of_bytes,
     .pair_rows = pair_rows,
     .pair_matrix = pair_matrix,

@@ -7,9 +7,8 @@
  * numbers, two columns to a word; the exponent of a product is their sum.
  *
  * That is exact while the greatest exponent of a block is ordinary, neither so low that
- * a product that counts is no normal float32, nor beyond float32 or special, and while
- * the sum fits 32 bits. Elements for which it is not so are done again by the integer
- * function, a block at a time.
+ * a product that counts is no normal float32, nor beyond float32 or special. Elements
+ * for which it is not so are done again by the integer function, a block at a time.
  */
 #include "lanes.h"
 
@@ -110,8 +109,30 @@ TF_INLINE shorts complete(const struct tf_tensor_plan *plan, shorts greatest,
     return within;
 }
 
-/* Why results are in doubt. */
-enum { OUT_OF_RANGE = 1, WRAPPED = 2 };
+/* The accumulator and, of each FITS products, the sum: which add up to what 32 bits may
+ * not hold. */
+struct parts {
+    words part[1 + TF_TENSOR_DEPTH / FITS][ROWS][2];
+    size_t count;
+};
+
+/* Their sum, of 35 bits or fewer, toward zero or to odd. Its upper bits have a last one
+ * that is odd where others are lost: those are far below the 24 that are kept. */
+TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
+{
+    words high = words_of(0), low = words_of(0); /* high * 2^16 + low */
+    for (size_t i = 0; i < parts->count; i++) {
+        low += parts->part[i][r][s] & 0xFFFFu;
+        high += (words)((ints)parts->part[i][r][s] >> 16);
+    }
+    high += low >> 16;
+    low &= 0xFFFFu;
+    const words fits = (words)(high + 0x8000u < 0x10000u);
+    const words upper = high << 13 | low >> 3 | ((words)((low & 7) != 0) & 1);
+    const floats whole = floats_toward_zero(high << 16 | low, odd);
+    const floats large = floats_toward_zero(upper, odd) * 8;
+    return (floats)(((words)whole & fits) | ((words)large & ~fits));
+}
 
 /* The accumulators with the products of a block; whether some are in doubt. */
 TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
@@ -119,6 +140,7 @@ TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
 {
     floats scale[ROWS][2];
     words total[ROWS][2], doubt = words_of(0), wrapped = words_of(0);
+    struct parts parts; /* unless the sum fits */
     shorts greatest[ROWS];
 
     find_greatest(x, place, greatest);
@@ -130,8 +152,10 @@ TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
         scale[r][1] = (floats)(both >> 16 << 23);
         UNROLLED for (int s = 0; s < 2; s++) {
             total[r][s] = integers_of(sums->c[r][s] * scale[r][s]);
+            parts.part[0][r][s] = total[r][s];
         }
     }
+    parts.count = 1;
     const size_t together = kind.fits ? TF_TENSOR_DEPTH : FITS;
     for (size_t begin = 0; begin < place.count; begin += together) {
         const size_t rest = place.count - begin;
@@ -159,23 +183,28 @@ TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
                 const words sum = before[r][s] + total[r][s];
                 if (!kind.fits) {
                     wrapped |= (sum ^ before[r][s]) & (sum ^ total[r][s]);
+                    parts.part[parts.count][r][s] = total[r][s];
                 }
                 total[r][s] = sum;
             }
         }
+        parts.count++;
     }
+    const int wraps = !kind.fits && any(wrapped & 0x80000000u);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int s = 0; s < 2; s++) {
             /* 2^(greatest - fraction) is the inverse of the scale. */
             const floats unit = (floats)((2 * BIAS << 23) - (words)scale[r][s]);
-            const floats sum = floats_toward_zero(total[r][s], kind.half) * unit;
+            const floats integer = wraps
+                                       ? add_parts(&parts, r, s, kind.half)
+                                       : floats_toward_zero(total[r][s], kind.half);
+            const floats sum = integer * unit;
             const floats cut =
                 kind.half || kind.cut ? (floats)((words)sum & plan->mask) : sum;
             sums->c[r][s] = kind.half ? to_halves(cut) + plan->zero : cut;
         }
     }
-    const int doubts = any(doubt) ? OUT_OF_RANGE : 0;
-    return kind.fits ? doubts : doubts | (any(wrapped & 0x80000000u) ? WRAPPED : 0);
+    return any(doubt);
 }
 
 /* -- what is in doubt -------------------------------------------------------------- */
@@ -210,7 +239,7 @@ static floats add_exactly(const struct tf_tensor_plan *plan, const float *a,
  * one. */
 __attribute__((noinline)) static void
 settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place place,
-       struct kind kind, int doubts, const struct sums *now, const struct sums *given,
+       struct kind kind, const struct sums *now, const struct sums *given,
        int scale, struct sums *next)
 {
     enum { NO_PRODUCT = TF_TENSOR_ZERO / 2 };
@@ -220,7 +249,6 @@ settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place
     for (int r = 0; r < ROWS; r++) {
         words out = words_of(0);
         complete(plan, greatest[r], now->c[r][0], now->c[r][1], kind.half, &out);
-        out |= words_of(doubts & WRAPPED ? UINT32_MAX : 0); /* one of them did */
         const words products = (words)(greatest[r] >= NO_PRODUCT);
         const words special = (words)(greatest[r] >= TF_TENSOR_SPECIAL / 2);
         for (int s = 0; s < 2; s++) {
@@ -251,11 +279,11 @@ TF_INLINE void add_block_exactly(const struct tf_tensor_plan *plan, struct opera
                                  struct sums *sums, const struct sums *given, int scale)
 {
     struct sums next = *sums;
-    const int doubts = add_block(plan, x, place, kind, &next);
-    if (__builtin_expect(doubts, 0)) {
+    const int doubt = add_block(plan, x, place, kind, &next);
+    if (__builtin_expect(doubt, 0)) {
         const struct sums now = *sums;
         struct sums settled = next;
-        settle(plan, &x, place, kind, doubts, &now, scale ? given : &now, scale,
+        settle(plan, &x, place, kind, &now, scale ? given : &now, scale,
                &settled);
         next = settled;
     }

@@ -239,7 +239,6 @@ cdef extern from "elements.h" nogil:
     double tf_double_from_code(tf_format, uint32_t)
     uint32_t tf_code_from_double(tf_format, double, unsigned *)
     enum tf_other_op:
-        TF_COPYSIGN_CODES
         TF_NEXTAFTER
         TF_MODF
         TF_FREXP
@@ -262,6 +261,10 @@ cdef extern from "casts.h" nogil:
         int to_complex
     void tf_cast_items(tf_cast, const char *, npy_intp, char *, npy_intp, npy_intp)
     size_t tf_kind_size(int)
+
+
+cdef extern from "copies.h" nogil:
+    void tf_copy(size_t, char *, npy_intp, const char *, npy_intp, size_t)
 
 
 cdef extern from "quantize.h" nogil:
@@ -287,9 +290,13 @@ cdef extern from "binary.h" nogil:
     enum tf_predicate_op:
         TF_ISNAN, TF_ISINF, TF_ISFINITE, TF_SIGNBIT, TF_LOGICAL_NOT
     void tf_binary(int, tf_binary_op, items_t, const npy_intp *, npy_intp)
+    void tf_divmod(int, items_t, const npy_intp *, npy_intp)
+
+
+cdef extern from "order.h" nogil:
+    void tf_copysign_items(int, items_t, const npy_intp *, npy_intp)
     void tf_compare(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
     void tf_predicate(int, tf_predicate_op, items_t, const npy_intp *, npy_intp)
-    void tf_divmod(int, items_t, const npy_intp *, npy_intp)
     void tf_clip(int, items_t, const npy_intp *, npy_intp)
 
 
@@ -315,6 +322,7 @@ cdef extern from "reduce.h" nogil:
 
 cdef extern from "extremes.h" nogil:
     void tf_reduce_extreme(int, tf_binary_op, items_t, npy_intp, npy_intp)
+    void tf_accumulate_extreme(int, tf_binary_op, items_t, const npy_intp *, npy_intp)
 
 
 cdef extern from "tensor_core.h" nogil:

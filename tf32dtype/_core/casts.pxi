@@ -70,17 +70,8 @@ cdef int copy_loop(PyArrayMethod_Context *context, items_t data,
                    const npy_intp *dimensions, const npy_intp *strides,
                    NpyAuxData *auxiliary) noexcept nogil:
     """Within a dtype: bytes, so that unused bits survive."""
-    cdef size_t size = (<cast_data *>auxiliary).cast.source
-    cdef char *source = data[0]
-    cdef char *target = data[1]
-    cdef npy_intp i
-    if strides[0] == <npy_intp>size and strides[1] == <npy_intp>size:
-        memcpy(target, source, size * <size_t>dimensions[0])
-        return 0
-    for i in range(dimensions[0]):
-        memcpy(target, source, size)
-        source += strides[0]
-        target += strides[1]
+    tf_copy((<cast_data *>auxiliary).cast.source, data[1], strides[1], data[0],
+            strides[0], <size_t>dimensions[0])
     return 0
 
 cdef cast_data copies_known[8]  # by their size

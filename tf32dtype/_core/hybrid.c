@@ -3,9 +3,11 @@
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_hybrid_ARRAY_API
 #include <numpy/arrayobject.h>
 
+#include "copies.h"
 #include "elements.h"
 #include "extremes.h"
 #include "matmul.h"
+#include "sort.h"
 #include "stops.h"
 
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
@@ -195,14 +197,11 @@ static void reverse_bytes(char *item, size_t size)
 static void copy_items(size_t size, char *out, npy_intp out_stride, const char *in,
                        npy_intp in_stride, npy_intp n, int swap)
 {
-    for (npy_intp i = 0; i < n; i++) {
-        char *item = out + i * out_stride;
-        if (in) {
-            memmove(item, in + i * in_stride, size);
-        }
-        if (swap) {
-            reverse_bytes(item, size);
-        }
+    if (in) {
+        tf_copy(size, out, out_stride, in, in_stride, (size_t)n);
+    }
+    for (npy_intp i = 0; swap && i < n; i++) {
+        reverse_bytes(out + i * out_stride, size);
     }
 }
 
@@ -259,7 +258,9 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     }                                                                                   \
     static int compare_##name(const void *a, const void *b, void *NPY_UNUSED(array))    \
     {                                                                                   \
-        return tf_compare_items(tf_##name, a, b);                                       \
+        const uint32_t x = tf_order_key(tf_##name, tf_load_code(tf_##name, a));         \
+        const uint32_t y = tf_order_key(tf_##name, tf_load_code(tf_##name, b));         \
+        return (x > y) - (x < y);                                                       \
     }                                                                                   \
     static int argmax_##name(void *items, npy_intp n, npy_intp *found,                  \
                              void *NPY_UNUSED(array))                                   \

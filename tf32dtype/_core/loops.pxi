@@ -74,10 +74,13 @@ cdef int binary_loop(PyArrayMethod_Context *context, items_t data,
                      NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
     cdef tf_binary_op op = <tf_binary_op>loop.op
-    if (data[0] == data[2] and strides[0] == 0 and strides[2] == 0
-            and (op == TF_MAXIMUM or op == TF_MINIMUM or op == TF_FMAX
-                 or op == TF_FMIN)):
+    cdef bint is_extreme = (op == TF_MAXIMUM or op == TF_MINIMUM or op == TF_FMAX
+                            or op == TF_FMIN)
+    if is_extreme and data[0] == data[2] and strides[0] == 0 and strides[2] == 0:
         tf_reduce_extreme(loop.format, op, data, strides[1], dimensions[0])
+    elif (is_extreme and data[2] == data[0] + strides[0] and strides[0] == strides[2]
+            and strides[0] != 0):
+        tf_accumulate_extreme(loop.format, op, data, strides, dimensions[0])
     else:
         tf_binary(loop.format, op, data, strides, dimensions[0])
     return 0
@@ -110,6 +113,13 @@ cdef int predicate_loop(PyArrayMethod_Context *context, items_t data,
                         NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
     tf_predicate(loop.format, <tf_predicate_op>loop.op, data, strides, dimensions[0])
+    return 0
+
+
+cdef int copysign_loop(PyArrayMethod_Context *context, items_t data,
+                       const npy_intp *dimensions, const npy_intp *strides,
+                       NpyAuxData *auxiliary) noexcept nogil:
+    tf_copysign_items((<loop_data *>auxiliary).format, data, strides, dimensions[0])
     return 0
 
 

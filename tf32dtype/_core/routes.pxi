@@ -139,40 +139,84 @@ def answer(function, handler):
     tf_set_vectorcall(place.function, routed_call)
 
 
-cdef tf_method own_dot = NULL
-cdef PyObject *dot_handler = NULL
+# Methods of arrays: one C function each, since it is told nothing but the arguments.
+
+cdef struct method:
+    tf_method own
+    PyObject *handler
+
+cdef enum:
+    DOT
+    PARTITION
+    ARGPARTITION
+    SEARCHSORTED
+    METHODS
+    MOST_ARGUMENTS = 8
+
+cdef method methods[METHODS]
+cdef list method_names = ["dot", "partition", "argpartition", "searchsorted"]
 
 
-cdef PyObject *routed_dot(PyObject *array, PyObject *const *args, Py_ssize_t count,
-                          PyObject *keywords) noexcept:
-    cdef PyObject *all_args[4]  # itself, what it is multiplied by, out
+cdef PyObject *routed_method(int which, PyObject *array, PyObject *const *args,
+                             Py_ssize_t count, PyObject *keywords) noexcept:
+    cdef PyObject *all_args[MOST_ARGUMENTS + 1]  # itself first
     cdef Py_ssize_t i, given = count
     cdef PyObject *result
     if keywords != NULL:
         given += len(<tuple><object>keywords)
-    if given < 4 and (has_ours(<object>array) or have_ours(args, count, keywords)):
+    if given <= MOST_ARGUMENTS and (has_ours(<object>array)
+                                    or have_ours(args, count, keywords)):
         all_args[0] = array
         for i in range(given):
             all_args[1 + i] = args[i]
-        result = PyObject_Vectorcall(dot_handler, all_args, 1 + count, keywords)
+        result = PyObject_Vectorcall(methods[which].handler, all_args, 1 + count,
+                                     keywords)
         if result != <PyObject *>NotImplemented:
             return result
         decref(result)
-    return own_dot(array, args, count, keywords)
+    return methods[which].own(array, args, count, keywords)
 
 
-def answer_dot(handler):
-    """Have `handler` called in the place of the method `dot` of arrays, likewise. False
-    if this NumPy has it in another form."""
-    global own_dot, dot_handler
-    cdef tf_method *place = tf_method_place(<PyObject *>np.ndarray.dot)
+cdef PyObject *routed_dot(PyObject *array, PyObject *const *args, Py_ssize_t count,
+                          PyObject *keywords) noexcept:
+    return routed_method(DOT, array, args, count, keywords)
+
+
+cdef PyObject *routed_partition(PyObject *array, PyObject *const *args,
+                                Py_ssize_t count, PyObject *keywords) noexcept:
+    return routed_method(PARTITION, array, args, count, keywords)
+
+
+cdef PyObject *routed_argpartition(PyObject *array, PyObject *const *args,
+                                   Py_ssize_t count, PyObject *keywords) noexcept:
+    return routed_method(ARGPARTITION, array, args, count, keywords)
+
+
+cdef PyObject *routed_searchsorted(PyObject *array, PyObject *const *args,
+                                   Py_ssize_t count, PyObject *keywords) noexcept:
+    return routed_method(SEARCHSORTED, array, args, count, keywords)
+
+
+cdef tf_method routed_methods[METHODS]
+routed_methods[DOT] = routed_dot
+routed_methods[PARTITION] = routed_partition
+routed_methods[ARGPARTITION] = routed_argpartition
+routed_methods[SEARCHSORTED] = routed_searchsorted
+
+
+def answer_method(str name, handler):
+    """Have `handler` called in the place of a method of arrays, likewise. False if this
+    NumPy has it in another form."""
+    cdef int which = method_names.index(name)
+    definition = getattr(np.ndarray, name)
+    cdef tf_method *place = tf_method_place(<PyObject *>definition)
     if place == NULL:
         return False
     Py_INCREF(handler)
-    if dot_handler != NULL:  # the package was imported again
-        decref(dot_handler)
-    dot_handler = <PyObject *>handler
-    if own_dot == NULL:
-        own_dot = place[0]
-        place[0] = routed_dot
+    if methods[which].handler != NULL:  # the package was imported again
+        decref(methods[which].handler)
+    methods[which].handler = <PyObject *>handler
+    if methods[which].own == NULL:
+        methods[which].own = place[0]
+        place[0] = routed_methods[which]
     return True

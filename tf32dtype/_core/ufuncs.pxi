@@ -276,7 +276,7 @@ def register_ufuncs():
     add_operation("logaddexp2", TF_LOGADDEXP2, binary_loop, ["TTT"], reorderable,
                   float("-inf"))
     add_operation("heaviside", TF_HEAVISIDE, binary_loop, ["TTT"], silent)
-    add_operation("copysign", TF_COPYSIGN_CODES, other_loop, ["TTT"], silent)
+    add_operation("copysign", 0, copysign_loop, ["TTT"], silent)
     add_operation("maximum", TF_MAXIMUM, binary_loop, ["TTT"], silent | reorderable)
     add_operation("minimum", TF_MINIMUM, binary_loop, ["TTT"], silent | reorderable)
     add_operation("fmax", TF_FMAX, binary_loop, ["TTT"], silent | reorderable)

@@ -1,0 +1,293 @@
+"""Every call of NumPy on every format against float32, and against ml_dtypes.
+
+    python benchmarks/surface.py [--quick] [--only PATTERN] [--runs 3] [--json FILE]
+
+A cell is a call, how it is made (layout, elements, data) and a format. Its figure is
+the time over that of the same call on float32, both in turns, on one thread, medians;
+over ml_dtypes' too where that has the call, up to 1 Mi elements. What each kind of call
+may cost is in surface_limits.py; printed are the cells above that, the worst first, and
+a summary a kind and a format. Of several runs the worst counts. `--quick` takes four
+formats, of each call two variants, and 256 Ki elements for 1 Mi; `--only` what matches
+a regular expression (`--list` shows which); `--cells FILE` repeats those of a JSON that
+are above their limit or slower than ml_dtypes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import machine, peer_type, pin
+from promises import run_child
+from surface_calls import Call, every_call
+from surface_limits import PEER, limit
+from surface_operands import MEBI, SINGLE, Operands, Variant
+from surface_report import measured_cells, show
+
+Cell = tuple[Call, Variant, str]
+QUICK_FORMATS = ("tf32", "bfloat16", "float8_e4m3fn", "float4_e2m1fn")
+QUICK_SIZE = 1 << 18  # instead of 1 Mi
+TURNS, FEW_TURNS = 15, 3  # of a cell; few where it is well below its limits
+SECONDS, QUICK_SECONDS = 0.03, 0.005  # that end the turns of another
+NEAR, FAR = 1.4, 10  # below a limit, above it: two turns where it is far away
+LONG, ENDLESS = 0.05, 1  # seconds of a call that is sampled once, not at all
+NOT_THEIRS = "nan"  # NaN is a number to these functions in ml_dtypes' types
+ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def cell_name(cell: Cell) -> str:
+    call, variant, name = cell
+    return f"{call.name}, {variant.name}, {name}"
+
+
+def cells(quick: bool, pattern: str) -> Iterator[Cell]:
+    """All, or of each call the first variant and one more, another for each call."""
+    import tf32dtype as td
+
+    matches = re.compile(pattern).search
+    formats = QUICK_FORMATS if quick else tuple(td.formats)
+    for i, call in enumerate(every_call()):
+        chosen = call.variants
+        if quick:
+            modest = [v for v in chosen if v.size <= MEBI]
+            first = [v for v in modest if v.size == MEBI][:1] or modest[:1]
+            chosen = tuple(dict.fromkeys([*first, modest[i % len(modest)]]))
+            if call.sized:
+                chosen = tuple(replace(v, size=min(v.size, QUICK_SIZE)) for v in chosen)
+        for variant in chosen:
+            for name in formats:
+                found = call, variant, name
+                if call.formats(name) and matches(cell_name(found)):
+                    yield found
+
+
+# -- times -------------------------------------------------------------------------
+
+
+def sampled(function: Callable[[], Any], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - start) / calls
+
+
+@dataclass
+class Timed:
+    """A function and its times a call. A sample is as many calls as take 100 us.
+
+    The first call, which may make tables, counts only if there is no other.
+    """
+
+    function: Callable[[], Any]
+    first: float
+    samples: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples) if self.samples else self.first
+
+    def sample(self) -> None:
+        if self.first > ENDLESS or (self.samples and self.median > LONG):
+            return
+        calls = max(1, int(1e-4 / max(self.median, 1e-7)))
+        self.samples.append(sampled(self.function, calls))
+
+
+def built(call: Call, side: Operands) -> Timed | None:
+    """The function to time, called once, if the type has the call."""
+    try:
+        function = call.build(side)
+        return Timed(function, sampled(function, 1))
+    except (TypeError, ValueError, IndexError, NotImplementedError):
+        return None
+
+
+def measured(
+    cell: Cell, single: Timed, budget: float
+) -> tuple[float, float | None] | None:
+    """The cell's time over float32's, and over ml_dtypes' if that has the call."""
+    call, variant, name = cell
+    ours = built(call, Operands(name, variant))
+    if ours is None:
+        return None
+    peer = None
+    known = peer_type(name) is not None and not call.name.startswith(NOT_THEIRS)
+    if known and variant.size <= MEBI:
+        peer = built(call, Operands(name, variant, theirs=True))
+    most = limit(call.kind(variant), variant.size, name)
+    start = time.perf_counter()
+    single.samples = []  # those of other formats
+    for turn in range(TURNS):
+        single.sample()
+        ours.sample()
+        if peer and peer.median < FAR / 2 * ours.median:
+            peer.sample()
+        ratio = ours.median / single.median
+        over = ours.median / peer.median if peer else None
+        well = NEAR * ratio < most and (over is None or NEAR * over < PEER)
+        late = time.perf_counter() - start > budget
+        far = min(ours.samples, default=ours.first) > FAR * most * single.median
+        if (turn >= 1 and far) or (turn + 1 >= FEW_TURNS and (late or well)):
+            break
+    return ratio, over
+
+
+class Progress:
+    """A line on stderr: how much is done, how long the rest takes."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self.start = total, 0, time.monotonic()
+        self.last = 0.0
+
+    def __call__(self, cell: Cell) -> None:
+        self.done += 1
+        passed = time.monotonic() - self.start
+        often = 0.2 if sys.stderr.isatty() else 15
+        if passed - self.last < often and self.done < self.total:
+            return
+        self.last = passed
+        left = passed / self.done * (self.total - self.done)
+        text = f"{self.done}/{self.total}, {left:.0f} s left: {cell_name(cell)}"
+        ends = ("\r", "") if sys.stderr.isatty() else ("", "\n")
+        print(ends[0] + text[:78].ljust(78), end=ends[1], file=sys.stderr, flush=True)
+
+
+def measure(chosen: list[Cell], formats: list[str], budget: float) -> dict[str, Any]:
+    """{call: {variant: row}}; the lists of a row are in the order of the formats.
+
+    A row has its "kind" and "size", "microseconds" of float32, the times "over float32"
+    and "over ml_dtypes" (null where they were not measured) and, if a format has not
+    the call, whose it is "not".
+    """
+    found: dict[str, Any] = {}
+    progress = Progress(len(chosen))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for (call, variant), group in groupby(chosen, key=lambda cell: cell[:2]):
+            single = built(call, Operands(SINGLE, variant))
+            ratios: dict[str, tuple[float, float | None] | None] = {}
+            for cell in group:
+                progress(cell)
+                if single:
+                    ratios[cell[2]] = measured(cell, single, budget)
+            if not single:
+                continue
+            pairs = [ratios.get(name) or (None, None) for name in formats]
+            row = {
+                "kind": call.kind(variant),
+                "size": variant.size,
+                "microseconds": rounded(1e6 * single.median),
+                "over float32": [rounded(pair[0]) for pair in pairs],
+                "over ml_dtypes": [rounded(pair[1]) for pair in pairs],
+                "not": [name for name, pair in ratios.items() if pair is None],
+            }
+            row = {name: value for name, value in row.items() if value != []}
+            found.setdefault(call.name, {})[variant.name] = row
+    return found
+
+
+def rounded(x: float | None) -> float | None:
+    """Three digits: more is noise."""
+    return None if x is None else float(f"{x:.3g}")
+
+
+def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The worst figures of some runs of the same cells."""
+    merged = runs[0]["rows"]
+    for run in runs[1:]:
+        for call, rows in run["rows"].items():
+            for variant, row in rows.items():
+                mine = merged[call][variant]
+                for over in ("over float32", "over ml_dtypes"):
+                    pairs = zip(mine[over], row[over], strict=True)
+                    mine[over] = [max(pair) if all(pair) else None for pair in pairs]
+    return {**runs[0], "rows": merged}
+
+
+# -- the command -------------------------------------------------------------------
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a few cells of each call")
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="cells that match this expression"
+    )
+    parser.add_argument("--list", action="store_true", help="name the cells; no more")
+    parser.add_argument(
+        "--cells", type=Path, metavar="FILE", help="those above their limit in a JSON"
+    )
+    parser.add_argument("--runs", type=int, default=1, help="runs; the worst counts")
+    parser.add_argument("--worst", type=int, default=60, help="how many cells to print")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all figures here"
+    )
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def chosen_cells(options: argparse.Namespace) -> list[Cell]:
+    found = list(cells(options.quick, options.only))
+    if options.cells:
+        report = json.loads(options.cells.read_text())
+        above = {c.name for c in measured_cells(report) if c.above or c.behind}
+        found = [cell for cell in found if cell_name(cell) in above]
+    return found
+
+
+def main() -> int:
+    import tf32dtype as td
+
+    options = arguments().parse_args()
+    if options.list:
+        print("\n".join(map(cell_name, chosen_cells(options))))
+        return 0
+    if options.child:
+        pin()
+        budget = QUICK_SECONDS if options.quick else SECONDS
+        formats = list(td.formats)
+        rows = measure(chosen_cells(options), formats, budget)
+        facts = {"machine": machine(), "isa": td.isa(), "formats": formats}
+        json.dump({**facts, "rows": rows}, sys.stdout)
+        return 0
+    passed = ["--only", options.only, *(["--quick"] if options.quick else [])]
+    if options.cells:
+        passed += ["--cells", str(options.cells)]
+    started = time.monotonic()
+    runs = [run_child(__file__, passed, ALONE) for _ in range(options.runs)]
+    report = merge(runs) | {"runs": options.runs, "quick": options.quick}
+    print(show(report, options.worst))
+    print(f"{options.runs} run(s), {time.monotonic() - started:.0f} s")
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(written(report))
+    return 0
+
+
+def written(report: dict[str, Any]) -> str:
+    """JSON with a line a variant."""
+    lines = [
+        f'"{name}": {json.dumps(report[name])},' for name in report if name != "rows"
+    ]
+    calls = []
+    for call, rows in report["rows"].items():
+        variants = [
+            f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()
+        ]
+        calls.append(f"{json.dumps(call)}: {{\n" + ",\n".join(variants) + "\n}")
+    return "\n".join(["{", *lines, '"rows": {', ",\n".join(calls), "}}", ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+#include "copies.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "floats.h"
+
+/* -- backwards ---------------------------------------------------------------- */
+
+/* Whether items lie one after the other, backwards, and fill words of eight bytes. */
+static int is_reversed(ptrdiff_t stride, size_t itemsize)
+{
+    return stride == -(ptrdiff_t)itemsize &&
+           (itemsize == 1 || itemsize == 2 || itemsize == 4);
+}
+
+/* n items, from the one at `last` back, in the order of memory. */
+static void reverse(const char *last, size_t itemsize, size_t n, char *out)
+{
+    const size_t size = n * itemsize, whole = size / 8 * 8;
+    const char *end = last + itemsize;
+    for (size_t done = 0; done < whole; done += 8) {
+        uint64_t x;
+        memcpy(&x, end - done - 8, 8);
+        if (itemsize == 4) {
+            x = x >> 32 | x << 32;
+        } else {
+            x = __builtin_bswap64(x);
+            const uint64_t low = UINT64_C(0x00FF00FF00FF00FF);
+            x = itemsize == 1 ? x : (x >> 8 & low) | (x & low) << 8;
+        }
+        memcpy(out + done, &x, 8);
+    }
+    for (size_t done = whole; done < size; done += itemsize) {
+        memcpy(out + done, end - done - itemsize, itemsize);
+    }
+}
+
+/* -- any strides --------------------------------------------------------------- */
+
+/* With a constant size, each memcpy is a load and a store: calls of it would take ten
+ * times as long. */
+TF_INLINE void copy_each(size_t itemsize, char *out, ptrdiff_t out_stride,
+                         const char *in, ptrdiff_t in_stride, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        memcpy(out, in, itemsize);
+        out += out_stride;
+        in += in_stride;
+    }
+}
+
+/* Four loads before their stores, in half the time. */
+TF_INLINE void copy_fours(size_t itemsize, char *out, ptrdiff_t out_stride,
+                          const char *in, ptrdiff_t in_stride, size_t n)
+{
+    char four[4][16];
+    for (; n >= 4; n -= 4) {
+        for (int i = 0; i < 4; i++) {
+            memcpy(four[i], in + i * in_stride, itemsize);
+        }
+        for (int i = 0; i < 4; i++) {
+            memcpy(out + i * out_stride, four[i], itemsize);
+        }
+        out += 4 * out_stride;
+        in += 4 * in_stride;
+    }
+    copy_each(itemsize, out, out_stride, in, in_stride, n);
+}
+
+/* With constant strides too, the compiler makes vectors of the commonest copies, where
+ * places do not overlap: one item again and again, every second item. */
+TF_INLINE void copy_sized(size_t itemsize, char *out, ptrdiff_t out_stride,
+                          const char *in, ptrdiff_t in_stride, size_t n)
+{
+    const ptrdiff_t size = (ptrdiff_t)itemsize;
+    if (out_stride == size && in_stride == 0) {
+        copy_each(itemsize, out, size, in, 0, n);
+    } else if (out_stride == size && in_stride == 2 * size) {
+        copy_each(itemsize, out, size, in, 2 * size, n);
+    } else {
+        copy_fours(itemsize, out, out_stride, in, in_stride, n);
+    }
+}
+
+void tf_copy(size_t itemsize, char *out, ptrdiff_t out_stride, const char *in,
+             ptrdiff_t in_stride, size_t n)
+{
+    const ptrdiff_t size = (ptrdiff_t)itemsize;
+    if (n == 0) {
+        return;
+    }
+    if (in_stride == size && out_stride == size) {
+        memmove(out, in, itemsize * n);
+        return;
+    }
+    if (out_stride == size && is_reversed(in_stride, itemsize)) {
+        reverse(in, itemsize, n, out);
+        return;
+    }
+    if (in_stride == size && is_reversed(out_stride, itemsize)) {
+        const size_t before = (n - 1) * itemsize;
+        reverse(in + before, itemsize, n, out - before);
+        return;
+    }
+    switch (itemsize) {
+    case 1: copy_sized(1, out, out_stride, in, in_stride, n); break;
+    case 2: copy_sized(2, out, out_stride, in, in_stride, n); break;
+    case 4: copy_sized(4, out, out_stride, in, in_stride, n); break;
+    case 8: copy_sized(8, out, out_stride, in, in_stride, n); break;
+    case 16: copy_sized(16, out, out_stride, in, in_stride, n); break;
+    default: copy_each(itemsize, out, out_stride, in, in_stride, n);
+    }
+}

@@ -1,0 +1,196 @@
+/* Binary functions in float64 that are near enough for most results, by vectors.
+ *
+ * A result is within 2^-28 of itself from the exact one, or NaN where that is not
+ * known. A rounding to 11 bits or fewer gives what the exact result would, unless a
+ * number halfway between two lies that near: TF_NAME(tf_doubtful) finds those, and
+ * binary.c computes them anew. So no bit depends on how these are computed, and a
+ * multiplication and an addition may be one operation or two.
+ *
+ * Operands are a format's numbers: 11 significant bits, 2^-136 <= |x| < 2^128.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "blocks.h"
+
+TF_INLINE double multiply_add(double a, double b, double c)
+{
+#if defined(__FMA__)
+    return __builtin_fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+TF_INLINE uint64_t bits_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+TF_INLINE double double_of(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* 1/1 + s/3 + s^2/5 + ... + s^10/21: artanh(z)/z with s = z^2, arctan(z)/z with -z^2
+ * (Abramowitz and Stegun 4.6.33, 4.4.42). */
+TF_INLINE double odd_series(double s)
+{
+    double sum = 1.0 / 21;
+    sum = multiply_add(sum, s, 1.0 / 19);
+    sum = multiply_add(sum, s, 1.0 / 17);
+    sum = multiply_add(sum, s, 1.0 / 15);
+    sum = multiply_add(sum, s, 1.0 / 13);
+    sum = multiply_add(sum, s, 1.0 / 11);
+    sum = multiply_add(sum, s, 1.0 / 9);
+    sum = multiply_add(sum, s, 1.0 / 7);
+    sum = multiply_add(sum, s, 1.0 / 5);
+    sum = multiply_add(sum, s, 1.0 / 3);
+    return multiply_add(sum, s, 1.0);
+}
+
+/* log2 x for a positive normal double: x = m 2^k, m from sqrt(1/2) to sqrt(2), and
+ * log m = 2 artanh z, z = (m - 1)/(m + 1), |z| < 0.1716. The first term left out is
+ * z^22/23 < 2^-60, so that roundings are all the error there is: below 2^-50 of log2 x,
+ * as k is 0 or at least twice log2 m. */
+TF_INLINE double log2_of(double x)
+{
+    const uint64_t root = UINT64_C(0x3FE6A09E667F3BCD); /* sqrt(1/2) */
+    const uint64_t shifted = bits_of(x) - root;
+    const int64_t k = (int64_t)shifted >> 52;
+    const double m = double_of((shifted & ((UINT64_C(1) << 52) - 1)) + root);
+    const double z = (m - 1) / (m + 1);
+    const double log2_e_twice = 0x1.71547652b82fep+1;
+    return multiply_add(z * log2_e_twice, odd_series(z * z), (double)(int32_t)k);
+}
+
+/* 2^t for |t| <= 1000: t = k + f, |f| <= 1/2, by the series of e^(f log 2), |f log 2| <
+ * 0.3466. The first term left out is below 2^-37, all after it together below that. */
+TF_INLINE double exp2_of(double t)
+{
+    const double to_integer = 0x1.8p+52;
+    const double shifted = t + to_integer;
+    const double x = (t - (shifted - to_integer)) * 0x1.62e42fefa39efp-1;
+    double sum = 1.0 / 362880;
+    sum = multiply_add(sum, x, 1.0 / 40320);
+    sum = multiply_add(sum, x, 1.0 / 5040);
+    sum = multiply_add(sum, x, 1.0 / 720);
+    sum = multiply_add(sum, x, 1.0 / 120);
+    sum = multiply_add(sum, x, 1.0 / 24);
+    sum = multiply_add(sum, x, 1.0 / 6);
+    sum = multiply_add(sum, x, 1.0 / 2);
+    sum = multiply_add(sum, x, 1.0);
+    sum = multiply_add(sum, x, 1.0);
+    return double_of(bits_of(sum) + (bits_of(shifted) << 52));
+}
+
+TF_INLINE double within(double t, double bound)
+{
+    return t > bound ? bound : t < -bound ? -bound : t;
+}
+
+/* y log2 x is off by 2^-50 of itself. Where the power is within the range, that is at
+ * most 2^-42, and the power off by as much; beyond, both are. */
+TF_INLINE double power_near(double x, double y)
+{
+    const double power = exp2_of(within(y * log2_of(x), 1000));
+    const int known = (x > 0) & (x < INFINITY) & (fabs(y) < INFINITY);
+    return known ? power : NAN;
+}
+
+/* The squares are exact: of 22 bits, and within double's range. */
+TF_INLINE double hypot_near(double x, double y) { return sqrt(x * x + y * y); }
+
+/* With q = lesser/greater of the magnitudes: arctan q, or from tan(pi/8) on pi/4 +
+ * arctan((q - 1)/(q + 1)), so that the argument z is below 0.4143. The first term left
+ * out is z^22/23 < 2^-32. The rest of the circle by symmetry, which subtracts at least
+ * half as much as there is. */
+TF_INLINE double arctan2_near(double y, double x)
+{
+    const double a = fabs(x), b = fabs(y);
+    const double greater = a > b ? a : b, lesser = a > b ? b : a;
+    const int steep = lesser > greater * 0x1.a827999fcef32p-2; /* tan(pi/8) */
+    const double z = (steep ? lesser - greater : lesser) /
+                     (steep ? lesser + greater : greater);
+    const double quarter = 0x1.921fb54442d18p-1; /* pi/4 */
+    double angle = multiply_add(z, odd_series(-(z * z)), steep ? quarter : 0.0);
+    angle = b > a ? 2 * quarter - angle : angle;
+    angle = x < 0 ? 4 * quarter - angle : angle;
+    const int known = (a < INFINITY) & (b < INFINITY) & (b > 0);
+    return known ? copysign(angle, y) : NAN;
+}
+
+/* greater + log(1 + u), u = 2^-t: log(1 + u) = 2 artanh z, z = u/(2 + u) <= 1/3. The
+ * first term left out is z^22/23 < 2^-39. Where the sum cancels more than three bits,
+ * it is not known. */
+TF_INLINE double log_add(double x, double y, double log2_of_base, double log_of_2)
+{
+    const double greater = x > y ? x : y, lesser = x > y ? y : x;
+    const double u = exp2_of(within((lesser - greater) * log2_of_base, 1000));
+    const double z = u / (2 + u);
+    const double term = 2 * log_of_2 * z * odd_series(z * z);
+    const double sum = greater + term;
+    const int known = (fabs(sum) >= fabs(greater) * 0.125) & (x == x) & (y == y) &
+                      (greater < INFINITY) & (lesser > -INFINITY);
+    return known ? sum : NAN;
+}
+
+#define NEAR(name, expression)                                                 \
+    static void name(const float *a, const float *b, double *r, size_t n)      \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const double x = (double)a[i], y = (double)b[i];                   \
+            r[i] = (expression);                                               \
+        }                                                                      \
+    }
+NEAR(power, power_near(x, y))
+NEAR(hypot_, hypot_near(x, y))
+NEAR(arctan2, arctan2_near(x, y))
+NEAR(logaddexp, log_add(x, y, 0x1.71547652b82fep+0, 1.0))
+NEAR(logaddexp2, log_add(x, y, 1.0, 0x1.71547652b82fep+0))
+
+tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
+    [TF_POWER] = power,
+    [TF_ARCTAN2] = arctan2,
+    [TF_HYPOT] = hypot_,
+    [TF_LOGADDEXP] = logaddexp,
+    [TF_LOGADDEXP2] = logaddexp2,
+};
+
+/* -- which of them do not tell ------------------------------------------------------ */
+
+/* Not in doubt: normal numbers farther than 2^-24 of their binade, 16 times the error,
+ * from those halfway between two; and what is beyond all doubt too great or too small
+ * for a format with float32's exponents. */
+size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
+                            uint16_t *which)
+{
+    const uint64_t margin = UINT64_C(1) << 28;
+    const uint64_t half = UINT64_C(1) << (51 - mantissa_bits);
+    const uint64_t least = ((UINT64_C(1023) - 126) << 52) + margin;
+    const uint64_t beyond = (UINT64_C(1023) + 127) << 52;
+    const uint64_t too_great = (UINT64_C(1023) + 130) << 52;
+    const uint64_t too_small = (UINT64_C(1023) - 140) << 52;
+    const uint64_t infinity = UINT64_C(0x7FF) << 52;
+    uint8_t doubts[TF_BLOCK], some = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t magnitude = bits_of(r[i]) & INT64_MAX;
+        /* From margin on to the other side of `half`, which wraps to great ones. */
+        const uint64_t rest = (magnitude - half + margin) & (2 * half - 1);
+        const int is_normal = magnitude - least < beyond - least;
+        const int is_far = (magnitude - too_great < infinity - too_great) |
+                           (magnitude - 1 < too_small - 1);
+        doubts[i] = !((is_normal & (rest > 2 * margin)) | is_far);
+        some |= doubts[i];
+    }
+    size_t count = 0;
+    for (size_t i = 0; some && i < n; i++) {
+        which[count] = (uint16_t)i;
+        count += doubts[i];
+    }
+    return count;
+}

@@ -1,0 +1,180 @@
+/* NumPy's numbers <-> float32, a block at a time: what casts.c goes through.
+ *
+ * A number that float32 cannot hold is rounded to odd: its last bit that is kept is
+ * set where bits below it were, so that one more rounding to a format, which has 11
+ * significant bits at most, is as if single.
+ */
+#include <string.h>
+
+#include "../kinds.h"
+#include "blocks.h"
+
+/* -- NumPy's -> float32, to odd -------------------------------------------------- */
+
+#define LOAD(name, type, expression)                                           \
+    static void load_##name(const void *items, float *out, size_t n)           \
+    {                                                                          \
+        const type *in = items;                                                \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const type x = in[i];                                              \
+            out[i] = (expression);                                             \
+        }                                                                      \
+    }
+
+/* From 2^24 on, bits 0 to 7 are or-ed into bit 8, which leaves 24 bits at most, and 16
+ * at least. In two's complement that is rounding to odd for negative numbers too. */
+TF_INLINE float float_from_uint32(uint32_t x)
+{
+    const uint32_t folded = (x | ((x & 0xFF) + 0xFF)) & ~UINT32_C(0xFF);
+    return (float)(x >> 24 ? folded : x);
+}
+
+TF_INLINE float float_from_int32(int32_t x)
+{
+    const uint32_t bits = (uint32_t)x;
+    const int32_t folded =
+        (int32_t)((bits | ((bits & 0xFF) + 0xFF)) & ~UINT32_C(0xFF));
+    const int is_wide = bits + (UINT32_C(1) << 24) > UINT32_C(1) << 25;
+    return (float)(is_wide ? folded : x);
+}
+
+/* A double within float32's range: its low 29 bits are or-ed into bit 29. */
+TF_INLINE float float_from_whole(double x)
+{
+    const uint64_t low = (UINT64_C(1) << 29) - 1;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits | ((bits & low) + low)) & ~low;
+    memcpy(&x, &bits, sizeof x);
+    return (float)x;
+}
+
+/* From 2^53 on, bits 0 to 10 are or-ed into bit 11: a double holds the rest. */
+TF_INLINE float float_from_uint64(uint64_t x)
+{
+    const uint64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF);
+    return float_from_whole((double)(x >> 53 ? folded : x));
+}
+
+TF_INLINE float float_from_int64(int64_t x)
+{
+    const uint64_t bits = (uint64_t)x;
+    const int64_t folded =
+        (int64_t)((bits | ((bits & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF));
+    const int is_wide = bits + (UINT64_C(1) << 53) > UINT64_C(1) << 54;
+    return float_from_whole((double)(is_wide ? folded : x));
+}
+
+LOAD(bool, uint8_t, x != 0)
+LOAD(int8, int8_t, (float)x)
+LOAD(int16, int16_t, (float)x)
+LOAD(int32, int32_t, float_from_int32(x))
+LOAD(int64, int64_t, float_from_int64(x))
+LOAD(uint8, uint8_t, (float)x)
+LOAD(uint16, uint16_t, (float)x)
+LOAD(uint32, uint32_t, float_from_uint32(x))
+LOAD(uint64, uint64_t, float_from_uint64(x))
+
+static void load_float64(const void *items, float *out, size_t n)
+{
+    TF_NAME(tf_narrow)(items, out, n);
+}
+
+static double double_from_long(long double x)
+{
+    const double nearest = (double)x;
+    if (nearest == x || x != x) {
+        return nearest;
+    }
+    uint64_t bits;
+    memcpy(&bits, &nearest, sizeof bits);
+    bits -= __builtin_fabsl((long double)nearest) > __builtin_fabsl(x);
+    bits |= 1;
+    double odd;
+    memcpy(&odd, &bits, sizeof odd);
+    return odd;
+}
+
+static void load_longdouble(const void *items, float *out, size_t n)
+{
+    const long double *in = items;
+    double wide[TF_BLOCK];
+    for (size_t i = 0; i < n; i++) {
+        wide[i] = double_from_long(in[i]);
+    }
+    TF_NAME(tf_narrow)(wide, out, n);
+}
+
+tf_unpack_fn *const TF_NAME(tf_loads)[TF_KIND_COUNT] = {
+    [TF_FLOAT64] = load_float64, [TF_LONGDOUBLE] = load_longdouble,
+    [TF_BOOL] = load_bool,       [TF_INT8] = load_int8,
+    [TF_INT16] = load_int16,     [TF_INT32] = load_int32,
+    [TF_INT64] = load_int64,     [TF_UINT8] = load_uint8,
+    [TF_UINT16] = load_uint16,   [TF_UINT32] = load_uint32,
+    [TF_UINT64] = load_uint64,
+};
+
+/* -- float32 -> NumPy's, exact but for integers ----------------------------------- */
+
+/* Truncation toward zero; below -2^(w-1) - 1 or from 2^(w-1) on, invalid. Both
+ * bounds are floats: `low` is exclusive where it is one. */
+#define STORE_INTEGER(name, type, in_range, out_of_range)                      \
+    static unsigned store_##name(const float *in, void *items, size_t n)       \
+    {                                                                          \
+        type *out = items;                                                     \
+        unsigned invalid = 0;                                                  \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const float x = in[i];                                             \
+            const int fits = (in_range);                                       \
+            out[i] = fits ? (type)x : (out_of_range);                          \
+            invalid |= !fits;                                                  \
+        }                                                                      \
+        return invalid ? TF_INVALID : 0;                                       \
+    }
+STORE_INTEGER(int8, int8_t, x > -129.0f && x < 128.0f, INT8_MIN)
+STORE_INTEGER(int16, int16_t, x > -32769.0f && x < 32768.0f, INT16_MIN)
+STORE_INTEGER(int32, int32_t, x >= -0x1p31f && x < 0x1p31f, INT32_MIN)
+STORE_INTEGER(int64, int64_t, x >= -0x1p63f && x < 0x1p63f, INT64_MIN)
+STORE_INTEGER(uint8, uint8_t, x > -1 && x < 0x1p8f, 0)
+STORE_INTEGER(uint16, uint16_t, x > -1 && x < 0x1p16f, 0)
+STORE_INTEGER(uint32, uint32_t, x > -1 && x < 0x1p32f, 0)
+STORE_INTEGER(uint64, uint64_t, x > -1 && x < 0x1p64f, 0)
+
+static unsigned store_bool(const float *in, void *items, size_t n)
+{
+    uint8_t *out = items;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = in[i] != 0;
+    }
+    return 0;
+}
+
+static unsigned store_float32(const float *in, void *items, size_t n)
+{
+    memcpy(items, in, n * sizeof(float));
+    return 0;
+}
+
+static unsigned store_float64(const float *in, void *items, size_t n)
+{
+    TF_NAME(tf_widen)(in, items, n);
+    return 0;
+}
+
+static unsigned store_longdouble(const float *in, void *items, size_t n)
+{
+    long double *out = items;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = in[i];
+    }
+    return 0;
+}
+
+tf_store_fn *const TF_NAME(tf_stores)[TF_KIND_COUNT] = {
+    [TF_FLOAT32] = store_float32,       [TF_FLOAT64] = store_float64,
+    [TF_LONGDOUBLE] = store_longdouble, [TF_BOOL] = store_bool,
+    [TF_INT8] = store_int8,             [TF_INT16] = store_int16,
+    [TF_INT32] = store_int32,           [TF_INT64] = store_int64,
+    [TF_UINT8] = store_uint8,           [TF_UINT16] = store_uint16,
+    [TF_UINT32] = store_uint32,         [TF_UINT64] = store_uint64,
+};

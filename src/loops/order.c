@@ -1,0 +1,269 @@
+/* Comparisons, the greater or the lesser of two, and signs, on items as they lie in
+ * memory.
+ *
+ * Items of two bytes are put in order as integers, those of a byte by tables of ranks.
+ * NaN belongs at one end of the order: above all numbers where it is to be the maximum
+ * or is not to be the minimum, else below them.
+ */
+#include "../bytes.h"
+#include "blocks.h"
+
+/* -- the greater or the lesser ---------------------------------------------------- */
+
+TF_INLINE int is_greater(enum tf_binary_op op)
+{
+    return op == TF_MAXIMUM || op == TF_FMAX;
+}
+
+TF_INLINE int has_nan_on_top(enum tf_binary_op op)
+{
+    return op == TF_MAXIMUM || op == TF_FMIN;
+}
+
+/* By comparisons of floats, which NaN fails and zeros of both signs pass as equal. */
+TF_INLINE void extreme_of_words(enum tf_binary_op op, const uint32_t *restrict a,
+                                const uint32_t *restrict b, uint32_t *restrict out,
+                                size_t n)
+{
+    const uint32_t used = UINT32_C(0xFFFFE000), quiet = UINT32_C(0x7FC00000);
+    const int keeps_nan = op == TF_MAXIMUM || op == TF_MINIMUM;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t p = a[i] & used, q = b[i] & used;
+        const float x = tf_float_of(p), y = tf_float_of(q);
+        const uint32_t equal = is_greater(op) ? p & q : p | q;
+        const uint32_t second = (is_greater(op) ? x < y : x > y) ? q : equal;
+        const uint32_t number = (is_greater(op) ? x > y : x < y) ? p : second;
+        const uint32_t if_y = y != y ? quiet : q, if_x = x != x ? quiet : p;
+        out[i] = x != x   ? keeps_nan ? quiet : if_y
+                 : y != y ? keeps_nan ? quiet : if_x
+                          : number;
+    }
+}
+
+TF_INLINE void extreme_of_halves(enum tf_binary_op op, const uint16_t *restrict a,
+                                 const uint16_t *restrict b, uint16_t *restrict out,
+                                 size_t n)
+{
+    const int16_t inf = 0x7F80, quiet = 0x7FC0;
+    const int16_t nan = has_nan_on_top(op) ? quiet : (int16_t)(quiet | INT16_MIN);
+    for (size_t i = 0; i < n; i++) {
+        const int16_t p = (int16_t)a[i], q = (int16_t)b[i];
+        const int16_t x = tf_half_order((int16_t)(p & INT16_MAX) > inf ? nan : p);
+        const int16_t y = tf_half_order((int16_t)(q & INT16_MAX) > inf ? nan : q);
+        const int16_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
+        const int16_t result = tf_half_order(chosen);
+        out[i] = (uint16_t)(result == nan ? quiet : result);
+    }
+}
+
+/* The rank of NaN is the last one: the one after it is the first. */
+TF_INLINE void extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table *table,
+                                const uint8_t *a, const uint8_t *b, uint8_t *out,
+                                size_t n)
+{
+    uint8_t p[TF_BLOCK], q[TF_BLOCK];
+    const uint8_t up = has_nan_on_top(op) ? 0 : 1;
+    TF_NAME(tf_lookup)(table->rank, a, p, n);
+    TF_NAME(tf_lookup)(table->rank, b, q, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t x = (uint8_t)(p[i] + up), y = (uint8_t)(q[i] + up);
+        const uint8_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
+        p[i] = (uint8_t)(chosen - up);
+    }
+    TF_NAME(tf_lookup)(table->item, p, out, n);
+}
+
+#define EXTREME(name, op)                                                      \
+    static void name##_words(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        (void)table;                                                           \
+        extreme_of_words(op, a, b, out, n);                                    \
+    }                                                                          \
+    static void name##_halves(const struct tf_byte_table *table,               \
+                              const void *restrict a, const void *restrict b,  \
+                              void *restrict out, size_t n)                    \
+    {                                                                          \
+        (void)table;                                                           \
+        extreme_of_halves(op, a, b, out, n);                                   \
+    }                                                                          \
+    static void name##_bytes(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        extreme_of_bytes(op, table, a, b, out, n);                             \
+    }
+EXTREME(maximum, TF_MAXIMUM)
+EXTREME(minimum, TF_MINIMUM)
+EXTREME(fmax, TF_FMAX)
+EXTREME(fmin, TF_FMIN)
+
+const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
+    [TF_MAXIMUM] = {maximum_words, maximum_halves, maximum_bytes},
+    [TF_MINIMUM] = {minimum_words, minimum_halves, minimum_bytes},
+    [TF_FMAX] = {fmax_words, fmax_halves, fmax_bytes},
+    [TF_FMIN] = {fmin_words, fmin_halves, fmin_bytes},
+};
+
+/* -- comparisons ------------------------------------------------------------------ */
+
+/* Vectors of 16 numbers to as many bools; a compiler takes a detour from the mask that a
+ * comparison gives. How many were compared, of n. */
+#if defined(__AVX512BW__)
+#define COMPARE_VECTORS(load, a, b, out, n, predicate)                         \
+    size_t i = 0;                                                              \
+    for (; i + 16 <= (n); i += 16) {                                           \
+        const __mmask16 holds =                                                \
+            _mm512_cmp_ps_mask(load((a) + i), load((b) + i), predicate);       \
+        _mm_storeu_si128((__m128i *)((out) + i), _mm_maskz_set1_epi8(holds, 1)); \
+    }
+
+TF_INLINE __m512 load_words(const uint32_t *items)
+{
+    const __m512i used = _mm512_set1_epi32((int)UINT32_C(0xFFFFE000));
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(items), used));
+}
+
+TF_INLINE __m512 load_halves(const uint16_t *items)
+{
+    const __m256i halves = _mm256_loadu_si256((const __m256i *)items);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+#else
+#define COMPARE_VECTORS(load, a, b, out, n, predicate) size_t i = 0;
+#endif
+
+/* Zeros of both signs have one order; the last one is NaN's. */
+#define COMPARE(name, expression, of_nan, predicate)                           \
+    static void name##_words(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint32_t *first = a, *second = b;                                \
+        uint8_t *results = out;                                                \
+        COMPARE_VECTORS(load_words, first, second, results, n, predicate)      \
+        for (; i < n; i++) {                                                   \
+            const float x = tf_float_of(first[i] & UINT32_C(0xFFFFE000));      \
+            const float y = tf_float_of(second[i] & UINT32_C(0xFFFFE000));     \
+            results[i] = (expression);                                         \
+        }                                                                      \
+    }                                                                          \
+    static void name##_halves(const struct tf_byte_table *table,               \
+                              const void *restrict a, const void *restrict b,  \
+                              void *restrict out, size_t n)                    \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint16_t *first = a, *second = b;                                \
+        uint8_t *results = out;                                                \
+        COMPARE_VECTORS(load_halves, first, second, results, n, predicate)     \
+        for (; i < n; i++) {                                                   \
+            const float x = tf_float_of((uint32_t)first[i] << 16);             \
+            const float y = tf_float_of((uint32_t)second[i] << 16);            \
+            results[i] = (expression);                                         \
+        }                                                                      \
+    }                                                                          \
+    static void name##_bytes(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        uint8_t first[TF_BLOCK], second[TF_BLOCK], *results = out;             \
+        TF_NAME(tf_lookup)(table->order, a, first, n);                         \
+        TF_NAME(tf_lookup)(table->order, b, second, n);                        \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const uint8_t x = first[i], y = second[i];                         \
+            const uint8_t is_nan = (x == 0xFF) | (y == 0xFF);                  \
+            results[i] = is_nan ? (of_nan) : (expression);                     \
+        }                                                                      \
+    }
+COMPARE(equal, x == y, 0, _CMP_EQ_OQ)
+COMPARE(not_equal, x != y, 1, _CMP_NEQ_UQ)
+COMPARE(less, x < y, 0, _CMP_LT_OQ)
+COMPARE(less_equal, x <= y, 0, _CMP_LE_OQ)
+COMPARE(greater, x > y, 0, _CMP_GT_OQ)
+COMPARE(greater_equal, x >= y, 0, _CMP_GE_OQ)
+
+const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
+    [TF_EQUAL] = {equal_words, equal_halves, equal_bytes},
+    [TF_NOT_EQUAL] = {not_equal_words, not_equal_halves, not_equal_bytes},
+    [TF_LESS] = {less_words, less_halves, less_bytes},
+    [TF_LESS_EQUAL] = {less_equal_words, less_equal_halves, less_equal_bytes},
+    [TF_GREATER] = {greater_words, greater_halves, greater_bytes},
+    [TF_GREATER_EQUAL] = {greater_equal_words, greater_equal_halves,
+                          greater_equal_bytes},
+};
+
+/* -- signs ------------------------------------------------------------------------ */
+
+/* a's magnitude; the sign of a, of b, the other one of a, or none. */
+TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
+                             uint32_t magnitude, uint32_t sign)
+{
+    switch (op) {
+    case TF_COPYSIGN: return (a & magnitude) | (b & sign);
+    case TF_POSITIVE: return a & (magnitude | sign);
+    case TF_NEGATIVE: return (a ^ sign) & (magnitude | sign);
+    default: return a & magnitude;
+    }
+}
+
+#define SIGN(name, op)                                                         \
+    static void name##_words(const struct tf_byte_table *table,                \
+                             const void *restrict a, const void *restrict b,   \
+                             void *restrict out, size_t n)                     \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint32_t *first = a, *second = b;                                \
+        uint32_t *results = out;                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            results[i] = with_sign(op, first[i], second[i],                    \
+                                   UINT32_C(0x7FFFE000), UINT32_C(0x80000000)); \
+        }                                                                      \
+    }                                                                          \
+    static void name##_halves(const struct tf_byte_table *table,               \
+                              const void *restrict a, const void *restrict b,  \
+                              void *restrict out, size_t n)                    \
+    {                                                                          \
+        (void)table;                                                           \
+        const uint16_t *first = a, *second = b;                                \
+        uint16_t *results = out;                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            results[i] =                                                       \
+                (uint16_t)with_sign(op, first[i], second[i], 0x7FFF, 0x8000);  \
+        }                                                                      \
+    }
+SIGN(copysign, TF_COPYSIGN)
+SIGN(positive, TF_POSITIVE)
+SIGN(negative, TF_NEGATIVE)
+SIGN(absolute, TF_ABSOLUTE)
+
+/* The functions of one item of a byte have tables. Where nothing is -0 its code is NaN,
+ * which has no sign to give, and no more than zero one to take. */
+static void copysign_bytes(const struct tf_byte_table *table, const void *restrict a,
+                           const void *restrict b, void *restrict out, size_t n)
+{
+    const uint8_t *first = a, *second = b;
+    uint8_t *results = out;
+    const uint8_t sign = (uint8_t)table->rounding.sign;
+    const uint8_t magnitude = (uint8_t)(sign - 1); /* of e8m0: all bits */
+    if (table->rounding.signless != 0) {
+        for (size_t i = 0; i < n; i++) {
+            results[i] = (uint8_t)with_sign(TF_COPYSIGN, first[i], second[i], magnitude,
+                                            sign);
+        }
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t given = second[i] == sign ? 0 : second[i] & sign;
+        const uint8_t x = first[i] & magnitude;
+        results[i] = x == 0 ? first[i] : x | given;
+    }
+}
+
+const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT] = {
+    [TF_COPYSIGN] = {copysign_words, copysign_halves, copysign_bytes},
+    [TF_POSITIVE] = {positive_words, positive_halves, NULL},
+    [TF_NEGATIVE] = {negative_words, negative_halves, NULL},
+    [TF_ABSOLUTE] = {absolute_words, absolute_halves, NULL},
+};

@@ -1,0 +1,160 @@
+#include "order.h"
+
+#include "bytes.h"
+#include "fpstatus.h"
+#include "operand.h"
+
+static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)
+{
+    return itemsize == 1   ? functions.bytes
+           : itemsize == 2 ? functions.halves
+                           : functions.words;
+}
+
+/* A function of two operands' items; in reductions and accumulations one by one, as an
+ * item may be the result before. */
+static void apply(int format, tf_items_fn *function, char *const data[3],
+                  const ptrdiff_t strides[3], size_t out_size, ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    const struct tf_fp saved = tf_fp_begin();
+    const int serial = tf_is_serial(data, strides);
+    const ptrdiff_t block = serial ? 1 : TF_BLOCK;
+    TF_BUFFER(buffer);
+    struct operand a, b;
+    operand_begin(&a, data[0], strides[0], !serial);
+    operand_begin(&b, data[1], strides[1], 1);
+    char *out = data[2];
+    for (ptrdiff_t done = 0; done < n; done += block) {
+        const size_t count = (size_t)(n - done < block ? n - done : block);
+        const void *x = operand_items(&a, itemsize, count);
+        const void *y = operand_items(&b, itemsize, count);
+        void *target = tf_target(out, strides[2], out_size, buffer);
+        if (operand_overlaps(x, target, count * itemsize) ||
+            operand_overlaps(y, target, count * itemsize)) {
+            target = buffer;
+        }
+        function(&tf_byte_tables[format], x, y, target, count);
+        tf_scatter(target, out, strides[2], out_size, count);
+        out += (ptrdiff_t)count * strides[2];
+    }
+    tf_fp_end(saved, 0);
+}
+
+/* -- the greater or the lesser ---------------------------------------------------- */
+
+void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
+                const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    apply(format, by_size(tf_isa->extreme[op], itemsize), data, strides, itemsize, n);
+}
+
+void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    tf_items_fn *maximum = by_size(tf_isa->extreme[TF_MAXIMUM], itemsize);
+    tf_items_fn *minimum = by_size(tf_isa->extreme[TF_MINIMUM], itemsize);
+    const struct tf_byte_table *table = &tf_byte_tables[format];
+    const struct tf_fp saved = tf_fp_begin();
+    TF_BUFFER(raised);
+    TF_BUFFER(buffer);
+    struct operand x, low, high;
+    operand_begin(&x, data[0], strides[0], 1);
+    operand_begin(&low, data[1], strides[1], 1);
+    operand_begin(&high, data[2], strides[2], 1);
+    char *out = data[3];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const void *bound = operand_items(&low, itemsize, count);
+        maximum(table, operand_items(&x, itemsize, count), bound, raised, count);
+        bound = operand_items(&high, itemsize, count);
+        void *target = tf_target(out, strides[3], itemsize, buffer);
+        if (operand_overlaps(bound, target, count * itemsize)) {
+            target = buffer;
+        }
+        minimum(table, raised, bound, target, count);
+        tf_scatter(target, out, strides[3], itemsize, count);
+        out += (ptrdiff_t)count * strides[3];
+    }
+    tf_fp_end(saved, 0);
+}
+
+/* -- signs ------------------------------------------------------------------------ */
+
+void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[3],
+                       ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    tf_items_fn *copysign = by_size(tf_isa->sign[TF_COPYSIGN], itemsize);
+    apply(format, copysign, data, strides, itemsize, n);
+}
+
+void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
+                    const ptrdiff_t strides[2], ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    tf_items_fn *change = by_size(tf_isa->sign[op], itemsize);
+    TF_BUFFER(buffer);
+    struct operand a;
+    operand_begin(&a, data[0], strides[0], 1);
+    char *out = data[1];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const void *x = operand_items(&a, itemsize, count);
+        void *target = tf_target(out, strides[1], itemsize, buffer);
+        if (operand_overlaps(x, target, count * itemsize)) {
+            target = buffer;
+        }
+        change(NULL, x, x, target, count);
+        tf_scatter(target, out, strides[1], itemsize, count);
+        out += (ptrdiff_t)count * strides[1];
+    }
+}
+
+/* -- comparisons ------------------------------------------------------------------ */
+
+void tf_compare(int format, enum tf_compare_op op, char *const data[3],
+                const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    apply(format, by_size(tf_isa->compare_items[op], itemsize), data, strides, 1, n);
+}
+
+void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
+                      char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    TF_BUFFER(buffer);
+    struct operand a, b;
+    operand_begin(&a, data[0], strides[0], 1);
+    operand_begin(&b, data[1], strides[1], 1);
+    char *out = data[2];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const float *x = operand_next(&a, a_kind, count);
+        const float *y = operand_next(&b, b_kind, count);
+        void *target = tf_target(out, strides[2], 1, buffer);
+        tf_isa->compare[op](x, y, target, count);
+        tf_scatter(target, out, strides[2], 1, count);
+        out += (ptrdiff_t)count * strides[2];
+    }
+    tf_fp_end(saved, 0);
+}
+
+void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
+                  const ptrdiff_t strides[2], ptrdiff_t n)
+{
+    TF_BUFFER(buffer);
+    struct operand a;
+    operand_begin(&a, data[0], strides[0], 1);
+    char *out = data[1];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const float *x = operand_next(&a, format, count);
+        void *target = tf_target(out, strides[1], 1, buffer);
+        tf_isa->predicate[op](x, target, count);
+        tf_scatter(target, out, strides[1], 1, count);
+        out += (ptrdiff_t)count * strides[1];
+    }
+}

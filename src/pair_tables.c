@@ -1,0 +1,195 @@
+#include "pair_tables.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loops/isa.h"
+#include "strided.h"
+
+/* Of a pair a, b at a << width | b: 2^16 entries for formats of 8 bits, whose table
+ * lies in the second cache, and fewer for narrower ones, in the first. */
+struct tf_pair_table {
+    int width;
+    uint16_t entries[];
+};
+
+enum { FLAGS = 8 /* the lowest bit of an entry's flags */ };
+
+static _Atomic(struct tf_pair_table *) tables[TF_PAIR_OPERATIONS][TF_FORMAT_COUNT];
+static atomic_long computed[TF_PAIR_OPERATIONS][TF_FORMAT_COUNT];
+
+/* -- making --------------------------------------------------------------------- */
+
+static struct tf_pair_table *make_table(int format, int op, tf_pairs_fn *compute)
+{
+    const struct tf_format f = *tf_format_rows[format];
+    const size_t size = (size_t)1 << f.width;
+    struct tf_pair_table *table =
+        malloc(sizeof *table + size * size * sizeof table->entries[0]);
+    if (!table) {
+        return NULL;
+    }
+    table->width = f.width;
+    uint8_t a[256], b[256], results[256], flags[256];
+    for (size_t first = 0; first < size; first++) {
+        for (size_t second = 0; second < size; second++) {
+            a[second] = (uint8_t)first;
+            b[second] = (uint8_t)second;
+        }
+        compute(format, op, a, b, results, flags, size);
+        uint16_t *row = table->entries + (first << f.width);
+        for (size_t second = 0; second < size; second++) {
+            row[second] = (uint16_t)(results[second] | flags[second] << FLAGS);
+        }
+    }
+    return table;
+}
+
+/* Threads that race make it twice, and one copy goes. */
+const struct tf_pair_table *tf_pair_table(int format, int op, ptrdiff_t n,
+                                          tf_pairs_fn *compute)
+{
+    const struct tf_format *f = tf_format_rows[format];
+    if (f->itemsize != 1) {
+        return NULL;
+    }
+    struct tf_pair_table *table = atomic_load(&tables[op][format]);
+    if (table) {
+        return table;
+    }
+    const long before = atomic_fetch_add(&computed[op][format], (long)n);
+    if (before + n < (1L << 2 * f->width) / 2) {
+        return NULL;
+    }
+    struct tf_pair_table *made = make_table(format, op, compute);
+    if (made && !atomic_compare_exchange_strong(&tables[op][format], &table, made)) {
+        free(made);
+        return table;
+    }
+    return made;
+}
+
+/* -- looking up ------------------------------------------------------------------- */
+
+TF_INLINE uint16_t entry_of(const struct tf_pair_table *table, int width, uint8_t a,
+                            uint8_t b)
+{
+    const unsigned mask = (1u << width) - 1;
+    return table->entries[(a & mask) << width | (b & mask)];
+}
+
+/* Eight at a time, all loads before the stores. */
+TF_INLINE unsigned look_up(const struct tf_pair_table *table, int width,
+                           const uint8_t *a, const uint8_t *b, uint8_t *out, size_t n)
+{
+    unsigned seen = 0;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint16_t found[8];
+        for (size_t k = 0; k < 8; k++) {
+            found[k] = entry_of(table, width, a[i + k], b[i + k]);
+        }
+        for (size_t k = 0; k < 8; k++) {
+            seen |= found[k];
+            out[i + k] = (uint8_t)found[k];
+        }
+    }
+    for (; i < n; i++) {
+        const uint16_t found = entry_of(table, width, a[i], b[i]);
+        seen |= found;
+        out[i] = (uint8_t)found;
+    }
+    return seen >> FLAGS;
+}
+
+/* Each result before the next one's operands are read. */
+static unsigned look_up_serially(const struct tf_pair_table *table,
+                                 char *const data[3], const ptrdiff_t strides[3],
+                                 ptrdiff_t n)
+{
+    const char *a = data[0], *b = data[1];
+    char *out = data[2];
+    unsigned seen = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint16_t found =
+            entry_of(table, table->width, (uint8_t)*a, (uint8_t)*b);
+        *out = (char)found;
+        seen |= found;
+        a += strides[0];
+        b += strides[1];
+        out += strides[2];
+    }
+    return seen >> FLAGS;
+}
+
+/* With one operand fixed, the results by the items of the other, and what they raise. */
+struct line {
+    uint8_t results[256], flags[256];
+    unsigned all_flags;
+};
+
+static struct line line_of(const struct tf_pair_table *table, uint8_t fixed, int first)
+{
+    struct line line = {.all_flags = 0};
+    for (unsigned item = 0; item < 256; item++) {
+        const uint8_t other = (uint8_t)item;
+        const uint16_t found = first ? entry_of(table, table->width, fixed, other)
+                                     : entry_of(table, table->width, other, fixed);
+        line.results[item] = (uint8_t)found;
+        line.flags[item] = (uint8_t)(found >> FLAGS);
+        line.all_flags |= found >> FLAGS;
+    }
+    return line;
+}
+
+static unsigned look_up_line(const struct line *line, const uint8_t *items,
+                             uint8_t *out, size_t n, unsigned raised)
+{
+    unsigned flags = 0;
+    if (line->all_flags & ~raised) {
+        uint8_t found[TF_BLOCK];
+        tf_isa->lookup(line->flags, items, found, n);
+        for (size_t i = 0; i < n; i++) {
+            flags |= found[i];
+        }
+    }
+    tf_isa->lookup(line->results, items, out, n);
+    return flags;
+}
+
+unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3],
+                          const ptrdiff_t strides[3], ptrdiff_t n, int serial)
+{
+    if (serial) {
+        return look_up_serially(table, data, strides, n);
+    }
+    const int fixed = strides[0] == 0 ? 0 : strides[1] == 0 ? 1 : -1;
+    const int with_line = fixed >= 0 && n >= TF_BLOCK;
+    struct line line;
+    if (with_line) {
+        line = line_of(table, *(const uint8_t *)data[fixed], fixed == 0);
+    }
+    TF_BUFFER(a_buffer);
+    TF_BUFFER(b_buffer);
+    TF_BUFFER(buffer);
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        char *out = data[2] + done * strides[2];
+        void *target = tf_target(out, strides[2], 1, buffer);
+        const uint8_t *a =
+            tf_gather(data[0] + done * strides[0], strides[0], 1, count, a_buffer);
+        const uint8_t *b =
+            tf_gather(data[1] + done * strides[1], strides[1], 1, count, b_buffer);
+        if (with_line) {
+            flags |= look_up_line(&line, fixed == 0 ? b : a, target, count, flags);
+        } else if (table->width == 8) {
+            flags |= look_up(table, 8, a, b, target, count);
+        } else {
+            flags |= look_up(table, table->width, a, b, target, count);
+        }
+        tf_scatter(target, out, strides[2], 1, count);
+    }
+    return flags;
+}

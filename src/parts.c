@@ -1,0 +1,81 @@
+#include "parts.h"
+
+#include "casts.h"
+#include "operand.h"
+
+/* One rounding of n results, to where they belong; what they raise that is not in
+ * `flags` yet. NaN was an operand. */
+static unsigned store(int format, float *results, char *out, ptrdiff_t stride, size_t n,
+                      unsigned flags)
+{
+    TF_BUFFER(buffer);
+    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    void *target = tf_target(out, stride, itemsize, buffer);
+    tf_isa->canonical_nans(results, n);
+    const struct tf_suspects suspects = conversions->pack(results, target, n);
+    if (tf_may_raise(format, suspects) & ~flags) {
+        flags |= conversions->flags(results, target, n);
+    }
+    tf_scatter(target, out, stride, itemsize, n);
+    return flags;
+}
+
+static size_t block_of(ptrdiff_t left)
+{
+    return (size_t)(left < TF_BLOCK ? left : TF_BLOCK);
+}
+
+unsigned tf_modf(int format, char *const data[3], const ptrdiff_t strides[3],
+                 ptrdiff_t n)
+{
+    _Alignas(64) float part[TF_BLOCK], whole[TF_BLOCK];
+    struct operand x;
+    operand_begin(&x, data[0], strides[0], 1);
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = block_of(n - done);
+        tf_isa->parts->modf(operand_next(&x, format, count), part, whole, count);
+        flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
+        flags = store(format, whole, data[2] + done * strides[2], strides[2], count, flags);
+    }
+    return flags;
+}
+
+unsigned tf_frexp(int format, char *const data[3], const ptrdiff_t strides[3],
+                  ptrdiff_t n)
+{
+    _Alignas(64) float part[TF_BLOCK];
+    int32_t exponents[TF_BLOCK];
+    struct operand x;
+    operand_begin(&x, data[0], strides[0], 1);
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = block_of(n - done);
+        tf_isa->parts->frexp(operand_next(&x, format, count), part, exponents, count);
+        flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
+        tf_scatter(exponents, data[2] + done * strides[2], strides[2], sizeof(int32_t),
+                   count);
+    }
+    return flags;
+}
+
+unsigned tf_ldexp(int format, size_t exponent_size, char *const data[3],
+                  const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    _Alignas(64) float results[TF_BLOCK];
+    TF_BUFFER(buffer);
+    struct operand x;
+    operand_begin(&x, data[0], strides[0], 1);
+    unsigned flags = 0;
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = block_of(n - done);
+        const void *exponents = tf_gather(data[1] + done * strides[1], strides[1],
+                                          exponent_size, count, buffer);
+        tf_isa->parts->ldexp(operand_next(&x, format, count), exponents, exponent_size,
+                             results, count);
+        flags =
+            store(format, results, data[2] + done * strides[2], strides[2], count, flags);
+    }
+    return flags;
+}
