@@ -243,25 +243,43 @@ void tf_exact_clip(int format, int x_is_exact, char *const data[4],
 
 /* -- the next number ------------------------------------------------------------------- */
 
+/* An exact number to go toward. */
+struct goal {
+    uint32_t rounded; /* to the format, */
+    unsigned flags;   /* which raises these */
+    int is_beyond;    /* the format's range */
+    uint32_t toward;  /* the number of the format that is on the way */
+};
+
+static struct goal goal_of(struct tf_format f, float v)
+{
+    struct goal goal = {.flags = 0};
+    goal.rounded = tf_code_from_double(f, v, &goal.flags);
+    goal.is_beyond = !isnan(v) && goal.flags & (TF_OVER | TF_INVALID);
+    goal.toward = goal.is_beyond ? last_code(f, v > 0) : goal.rounded;
+    return goal;
+}
+
 void tf_exact_nextafter(int format, char *const data[3], const ptrdiff_t strides[3],
                         ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();
     const struct tf_format f = *tf_format_rows[format];
+    struct goal goal = {0};
     unsigned flags = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
-        const float v = load_exact(data[1] + i * strides[1]);
-        const uint32_t from = tf_load_code(f, data[0] + i * strides[0]);
-        unsigned raised = 0;
-        const uint32_t rounded = tf_code_from_double(f, v, &raised);
-        const int is_beyond = !isnan(v) && raised & (TF_OVER | TF_INVALID);
-        const uint32_t toward = is_beyond ? last_code(f, v > 0) : rounded;
-        uint32_t next = rounded;
-        if (!is_beyond || from != toward) {
-            raised &= is_beyond ? 0 : ~0U;
-            next = tf_nextafter(f, from, toward, &raised);
+        if (i == 0 || strides[1] != 0) {
+            goal = goal_of(f, load_exact(data[1] + i * strides[1]));
         }
-        flags |= raised;
+        const uint32_t from = tf_load_code(f, data[0] + i * strides[0]);
+        uint32_t next;
+        if (goal.is_beyond && from == goal.toward) {
+            next = goal.rounded;
+            flags |= goal.flags;
+        } else {
+            next = tf_nextafter(f, from, goal.toward, &flags);
+            flags |= goal.is_beyond ? 0 : goal.flags;
+        }
         tf_store_code(f, data[2] + i * strides[2], next);
     }
     tf_fp_end(saved, flags);

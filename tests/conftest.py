@@ -1,4 +1,5 @@
-"""The count of inputs that each test compared, and hypothesis' settings."""
+"""The count of inputs that each test compared, samples of slow tests, and hypothesis'
+settings."""
 
 import os
 import zlib

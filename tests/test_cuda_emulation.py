@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_arrays import HOST, backend, cupy  # noqa: F401
+from cuda_block_cases import chained
 from cuda_sass import ARCHITECTURES, check
 from precision_cases import (
     KINDS,
@@ -217,14 +218,6 @@ LENGTHS = [64, 256, 1024, 4096, pytest.param(16384, marks=pytest.mark.exhaustive
 WIDE = ("exp(3 normal)", "40 octaves")
 
 
-def chain(a: Array, b: Array) -> Array:
-    """A float32 product summed in the order of k, whatever BLAS NumPy has."""
-    sums = np.zeros((len(a), b.shape[1]))
-    for column, row in zip(a.astype(np.float64).T, b.astype(np.float64), strict=True):
-        sums = (sums + np.outer(column, row)).astype(np.float32).astype(np.float64)
-    return sums.astype(np.float32)
-
-
 def judged(
     machine: Any, kind: str, k: int, size: int, draws: int, **keywords: Any
 ) -> Array:
@@ -237,7 +230,7 @@ def judged(
             for shape in ((size, k), (k, size))
         )
         exact, whole = a.astype(np.float64) @ b, abs(a).astype(np.float64) @ abs(b)
-        results = multiply(machine, a, b, **keywords), chain(a, b)
+        results = multiply(machine, a, b, **keywords), chained(a, b.T)
         found.append([[snr(x, a, b), np.mean(abs(x - exact) / whole)] for x in results])
     return np.mean(found, axis=0)
 

@@ -68,7 +68,9 @@ x = np.ones(3, td.bfloat16)
 (x + x.astype(td.tf32)).astype(td.float8_e5m2)
 import ml_dtypes
 """,
+    # NumPy first: it may fail where two threads import it.
     "both at once, in two threads": """
+import numpy
 from threading import Thread
 both = [Thread(target=__import__, args=(n,)) for n in ("tf32dtype", "ml_dtypes")]
 for thread in both: thread.start()

@@ -76,8 +76,9 @@ struct elements {
     }
 };
 
-/* Partial results, [chunks][outputs]. */
-extern "C" __global__ void __launch_bounds__(256)
+/* Partial results, [chunks][outputs]. Four blocks on a multiprocessor: told nothing, the
+ * assembler saves registers for more of them, and spills. */
+extern "C" __global__ void __launch_bounds__(256, 4)
     reduce(const plan p, const tf_walk<2> kept, const tf_walk<2> reduced,
            OP::value *partials, const source *in, const uint8_t *mask, int kinds,
            const double *means)

@@ -85,6 +85,7 @@ def isa():
 
 include "facts.pxi"
 include "conversion.pxi"
+include "arithmetic.pxi"
 include "scalars.pxi"
 include "promotion.pxi"
 include "casts.pxi"

@@ -58,14 +58,11 @@ cdef bint is_number_of(object x, int format, double *value) except -1:
     return flags == 0
 
 
-cdef int format_of_either(object a, object b) noexcept:
-    cdef int format = format_of_type(Py_TYPE(a))
-    return format if format >= 0 else format_of_type(Py_TYPE(b))
-
-
 cdef bint are_numbers(object a, object b, int *format, double *x,
                       double *y) except -1:
-    format[0] = format_of_either(a, b)
+    format[0] = format_of_type(Py_TYPE(a))
+    if format[0] < 0:
+        format[0] = format_of_type(Py_TYPE(b))
     return (format[0] >= 0 and is_number_of(a, format[0], x)
             and is_number_of(b, format[0], y))
 
@@ -84,55 +81,49 @@ cdef object rounded_scalar(int format, double r):
     return new_scalar(format, item)
 
 
-cdef object scalar_add(object a, object b):
+cdef enum scalar_op:
+    ADD
+    SUBTRACT
+    MULTIPLY
+    DIVIDE
+
+
+cdef object compute(scalar_op op, object a, object b, binaryfunc otherwise):
     cdef int format
     cdef double x, y
     result = None
-    if are_numbers(a, b, &format, &x, &y):
-        result = rounded_scalar(format, x + y)
-    return result if result is not None else own.nb_add(a, b)
+    if are_numbers(a, b, &format, &x, &y) and (op != DIVIDE or y != 0):
+        result = rounded_scalar(format, x + y if op == ADD else
+                                x - y if op == SUBTRACT else
+                                x * y if op == MULTIPLY else x / y)
+    return result if result is not None else otherwise(a, b)
+
+
+cdef object scalar_add(object a, object b):
+    return compute(ADD, a, b, own.nb_add)
 
 
 cdef object scalar_subtract(object a, object b):
-    cdef int format
-    cdef double x, y
-    result = None
-    if are_numbers(a, b, &format, &x, &y):
-        result = rounded_scalar(format, x - y)
-    return result if result is not None else own.nb_subtract(a, b)
+    return compute(SUBTRACT, a, b, own.nb_subtract)
 
 
 cdef object scalar_multiply(object a, object b):
-    cdef int format
-    cdef double x, y
-    result = None
-    if are_numbers(a, b, &format, &x, &y):
-        result = rounded_scalar(format, x * y)
-    return result if result is not None else own.nb_multiply(a, b)
+    return compute(MULTIPLY, a, b, own.nb_multiply)
 
 
 cdef object scalar_divide(object a, object b):
-    cdef int format
-    cdef double x, y
-    result = None
-    if are_numbers(a, b, &format, &x, &y) and y != 0:
-        result = rounded_scalar(format, x / y)
-    return result if result is not None else own.nb_true_divide(a, b)
+    return compute(DIVIDE, a, b, own.nb_true_divide)
 
 
 cdef object scalar_negative(object a):
     cdef int format = format_of_type(Py_TYPE(a))
-    result = None
-    if format >= 0:
-        result = rounded_scalar(format, -scalar_value(a))
+    result = rounded_scalar(format, -scalar_value(a)) if format >= 0 else None
     return result if result is not None else own.nb_negative(a)
 
 
 cdef object scalar_absolute(object a):
     cdef int format = format_of_type(Py_TYPE(a))
-    result = None
-    if format >= 0:
-        result = rounded_scalar(format, fabs(scalar_value(a)))
+    result = rounded_scalar(format, fabs(scalar_value(a))) if format >= 0 else None
     return result if result is not None else own.nb_absolute(a)
 
 

@@ -172,8 +172,6 @@ cdef object scalar_ceil(object self, object ignored):
     return scalar_value(self).__ceil__()
 
 
-include "arithmetic.pxi"
-
 cdef PyMethodDef scalar_methods[11]
 scalar_methods[0] = PyMethodDef("__reduce__", <void *>scalar_reduce, METH_NOARGS, NULL)
 scalar_methods[1] = PyMethodDef(

@@ -41,6 +41,7 @@ def register(formats: Mapping[str, Format]) -> None:
 
 def _in_double(own: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
     """A method of masked arrays, which for our formats computes in float64."""
+    name = own.__name__
 
     @functools.wraps(own)
     def method(
@@ -53,14 +54,14 @@ def _in_double(own: Callable[..., Any], module: ModuleType) -> Callable[..., Any
     ) -> Any:
         target = self.dtype if dtype is None else np.dtype(dtype)
         form = FORMATS.get(target)
-        is_whole = module.getmask(self) is module.nomask
-        if form is not None and is_whole and own.__name__ == "std":
-            # Not the root of the variance, which is rounded.
-            return np.ndarray.std(self, axis, dtype, out, *args, **kwargs)[()]
-        if form is None or is_whole or (own.__name__ == "sum" and form.has_zero):
+        if form is None or (name == "sum" and form.has_zero):
             return own(self, axis, dtype, out, *args, **kwargs)
+        if module.getmask(self) is module.nomask:
+            # std is not the root of the variance, which is rounded.
+            whole = np.ndarray.std if name == "std" else own
+            return whole(self, axis, dtype, out, *args, **kwargs)[()]
         wide = self.astype(target).astype(np.float64)
-        if own.__name__ in ("var", "std"):
+        if name in ("var", "std"):
             return own(wide, axis, None, out, *args, **kwargs)
         result = own(wide, axis, None, None, *args, **kwargs)
         if isinstance(result, module.MaskedArray) and result is not module.masked:
