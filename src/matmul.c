@@ -260,8 +260,7 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         (double)m * (double)n * (double)k * (double)count * (double)call.singles.count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
     const int row =
-        !precision->on_device &&
-        tf_is_row(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1), call.m);
+        !precision->on_device && tf_is_row(lines_of(&call, call.a, 0), call.m);
     const int two_sets = precision->parts > 1 || precision->device.promote;
     call.tiling = tile_up(call.m, call.n, count, threads, two_sets, row);
     if (precision->on_device) {

@@ -219,16 +219,67 @@ static void multiply_row_along(struct tf_workspace *work, const struct tf_tile *
     }
 }
 
-int tf_is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows)
+/* -- as float32 -------------------------------------------------------------------- */
+
+enum { SINGLE = sizeof(float), VECTOR = 16 };
+
+/* Whether the kernels read a matrix as it lies in memory: `near` and `far` are its
+ * strides. */
+static int is_plain(struct tf_lines b, ptrdiff_t near, ptrdiff_t far)
 {
-    return rows == 1 && a.parts == 1 && tf_can_have_pairs(a, b) &&
-           tf_isa->product->row->across_halves;
+    return b.kind == b.format && tf_kind_size(b.kind) == SINGLE && near == SINGLE &&
+           far % SINGLE == 0 && (uintptr_t)b.data % SINGLE == 0;
 }
+
+/* The sums over one depth, which the row's numbers are of. */
+static void multiply_row_singles(struct tf_workspace *work, const struct tf_tile *tile,
+                                 const float *x, size_t depth, float *sums, int adds)
+{
+    enum { PANEL = 64 };
+    const struct tf_row *row = tf_isa->product->row;
+    const int across = is_plain(tile->b, tile->b.stride, tile->b.along);
+    const int along = is_plain(tile->b, tile->b.along, tile->b.stride) &&
+                      depth % VECTOR == 0 && row->along_singles;
+    const uint32_t used = tile->b.format < TF_FORMAT_COUNT
+                              ? UINT32_MAX << tf_format_rows[tile->b.format]->shift
+                              : UINT32_MAX;
+    float *part = work->sums + TF_WIDE_ROW;
+    for (size_t j = 0, width; j < tile->columns; j += width) {
+        const struct tf_lines b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
+        const size_t left = tile->columns - j;
+        if (across && left >= VECTOR) {
+            width = left / VECTOR * VECTOR;
+            row->across_singles(x, b.data, b.along, used, depth, width, part);
+        } else if (along && left >= VECTOR) {
+            width = VECTOR;
+            row->along_singles(x, b.data, b.stride, used, depth, part);
+        } else {
+            width = left < PANEL ? left : PANEL;
+            tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
+            row->across_singles(x, (const char *)work->b, PANEL * sizeof(float),
+                                UINT32_MAX, depth,
+                                (width + VECTOR - 1) / VECTOR * VECTOR, part);
+        }
+        tf_add_row(part, sums + j, width, adds);
+    }
+}
+
+int tf_is_row(struct tf_lines a, ptrdiff_t rows) { return rows == 1 && a.parts == 1; }
 
 /* The sums of a tile over all of k, if it is such a row. */
 void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_ROW) {
+    /* Short lines would be filled up to a depth. */
+    const int fits = k >= TF_DEPTH || !tf_runs_along(tile->b);
+    const int has_slots = fits && tf_can_have_pairs(tile->a, tile->b) &&
+                          tf_isa->product->row->across_halves;
+    for (ptrdiff_t k0 = 0; !has_slots && k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
+        const size_t depth = tf_lesser_size(TF_DEPTH, k - k0);
+        const struct tf_tile here = tf_tile_from(*tile, k0);
+        tf_pack_along(work, here.a, 1, depth, 0, work->row, depth, 0, NULL);
+        multiply_row_singles(work, &here, work->row, depth, work->sums, k0 != 0);
+    }
+    for (ptrdiff_t k0 = 0; has_slots && k0 < k && !tf_stops(work); k0 += TF_ROW) {
         const size_t count = tf_lesser_size(TF_ROW, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         const struct tf_exponents exponents = pack_row(work, here.a, count);

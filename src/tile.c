@@ -5,6 +5,7 @@
 #include "bytes.h"
 #include "casts.h"
 #include "codec.h"
+#include "dots.h"
 #include "tensor.h"
 
 /* -- the terms of a chain ---------------------------------------------------------- */
@@ -206,43 +207,17 @@ static float add_up(const float *sums, size_t n)
     return total;
 }
 
-/* The chains of as many numbers as have a kernel of their own, if these have: numbers
- * that lie side by side and are multiplied as they are. */
+/* The chains of as many numbers as are multiplied where they lie, if these are. */
 static int multiply_directly(struct tf_workspace *work, struct tf_lines a,
                              struct tf_lines b, float *sums)
 {
-    enum { LENGTH = TF_DOT_CHAINS * TF_DEPTH, SINGLE = 4 };
-    const struct tf_lines *lines[2] = {&a, &b};
-    const void *items[2];
-    if (!tf_isa->dot->halves || a.format != b.format || a.format >= TF_FORMAT_COUNT) {
+    if (a.kind != a.format || b.kind != a.kind || b.format != a.format ||
+        a.parts > 1 || a.along != b.along || a.kind >= TF_FORMAT_COUNT) {
         return 0;
     }
-    const size_t size = tf_kind_size(a.format);
-    const int bytes = size == 1;
-    if (bytes && !tf_isa->product->halves_of_bytes) {
-        return 0;
-    }
-    for (int i = 0; i < 2; i++) {
-        const struct tf_lines x = *lines[i];
-        if (x.kind != x.format || x.parts > 1 || x.scales ||
-            x.along != (ptrdiff_t)size) {
-            return 0;
-        }
-        items[i] = x.data;
-        if (bytes) {
-            uint16_t *halves = (uint16_t *)work->lines + i * LENGTH;
-            tf_isa->product->halves_of_bytes(&tf_byte_tables[x.kind],
-                                             (const uint8_t *)x.data, halves, LENGTH);
-            items[i] = halves;
-        }
-    }
-    if (size == SINGLE) {
-        const uint32_t used = UINT32_MAX << tf_format_rows[a.format]->shift;
-        tf_isa->dot->singles(items[0], items[1], used, sums);
-    } else {
-        tf_isa->dot->halves(items[0], items[1], sums);
-    }
-    return 1;
+    const ptrdiff_t step = a.along * TF_DEPTH;
+    return tf_dot_lines(a.kind, a.along, a.data, step, b.data, step, TF_DEPTH,
+                        (uint16_t *)work->lines, sums);
 }
 
 /* The product of two lines: a tile of one element. */
@@ -375,7 +350,7 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
         work->sums[0] = multiply_lines(work, tile, k);
     } else if (tile->a.parts > 1) {
         multiply_parts(work, tile, k);
-    } else if (tf_is_row(tile->a, tile->b, (ptrdiff_t)tile->rows)) {
+    } else if (tf_is_row(tile->a, (ptrdiff_t)tile->rows)) {
         tf_multiply_row(work, tile, k);
     } else {
         tf_multiply_blocks(work, tile, k, work->sums, 0);

@@ -73,7 +73,7 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
                         ptrdiff_t k, float *sums, int adds);
 
 /* Whether a tile is one row that has its own way (see row.c), and that. */
-int tf_is_row(struct tf_lines a, struct tf_lines b, ptrdiff_t rows);
+int tf_is_row(struct tf_lines a, ptrdiff_t rows);
 void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile,
                      ptrdiff_t k);
 

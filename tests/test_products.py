@@ -351,6 +351,23 @@ def test_vectors(scalar_type: Any, k: int) -> None:
                 check(np.matvec(matrix.T, x[0]), wanted[0], scalar_type)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("offset", [0, 1, 4])
+def test_vectors_and_unused_bits(offset: int) -> None:
+    """They do not count, wherever the matrix lies."""
+    rng = np.random.default_rng(offset)
+    memory = rng.integers(0, 256, offset + 4 * 300 * 288, dtype=np.uint8)
+    matrix = memory[offset:].view("u4").reshape(300, 288).view(td.tf32)
+    clean = td.from_bits(td.bits(matrix), td.tf32)
+    for x, y in (
+        (matrix, clean),
+        (matrix.T, clean.T),
+        (matrix[:, ::-1], clean[:, ::-1]),
+    ):
+        vector = random(td.tf32, (y.shape[1],), 3)
+        assert (x @ vector).tobytes() == (y.copy() @ vector).tobytes()
+
+
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("k", [2000, 4095, 4096, 4097, 4353, 9000])
 @some_types
@@ -370,7 +387,7 @@ def test_long_vectors(scalar_type: Any, k: int) -> None:
 def test_many_short_vectors(form: Any) -> None:
     """Together they have the bits and flags of each alone, random items among them."""
     rng = np.random.default_rng(8)
-    for count, k in ((16, 1), (40, 3), (33, 64), (20, 256)):
+    for count, k in ((16, 1), (40, 3), (33, 64), (20, 256), (17, 288), (35, 800)):
         items = rng.integers(0, 256, (2, count, 2 * k, form.itemsize), dtype=np.uint8)
         a, b = items.view(form.dtype)[..., 0]
         with np.errstate(all="ignore"):

@@ -22,25 +22,25 @@ static void lanes(const float *restrict a, const float *restrict b, size_t depth
 #if defined(__AVX512F__)
 
 /* Words from `at` on of all chains; those as far ahead are fetched. */
-TF_INLINE void load(const char *data, size_t bytes, size_t at, __m512i x[WORDS])
+TF_INLINE void load(const char *data, ptrdiff_t step, size_t at, __m512i x[WORDS])
 {
-    UNROLLED for (size_t i = 0; i < CHAINS; i++) {
-        const char *place = data + i * bytes + at;
+    UNROLLED for (int i = 0; i < CHAINS; i++) {
+        const char *place = data + i * step + at;
         x[i] = _mm512_loadu_si512(place);
-        __builtin_prefetch(place + CHAINS * bytes);
+        __builtin_prefetch(place + CHAINS * step);
     }
     tf_transpose_registers(x);
 }
 
-static void dot_halves(const uint16_t *a, const uint16_t *b, float *sums)
+static void dot_halves(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
+                       size_t depth, float *sums)
 {
-    enum { BYTES = TF_DEPTH * sizeof *a };
     const __m512i upper = _mm512_set1_epi32((int)UINT32_C(0xFFFF0000));
     __m512 chains = _mm512_setzero_ps();
-    for (size_t at = 0; at < BYTES; at += sizeof(__m512i)) {
+    for (size_t at = 0; at < depth * sizeof(uint16_t); at += sizeof(__m512i)) {
         __m512i x[WORDS], y[WORDS];
-        load((const char *)a, BYTES, at, x);
-        load((const char *)b, BYTES, at, y);
+        load(a, a_step, at, x);
+        load(b, b_step, at, y);
         UNROLLED for (int k = 0; k < WORDS; k++) {
             const __m512 p = _mm512_castsi512_ps(_mm512_slli_epi32(x[k], 16));
             const __m512 q = _mm512_castsi512_ps(_mm512_slli_epi32(y[k], 16));
@@ -53,15 +53,15 @@ static void dot_halves(const uint16_t *a, const uint16_t *b, float *sums)
     _mm512_storeu_ps(sums, chains);
 }
 
-static void dot_singles(const uint32_t *a, const uint32_t *b, uint32_t used, float *sums)
+static void dot_singles(const char *a, ptrdiff_t a_step, const char *b,
+                        ptrdiff_t b_step, size_t depth, uint32_t used, float *sums)
 {
-    enum { BYTES = TF_DEPTH * sizeof *a };
     const __m512i mask = _mm512_set1_epi32((int)used);
     __m512 chains = _mm512_setzero_ps();
-    for (size_t at = 0; at < BYTES; at += sizeof(__m512i)) {
+    for (size_t at = 0; at < depth * sizeof(uint32_t); at += sizeof(__m512i)) {
         __m512i x[WORDS], y[WORDS];
-        load((const char *)a, BYTES, at, x);
-        load((const char *)b, BYTES, at, y);
+        load(a, a_step, at, x);
+        load(b, b_step, at, y);
         UNROLLED for (int k = 0; k < WORDS; k++) {
             const __m512 p = _mm512_castsi512_ps(_mm512_and_si512(x[k], mask));
             const __m512 q = _mm512_castsi512_ps(_mm512_and_si512(y[k], mask));

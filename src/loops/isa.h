@@ -236,9 +236,17 @@ struct tf_product {
     const struct tf_row *row;
 };
 
-/* One row times a matrix that is read once, where there are pairs: see row.c. The
- * matrix holds bfloat16 numbers, or, with a table, those of a format of one byte. */
+/* One row times a matrix that is read once: see row.c. */
 struct tf_row {
+    /* float32 columns side by side, a multiple of 16, of whose numbers the bits in
+     * `used` count; numbers of the same k lie in rows `step` bytes apart. */
+    void (*across_singles)(const float *x, const char *rows, ptrdiff_t step,
+                           uint32_t used, size_t depth, size_t columns, float *sums);
+    /* 16 lines along k, a multiple of 16, `stride` bytes apart; or NULL. */
+    void (*along_singles)(const float *x, const char *lines, ptrdiff_t stride,
+                          uint32_t used, size_t depth, float *sums);
+    /* The others are there where there are pairs. The matrix holds bfloat16 numbers,
+     * or, with a table, those of a format of one byte. */
     /* Columns side by side, a multiple of TF_ROW_COLUMNS; numbers of the same k lie
      * in rows `step` bytes apart. */
     void (*across_halves)(const struct tf_byte_table *table, const float *x,
@@ -392,10 +400,12 @@ enum { TF_DOT_CHAINS = 16 };
 struct tf_dot {
     /* Numbers of the same k side by side. */
     void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
-    /* TF_DEPTH numbers of each chain, one chain after the other in memory, of bfloat16
-     * or of float32 with some bits used. NULL: see chains. */
-    void (*halves)(const uint16_t *a, const uint16_t *b, float *sums);
-    void (*singles)(const uint32_t *a, const uint32_t *b, uint32_t used, float *sums);
+    /* Chains along lines that lie `a_step` and `b_step` bytes apart: of bfloat16, or of
+     * float32 with some bits used; `depth` is a multiple of 32. NULL: see chains. */
+    void (*halves)(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
+                   size_t depth, float *sums);
+    void (*singles)(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
+                    size_t depth, uint32_t used, float *sums);
 };
 
 struct tf_isa {

@@ -453,6 +453,7 @@ const struct tf_product TF_NAME(tf_product) = {
     .greatest_of_each = greatest_of_each,
     .split_singles = split_singles,
     .transpose = transpose,
+    .row = &TF_NAME(tf_row),
 #if defined(__AVX512BF16__)
     .pairs = {multiply_pairs, ROWS, WIDTH * ACROSS},
     .halves_of_bytes = halves_of_bytes,
@@ -461,6 +462,5 @@ const struct tf_product TF_NAME(tf_product) = {
     .pair_neighbours = pair_neighbours,
     .note_least = note_least,
     .split_halves = split_halves,
-    .row = &TF_NAME(tf_row),
 #endif
 };

@@ -1,15 +1,86 @@
 /* The inside of one row times a matrix: at the speed at which the matrix is read.
  *
  * The matrix is read in the order of its memory: many whole rows at a time, or line
- * after line, since pieces of rows far apart cost twice the time. Numbers become slots
- * (see product.c) on their way. Exceptions and NaN are left to the caller.
+ * after line, since pieces of rows far apart cost twice the time. bfloat16 and what
+ * fits it become slots (see product.c) on their way. Exceptions and NaN are left to the
+ * caller.
  */
 #include "../bytes.h"
-#include "halves.h"
+#include "panels.h"
+#include "transpose.h"
+
+/* -- float32 ----------------------------------------------------------------------- */
+
+enum { SINGLES = 8 }; /* rows read at the same time */
+
+/* The bits of x that are in `mask`. */
+TF_INLINE vector used_of(vector x, vector mask)
+{
+#if defined(__AVX512F__)
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_castps_si512(x), _mm512_castps_si512(mask)));
+#elif defined(__FMA__)
+    return _mm256_and_ps(x, mask);
+#else
+    return tf_float_of(tf_bits_of(x) & tf_bits_of(mask));
+#endif
+}
+
+/* Some rows times some numbers of x: `depth` is known where there is no end to mind. */
+TF_INLINE void across_some(const float *x, const char *rows, ptrdiff_t step,
+                           vector mask, size_t depth, size_t columns, float *sums,
+                           int is_first)
+{
+    for (size_t j = 0; j < columns; j += WIDTH) {
+        const char *place = rows + j * sizeof(float);
+        vector total = is_first ? BROADCAST(0.0f) : LOAD(sums + j);
+        UNROLLED for (size_t k = 0; k < depth; k++, place += step) {
+            const vector y = used_of(LOAD((const float *)place), mask);
+            total = FMA(BROADCAST(x[k]), y, total);
+        }
+        STORE(sums + j, total);
+    }
+}
+
+static void across_singles(const float *x, const char *rows, ptrdiff_t step,
+                           uint32_t used, size_t depth, size_t columns, float *sums)
+{
+    const vector mask = BROADCAST(tf_float_of(used));
+    size_t k = 0;
+    for (; k + SINGLES <= depth; k += SINGLES, rows += SINGLES * step) {
+        across_some(x + k, rows, step, mask, SINGLES, columns, sums, k == 0);
+    }
+    if (k < depth) {
+        across_some(x + k, rows, step, mask, depth - k, columns, sums, k == 0);
+    }
+}
+
+#if defined(__AVX512F__)
+static void along_singles(const float *x, const char *lines, ptrdiff_t stride,
+                          uint32_t used, size_t depth, float *sums)
+{
+    const vector mask = BROADCAST(tf_float_of(used));
+    vector total = BROADCAST(0.0f);
+    for (size_t k = 0; k < depth; k += WIDTH, lines += sizeof total) {
+        __m512i y[WIDTH];
+        UNROLLED for (int i = 0; i < WIDTH; i++) {
+            const char *place = lines + i * stride;
+            y[i] = _mm512_loadu_si512(place);
+            __builtin_prefetch(place + WIDTH * stride);
+        }
+        tf_transpose_registers(y);
+        UNROLLED for (int i = 0; i < WIDTH; i++) {
+            const vector column = used_of(_mm512_castsi512_ps(y[i]), mask);
+            total = FMA(BROADCAST(x[k + (size_t)i]), column, total);
+        }
+    }
+    STORE(sums, total);
+}
+#else
+#define along_singles NULL
+#endif
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
-
-#define UNROLLED _Pragma("GCC unroll 16")
 
 /* The two bytes of 64 numbers as bfloat16. */
 struct byte_pair {
@@ -221,9 +292,9 @@ INSTANCE(halves, 0)
 INSTANCE(bytes, 1)
 
 const struct tf_row TF_NAME(tf_row) = {
-    across_halves, across_bytes, along_halves, along_bytes,
+    across_singles, along_singles, across_halves, across_bytes, along_halves, along_bytes,
 };
 
 #else
-const struct tf_row TF_NAME(tf_row) = {0};
+const struct tf_row TF_NAME(tf_row) = {across_singles, along_singles, NULL, NULL, NULL, NULL};
 #endif
