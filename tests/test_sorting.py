@@ -269,3 +269,24 @@ def test_unused_bits_are_no_part_of_the_order() -> None:
         np.searchsorted(np.sort(dirty), dirty), np.searchsorted(np.sort(clean), clean)
     )
     assert len(np.unique(dirty[:50])) == len(np.unique(clean[:50]))
+
+
+@pytest.mark.parametrize("form", [f for f in td.formats.values() if f.itemsize > 1])
+@pytest.mark.parametrize("count", [33, 100, 1000, 5000])
+def test_as_whole_numbers(form: Any, count: int) -> None:
+    """Sorted in vectors: -0 and +0, NaN, and bits that do not matter among them."""
+    rng = np.random.default_rng(count)
+    items = rng.integers(0, 256, (4, count, form.itemsize), dtype=np.uint8)
+    anything = items.view(form.dtype)[..., 0]
+    anything[1:][np.isnan(anything[1:]) & np.signbit(anything[1:])] = 0
+    anything[2:, ::3] = 0
+    anything[2:, 1::3] = -0.0
+    anything[3] = td.from_bits(td.bits(anything[3]), form.dtype)
+    for x in anything:
+        order = np.argsort(x, kind="stable")
+        assert np.sort(x, kind="stable").tobytes() == x[order].tobytes()
+        unordered = np.sort(x)
+        assert np.array_equal(unordered, x[order], equal_nan=True)
+        assert sorted(unordered.view(f"u{form.itemsize}")) == sorted(
+            x.view(f"u{form.itemsize}")
+        )

@@ -28,11 +28,20 @@ static void prepare(PyArray_DTypeMeta *class_, const char *name, PyTypeObject *b
     type->tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
 }
 
+static tf_integer_sort *integer_sort(int type)
+{
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    tf_integer_sort *sort = PyDataType_GetArrFuncs(descr)->sort[NPY_QUICKSORT];
+    Py_DECREF(descr);
+    return sort;
+}
+
 int tf_dtype_base_ready(void)
 {
     if (_import_array() < 0) {
         return -1;
     }
+    tf_sort_integers_by(integer_sort(NPY_INT16), integer_sort(NPY_INT32));
     prepare(&tf_dtype_base, "tf32dtype.ReducedPrecisionDType", &PyArrayDescr_Type);
     tf_dtype_base.flags = NPY_DT_ABSTRACT;
     tf_dtype_base.type_num = -1;
