@@ -107,6 +107,7 @@ cdef extern from "numpy/dtype_api.h":
     int NPY_METH_REQUIRES_PYAPI, NPY_METH_NO_FLOATINGPOINT_ERRORS
     int NPY_METH_SUPPORTS_UNALIGNED, NPY_METH_IS_REORDERABLE
     int NPY_METH_resolve_descriptors, NPY_METH_get_loop, NPY_METH_strided_loop
+    int NPY_METH_contiguous_indexed_loop
     int NPY_METH_unaligned_strided_loop
     int NPY_METH_get_reduction_initial
     int NPY_DT_ABSTRACT
@@ -510,6 +511,10 @@ cdef extern from "block_product.h" nogil:
 cdef extern from "complex64.h" nogil:
     int tf_matmul_complex64(const tf_precision *, int, tf_matrix, tf_matrix, tf_matrix,
                             npy_intp, npy_intp, npy_intp, npy_intp)
+
+
+cdef extern from "indexed.h" nogil:
+    void tf_binary_at(int, tf_binary_op, items_t, const npy_intp *, npy_intp, npy_intp)
 
 
 cdef extern from "sort.h" nogil:

@@ -67,7 +67,7 @@ cdef enum:
 cdef int places[PLACES]
 
 
-cdef int *place_of(PyObject *ufunc) noexcept:
+cdef int *place_of(PyObject *ufunc) noexcept nogil:
     cdef size_t i = (<size_t>ufunc >> 4) % PLACES
     while places[i] and operations[places[i] - 1].ufunc != ufunc:
         i = (i + 1) % PLACES
@@ -172,6 +172,26 @@ ufunc_slots[1] = PyType_Slot(
 ufunc_slots[2] = PyType_Slot(0, NULL)
 
 
+cdef int indexed_loop(PyArrayMethod_Context *context, items_t data,
+                      const npy_intp *dimensions, const npy_intp *strides,
+                      NpyAuxData *auxiliary) noexcept nogil:
+    """ufunc.at: NumPy passes the length of the first array behind the strides."""
+    cdef operation *found = &operations[place_of(context.caller)[0] - 1]
+    cdef int op = found.op
+    if found.loop == sum_loop:
+        op = TF_ADD if op == TF_SUM else TF_MULTIPLY
+    tf_binary_at(tf_format_of_descr(context.descriptors[0]), <tf_binary_op>op, data,
+                 strides, strides[3], dimensions[0])
+    return 0
+
+
+cdef PyType_Slot binary_slots[4]
+binary_slots[0] = ufunc_slots[0]
+binary_slots[1] = ufunc_slots[1]
+binary_slots[2] = PyType_Slot(NPY_METH_contiguous_indexed_loop, <void *>indexed_loop)
+binary_slots[3] = PyType_Slot(0, NULL)
+
+
 cdef PyArray_DTypeMeta *dtype_of_letter(str letter, int format) except NULL:
     if letter == "T":
         return &tf_dtypes[format]
@@ -222,6 +242,7 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
             for i, letter in enumerate(signature):
                 dtypes[i] = dtype_of_letter(letter, format)
             spec.slots = (&sum_into_float32_slots[0] if signature == "fTf"
+                          else &binary_slots[0] if loop == sum_loop or loop == binary_loop
                           else &ufunc_slots[0])
             PyUFunc_AddLoopFromSpec(ufunc, &spec)
 

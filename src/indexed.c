@@ -1,0 +1,49 @@
+/* Items that differ are gathered, take the operation together, and go back: up to the
+ * first that may be among them already. Of a table whose places are shared, each says
+ * which batch was the last to have an item there. */
+#include "indexed.h"
+
+#include <string.h>
+
+#include "binary.h"
+#include "formats.h"
+
+enum { BATCH = 64, PLACES = 4096, FEW_PLACES = 256 };
+
+void tf_binary_at(int format, enum tf_binary_op op, char *const data[3],
+                  const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n)
+{
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    const size_t places = n < FEW_PLACES ? FEW_PLACES : PLACES;
+    size_t last_batch[PLACES];
+    _Alignas(uint32_t) char items[BATCH * sizeof(uint32_t)];
+    char *from[BATCH];
+    const char *index = data[1];
+    char *operand = data[2];
+    memset(last_batch, 0, places * sizeof *last_batch);
+    for (size_t batch = 1; n > 0; batch++) {
+        size_t count = 0;
+        for (; count < BATCH && (ptrdiff_t)count < n; count++) {
+            ptrdiff_t i;
+            memcpy(&i, index + (ptrdiff_t)count * strides[1], sizeof i);
+            i += i < 0 ? size : 0;
+            size_t *place = &last_batch[(size_t)i & (places - 1)];
+            if (*place == batch) {
+                break;
+            }
+            *place = batch;
+            from[count] = data[0] + i * strides[0];
+            memcpy(items + count * itemsize, from[count], itemsize);
+        }
+        char *const operands[3] = {items, operand, items};
+        const ptrdiff_t steps[3] = {(ptrdiff_t)itemsize, strides[2],
+                                    (ptrdiff_t)itemsize};
+        tf_binary(format, op, operands, steps, (ptrdiff_t)count);
+        for (size_t i = 0; i < count; i++) {
+            memcpy(from[i], items + i * itemsize, itemsize);
+        }
+        index += (ptrdiff_t)count * strides[1];
+        operand += (ptrdiff_t)count * strides[2];
+        n -= (ptrdiff_t)count;
+    }
+}
