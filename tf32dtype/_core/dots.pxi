@@ -153,5 +153,7 @@ cdef bint _are_matrices_of_one_format(object a, object b) except -1:
             and tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(a)) >= 0)
 
 
-def _are_vectors(a, b):
+cdef bint _are_vectors(object a, object b) except -1:
+    if cnp.PyArray_Check(a) and cnp.PyArray_Check(b):
+        return cnp.PyArray_NDIM(a) < 2 and cnp.PyArray_NDIM(b) < 2
     return np.ndim(a) < 2 and np.ndim(b) < 2
