@@ -264,22 +264,23 @@ static void multiply_row_singles(struct tf_workspace *work, const struct tf_tile
     }
 }
 
-int tf_is_row(struct tf_lines a, ptrdiff_t rows) { return rows == 1 && a.parts == 1; }
+/* -- rows of any length ------------------------------------------------------------ */
 
-/* The sums of a tile over all of k, if it is such a row. */
-void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+static void multiply_as_singles(struct tf_workspace *work, const struct tf_tile *tile,
+                                ptrdiff_t k)
 {
-    /* Short lines would be filled up to a depth. */
-    const int fits = k >= TF_DEPTH || !tf_runs_along(tile->b);
-    const int has_slots = fits && tf_can_have_pairs(tile->a, tile->b) &&
-                          tf_isa->product->row->across_halves;
-    for (ptrdiff_t k0 = 0; !has_slots && k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
         const size_t depth = tf_lesser_size(TF_DEPTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         tf_pack_along(work, here.a, 1, depth, 0, work->row, depth, 0, NULL);
         multiply_row_singles(work, &here, work->row, depth, work->sums, k0 != 0);
     }
-    for (ptrdiff_t k0 = 0; has_slots && k0 < k && !tf_stops(work); k0 += TF_ROW) {
+}
+
+static void multiply_as_slots(struct tf_workspace *work, const struct tf_tile *tile,
+                              ptrdiff_t k)
+{
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_ROW) {
         const size_t count = tf_lesser_size(TF_ROW, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         const struct tf_exponents exponents = pack_row(work, here.a, count);
@@ -293,5 +294,19 @@ void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrd
                                 tf_lesser_size(TF_DEPTH, (ptrdiff_t)(count - k1)),
                                 work->sums, k0 || k1);
         }
+    }
+}
+
+int tf_is_row(struct tf_lines a, ptrdiff_t rows) { return rows == 1 && a.parts == 1; }
+
+void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+{
+    /* Short lines would be filled up to a depth. */
+    const int fits = k >= TF_DEPTH || !tf_runs_along(tile->b);
+    if (fits && tf_isa->product->row->across_halves &&
+        tf_can_have_pairs(tile->a, tile->b)) {
+        multiply_as_slots(work, tile, k);
+    } else {
+        multiply_as_singles(work, tile, k);
     }
 }

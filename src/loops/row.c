@@ -76,8 +76,6 @@ static void along_singles(const float *x, const char *lines, ptrdiff_t stride,
     }
     STORE(sums, total);
 }
-#else
-#define along_singles NULL
 #endif
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
@@ -291,10 +289,17 @@ TF_INLINE void along(const struct tf_byte_table *table, int bytes, const float *
 INSTANCE(halves, 0)
 INSTANCE(bytes, 1)
 
-const struct tf_row TF_NAME(tf_row) = {
-    across_singles, along_singles, across_halves, across_bytes, along_halves, along_bytes,
-};
-
-#else
-const struct tf_row TF_NAME(tf_row) = {across_singles, along_singles, NULL, NULL, NULL, NULL};
 #endif
+
+const struct tf_row TF_NAME(tf_row) = {
+    .across_singles = across_singles,
+#if defined(__AVX512F__)
+    .along_singles = along_singles,
+#endif
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+    .across_halves = across_halves,
+    .across_bytes = across_bytes,
+    .along_halves = along_halves,
+    .along_bytes = along_bytes,
+#endif
+};
