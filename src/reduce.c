@@ -456,3 +456,30 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
     }
     return 0;
 }
+
+/* -- all rows at once --------------------------------------------------------------- */
+
+int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_t rows,
+                ptrdiff_t columns)
+{
+    const ptrdiff_t size = (ptrdiff_t)size_of(format);
+    const struct tf_fp saved = tf_fp_begin();
+    int done = 1;
+    for (ptrdiff_t i = 0; done && i < outer; i++, in += rows * columns * size) {
+        for (ptrdiff_t j = 0, run; done && j < columns; j += run, out += run * size) {
+            double sums[TF_BLOCK] = {0};
+            float numbers[TF_BLOCK];
+            run = columns - j < TF_BLOCK ? columns - j : TF_BLOCK;
+            for (ptrdiff_t row = 0; row < rows; row++) {
+                const char *items = in + (row * columns + j) * size;
+                unpack(format, items, numbers, (size_t)run);
+                tf_isa->add_wide(numbers, sums, (size_t)run);
+            }
+            const struct rounding rounding =
+                finish(format, TF_SUM, sums, out, (size_t)run);
+            done = !rounding.beyond && !rounding.flags;
+        }
+    }
+    tf_fp_end(saved, 0);
+    return done;
+}

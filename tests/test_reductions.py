@@ -464,3 +464,19 @@ def test_masked_extremes_in_either_order_of_import(first: str) -> None:
         "print(*map(float, (a.max(), (-a).min(), b.max(), b.min(), b[:2].max())))"
     )
     assert out == "-inf inf 3.0 -448.0 -448.0"
+
+
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_sums_over_rows_at_once(form: Any) -> None:
+    """`sum` along an outer axis rounds once what `add.reduce` rounds for each row."""
+    shapes = [(700, 3), (2, 5000), (5000, 2), (40, 9, 17), (4000, 1), (3, 4, 5, 60)]
+    for seed, shape in enumerate(shapes):
+        codes, usual = random_codes(form, shape, seed), moderate(form, shape, seed)
+        for x in (codes, usual, usual[::-1]):
+            for axis in range(-x.ndim, x.ndim):
+                want, flags = raised(functools.partial(np.add.reduce, x, axis))
+                for way in (x.sum, functools.partial(np.sum, x)):
+                    got = raised(functools.partial(way, axis=axis))
+                    assert got[0].tobytes() == want.tobytes()
+                    assert got[0].shape == want.shape
+                    assert (got[0].dtype, got[1]) == (form.dtype, flags)

@@ -99,8 +99,9 @@ def _index(own: Function) -> Function:
     return index
 
 
-#: What answers each function of NumPy, given the function. The two products have the
-#: bits of NumPy's, which multiplies one row by one column after the other.
+#: What answers each function of NumPy, given the function. Products and sums have the
+#: bits of NumPy's, which multiplies one row by one column, and adds one row, after the
+#: other.
 ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.einsum": _einsum,
     "numpy.common_type": _common_type,
@@ -109,6 +110,8 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.nanargmin": _index,
     "numpy.dot": lambda own: _core.format_dot,
     "numpy.inner": lambda own: _core.format_inner,
+    "numpy.sum": lambda own: _core.sum_over_rows,
+    "numpy._core._methods._sum": lambda own: _core.sum_over_rows,  # of arrays
 }
 
 #: What answers methods of arrays, given the array.

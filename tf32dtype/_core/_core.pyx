@@ -49,7 +49,7 @@ __all__ = [
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
-    "tensor_blocks", "tensor_product", "vdot", "workspaces",
+    "sum_over_rows", "tensor_blocks", "tensor_product", "vdot", "workspaces",
 ]
 
 
@@ -102,6 +102,7 @@ include "promoters.pxi"
 include "times.pxi"
 include "routes.pxi"
 include "dots.pxi"
+include "row_sums.pxi"
 include "sorting.pxi"
 include "arrays.pxi"
 include "blas.pxi"

@@ -319,6 +319,7 @@ cdef extern from "reduce.h" nogil:
     int TF_SINGLE
     int tf_reduce(int, tf_reduction, tf_partials *, items_t, const npy_intp *,
                   npy_intp)
+    int tf_sum_rows(int, const char *, char *, npy_intp, npy_intp, npy_intp)
 
 
 cdef extern from "extremes.h" nogil:

@@ -1,0 +1,32 @@
+# Sums over an outer axis. NumPy calls add's loop once a row and never says which is the
+# last, so that the sums are rounded and stored for each row. Here they are once.
+
+cdef enum:
+    FEW_ELEMENTS = 2048
+
+
+def sum_over_rows(a=None, axis=None, *others, **unknown):
+    """`sum` of an array of ours along an axis but the last. NotImplemented stands for
+    what NumPy is to do: of small arrays, of any strides, and sums that raise a flag."""
+    cdef npy_intp outer, rows, columns
+    cdef int format, done
+    cdef cnp.ndarray source, result
+    if others or unknown or type(axis) is not int or not cnp.PyArray_CheckExact(a):
+        return NotImplemented
+    source = a
+    format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(source))
+    if (format < 0 or not -source.ndim <= axis < source.ndim
+            or cnp.PyArray_SIZE(source) < FEW_ELEMENTS
+            or not cnp.PyArray_ISCARRAY_RO(source)):
+        return NotImplemented
+    shape = a.shape
+    at = axis % len(shape)
+    outer, rows = math.prod(shape[:at]), shape[at]
+    columns = math.prod(shape[at + 1:])
+    if columns == 1:  # then NumPy sums in another order
+        return NotImplemented
+    result = np.empty(shape[:at] + shape[at + 1:], a.dtype)
+    with nogil:
+        done = tf_sum_rows(format, <const char *>cnp.PyArray_DATA(source),
+                           <char *>cnp.PyArray_DATA(result), outer, rows, columns)
+    return result if done else NotImplemented
