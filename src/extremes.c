@@ -3,31 +3,38 @@
 #include <math.h>
 
 #include "binary.h"
+#include "bytes.h"
 #include "fpstatus.h"
 #include "strided.h"
 
 static float float_of_order(int32_t order)
 {
-    const uint32_t bits = (uint32_t)tf_total_order((uint32_t)order);
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return tf_float_of((uint32_t)tf_total_order((uint32_t)order));
 }
 
 /* A block's least and greatest number, or whether a NaN is there. */
 static int block_bounds(int format, const void *items, size_t n, float *least,
                         float *greatest)
 {
+    const struct tf_format *f = tf_format_rows[format];
     int32_t low, high;
-    if (format == tf_bfloat16_index) {
+    if (f->itemsize == 1) {
+        const struct tf_byte_table *table = &tf_byte_tables[format];
+        uint8_t ranks[2];
+        tf_isa->byte_bounds(table->rank, items, n, &ranks[0], &ranks[1]);
+        tf_isa->formats[format].unpack(&table->item[ranks[0]], least, 1);
+        tf_isa->formats[format].unpack(&table->item[ranks[1]], greatest, 1);
+        return isnan(*greatest);
+    }
+    if (f->itemsize == 2) {
         tf_isa->half_bounds(items, n, &low, &high);
     } else {
-        float numbers[TF_BLOCK];
-        tf_isa->formats[format].unpack(items, numbers, n);
-        tf_isa->bounds(numbers, n, &low, &high);
+        tf_isa->bounds(items, n, &low, &high);
     }
-    *least = float_of_order(low);
-    *greatest = float_of_order(high);
+    /* Without their unused bits numbers have the same order. */
+    const uint32_t used = UINT32_MAX << f->shift;
+    *least = tf_float_of(tf_bits_of(float_of_order(low)) & used);
+    *greatest = tf_float_of(tf_bits_of(float_of_order(high)) & used);
     return isnan(*least) || isnan(*greatest);
 }
 

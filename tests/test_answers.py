@@ -61,6 +61,21 @@ def test_is_close_is_of_the_numbers() -> None:
     assert np.isclose(b=six, a=six).all()
 
 
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_isclose_in_pieces(form: Any) -> None:
+    rng = np.random.default_rng(3)
+    with np.errstate(all="ignore"):
+        x = rng.normal(0, 1, (300, 101)).astype(form.dtype)
+        y = (x.astype(float) * rng.choice([1, 1.01, 1.5], x.shape)).astype(form.dtype)
+    if form.has_nan:
+        x[3, :50] = y[3, 20:70] = np.nan
+    for options in ({}, {"rtol": 0.02}, {"atol": 0.1}, {"equal_nan": True}):
+        for a, b in ((x, y), (x.T, y.T), (x, y.astype(np.float32)), (x, y[:1])):
+            want = np.isclose(a.astype(float), b.astype(float), **options)
+            assert np.array_equal(np.isclose(a, b, **options), want)
+    assert np.isclose(x, y, rtol=np.zeros(101)).shape == x.shape
+
+
 @each
 def test_common_type(f: Any) -> None:
     x = np.ones(2, dtype(f))

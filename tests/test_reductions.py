@@ -480,3 +480,16 @@ def test_sums_over_rows_at_once(form: Any) -> None:
                     assert got[0].tobytes() == want.tobytes()
                     assert got[0].shape == want.shape
                     assert (got[0].dtype, got[1]) == (form.dtype, flags)
+
+
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_extremes_and_unused_bits(form: Any) -> None:
+    """Unused bits do not count; NaN and zeros of both signs among the items."""
+    items = random_codes(form, (5000,), 1)
+    for x in (items, items[~np.isnan(items)]):
+        clean = td.from_bits(td.bits(x), form.dtype)
+        for function in (np.max, np.min, np.nanmax, np.nanmin, np.argmax, np.argmin):
+            got = np.asarray(function(x))
+            assert got.tobytes() == np.asarray(function(clean)).tobytes()
+            want = np.asarray(function(clean.astype(np.float32)))
+            assert np.array_equal(got.astype(float), want, equal_nan=True)

@@ -73,6 +73,7 @@ def _common_type(own: Function) -> Function:
 
 def _isclose(own: Function) -> Function:
     """In float64, where no difference and no tolerance leaves the range."""
+    piece = 1 << 14  # whose float64 numbers stay in the second cache
 
     def double(x: Any) -> Any:
         if isinstance(x, list | tuple):
@@ -82,7 +83,18 @@ def _isclose(own: Function) -> Function:
 
     def isclose(*args: Any, **kwargs: Any) -> Any:
         wide = {name: double(x) for name, x in kwargs.items()}
-        return own(*map(double, args), **wide)
+        a, b, *others = args if len(args) > 1 else (None, None)
+        if not type(a) is type(b) is np.ndarray or a.shape != b.shape or a.size < piece:
+            return own(*map(double, args), **wide)
+        if any(np.ndim(x) for x in (*others, *wide.values())):
+            return own(*map(double, args), **wide)
+        result = np.empty(a.size, np.bool_)
+        a, b = a.reshape(-1), b.reshape(-1)
+        for i in range(0, result.size, piece):
+            here = slice(i, i + piece)
+            pair = double(a[here]), double(b[here])
+            result[here] = own(*pair, *map(double, others), **wide)
+        return result.reshape(args[0].shape)
 
     return isclose
 

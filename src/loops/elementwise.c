@@ -282,3 +282,16 @@ void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
     *least = tf_total_order((uint32_t)(uint16_t)tf_half_order(low) << 16);
     *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
 }
+
+void TF_NAME(tf_byte_bounds)(const uint8_t table[256], const uint8_t *in, size_t n,
+                             uint8_t *least, uint8_t *greatest)
+{
+    uint8_t found[TF_BLOCK], low = UINT8_MAX, high = 0;
+    TF_NAME(tf_lookup)(table, in, found, n);
+    for (size_t i = 0; i < n; i++) {
+        low = found[i] < low ? found[i] : low;
+        high = found[i] > high ? found[i] : high;
+    }
+    *least = low;
+    *greatest = high;
+}

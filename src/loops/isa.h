@@ -470,6 +470,9 @@ struct tf_isa {
     void (*bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
     void (*half_bounds)(const uint16_t *in, size_t n, int32_t *least,
                         int32_t *greatest);
+    /* The bounds of up to TF_BLOCK bytes' entries in a table. */
+    void (*byte_bounds)(const uint8_t table[256], const uint8_t *in, size_t n,
+                        uint8_t *least, uint8_t *greatest);
 
     const struct tf_product *product;
     const struct tf_dot *dot;

@@ -31,6 +31,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .sum = TF_NAME(tf_sum),
     .bounds = TF_NAME(tf_bounds),
     .half_bounds = TF_NAME(tf_half_bounds),
+    .byte_bounds = TF_NAME(tf_byte_bounds),
     .product = &TF_NAME(tf_product),
     .dot = &TF_NAME(tf_dot),
     .block_product = &TF_NAME(tf_block_product),
