@@ -422,6 +422,9 @@ def test_of_masked_arrays_that_mask_nothing(f: Format, call: str) -> None:
         found = getattr(np.ma.array(x), call)(axis)
         want = getattr(x, call)(axis)
         assert np.array_equal(td.bits(np.ma.getdata(found)), td.bits(want))
+        out = np.ma.zeros(want.shape, x.dtype)
+        assert getattr(np.ma.array(x), call)(axis, out=out) is out
+        assert np.array_equal(td.bits(np.ma.getdata(out)), td.bits(want))
 
 
 def test_what_masked_arrays_keep() -> None:

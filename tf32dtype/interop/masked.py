@@ -54,12 +54,13 @@ def _in_double(own: Callable[..., Any], module: ModuleType) -> Callable[..., Any
     ) -> Any:
         target = self.dtype if dtype is None else np.dtype(dtype)
         form = FORMATS.get(target)
-        if form is None or (name == "sum" and form.has_zero):
+        is_whole = module.getmask(self) is module.nomask
+        if form is not None and is_whole and name == "std":
+            # Not the root of the variance, which is rounded.
+            result = np.ndarray.std(self, axis, dtype, out, *args, **kwargs)
+            return result if result is out else result[()]
+        if form is None or is_whole or (name == "sum" and form.has_zero):
             return own(self, axis, dtype, out, *args, **kwargs)
-        if module.getmask(self) is module.nomask:
-            # std is not the root of the variance, which is rounded.
-            whole = np.ndarray.std if name == "std" else own
-            return whole(self, axis, dtype, out, *args, **kwargs)[()]
         wide = self.astype(target).astype(np.float64)
         if name in ("var", "std"):
             return own(wide, axis, None, out, *args, **kwargs)
