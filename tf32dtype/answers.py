@@ -83,18 +83,19 @@ def _isclose(own: Function) -> Function:
 
     def isclose(*args: Any, **kwargs: Any) -> Any:
         wide = {name: double(x) for name, x in kwargs.items()}
-        a, b, *others = args if len(args) > 1 else (None, None)
-        if not type(a) is type(b) is np.ndarray or a.shape != b.shape or a.size < piece:
-            return own(*map(double, args), **wide)
-        if any(np.ndim(x) for x in (*others, *wide.values())):
-            return own(*map(double, args), **wide)
-        result = np.empty(a.size, np.bool_)
-        a, b = a.reshape(-1), b.reshape(-1)
+        pair, others = args[:2], [double(x) for x in args[2:]]
+        are_large = len(pair) == 2 and all(
+            type(x) is np.ndarray and x.shape == pair[0].shape and x.size > piece
+            for x in pair
+        )
+        if not are_large or any(np.ndim(x) for x in (*others, *wide.values())):
+            return own(*map(double, pair), *others, **wide)
+        result = np.empty(pair[0].size, np.bool_)
+        a, b = (x.reshape(-1) for x in pair)
         for i in range(0, result.size, piece):
             here = slice(i, i + piece)
-            pair = double(a[here]), double(b[here])
-            result[here] = own(*pair, *map(double, others), **wide)
-        return result.reshape(args[0].shape)
+            result[here] = own(double(a[here]), double(b[here]), *others, **wide)
+        return result.reshape(pair[0].shape)
 
     return isclose
 
