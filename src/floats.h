@@ -37,10 +37,17 @@ TF_INLINE uint32_t tf_odd_single(double x)
     return tf_bits_of((float)x);
 }
 
-/* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. */
+/* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. Each function
+ * is its own inverse. */
 TF_INLINE int32_t tf_total_order(uint32_t bits)
 {
     return (int32_t)(bits ^ ((uint32_t)((int32_t)bits >> 31) >> 1));
+}
+
+/* The same of bfloat16's. */
+TF_INLINE int16_t tf_half_order(int16_t bits)
+{
+    return (int16_t)(bits ^ ((bits >> 15) & 0x7FFF));
 }
 
 #endif

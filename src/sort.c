@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "floats.h"
+
 enum {
     PAYLOAD_BITS = 44, /* an item or an index; the key has at most 19 bits */
     FEW = 32,          /* up to here insertion beats the radix sort's tables */
@@ -247,49 +249,39 @@ void tf_sort_integers_by(tf_integer_sort *int16, tf_integer_sort *int32)
     sort_int32 = int32;
 }
 
-/* Two's complement from sign and magnitude, and back. */
-#define TURN(type)                                                             \
-    for (ptrdiff_t i = 0; i < count; i++) {                                    \
-        type *const x = (type *)items + i;                                     \
-        *x = (type)(*x ^ (*x < 0 ? ~signs : 0));                               \
-    }
-
-/* Nothing but the order of items that are equal would differ. */
-#define SORT_INTEGERS(type, sort_type)                                         \
-    const type signs = (type)(UINT32_C(1) << (8 * sizeof(type) - 1));          \
-    const type infinity = (type)(tf_infinity_magnitude(f) << f.shift);                   \
+/* Sorts items in the order of integers, if nothing but the order of items that are equal
+ * differs from what it should be. `order` is its own inverse. */
+#define SORT_INTEGERS(type, order, sort)                                       \
+    type *const x = items;                                                     \
+    const type least = (type)(UINT32_C(1) << (8 * sizeof(type) - 1)); /* -0 */ \
+    const type infinity = (type)(tf_infinity_magnitude(f) << f.shift);         \
     const type stray = (type)((UINT32_C(1) << f.shift) - 1);                   \
     int negative_nan = 0, equals = 0;                                          \
     for (ptrdiff_t i = 0; i < count; i++) {                                    \
-        const type x = ((const type *)items)[i];                               \
-        const int nan = (type)(x & ~signs & ~stray) > infinity;                \
-        negative_nan |= nan & (x < 0);                                         \
-        equals |= nan | (x == signs) | ((x & stray) != 0);                     \
+        const int nan = (type)(x[i] & ~least & ~stray) > infinity;             \
+        negative_nan |= nan & (x[i] < 0);                                      \
+        equals |= nan | (x[i] == least) | ((x[i] & stray) != 0);               \
     }                                                                          \
-    if (negative_nan || (stable && equals))                                    \
+    if (!sort || negative_nan || (stable && equals))                           \
         return 0;                                                              \
-    TURN(type)                                                                 \
-    const int failed = sort_type(items, count, NULL) < 0;                      \
-    TURN(type)                                                                 \
+    for (ptrdiff_t i = 0; i < count; i++)                                      \
+        x[i] = order(x[i]);                                                    \
+    const int failed = sort(x, count, NULL) < 0;                               \
+    for (ptrdiff_t i = 0; i < count; i++)                                      \
+        x[i] = order(x[i]);                                                    \
     return !failed;
 
-static int sort_halves(struct tf_format f, void *items, ptrdiff_t count, int stable)
-{
-    SORT_INTEGERS(int16_t, sort_int16)
-}
-
-static int sort_words(struct tf_format f, void *items, ptrdiff_t count, int stable)
-{
-    SORT_INTEGERS(int32_t, sort_int32)
-}
+static int32_t word_order(int32_t bits) { return tf_total_order((uint32_t)bits); }
 
 /* 1 if the items are sorted, 0 if they are as they were, but for the order of those
  * that are equal. */
 static int integer_sort(struct tf_format f, void *items, ptrdiff_t count, int stable)
 {
-    return f.itemsize == 2   ? sort_int16 && sort_halves(f, items, count, stable)
-           : f.itemsize == 4 ? sort_int32 && sort_words(f, items, count, stable)
-                             : 0;
+    switch (f.itemsize) {
+    case 2: { SORT_INTEGERS(int16_t, tf_half_order, sort_int16) }
+    case 4: { SORT_INTEGERS(int32_t, word_order, sort_int32) }
+    default: return 0;
+    }
 }
 
 /* -- entries --------------------------------------------------------------- */

@@ -6,12 +6,6 @@
 
 #include "isa.h"
 
-/* The order of 16-bit codes as integers, like tf_total_order; its own inverse. */
-TF_INLINE int16_t tf_half_order(int16_t bits)
-{
-    return (int16_t)(bits ^ ((bits >> 15) & 0x7FFF));
-}
-
 /* -0 below +0 (IEEE 754-2019 maximum, minimum): a sum of two zeros has the sign
  * wanted, -0 + -0 is -0 and any other +0. A comparison with NaN is false, which
  * leaves x. */
