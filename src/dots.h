@@ -3,6 +3,7 @@
 #define TF32DTYPE_DOTS_H
 
 #include "matmul.h"
+#include "pack.h"
 
 /* Whether `count` rows of a and columns of b, of k numbers each, are worth it. */
 int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,
@@ -12,11 +13,9 @@ int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,
 int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
                   ptrdiff_t k, ptrdiff_t count);
 
-/* The chains of TF_DOT_CHAINS lines of a and of b, where they lie in memory: of a
- * format's numbers `along` bytes apart, up to TF_DEPTH. 0 where there is no kernel for
- * that. The buffer has room for all numbers. */
-int tf_dot_lines(int format, ptrdiff_t along, const char *a, ptrdiff_t a_step,
-                 const char *b, ptrdiff_t b_step, size_t depth, uint16_t *buffer,
+/* The chains of TF_DOT_CHAINS lines of a and of b, of up to TF_DEPTH numbers, where they
+ * lie in memory. 0 where that has no kernel. The buffer has room for all numbers. */
+int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t depth, uint16_t *buffer,
                  float *sums);
 
 #endif

@@ -32,7 +32,7 @@ static int block_bounds(int format, const void *items, size_t n, float *least,
         tf_isa->bounds(items, n, &low, &high);
     }
     /* Without their unused bits numbers have the same order. */
-    const uint32_t used = UINT32_MAX << f->shift;
+    const uint32_t used = tf_used_bits(*f);
     *least = tf_float_of(tf_bits_of(float_of_order(low)) & used);
     *greatest = tf_float_of(tf_bits_of(float_of_order(high)) & used);
     return isnan(*least) || isnan(*greatest);

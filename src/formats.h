@@ -99,6 +99,9 @@ static inline uint32_t tf_sign_mask(struct tf_format f)
     return f.is_signed ? tf_magnitude_mask(f) + 1 : 0;
 }
 
+/* The bits of an item that count, in a word of which the bits above do not matter. */
+static inline uint32_t tf_used_bits(struct tf_format f) { return UINT32_MAX << f.shift; }
+
 static inline uint32_t tf_infinity_magnitude(struct tf_format f)
 {
     return ((UINT32_C(1) << f.exponent_bits) - 1) << f.mantissa_bits;

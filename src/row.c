@@ -241,7 +241,7 @@ static void multiply_row_singles(struct tf_workspace *work, const struct tf_tile
     const int along = is_plain(tile->b, tile->b.along, tile->b.stride) &&
                       depth % VECTOR == 0 && row->along_singles;
     const uint32_t used = tile->b.format < TF_FORMAT_COUNT
-                              ? UINT32_MAX << tf_format_rows[tile->b.format]->shift
+                              ? tf_used_bits(*tf_format_rows[tile->b.format])
                               : UINT32_MAX;
     float *part = work->sums + TF_WIDE_ROW;
     for (size_t j = 0, width; j < tile->columns; j += width) {

@@ -207,17 +207,11 @@ static float add_up(const float *sums, size_t n)
     return total;
 }
 
-/* The chains of as many numbers as are multiplied where they lie, if these are. */
-static int multiply_directly(struct tf_workspace *work, struct tf_lines a,
-                             struct tf_lines b, float *sums)
+/* A line as one for each depth of it. */
+static struct tf_lines in_depths(struct tf_lines x)
 {
-    if (a.kind != a.format || b.kind != a.kind || b.format != a.format ||
-        a.parts > 1 || a.along != b.along || a.kind >= TF_FORMAT_COUNT) {
-        return 0;
-    }
-    const ptrdiff_t step = a.along * TF_DEPTH;
-    return tf_dot_lines(a.kind, a.along, a.data, step, b.data, step, TF_DEPTH,
-                        (uint16_t *)work->lines, sums);
+    x.stride = x.along * TF_DEPTH;
+    return x;
 }
 
 /* The product of two lines: a tile of one element. */
@@ -232,7 +226,8 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
         const size_t n = tf_lesser_size(SPLIT_LENGTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         if (n == TF_DOT_CHAINS * TF_DEPTH &&
-            multiply_directly(work, here.a, here.b, sums)) {
+            tf_dot_lines(in_depths(here.a), in_depths(here.b), TF_DEPTH,
+                         (uint16_t *)work->lines, sums)) {
             for (size_t i = 0; i < TF_DOT_CHAINS; i++) {
                 total = k0 || i ? total + sums[i] : sums[i];
             }
