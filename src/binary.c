@@ -195,14 +195,9 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
 
 enum { ITEMS = 256 };
 
-/* All results of one operand with every item of the other, and what each raises. */
-struct row {
-    uint8_t results[ITEMS], flags[ITEMS];
-    unsigned all_flags;
-};
-
-static void make_row(int format, enum tf_binary_op op, const char *item, int which,
-                     struct row *row)
+/* All results of one operand with every item of the other. */
+static void make_line(int format, enum tf_binary_op op, const char *item, int which,
+                      struct tf_pair_line *line)
 {
     uint8_t items[ITEMS], same[ITEMS];
     struct operand a, b;
@@ -213,46 +208,20 @@ static void make_row(int format, enum tf_binary_op op, const char *item, int whi
     const uint8_t *x = which == 0 ? same : items, *y = which == 0 ? items : same;
     operand_begin(&a, NULL, 1, 0);
     operand_begin(&b, NULL, 1, 0);
-    row->all_flags = 0;
-    fused_block(format, op, &a, &b, x, y, row->results, ITEMS, &row->all_flags);
-    for (int i = 0; i < ITEMS && row->all_flags; i++) {
+    line->all_flags = 0;
+    fused_block(format, op, &a, &b, x, y, line->results, ITEMS, &line->all_flags);
+    for (int i = 0; i < ITEMS && line->all_flags; i++) {
         unsigned flags = 0;
         uint8_t result;
         fused_block(format, op, &a, &b, x + i, y + i, &result, 1, &flags);
-        row->flags[i] = (uint8_t)flags;
+        line->flags[i] = (uint8_t)flags;
     }
-}
-
-static unsigned look_up_row(const struct row *row, const char *in, ptrdiff_t stride,
-                            char *out, ptrdiff_t out_stride, ptrdiff_t n)
-{
-    TF_BUFFER(in_buffer);
-    TF_BUFFER(out_buffer);
-    unsigned flags = 0;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const uint8_t *items = tf_gather(in, stride, 1, count, in_buffer);
-        if (row->all_flags & ~flags) {
-            uint8_t raised[TF_BLOCK], any = 0;
-            tf_isa->lookup(row->flags, items, raised, count);
-            for (size_t i = 0; i < count; i++) {
-                any |= raised[i];
-            }
-            flags |= any;
-        }
-        void *target = tf_target(out, out_stride, 1, out_buffer);
-        tf_isa->lookup(row->results, items, target, count);
-        tf_scatter(target, out, out_stride, 1, count);
-        in += (ptrdiff_t)count * stride;
-        out += (ptrdiff_t)count * out_stride;
-    }
-    return flags;
 }
 
 void tf_binary(int format, enum tf_binary_op op, char *const data[3],
                const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    enum { WORTH_A_ROW = 1 << 15 };
+    enum { WORTH_A_LINE = 1 << 15 };
     if (tf_isa->extreme[op].bytes) {
         tf_extreme(format, op, data, strides, n);
         return;
@@ -270,13 +239,13 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
     }
     const ptrdiff_t block = serial ? 1 : TF_BLOCK;
     const int is_fused = tf_isa->fused[op].bytes != NULL;
-    if (is_fused && itemsize == 1 && !serial && n >= WORTH_A_ROW &&
+    if (is_fused && itemsize == 1 && !serial && n >= WORTH_A_LINE &&
         (strides[0] == 0) != (strides[1] == 0)) {
         const int which = strides[0] == 0 ? 0 : 1;
-        struct row row;
-        make_row(format, op, data[which], which, &row);
-        const unsigned raised = look_up_row(&row, data[1 - which], strides[1 - which],
-                                            data[2], strides[2], n);
+        struct tf_pair_line line;
+        make_line(format, op, data[which], which, &line);
+        const unsigned raised = tf_look_up_line(
+            &line, data[1 - which], strides[1 - which], data[2], strides[2], n);
         tf_fp_end(saved, raised);
         return;
     }
@@ -291,11 +260,8 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
         const void *x = operand_items(&a, itemsize, count);
         const void *y = operand_items(&b, itemsize, count);
         char *out = data[2] + done * strides[2];
-        void *target = tf_target(out, strides[2], itemsize, buffer);
-        if (operand_overlaps(x, target, count * itemsize) ||
-            operand_overlaps(y, target, count * itemsize)) {
-            target = buffer;
-        }
+        void *target =
+            operand_target(out, strides[2], itemsize, x, y, itemsize, count, buffer);
         if (!is_fused ||
             !fused_block(format, op, &a, &b, x, y, target, count, &flags)) {
             const float *p = operand_numbers(&a, format, x, count);

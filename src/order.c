@@ -29,11 +29,8 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
         const size_t count = (size_t)(n - done < block ? n - done : block);
         const void *x = operand_items(&a, itemsize, count);
         const void *y = operand_items(&b, itemsize, count);
-        void *target = tf_target(out, strides[2], out_size, buffer);
-        if (operand_overlaps(x, target, count * itemsize) ||
-            operand_overlaps(y, target, count * itemsize)) {
-            target = buffer;
-        }
+        void *target =
+            operand_target(out, strides[2], out_size, x, y, itemsize, count, buffer);
         function(&tf_byte_tables[format], x, y, target, count);
         tf_scatter(target, out, strides[2], out_size, count);
         out += (ptrdiff_t)count * strides[2];
@@ -69,10 +66,8 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
         const void *bound = operand_items(&low, itemsize, count);
         maximum(table, operand_items(&x, itemsize, count), bound, raised, count);
         bound = operand_items(&high, itemsize, count);
-        void *target = tf_target(out, strides[3], itemsize, buffer);
-        if (operand_overlaps(bound, target, count * itemsize)) {
-            target = buffer;
-        }
+        void *target = operand_target(out, strides[3], itemsize, bound, bound, itemsize,
+                                      count, buffer);
         minimum(table, raised, bound, target, count);
         tf_scatter(target, out, strides[3], itemsize, count);
         out += (ptrdiff_t)count * strides[3];
@@ -102,10 +97,8 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
         const void *x = operand_items(&a, itemsize, count);
-        void *target = tf_target(out, strides[1], itemsize, buffer);
-        if (operand_overlaps(x, target, count * itemsize)) {
-            target = buffer;
-        }
+        void *target =
+            operand_target(out, strides[1], itemsize, x, x, itemsize, count, buffer);
         change(NULL, x, x, target, count);
         tf_scatter(target, out, strides[1], itemsize, count);
         out += (ptrdiff_t)count * strides[1];

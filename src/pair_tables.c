@@ -123,15 +123,10 @@ static unsigned look_up_serially(const struct tf_pair_table *table,
     return seen >> FLAGS;
 }
 
-/* With one operand fixed, the results by the items of the other, and what they raise. */
-struct line {
-    uint8_t results[256], flags[256];
-    unsigned all_flags;
-};
-
-static struct line line_of(const struct tf_pair_table *table, uint8_t fixed, int first)
+static struct tf_pair_line line_of(const struct tf_pair_table *table, uint8_t fixed,
+                                   int first)
 {
-    struct line line = {.all_flags = 0};
+    struct tf_pair_line line = {.all_flags = 0};
     for (unsigned item = 0; item < 256; item++) {
         const uint8_t other = (uint8_t)item;
         const uint16_t found = first ? entry_of(table, table->width, fixed, other)
@@ -143,18 +138,30 @@ static struct line line_of(const struct tf_pair_table *table, uint8_t fixed, int
     return line;
 }
 
-static unsigned look_up_line(const struct line *line, const uint8_t *items,
-                             uint8_t *out, size_t n, unsigned raised)
+unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,
+                         ptrdiff_t in_stride, char *out, ptrdiff_t out_stride,
+                         ptrdiff_t n)
 {
+    TF_BUFFER(in_buffer);
+    TF_BUFFER(out_buffer);
     unsigned flags = 0;
-    if (line->all_flags & ~raised) {
-        uint8_t found[TF_BLOCK];
-        tf_isa->lookup(line->flags, items, found, n);
-        for (size_t i = 0; i < n; i++) {
-            flags |= found[i];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const uint8_t *items = tf_gather(in, in_stride, 1, count, in_buffer);
+        if (line->all_flags & ~flags) {
+            uint8_t raised[TF_BLOCK], any = 0;
+            tf_isa->lookup(line->flags, items, raised, count);
+            for (size_t i = 0; i < count; i++) {
+                any |= raised[i];
+            }
+            flags |= any;
         }
+        void *target = tf_target(out, out_stride, 1, out_buffer);
+        tf_isa->lookup(line->results, items, target, count);
+        tf_scatter(target, out, out_stride, 1, count);
+        in += (ptrdiff_t)count * in_stride;
+        out += (ptrdiff_t)count * out_stride;
     }
-    tf_isa->lookup(line->results, items, out, n);
     return flags;
 }
 
@@ -165,10 +172,11 @@ unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3]
         return look_up_serially(table, data, strides, n);
     }
     const int fixed = strides[0] == 0 ? 0 : strides[1] == 0 ? 1 : -1;
-    const int with_line = fixed >= 0 && n >= TF_BLOCK;
-    struct line line;
-    if (with_line) {
-        line = line_of(table, *(const uint8_t *)data[fixed], fixed == 0);
+    if (fixed >= 0 && n >= TF_BLOCK) {
+        const struct tf_pair_line line =
+            line_of(table, *(const uint8_t *)data[fixed], fixed == 0);
+        return tf_look_up_line(&line, data[1 - fixed], strides[1 - fixed], data[2],
+                               strides[2], n);
     }
     TF_BUFFER(a_buffer);
     TF_BUFFER(b_buffer);
@@ -182,9 +190,7 @@ unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3]
             tf_gather(data[0] + done * strides[0], strides[0], 1, count, a_buffer);
         const uint8_t *b =
             tf_gather(data[1] + done * strides[1], strides[1], 1, count, b_buffer);
-        if (with_line) {
-            flags |= look_up_line(&line, fixed == 0 ? b : a, target, count, flags);
-        } else if (table->width == 8) {
+        if (table->width == 8) {
             flags |= look_up(table, 8, a, b, target, count);
         } else {
             flags |= look_up(table, table->width, a, b, target, count);
