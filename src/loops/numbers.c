@@ -38,22 +38,11 @@ TF_INLINE float float_from_int32(int32_t x)
     return (float)(is_wide ? folded : x);
 }
 
-/* A double within float32's range: its low 29 bits are or-ed into bit 29. */
-TF_INLINE float float_from_whole(double x)
-{
-    const uint64_t low = (UINT64_C(1) << 29) - 1;
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits = (bits | ((bits & low) + low)) & ~low;
-    memcpy(&x, &bits, sizeof x);
-    return (float)x;
-}
-
 /* From 2^53 on, bits 0 to 10 are or-ed into bit 11: a double holds the rest. */
 TF_INLINE float float_from_uint64(uint64_t x)
 {
     const uint64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF);
-    return float_from_whole((double)(x >> 53 ? folded : x));
+    return tf_float_of(tf_odd_single((double)(x >> 53 ? folded : x)));
 }
 
 TF_INLINE float float_from_int64(int64_t x)
@@ -62,7 +51,7 @@ TF_INLINE float float_from_int64(int64_t x)
     const int64_t folded =
         (int64_t)((bits | ((bits & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF));
     const int is_wide = bits + (UINT64_C(1) << 53) > UINT64_C(1) << 54;
-    return float_from_whole((double)(is_wide ? folded : x));
+    return tf_float_of(tf_odd_single((double)(is_wide ? folded : x)));
 }
 
 LOAD(bool, uint8_t, x != 0)

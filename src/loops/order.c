@@ -8,6 +8,11 @@
 #include "../bytes.h"
 #include "blocks.h"
 
+/* A function of two blocks' items to results; those of a byte have a table. */
+#define LOOP(name)                                                             \
+    static void name(const struct tf_byte_table *table, const void *restrict a, \
+                     const void *restrict b, void *restrict out, size_t n)
+
 /* -- the greater or the lesser ---------------------------------------------------- */
 
 TF_INLINE int is_greater(enum tf_binary_op op)
@@ -74,23 +79,17 @@ TF_INLINE void extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table
 }
 
 #define EXTREME(name, op)                                                      \
-    static void name##_words(const struct tf_byte_table *table,                \
-                             const void *restrict a, const void *restrict b,   \
-                             void *restrict out, size_t n)                     \
+    LOOP(name##_words)                                                         \
     {                                                                          \
         (void)table;                                                           \
         extreme_of_words(op, a, b, out, n);                                    \
     }                                                                          \
-    static void name##_halves(const struct tf_byte_table *table,               \
-                              const void *restrict a, const void *restrict b,  \
-                              void *restrict out, size_t n)                    \
+    LOOP(name##_halves)                                                        \
     {                                                                          \
         (void)table;                                                           \
         extreme_of_halves(op, a, b, out, n);                                   \
     }                                                                          \
-    static void name##_bytes(const struct tf_byte_table *table,                \
-                             const void *restrict a, const void *restrict b,   \
-                             void *restrict out, size_t n)                     \
+    LOOP(name##_bytes)                                                         \
     {                                                                          \
         extreme_of_bytes(op, table, a, b, out, n);                             \
     }
@@ -136,9 +135,7 @@ TF_INLINE __m512 load_halves(const uint16_t *items)
 
 /* Zeros of both signs have one order; the last one is NaN's. */
 #define COMPARE(name, expression, of_nan, predicate)                           \
-    static void name##_words(const struct tf_byte_table *table,                \
-                             const void *restrict a, const void *restrict b,   \
-                             void *restrict out, size_t n)                     \
+    LOOP(name##_words)                                                         \
     {                                                                          \
         (void)table;                                                           \
         const uint32_t *first = a, *second = b;                                \
@@ -150,9 +147,7 @@ TF_INLINE __m512 load_halves(const uint16_t *items)
             results[i] = (expression);                                         \
         }                                                                      \
     }                                                                          \
-    static void name##_halves(const struct tf_byte_table *table,               \
-                              const void *restrict a, const void *restrict b,  \
-                              void *restrict out, size_t n)                    \
+    LOOP(name##_halves)                                                        \
     {                                                                          \
         (void)table;                                                           \
         const uint16_t *first = a, *second = b;                                \
@@ -164,9 +159,7 @@ TF_INLINE __m512 load_halves(const uint16_t *items)
             results[i] = (expression);                                         \
         }                                                                      \
     }                                                                          \
-    static void name##_bytes(const struct tf_byte_table *table,                \
-                             const void *restrict a, const void *restrict b,   \
-                             void *restrict out, size_t n)                     \
+    LOOP(name##_bytes)                                                         \
     {                                                                          \
         uint8_t first[TF_BLOCK], second[TF_BLOCK], *results = out;             \
         TF_NAME(tf_lookup)(table->order, a, first, n);                         \
@@ -209,9 +202,7 @@ TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
 }
 
 #define SIGN(name, op)                                                         \
-    static void name##_words(const struct tf_byte_table *table,                \
-                             const void *restrict a, const void *restrict b,   \
-                             void *restrict out, size_t n)                     \
+    LOOP(name##_words)                                                         \
     {                                                                          \
         (void)table;                                                           \
         const uint32_t *first = a, *second = b;                                \
@@ -221,9 +212,7 @@ TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
                                    UINT32_C(0x7FFFE000), UINT32_C(0x80000000)); \
         }                                                                      \
     }                                                                          \
-    static void name##_halves(const struct tf_byte_table *table,               \
-                              const void *restrict a, const void *restrict b,  \
-                              void *restrict out, size_t n)                    \
+    LOOP(name##_halves)                                                        \
     {                                                                          \
         (void)table;                                                           \
         const uint16_t *first = a, *second = b;                                \
@@ -240,8 +229,7 @@ SIGN(absolute, TF_ABSOLUTE)
 
 /* The functions of one item of a byte have tables. Where nothing is -0 its code is NaN,
  * which has no sign to give, and no more than zero one to take. */
-static void copysign_bytes(const struct tf_byte_table *table, const void *restrict a,
-                           const void *restrict b, void *restrict out, size_t n)
+LOOP(copysign_bytes)
 {
     const uint8_t *first = a, *second = b;
     uint8_t *results = out;

@@ -16,7 +16,6 @@
                        size_t n)                                               \
     {                                                                          \
         const uint32_t unit = UINT32_C(1) << tf_cut(f);                        \
-        const uint32_t beyond = (tf_maximum_magnitude(f) << tf_cut(f)) + unit / 2; \
         uint32_t greatest = 0, tiny = 0;                                       \
         for (size_t i = 0; i < n; i++) {                                       \
             const uint32_t item = f.itemsize == 4                              \
@@ -34,7 +33,7 @@
                 ((uint16_t *)results)[i] = (uint16_t)code;                     \
             }                                                                  \
         }                                                                      \
-        return greatest >= beyond || tiny;                                     \
+        return greatest >= tf_beyond(f) || tiny;                               \
     }                                                                          \
     static int name##_tf32(const void *items, void *results, size_t n)         \
     {                                                                          \
