@@ -21,7 +21,7 @@ import blocks_quality
 import blocks_tables
 import surface_report
 import tensor_core_tables
-from report import numpy_of, quote, table, worst
+from report import numpy_of, quote, runs_said, table, worst
 
 HERE = Path(__file__).resolve().parent
 MARK = "<!-- {}:{} -->"
@@ -31,8 +31,7 @@ def measured_on(report: dict[str, Any]) -> str:
     """The machine, and what is quoted."""
     result = report["results"][0]
     facts = result["machine"]
-    count = {1: "one run", 3: "the worst of three runs"}
-    runs = count.get(report["runs"], f"the worst of {report['runs']} runs")
+    runs = runs_said(report["runs"])
     return (
         f"Measured on {facts['cpu']}, one core, {result['isa']}, {numpy_of(facts)}, "
         f"Python {facts['python']}, {facts['date']}; {runs}, the slowest operation and "

@@ -44,6 +44,12 @@ def numpy_of(facts: dict[str, str]) -> str:
     return f"NumPy {facts['numpy']}{kernels}"
 
 
+def runs_said(count: int) -> str:
+    """What a figure is of so many runs."""
+    said = {1: "one run", 3: "the worst of three runs"}
+    return said.get(count, f"the worst of {count} runs")
+
+
 PEERS = ("ml_dtypes", "torch", "jax")
 HEADINGS = ("operation", "must", "aim", "measured", "ok", "slowest case", "of peak",
             *PEERS)  # fmt: skip

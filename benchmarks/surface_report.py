@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accuracy import columns, markdown
-from report import numpy_of
+from report import numpy_of, runs_said
 from surface_limits import LIMITS, PEER, limit
 
 
@@ -162,11 +162,9 @@ def behind(report: dict[str, Any]) -> list[Measured]:
 
 def origin(report: dict[str, Any]) -> str:
     facts = report["machine"]
-    runs = {1: "one run", 3: "the worst of three runs"}
-    of = runs.get(report["runs"], f"the worst of {report['runs']} runs")
     return (
         f"{facts['cpu']}, one thread, {report['isa']}, {numpy_of(facts)}, "
-        f"Python {facts['python']}, {facts['date']}; {of}"
+        f"Python {facts['python']}, {facts['date']}; {runs_said(report['runs'])}"
     )
 
 
