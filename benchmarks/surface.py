@@ -166,9 +166,9 @@ class Progress:
 def measure(chosen: list[Cell], formats: list[str], budget: float) -> dict[str, Any]:
     """{call: {variant: row}}; the lists of a row are in the order of the formats.
 
-    A row has its "kind" and "size", "microseconds" of float32, the times "over float32"
-    and "over ml_dtypes" (null where they were not measured) and, if a format has not
-    the call, whose it is "not".
+    A row has its "kind" and "size", "microseconds" of float32 (beside the last format
+    of random codes), the times "over float32" and "over ml_dtypes" (null where they
+    were not measured) and, if a format has not the call, whose it is "not".
     """
     found: dict[str, Any] = {}
     progress = Progress(len(chosen))
@@ -179,6 +179,8 @@ def measure(chosen: list[Cell], formats: list[str], budget: float) -> dict[str, 
             ratios: dict[str, tuple[float, float | None] | None] = {}
             for cell in group:
                 progress(cell)
+                if single and variant.data == "codes":
+                    single = built(call, Operands(SINGLE, variant, beside=cell[2]))
                 if single:
                     ratios[cell[2]] = measured(cell, single, budget)
             if not single:

@@ -48,10 +48,7 @@ def _formats() -> Any:
 
 @lru_cache(maxsize=256)
 def numbers(name: str, kind: str, domain: str, count: int) -> np.ndarray:
-    """Elements of a format or of a type of NumPy's.
-
-    In place of random codes float32 has N(0, 1): codes would slow it down.
-    """
+    """Elements of a format or of a type of NumPy's."""
     formats = _formats()
     ours = name in formats
     dtype = np.dtype(formats[name].type if ours else name)
@@ -85,10 +82,14 @@ class Operands:
 
     `x` and `y` are laid out as the variant says, `matrix` and `cube` hold the same
     number of elements in C order. `theirs` makes ml_dtypes' type of the same name.
+    float32 has the values of the random codes of the format `beside` it.
     """
 
-    def __init__(self, name: str, variant: Variant, theirs: bool = False) -> None:
+    def __init__(
+        self, name: str, variant: Variant, theirs: bool = False, beside: str = ""
+    ) -> None:
         self.name, self.variant, self.theirs = name, variant, theirs
+        self.beside = beside if variant.data == "codes" else ""
         self.size = variant.size
 
     @cached_property
@@ -101,12 +102,15 @@ class Operands:
         """Contiguous elements; `which` operand they are for."""
         count = self.size if count is None else count
         stored = FEW if 2 * count <= FEW else MANY
-        source = numbers(self.name, self.variant.data, domain, stored)
+        drawn = self.beside or self.name
+        source = numbers(drawn, self.variant.data, domain, stored)
         start = 4099 * which
         if start + count > source.size:
             found = np.resize(source[start:], count)
         else:
             found = source[start : start + count].copy()
+        if self.beside:
+            return found.astype(self.name)
         if self.theirs and self.name in _formats():
             peer = peer_type(self.name)
             if peer is None:
