@@ -14,75 +14,85 @@
 enum {
     TOGETHER = TF_DOT_CHAINS,
     LOOKS = 64,
+    FEW = 4,    /* vectors from which it pays in any case */
+    SHORT = 64, /* numbers up to which it does for one */
     LONG = TF_DOT_CHAINS * TF_DEPTH, /* a vector with as many chains of its own */
 };
 
-/* Bytes' numbers as bfloat16, line after line. */
-static struct tf_lines widen(struct tf_lines x, size_t depth, uint16_t *out)
+/* Whether the kernels read lines as they are, or, in the buffer, bytes' numbers as
+ * bfloat16. */
+static int make_readable(struct tf_lines *x, size_t depth, uint16_t *buffer)
 {
-    for (ptrdiff_t i = 0; i < TOGETHER; i++) {
-        tf_isa->product->halves_of_bytes(
-            &tf_byte_tables[x.kind], (const uint8_t *)tf_lines_from(x, i, 0).data,
-            out + (size_t)i * depth, depth);
+    enum { BYTE = 1 };
+    const int as_stored = x->kind < TF_FORMAT_COUNT && x->kind == x->format &&
+                          x->parts == 1 &&
+                          x->along == (ptrdiff_t)tf_kind_size(x->kind);
+    if (!tf_isa->dot->halves || !as_stored) {
+        return 0;
     }
-    x.data = (const char *)out;
-    x.stride = (ptrdiff_t)(depth * sizeof *out);
-    return x;
-}
-
-static int are_as_stored(struct tf_lines x)
-{
-    return x.kind < TF_FORMAT_COUNT && x.kind == x.format && x.parts == 1 &&
-           x.along == (ptrdiff_t)tf_kind_size(x.kind);
+    if (x->along != BYTE) {
+        return 1;
+    }
+    if (!tf_isa->product->halves_of_bytes) {
+        return 0;
+    }
+    const int adjoin = x->stride == (ptrdiff_t)depth;
+    const size_t length = adjoin ? TOGETHER * depth : depth;
+    for (ptrdiff_t i = 0; i < (adjoin ? 1 : TOGETHER); i++) {
+        tf_isa->product->halves_of_bytes(
+            &tf_byte_tables[x->kind], (const uint8_t *)tf_lines_from(*x, i, 0).data,
+            buffer + (size_t)i * depth, length);
+    }
+    x->data = (const char *)buffer;
+    x->stride = (ptrdiff_t)(depth * sizeof *buffer);
+    return 1;
 }
 
 int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t depth, uint16_t *buffer,
                  float *sums)
 {
-    enum { BYTE = 1, SINGLE = 4, WHOLE = 32 };
     const struct tf_dot *dot = tf_isa->dot;
-    if (!dot->halves || depth % WHOLE != 0 || a.kind != b.kind || !are_as_stored(a) ||
-        !are_as_stored(b)) {
+    const int singles = a.along == sizeof(float);
+    if (a.kind != b.kind || !make_readable(&a, depth, buffer) ||
+        !make_readable(&b, depth, buffer + TOGETHER * depth)) {
         return 0;
     }
-    if (a.along == SINGLE) {
-        dot->singles(a.data, a.stride, b.data, b.stride, depth,
-                     tf_used_bits(*tf_format_rows[a.kind]), sums);
-        return 1;
+    if (singles) {
+        dot->singles(a.data, a.stride, b.data, b.stride,
+                     tf_used_bits(*tf_format_rows[a.kind]), depth, sums);
+    } else {
+        dot->halves(a.data, a.stride, b.data, b.stride, depth, sums);
     }
-    if (a.along == BYTE) {
-        if (!tf_isa->product->halves_of_bytes) {
-            return 0;
-        }
-        a = widen(a, depth, buffer);
-        b = widen(b, depth, buffer + TOGETHER * depth);
+    return 1;
+}
+
+int tf_dot_vector(struct tf_lines a, const float *numbers, size_t depth,
+                  uint16_t *buffer, float *sums)
+{
+    const int singles = a.along == sizeof(float);
+    if (!make_readable(&a, depth, buffer)) {
+        return 0;
     }
-    dot->halves(a.data, a.stride, b.data, b.stride, depth, sums);
+    if (singles) {
+        tf_isa->dot->singles_times(a.data, a.stride, numbers,
+                                   tf_used_bits(*tf_format_rows[a.kind]), depth, sums);
+    } else {
+        tf_isa->dot->halves_times(a.data, a.stride, numbers, depth, sums);
+    }
     return 1;
 }
 
 int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,
                       ptrdiff_t count)
 {
-    return k > 0 && k < LONG && count >= TOGETHER && a.kind < TF_FORMAT_COUNT &&
-           b.kind < TF_FORMAT_COUNT;
+    return k > 0 && (k <= SHORT || (k < LONG && count >= FEW)) &&
+           a.kind < TF_FORMAT_COUNT && b.kind < TF_FORMAT_COUNT;
 }
 
-/* Vectors as float32, one after the other; zeros where there are fewer. */
-static void load_lines(struct tf_lines x, size_t k, size_t count, float *lines)
+/* Zeros where there are fewer vectors. */
+static void load_vectors(struct tf_lines x, size_t k, size_t count, float *lines)
 {
-    const ptrdiff_t size = (ptrdiff_t)tf_kind_size(x.kind);
-    const int adjoin = x.along == size && x.stride == size * (ptrdiff_t)k;
-    const size_t joined = adjoin ? TF_BLOCK / k : 1;
-    for (size_t i = 0; i < count; i += joined) {
-        const size_t vectors = count - i < joined ? count - i : joined;
-        float *to = lines + i * k;
-        const float *from = tf_load_floats(x.kind, tf_lines_from(x, (ptrdiff_t)i, 0).data,
-                                           x.along, vectors * k, to);
-        if (from != to) {
-            memcpy(to, from, vectors * k * sizeof *to);
-        }
-    }
+    tf_load_lines(x, k, count, lines);
     memset(lines + count * k, 0, (TOGETHER - count) * k * sizeof *lines);
 }
 
@@ -96,8 +106,8 @@ struct batch {
 static size_t load_depth(const struct batch *batch, size_t k0, float *x, float *y)
 {
     const size_t left = batch->k - k0, depth = left < TF_DEPTH ? left : TF_DEPTH;
-    load_lines(tf_lines_from(batch->a, 0, (ptrdiff_t)k0), depth, batch->count, x);
-    load_lines(tf_lines_from(batch->b, 0, (ptrdiff_t)k0), depth, batch->count, y);
+    load_vectors(tf_lines_from(batch->a, 0, (ptrdiff_t)k0), depth, batch->count, x);
+    load_vectors(tf_lines_from(batch->b, 0, (ptrdiff_t)k0), depth, batch->count, y);
     return depth;
 }
 
@@ -106,13 +116,14 @@ static size_t multiply_depth(const struct batch *batch, size_t k0, float *x, flo
                              float *sums)
 {
     float p[TOGETHER * TF_DEPTH], q[TOGETHER * TF_DEPTH];
-    if (batch->count == TOGETHER && batch->k - k0 >= TF_DEPTH &&
+    const size_t left = batch->k - k0, depth = left < TF_DEPTH ? left : TF_DEPTH;
+    if (batch->count == TOGETHER &&
         tf_dot_lines(tf_lines_from(batch->a, 0, (ptrdiff_t)k0),
-                     tf_lines_from(batch->b, 0, (ptrdiff_t)k0), TF_DEPTH, (uint16_t *)x,
+                     tf_lines_from(batch->b, 0, (ptrdiff_t)k0), depth, (uint16_t *)x,
                      sums)) {
-        return TF_DEPTH;
+        return depth;
     }
-    const size_t depth = load_depth(batch, k0, x, y);
+    load_depth(batch, k0, x, y);
     tf_isa->product->transpose(x, depth, TOGETHER, depth, p, TOGETHER);
     tf_isa->product->transpose(y, depth, TOGETHER, depth, q, TOGETHER);
     tf_isa->dot->lanes(p, q, depth, sums);

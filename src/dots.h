@@ -18,4 +18,9 @@ int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
 int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t depth, uint16_t *buffer,
                  float *sums);
 
+/* The same of lines of a and the same numbers for each, with zeros behind up to a multiple
+ * of TF_DOT_WHOLE. */
+int tf_dot_vector(struct tf_lines a, const float *numbers, size_t depth,
+                  uint16_t *buffer, float *sums);
+
 #endif

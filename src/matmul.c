@@ -7,6 +7,7 @@
 #include "dots.h"
 #include "fpstatus.h"
 #include "scales.h"
+#include "small.h"
 #include "sums.h"
 #include "tensor.h"
 #include "tile.h"
@@ -276,6 +277,9 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
     if (m == 1 && n == 1 && precision->parts == 1 && !precision->on_device &&
         tf_are_short_dots(a, b, k, count)) {
         return tf_short_dots(a, b, c, k, count);
+    }
+    if (tf_are_small(precision, a, b, m, n, k, count)) {
+        return tf_multiply_small(precision, a, b, c, m, n, k, count);
     }
     return tf_multiply(precision, a, b, c, m, n, k, count, 1, 0);
 }

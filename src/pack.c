@@ -32,6 +32,22 @@ const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t
     return buffer;
 }
 
+void tf_load_lines(struct tf_lines x, size_t k, size_t count, float *out)
+{
+    const ptrdiff_t size = (ptrdiff_t)tf_kind_size(x.kind);
+    const int adjoin = x.along == size && x.stride == size * (ptrdiff_t)k;
+    const size_t joined = adjoin ? TF_BLOCK / k : 1;
+    for (size_t i = 0; i < count; i += joined) {
+        const size_t lines = count - i < joined ? count - i : joined;
+        float *to = out + i * k;
+        const float *from = tf_load_floats(
+            x.kind, tf_lines_from(x, (ptrdiff_t)i, 0).data, x.along, lines * k, to);
+        if (from != to) {
+            memcpy(to, from, lines * k * sizeof *to);
+        }
+    }
+}
+
 /* float32 to tf32 items, which keep what toward_zero cuts off: it is not read. */
 static void round_to_tf32(const float *in, uint32_t *out, size_t n, int rounding)
 {

@@ -108,6 +108,9 @@ static inline size_t tf_lda_of(size_t slots)
 const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t n,
                             float *buffer);
 
+/* The same of whole lines of up to TF_BLOCK numbers, one after the other in `out`. */
+void tf_load_lines(struct tf_lines x, size_t k, size_t count, float *out);
+
 /* Numbers of a line as bfloat16, in every part, `distance` apart: in `out`, or one part
  * where it lies in memory. `scales` are one for all numbers (step 0) or one for each
  * (1). What magnitudes they have is noted if `range` is not NULL. */

@@ -113,10 +113,20 @@ int tf_has_pairs(struct tf_lines a, struct tf_lines b)
     return tf_pairs_pay && tf_can_have_pairs(a, b);
 }
 
-struct tf_kernel tf_kernel_of(int pairs)
+size_t tf_filled(size_t columns, struct tf_kernel kernel)
+{
+    return (columns + kernel.columns - 1) / kernel.columns * kernel.columns;
+}
+
+struct tf_kernel tf_kernel_of(int pairs, size_t columns)
 {
     const struct tf_product *product = tf_isa->product;
-    return pairs ? product->pairs : tf_pairs_pay ? product->tall : product->singles;
+    if (pairs) {
+        return product->pairs;
+    }
+    const size_t wide = tf_filled(columns, product->singles);
+    const int narrow = tf_filled(columns, product->tall) < wide - wide / 8;
+    return tf_pairs_pay || narrow ? product->tall : product->singles;
 }
 
 int tf_always_normal(struct tf_lines a, struct tf_lines b)

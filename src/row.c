@@ -1,6 +1,7 @@
 /* One row times a matrix, which is read once, in the order of its memory. */
 #include "bytes.h"
 #include "casts.h"
+#include "dots.h"
 #include "tile.h"
 
 /* Some columns of a tile over one depth, the general way; one row of sums. */
@@ -221,7 +222,7 @@ static void multiply_row_along(struct tf_workspace *work, const struct tf_tile *
 
 /* -- as float32 -------------------------------------------------------------------- */
 
-enum { SINGLE = sizeof(float), VECTOR = 16 };
+enum { SINGLE = sizeof(float), VECTOR = TF_DOT_CHAINS };
 
 /* Whether the kernels read a matrix as it lies in memory: `near` and `far` are its
  * strides. */
@@ -231,15 +232,14 @@ static int is_plain(struct tf_lines b, ptrdiff_t near, ptrdiff_t far)
            far % SINGLE == 0 && (uintptr_t)b.data % SINGLE == 0;
 }
 
-/* The sums over one depth, which the row's numbers are of. */
+/* The sums over one depth, which the row's numbers are of; zeros stand behind these. */
 static void multiply_row_singles(struct tf_workspace *work, const struct tf_tile *tile,
                                  const float *x, size_t depth, float *sums, int adds)
 {
     enum { PANEL = 64 };
     const struct tf_row *row = tf_isa->product->row;
     const int across = is_plain(tile->b, tile->b.stride, tile->b.along);
-    const int along = is_plain(tile->b, tile->b.along, tile->b.stride) &&
-                      depth % VECTOR == 0 && row->along_singles;
+    const int along = tf_runs_along(tile->b);
     const uint32_t used = tile->b.format < TF_FORMAT_COUNT
                               ? tf_used_bits(*tf_format_rows[tile->b.format])
                               : UINT32_MAX;
@@ -250,9 +250,9 @@ static void multiply_row_singles(struct tf_workspace *work, const struct tf_tile
         if (across && left >= VECTOR) {
             width = left / VECTOR * VECTOR;
             row->across_singles(x, b.data, b.along, used, depth, width, part);
-        } else if (along && left >= VECTOR) {
+        } else if (along && left >= VECTOR &&
+                   tf_dot_vector(b, x, depth, (uint16_t *)work->lines, part)) {
             width = VECTOR;
-            row->along_singles(x, b.data, b.stride, used, depth, part);
         } else {
             width = left < PANEL ? left : PANEL;
             tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
@@ -273,6 +273,7 @@ static void multiply_as_singles(struct tf_workspace *work, const struct tf_tile 
         const size_t depth = tf_lesser_size(TF_DEPTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         tf_pack_along(work, here.a, 1, depth, 0, work->row, depth, 0, NULL);
+        memset(work->row + depth, 0, TF_DOT_WHOLE * sizeof *work->row);
         multiply_row_singles(work, &here, work->row, depth, work->sums, k0 != 0);
     }
 }

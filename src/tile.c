@@ -117,7 +117,7 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
 {
     struct tf_range range = tf_no_range();
     struct band band = {
-        .kernel = tf_kernel_of(pairs),
+        .kernel = tf_kernel_of(pairs, tile->columns),
         .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
         .terms = pairs ? tile->pairs : tile->singles,
     };
@@ -141,7 +141,8 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
     const int noted = guarded || split;
     struct tf_range range = tf_no_range();
     const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
-                                   tf_kernel_of(pairs).columns, noted ? &range : NULL);
+                                   tf_kernel_of(pairs, tile->columns).columns,
+                                   noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
@@ -331,9 +332,9 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
 void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
                       ptrdiff_t k, int saturates)
 {
-    const size_t width = tf_kernel_of(tf_has_pairs(tile->a, tile->b)).columns;
-    const size_t panels = (tile->columns + width - 1) / width;
-    work->ld = panels * width <= TF_COMPACT ? panels * width : TF_SUMS;
+    const int pairs = tf_has_pairs(tile->a, tile->b);
+    const size_t wide = tf_filled(tile->columns, tf_kernel_of(pairs, tile->columns));
+    work->ld = wide <= TF_COMPACT ? wide : TF_SUMS;
     work->has_specials = 0;
     if (tile->plan) {
         tf_multiply_on_device(work, tile, k);

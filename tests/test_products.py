@@ -407,6 +407,35 @@ def test_many_short_vectors(form: Any) -> None:
                     assert flags == each
 
 
+SMALL = [(2, 2, 1), (3, 5, 7), (16, 16, 16), (14, 33, 20), (31, 2, 90), (64, 64, 64)]
+
+
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_small_matrices_and_more_of_their_rows(form: Any) -> None:
+    """The same rows again and again, too many for the way of small products, have the
+    same bits and flags."""
+    rng = np.random.default_rng(12)
+    few = 1 << 12  # numbers of a small matrix
+    for (m, n, k), other in product(SMALL, (form, td.formats["bfloat16"])):
+        a, b = (
+            rng.integers(0, 256, (*shape, f.itemsize), np.uint8).view(f.dtype)[..., 0]
+            for shape, f in (((m, k), form), ((k, n), other))
+        )
+        with np.errstate(all="ignore"):
+            near = [rng.normal(size=x.shape).astype(x.dtype) for x in (a, b)]
+        for x, y in ((a, b), near, map(np.asfortranarray, near)):
+            rows = np.resize(x, (few // k + 1 + m, k))
+            for dtype in (None, np.float32):
+                multiply = functools.partial(np.matmul, dtype=dtype)
+                got, flags = raised(multiply, x, y)
+                want, others = raised(multiply, rows, y)
+                assert got.tobytes() == want[:m].tobytes()
+                assert flags == others
+                stacked, others = raised(multiply, np.stack([x, x]), y)
+                assert stacked.tobytes() == 2 * got.tobytes()
+                assert flags == others
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_long_vectors_side_by_side_and_apart(form: Any) -> None:

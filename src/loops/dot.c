@@ -1,7 +1,8 @@
-/* Chains of fused multiply-adds side by side, for the product of two vectors.
+/* Chains of fused multiply-adds side by side, for products of vectors.
  *
- * A chain has to wait for each of its sums, and 16 of them, which follow each other in
- * memory, fill a vector: squares of 16 x 16 words are transposed in registers.
+ * A chain has to wait for each of its sums, and 16 of them, along lines of memory, fill a
+ * vector: squares of 16 x 16 words are transposed in registers. Behind the end of lines
+ * stand -0 and 0, whose product changes no sum.
  */
 #include "transpose.h"
 
@@ -19,60 +20,137 @@ static void lanes(const float *restrict a, const float *restrict b, size_t depth
     memcpy(sums, chains, sizeof chains);
 }
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512BW__)
 
-/* Words from `at` on of all chains; those as far ahead are fetched. */
-TF_INLINE void load(const char *data, ptrdiff_t step, size_t at, __m512i x[WORDS])
+/* The first bytes of a word of each line, `size` of them at the end; then `filler`. Those
+ * as far ahead are fetched. */
+TF_INLINE void load(const char *data, ptrdiff_t step, size_t size, __m512i filler,
+                    __m512i x[WORDS])
 {
+    const __mmask32 there = size < 64 ? (UINT32_C(1) << size / 2) - 1 : UINT32_MAX;
     UNROLLED for (int i = 0; i < CHAINS; i++) {
-        const char *place = data + i * step + at;
-        x[i] = _mm512_loadu_si512(place);
+        const char *place = data + i * step;
+        x[i] = size >= 64 ? _mm512_loadu_si512(place)
+                          : _mm512_mask_loadu_epi16(filler, there, place);
         __builtin_prefetch(place + CHAINS * step);
     }
     tf_transpose_registers(x);
 }
 
-static void dot_halves(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
-                       size_t depth, float *sums)
+TF_INLINE __m512 early_half(__m512i x)
 {
-    const __m512i upper = _mm512_set1_epi32((int)UINT32_C(0xFFFF0000));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
+}
+
+TF_INLINE __m512 late_half(__m512i x)
+{
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(x, _mm512_set1_epi32((int)UINT32_C(0xFFFF0000))));
+}
+
+/* Up to 64 bytes of each line; of b, or of `numbers` that are the same for all. */
+TF_INLINE __m512 add_halves(const char *a, ptrdiff_t a_step, const char *b,
+                            ptrdiff_t b_step, const float *numbers, size_t size,
+                            __m512 chains)
+{
+    __m512i x[WORDS], y[WORDS];
+    load(a, a_step, size, _mm512_set1_epi16(INT16_MIN), x);
+    if (!numbers) {
+        load(b, b_step, size, _mm512_setzero_si512(), y);
+    }
+    UNROLLED for (int k = 0; k < WORDS; k++) {
+        const __m512 p = numbers ? _mm512_set1_ps(numbers[2 * k]) : early_half(y[k]);
+        chains = _mm512_fmadd_ps(early_half(x[k]), p, chains);
+        const __m512 q = numbers ? _mm512_set1_ps(numbers[2 * k + 1]) : late_half(y[k]);
+        chains = _mm512_fmadd_ps(late_half(x[k]), q, chains);
+    }
+    return chains;
+}
+
+TF_INLINE __m512 add_singles(const char *a, ptrdiff_t a_step, const char *b,
+                             ptrdiff_t b_step, const float *numbers, __m512i used,
+                             size_t size, __m512 chains)
+{
+    __m512i x[WORDS], y[WORDS];
+    load(a, a_step, size, _mm512_set1_epi32(INT32_MIN), x);
+    if (!numbers) {
+        load(b, b_step, size, _mm512_setzero_si512(), y);
+    }
+    UNROLLED for (int k = 0; k < WORDS; k++) {
+        const __m512 p = _mm512_castsi512_ps(_mm512_and_si512(x[k], used));
+        const __m512 q = numbers
+                             ? _mm512_set1_ps(numbers[k])
+                             : _mm512_castsi512_ps(_mm512_and_si512(y[k], used));
+        chains = _mm512_fmadd_ps(p, q, chains);
+    }
+    return chains;
+}
+
+/* `size` is known where it is that of whole vectors. */
+TF_INLINE void dot_halves(const char *a, ptrdiff_t a_step, const char *b,
+                          ptrdiff_t b_step, const float *numbers, size_t depth,
+                          float *sums)
+{
+    const size_t size = depth * sizeof(uint16_t);
     __m512 chains = _mm512_setzero_ps();
-    for (size_t at = 0; at < depth * sizeof(uint16_t); at += sizeof(__m512i)) {
-        __m512i x[WORDS], y[WORDS];
-        load(a, a_step, at, x);
-        load(b, b_step, at, y);
-        UNROLLED for (int k = 0; k < WORDS; k++) {
-            const __m512 p = _mm512_castsi512_ps(_mm512_slli_epi32(x[k], 16));
-            const __m512 q = _mm512_castsi512_ps(_mm512_slli_epi32(y[k], 16));
-            chains = _mm512_fmadd_ps(p, q, chains);
-            const __m512 r = _mm512_castsi512_ps(_mm512_and_si512(x[k], upper));
-            const __m512 s = _mm512_castsi512_ps(_mm512_and_si512(y[k], upper));
-            chains = _mm512_fmadd_ps(r, s, chains);
-        }
+    size_t at = 0;
+    for (; at + 64 <= size; at += 64) {
+        chains = add_halves(a + at, a_step, b + at, b_step,
+                            numbers ? numbers + at / 2 : NULL, 64, chains);
+    }
+    if (at < size) {
+        chains = add_halves(a + at, a_step, b + at, b_step,
+                            numbers ? numbers + at / 2 : NULL, size - at, chains);
     }
     _mm512_storeu_ps(sums, chains);
 }
 
-static void dot_singles(const char *a, ptrdiff_t a_step, const char *b,
-                        ptrdiff_t b_step, size_t depth, uint32_t used, float *sums)
+TF_INLINE void dot_singles(const char *a, ptrdiff_t a_step, const char *b,
+                           ptrdiff_t b_step, const float *numbers, uint32_t used,
+                           size_t depth, float *sums)
 {
     const __m512i mask = _mm512_set1_epi32((int)used);
+    const size_t size = depth * sizeof(uint32_t);
     __m512 chains = _mm512_setzero_ps();
-    for (size_t at = 0; at < depth * sizeof(uint32_t); at += sizeof(__m512i)) {
-        __m512i x[WORDS], y[WORDS];
-        load(a, a_step, at, x);
-        load(b, b_step, at, y);
-        UNROLLED for (int k = 0; k < WORDS; k++) {
-            const __m512 p = _mm512_castsi512_ps(_mm512_and_si512(x[k], mask));
-            const __m512 q = _mm512_castsi512_ps(_mm512_and_si512(y[k], mask));
-            chains = _mm512_fmadd_ps(p, q, chains);
-        }
+    size_t at = 0;
+    for (; at + 64 <= size; at += 64) {
+        chains = add_singles(a + at, a_step, b + at, b_step,
+                             numbers ? numbers + at / 4 : NULL, mask, 64, chains);
+    }
+    if (at < size) {
+        chains = add_singles(a + at, a_step, b + at, b_step,
+                             numbers ? numbers + at / 4 : NULL, mask, size - at, chains);
     }
     _mm512_storeu_ps(sums, chains);
 }
 
-const struct tf_dot TF_NAME(tf_dot) = {lanes, dot_halves, dot_singles};
+static void halves(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
+                   size_t depth, float *sums)
+{
+    dot_halves(a, a_step, b, b_step, NULL, depth, sums);
+}
+
+static void singles(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
+                    uint32_t used, size_t depth, float *sums)
+{
+    dot_singles(a, a_step, b, b_step, NULL, used, depth, sums);
+}
+
+static void halves_times(const char *a, ptrdiff_t a_step, const float *numbers,
+                         size_t depth, float *sums)
+{
+    dot_halves(a, a_step, a, a_step, numbers, depth, sums);
+}
+
+static void singles_times(const char *a, ptrdiff_t a_step, const float *numbers,
+                          uint32_t used, size_t depth, float *sums)
+{
+    dot_singles(a, a_step, a, a_step, numbers, used, depth, sums);
+}
+
+const struct tf_dot TF_NAME(tf_dot) = {lanes, halves, singles, halves_times,
+                                       singles_times};
 
 #else
-const struct tf_dot TF_NAME(tf_dot) = {lanes, NULL, NULL};
+const struct tf_dot TF_NAME(tf_dot) = {.lanes = lanes};
 #endif

@@ -242,9 +242,6 @@ struct tf_row {
      * `used` count; numbers of the same k lie in rows `step` bytes apart. */
     void (*across_singles)(const float *x, const char *rows, ptrdiff_t step,
                            uint32_t used, size_t depth, size_t columns, float *sums);
-    /* 16 lines along k, a multiple of 16, `stride` bytes apart; or NULL. */
-    void (*along_singles)(const float *x, const char *lines, ptrdiff_t stride,
-                          uint32_t used, size_t depth, float *sums);
     /* The others are there where there are pairs. The matrix holds bfloat16 numbers,
      * or, with a table, those of a format of one byte. */
     /* Columns side by side, a multiple of TF_ROW_COLUMNS; numbers of the same k lie
@@ -395,17 +392,22 @@ struct tf_scaled {
 };
 
 /* Products of vectors: TF_DOT_CHAINS chains at a time. */
-enum { TF_DOT_CHAINS = 16 };
+enum { TF_DOT_CHAINS = 16, TF_DOT_WHOLE = 32 };
 
 struct tf_dot {
     /* Numbers of the same k side by side. */
     void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
     /* Chains along lines that lie `a_step` and `b_step` bytes apart: of bfloat16, or of
-     * float32 with some bits used; `depth` is a multiple of 32. NULL: see chains. */
+     * float32 with some bits used. Or all lines times the same numbers, with zeros behind
+     * up to a multiple of TF_DOT_WHOLE. NULL: see lanes. */
     void (*halves)(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
                    size_t depth, float *sums);
     void (*singles)(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
-                    size_t depth, uint32_t used, float *sums);
+                    uint32_t used, size_t depth, float *sums);
+    void (*halves_times)(const char *a, ptrdiff_t a_step, const float *numbers,
+                         size_t depth, float *sums);
+    void (*singles_times)(const char *a, ptrdiff_t a_step, const float *numbers,
+                          uint32_t used, size_t depth, float *sums);
 };
 
 struct tf_isa {

@@ -7,7 +7,6 @@
  */
 #include "../bytes.h"
 #include "panels.h"
-#include "transpose.h"
 
 /* -- float32 ----------------------------------------------------------------------- */
 
@@ -54,29 +53,6 @@ static void across_singles(const float *x, const char *rows, ptrdiff_t step,
         across_some(x + k, rows, step, mask, depth - k, columns, sums, k == 0);
     }
 }
-
-#if defined(__AVX512F__)
-static void along_singles(const float *x, const char *lines, ptrdiff_t stride,
-                          uint32_t used, size_t depth, float *sums)
-{
-    const vector mask = BROADCAST(tf_float_of(used));
-    vector total = BROADCAST(0.0f);
-    for (size_t k = 0; k < depth; k += WIDTH, lines += sizeof total) {
-        __m512i y[WIDTH];
-        UNROLLED for (int i = 0; i < WIDTH; i++) {
-            const char *place = lines + i * stride;
-            y[i] = _mm512_loadu_si512(place);
-            __builtin_prefetch(place + WIDTH * stride);
-        }
-        tf_transpose_registers(y);
-        UNROLLED for (int i = 0; i < WIDTH; i++) {
-            const vector column = used_of(_mm512_castsi512_ps(y[i]), mask);
-            total = FMA(BROADCAST(x[k + (size_t)i]), column, total);
-        }
-    }
-    STORE(sums, total);
-}
-#endif
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
 
@@ -293,9 +269,6 @@ INSTANCE(bytes, 1)
 
 const struct tf_row TF_NAME(tf_row) = {
     .across_singles = across_singles,
-#if defined(__AVX512F__)
-    .along_singles = along_singles,
-#endif
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
     .across_halves = across_halves,
     .across_bytes = across_bytes,

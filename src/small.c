@@ -1,0 +1,171 @@
+#include "small.h"
+
+#include <string.h>
+
+#include "casts.h"
+#include "fpstatus.h"
+#include "pack.h"
+#include "pairs.h"
+#include "sums.h"
+#include "tile.h"
+#include "workers.h"
+
+enum {
+    SIDE = 64,
+    NUMBERS = SIDE * SIDE,       /* of a matrix, with what fills it up */
+    PAIRED = SIDE * SIDE * SIDE / 8, /* multiply-adds beyond which pairs pay */
+    TALLEST = 14,                /* rows of a kernel's block of C */
+};
+
+static ptrdiff_t filled(ptrdiff_t n)
+{
+    return (ptrdiff_t)tf_filled((size_t)n, tf_kernel_of(0, (size_t)n));
+}
+
+static struct tf_lines lines_of(struct tf_matrix x, int axis)
+{
+    return (struct tf_lines){.data = x.data,
+                             .stride = x.strides[axis],
+                             .along = x.strides[1 - axis],
+                             .kind = x.kind,
+                             .format = x.kind,
+                             .parts = 1};
+}
+
+int tf_are_small(const struct tf_precision *precision, struct tf_matrix a,
+                 struct tf_matrix b, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
+                 ptrdiff_t count)
+{
+    if (precision->parts > 1 || precision->on_device || a.kind >= TF_FORMAT_COUNT ||
+        b.kind >= TF_FORMAT_COUNT || k < 1 || k > TF_DEPTH || m > NUMBERS ||
+        n > NUMBERS || m == 1 || n == 1) {
+        return 0;
+    }
+    const ptrdiff_t most =
+        tf_has_pairs(lines_of(a, 0), lines_of(b, 1)) ? PAIRED : NUMBERS * SIDE;
+    const ptrdiff_t wide = filled(n);
+    const ptrdiff_t high = filled(m);
+    return m * n * k <= most && m * n * k * count < 2 * (ptrdiff_t)TF_SHARE &&
+           m * k <= NUMBERS && n * k <= NUMBERS && m * wide <= NUMBERS &&
+           n * high <= NUMBERS && wide * k <= NUMBERS && high * k <= NUMBERS;
+}
+
+/* The numbers of n lines in the order of memory: of a line side by side (1), or of a k
+ * (0). */
+static int load(struct tf_lines x, size_t n, size_t k, float *out)
+{
+    const int along = tf_runs_along(x);
+    if (along) {
+        tf_load_lines(x, k, n, out);
+    } else {
+        const ptrdiff_t stride = x.stride;
+        x.stride = x.along;
+        x.along = stride;
+        tf_load_lines(x, n, k, out);
+    }
+    return along;
+}
+
+/* Rows of A, one after the other, and rows of zeros that the kernel may read. */
+static void pack_rows(struct tf_lines a, size_t rows, size_t depth, float *buffer,
+                      float *out)
+{
+    if (!load(a, rows, depth, tf_runs_along(a) ? out : buffer)) {
+        tf_isa->product->transpose(buffer, rows, depth, rows, out, depth);
+    }
+    memset(out + rows * depth, 0, (TALLEST - 1) * depth * sizeof *out);
+}
+
+/* Panels of B, filled up with zeros. */
+static void pack_panels(struct tf_lines b, size_t columns, size_t depth,
+                        struct tf_kernel kernel, float *buffer, float *more, float *out)
+{
+    const size_t width = kernel.columns;
+    const int whole = columns == width;
+    const int along = tf_runs_along(b);
+    float *rows = whole ? out : more;
+    load(b, columns, depth, along ? buffer : rows);
+    if (along) {
+        tf_isa->product->transpose(buffer, depth, columns, depth, rows, columns);
+    }
+    if (!whole) {
+        if (columns % width) {
+            memset(out, 0, tf_filled(columns, kernel) * depth * sizeof *out);
+        }
+        tf_isa->product->lay_out(rows, depth, columns, out, width, width * depth);
+    }
+}
+
+/* Rows of sums to C, as many together as adjoin there; whether one is Inf or NaN. */
+static int store(struct tf_matrix c, size_t m, size_t n, size_t ld, float *sums,
+                 unsigned *flags)
+{
+    const ptrdiff_t size = (ptrdiff_t)tf_kind_size(c.kind);
+    size_t together = 1;
+    if (n <= TF_BLOCK && c.strides[1] == size && c.strides[0] == size * (ptrdiff_t)n) {
+        together = TF_BLOCK / n;
+        for (size_t i = 1; i < m && ld != n; i++) {
+            memmove(sums + i * n, sums + i * ld, n * sizeof *sums);
+        }
+        ld = n;
+    }
+    int special = 0;
+    for (size_t i = 0; i < m; i += together) {
+        const size_t count = m - i < together ? m - i : together;
+        special |= tf_store_sums(c.kind, sums + i * ld,
+                                 c.data + (ptrdiff_t)i * c.strides[0], c.strides[1],
+                                 count * n, flags);
+    }
+    return special;
+}
+
+/* One product; whether a sum is Inf or NaN. */
+static int multiply_one(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                        size_t m, size_t n, size_t k, unsigned *flags)
+{
+    static const struct tf_term term = {0, 0, 1};
+    float rows[NUMBERS + (TALLEST - 1) * TF_DEPTH], panels[NUMBERS];
+    float sums[NUMBERS + (TALLEST - 1) * SIDE], more[NUMBERS];
+    const struct tf_kernel kernel = tf_kernel_of(0, n);
+    const size_t ld = tf_filled(n, kernel);
+    pack_rows(lines_of(a, 0), m, k, sums, rows);
+    pack_panels(lines_of(b, 1), n, k, kernel, sums, more, panels);
+    for (size_t j = 0; j < n; j += kernel.columns) {
+        for (size_t i = 0; i < m; i += kernel.rows) {
+            kernel.multiply(rows + i * k, k, panels + j * k, k, &term, 1, m - i,
+                            sums + i * ld + j, ld, 0);
+        }
+    }
+    return store(c, m, n, ld, sums, flags);
+}
+
+int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
+                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+                      ptrdiff_t k, ptrdiff_t count)
+{
+    const int may_raise =
+        tf_products_may_raise(lines_of(a, 0)) || tf_products_may_raise(lines_of(b, 1));
+    const struct tf_matrix saved_a = a, saved_b = b, saved_c = c;
+    const int swapped = tf_suits_transposed(c, m, n);
+    if (swapped) {
+        const struct tf_matrix left = tf_transposed(b);
+        b = tf_transposed(a);
+        a = left;
+        c = tf_transposed(c);
+    }
+    const struct tf_fp saved = tf_fp_begin();
+    unsigned flags = 0;
+    int special = 0;
+    for (ptrdiff_t number = 0; number < count; number++) {
+        special |= multiply_one(a, b, c, (size_t)(swapped ? n : m),
+                                (size_t)(swapped ? m : n), (size_t)k, &flags);
+        a.data += a.step;
+        b.data += b.step;
+        c.data += c.step;
+    }
+    tf_fp_end(saved, special && may_raise ? 0 : flags);
+    /* What raised a flag is found by the general way, which stores the same again. */
+    return special && may_raise
+               ? tf_multiply(precision, saved_a, saved_b, saved_c, m, n, k, count, 1, 0)
+               : 0;
+}

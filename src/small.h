@@ -1,0 +1,17 @@
+/* Products of matrices so small that what prepares a tile would take longer. */
+#ifndef TF32DTYPE_SMALL_H
+#define TF32DTYPE_SMALL_H
+
+#include "matmul.h"
+
+/* Whether tf_multiply_small is for a product. */
+int tf_are_small(const struct tf_precision *precision, struct tf_matrix a,
+                 struct tf_matrix b, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
+                 ptrdiff_t count);
+
+/* tf_matmul of these: on one thread, on the stack. */
+int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
+                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+                      ptrdiff_t k, ptrdiff_t count);
+
+#endif
