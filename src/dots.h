@@ -13,13 +13,13 @@ int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,
 int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
                   ptrdiff_t k, ptrdiff_t count);
 
-/* The chains of TF_DOT_CHAINS lines of a and of b, of up to TF_DEPTH numbers, where they
- * lie in memory. 0 where that has no kernel. The buffer has room for all numbers. */
+/* The chains of TF_DOT_CHAINS lines of a and of b, of up to TF_DEPTH numbers, where
+ * they lie in memory. 0 where that has no kernel. The buffer has room for all numbers. */
 int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t depth, uint16_t *buffer,
                  float *sums);
 
-/* The same of lines of a and the same numbers for each, with zeros behind up to a multiple
- * of TF_DOT_WHOLE. */
+/* The same of lines of a and the same numbers for each, with zeros behind up to a
+ * multiple of TF_DOT_WHOLE. */
 int tf_dot_vector(struct tf_lines a, const float *numbers, size_t depth,
                   uint16_t *buffer, float *sums);
 

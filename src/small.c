@@ -12,9 +12,9 @@
 
 enum {
     SIDE = 64,
-    NUMBERS = SIDE * SIDE,       /* of a matrix, with what fills it up */
+    NUMBERS = SIDE * SIDE,           /* of a matrix, with what fills it up */
     PAIRED = SIDE * SIDE * SIDE / 8, /* multiply-adds beyond which pairs pay */
-    TALLEST = 14,                /* rows of a kernel's block of C */
+    BEHIND = TF_TALL_ROWS - 1,       /* rows that a kernel may read, and write */
 };
 
 static ptrdiff_t filled(ptrdiff_t n)
@@ -73,7 +73,7 @@ static void pack_rows(struct tf_lines a, size_t rows, size_t depth, float *buffe
     if (!load(a, rows, depth, tf_runs_along(a) ? out : buffer)) {
         tf_isa->product->transpose(buffer, rows, depth, rows, out, depth);
     }
-    memset(out + rows * depth, 0, (TALLEST - 1) * depth * sizeof *out);
+    memset(out + rows * depth, 0, BEHIND * depth * sizeof *out);
 }
 
 /* Panels of B, filled up with zeros. */
@@ -124,8 +124,8 @@ static int multiply_one(struct tf_matrix a, struct tf_matrix b, struct tf_matrix
                         size_t m, size_t n, size_t k, unsigned *flags)
 {
     static const struct tf_term term = {0, 0, 1};
-    float rows[NUMBERS + (TALLEST - 1) * TF_DEPTH], panels[NUMBERS];
-    float sums[NUMBERS + (TALLEST - 1) * SIDE], more[NUMBERS];
+    float rows[NUMBERS + BEHIND * TF_DEPTH], panels[NUMBERS];
+    float sums[NUMBERS + BEHIND * SIDE], more[NUMBERS];
     const struct tf_kernel kernel = tf_kernel_of(0, n);
     const size_t ld = tf_filled(n, kernel);
     pack_rows(lines_of(a, 0), m, k, sums, rows);

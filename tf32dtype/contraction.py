@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from operator import index
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -17,8 +18,9 @@ from .wording import brief
 #: In the order of the numbers that stand for them in the interleaved form.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-#: An array and a label for each of its dimensions.
-Term = tuple[Any, list[str]]
+#: One for each dimension of an array.
+Labels = tuple[str, ...]
+Shape = tuple[int, ...]
 
 
 class Functions(Protocol):
@@ -48,7 +50,7 @@ class _NumPy:
         return as_own(np.asarray(x))
 
     def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
-        return np.reshape(x, shape)
+        return x.reshape(shape)
 
     def cast(self, x: Any, dtype: np.dtype[Any]) -> Any:
         return x.astype(dtype, copy=False)
@@ -169,17 +171,10 @@ def contract(
     for number, array in enumerate(arrays):
         if array.dtype.kind in "SUTmM" or array.dtype.type is np.void:
             raise TypeError(f"operand {number} is {array.dtype}: numbers are needed")
-    terms = [
-        (array, _expand(names, array.ndim, f"operand {number} of shape {array.shape}"))
-        for number, (array, names) in enumerate(zip(arrays, labels, strict=True))
-    ]
-    result = _result_labels(output, [names for _, names in terms])
-    terms = [_diagonal(functions, *term) for term in terms]
-    lengths = _lengths(terms)
-    shape = tuple(lengths[label] for label in result)
+    plan = _plan(labels, output, tuple([x.shape for x in arrays]), optimize)
     common = _common(arrays) if dtype is None else find_dtype(dtype)
     for number, array in enumerate(arrays):
-        if not np.can_cast(array.dtype, common, "same_kind"):
+        if array.dtype != common and not np.can_cast(array.dtype, common, "same_kind"):
             raise TypeError(
                 f"operand {number} of dtype {array.dtype} does not convert to"
                 f' dtype={common} by casting "same_kind"'
@@ -187,11 +182,9 @@ def contract(
     if out is not None:
         if not functions.is_array(out):
             raise TypeError(f"out is an array, not {brief(out)}")
-        if out.shape != shape:
-            raise ValueError(f"out has shape {out.shape}, the result {shape}")
-    steps = _steps(terms, result, optimize)
-    array, names = _contract(functions, terms, result, steps, common)
-    array = array.transpose([names.index(label) for label in result])
+        if out.shape != plan.shape:
+            raise ValueError(f"out has shape {out.shape}, the result {plan.shape}")
+    array = _run(functions, plan, arrays, common)
     if dtype is not None:  # one operand, and nothing was summed
         array = functions.cast(array, common)
     if out is None:
@@ -201,7 +194,10 @@ def contract(
 
 
 def _common(arrays: list[Any]) -> np.dtype[Any]:
-    return np.result_type(*(array.dtype for array in arrays))
+    first, *others = [array.dtype for array in arrays]
+    if all(dtype is first for dtype in others):
+        return np.result_type(first)
+    return np.result_type(first, *others)
 
 
 # -- subscripts --------------------------------------------------------------------
@@ -209,17 +205,15 @@ def _common(arrays: list[Any]) -> np.dtype[Any]:
 
 def _parse(
     first: Any, others: tuple[Any, ...]
-) -> tuple[tuple[Any, ...], list[list[str]], list[str] | None]:
+) -> tuple[tuple[Any, ...], tuple[Labels, ...], Labels | None]:
     """Operands, their labels, and the result's if these are given."""
     if isinstance(first, str):
-        inputs, arrow, output = first.replace(" ", "").partition("->")
-        labels = [_letters(text, first) for text in inputs.split(",")]
+        labels, result = _read(first)
         if len(labels) != len(others):
             raise ValueError(
                 f"subscripts {brief(first)} name {len(labels)} operands; given are"
                 f" {len(others)}"
             )
-        result = _letters(output, first) if arrow else None
     else:
         interleaved = (first, *others)
         paired = len(interleaved) // 2 * 2
@@ -228,13 +222,20 @@ def _parse(
                 f"subscripts are a string such as 'ij,jk->ik', not {brief(first)}"
             )
         others = interleaved[0:paired:2]
-        labels = [_numbered(entries) for entries in interleaved[1:paired:2]]
+        labels = tuple(_numbered(entries) for entries in interleaved[1:paired:2])
         result = _numbered(interleaved[-1]) if len(interleaved) > paired else None
     return others, labels, result
 
 
-def _letters(text: str, subscripts: str) -> list[str]:
-    labels = re.findall(r"\.\.\.|.", text, re.DOTALL)
+@lru_cache
+def _read(subscripts: str) -> tuple[tuple[Labels, ...], Labels | None]:
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    labels = tuple(_letters(text, subscripts) for text in inputs.split(","))
+    return labels, _letters(output, subscripts) if arrow else None
+
+
+def _letters(text: str, subscripts: str) -> Labels:
+    labels = tuple(re.findall(r"\.\.\.|.", text, re.DOTALL))
     for label in labels:
         if label != "..." and label not in LETTERS:
             raise ValueError(
@@ -244,7 +245,7 @@ def _letters(text: str, subscripts: str) -> list[str]:
     return labels
 
 
-def _numbered(entries: Iterable[Any]) -> list[str]:
+def _numbered(entries: Iterable[Any]) -> Labels:
     known = "a list of subscripts holds the numbers 0 to 51 and Ellipsis"
     try:
         numbers = [None if entry is Ellipsis else index(entry) for entry in entries]
@@ -253,10 +254,26 @@ def _numbered(entries: Iterable[Any]) -> list[str]:
     for number in numbers:
         if number is not None and not 0 <= number < len(LETTERS):
             raise ValueError(f"{number} in {brief(entries)}: {known}")
-    return ["..." if number is None else LETTERS[number] for number in numbers]
+    return tuple("..." if number is None else LETTERS[number] for number in numbers)
 
 
-def _expand(names: list[str], ndim: int, what: str) -> list[str]:
+def _named(
+    labels: tuple[Labels, ...],
+    output: Labels | None,
+    shapes: tuple[Shape, ...],
+) -> tuple[tuple[Labels, ...], Labels, dict[str, int]]:
+    """Labels of all dimensions of the operands and of the result; their lengths."""
+    names = tuple(
+        _expand(given, len(shape), f"operand {number} of shape {shape}")
+        for number, (given, shape) in enumerate(zip(labels, shapes, strict=True))
+    )
+    result = _result_labels(output, names)
+    for given, shape in zip(names, shapes, strict=True):
+        _check_diagonal(given, shape)
+    return names, result, _lengths(names, shapes)
+
+
+def _expand(names: Labels, ndim: int, what: str) -> Labels:
     """Names of `ndim` dimensions: those of "..." are counted from its right end."""
     dots = names.count("...")
     extra = ndim - (len(names) - dots)
@@ -268,15 +285,16 @@ def _expand(names: list[str], ndim: int, what: str) -> list[str]:
             " dimensions; '...' takes those without a letter"
         )
     at = names.index("...") if dots else 0
-    return names[:at] + [f"...{i}" for i in range(-extra, 0)] + names[at + dots :]
+    others = tuple(f"...{i}" for i in range(-extra, 0))
+    return names[:at] + others + names[at + dots :]
 
 
-def _result_labels(names: list[str] | None, operands: list[list[str]]) -> list[str]:
+def _result_labels(names: Labels | None, operands: tuple[Labels, ...]) -> Labels:
     every = [label for labels in operands for label in labels]
     longest = len({label for label in every if label.startswith("...")})
     if names is None:
         letters = sorted(label for label in every if len(label) == 1)
-        names = ["...", *(x for x in letters if letters.count(x) == 1)]
+        names = ("...", *(x for x in letters if letters.count(x) == 1))
     if longest and "..." not in names:
         raise ValueError(
             f"the result '{''.join(names)}' has no '...' for the dimensions that"
@@ -295,10 +313,20 @@ def _result_labels(names: list[str] | None, operands: list[list[str]]) -> list[s
     return result
 
 
-def _lengths(terms: list[Term]) -> dict[str, int]:
+def _check_diagonal(names: Labels, shape: Shape) -> None:
+    for label in names if len({*names}) < len(names) else ():
+        lengths = [n for name, n in zip(names, shape, strict=True) if name == label]
+        if len({*lengths}) > 1:
+            raise ValueError(
+                f"{label!r} has the lengths {lengths} in one operand of shape {shape}:"
+                " they are equal on a diagonal"
+            )
+
+
+def _lengths(operands: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[str, int]:
     lengths: dict[str, int] = {}
-    for number, (array, names) in enumerate(terms):
-        for label, length in zip(names, array.shape, strict=True):
+    for number, (names, shape) in enumerate(zip(operands, shapes, strict=True)):
+        for label, length in zip(names, shape, strict=True):
             known = lengths.setdefault(label, length)
             if known == 1:
                 lengths[label] = length
@@ -310,25 +338,97 @@ def _lengths(terms: list[Term]) -> dict[str, int]:
     return lengths
 
 
-# -- order -------------------------------------------------------------------------
+# -- plans -------------------------------------------------------------------------
 
 
-def _steps(
-    terms: list[Term], result: list[str], optimize: bool | Sequence[Any]
+class _Term(NamedTuple):
+    """An array of a plan: its place among them, operands first, and its labels."""
+
+    place: int
+    names: Labels
+    shape: Shape
+
+
+class _View(NamedTuple):
+    """What an array becomes, one after the other; None and () leave it as it is."""
+
+    place: int
+    axes: tuple[int, ...] = ()  # summed
+    order: tuple[int, ...] | None = None  # of the others
+    whole: Shape | None = None  # broadcast
+    shape: Shape | None = None
+
+
+class _Product(NamedTuple):
+    """Of two stacks of matrices, by matmul if something is summed."""
+
+    first: _View
+    second: _View
+    summed: bool
+    shape: Shape
+
+
+class _Plan(NamedTuple):
+    """Steps that make an array each; the last makes the result."""
+
+    diagonals: tuple[tuple[tuple[int, ...], ...] | None, ...]  # axes of each label
+    steps: tuple[_View | _Product, ...]
+    shape: Shape
+
+
+def _plan(
+    labels: tuple[Labels, ...],
+    output: Labels | None,
+    shapes: tuple[Shape, ...],
+    optimize: bool | Sequence[Any],
+) -> _Plan:
+    if isinstance(optimize, bool | str):
+        return _known_plan(labels, output, shapes, optimize)
+    return _new_plan(labels, output, shapes, optimize)
+
+
+def _new_plan(
+    labels: tuple[Labels, ...],
+    output: Labels | None,
+    shapes: tuple[Shape, ...],
+    optimize: bool | Sequence[Any],
+) -> _Plan:
+    every, result, lengths = _named(labels, output, shapes)
+    path = _path(every, shapes, result, optimize)
+    diagonals, terms = [], []
+    for place, (names, shape) in enumerate(zip(every, shapes, strict=True)):
+        different = tuple(dict.fromkeys(names))
+        axes = tuple(
+            tuple(i for i, name in enumerate(names) if name == x) for x in different
+        )
+        diagonals.append(axes if len(different) < len(names) else None)
+        terms.append(_Term(place, different, tuple(shape[i] for i, *_ in axes)))
+    steps = _steps(terms, result, path)
+    return _Plan(tuple(diagonals), steps, tuple(lengths[x] for x in result))
+
+
+_known_plan = lru_cache(maxsize=512, typed=True)(_new_plan)
+
+
+def _path(
+    every: tuple[Labels, ...],
+    shapes: tuple[Shape, ...],
+    result: Labels,
+    optimize: bool | Sequence[Any],
 ) -> list[Any]:
     """Positions of the operands that each step replaces by one more at the end."""
     match optimize:
         case ["einsum_path", *steps]:
             return steps
         case False:
-            return [range(len(terms))]
+            return [range(len(every))]
         case True | "greedy" | "optimal" | ["greedy" | "optimal", int() | float()]:
-            if len(terms) < 3:
-                return [range(len(terms))]
-            labels = list(dict.fromkeys(label for _, names in terms for label in names))
+            if len(every) < 3:
+                return [range(len(every))]
+            labels = list(dict.fromkeys(label for names in every for label in names))
             arguments: list[Any] = []
-            for array, names in terms:  # of which the shapes alone matter
-                stand_in = np.broadcast_to(np.float32(0), array.shape)
+            for names, shape in zip(every, shapes, strict=True):
+                stand_in = np.broadcast_to(np.float32(0), shape)
                 arguments += [stand_in, [labels.index(label) for label in names]]
             arguments.append([labels.index(label) for label in result])
             path: list[Any] = np.einsum_path(*arguments, optimize=optimize)[0]
@@ -339,94 +439,123 @@ def _steps(
     )
 
 
-def _contract(
-    functions: Functions,
-    terms: list[Term],
-    result: list[str],
-    steps: list[Any],
-    dtype: np.dtype[Any],
-) -> Term:
-    for step in steps:
+def _steps(
+    terms: list[_Term], result: Labels, path: list[Any]
+) -> tuple[_View | _Product, ...]:
+    steps: list[_View | _Product] = []
+    made = len(terms)  # the place of what the next step makes
+
+    def add(step: _View | _Product, names: Labels, shape: Shape) -> _Term:
+        steps.append(step)
+        return _Term(made + len(steps) - 1, names, shape)
+
+    for chosen_places in path:
         left = range(len(terms))
-        if not (isinstance(step, Collection) and step and {*step} <= {*left}):
+        if not (
+            isinstance(chosen_places, Collection)
+            and chosen_places
+            and {*chosen_places} <= {*left}
+        ):
             raise ValueError(
-                f"{brief(step)} in the path of optimize: a step holds positions of"
-                f" operands, 0 to {len(terms) - 1} here"
+                f"{brief(chosen_places)} in the path of optimize: a step holds"
+                f" positions of operands, 0 to {len(terms) - 1} here"
             )
-        chosen = [terms[i] for i in left if i in step]
-        terms = [terms[i] for i in left if i not in step]
+        chosen = [terms[i] for i in left if i in chosen_places]
+        terms = [terms[i] for i in left if i not in chosen_places]
         while len(chosen) > 1:
             first, second, *others = chosen
-            needed = {*result}.union(*(names for _, names in others + terms))
-            chosen = [_product(functions, first, second, needed, dtype), *others]
-        needed = {*result}.union(*(names for _, names in terms))
-        terms.append(_sum(functions, *chosen[0], needed, dtype))
+            needed = {*result}.union(*(term.names for term in others + terms))
+            chosen = [add(*_product(first, second, needed)), *others]
+        needed = {*result}.union(*(term.names for term in terms))
+        summed, names, shape = _without(chosen[0], needed)
+        terms.append(add(summed, names, shape) if summed.axes else chosen[0])
     if len(terms) > 1:
         raise ValueError(f"the path of optimize leaves {len(terms)} operands, not one")
-    return _sum(functions, *terms[0], result, dtype)
+    last, names, _ = _without(terms[0], {*result})
+    steps.append(last._replace(order=_order(names, result)))
+    return tuple(steps)
 
 
-# -- steps -------------------------------------------------------------------------
+def _order(names: Labels, wanted: Labels) -> tuple[int, ...] | None:
+    return None if names == wanted else tuple(names.index(x) for x in wanted)
 
 
-def _diagonal(functions: Functions, array: Any, names: list[str]) -> Term:
-    """A view whose labels are all different."""
-    labels = list(dict.fromkeys(names))
-    if len(labels) == len(names):
-        return array, names
-    shape, strides = [], []
-    for label in labels:
-        axes = [axis for axis, name in enumerate(names) if name == label]
-        lengths = [array.shape[axis] for axis in axes]
-        if len(set(lengths)) > 1:
-            raise ValueError(
-                f"{label!r} has the lengths {lengths} in one operand of shape"
-                f" {array.shape}: they are equal on a diagonal"
-            )
-        shape.append(lengths[0])
-        strides.append(sum(array.strides[axis] for axis in axes))
-    return functions.as_strided(array, shape, strides), labels
-
-
-def _sum(
-    functions: Functions,
-    array: Any,
-    names: list[str],
-    needed: Collection[str],
-    dtype: np.dtype[Any],
-) -> Term:
-    axes = tuple(axis for axis, name in enumerate(names) if name not in needed)
-    if not axes:
-        return array, names
-    total = functions.sum(array, axes, dtype)
-    return total, [name for name in names if name in needed]
+def _without(term: _Term, needed: Collection[str]) -> tuple[_View, Labels, Shape]:
+    """Sums over all that is not needed; what they leave."""
+    axes = tuple(i for i, name in enumerate(term.names) if name not in needed)
+    left = [i for i in range(len(term.names)) if i not in axes]
+    names = tuple(term.names[i] for i in left)
+    return _View(term.place, axes), names, tuple(term.shape[i] for i in left)
 
 
 def _product(
-    functions: Functions,
-    left: Term,
-    right: Term,
-    needed: set[str],
-    dtype: np.dtype[Any],
-) -> Term:
+    left: _Term, right: _Term, needed: set[str]
+) -> tuple[_Product, Labels, Shape]:
     """One product of two stacks of matrices."""
-    a, names_a = _sum(functions, *left, needed.union(right[1]), dtype)
-    b, names_b = _sum(functions, *right, needed.union(left[1]), dtype)
-    stack = [x for x in names_a if x in names_b and x in needed]
-    summed = [x for x in names_a if x in names_b and x not in needed]
-    rows = [x for x in names_a if x not in names_b]
-    columns = [x for x in names_b if x not in names_a]
-    a = a.transpose([names_a.index(x) for x in stack + rows + summed])
-    b = b.transpose([names_b.index(x) for x in stack + summed + columns])
-    size = len(stack)
-    m = a.shape[size : size + len(rows)]
-    k_a, k_b = a.shape[size + len(rows) :], b.shape[size : size + len(summed)]
-    n = b.shape[size + len(summed) :]
+    a, names_a, shape_a = _without(left, needed.union(right.names))
+    b, names_b, shape_b = _without(right, needed.union(left.names))
+    stack = tuple(x for x in names_a if x in names_b and x in needed)
+    summed = tuple(x for x in names_a if x in names_b and x not in needed)
+    rows = tuple(x for x in names_a if x not in names_b)
+    columns = tuple(x for x in names_b if x not in names_a)
+    long_a = dict(zip(names_a, shape_a, strict=True))
+    long_b = dict(zip(names_b, shape_b, strict=True))
+    above_a, above_b = (tuple(x[i] for i in stack) for x in (long_a, long_b))
+    m, n = tuple(long_a[x] for x in rows), tuple(long_b[x] for x in columns)
+    k_a, k_b = (tuple(x[i] for i in summed) for x in (long_a, long_b))
     k = np.broadcast_shapes(k_a, k_b)
-    a = functions.broadcast_to(a, a.shape[:size] + m + k)
-    b = functions.broadcast_to(b, b.shape[:size] + k + n)
-    a = functions.reshape(a, (*a.shape[:size], math.prod(m), math.prod(k)))
-    b = functions.reshape(b, (*b.shape[:size], math.prod(k), math.prod(n)))
-    product = (functions.matmul if summed else functions.multiply)(a, b, dtype)
-    product = functions.reshape(product, product.shape[:-2] + m + n)
-    return product, stack + rows + columns
+    first = a._replace(
+        order=_order(names_a, stack + rows + summed),
+        whole=None if k == k_a else above_a + m + k,
+        shape=(*above_a, math.prod(m), math.prod(k)),
+    )
+    second = b._replace(
+        order=_order(names_b, stack + summed + columns),
+        whole=None if k == k_b else above_b + k + n,
+        shape=(*above_b, math.prod(k), math.prod(n)),
+    )
+    above = np.broadcast_shapes(above_a, above_b)
+    product = _Product(first, second, bool(summed), above + m + n)
+    return product, stack + rows + columns, above + m + n
+
+
+# -- their steps -------------------------------------------------------------------
+
+
+def _run(
+    functions: Functions, plan: _Plan, arrays: list[Any], dtype: np.dtype[Any]
+) -> Any:
+    values = [
+        x if axes is None else _diagonal(functions, x, axes)
+        for x, axes in zip(arrays, plan.diagonals, strict=True)
+    ]
+    for step in plan.steps:
+        if isinstance(step, _Product):
+            a = _seen(functions, values[step.first.place], step.first, dtype)
+            b = _seen(functions, values[step.second.place], step.second, dtype)
+            multiply = functions.matmul if step.summed else functions.multiply
+            values.append(_shaped(functions, multiply(a, b, dtype), step.shape))
+        else:
+            values.append(_seen(functions, values[step.place], step, dtype))
+    return values[-1]
+
+
+def _diagonal(functions: Functions, x: Any, places: tuple[tuple[int, ...], ...]) -> Any:
+    """A view of an array whose labels are all different."""
+    shape = [x.shape[axes[0]] for axes in places]
+    strides = [sum(x.strides[axis] for axis in axes) for axes in places]
+    return functions.as_strided(x, shape, strides)
+
+
+def _seen(functions: Functions, x: Any, view: _View, dtype: np.dtype[Any]) -> Any:
+    if view.axes:
+        x = functions.sum(x, view.axes, dtype)
+    if view.order is not None:
+        x = x.transpose(view.order)
+    if view.whole is not None:
+        x = functions.broadcast_to(x, view.whole)
+    return _shaped(functions, x, view.shape)
+
+
+def _shaped(functions: Functions, x: Any, shape: Shape | None) -> Any:
+    return x if shape is None or x.shape == shape else functions.reshape(x, shape)

@@ -1,8 +1,8 @@
 /* Chains of fused multiply-adds side by side, for products of vectors.
  *
- * A chain has to wait for each of its sums, and 16 of them, along lines of memory, fill a
- * vector: squares of 16 x 16 words are transposed in registers. Behind the end of lines
- * stand -0 and 0, whose product changes no sum.
+ * A chain has to wait for each of its sums, and 16 of them, along lines of memory, fill
+ * a vector: squares of 16 x 16 words are transposed in registers. Behind the end of
+ * lines stand -0 and 0, whose product changes no sum.
  */
 #include "transpose.h"
 
@@ -22,8 +22,8 @@ static void lanes(const float *restrict a, const float *restrict b, size_t depth
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 
-/* The first bytes of a word of each line, `size` of them at the end; then `filler`. Those
- * as far ahead are fetched. */
+/* A vector of each line, or the `size` bytes that are left and `filler` behind them, as
+ * words side by side. What the next lines have there is fetched. */
 TF_INLINE void load(const char *data, ptrdiff_t step, size_t size, __m512i filler,
                     __m512i x[WORDS])
 {
@@ -48,7 +48,8 @@ TF_INLINE __m512 late_half(__m512i x)
         _mm512_and_si512(x, _mm512_set1_epi32((int)UINT32_C(0xFFFF0000))));
 }
 
-/* Up to 64 bytes of each line; of b, or of `numbers` that are the same for all. */
+/* Up to 64 bytes of each line of a times those of b, or times `numbers`, the same for
+ * all lines. */
 TF_INLINE __m512 add_halves(const char *a, ptrdiff_t a_step, const char *b,
                             ptrdiff_t b_step, const float *numbers, size_t size,
                             __m512 chains)
@@ -118,8 +119,9 @@ TF_INLINE void dot_singles(const char *a, ptrdiff_t a_step, const char *b,
                              numbers ? numbers + at / 4 : NULL, mask, 64, chains);
     }
     if (at < size) {
-        chains = add_singles(a + at, a_step, b + at, b_step,
-                             numbers ? numbers + at / 4 : NULL, mask, size - at, chains);
+        chains =
+            add_singles(a + at, a_step, b + at, b_step,
+                        numbers ? numbers + at / 4 : NULL, mask, size - at, chains);
     }
     _mm512_storeu_ps(sums, chains);
 }

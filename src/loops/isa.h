@@ -163,6 +163,7 @@ typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 enum {
     TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
     TF_PRODUCT_ROWS = 6, /* of a block of C, where kernels do not say another number */
+    TF_TALL_ROWS = 14,   /* of the tallest block */
     TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
     TF_ROW_GROUP = 16,   /* lines along k that it takes together, in groups */

@@ -17,7 +17,7 @@ extern const struct tf_row TF_NAME(tf_row);
 /* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
 enum {
 #if defined(__AVX512F__)
-    TALL_ROWS = 14,
+    TALL_ROWS = TF_TALL_ROWS,
     TALL_ACROSS = 2,
 #else
     TALL_ROWS = ROWS,
