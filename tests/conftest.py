@@ -48,8 +48,36 @@ def compared(
     print(f"{counts.total():,} inputs compared")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part",
+        metavar="N/M",
+        help="of the exhaustive tests the N-th of M parts, counted from 0",
+    )
+
+
+def hashed(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    mark_what_samples_leave_out(items)
+    if part := config.getoption("--part"):
+        number, parts = map(int, part.split("/"))
+        others = {
+            item
+            for item in items
+            if item.get_closest_marker("exhaustive")
+            and hashed(item.nodeid) % parts != number
+        }
+        config.hook.pytest_deselected(items=[*others])
+        items[:] = [item for item in items if item not in others]
+
+
+def mark_what_samples_leave_out(items: list[pytest.Item]) -> None:
     """The cases that a sample leaves out are of the exhaustive tier. A hash of their
     names draws it: the same cases in every run, and of all kinds."""
     cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
@@ -58,7 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[item.nodeid.partition("[")[0]].append(item)
     for of_a_test in cases.values():
         (share,) = of_a_test[0].get_closest_marker("sampled").args
-        of_a_test.sort(key=lambda item: zlib.crc32(item.name.encode()))
+        of_a_test.sort(key=lambda item: hashed(item.name))
         for item in of_a_test[-(-len(of_a_test) // share) :]:
             item.add_marker(pytest.mark.exhaustive)
 

@@ -138,7 +138,8 @@ def reductions(name: str, digest: Callable[[str], Digest]) -> None:
 def products(name: str, digest: Callable[[str], Digest]) -> None:
     rng = np.random.default_rng(35)
     entry = digest("matmul")
-    for m, k, n in ((1, 1, 1), (3, 17, 5), (30, 90, 40), (65, 300, 33), (8, 1030, 9), (128, 64, 96)):
+    shapes = ((1, 1, 1), (3, 17, 5), (30, 90, 40), (65, 300, 33), (8, 1030, 9))
+    for m, k, n in (*shapes, (128, 64, 96)):
         a, b = moderate(name, rng, (m, k)), moderate(name, rng, (k, n))
         entry.add(np.matmul, a, b)
         entry.add(np.matmul, a, np.ascontiguousarray(b.T).T)
