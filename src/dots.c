@@ -15,7 +15,7 @@ enum {
     TOGETHER = TF_DOT_CHAINS,
     LOOKS = 64,
     FEW = 4,    /* vectors from which it pays in any case */
-    SHORT = 64, /* numbers up to which it does for one */
+    SHORT = 256,/* numbers up to which it does for one */
     LONG = TF_DOT_CHAINS * TF_DEPTH, /* a vector with as many chains of its own */
 };
 
@@ -111,16 +111,33 @@ static size_t load_depth(const struct batch *batch, size_t k0, float *x, float *
     return depth;
 }
 
+/* As many lines as the kernels read: of fewer a copy, with zeros for the others. */
+static struct tf_lines complete(struct tf_lines x, size_t depth, size_t count,
+                                float *room)
+{
+    const size_t size = depth * tf_kind_size(x.kind);
+    if (count == TOGETHER || x.along != (ptrdiff_t)tf_kind_size(x.kind)) {
+        return x;
+    }
+    char *place = memset(room, 0, TOGETHER * size);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(place + i * size, tf_lines_from(x, (ptrdiff_t)i, 0).data, size);
+    }
+    x.data = place;
+    x.stride = (ptrdiff_t)size;
+    return x;
+}
+
 /* The chains over up to TF_DEPTH of them; returns how many. */
 static size_t multiply_depth(const struct batch *batch, size_t k0, float *x, float *y,
                              float *sums)
 {
     float p[TOGETHER * TF_DEPTH], q[TOGETHER * TF_DEPTH];
     const size_t left = batch->k - k0, depth = left < TF_DEPTH ? left : TF_DEPTH;
-    if (batch->count == TOGETHER &&
-        tf_dot_lines(tf_lines_from(batch->a, 0, (ptrdiff_t)k0),
-                     tf_lines_from(batch->b, 0, (ptrdiff_t)k0), depth, (uint16_t *)x,
-                     sums)) {
+    const struct tf_lines a = tf_lines_from(batch->a, 0, (ptrdiff_t)k0);
+    const struct tf_lines b = tf_lines_from(batch->b, 0, (ptrdiff_t)k0);
+    if (tf_dot_lines(complete(a, depth, batch->count, p),
+                     complete(b, depth, batch->count, q), depth, (uint16_t *)x, sums)) {
         return depth;
     }
     load_depth(batch, k0, x, y);

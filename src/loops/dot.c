@@ -32,7 +32,7 @@ TF_INLINE void load(const char *data, ptrdiff_t step, size_t size, __m512i fille
         const char *place = data + i * step;
         x[i] = size >= 64 ? _mm512_loadu_si512(place)
                           : _mm512_mask_loadu_epi16(filler, there, place);
-        __builtin_prefetch(place + CHAINS * step);
+        __builtin_prefetch(place + CHAINS * step, 0, 2);
     }
     tf_transpose_registers(x);
 }
@@ -132,10 +132,65 @@ static void halves(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_s
     dot_halves(a, a_step, b, b_step, NULL, depth, sums);
 }
 
+/* Products of lines, to be added side by side: half as much has to be transposed. They
+ * must be exact. */
+TF_INLINE __m512 add_products(const char *a, ptrdiff_t a_step, const char *b,
+                              ptrdiff_t b_step, __m512i used, size_t size,
+                              __m512 chains)
+{
+    const __mmask16 there = size < 64 ? (1u << size / 4) - 1 : UINT16_MAX;
+    const __m512i filler = _mm512_set1_epi32(INT32_MIN); /* -0 changes no sum */
+    __m512i x[WORDS];
+    UNROLLED for (int i = 0; i < CHAINS; i++) {
+        const char *place = a + i * a_step, *other = b + i * b_step;
+        const __m512i p = _mm512_maskz_loadu_epi32(there, place);
+        const __m512i q = _mm512_maskz_loadu_epi32(there, other);
+        __builtin_prefetch(place + CHAINS * a_step, 0, 2);
+        __builtin_prefetch(other + CHAINS * b_step, 0, 2);
+        const __m512 product =
+            _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(p, used)),
+                          _mm512_castsi512_ps(_mm512_and_si512(q, used)));
+        x[i] = _mm512_mask_mov_epi32(filler, there, _mm512_castps_si512(product));
+    }
+    tf_transpose_registers(x);
+    UNROLLED for (int k = 0; k < WORDS; k++) {
+        chains = _mm512_add_ps(chains, _mm512_castsi512_ps(x[k]));
+    }
+    return chains;
+}
+
+/* The chains by products of up to 12 significant bits, unless one of these has left the
+ * range: 0 then. */
+static int add_exact_products(const char *a, ptrdiff_t a_step, const char *b,
+                              ptrdiff_t b_step, uint32_t used, size_t depth,
+                              float *sums)
+{
+    enum { OVERFLOW = 1 << 3, UNDERFLOW = 1 << 4 }; /* in MXCSR: also inexact */
+    const __m512i mask = _mm512_set1_epi32((int)used);
+    const size_t size = depth * sizeof(uint32_t);
+    __m512 chains = _mm512_setzero_ps();
+    size_t at = 0;
+    _mm_setcsr(_mm_getcsr() & ~(unsigned)(OVERFLOW | UNDERFLOW));
+    __asm__ volatile("" ::: "memory"); /* nothing is read before */
+    for (; at + 64 <= size; at += 64) {
+        chains = add_products(a + at, a_step, b + at, b_step, mask, 64, chains);
+    }
+    if (at < size) {
+        chains = add_products(a + at, a_step, b + at, b_step, mask, size - at, chains);
+    }
+    __asm__ volatile("" : "+v"(chains)); /* all is added */
+    _mm512_storeu_ps(sums, chains);
+    return !(_mm_getcsr() & (OVERFLOW | UNDERFLOW));
+}
+
 static void singles(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
                     uint32_t used, size_t depth, float *sums)
 {
-    dot_singles(a, a_step, b, b_step, NULL, used, depth, sums);
+    const uint32_t twelve_bits = UINT32_C(0xFFFFF000);
+    if ((used & ~twelve_bits) ||
+        !add_exact_products(a, a_step, b, b_step, used, depth, sums)) {
+        dot_singles(a, a_step, b, b_step, NULL, used, depth, sums);
+    }
 }
 
 static void halves_times(const char *a, ptrdiff_t a_step, const float *numbers,
