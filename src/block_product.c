@@ -145,8 +145,8 @@ static unsigned store_tile(struct tf_workspace *work, const struct call *call,
     if (special) {
         tf_mark_block_lines(work, &tile->a, tile->rows, call->k, work->in_row);
         tf_mark_block_lines(work, &tile->b, tile->columns, call->k, work->in_column);
-        flags |=
-            tf_flags_of_marks(work, tile->rows, tile->columns, work->sums, overflow);
+        flags |= tf_flags_of_marks(work->in_row, work->in_column, tile->rows,
+                                   tile->columns, work->sums, work->ld, overflow);
     }
     return flags;
 }

@@ -4,19 +4,54 @@
 #include "dots.h"
 #include "tile.h"
 
-/* Some columns of a tile over one depth, the general way; one row of sums. */
-static void multiply_row_block(struct tf_workspace *work, const struct tf_tile *tile,
-                               size_t depth, float *sums, int adds)
+/* -- as float32 -------------------------------------------------------------------- */
+
+enum { SINGLE = sizeof(float), VECTOR = TF_DOT_CHAINS };
+
+/* Whether the kernels read a matrix as it lies in memory: `near` and `far` are its
+ * strides. */
+static int is_plain(struct tf_lines b, ptrdiff_t near, ptrdiff_t far)
 {
-    float *block = tf_more_sums(work); /* blocks are wider and higher than that */
-    for (size_t j = 0; j < tile->columns; j += TF_TILE_COLUMNS) {
-        struct tf_tile piece = *tile;
-        piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
-        piece.columns = tf_lesser_size(TF_TILE_COLUMNS, (ptrdiff_t)(tile->columns - j));
-        tf_multiply_blocks(work, &piece, (ptrdiff_t)depth, block, 0);
-        tf_add_row(block, sums + j, piece.columns, adds);
+    return b.kind == b.format && tf_kind_size(b.kind) == SINGLE && near == SINGLE &&
+           far % SINGLE == 0 && (uintptr_t)b.data % SINGLE == 0;
+}
+
+/* The sums of some columns over one depth. */
+static void multiply_row_singles(struct tf_workspace *work, const struct tf_tile *tile,
+                                 size_t depth, float *sums, int adds)
+{
+    enum { PANEL = 64 };
+    float *x = work->a;
+    const struct tf_row *row = tf_isa->product->row;
+    const int across = is_plain(tile->b, tile->b.stride, tile->b.along);
+    const int along = tf_runs_along(tile->b);
+    const uint32_t used = tile->b.format < TF_FORMAT_COUNT
+                              ? tf_used_bits(*tf_format_rows[tile->b.format])
+                              : UINT32_MAX;
+    float *part = work->sums + TF_WIDE_ROW;
+    tf_pack_along(work, tile->a, 1, depth, 0, x, depth, 0, NULL);
+    memset(x + depth, 0, TF_DOT_WHOLE * sizeof *x);
+    for (size_t j = 0, width; j < tile->columns; j += width) {
+        const struct tf_lines b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
+        const size_t left = tile->columns - j;
+        if (across && left >= VECTOR) {
+            width = left / VECTOR * VECTOR;
+            row->across_singles(x, b.data, b.along, used, depth, width, part);
+        } else if (along && left >= VECTOR &&
+                   tf_dot_vector(b, x, depth, (uint16_t *)work->lines, part)) {
+            width = VECTOR;
+        } else {
+            width = left < PANEL ? left : PANEL;
+            tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
+            row->across_singles(x, (const char *)work->b, PANEL * sizeof(float),
+                                UINT32_MAX, depth,
+                                (width + VECTOR - 1) / VECTOR * VECTOR, part);
+        }
+        tf_add_row(part, sums + j, width, adds);
     }
 }
+
+/* -- as slots --------------------------------------------------------------------- */
 
 /* The row's slots, of as many k as there is room for, and what magnitudes it has. */
 static struct tf_exponents pack_row(struct tf_workspace *work, struct tf_lines a,
@@ -79,7 +114,7 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
         if (whole && (normal || tf_all_normal(exponents, tf_exponents_of(&range)))) {
             tf_add_row(part, sums + j, whole, adds);
         } else {
-            multiply_row_block(work, &piece, depth, sums + j, adds);
+            multiply_row_singles(work, &piece, depth, sums + j, adds);
         }
     }
 }
@@ -213,54 +248,10 @@ static void multiply_row_along(struct tf_workspace *work, const struct tf_tile *
         piece.columns = count;
         for (size_t k0 = 0; work->failed[j] && k0 < k; k0 += TF_DEPTH) {
             const struct tf_tile block = tf_tile_from(piece, (ptrdiff_t)k0);
-            multiply_row_block(work, &block,
-                               tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0)), sums + j,
-                               adds || k0);
+            multiply_row_singles(work, &block,
+                                 tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0)),
+                                 sums + j, adds || k0);
         }
-    }
-}
-
-/* -- as float32 -------------------------------------------------------------------- */
-
-enum { SINGLE = sizeof(float), VECTOR = TF_DOT_CHAINS };
-
-/* Whether the kernels read a matrix as it lies in memory: `near` and `far` are its
- * strides. */
-static int is_plain(struct tf_lines b, ptrdiff_t near, ptrdiff_t far)
-{
-    return b.kind == b.format && tf_kind_size(b.kind) == SINGLE && near == SINGLE &&
-           far % SINGLE == 0 && (uintptr_t)b.data % SINGLE == 0;
-}
-
-/* The sums over one depth, which the row's numbers are of; zeros stand behind these. */
-static void multiply_row_singles(struct tf_workspace *work, const struct tf_tile *tile,
-                                 const float *x, size_t depth, float *sums, int adds)
-{
-    enum { PANEL = 64 };
-    const struct tf_row *row = tf_isa->product->row;
-    const int across = is_plain(tile->b, tile->b.stride, tile->b.along);
-    const int along = tf_runs_along(tile->b);
-    const uint32_t used = tile->b.format < TF_FORMAT_COUNT
-                              ? tf_used_bits(*tf_format_rows[tile->b.format])
-                              : UINT32_MAX;
-    float *part = work->sums + TF_WIDE_ROW;
-    for (size_t j = 0, width; j < tile->columns; j += width) {
-        const struct tf_lines b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
-        const size_t left = tile->columns - j;
-        if (across && left >= VECTOR) {
-            width = left / VECTOR * VECTOR;
-            row->across_singles(x, b.data, b.along, used, depth, width, part);
-        } else if (along && left >= VECTOR &&
-                   tf_dot_vector(b, x, depth, (uint16_t *)work->lines, part)) {
-            width = VECTOR;
-        } else {
-            width = left < PANEL ? left : PANEL;
-            tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
-            row->across_singles(x, (const char *)work->b, PANEL * sizeof(float),
-                                UINT32_MAX, depth,
-                                (width + VECTOR - 1) / VECTOR * VECTOR, part);
-        }
-        tf_add_row(part, sums + j, width, adds);
     }
 }
 
@@ -270,11 +261,9 @@ static void multiply_as_singles(struct tf_workspace *work, const struct tf_tile 
                                 ptrdiff_t k)
 {
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
-        const size_t depth = tf_lesser_size(TF_DEPTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        tf_pack_along(work, here.a, 1, depth, 0, work->row, depth, 0, NULL);
-        memset(work->row + depth, 0, TF_DOT_WHOLE * sizeof *work->row);
-        multiply_row_singles(work, &here, work->row, depth, work->sums, k0 != 0);
+        multiply_row_singles(work, &here, tf_lesser_size(TF_DEPTH, k - k0), work->sums,
+                             k0 != 0);
     }
 }
 

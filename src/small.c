@@ -96,56 +96,71 @@ static void pack_panels(struct tf_lines b, size_t columns, size_t depth,
     }
 }
 
-/* Rows of sums to C, as many together as adjoin there; whether one is Inf or NaN. */
-static int store(struct tf_matrix c, size_t m, size_t n, size_t ld, float *sums,
+/* Rows of sums to C, as many together as adjoin there; whether one is Inf or NaN. Moves
+ * those that do to each other: *ld. */
+static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld,
                  unsigned *flags)
 {
     const ptrdiff_t size = (ptrdiff_t)tf_kind_size(c.kind);
     size_t together = 1;
     if (n <= TF_BLOCK && c.strides[1] == size && c.strides[0] == size * (ptrdiff_t)n) {
         together = TF_BLOCK / n;
-        for (size_t i = 1; i < m && ld != n; i++) {
-            memmove(sums + i * n, sums + i * ld, n * sizeof *sums);
+        for (size_t i = 1; i < m && *ld != n; i++) {
+            memmove(sums + i * n, sums + i * *ld, n * sizeof *sums);
         }
-        ld = n;
+        *ld = n;
     }
     int special = 0;
     for (size_t i = 0; i < m; i += together) {
         const size_t count = m - i < together ? m - i : together;
-        special |= tf_store_sums(c.kind, sums + i * ld,
+        special |= tf_store_sums(c.kind, sums + i * *ld,
                                  c.data + (ptrdiff_t)i * c.strides[0], c.strides[1],
                                  count * n, flags);
     }
     return special;
 }
 
-/* One product; whether a sum is Inf or NaN. */
-static int multiply_one(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                        size_t m, size_t n, size_t k, unsigned *flags)
+/* What sums that are not finite raise. */
+static unsigned flags_of(struct tf_lines a, struct tf_lines b, size_t m, size_t n,
+                         size_t k, const float *sums, size_t ld, unsigned overflow)
+{
+    struct tf_watch watch = {0};
+    uint8_t in_row[NUMBERS] = {0}, in_column[NUMBERS] = {0};
+    tf_visit_lines(a, m, (ptrdiff_t)k, tf_mark, in_row, &watch, 0);
+    tf_visit_lines(b, n, (ptrdiff_t)k, tf_mark, in_column, &watch, 0);
+    return tf_flags_of_marks(in_row, in_column, m, n, sums, ld, overflow);
+}
+
+static unsigned multiply_one(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                             size_t m, size_t n, size_t k, unsigned flags)
 {
     static const struct tf_term term = {0, 0, 1};
     float rows[NUMBERS + BEHIND * TF_DEPTH], panels[NUMBERS];
     float sums[NUMBERS + BEHIND * SIDE], more[NUMBERS];
+    const struct tf_lines x = lines_of(a, 0), y = lines_of(b, 1);
     const struct tf_kernel kernel = tf_kernel_of(0, n);
-    const size_t ld = tf_filled(n, kernel);
-    pack_rows(lines_of(a, 0), m, k, sums, rows);
-    pack_panels(lines_of(b, 1), n, k, kernel, sums, more, panels);
+    size_t ld = tf_filled(n, kernel);
+    pack_rows(x, m, k, sums, rows);
+    pack_panels(y, n, k, kernel, sums, more, panels);
     for (size_t j = 0; j < n; j += kernel.columns) {
         for (size_t i = 0; i < m; i += kernel.rows) {
             kernel.multiply(rows + i * k, k, panels + j * k, k, &term, 1, m - i,
                             sums + i * ld + j, ld, 0);
         }
     }
-    return store(c, m, n, ld, sums, flags);
+    const int special = store(c, m, n, sums, &ld, &flags);
+    const unsigned overflow =
+        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
+    if (special && ((overflow | TF_INVALID) & ~flags) &&
+        (tf_products_may_raise(x) || tf_products_may_raise(y))) {
+        flags |= flags_of(x, y, m, n, k, sums, ld, overflow);
+    }
+    return flags;
 }
 
-int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
-                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
-                      ptrdiff_t k, ptrdiff_t count)
+void tf_multiply_small(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                       ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count)
 {
-    const int may_raise =
-        tf_products_may_raise(lines_of(a, 0)) || tf_products_may_raise(lines_of(b, 1));
-    const struct tf_matrix saved_a = a, saved_b = b, saved_c = c;
     const int swapped = tf_suits_transposed(c, m, n);
     if (swapped) {
         const struct tf_matrix left = tf_transposed(b);
@@ -155,17 +170,12 @@ int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
     }
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
-    int special = 0;
     for (ptrdiff_t number = 0; number < count; number++) {
-        special |= multiply_one(a, b, c, (size_t)(swapped ? n : m),
-                                (size_t)(swapped ? m : n), (size_t)k, &flags);
+        flags = multiply_one(a, b, c, (size_t)(swapped ? n : m),
+                             (size_t)(swapped ? m : n), (size_t)k, flags);
         a.data += a.step;
         b.data += b.step;
         c.data += c.step;
     }
-    tf_fp_end(saved, special && may_raise ? 0 : flags);
-    /* What raised a flag is found by the general way, which stores the same again. */
-    return special && may_raise
-               ? tf_multiply(precision, saved_a, saved_b, saved_c, m, n, k, count, 1, 0)
-               : 0;
+    tf_fp_end(saved, flags);
 }

@@ -10,8 +10,7 @@ int tf_are_small(const struct tf_precision *precision, struct tf_matrix a,
                  ptrdiff_t count);
 
 /* tf_matmul of these: on one thread, on the stack. */
-int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
-                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
-                      ptrdiff_t k, ptrdiff_t count);
+void tf_multiply_small(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                       ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count);
 
 #endif

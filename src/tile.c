@@ -358,22 +358,21 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
 
 /* Whether a row's sums may raise something: they do not where a NaN of A explains all
  * that is not finite. */
-static int may_raise(const struct tf_workspace *work, const float *sums, size_t i,
-                     size_t columns)
+static int may_raise(uint8_t in_row, const float *sums, size_t columns)
 {
-    return !(work->in_row[i] & HAS_NAN) &&
-           mark_of_line(sums + i * work->ld, columns) != 0;
+    return !(in_row & HAS_NAN) && mark_of_line(sums, columns) != 0;
 }
 
-unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t columns,
-                           const float *sums, unsigned overflow)
+unsigned tf_flags_of_marks(const uint8_t *in_row, const uint8_t *in_column,
+                           size_t rows, size_t columns, const float *sums, size_t ld,
+                           unsigned overflow)
 {
     unsigned flags = 0;
-    for (size_t i = 0; i < rows; i++) {
-        const size_t count = may_raise(work, sums, i, columns) ? columns : 0;
+    for (size_t i = 0; i < rows; i++, sums += ld) {
+        const size_t count = may_raise(in_row[i], sums, columns) ? columns : 0;
         for (size_t j = 0; j < count; j++) {
-            const float sum = sums[i * work->ld + j];
-            const int found = work->in_row[i] | work->in_column[j];
+            const float sum = sums[j];
+            const int found = in_row[i] | in_column[j];
             if (isnan(sum) && !(found & HAS_NAN)) {
                 flags |= TF_INVALID;
             } else if (isinf(sum) && !found) {
@@ -394,17 +393,19 @@ unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *t
         tf_mark_lines(work, tile->a, tile->rows, k, work->in_row);
     }
     for (size_t i = 0; i < tile->rows; i++) {
-        if (tf_runs_along(tile->a) && may_raise(work, sums, i, tile->columns)) {
+        const float *row = sums + i * work->ld;
+        if (tf_runs_along(tile->a) && may_raise(work->in_row[i], row, tile->columns)) {
             tf_mark_lines(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), 1, k,
                           work->in_row + i);
         }
-        left |= may_raise(work, sums, i, tile->columns);
+        left |= may_raise(work->in_row[i], row, tile->columns);
     }
     if (!left) {
         return 0;
     }
     tf_mark_lines(work, tile->b, tile->columns, k, work->in_column);
-    return tf_flags_of_marks(work, tile->rows, tile->columns, sums, overflow);
+    return tf_flags_of_marks(work->in_row, work->in_column, tile->rows, tile->columns,
+                             sums, work->ld, overflow);
 }
 
 int tf_products_may_raise(struct tf_lines x)

@@ -82,9 +82,10 @@ void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile,
 unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
                               const float *sums, ptrdiff_t k, unsigned overflow);
 
-/* The same where the marks are known. */
-unsigned tf_flags_of_marks(const struct tf_workspace *work, size_t rows, size_t columns,
-                           const float *sums, unsigned overflow);
+/* The same where the marks are known; rows of sums are `ld` apart. */
+unsigned tf_flags_of_marks(const uint8_t *in_row, const uint8_t *in_column,
+                           size_t rows, size_t columns, const float *sums, size_t ld,
+                           unsigned overflow);
 
 /* Marks of lines that hold what is not finite, as it is stored: of `count` lines, and
  * as a tf_visit_fn. */
