@@ -245,7 +245,7 @@ cdef int from_text_loop(PyArrayMethod_Context *context, items_t data,
         text = text_at(context.descriptors[0], data[0] + i * strides[0])
         code = code_from_object(format, text, &flags)
         tf_store_code(tf_format_rows[format][0], data[1] + i * strides[1], code)
-    warn(flags)
+    tf_warn(flags, b"cast")
     return 0
 
 

@@ -7,6 +7,7 @@
 #include "elements.h"
 #include "extremes.h"
 #include "matmul.h"
+#include "objects.h"
 #include "sort.h"
 #include "stops.h"
 
@@ -109,9 +110,8 @@ int tf_exact_dtype_make_descr(void)
 
 static PyObject *get_item(void *data, void *array)
 {
-    const PyArray_Descr *descr = PyArray_DESCR((PyArrayObject *)array);
-    const struct tf_format *f = tf_format_rows[tf_format_of_descr(descr)];
-    return PyFloat_FromDouble(tf_double_from_code(*f, tf_load_code(*f, data)));
+    PyArray_Descr *descr = PyArray_DESCR((PyArrayObject *)array);
+    return tf_objects[tf_format_of_descr(descr)].get_item(descr, data);
 }
 
 static int set_item(PyObject *value, void *data, void *array)
