@@ -112,3 +112,36 @@ void tf_copy(size_t itemsize, char *out, ptrdiff_t out_stride, const char *in,
     default: copy_each(itemsize, out, out_stride, in, in_stride, n);
     }
 }
+
+/* -- the other byte order -------------------------------------------------------- */
+
+TF_INLINE void swap_sized(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
+{
+    for (size_t i = 0; i < n; i++, items += stride) {
+        if (itemsize == 2) {
+            uint16_t x;
+            memcpy(&x, items, 2);
+            x = (uint16_t)(x << 8 | x >> 8);
+            memcpy(items, &x, 2);
+        } else {
+            uint32_t x;
+            memcpy(&x, items, 4);
+            x = __builtin_bswap32(x);
+            memcpy(items, &x, 4);
+        }
+    }
+}
+
+/* With a constant stride, the compiler makes vectors. */
+void tf_swap_bytes(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
+{
+    if (itemsize == 2 && stride == 2) {
+        swap_sized(2, items, 2, n);
+    } else if (itemsize == 2) {
+        swap_sized(2, items, stride, n);
+    } else if (itemsize == 4 && stride == 4) {
+        swap_sized(4, items, 4, n);
+    } else if (itemsize == 4) {
+        swap_sized(4, items, stride, n);
+    }
+}

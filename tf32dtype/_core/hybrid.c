@@ -192,15 +192,6 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
 
 /* -- legacy functions -------------------------------------------------------------------- */
 
-static void reverse_bytes(char *item, size_t size)
-{
-    for (size_t low = 0, high = size - 1; low < high; low++, high--) {
-        const char kept = item[low];
-        item[low] = item[high];
-        item[high] = kept;
-    }
-}
-
 /* Without `in` the items lie in `out` already. Our dtypes have one byte order, the
  * native, so that NumPy asks to swap for `byteswap()` alone. */
 static void copy_items(size_t size, char *out, npy_intp out_stride, const char *in,
@@ -209,8 +200,8 @@ static void copy_items(size_t size, char *out, npy_intp out_stride, const char *
     if (in) {
         tf_copy(size, out, out_stride, in, in_stride, (size_t)n);
     }
-    for (npy_intp i = 0; swap && i < n; i++) {
-        reverse_bytes(out + i * out_stride, size);
+    if (swap) {
+        tf_swap_bytes(size, out, out_stride, (size_t)n);
     }
 }
 
