@@ -7,6 +7,7 @@
 #include <fenv.h>
 #include <string.h>
 
+#include "byte_casts.h"
 #include "fpstatus.h"
 #include "large.h"
 #include "loops/isa.h"
@@ -123,6 +124,18 @@ static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_st
     return flags;
 }
 
+static unsigned cast_bytes(int from, int to, const uint8_t *in, uint8_t *out, size_t n)
+{
+    const struct tf_cast cast = {.from = from, .to = to};
+    return cast_block(cast, in, out, n, 0);
+}
+
+static const struct tf_pair_line *byte_cast(struct tf_cast cast, ptrdiff_t n)
+{
+    const int are_bytes = sizes[cast.from] == 1 && sizes[cast.to] == 1;
+    return are_bytes ? tf_byte_cast(cast.from, cast.to, n, cast_bytes) : NULL;
+}
+
 void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                    char *out, ptrdiff_t out_stride, ptrdiff_t n)
 {
@@ -136,5 +149,7 @@ void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
         tf_fp_end(saved, flags);
         return;
     }
-    tf_fp_end(saved, cast_blocks(cast, in, in_stride, out, out_stride, n));
+    const struct tf_pair_line *table = byte_cast(cast, n);
+    tf_fp_end(saved, table ? tf_look_up_line(table, in, in_stride, out, out_stride, n)
+                           : cast_blocks(cast, in, in_stride, out, out_stride, n));
 }
