@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "floats.h"
+#include "loops/isa.h"
 
 /* -- backwards ---------------------------------------------------------------- */
 
@@ -77,7 +77,7 @@ TF_INLINE void copy_sized(size_t itemsize, char *out, ptrdiff_t out_stride,
     if (out_stride == size && in_stride == 0) {
         copy_each(itemsize, out, size, in, 0, n);
     } else if (out_stride == size && in_stride == 2 * size) {
-        copy_each(itemsize, out, size, in, 2 * size, n);
+        tf_isa->copy_seconds(itemsize, in, out, n);
     } else {
         copy_fours(itemsize, out, out_stride, in, in_stride, n);
     }
