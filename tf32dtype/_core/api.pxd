@@ -526,8 +526,8 @@ cdef extern from "indexed.h" nogil:
 
 
 cdef extern from "sort.h" nogil:
-    int tf_sort(const tf_format *, void *, npy_intp, int, int)
-    int tf_argsort(const tf_format *, const void *, npy_intp *, npy_intp, int)
+    int tf_sort(int, void *, npy_intp, int, int)
+    int tf_argsort(int, const void *, npy_intp *, npy_intp, int)
 
 
 cdef extern from "bytes.h" nogil:

@@ -42,7 +42,8 @@ int tf_dtype_base_ready(void)
     if (_import_array() < 0) {
         return -1;
     }
-    tf_sort_integers_by(integer_sort(NPY_INT16), integer_sort(NPY_INT32));
+    tf_sort_integers_by(integer_sort(NPY_INT16), integer_sort(NPY_INT32),
+                        integer_sort(NPY_INT64));
     prepare(&tf_dtype_base, "tf32dtype.ReducedPrecisionDType", &PyArrayDescr_Type);
     tf_dtype_base.flags = NPY_DT_ABSTRACT;
     tf_dtype_base.type_num = -1;
