@@ -432,3 +432,28 @@ int tf_argsort(int format, const void *items, ptrdiff_t *index, ptrdiff_t count,
     free(spare);
     return 0;
 }
+
+int tf_argsort_next(int format, const void *items, ptrdiff_t *index, ptrdiff_t count)
+{
+    const size_t size = tf_format_rows[format]->itemsize, n = (size_t)count;
+    if (count <= 1)
+        return 0;
+    ptrdiff_t *const places = malloc(n * (2 * sizeof *places + size));
+    if (places == NULL)
+        return -1;
+    ptrdiff_t *const before = places + n;
+    char *const keys = (char *)(before + n);
+    memcpy(before, index, n * sizeof *index);
+    for (size_t i = 0; i < n; i++) {
+        const char *item = (const char *)items + (size_t)index[i] * size;
+        if (size == 1)
+            keys[i] = *item;
+        else
+            memcpy(keys + i * size, item, size);
+    }
+    const int result = tf_argsort(format, keys, places, count, 0);
+    for (size_t i = 0; result == 0 && i < n; i++)
+        index[i] = before[places[i]];
+    free(places);
+    return result;
+}

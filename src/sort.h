@@ -38,4 +38,8 @@ void tf_sort_integers_by(tf_integer_sort *int16, tf_integer_sort *int32,
 int tf_argsort(int format, const void *items, ptrdiff_t *index, ptrdiff_t count,
                int descending);
 
+/* Sort indices, each of one of the items, by these, upwards; equal ones keep their order.
+ * Returns 0, or -1 where memory cannot be had: indices then are as they were. */
+int tf_argsort_next(int format, const void *items, ptrdiff_t *index, ptrdiff_t count);
+
 #endif

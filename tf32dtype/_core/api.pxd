@@ -174,6 +174,7 @@ cdef extern from "hybrid.h":
         void *copyswap
         void *copyswapn
         void *compare
+        void *argsort
         void *argmax
         void *argmin
         void *dot

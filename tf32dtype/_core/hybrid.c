@@ -3,6 +3,7 @@
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_hybrid_ARRAY_API
 #include <numpy/arrayobject.h>
 
+#include "bytes.h"
 #include "copies.h"
 #include "elements.h"
 #include "extremes.h"
@@ -188,6 +189,8 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
     Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)class_);
     Py_INCREF(scalar);
     descr->typeobj = scalar;
+    /* What np.lexsort sorts by; a slot has but the sort that is not stable. */
+    PyDataType_GetArrFuncs(descr)->argsort[NPY_STABLESORT] = tf_legacy[format].argsort;
     return PyArray_RegisterCastFunc(descr, NPY_VOID, to_void);
 }
 
@@ -245,6 +248,20 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     }
 }
 
+TF_INLINE int compare(struct tf_format f, int format, const void *a, const void *b)
+{
+    uint32_t x, y;
+    if (f.itemsize == 1) {
+        const uint8_t *order = tf_byte_tables[format].order;
+        x = order[*(const uint8_t *)a];
+        y = order[*(const uint8_t *)b];
+    } else {
+        x = tf_order_key(f, tf_load_code(f, a));
+        y = tf_order_key(f, tf_load_code(f, b));
+    }
+    return (x > y) - (x < y);
+}
+
 /* NumPy calls these without saying for which dtype (`array` may be NULL). */
 #define ROW(name, itemsize, ...)                                                        \
     static void copyswap_##name(void *out, void *in, int swap, void *NPY_UNUSED(array)) \
@@ -259,9 +276,12 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     }                                                                                   \
     static int compare_##name(const void *a, const void *b, void *NPY_UNUSED(array))    \
     {                                                                                   \
-        const uint32_t x = tf_order_key(tf_##name, tf_load_code(tf_##name, a));         \
-        const uint32_t y = tf_order_key(tf_##name, tf_load_code(tf_##name, b));         \
-        return (x > y) - (x < y);                                                       \
+        return compare(tf_##name, tf_##name##_index, a, b);                             \
+    }                                                                                   \
+    static int argsort_##name(void *items, npy_intp *index, npy_intp n,                 \
+                              void *NPY_UNUSED(array))                                  \
+    {                                                                                   \
+        return tf_argsort_next(tf_##name##_index, items, index, n);                     \
     }                                                                                   \
     static int argmax_##name(void *items, npy_intp n, npy_intp *found,                  \
                              void *NPY_UNUSED(array))                                   \
@@ -291,7 +311,7 @@ TF_FORMATS(ROW)
 
 const struct tf_legacy tf_legacy[TF_FORMAT_COUNT] = {
 #define ROW(name, ...)                                                                  \
-    {copyswap_##name, copyswapn_##name, compare_##name, argmax_##name,                  \
+    {copyswap_##name, copyswapn_##name, compare_##name, argsort_##name, argmax_##name,  \
      argmin_##name,   dot_##name,       nonzero_##name, fill_##name},
     TF_FORMATS(ROW)
 #undef ROW
