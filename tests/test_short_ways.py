@@ -1,4 +1,4 @@
-"""Short ways to items and back, by tables and on integers: each against a longer one."""
+"""Short ways to items and back, by tables and integers: each against a longer one."""
 
 import struct
 
@@ -127,6 +127,8 @@ def test_long_doubles(f, compared):
         assert found[:4000:7].tobytes() == b"".join(y.tobytes() for y in alone)
     with np.errstate(all="ignore"):
         want = x.astype(np.float64).astype(dtype(f))
+        flags = raised(x.astype(np.float64).astype, dtype(f))[1]
+        assert raised(x.astype, dtype(f))[1] == flags
         assert x.astype(dtype(f)).tobytes() == want.tobytes()
         pairs = x.astype(np.clongdouble)
         assert pairs.astype(dtype(f)).tobytes() == want.tobytes()

@@ -15,7 +15,7 @@ BYTES = [f for f in ALL if dtype(f).itemsize == 1]
 @pytest.mark.parametrize("f", BYTES, ids=name)
 @pytest.mark.parametrize("count", [33, 100, 256, 5000])
 def test_sorts_of_bytes(f, count):
-    """Unused bits move with their items; equal ones keep their order if it is stable."""
+    """Unused bits move with their items; equal ones keep their order where stable."""
     rng = np.random.default_rng(count)
     x = rng.integers(0, 256, count, np.uint8).view(dtype(f))
     numbers = x.astype(np.float32)

@@ -89,7 +89,12 @@ static double double_from_long(long double x)
 static void load_any_longdouble(const long double *in, float *out, size_t n)
 {
     double wide[TF_BLOCK];
-    /* Narrowing an x87 number raises x87 flags that nobody asked for. */
+    /* Narrowing an x87 number raises x87 flags that nobody asked for. Those of MXCSR,
+     * which speculation has raised and tf_fp_end() sets anew, must not become such. */
+#if defined(__SSE2__)
+    enum { FLAGS = 0x3F };
+    _mm_setcsr(_mm_getcsr() & ~(unsigned)FLAGS);
+#endif
     fexcept_t raised;
     fegetexceptflag(&raised, FE_ALL_EXCEPT);
     for (size_t i = 0; i < n; i++) {
