@@ -46,6 +46,25 @@ static void fill_ranks(struct tf_format f, struct tf_byte_table *table)
     }
 }
 
+/* Negative numbers downwards, then the others; negative NaN come first among NaN too. */
+static void fill_sequence(struct tf_format f, struct tf_byte_table *table)
+{
+    const uint32_t sign = tf_sign_mask(f), codes = UINT32_C(1) << f.width;
+    int count = 0;
+    for (int nan = 0; nan < 2; nan++) {
+        for (uint32_t i = 0; i < codes; i++) {
+            const uint32_t code = i < sign ? 2 * sign - 1 - i : i - sign;
+            if (tf_is_nan(f, code) != nan) {
+                continue;
+            }
+            for (uint32_t item = code; item < 256; item += codes) {
+                table->sequence[count++] = (uint8_t)item;
+            }
+        }
+        table->number_count = nan ? table->number_count : count;
+    }
+}
+
 void tf_byte_tables_fill(void)
 {
     for (int format = 0; format < TF_FORMAT_COUNT; format++) {
@@ -56,6 +75,7 @@ void tf_byte_tables_fill(void)
         }
         table->rounding = rounding_to(f);
         fill_ranks(f, table);
+        fill_sequence(f, table);
         for (uint32_t item = 0; item < 256; item++) {
             const char byte = (char)(unsigned char)item;
             const float x = (float)tf_double_from_code(f, tf_load_code(f, &byte));

@@ -26,6 +26,10 @@ struct tf_byte_table {
     uint8_t rank[256];  /* among all numbers, -0 below +0; NaN is 255 */
     uint8_t order[256]; /* the same, but zeros are equal */
     uint8_t item[256];  /* of a rank */
+    /* All items, unused bits included, in the order of the numbers; then those that are
+     * NaN. */
+    uint8_t sequence[256];
+    int number_count; /* of the items that are numbers */
     struct tf_byte_rounding rounding;
 };
 

@@ -4,9 +4,9 @@
  * number once more gives what one rounding of the source would have given. */
 #include "casts.h"
 
-#include <fenv.h>
 #include <string.h>
 
+#include "byte_casts.h"
 #include "fpstatus.h"
 #include "large.h"
 #include "loops/isa.h"
@@ -55,18 +55,8 @@ static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size
                             size_t n)
 {
     static const char zero[sizeof(long double)];
-    if (size == sizeof(float)) {
-        const float *in = parts;
-        for (size_t i = 0; i < n; i++, out += stride) {
-            const float pair[2] = {in[i], 0};
-            memcpy(out, pair, sizeof pair);
-        }
-    } else if (size == sizeof(double)) {
-        const double *in = parts;
-        for (size_t i = 0; i < n; i++, out += stride) {
-            const double pair[2] = {in[i], 0};
-            memcpy(out, pair, sizeof pair);
-        }
+    if (stride == 2 * (ptrdiff_t)size && size < sizeof(long double)) {
+        tf_isa->pair_with_zeros(size, parts, out, n);
     } else {
         tf_copy(size, out, stride, parts, (ptrdiff_t)size, n);
         tf_copy(size, out + size, stride, zero, 0, n);
@@ -99,10 +89,13 @@ static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_st
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
     const size_t in_size = sizes[cast.from], out_size = sizes[cast.to];
+    const size_t in_pitch = cast.from_complex ? 2 * in_size : in_size;
+    const size_t out_pitch = cast.to_complex ? 2 * out_size : out_size;
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n;) {
-        const size_t count = in_size > out_size ? tf_next_block(in, in_size, n - done)
-                                                : tf_next_block(out, out_size, n - done);
+        const size_t count = in_pitch > out_pitch
+                                 ? tf_next_block(in, in_pitch, n - done)
+                                 : tf_next_block(out, out_pitch, n - done);
         tf_read_ahead(in, in_stride, in_size, count, n);
         const void *source = tf_gather(in, in_stride, in_size, count, in_buffer);
         void *target =
@@ -123,18 +116,23 @@ static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_st
     return flags;
 }
 
+static unsigned cast_bytes(int from, int to, const uint8_t *in, uint8_t *out, size_t n)
+{
+    const struct tf_cast cast = {.from = from, .to = to};
+    return cast_block(cast, in, out, n, 0);
+}
+
+static const struct tf_pair_line *byte_cast(struct tf_cast cast, ptrdiff_t n)
+{
+    const int are_bytes = sizes[cast.from] == 1 && sizes[cast.to] == 1;
+    return are_bytes ? tf_byte_cast(cast.from, cast.to, n, cast_bytes) : NULL;
+}
+
 void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                    char *out, ptrdiff_t out_stride, ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();
-    if (cast.from == TF_LONGDOUBLE) {
-        /* Narrowing an x87 number raises x87 flags that nobody asked for. */
-        fexcept_t raised;
-        fegetexceptflag(&raised, FE_ALL_EXCEPT);
-        const unsigned flags = cast_blocks(cast, in, in_stride, out, out_stride, n);
-        fesetexceptflag(&raised, FE_ALL_EXCEPT);
-        tf_fp_end(saved, flags);
-        return;
-    }
-    tf_fp_end(saved, cast_blocks(cast, in, in_stride, out, out_stride, n));
+    const struct tf_pair_line *table = byte_cast(cast, n);
+    tf_fp_end(saved, table ? tf_look_up_line(table, in, in_stride, out, out_stride, n)
+                           : cast_blocks(cast, in, in_stride, out, out_stride, n));
 }

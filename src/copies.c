@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "floats.h"
+#include "loops/isa.h"
 
 /* -- backwards ---------------------------------------------------------------- */
 
@@ -77,7 +77,7 @@ TF_INLINE void copy_sized(size_t itemsize, char *out, ptrdiff_t out_stride,
     if (out_stride == size && in_stride == 0) {
         copy_each(itemsize, out, size, in, 0, n);
     } else if (out_stride == size && in_stride == 2 * size) {
-        copy_each(itemsize, out, size, in, 2 * size, n);
+        tf_isa->copy_seconds(itemsize, in, out, n);
     } else {
         copy_fours(itemsize, out, out_stride, in, in_stride, n);
     }
@@ -110,5 +110,38 @@ void tf_copy(size_t itemsize, char *out, ptrdiff_t out_stride, const char *in,
     case 8: copy_sized(8, out, out_stride, in, in_stride, n); break;
     case 16: copy_sized(16, out, out_stride, in, in_stride, n); break;
     default: copy_each(itemsize, out, out_stride, in, in_stride, n);
+    }
+}
+
+/* -- the other byte order -------------------------------------------------------- */
+
+TF_INLINE void swap_sized(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
+{
+    for (size_t i = 0; i < n; i++, items += stride) {
+        if (itemsize == 2) {
+            uint16_t x;
+            memcpy(&x, items, 2);
+            x = (uint16_t)(x << 8 | x >> 8);
+            memcpy(items, &x, 2);
+        } else {
+            uint32_t x;
+            memcpy(&x, items, 4);
+            x = __builtin_bswap32(x);
+            memcpy(items, &x, 4);
+        }
+    }
+}
+
+/* With a constant stride, the compiler makes vectors. */
+void tf_swap_bytes(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
+{
+    if (itemsize == 2 && stride == 2) {
+        swap_sized(2, items, 2, n);
+    } else if (itemsize == 2) {
+        swap_sized(2, items, stride, n);
+    } else if (itemsize == 4 && stride == 4) {
+        swap_sized(4, items, 4, n);
+    } else if (itemsize == 4) {
+        swap_sized(4, items, stride, n);
     }
 }

@@ -10,15 +10,7 @@
 
 void tf_store_code(struct tf_format f, char *item, uint32_t code)
 {
-    const uint32_t bits = code << f.shift;
-    if (f.itemsize == 4) {
-        memcpy(item, &bits, 4);
-    } else if (f.itemsize == 2) {
-        const uint16_t half = (uint16_t)bits;
-        memcpy(item, &half, 2);
-    } else {
-        *(uint8_t *)item = (uint8_t)bits;
-    }
+    tf_put_code(f, item, code);
 }
 
 double tf_double_from_code(struct tf_format f, uint32_t code)
@@ -31,6 +23,10 @@ double tf_double_from_code(struct tf_format f, uint32_t code)
 
 uint32_t tf_code_from_double(struct tf_format f, double x, unsigned *flags)
 {
+    uint32_t code;
+    if (tf_round_usual(f, x, &code, flags)) {
+        return code;
+    }
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return tf_encode(f, tf_value_from_double_bits(bits), TF_TIES_TO_EVEN,

@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "codec.h"
+#include "floats.h"
 
 /* The item at a place in a contiguous, aligned array. */
 static inline uint32_t tf_item_at(struct tf_format f, const void *items, size_t i)
@@ -41,11 +43,80 @@ static inline uint32_t tf_load_code(struct tf_format f, const char *item)
     }
     return bits >> f.shift & (tf_magnitude_mask(f) | tf_sign_mask(f));
 }
+TF_INLINE void tf_put_code(struct tf_format f, char *item, uint32_t code)
+{
+    const uint32_t bits = code << f.shift;
+    if (f.itemsize == 4) {
+        memcpy(item, &bits, 4);
+    } else if (f.itemsize == 2) {
+        const uint16_t half = (uint16_t)bits;
+        memcpy(item, &half, 2);
+    } else {
+        *(uint8_t *)item = (uint8_t)bits;
+    }
+}
 void tf_store_code(struct tf_format f, char *item, uint32_t code);
 
 double tf_double_from_code(struct tf_format f, uint32_t code);
-/* One rounding to nearest, ties to even. */
+/* One rounding to nearest, ties to even; what it raised is or-ed into *flags. */
 uint32_t tf_code_from_double(struct tf_format f, double x, unsigned *flags);
+
+/* The number in an item of the format of an index: in a few operations on integers, on
+ * which no state of the caller's floating point has a say. */
+TF_INLINE double tf_double_of_item(struct tf_format f, int format, const char *item)
+{
+    uint32_t bits; /* of a float32 */
+    if (f.itemsize == 1) {
+        bits = tf_byte_tables[format].bits[*(const uint8_t *)item];
+    } else {
+        bits = tf_load_code(f, item) << (32 - f.width);
+    }
+    const uint64_t magnitude = bits & UINT32_C(0x7FFFFFFF);
+    const uint64_t sign = (uint64_t)(bits >> 31) << 63;
+    uint64_t wide = sign | (magnitude + ((uint64_t)(1023 - 127) << 23)) << 29;
+    if (magnitude == 0) {
+        wide = sign;
+    } else if (magnitude < UINT32_C(0x00800000) || magnitude >= UINT32_C(0x7F800000)) {
+        return tf_double_from_code(f, tf_load_code(f, item));
+    }
+    double x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+/* tf_code_from_double(), in a few operations too, of most numbers within the range: 1,
+ * or 0 where x is none. */
+TF_INLINE int tf_round_usual(struct tf_format f, double x, uint32_t *code,
+                             unsigned *flags)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int field = (int)(bits >> 52 & 0x7FF);
+    /* 1. The significand, and what to cut off it: more below the normal range. */
+    const int below = 1023 + 1 - f.bias - field;
+    const int is_tiny = below > 0;
+    const int cut = 52 - f.mantissa_bits + (is_tiny ? below : 0);
+    if (field == 0 || cut > 62 || f.specials == TF_POWERS) {
+        return 0;
+    }
+    const uint64_t one = UINT64_C(1);
+    const uint64_t significand = (bits & ((one << 52) - 1)) | one << 52;
+    const uint64_t rest = significand & ((one << cut) - 1);
+    /* 2. Half a unit less one is added, plus the bit that stays last; a carry moves into
+     *    the exponent, and so does the leading bit. */
+    const uint64_t rounded =
+        (significand + (one << (cut - 1)) - 1 + (significand >> cut & 1)) >> cut;
+    const uint64_t magnitude =
+        rounded + (is_tiny ? 0 : (uint64_t)-below << f.mantissa_bits);
+    if (magnitude > tf_maximum_magnitude(f)) {
+        return 0;
+    }
+    *flags |= is_tiny && rest != 0 ? TF_UNDER : 0;
+    const uint32_t sign = bits >> 63 ? tf_sign_mask(f) : 0;
+    const int is_signless = magnitude == 0 && f.specials == TF_FNUZ;
+    *code = (uint32_t)magnitude | (is_signless ? 0 : sign);
+    return 1;
+}
 
 /* x, or the number of the format, or halfway between two, that lies within 16
  * units of double's last place from it. */

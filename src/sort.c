@@ -1,15 +1,16 @@
-/* Three engines. A radix sort moves words that pack a key above its item or
- * index; it is stable and takes everything. A counting sort, for arrays at
- * least as long as there are codes, counts how often each code occurs and
- * writes the codes out again: four to ten times as fast, in constant memory,
- * but only for items that their code describes completely. Shorter arrays of
- * two or four bytes become whole numbers, which NumPy sorts in vectors, and
- * come back: NaN but for negative ones, which would come first. */
+/* Engines. A radix sort moves words that pack a key above its item or index; it is
+ * stable and takes everything. A counting sort, for arrays at least as long as there are
+ * codes, counts how often each code occurs and writes the codes out again: four to ten
+ * times as fast, in constant memory, but only for items that their code describes
+ * completely. Bytes are always counted, unused bits and all. Shorter arrays of two or
+ * four bytes become whole numbers, which NumPy sorts in vectors, and come back, without
+ * NaN where a negative one would come first; and so do words of a few indices. */
 #include "sort.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "floats.h"
 
 enum {
@@ -211,7 +212,6 @@ static void fill(struct tf_format f, const uint32_t *table, void *items,
 {
     const uint32_t codes = UINT32_C(1) << f.width;
     switch (f.itemsize) {
-    case 1: { FILL(uint8_t) break; }
     case 2: { FILL(uint16_t) break; }
     default: { FILL(uint32_t) break; }
     }
@@ -222,13 +222,11 @@ static void fill(struct tf_format f, const uint32_t *table, void *items,
 static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int stable,
                          int descending)
 {
-    const size_t table_count = f.itemsize == 1 ? 4 : 2;
-    uint32_t *const table = calloc(table_count * pattern_count(f), sizeof *table);
+    uint32_t *const table = calloc(2 * (size_t)pattern_count(f), sizeof *table);
     if (table == NULL)
         return 0;
     int keep;
     switch (f.itemsize) {
-    case 1: keep = count_patterns(f, items, count, table, 4, 1); break;
     case 2: keep = count_patterns(f, items, count, table, 2, 2); break;
     default: keep = count_patterns(f, items, count, table, 2, 4); break;
     }
@@ -239,36 +237,126 @@ static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int s
     return !keep;
 }
 
+/* -- bytes --------------------------------------------------------------------- */
+
+/* The items of one byte in the order that is asked for. */
+INLINE uint8_t byte_in_order(const struct tf_byte_table *table, int i, int descending)
+{
+    const int numbers = table->number_count;
+    const int last = i < numbers ? numbers - 1 : 255 + numbers;
+    return table->sequence[descending ? last - i : i];
+}
+
+/* Do different items occur that are equal? */
+static int has_equal_bytes(const struct tf_byte_table *table, const uint32_t *counts)
+{
+    int last = -1;
+    for (int i = 0; i < 256; i++) {
+        const uint8_t item = table->sequence[i];
+        if (counts[item] != 0 && table->order[item] == last)
+            return 1;
+        last = counts[item] != 0 ? table->order[item] : last;
+    }
+    return 0;
+}
+
+/* 1 if the items are sorted, 0 if they are as they were: equals must keep their order. */
+static int sort_bytes(struct tf_format f, const struct tf_byte_table *table,
+                      uint8_t *items, ptrdiff_t count, int stable, int descending)
+{
+    uint32_t counts[4 * 256] = {0};
+    count_patterns(f, items, count, counts, 4, 1);
+    if (stable && has_equal_bytes(table, counts))
+        return 0;
+    enum { FEW_TIMES = 16 };
+    const uint8_t *end = items + count;
+    for (int i = 0; i < 256; i++) {
+        const uint8_t item = byte_in_order(table, i, descending);
+        const uint32_t times = counts[item];
+        /* Most often a few, or none: what is too much is written over. */
+        if (times <= FEW_TIMES && end - items >= FEW_TIMES)
+            memset(items, item, FEW_TIMES);
+        else
+            memset(items, item, times);
+        items += times;
+    }
+    return 1;
+}
+
+static void argsort_bytes(const struct tf_byte_table *table, const uint8_t *items,
+                          ptrdiff_t *index, ptrdiff_t count, int descending)
+{
+    uint8_t keys[256];
+    ptrdiff_t places[256] = {0};
+    for (int i = 0; i < 256; i++) {
+        const uint8_t order = table->order[i];
+        keys[i] = descending && order != 255 ? (uint8_t)(254 - order) : order;
+    }
+    for (ptrdiff_t i = 0; i < count; i++)
+        places[keys[items[i]]]++;
+    ptrdiff_t sum = 0;
+    for (int i = 0; i < 256; i++) {
+        const ptrdiff_t size = places[i];
+        places[i] = sum;
+        sum += size;
+    }
+    for (ptrdiff_t i = 0; i < count; i++)
+        index[places[keys[items[i]]]++] = i;
+}
+
 /* -- sorting as whole numbers ---------------------------------------------- */
 
-static tf_integer_sort *sort_int16, *sort_int32;
+static tf_integer_sort *sort_int16, *sort_int32, *sort_int64;
 
-void tf_sort_integers_by(tf_integer_sort *int16, tf_integer_sort *int32)
+void tf_sort_integers_by(tf_integer_sort *int16, tf_integer_sort *int32,
+                         tf_integer_sort *int64)
 {
     sort_int16 = int16;
     sort_int32 = int32;
+    sort_int64 = int64;
 }
 
 /* Sorts items in the order of integers, if nothing but the order of items that are equal
- * differs from what it should be. `order` is its own inverse. */
+ * differs from what it should be. NaN that integers would not bring to the end, or not in
+ * their order, are set aside. `order` is its own inverse. */
 #define SORT_INTEGERS(type, order, sort)                                       \
     type *const x = items;                                                     \
     const type least = (type)(UINT32_C(1) << (8 * sizeof(type) - 1)); /* -0 */ \
     const type infinity = (type)(tf_infinity_magnitude(f) << f.shift);         \
     const type stray = (type)((UINT32_C(1) << f.shift) - 1);                   \
     int negative_nan = 0, equals = 0;                                          \
+    int nans = 0;                                                              \
     for (ptrdiff_t i = 0; i < count; i++) {                                    \
         const int nan = (type)(x[i] & ~least & ~stray) > infinity;             \
         negative_nan |= nan & (x[i] < 0);                                      \
-        equals |= nan | (x[i] == least) | ((x[i] & stray) != 0);               \
+        nans |= nan;                                                           \
+        equals |= (nan ^ 1) & ((x[i] == least) | ((x[i] & stray) != 0));       \
     }                                                                          \
-    if (!sort || negative_nan || (stable && equals))                           \
+    if (!sort || (stable && equals))                                           \
         return 0;                                                              \
-    for (ptrdiff_t i = 0; i < count; i++)                                      \
+    ptrdiff_t numbers = count;                                                 \
+    type *aside = NULL;                                                        \
+    if (negative_nan || (stable && nans)) {                                    \
+        aside = malloc((size_t)count * sizeof *aside);                         \
+        if (!aside)                                                            \
+            return 0;                                                          \
+        numbers = 0;                                                           \
+        for (ptrdiff_t i = 0; i < count; i++) {                                \
+            const type item = x[i];                                            \
+            const int nan = (type)(item & ~least & ~stray) > infinity;         \
+            aside[i - numbers] = item;                                         \
+            x[numbers] = item;                                                 \
+            numbers += !nan;                                                   \
+        }                                                                      \
+    }                                                                          \
+    for (ptrdiff_t i = 0; i < numbers; i++)                                    \
         x[i] = order(x[i]);                                                    \
-    const int failed = sort(x, count, NULL) < 0;                               \
-    for (ptrdiff_t i = 0; i < count; i++)                                      \
+    const int failed = sort(x, numbers, NULL) < 0;                             \
+    for (ptrdiff_t i = 0; i < numbers; i++)                                    \
         x[i] = order(x[i]);                                                    \
+    if (aside)                                                                 \
+        memcpy(x + numbers, aside, (size_t)(count - numbers) * sizeof *aside); \
+    free(aside);                                                               \
     return !failed;
 
 static int32_t word_order(int32_t bits) { return tf_total_order((uint32_t)bits); }
@@ -286,10 +374,10 @@ static int integer_sort(struct tf_format f, void *items, ptrdiff_t count, int st
 
 /* -- entries --------------------------------------------------------------- */
 
-int tf_sort(const struct tf_format *format, void *items, ptrdiff_t count, int stable,
+int tf_sort(int format, void *items, ptrdiff_t count, int stable,
             int descending)
 {
-    const struct tf_format f = *format;
+    const struct tf_format f = *tf_format_rows[format];
     if (count <= FEW) {
         size_t words[FEW];
         pack(f, items, count, words, 0, descending);
@@ -297,7 +385,11 @@ int tf_sort(const struct tf_format *format, void *items, ptrdiff_t count, int st
         unpack(f, words, count, items);
         return 0;
     }
-    if (count >= pattern_count(f) && count <= UINT32_MAX &&
+    if (f.itemsize == 1 && count <= UINT32_MAX &&
+        sort_bytes(f, &tf_byte_tables[format], items, count, stable,
+                   descending))
+        return 0;
+    if (f.itemsize != 1 && count >= pattern_count(f) && count <= UINT32_MAX &&
         counting_sort(f, items, count, stable, descending))
         return 0;
     if (!descending && integer_sort(f, items, count, stable))
@@ -311,13 +403,19 @@ int tf_sort(const struct tf_format *format, void *items, ptrdiff_t count, int st
     return 0;
 }
 
-int tf_argsort(const struct tf_format *format, const void *items, ptrdiff_t *index,
-               ptrdiff_t count, int descending)
+int tf_argsort(int format, const void *items, ptrdiff_t *index, ptrdiff_t count,
+               int descending)
 {
-    const struct tf_format f = *format;
+    const struct tf_format f = *tf_format_rows[format];
     const size_t index_mask = ((size_t)1 << PAYLOAD_BITS) - 1;
     size_t *words = (size_t *)index, *spare = NULL;
-    if (count > FEW) {
+    if (f.itemsize == 1 && count > FEW) {
+        argsort_bytes(&tf_byte_tables[format], items, index, count,
+                      descending);
+        return 0;
+    }
+    const int are_few = count <= FEW || (count <= SHORT && sort_int64);
+    if (!are_few) {
         spare = malloc((size_t)count * sizeof *spare);
         if (spare == NULL)
             return -1;
@@ -325,10 +423,37 @@ int tf_argsort(const struct tf_format *format, const void *items, ptrdiff_t *ind
     pack(f, items, count, words, 1, descending);
     if (count <= FEW)
         insertion_sort(words, count);
+    else if (are_few) /* no two are equal, and none is negative */
+        sort_int64(words, count, NULL);
     else
         words = radix_sort(words, spare, count, f.width);
     for (ptrdiff_t i = 0; i < count; i++)
         index[i] = (ptrdiff_t)(words[i] & index_mask);
     free(spare);
     return 0;
+}
+
+int tf_argsort_next(int format, const void *items, ptrdiff_t *index, ptrdiff_t count)
+{
+    const size_t size = tf_format_rows[format]->itemsize, n = (size_t)count;
+    if (count <= 1)
+        return 0;
+    ptrdiff_t *const places = malloc(n * (2 * sizeof *places + size));
+    if (places == NULL)
+        return -1;
+    ptrdiff_t *const before = places + n;
+    char *const keys = (char *)(before + n);
+    memcpy(before, index, n * sizeof *index);
+    for (size_t i = 0; i < n; i++) {
+        const char *item = (const char *)items + (size_t)index[i] * size;
+        if (size == 1)
+            keys[i] = *item;
+        else
+            memcpy(keys + i * size, item, size);
+    }
+    const int result = tf_argsort(format, keys, places, count, 0);
+    for (size_t i = 0; result == 0 && i < n; i++)
+        index[i] = before[places[i]];
+    free(places);
+    return result;
 }

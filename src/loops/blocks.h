@@ -37,6 +37,9 @@ unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
                                 const float *b, const float *r, size_t n);
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
                         size_t n);
+void TF_NAME(tf_copy_seconds)(size_t itemsize, const char *in, char *out, size_t n);
+void TF_NAME(tf_pair_with_zeros)(size_t itemsize, const char *restrict in,
+                                 char *restrict out, size_t n);
 void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
                          uint16_t *index, size_t n);
 unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,

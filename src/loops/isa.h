@@ -448,6 +448,12 @@ struct tf_isa {
     /* out[i] = table[in[i]] for bytes. */
     void (*lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out, size_t n);
 
+    /* Every second of 2 n items, of 1, 2, 4, 8 or 16 bytes; n items of 4 or 8 bytes,
+     * each followed by a zero. */
+    void (*copy_seconds)(size_t itemsize, const char *in, char *out, size_t n);
+    void (*pair_with_zeros)(size_t itemsize, const char *restrict in,
+                            char *restrict out, size_t n);
+
     /* Indices of the results that are enough; and the sign of odd functions,
      * with what of `wanted` results such as these may have raised. */
     void (*squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,

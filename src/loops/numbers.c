@@ -4,6 +4,8 @@
  * set where bits below it were, so that one more rounding to a format, which has 11
  * significant bits at most, is as if single.
  */
+#include <fenv.h>
+#include <float.h>
 #include <string.h>
 
 #include "../kinds.h"
@@ -84,15 +86,57 @@ static double double_from_long(long double x)
     return odd;
 }
 
-static void load_longdouble(const void *items, float *out, size_t n)
+static void load_any_longdouble(const long double *in, float *out, size_t n)
 {
-    const long double *in = items;
     double wide[TF_BLOCK];
+    /* Narrowing an x87 number raises x87 flags that nobody asked for. Those of MXCSR,
+     * which speculation has raised and tf_fp_end() sets anew, must not become such. */
+#if defined(__SSE2__)
+    enum { FLAGS = 0x3F };
+    _mm_setcsr(_mm_getcsr() & ~(unsigned)FLAGS);
+#endif
+    fexcept_t raised;
+    fegetexceptflag(&raised, FE_ALL_EXCEPT);
     for (size_t i = 0; i < n; i++) {
         wide[i] = double_from_long(in[i]);
     }
+    fesetexceptflag(&raised, FE_ALL_EXCEPT);
     TF_NAME(tf_narrow)(wide, out, n);
 }
+
+#if LDBL_MANT_DIG == 64 && __SIZEOF_LONG_DOUBLE__ == 16 && \
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* The 80 bits of an x87 number, without the x87 unit, which takes one at a time: a
+ * significand with its leading bit, then sign and exponent. Zeros, and what is normal in
+ * float32; the rest is left to load_any_longdouble(). */
+static void load_longdouble(const void *items, float *out, size_t n)
+{
+    const char *in = items;
+    uint64_t unusual = 0;
+    for (size_t i = 0; i < n; i++, in += sizeof(long double)) {
+        uint64_t significand, top;
+        memcpy(&significand, in, 8);
+        memcpy(&top, in + 8, 8);
+        const uint64_t cut = (UINT64_C(1) << 40) - 1;
+        const uint64_t sign = top >> 15 << 31;
+        const uint64_t exponent = (top & 0x7FFF) - (16383 - 127);
+        /* To odd; the leading bit adds one to the exponent. */
+        const uint64_t odd = (significand | ((significand & cut) + cut)) >> 40;
+        const uint64_t number = ((exponent - 1) << 23) + odd;
+        const uint64_t is_other = ((top & 0x7FFF) | significand) != 0;
+        unusual |= is_other & ((exponent - 1 >= 254) | (significand >> 63 ^ 1));
+        out[i] = tf_float_of((uint32_t)((is_other ? number : 0) | sign));
+    }
+    if (unusual) {
+        load_any_longdouble(items, out, n);
+    }
+}
+#else
+static void load_longdouble(const void *items, float *out, size_t n)
+{
+    load_any_longdouble(items, out, n);
+}
+#endif
 
 tf_unpack_fn *const TF_NAME(tf_loads)[TF_KIND_COUNT] = {
     [TF_FLOAT64] = load_float64, [TF_LONGDOUBLE] = load_longdouble,

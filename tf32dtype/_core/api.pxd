@@ -141,7 +141,6 @@ cdef extern from "numpy/arrayobject.h":
     object PyArray_Scalar(void *data, descr_t *descr, object base)
     int PyArrayInitDTypeMeta_FromSpec(PyArray_DTypeMeta *, PyArrayDTypeMeta_Spec *) except -1
     PyArray_DTypeMeta *PyArray_PromoteDTypeSequence(npy_intp, PyArray_DTypeMeta **)
-    int NPY_FPE_OVERFLOW, NPY_FPE_UNDERFLOW, NPY_FPE_INVALID
 
 
 cdef extern from "numpy/arrayobject.h":
@@ -162,7 +161,6 @@ cdef extern from "numpy/ufuncobject.h":
     int PyUFunc_AddLoopFromSpec(object ufunc, PyArrayMethod_Spec *) except -1
     int PyUFunc_AddLoopsFromSpecs(PyUFunc_LoopSlot *) except -1
     int PyUFunc_AddPromoter(object ufunc, object dtypes, object capsule) except -1
-    int PyUFunc_GiveFloatingpointErrors(const char *name, int errors) except -1
 
 
 cdef extern from "hybrid.h":
@@ -176,6 +174,7 @@ cdef extern from "hybrid.h":
         void *copyswap
         void *copyswapn
         void *compare
+        void *argsort
         void *argmax
         void *argmin
         void *dot
@@ -193,6 +192,15 @@ cdef extern from "hybrid.h":
     void tf_scalar_dealloc(PyObject *)
     void tf_reduction_begins(const void *context)
     bint tf_reduction_began(const void *context)
+
+
+cdef extern from "objects.h":
+    struct tf_object_functions "tf_objects":
+        void *get_item
+        void *set_item
+    const tf_object_functions tf_objects[]
+    int tf_objects_ready(int (*)(int, PyObject *, char *) except -1) except -1
+    int tf_warn(unsigned flags, const char *where) except -1
 
 
 cdef extern from "formats.h" nogil:
@@ -519,8 +527,8 @@ cdef extern from "indexed.h" nogil:
 
 
 cdef extern from "sort.h" nogil:
-    int tf_sort(const tf_format *, void *, npy_intp, int, int)
-    int tf_argsort(const tf_format *, const void *, npy_intp *, npy_intp, int)
+    int tf_sort(int, void *, npy_intp, int, int)
+    int tf_argsort(int, const void *, npy_intp *, npy_intp, int)
 
 
 cdef extern from "bytes.h" nogil:

@@ -64,4 +64,4 @@ def quantize_items(source, target, int rounding, int overflow, draws):
 
 def report(unsigned flags, bytes where=b"cast"):
     """Tell of exceptions as NumPy does after a cast, or such (numpy.errstate)."""
-    warn(flags, where)
+    tf_warn(flags, where)

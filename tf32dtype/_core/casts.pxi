@@ -1,6 +1,10 @@
 # Casts: one loop and one get_loop for all pairs of numbers and for times, and four
 # for text.
 
+from cpython.exc cimport PyErr_WarnEx
+
+cdef object _ComplexWarning = np.exceptions.ComplexWarning
+
 cdef struct cast_data:
     NpyAuxData base
     tf_cast cast
@@ -23,17 +27,15 @@ cdef int kind_of_descr(descr_t *descr, int *is_complex) noexcept:
     cdef int format = tf_format_of_dtype(dtype)
     cdef builtin *known
     is_complex[0] = 0
-    if format < 0:
-        format = twin_format(dtype)
     if format >= 0:
         return format
+    known = find_builtin(dtype)
+    if known != NULL:
+        is_complex[0] = known.is_complex
+        return known.kind
     if dtype == &tf_exact_dtype:
         return TF_FLOAT32  # to which casts round to odd
-    known = find_builtin(dtype)
-    if known == NULL:
-        return TF_INT64 if is_time(dtype) else -1
-    is_complex[0] = known.is_complex
-    return known.kind
+    return TF_INT64 if is_time(dtype) else twin_format(dtype)
 
 
 cdef int cast_loop(PyArrayMethod_Context *context, items_t data,
@@ -55,10 +57,9 @@ cdef int cast_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     cdef int source = kind_of_descr(context.descriptors[0], &from_complex)
     cdef int to = kind_of_descr(context.descriptors[1], &to_complex)
     if from_complex:
-        import warnings
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part",
-            np.exceptions.ComplexWarning, stacklevel=2)
+        PyErr_WarnEx(
+            _ComplexWarning,
+            b"Casting complex values to real discards the imaginary part", 1)
     loop[0] = cast_loop
     auxiliary[0] = &casts_known[place_of_kind(source, from_complex)][
         place_of_kind(to, to_complex)].base
@@ -245,7 +246,7 @@ cdef int from_text_loop(PyArrayMethod_Context *context, items_t data,
         text = text_at(context.descriptors[0], data[0] + i * strides[0])
         code = code_from_object(format, text, &flags)
         tf_store_code(tf_format_rows[format][0], data[1] + i * strides[1], code)
-    warn(flags)
+    tf_warn(flags, b"cast")
     return 0
 
 

@@ -116,20 +116,6 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
         ) from None
 
 
-cdef int warn(unsigned flags, const char *where=b"cast") except -1:
-    """Tell of exceptions as NumPy does, by default when it sets an item."""
-    cdef int errors = 0
-    if flags & <unsigned>TF_OVER:
-        errors |= NPY_FPE_OVERFLOW
-    if flags & <unsigned>TF_UNDER:
-        errors |= NPY_FPE_UNDERFLOW
-    if flags & <unsigned>TF_INVALID:
-        errors |= NPY_FPE_INVALID
-    if errors:
-        PyUFunc_GiveFloatingpointErrors(where, errors)
-    return 0
-
-
 # -- codes -> text ---------------------------------------------------------------------
 
 cdef extern from "<math.h>" nogil:

@@ -14,20 +14,15 @@ cdef PyObject *dtype_canonical(PyObject *descr) noexcept:
     return descr
 
 
-cdef object dtype_getitem(descr_t *descr, char *item):
-    """A Python float, for item(), tolist() and objects. Indexing does not come here:
-    NumPy makes a scalar of the dtype's type itself."""
-    cdef tf_format f = tf_format_rows[tf_format_of_descr(descr)][0]
-    return tf_double_from_code(f, tf_load_code(f, item))
-
-
-cdef int dtype_setitem(descr_t *descr, object value, char *item) except -1:
-    cdef int format = tf_format_of_descr(descr)
+cdef int set_other_item(int format, PyObject *value, char *item) except -1:
     cdef unsigned flags = 0
-    cdef uint32_t code = code_from_object(format, value, &flags)
-    warn(flags)
+    cdef uint32_t code = code_from_object(format, <object>value, &flags)
+    tf_warn(flags, b"cast")
     tf_store_code(tf_format_rows[format][0], item, code)
     return 0
+
+
+tf_objects_ready(set_other_item)
 
 
 # -- numbers in text (np.fromstring, np.fromfile with sep) ------------------------
@@ -204,8 +199,8 @@ cdef int register_dtype(int format) except -1:
     slots[1] = PyType_Slot(NPY_DT_default_descr, <void *>dtype_singleton)
     slots[2] = PyType_Slot(NPY_DT_common_dtype, <void *>dtype_common)
     slots[3] = PyType_Slot(NPY_DT_ensure_canonical, <void *>dtype_canonical)
-    slots[4] = PyType_Slot(NPY_DT_setitem, <void *>dtype_setitem)
-    slots[5] = PyType_Slot(NPY_DT_getitem, <void *>dtype_getitem)
+    slots[4] = PyType_Slot(NPY_DT_setitem, <void *>tf_objects[format].set_item)
+    slots[5] = PyType_Slot(NPY_DT_getitem, <void *>tf_objects[format].get_item)
     slots[6] = PyType_Slot(NPY_DT_get_constant, <void *>dtype_constant)
     slots[7] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_compare, legacy.compare)
     slots[8] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_argmax, legacy.argmax)

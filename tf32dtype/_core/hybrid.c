@@ -3,10 +3,12 @@
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_hybrid_ARRAY_API
 #include <numpy/arrayobject.h>
 
+#include "bytes.h"
 #include "copies.h"
 #include "elements.h"
 #include "extremes.h"
 #include "matmul.h"
+#include "objects.h"
 #include "sort.h"
 #include "stops.h"
 
@@ -41,7 +43,8 @@ int tf_dtype_base_ready(void)
     if (_import_array() < 0) {
         return -1;
     }
-    tf_sort_integers_by(integer_sort(NPY_INT16), integer_sort(NPY_INT32));
+    tf_sort_integers_by(integer_sort(NPY_INT16), integer_sort(NPY_INT32),
+                        integer_sort(NPY_INT64));
     prepare(&tf_dtype_base, "tf32dtype.ReducedPrecisionDType", &PyArrayDescr_Type);
     tf_dtype_base.flags = NPY_DT_ABSTRACT;
     tf_dtype_base.type_num = -1;
@@ -109,9 +112,8 @@ int tf_exact_dtype_make_descr(void)
 
 static PyObject *get_item(void *data, void *array)
 {
-    const PyArray_Descr *descr = PyArray_DESCR((PyArrayObject *)array);
-    const struct tf_format *f = tf_format_rows[tf_format_of_descr(descr)];
-    return PyFloat_FromDouble(tf_double_from_code(*f, tf_load_code(*f, data)));
+    PyArray_Descr *descr = PyArray_DESCR((PyArrayObject *)array);
+    return tf_objects[tf_format_of_descr(descr)].get_item(descr, data);
 }
 
 static int set_item(PyObject *value, void *data, void *array)
@@ -187,19 +189,12 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
     Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)class_);
     Py_INCREF(scalar);
     descr->typeobj = scalar;
+    /* What np.lexsort sorts by; a slot has but the sort that is not stable. */
+    PyDataType_GetArrFuncs(descr)->argsort[NPY_STABLESORT] = tf_legacy[format].argsort;
     return PyArray_RegisterCastFunc(descr, NPY_VOID, to_void);
 }
 
 /* -- legacy functions -------------------------------------------------------------------- */
-
-static void reverse_bytes(char *item, size_t size)
-{
-    for (size_t low = 0, high = size - 1; low < high; low++, high--) {
-        const char kept = item[low];
-        item[low] = item[high];
-        item[high] = kept;
-    }
-}
 
 /* Without `in` the items lie in `out` already. Our dtypes have one byte order, the
  * native, so that NumPy asks to swap for `byteswap()` alone. */
@@ -209,8 +204,8 @@ static void copy_items(size_t size, char *out, npy_intp out_stride, const char *
     if (in) {
         tf_copy(size, out, out_stride, in, in_stride, (size_t)n);
     }
-    for (npy_intp i = 0; swap && i < n; i++) {
-        reverse_bytes(out + i * out_stride, size);
+    if (swap) {
+        tf_swap_bytes(size, out, out_stride, (size_t)n);
     }
 }
 
@@ -253,6 +248,20 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     }
 }
 
+TF_INLINE int compare(struct tf_format f, int format, const void *a, const void *b)
+{
+    uint32_t x, y;
+    if (f.itemsize == 1) {
+        const uint8_t *order = tf_byte_tables[format].order;
+        x = order[*(const uint8_t *)a];
+        y = order[*(const uint8_t *)b];
+    } else {
+        x = tf_order_key(f, tf_load_code(f, a));
+        y = tf_order_key(f, tf_load_code(f, b));
+    }
+    return (x > y) - (x < y);
+}
+
 /* NumPy calls these without saying for which dtype (`array` may be NULL). */
 #define ROW(name, itemsize, ...)                                                        \
     static void copyswap_##name(void *out, void *in, int swap, void *NPY_UNUSED(array)) \
@@ -267,9 +276,12 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     }                                                                                   \
     static int compare_##name(const void *a, const void *b, void *NPY_UNUSED(array))    \
     {                                                                                   \
-        const uint32_t x = tf_order_key(tf_##name, tf_load_code(tf_##name, a));         \
-        const uint32_t y = tf_order_key(tf_##name, tf_load_code(tf_##name, b));         \
-        return (x > y) - (x < y);                                                       \
+        return compare(tf_##name, tf_##name##_index, a, b);                             \
+    }                                                                                   \
+    static int argsort_##name(void *items, npy_intp *index, npy_intp n,                 \
+                              void *NPY_UNUSED(array))                                  \
+    {                                                                                   \
+        return tf_argsort_next(tf_##name##_index, items, index, n);                     \
     }                                                                                   \
     static int argmax_##name(void *items, npy_intp n, npy_intp *found,                  \
                              void *NPY_UNUSED(array))                                   \
@@ -299,7 +311,7 @@ TF_FORMATS(ROW)
 
 const struct tf_legacy tf_legacy[TF_FORMAT_COUNT] = {
 #define ROW(name, ...)                                                                  \
-    {copyswap_##name, copyswapn_##name, compare_##name, argmax_##name,                  \
+    {copyswap_##name, copyswapn_##name, compare_##name, argsort_##name, argmax_##name,  \
      argmin_##name,   dot_##name,       nonzero_##name, fill_##name},
     TF_FORMATS(ROW)
 #undef ROW

@@ -53,6 +53,7 @@ struct tf_legacy {
     PyArray_CopySwapFunc *copyswap;
     PyArray_CopySwapNFunc *copyswapn;
     PyArray_CompareFunc *compare;
+    PyArray_ArgSortFunc *argsort;
     PyArray_ArgFunc *argmax, *argmin;
     PyArray_DotFunc *dot;
     PyArray_NonzeroFunc *nonzero;

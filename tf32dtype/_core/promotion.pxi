@@ -22,7 +22,7 @@ def _register_builtins():
                 4: (TF_INT32, TF_UINT32), 8: (TF_INT64, TF_UINT64)}
     floats = {"e": TF_FLOAT16, "f": TF_FLOAT32, "d": TF_FLOAT64, "g": TF_LONGDOUBLE,
               "F": TF_FLOAT32, "D": TF_FLOAT64, "G": TF_LONGDOUBLE}
-    for char in "?bBhHiIlLqQefdgFDG":
+    for char in "fdegFDG?bBhHiIlLqQ":  # the commonest are found first
         dtype = np.dtype(char)
         if char == "?":
             kind = TF_BOOL

@@ -152,6 +152,7 @@ cdef enum:
     SEARCHSORTED
     METHODS
     MOST_ARGUMENTS = 8
+    FEW_LOOKS = 1024
 
 cdef method methods[METHODS]
 cdef list method_names = ["dot", "partition", "argpartition", "searchsorted"]
@@ -192,8 +193,21 @@ cdef PyObject *routed_argpartition(PyObject *array, PyObject *const *args,
     return routed_method(ARGPARTITION, array, args, count, keywords)
 
 
+cdef bint are_few(PyObject *array, PyObject *values) noexcept:
+    """Of an array, to be looked for in an array: NumPy is done with so few sooner than
+    they are converted."""
+    cdef npy_intp size = cnp.PyArray_SIZE(<cnp.ndarray>array)
+    cdef npy_intp looks
+    if not cnp.PyArray_Check(<object>values):
+        return False
+    looks = cnp.PyArray_SIZE(<cnp.ndarray>values)
+    return size <= FEW_LOOKS and looks <= FEW_LOOKS and size * looks <= FEW_LOOKS
+
+
 cdef PyObject *routed_searchsorted(PyObject *array, PyObject *const *args,
                                    Py_ssize_t count, PyObject *keywords) noexcept:
+    if count > 0 and are_few(array, args[0]):
+        return methods[SEARCHSORTED].own(array, args, count, keywords)
     return routed_method(SEARCHSORTED, array, args, count, keywords)
 
 

@@ -67,7 +67,7 @@ cdef object scalar_new(object cls, object args, PyObject *keywords):
             return array
         value = np.asarray(array)[()]
     code = code_from_object(format, value, &flags)
-    warn(flags)
+    tf_warn(flags, b"cast")
     made = tf_scalar_alloc(<PyTypeObject *>cls)
     tf_store_code(tf_format_rows[format][0], (<scalar_object *><PyObject *>made).item,
                   code)

@@ -9,7 +9,7 @@ cdef int sort_loop(PyArrayMethod_Context *context, items_t data,
                    NpyAuxData *auxiliary) noexcept nogil:
     cdef int format = tf_format_of_descr(context.descriptors[0])
     cdef int flags = sort_flags(context)
-    if tf_sort(tf_format_rows[format], data[0], dimensions[0], flags & NPY_SORT_STABLE,
+    if tf_sort(format, data[0], dimensions[0], flags & NPY_SORT_STABLE,
                flags & NPY_SORT_DESCENDING) < 0:
         return out_of_memory()
     return 0
@@ -19,7 +19,7 @@ cdef int argsort_loop(PyArrayMethod_Context *context, items_t data,
                       const npy_intp *dimensions, const npy_intp *strides,
                       NpyAuxData *auxiliary) noexcept nogil:
     cdef int format = tf_format_of_descr(context.descriptors[0])
-    if tf_argsort(tf_format_rows[format], data[0], <npy_intp *>data[1],
+    if tf_argsort(format, data[0], <npy_intp *>data[1],
                   dimensions[0], sort_flags(context) & NPY_SORT_DESCENDING) < 0:
         return out_of_memory()
     return 0

@@ -1,0 +1,45 @@
+/* Items with others between them, where the compiler makes vectors of the copy: with
+ * constant sizes and strides. */
+#include <string.h>
+
+#include "blocks.h"
+
+TF_INLINE void copy_seconds(size_t itemsize, const char *in, char *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        memcpy(out + i * itemsize, in + 2 * i * itemsize, itemsize);
+    }
+}
+
+void TF_NAME(tf_copy_seconds)(size_t itemsize, const char *in, char *out, size_t n)
+{
+    switch (itemsize) {
+    case 1: copy_seconds(1, in, out, n); break;
+    case 2: copy_seconds(2, in, out, n); break;
+    case 4: copy_seconds(4, in, out, n); break;
+    case 8: copy_seconds(8, in, out, n); break;
+    default: copy_seconds(16, in, out, n);
+    }
+}
+
+/* Anywhere in memory, whatever lies there. */
+typedef uint32_t word __attribute__((aligned(1), may_alias));
+typedef uint64_t long_word __attribute__((aligned(1), may_alias));
+
+void TF_NAME(tf_pair_with_zeros)(size_t itemsize, const char *restrict in,
+                                 char *restrict out, size_t n)
+{
+    if (itemsize == 4) {
+        word *restrict pairs = (word *)out;
+        for (size_t i = 0; i < n; i++) {
+            pairs[2 * i] = ((const word *)in)[i];
+            pairs[2 * i + 1] = 0;
+        }
+    } else {
+        long_word *restrict pairs = (long_word *)out;
+        for (size_t i = 0; i < n; i++) {
+            pairs[2 * i] = ((const long_word *)in)[i];
+            pairs[2 * i + 1] = 0;
+        }
+    }
+}

@@ -1,0 +1,140 @@
+"""Short ways to items and back, by tables and integers: each against a longer one."""
+
+import struct
+
+import numpy as np
+import pytest
+from helpers import ALL, dtype, name
+
+import tf32dtype as td
+
+BYTES = [f for f in ALL if dtype(f).itemsize == 1]
+KINDS = [*(dtype(f) for f in BYTES), *map(np.dtype, ("?", "i1", "u1"))]
+ENOUGH = 4096  # items, from which on casts of bytes look up their results
+
+
+def raised(function, *args):
+    """What a call returns, and the exceptions that it raised."""
+    flags = [0]
+
+    def note(_, found):
+        flags[0] |= found
+
+    with np.errstate(all="call", call=note):
+        return function(*args), flags[0]
+
+
+@pytest.mark.parametrize("source", KINDS, ids=str)
+def test_casts_between_bytes(source, compared):
+    """Bits and flags of all 256 items, one by one, are those of a cast of one item."""
+    items = np.arange(256, dtype=np.uint8).view(source)
+    if source.kind == "b":
+        items = items[:2]
+    for target in KINDS:
+        if target == source or (source.kind in "biu" and target.kind in "biu"):
+            continue
+        few = [raised(items[i : i + 1].astype, target) for i in range(items.size)]
+        raised(np.resize(items, ENOUGH).astype, target)
+        for item, (want, want_flags) in zip(items, few, strict=True):
+            many = np.full(37, item, source)
+            found, flags = raised(many.astype, target)
+            assert found.tobytes() == want.tobytes() * many.size, (item, target)
+            assert flags == want_flags, (item, target)
+            every_second, flags = raised(np.repeat(many, 2)[::2].astype, target)
+            assert every_second.tobytes() == found.tobytes()
+            assert flags == want_flags
+        compared(items.size)
+
+
+def numbers():
+    """Floats near everything that rounding looks at."""
+    rng = np.random.default_rng(8)
+    powers = np.exp2(np.arange(-180, 140.0))
+    near = powers[:, None] * (1 + np.arange(17) / 16)
+    near = np.concatenate([near, np.nextafter(near, 0), np.nextafter(near, np.inf)])
+    wide = np.ldexp(rng.standard_normal(2000), rng.integers(-1074, 1000, 2000))
+    special = [0.0, np.inf, np.nan, 5e-324, 2.0**-1022, 1.7e308]
+    positive = np.concatenate([near.ravel(), np.abs(wide), special])
+    return np.concatenate([positive, np.negative(positive)])
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_floats_become_items(f, compared):
+    """As casts of float64 arrays do it, exceptions too."""
+    x = numbers()
+    with np.errstate(all="ignore"):
+        assert np.array(x.tolist(), dtype(f)).tobytes() == x.astype(dtype(f)).tobytes()
+    for number in x[::13]:
+        want = raised(np.array([number]).astype, dtype(f))
+        found = raised(np.array, [float(number)], dtype(f))
+        assert found[0].tobytes() == want[0].tobytes(), number
+        assert found[1] == want[1], number
+    compared(x.size)
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_integers_become_items(f):
+    near = [2**k + d for k in (7, 9, 16, 24, 53, 62, 63, 64) for d in (-1, 0, 1)]
+    for number in (*range(-20, 600), *near, *(-x for x in near)):
+        with np.errstate(all="ignore"):
+            found = np.array([number], dtype(f))
+            want = np.array([str(number)]).astype(dtype(f))
+        assert found.tobytes() == want.tobytes(), number
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_items_become_floats_and_scalars(f):
+    rng = np.random.default_rng(9)
+    raw = rng.integers(0, 256, 4 * 4096, np.uint8)
+    x = np.concatenate([np.arange(256, dtype=np.uint8).repeat(4), raw]).view(dtype(f))
+    floats = [struct.pack("d", number) for number in x.tolist()]
+    assert b"".join(floats) == x.astype(np.float64).tobytes()
+    for other in ALL:
+        with np.errstate(all="ignore"):
+            found = np.array(list(x[::5]), dtype(other))
+            # Within a dtype too, NaN is canonical and unused bits are zero.
+            want = x[::5].astype(np.float64).astype(dtype(other))
+        assert found.tobytes() == want.tobytes()
+
+
+def test_subnormal_numbers_become_floats():
+    x = td.from_bits(np.arange(1, 128, 7, dtype=np.uint16), td.bfloat16)
+    assert [number * 2.0**133 for number in x.tolist()] == list(range(1, 128, 7))
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_byteswap(f):
+    rng = np.random.default_rng(4)
+    size = dtype(f).itemsize
+    raw = rng.integers(0, 256, (6, 35 * size), np.uint8)
+    x = raw.view(dtype(f))
+    swapped = raw.reshape(6, 35, size)[..., ::-1]
+    assert x.byteswap().tobytes() == swapped.tobytes()
+    assert x[:, ::2].byteswap().tobytes() == swapped[:, ::2].tobytes()
+    assert x.T.byteswap().T.tobytes() == swapped.tobytes()
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_long_doubles(f, compared):
+    """Those of a block that are unusual do not change the others."""
+    x = numbers().astype(np.longdouble)
+    usual = x[np.isfinite(x) & (np.abs(x) > 1e-30) & (np.abs(x) < 1e30)]
+    for source in (x, usual, x[::-3], np.nextafter(usual, np.longdouble(0))):
+        with np.errstate(all="ignore"):
+            found = source.astype(dtype(f))
+            alone = [source[i : i + 1].astype(dtype(f)) for i in range(0, 4000, 7)]
+        assert found[:4000:7].tobytes() == b"".join(y.tobytes() for y in alone)
+    with np.errstate(all="ignore"):
+        want = x.astype(np.float64).astype(dtype(f))
+        flags = raised(x.astype(np.float64).astype, dtype(f))[1]
+        assert raised(x.astype, dtype(f))[1] == flags
+        assert x.astype(dtype(f)).tobytes() == want.tobytes()
+        pairs = x.astype(np.clongdouble)
+        assert pairs.astype(dtype(f)).tobytes() == want.tobytes()
+        for wide in (np.complex64, np.complex128):
+            complex_items = want[:777].astype(wide)
+            assert not complex_items.imag.any()
+            real = want[:777].astype(complex_items.real.dtype)
+            assert complex_items.real.tobytes() == real.tobytes()
+    compared(x.size)
