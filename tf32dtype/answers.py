@@ -101,15 +101,40 @@ def _isclose(own: Function) -> Function:
 
 
 def _index(own: Function) -> Function:
-    """In float32, which has the infinities that stand for NaN."""
+    """That of the method without NaN, if it finds none; else in float32, which has the
+    infinities that stand for NaN."""
+    method = "argmax" if own.__name__ == "nanargmax" else "argmin"
 
-    def index(a: Any, *args: Any, **kwargs: Any) -> Any:
+    def index(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         a = np.asanyarray(a)
         if a.dtype not in FORMATS:
             return NotImplemented
-        return own(a.astype(np.float32), *args, **kwargs)
+        if type(a) is np.ndarray and a.size and not args and not kwargs:
+            if axis is None:
+                found = getattr(a, method)()
+                chosen = a.flat[found]
+            else:
+                found = getattr(a, method)(axis, keepdims=True)
+                chosen = np.take_along_axis(a, found, axis)
+                found = found.squeeze(axis)[()]
+            if not np.any(np.isnan(chosen)):
+                return found
+        return own(a.astype(np.float32), axis, *args, **kwargs)
 
     return index
+
+
+def _count(own: Function) -> Function:
+    """NumPy asks the dtype for each element."""
+    many = 1 << 10
+
+    def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        is_ours = type(a) is np.ndarray and a.dtype in FORMATS
+        if not is_ours or a.size < many:
+            return NotImplemented
+        return own(a.astype(np.bool_), axis, keepdims=keepdims)
+
+    return count_nonzero
 
 
 #: What answers each function of NumPy, given the function. Products and sums have the
@@ -121,6 +146,7 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.isclose": _isclose,
     "numpy.nanargmax": _index,
     "numpy.nanargmin": _index,
+    "numpy.count_nonzero": _count,
     "numpy.dot": lambda own: _core.format_dot,
     "numpy.inner": lambda own: _core.format_inner,
     "numpy.sum": lambda own: _core.sum_over_rows,

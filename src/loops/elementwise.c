@@ -255,42 +255,78 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
     return lanes[0];
 }
 
-void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest)
+TF_INLINE void bounds(const float *in, size_t n, int without_nans, int32_t *least,
+                      int32_t *greatest)
 {
+    /* NaN lies beyond the infinities on both sides. */
+    const int32_t last = without_nans ? INT32_C(0x7F800000) : INT32_MAX;
     int32_t low = INT32_MAX, high = INT32_MIN;
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &in[i], sizeof bits);
         const int32_t order = tf_total_order(bits);
-        low = order < low ? order : low;
-        high = order > high ? order : high;
+        const int32_t from_below = order < ~last ? INT32_MAX : order;
+        const int32_t from_above = order > last ? INT32_MIN : order;
+        low = from_below < low ? from_below : low;
+        high = from_above > high ? from_above : high;
     }
     *least = low;
     *greatest = high;
 }
 
-/* The same for float32's upper halves, which is what bfloat16 items are. */
-void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
-                             int32_t *greatest)
+void TF_NAME(tf_bounds)(const float *in, size_t n, int without_nans, int32_t *least,
+                        int32_t *greatest)
 {
+    if (without_nans) {
+        bounds(in, n, 1, least, greatest);
+    } else {
+        bounds(in, n, 0, least, greatest);
+    }
+}
+
+/* The same for float32's upper halves, which is what bfloat16 items are. */
+TF_INLINE void half_bounds(const uint16_t *in, size_t n, int without_nans,
+                           int32_t *least, int32_t *greatest)
+{
+    const int16_t last = without_nans ? 0x7F80 : INT16_MAX;
     int16_t low = INT16_MAX, high = INT16_MIN;
     for (size_t i = 0; i < n; i++) {
         const int16_t order = tf_half_order((int16_t)in[i]);
-        low = order < low ? order : low;
-        high = order > high ? order : high;
+        const int16_t from_below = order < ~last ? INT16_MAX : order;
+        const int16_t from_above = order > last ? INT16_MIN : order;
+        low = from_below < low ? from_below : low;
+        high = from_above > high ? from_above : high;
     }
     *least = tf_total_order((uint32_t)(uint16_t)tf_half_order(low) << 16);
     *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
 }
 
-void TF_NAME(tf_byte_bounds)(const uint8_t table[256], const uint8_t *in, size_t n,
-                             uint8_t *least, uint8_t *greatest)
+void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int without_nans,
+                             int32_t *least, int32_t *greatest)
 {
-    uint8_t found[TF_BLOCK], low = UINT8_MAX, high = 0;
-    TF_NAME(tf_lookup)(table, in, found, n);
+    if (without_nans) {
+        half_bounds(in, n, 1, least, greatest);
+    } else {
+        half_bounds(in, n, 0, least, greatest);
+    }
+}
+
+void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
+                             int without_nans, uint8_t *least, uint8_t *greatest)
+{
+    const uint8_t nan = UINT8_MAX;
+    uint8_t found[TF_BLOCK], low = nan, high = 0;
+    TF_NAME(tf_lookup)(ranks, in, found, n);
     for (size_t i = 0; i < n; i++) {
         low = found[i] < low ? found[i] : low;
         high = found[i] > high ? found[i] : high;
+    }
+    if (without_nans && high == nan && low != nan) {
+        high = 0;
+        for (size_t i = 0; i < n; i++) {
+            const uint8_t rank = found[i] == nan ? 0 : found[i];
+            high = rank > high ? rank : high;
+        }
     }
     *least = low;
     *greatest = high;

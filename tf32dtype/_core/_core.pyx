@@ -49,7 +49,8 @@ __all__ = [
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
-    "sum_over_rows", "tensor_blocks", "tensor_product", "vdot", "workspaces",
+    "statistic", "sum_over_rows", "tensor_blocks", "tensor_product", "vdot",
+    "weighted_mean", "workspaces",
 ]
 
 
@@ -103,6 +104,7 @@ include "times.pxi"
 include "routes.pxi"
 include "dots.pxi"
 include "row_sums.pxi"
+include "statistics.pxi"
 include "sorting.pxi"
 include "arrays.pxi"
 include "blas.pxi"

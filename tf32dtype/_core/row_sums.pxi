@@ -11,9 +11,18 @@ def sum_over_rows(a=None, axis=None, *others, **unknown):
     cdef npy_intp outer, rows, columns
     cdef int format, done
     cdef cnp.ndarray source, result
-    if others or unknown or type(axis) is not int or not cnp.PyArray_CheckExact(a):
+    if others or not cnp.PyArray_CheckExact(a):
         return NotImplemented
+    if unknown:
+        if not unknown.keys() <= {"where", "keepdims"}:
+            return NotImplemented
+        return statistic(TF_TOTAL, a, axis, 0, unknown.get("keepdims", False),
+                         unknown.get("where", True))
     source = a
+    if type(axis) is tuple or (source.ndim == 1 and cnp.PyArray_STRIDE(source, 0) < 0):
+        return statistic(TF_TOTAL, a, axis)
+    if type(axis) is not int:
+        return NotImplemented
     format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(source))
     if (format < 0 or not -source.ndim <= axis < source.ndim
             or cnp.PyArray_SIZE(source) < FEW_ELEMENTS
