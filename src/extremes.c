@@ -49,6 +49,7 @@ static struct extremes block_extremes(int format, const void *items, size_t n,
 void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
                        ptrdiff_t stride, ptrdiff_t n)
 {
+    enum { LONG = 1 << 14 };
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
     float result;
@@ -57,11 +58,14 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     const int without_nans = op == TF_FMAX || op == TF_FMIN;
     memcpy(buffer, data[0], itemsize);
     tf_isa->formats[format].unpack(buffer, &result, 1);
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+    /* In place, where no buffer is needed, there may be more to a block. */
+    const int is_long = itemsize > 1 && tf_is_contiguous(data[1], stride, itemsize);
+    const ptrdiff_t block = is_long ? LONG : TF_BLOCK;
+    for (ptrdiff_t done = 0; done < n; done += block) {
         if (isnan(result) && !without_nans) {
             break;
         }
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const size_t count = (size_t)(n - done < block ? n - done : block);
         const void *items =
             tf_gather(data[1] + done * stride, stride, itemsize, count, buffer);
         const struct extremes found =

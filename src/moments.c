@@ -5,6 +5,16 @@
 #include "fpstatus.h"
 #include "strided.h"
 
+/* As bits of a magnitude: beyond it is NaN. */
+enum { INFINITE = 0x7F800000 };
+
+/* There NaN is the result as soon as there is one. Else two infinities may have been
+ * added before, in NumPy's order, which raises something. */
+static int lacks_infinity(int format)
+{
+    return tf_format_rows[format]->specials != TF_IEEE;
+}
+
 /* -- sums --------------------------------------------------------------------------- */
 
 struct numbers {
@@ -81,6 +91,9 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
                                         here, NULL)
                     : (double)run;
             add_numbers(statistic, here, (size_t)run, found, i);
+            if (found.greatest[i] >= INFINITE && !lacks_infinity(lines->format)) {
+                return; /* this is not sure, and so is nothing */
+            }
             if (done + part + run == line_end) {
                 line_end += lines->n;
                 i++;
@@ -188,10 +201,17 @@ struct line {
  * that are exact. */
 static int is_exact(int format, double count, double greatest, int32_t least)
 {
+    enum { BIAS = 127, WIDE_BIAS = 1023, DIGITS = 53, LEAST = -149 };
+    if (least == INT32_MAX) { /* all are zero */
+        return 1;
+    }
+    const int exponent = ((least + 1) >> 23) - BIAS; /* -127 if subnormal */
     const int bits = tf_format_rows[format]->mantissa_bits;
-    const int exponent = ((least + 1) >> 23) - 127; /* too low if subnormal */
-    const int last = exponent > -127 ? exponent - bits : -150;
-    return least == INT32_MAX || count * greatest <= ldexp(1, 53 + last);
+    const int last = exponent > -BIAS ? exponent - bits : LEAST;
+    const uint64_t most_bits = (uint64_t)(WIDE_BIAS + DIGITS + last) << 52;
+    double most;
+    memcpy(&most, &most_bits, sizeof most);
+    return count * greatest <= most;
 }
 
 static struct line line_of(int format, struct tf_sums found, ptrdiff_t i)
@@ -253,6 +273,9 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
     const struct line x = line_of(format, found, i);
     const double divisor = x.count - freedom;
     const struct number unsure = {x.sum, NAN};
+    if (divisor > 0 && found.greatest[i] > INFINITE && lacks_infinity(format)) {
+        return (struct number){NAN, 0};
+    }
     if (!(divisor > 0) || !isfinite(x.sum) || !isfinite(x.greatest)) {
         return unsure;
     }
@@ -304,8 +327,8 @@ static int settle(int format, const double *values, const double *errors, char *
         if (!(errors[i] >= 0)) {
             return 0;
         }
-        low[i] = values[i] - errors[i];
-        high[i] = values[i] + errors[i];
+        low[i] = errors[i] == 0 ? values[i] : values[i] - errors[i];
+        high[i] = errors[i] == 0 ? values[i] : values[i] + errors[i];
     }
     tf_isa->narrow(low, numbers, n);
     const struct tf_suspects first = conversions->pack(numbers, items, n);

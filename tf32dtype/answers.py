@@ -124,19 +124,6 @@ def _index(own: Function) -> Function:
     return index
 
 
-def _count(own: Function) -> Function:
-    """NumPy asks the dtype for each element."""
-    many = 1 << 10
-
-    def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-        is_ours = type(a) is np.ndarray and a.dtype in FORMATS
-        if not is_ours or a.size < many:
-            return NotImplemented
-        return own(a.astype(np.bool_), axis, keepdims=keepdims)
-
-    return count_nonzero
-
-
 #: What answers each function of NumPy, given the function. Products and sums have the
 #: bits of NumPy's, which multiplies one row by one column, and adds one row, after the
 #: other.
@@ -146,7 +133,7 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.isclose": _isclose,
     "numpy.nanargmax": _index,
     "numpy.nanargmin": _index,
-    "numpy.count_nonzero": _count,
+    "numpy.count_nonzero": lambda own: _core.count_nonzero,
     "numpy.dot": lambda own: _core.format_dot,
     "numpy.inner": lambda own: _core.format_inner,
     "numpy.sum": lambda own: _core.sum_over_rows,

@@ -255,60 +255,58 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
     return lanes[0];
 }
 
-TF_INLINE void bounds(const float *in, size_t n, int without_nans, int32_t *least,
-                      int32_t *greatest)
+/* In tf_total_order NaN lies beyond the infinities, at both ends: moved by as many places,
+ * those of one end wrap around to the other, where they are passed over. */
+TF_INLINE void order_bounds(const float *in, size_t n, uint32_t nans, int32_t *least,
+                            int32_t *greatest)
 {
-    /* NaN lies beyond the infinities on both sides. */
-    const int32_t last = without_nans ? INT32_C(0x7F800000) : INT32_MAX;
     int32_t low = INT32_MAX, high = INT32_MIN;
     for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &in[i], sizeof bits);
-        const int32_t order = tf_total_order(bits);
-        const int32_t from_below = order < ~last ? INT32_MAX : order;
-        const int32_t from_above = order > last ? INT32_MIN : order;
-        low = from_below < low ? from_below : low;
-        high = from_above > high ? from_above : high;
+        const uint32_t order = (uint32_t)tf_total_order(tf_bits_of(in[i]));
+        const int32_t down = (int32_t)(order - nans), up = (int32_t)(order + nans);
+        low = down < low ? down : low;
+        high = up > high ? up : high;
     }
-    *least = low;
-    *greatest = high;
+    *least = (int32_t)((uint32_t)low + nans);
+    *greatest = (int32_t)((uint32_t)high - nans);
 }
 
 void TF_NAME(tf_bounds)(const float *in, size_t n, int without_nans, int32_t *least,
                         int32_t *greatest)
 {
-    if (without_nans) {
-        bounds(in, n, 1, least, greatest);
-    } else {
-        bounds(in, n, 0, least, greatest);
+    const int32_t infinity = 0x7F800000;
+    order_bounds(in, n, 0, least, greatest);
+    if (without_nans && (*greatest > infinity || *least < ~infinity)) {
+        order_bounds(in, n, (uint32_t)(INT32_MAX - infinity), least, greatest);
     }
 }
 
 /* The same for float32's upper halves, which is what bfloat16 items are. */
-TF_INLINE void half_bounds(const uint16_t *in, size_t n, int without_nans,
-                           int32_t *least, int32_t *greatest)
+TF_INLINE void half_order_bounds(const uint16_t *in, size_t n, uint16_t nans,
+                                 int16_t *least, int16_t *greatest)
 {
-    const int16_t last = without_nans ? 0x7F80 : INT16_MAX;
     int16_t low = INT16_MAX, high = INT16_MIN;
     for (size_t i = 0; i < n; i++) {
-        const int16_t order = tf_half_order((int16_t)in[i]);
-        const int16_t from_below = order < ~last ? INT16_MAX : order;
-        const int16_t from_above = order > last ? INT16_MIN : order;
-        low = from_below < low ? from_below : low;
-        high = from_above > high ? from_above : high;
+        const uint16_t order = (uint16_t)tf_half_order((int16_t)in[i]);
+        const int16_t down = (int16_t)(order - nans), up = (int16_t)(order + nans);
+        low = down < low ? down : low;
+        high = up > high ? up : high;
     }
-    *least = tf_total_order((uint32_t)(uint16_t)tf_half_order(low) << 16);
-    *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
+    *least = (int16_t)(low + nans);
+    *greatest = (int16_t)(high - nans);
 }
 
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int without_nans,
                              int32_t *least, int32_t *greatest)
 {
-    if (without_nans) {
-        half_bounds(in, n, 1, least, greatest);
-    } else {
-        half_bounds(in, n, 0, least, greatest);
+    const int16_t infinity = 0x7F80;
+    int16_t low, high;
+    half_order_bounds(in, n, 0, &low, &high);
+    if (without_nans && (high > infinity || low < ~infinity)) {
+        half_order_bounds(in, n, INT16_MAX - infinity, &low, &high);
     }
+    *least = tf_total_order((uint32_t)(uint16_t)tf_half_order(low) << 16);
+    *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
 }
 
 void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
@@ -321,12 +319,13 @@ void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t
         low = found[i] < low ? found[i] : low;
         high = found[i] > high ? found[i] : high;
     }
-    if (without_nans && high == nan && low != nan) {
+    if (without_nans && high == nan) {
         high = 0;
         for (size_t i = 0; i < n; i++) {
-            const uint8_t rank = found[i] == nan ? 0 : found[i];
-            high = rank > high ? rank : high;
+            const uint8_t next = (uint8_t)(found[i] + 1); /* NaN wraps around to 0 */
+            high = next > high ? next : high;
         }
+        high--;
     }
     *least = low;
     *greatest = high;

@@ -33,7 +33,7 @@ def sum_over_rows(a=None, axis=None, *others, **unknown):
     outer, rows = math.prod(shape[:at]), shape[at]
     columns = math.prod(shape[at + 1:])
     if columns == 1:  # then NumPy sums in another order
-        return NotImplemented
+        return statistic(TF_TOTAL, a, axis)
     result = np.empty(shape[:at] + shape[at + 1:], a.dtype)
     with nogil:
         done = tf_sum_rows(format, <const char *>cnp.PyArray_DATA(source),

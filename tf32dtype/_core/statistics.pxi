@@ -3,6 +3,7 @@
 
 cdef enum:
     MOST_AXES = 64
+    PREDICATES = 1024  # at a time
 
 
 cdef bint is_true(object where):
@@ -79,7 +80,7 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
     cdef double *room
     cdef cnp.ndarray source, result, mask = None
     cdef tf_statistic what = <tf_statistic>which
-    cdef bint is_sure, is_whole, is_sum = what == TF_TOTAL or what == TF_PRODUCT
+    cdef bint is_sure, is_sum = what == TF_TOTAL or what == TF_PRODUCT
     cdef unsigned flags = 0
     if not cnp.PyArray_CheckExact(a):
         return NotImplemented
@@ -101,6 +102,8 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
     if not (axes_of(axis, source.ndim, reduced)
             and lines_of(source, mask, reduced, &lines)):
         return NotImplemented
+    if what == TF_PRODUCT and (lines.inner > 1 or lines.repeats > 1):
+        return NotImplemented  # as with a mask, but slower
     shape = tuple([1 if reduced[i] else cnp.PyArray_DIM(source, i)
                    for i in range(source.ndim) if keepdims or not reduced[i]])
     backwards = not cnp.PyArray_IS_C_CONTIGUOUS(source)
@@ -123,15 +126,45 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
                                 cnp.PyArray_DATA(result), &flags)
     if room != &few[0]:
         free(room)
-    # Where NumPy calls the loop more than once for a product, a step may have raised
-    # underflow that the last one does not.
-    is_whole = mask is None and lines.inner == 1 and lines.repeats == 1
-    if what == TF_PRODUCT and not is_whole and not flags & <unsigned>TF_UNDER:
+    # NumPy calls the loop more than once with a mask: then a step of a product may have
+    # raised underflow that the last one does not.
+    if what == TF_PRODUCT and mask is not None and not flags & <unsigned>TF_UNDER:
         is_sure = False
     if not is_sure:
         return NotImplemented
     warn(flags, b"reduce" if is_sum else b"cast")
     return result if shape else result[()]
+
+
+def count_nonzero(a=None, axis=None, *others, **unknown):
+    """Of all elements of an array of ours. NumPy asks the dtype for each."""
+    cdef bint reduced[MOST_AXES]
+    cdef uint8_t zeros[PREDICATES]
+    cdef tf_summed lines
+    cdef npy_intp done = 0, n, i, count = 0
+    cdef npy_intp[2] strides
+    cdef char *data[2]
+    cdef cnp.ndarray source
+    if others or unknown or axis is not None or not cnp.PyArray_CheckExact(a):
+        return NotImplemented
+    source = a
+    lines.format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(source))
+    axes_of(None, source.ndim, reduced)
+    if (lines.format < 0 or cnp.PyArray_SIZE(source) == 0
+            or cnp.PyArray_ISBYTESWAPPED(source)
+            or not lines_of(source, None, reduced, &lines)):
+        return NotImplemented
+    with nogil:
+        strides[0], strides[1] = lines.stride, 1
+        while done < lines.n:
+            n = min(lines.n - done, <npy_intp>PREDICATES)
+            data[0] = <char *>lines.items + done * lines.stride
+            data[1] = <char *>zeros
+            tf_predicate(lines.format, TF_LOGICAL_NOT, data, strides, n)
+            for i in range(n):
+                count += not zeros[i]
+            done += n
+    return count
 
 
 def weighted_mean(a, weights):
