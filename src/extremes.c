@@ -59,8 +59,8 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     memcpy(buffer, data[0], itemsize);
     tf_isa->formats[format].unpack(buffer, &result, 1);
     /* In place, where no buffer is needed, there may be more to a block. */
-    const int is_long = itemsize > 1 && tf_is_contiguous(data[1], stride, itemsize);
-    const ptrdiff_t block = is_long ? LONG : TF_BLOCK;
+    const int is_in_place = tf_is_contiguous(data[1], stride, itemsize);
+    const ptrdiff_t block = is_in_place ? LONG : TF_BLOCK;
     for (ptrdiff_t done = 0; done < n; done += block) {
         if (isnan(result) && !without_nans) {
             break;

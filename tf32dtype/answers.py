@@ -109,7 +109,8 @@ def _index(own: Function) -> Function:
         a = np.asanyarray(a)
         if a.dtype not in FORMATS:
             return NotImplemented
-        if type(a) is np.ndarray and a.size and not args and not kwargs:
+        is_simple = type(a) is np.ndarray and not args and not kwargs
+        if is_simple and a.size and (axis is None or type(axis) is int):
             if axis is None:
                 found = getattr(a, method)()
                 chosen = a.flat[found]

@@ -158,9 +158,9 @@ def _is_beyond(number: float, form: Format) -> bool:
     return not infinite and (number < form.min or number > form.max)
 
 
-def _extreme(own: Function) -> Function:
-    """With a number to begin with that is beyond the range, or with a mask: then that
-    number takes the place of what does not count."""
+def _extreme(own: Function, nans: bool = False) -> Function:
+    """With a number to begin with that is beyond the range, unless NaN is passed over; or
+    with a mask: then that number takes the place of what does not count."""
     wide = _median(own, "same_kind")
 
     def extreme(
@@ -175,16 +175,20 @@ def _extreme(own: Function) -> Function:
         if form is None:
             return NotImplemented
         if _is_beyond(initial, form):
-            return wide(a, axis, out, *args, **kwargs)
+            return NotImplemented if nans else wide(a, axis, out, *args, **kwargs)
         if (
-            type(where) is type(a) is np.ndarray
-            and where.dtype == np.bool_
-            and where.shape == a.shape
-            and (number := np.asarray(initial, a.dtype)) == initial
+            type(where) is not np.ndarray
+            or type(a) is not np.ndarray
+            or where.dtype != np.bool_
+            or where.shape != a.shape
         ):
-            keywords = {**kwargs, "where": True}
-            return own(np.where(where, a, number), axis, out, *args, **keywords)
-        return NotImplemented
+            return NotImplemented
+        with np.errstate(all="ignore"):
+            number = np.asarray(initial, a.dtype)
+        if number != initial:
+            return NotImplemented
+        keywords = {**kwargs, "where": True}
+        return own(np.where(where, a, number), axis, out, *args, **keywords)
 
     return extreme
 
@@ -298,8 +302,8 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.min": _extreme,
     "numpy._core._methods._amax": _extreme,
     "numpy._core._methods._amin": _extreme,
-    "numpy.nanmax": _extreme,
-    "numpy.nanmin": _extreme,
+    "numpy.nanmax": functools.partial(_extreme, nans=True),
+    "numpy.nanmin": functools.partial(_extreme, nans=True),
     "numpy.prod": functools.partial(_sum, statistic=_PRODUCT, nans=False),
     "numpy._core._methods._prod": functools.partial(
         _sum, statistic=_PRODUCT, nans=False

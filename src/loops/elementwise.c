@@ -309,24 +309,46 @@ void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int without_nans,
     *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
 }
 
+/* Running bounds of 64 ranks at a time; `next` is that of ranks and one, among which NaN
+ * wraps around to 0. */
+struct byte_bounds {
+    uint8_t least[64], greatest[64], next[64];
+};
+
+TF_INLINE void widen_byte_bounds(struct byte_bounds *bounds, const uint8_t *ranks,
+                                 size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t rank = ranks[i], next = (uint8_t)(rank + 1);
+        bounds->least[i] = rank < bounds->least[i] ? rank : bounds->least[i];
+        bounds->greatest[i] = rank > bounds->greatest[i] ? rank : bounds->greatest[i];
+        bounds->next[i] = next > bounds->next[i] ? next : bounds->next[i];
+    }
+}
+
 void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
                              int without_nans, uint8_t *least, uint8_t *greatest)
 {
-    const uint8_t nan = UINT8_MAX;
-    uint8_t found[TF_BLOCK], low = nan, high = 0;
-    TF_NAME(tf_lookup)(ranks, in, found, n);
-    for (size_t i = 0; i < n; i++) {
-        low = found[i] < low ? found[i] : low;
-        high = found[i] > high ? found[i] : high;
-    }
-    if (without_nans && high == nan) {
-        high = 0;
-        for (size_t i = 0; i < n; i++) {
-            const uint8_t next = (uint8_t)(found[i] + 1); /* NaN wraps around to 0 */
-            high = next > high ? next : high;
+    struct byte_bounds bounds;
+    memset(bounds.least, UINT8_MAX, sizeof bounds.least);
+    memset(bounds.greatest, 0, sizeof bounds.greatest);
+    memset(bounds.next, 0, sizeof bounds.next);
+    for (size_t i = 0, count; i < n; i += count) {
+        uint8_t found[TF_BLOCK];
+        size_t j = 0;
+        count = n - i < TF_BLOCK ? n - i : TF_BLOCK;
+        TF_NAME(tf_lookup)(ranks, in + i, found, count);
+        for (; j + 64 <= count; j += 64) {
+            widen_byte_bounds(&bounds, found + j, 64);
         }
-        high--;
+        widen_byte_bounds(&bounds, found + j, count - j);
+    }
+    uint8_t low = UINT8_MAX, high = 0, next = 0;
+    for (int lane = 0; lane < 64; lane++) {
+        low = bounds.least[lane] < low ? bounds.least[lane] : low;
+        high = bounds.greatest[lane] > high ? bounds.greatest[lane] : high;
+        next = bounds.next[lane] > next ? bounds.next[lane] : next;
     }
     *least = low;
-    *greatest = high;
+    *greatest = without_nans ? (uint8_t)(next - 1) : high; /* of NaN alone it is NaN */
 }

@@ -6,8 +6,8 @@ cdef enum:
 
 
 def sum_over_rows(a=None, axis=None, *others, **unknown):
-    """`sum` of an array of ours along an axis but the last. NotImplemented stands for
-    what NumPy is to do: of small arrays, of any strides, and sums that raise a flag."""
+    """`sum` of an array of ours. NotImplemented stands for what NumPy is to do: sums of
+    large arrays of other strides, and those that raise a flag."""
     cdef npy_intp outer, rows, columns
     cdef int format, done
     cdef cnp.ndarray source, result
@@ -19,13 +19,13 @@ def sum_over_rows(a=None, axis=None, *others, **unknown):
         return statistic(TF_TOTAL, a, axis, 0, unknown.get("keepdims", False),
                          unknown.get("where", True))
     source = a
-    if type(axis) is tuple or (source.ndim == 1 and cnp.PyArray_STRIDE(source, 0) < 0):
+    if (type(axis) is tuple or cnp.PyArray_SIZE(source) < FEW_ELEMENTS
+            or (source.ndim == 1 and cnp.PyArray_STRIDE(source, 0) < 0)):
         return statistic(TF_TOTAL, a, axis)
     if type(axis) is not int:
         return NotImplemented
     format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(source))
     if (format < 0 or not -source.ndim <= axis < source.ndim
-            or cnp.PyArray_SIZE(source) < FEW_ELEMENTS
             or not cnp.PyArray_ISCARRAY_RO(source)):
         return NotImplemented
     shape = a.shape

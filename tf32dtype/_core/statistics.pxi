@@ -164,7 +164,7 @@ def count_nonzero(a=None, axis=None, *others, **unknown):
             for i in range(n):
                 count += not zeros[i]
             done += n
-    return count
+    return np.intp(count)
 
 
 def weighted_mean(a, weights):
