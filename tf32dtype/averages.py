@@ -159,8 +159,8 @@ def _is_beyond(number: float, form: Format) -> bool:
 
 
 def _extreme(own: Function, nans: bool = False) -> Function:
-    """With a number to begin with that is beyond the range, unless NaN is passed over; or
-    with a mask: then that number takes the place of what does not count."""
+    """With a number to begin with that is beyond the range, unless NaN is passed over;
+    or with a mask: then that number takes the place of what does not count."""
     wide = _median(own, "same_kind")
 
     def extreme(
