@@ -137,7 +137,7 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
 
 
 def count_nonzero(a=None, axis=None, *others, **unknown):
-    """Of all elements of an array of ours. NumPy asks the dtype for each."""
+    """Of all elements of a large array of ours. NumPy asks the dtype for each."""
     cdef bint reduced[MOST_AXES]
     cdef uint8_t zeros[PREDICATES]
     cdef tf_summed lines
@@ -150,7 +150,7 @@ def count_nonzero(a=None, axis=None, *others, **unknown):
     source = a
     lines.format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(source))
     axes_of(None, source.ndim, reduced)
-    if (lines.format < 0 or cnp.PyArray_SIZE(source) == 0
+    if (lines.format < 0 or cnp.PyArray_SIZE(source) < PREDICATES
             or cnp.PyArray_ISBYTESWAPPED(source)
             or not lines_of(source, None, reduced, &lines)):
         return NotImplemented
