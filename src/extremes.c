@@ -12,56 +12,69 @@ static float float_of_order(int32_t order)
     return tf_float_of((uint32_t)tf_total_order((uint32_t)order));
 }
 
-/* A block's least and greatest number, or whether a NaN is there. */
-static int block_bounds(int format, const void *items, size_t n, float *least,
-                        float *greatest)
+struct extremes {
+    float least, greatest;
+};
+
+/* Of a block's numbers, where NaN is beyond all others; or NaN is passed over, and where
+ * nothing else is there, the greatest is NaN, or the least. */
+static struct extremes block_extremes(int format, const void *items, size_t n,
+                                      int without_nans)
 {
     const struct tf_format *f = tf_format_rows[format];
+    struct extremes found;
     int32_t low, high;
     if (f->itemsize == 1) {
         const struct tf_byte_table *table = &tf_byte_tables[format];
-        uint8_t ranks[2];
-        tf_isa->byte_bounds(table->rank, items, n, &ranks[0], &ranks[1]);
-        tf_isa->formats[format].unpack(&table->item[ranks[0]], least, 1);
-        tf_isa->formats[format].unpack(&table->item[ranks[1]], greatest, 1);
-        return isnan(*greatest);
+        uint8_t ranks[2], ends[2];
+        float numbers[2];
+        tf_isa->byte_bounds(table->rank, items, n, without_nans, &ranks[0], &ranks[1]);
+        ends[0] = table->item[ranks[0]];
+        ends[1] = table->item[ranks[1]];
+        tf_isa->formats[format].unpack(ends, numbers, 2);
+        return (struct extremes){numbers[0], numbers[1]};
     }
     if (f->itemsize == 2) {
-        tf_isa->half_bounds(items, n, &low, &high);
+        tf_isa->half_bounds(items, n, without_nans, &low, &high);
     } else {
-        tf_isa->bounds(items, n, &low, &high);
+        tf_isa->bounds(items, n, without_nans, &low, &high);
     }
     /* Without their unused bits numbers have the same order. */
     const uint32_t used = tf_used_bits(*f);
-    *least = tf_float_of(tf_bits_of(float_of_order(low)) & used);
-    *greatest = tf_float_of(tf_bits_of(float_of_order(high)) & used);
-    return isnan(*least) || isnan(*greatest);
+    found.least = tf_float_of(tf_bits_of(float_of_order(low)) & used);
+    found.greatest = tf_float_of(tf_bits_of(float_of_order(high)) & used);
+    return found;
 }
 
 void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
                        ptrdiff_t stride, ptrdiff_t n)
 {
+    enum { LONG = 1 << 14 };
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
-    float numbers[TF_BLOCK], result;
+    float result;
     const size_t itemsize = tf_format_rows[format]->itemsize;
+    const int is_greatest = op == TF_MAXIMUM || op == TF_FMAX;
+    const int without_nans = op == TF_FMAX || op == TF_FMIN;
     memcpy(buffer, data[0], itemsize);
     tf_isa->formats[format].unpack(buffer, &result, 1);
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    /* In place, where no buffer is needed, there may be more to a block. */
+    const int is_in_place = tf_is_contiguous(data[1], stride, itemsize);
+    const ptrdiff_t block = is_in_place ? LONG : TF_BLOCK;
+    for (ptrdiff_t done = 0; done < n; done += block) {
+        if (isnan(result) && !without_nans) {
+            break;
+        }
+        const size_t count = (size_t)(n - done < block ? n - done : block);
         const void *items =
             tf_gather(data[1] + done * stride, stride, itemsize, count, buffer);
-        float least, greatest;
-        if (block_bounds(format, items, count, &least, &greatest)) {
-            tf_isa->formats[format].unpack(items, numbers, count);
-            for (size_t i = 0; i < count; i++) {
-                tf_isa->binary_f32[op](&result, &numbers[i], &result, 1);
-            }
-        } else {
-            const float *extreme =
-                op == TF_MAXIMUM || op == TF_FMAX ? &greatest : &least;
-            tf_isa->binary_f32[op](&result, extreme, &result, 1);
+        const struct extremes found =
+            block_extremes(format, items, count, without_nans);
+        float extreme = is_greatest ? found.greatest : found.least;
+        if (isnan(found.least) || isnan(found.greatest)) {
+            extreme = without_nans ? extreme : NAN;
         }
+        tf_isa->binary_f32[op](&result, &extreme, &result, 1);
     }
     tf_isa->canonical_nans(&result, 1);
     tf_isa->formats[format].pack(&result, buffer, 1);
@@ -82,9 +95,45 @@ static int32_t order_of(struct order order, float x)
     return isnan(x) ? order.nan : tf_total_order(bits) ^ order.flip;
 }
 
+/* Of items of a byte, in that order as bytes: which item a place in it is. */
+struct byte_order {
+    uint8_t places[256], items[256];
+};
+
+static void order_bytes(int format, struct order order, struct byte_order *made)
+{
+    const struct tf_byte_table *table = &tf_byte_tables[format];
+    const int nan_first = order.nan == INT32_MIN, last = UINT8_MAX;
+    const float nan = NAN;
+    for (int item = 0; item < 256; item++) {
+        const int rank = table->rank[item];
+        const int place = order.flip ? last - 1 - rank : rank;
+        made->places[item] = (uint8_t)(rank == last ? (nan_first ? 0 : last)
+                                                    : place + nan_first);
+        made->items[made->places[item]] = table->item[rank];
+    }
+    tf_isa->formats[format].pack(&nan, &made->items[nan_first ? 0 : last], 1);
+}
+
+static void accumulate_bytes(int format, struct order order, char *const data[3],
+                             const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    struct byte_order bytes;
+    order_bytes(format, order, &bytes);
+    const uint8_t *in = (const uint8_t *)data[1];
+    uint8_t *out = (uint8_t *)data[2];
+    uint8_t greatest = bytes.places[*(const uint8_t *)data[0]];
+    for (ptrdiff_t i = 0; i < n; i++, in += strides[1], out += strides[2]) {
+        const uint8_t here = bytes.places[*in];
+        greatest = here > greatest ? here : greatest;
+        *out = bytes.items[greatest];
+    }
+}
+
 void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3],
                            const ptrdiff_t strides[3], ptrdiff_t n)
 {
+    enum { WORTH_AN_ORDER = 128 };
     const struct tf_fp saved = tf_fp_begin();
     const struct order order = {
         .flip = op == TF_MAXIMUM || op == TF_FMAX ? 0 : -1,
@@ -94,6 +143,11 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     float numbers[TF_BLOCK], first;
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     const size_t itemsize = tf_format_rows[format]->itemsize;
+    if (itemsize == 1 && n >= WORTH_AN_ORDER) {
+        accumulate_bytes(format, order, data, strides, n);
+        tf_fp_end(saved, 0);
+        return;
+    }
     memcpy(buffer, data[0], itemsize);
     conversions->unpack(buffer, &first, 1);
     int32_t greatest = order_of(order, first);
@@ -116,26 +170,56 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     tf_fp_end(saved, 0);
 }
 
+/* The place of the first number that is equal to another one, or of the first NaN; n if
+ * there is none. */
+static size_t first_place(const float *numbers, size_t n, float wanted)
+{
+    enum { TOGETHER = 32 };
+    const int nan = isnan(wanted);
+    size_t i = 0;
+    for (; i + TOGETHER <= n; i += TOGETHER) {
+        int32_t found = 0;
+        for (size_t j = 0; j < TOGETHER; j++) {
+            const float x = numbers[i + j];
+            found |= nan ? -(x != x) : -(x == wanted);
+        }
+        if (found) {
+            break;
+        }
+    }
+    while (i < n && (nan ? !isnan(numbers[i]) : numbers[i] != wanted)) {
+        i++;
+    }
+    return i;
+}
+
 ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n)
 {
+    enum { STRIP = 128 }; /* numbers made at a time to look at */
     TF_BUFFER(buffer);
-    float numbers[TF_BLOCK], best = 0;
+    float numbers[STRIP], best = 0;
     const ptrdiff_t itemsize = tf_format_rows[format]->itemsize;
     ptrdiff_t found = -1;
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const void *block = tf_gather(items + done * itemsize, itemsize,
+        const char *block = tf_gather(items + done * itemsize, itemsize,
                                       (size_t)itemsize, count, buffer);
-        float low, high;
-        const int nan = block_bounds(format, block, count, &low, &high);
-        const float extreme = greatest ? high : low;
+        const struct extremes ends = block_extremes(format, block, count, 0);
+        const int nan = isnan(ends.least) || isnan(ends.greatest);
+        const float extreme = nan ? NAN : greatest ? ends.greatest : ends.least;
         if (!nan && found >= 0 && !(greatest ? extreme > best : extreme < best)) {
             continue;
         }
-        tf_isa->formats[format].unpack(block, numbers, count);
         size_t i = 0;
-        while (i + 1 < count && (nan ? !isnan(numbers[i]) : numbers[i] != extreme)) {
-            i++;
+        for (size_t strip, at; i < count; i += strip) {
+            strip = count - i < STRIP ? count - i : STRIP;
+            tf_isa->formats[format].unpack(block + i * (size_t)itemsize, numbers,
+                                           strip);
+            at = first_place(numbers, strip, extreme);
+            if (at < strip) {
+                i += at;
+                break;
+            }
         }
         found = done + (ptrdiff_t)i;
         best = extreme;

@@ -61,9 +61,9 @@ struct rounding {
     unsigned beyond; /* as of struct tf_suspects */
 };
 
-/* Whatever the results are. */
+/* Whatever the results are; what is known to be raised already need not be found. */
 static struct rounding round_any(int format, const double *results, void *items,
-                                 size_t n)
+                                 size_t n, unsigned known)
 {
     float numbers[TF_BLOCK];
     struct rounding rounding = {0, 0};
@@ -82,7 +82,7 @@ static struct rounding round_any(int format, const double *results, void *items,
     if (suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(numbers, n)) {
         conversions->pack(numbers, items, n);
     }
-    if (suspects.beyond || suspects.tiny) {
+    if (suspects.beyond || (suspects.tiny && !(known & TF_UNDER))) {
         rounding.flags = conversions->flags(numbers, items, n) & ~(unsigned)TF_OVER;
     }
     return rounding;
@@ -92,7 +92,7 @@ static struct rounding round_any(int format, const double *results, void *items,
  * so that those below the normal ones are exact, and overflow says `beyond`: one pass is
  * enough, unless there is a NaN. */
 static struct rounding finish(int format, enum tf_reduction op, const double *results,
-                              void *items, size_t n)
+                              void *items, size_t n, unsigned known)
 {
     if (op == TF_SUM && format != TF_SINGLE) {
         const unsigned beyond = tf_isa->formats[format].round(results, items, n).beyond;
@@ -100,7 +100,7 @@ static struct rounding finish(int format, enum tf_reduction op, const double *re
             return (struct rounding){0, beyond};
         }
     }
-    return round_any(format, results, items, n);
+    return round_any(format, results, items, n, known);
 }
 
 /* -- rows of results ---------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static unsigned store(struct tf_partials *partials, struct tf_page *page, size_t
                       int format, enum tf_reduction op, const double *results, size_t n)
 {
     const struct rounding rounding =
-        finish(format, op, results, page->items + at * size_of(format), n);
+        finish(format, op, results, page->items + at * size_of(format), n, 0);
     page->finite &= rounding.beyond != TF_NOT_FINITE;
     if (rounding.beyond || partials->overflowed) {
         partials->overflowed += tf_isa->mark_beyond(results, beyond(format),
@@ -216,10 +216,11 @@ static double number_of(double value, int64_t e)
 
 /* Some numbers of magnitudes from 2^-149 to 2^128 do not lead out of float64's range,
  * where a power of two changes no other bit. */
+enum { TOGETHER = 6 };
+
 static void multiply_all(double *value, int64_t *exponent, const float *numbers,
                          size_t n)
 {
-    enum { TOGETHER = 6 };
     size_t i = 0;
     normalise(value, exponent);
     for (; i + TOGETHER <= n; i += TOGETHER) {
@@ -323,6 +324,51 @@ static int reduce_into_pages(int format, enum tf_reduction op,
 
 /* -- accumulations ------------------------------------------------------------------ */
 
+/* Each a sum or a product of the one before it; the last one is left. */
+static void run_sum(const float *numbers, size_t n, double *value, double *results)
+{
+    for (size_t i = 0; i < n; i++) {
+        *value += (double)numbers[i];
+        results[i] = *value;
+    }
+}
+
+static void run_product(const float *numbers, size_t n, double *value,
+                        int64_t *exponent, double *results)
+{
+    double values[TF_BLOCK];
+    int64_t exponents[TF_BLOCK];
+    float ones[TF_BLOCK];
+    for (size_t i = 0; i < n;) {
+        const size_t end = n - i < TOGETHER ? n : i + TOGETHER;
+        const int64_t here = *exponent;
+        double product = *value;
+        for (; i < end; i++) {
+            product *= (double)numbers[i];
+            values[i] = product;
+            exponents[i] = here;
+            ones[i] = 1;
+        }
+        *value = product;
+        normalise(value, exponent);
+    }
+    tf_isa->times_wide(ones, values, exponents, results, n);
+}
+
+/* Invalid, if the first of some results that are NaN follows from numbers. */
+static unsigned becomes_nan(double before, const float *numbers, const double *results,
+                            size_t n)
+{
+    size_t i = 0;
+    if (isnan(before) || !isnan(results[n - 1])) {
+        return 0;
+    }
+    while (!isnan(results[i])) {
+        i++;
+    }
+    return isnan(numbers[i]) ? 0 : TF_INVALID;
+}
+
 /* A running result in float64, each step of it rounded to the output. */
 static unsigned accumulate(int format, enum tf_reduction op, char *const data[3],
                            const ptrdiff_t strides[3], ptrdiff_t n)
@@ -340,25 +386,23 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
     int64_t exponent = 0;
     const char *in = data[1];
     char *out = data[2];
+    if (op == TF_PROD) {
+        normalise(&value, &exponent);
+    }
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const double before = value;
         unpack(format, tf_gather(in, strides[1], size, count, in_buffer), numbers,
                count);
-        for (size_t i = 0; i < count; i++) {
-            const int nan = isnan(value) || isnan(numbers[i]);
-            if (op == TF_SUM) {
-                value += numbers[i];
-                results[i] = value;
-            } else {
-                value *= numbers[i];
-                normalise(&value, &exponent);
-                results[i] = number_of(value, exponent);
-            }
-            flags |= isnan(value) && !nan ? TF_INVALID : 0;
+        if (op == TF_SUM) {
+            run_sum(numbers, count, &value, results);
+        } else {
+            run_product(numbers, count, &value, &exponent, results);
         }
+        flags |= becomes_nan(before, numbers, results, count);
         void *written = tf_target(out, strides[2], size, out_buffer);
         const struct rounding rounding =
-            finish(format, op, results, written, count);
+            finish(format, op, results, written, count, flags);
         flags |= rounding.flags;
         if (rounding.beyond && !(flags & TF_OVER)) {
             memset(marks, 0, count);
@@ -476,7 +520,7 @@ int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_
                 tf_isa->add_wide(numbers, sums, (size_t)run);
             }
             const struct rounding rounding =
-                finish(format, TF_SUM, sums, out, (size_t)run);
+                finish(format, TF_SUM, sums, out, (size_t)run, 0);
             done = !rounding.beyond && !rounding.flags;
         }
     }

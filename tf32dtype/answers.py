@@ -101,13 +101,26 @@ def _isclose(own: Function) -> Function:
 
 
 def _index(own: Function) -> Function:
-    """In float32, which has the infinities that stand for NaN."""
+    """That of the method without NaN, if it finds none; else in float32, which has the
+    infinities that stand for NaN."""
+    method = "argmax" if own.__name__ == "nanargmax" else "argmin"
 
-    def index(a: Any, *args: Any, **kwargs: Any) -> Any:
+    def index(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         a = np.asanyarray(a)
         if a.dtype not in FORMATS:
             return NotImplemented
-        return own(a.astype(np.float32), *args, **kwargs)
+        is_simple = type(a) is np.ndarray and not args and not kwargs
+        if is_simple and a.size and (axis is None or type(axis) is int):
+            if axis is None:
+                found = getattr(a, method)()
+                chosen = a.flat[found]
+            else:
+                found = getattr(a, method)(axis, keepdims=True)
+                chosen = np.take_along_axis(a, found, axis)
+                found = found.squeeze(axis)[()]
+            if not np.any(np.isnan(chosen)):
+                return found
+        return own(a.astype(np.float32), axis, *args, **kwargs)
 
     return index
 
@@ -121,6 +134,7 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.isclose": _isclose,
     "numpy.nanargmax": _index,
     "numpy.nanargmin": _index,
+    "numpy.count_nonzero": lambda own: _core.count_nonzero,
     "numpy.dot": lambda own: _core.format_dot,
     "numpy.inner": lambda own: _core.format_inner,
     "numpy.sum": lambda own: _core.sum_over_rows,

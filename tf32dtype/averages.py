@@ -4,7 +4,8 @@ NumPy computes them step by step in the dtype of the array, so that a sum, or a 
 times 10, is rounded, or overflows, before it is divided. Here NumPy's own function
 computes in float64, which holds all our numbers and the squares of them, and its result
 is rounded once. Sums are NumPy's pairwise sums of float64: exact unless the numbers
-span more than about 2^50.
+span more than about 2^50. Where one pass over the array settles what NumPy's result
+would be rounded to (src/moments.h), that is taken instead.
 
 Each function here answers one of NumPy, with the same arguments, and returns
 NotImplemented where NumPy's function is right by itself.
@@ -12,12 +13,14 @@ NotImplemented where NumPy's function is right by itself.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from . import _core
 from .format import Format, formats
 
 Function = Callable[..., Any]
@@ -55,7 +58,32 @@ def _double_like(out: Any) -> Any:
     return np.empty(out.shape) if isinstance(out, np.ndarray) else out
 
 
-def _mean(own: Function, wide: bool, casting: str = "same_kind") -> Function:
+# Which statistic (enum tf_statistic in src/moments.h).
+_TOTAL, _MEAN, _VARIANCE, _DEVIATION, _NORM, _PRODUCT = range(6)
+
+
+def _settled(
+    statistic: int, a: Any, axis: Any, nans: bool, keywords: dict[str, Any]
+) -> Any:
+    """A statistic in one pass, or NotImplemented."""
+    unknown = keywords.keys() - {"ddof", "keepdims", "where"}
+    freedom = keywords.get("ddof", 0)
+    if unknown or type(freedom) is not int:
+        return NotImplemented
+    return _core.statistic(
+        statistic,
+        a,
+        axis,
+        freedom,
+        keywords.get("keepdims", False),
+        keywords.get("where", True),
+        nans,
+    )
+
+
+def _mean(
+    own: Function, statistic: int | None, wide: bool, casting: str = "same_kind"
+) -> Function:
     """Of the functions with axis=, dtype= and out=; `wide` if NumPy's function puts
     zeros in the array, which not all formats have; `casting` as its own to `out`."""
 
@@ -67,6 +95,12 @@ def _mean(own: Function, wide: bool, casting: str = "same_kind") -> Function:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
+        if statistic is not None and dtype is None and out is None:
+            names = ("ddof", "keepdims")[statistic == _MEAN :]
+            keywords = kwargs | dict(zip(names, args, strict=False)) if args else kwargs
+            result = _settled(statistic, a, axis, wide, keywords)
+            if result is not NotImplemented:
+                return result
         a = np.asanyarray(a)
         target = a.dtype if dtype is None else np.dtype(dtype)
         if dtype is None and a.dtype.kind in "biu":
@@ -87,17 +121,22 @@ def _mean(own: Function, wide: bool, casting: str = "same_kind") -> Function:
     return mean
 
 
-def _nan_sum(own: Function) -> Function:
-    """NumPy puts 0 for NaN, which not all formats have; in float64 there is one."""
-    wide = _mean(own, True)
+def _sum(own: Function, statistic: int | None, nans: bool) -> Function:
+    """Of what NumPy has a right sum or product, but for NaN where a format has no zero
+    that NumPy could put in its place: in float64 there is one."""
+    wide = _mean(own, None, True)
 
-    def nan_sum(a: Any, *args: Any, **kwargs: Any) -> Any:
-        a = np.asanyarray(a)
-        form = FORMATS.get(a.dtype)
-        lacks_zero = form is not None and not form.has_zero
-        return wide(a, *args, **kwargs) if lacks_zero else NotImplemented
+    def sum(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        result = NotImplemented
+        if statistic is not None and not args:
+            result = _settled(statistic, a, axis, nans, kwargs)
+        if nans and result is NotImplemented and statistic != _PRODUCT:
+            form = FORMATS.get(np.asanyarray(a).dtype)
+            if form is not None and not form.has_zero:
+                return wide(a, axis, *args, **kwargs)
+        return result
 
-    return nan_sum
+    return sum
 
 
 def _median(own: Function, casting: str = "unsafe") -> Function:
@@ -119,21 +158,37 @@ def _is_beyond(number: float, form: Format) -> bool:
     return not infinite and (number < form.min or number > form.max)
 
 
-def _extreme(own: Function) -> Function:
-    """With a number to begin with that is beyond the range."""
+def _extreme(own: Function, nans: bool = False) -> Function:
+    """With a number to begin with that is beyond the range, unless NaN is passed over;
+    or with a mask: then that number takes the place of what does not count."""
     wide = _median(own, "same_kind")
 
     def extreme(
         a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
+        where = kwargs.get("where", True)
+        initial: Any = kwargs.get("initial", args[1] if len(args) > 1 else None)
+        if type(initial) not in (int, float):
+            return NotImplemented
         a = np.asanyarray(a)
         form = FORMATS.get(a.dtype)
-        initial: Any = kwargs.get("initial", args[1] if len(args) > 1 else None)
-        if form is None or type(initial) not in (int, float):
+        if form is None:
             return NotImplemented
-        if not _is_beyond(initial, form):
+        if _is_beyond(initial, form):
+            return NotImplemented if nans else wide(a, axis, out, *args, **kwargs)
+        if (
+            type(where) is not np.ndarray
+            or type(a) is not np.ndarray
+            or where.dtype != np.bool_
+            or where.shape != a.shape
+        ):
             return NotImplemented
-        return wide(a, axis, out, *args, **kwargs)
+        with np.errstate(all="ignore"):
+            number = np.asarray(initial, a.dtype)
+        if number != initial:
+            return NotImplemented
+        keywords = {**kwargs, "where": True}
+        return own(np.where(where, a, number), axis, out, *args, **keywords)
 
     return extreme
 
@@ -175,6 +230,14 @@ def _average(own: Function) -> Function:
     ) -> Any:
         a = np.asanyarray(a)
         dtype = a.dtype
+        if not args and not kwargs and (axis is None or a.ndim == 1):
+            result = (
+                _settled(_MEAN, a, None, False, kwargs)
+                if weights is None
+                else _core.weighted_mean(a, weights)
+            )
+            if result is not NotImplemented:
+                return result
         if weights is not None:
             weights = np.asanyarray(weights)
             dtype = np.result_type(a, weights)
@@ -195,6 +258,10 @@ def _norm(own: Function) -> Function:
         x = np.asarray(x)
         if x.dtype not in FORMATS:
             return NotImplemented
+        if ord is None or (ord == 2 and (x.ndim == 1 or type(axis) is int)):
+            result = _settled(_NORM, x, axis, False, {"keepdims": keepdims})
+            if result is not NotImplemented:
+                return result
         wide = x.astype(_DOUBLE)
         if axis is not None:
             return rounded(own(wide, ord, axis, keepdims), x.dtype)
@@ -219,32 +286,31 @@ def _round(own: Function) -> Function:
     return round
 
 
-def _reduction(own: Function) -> Function:
-    return _mean(own, False, "unsafe")
-
-
-def _deviation(own: Function) -> Function:
-    return _mean(own, False)
-
-
-def _nan_reduction(own: Function) -> Function:
-    return _mean(own, True)
+def _reduction(statistic: int, wide: bool, casting: str = "same_kind") -> Any:
+    return functools.partial(_mean, statistic=statistic, wide=wide, casting=casting)
 
 
 #: What answers each function of NumPy, given the function.
 ANSWERS: dict[str, Callable[[Function], Function]] = {
-    "numpy._core._methods._mean": _reduction,  # of arrays, and what np.mean calls
-    "numpy._core._methods._var": _reduction,
-    "numpy._core._methods._std": _deviation,
-    "numpy.nanmean": _nan_reduction,
-    "numpy.nanvar": _nan_reduction,
-    "numpy.nanstd": _nan_reduction,
+    "numpy._core._methods._mean": _reduction(_MEAN, False, "unsafe"),  # np.mean's too
+    "numpy._core._methods._var": _reduction(_VARIANCE, False, "unsafe"),
+    "numpy._core._methods._std": _reduction(_DEVIATION, False),
+    "numpy.nanmean": _reduction(_MEAN, True),
+    "numpy.nanvar": _reduction(_VARIANCE, True),
+    "numpy.nanstd": _reduction(_DEVIATION, True),
     "numpy.max": _extreme,
     "numpy.min": _extreme,
     "numpy._core._methods._amax": _extreme,
     "numpy._core._methods._amin": _extreme,
-    "numpy.nansum": _nan_sum,
-    "numpy.nancumsum": _nan_sum,
+    "numpy.nanmax": functools.partial(_extreme, nans=True),
+    "numpy.nanmin": functools.partial(_extreme, nans=True),
+    "numpy.prod": functools.partial(_sum, statistic=_PRODUCT, nans=False),
+    "numpy._core._methods._prod": functools.partial(
+        _sum, statistic=_PRODUCT, nans=False
+    ),
+    "numpy.nanprod": functools.partial(_sum, statistic=_PRODUCT, nans=True),
+    "numpy.nansum": functools.partial(_sum, statistic=_TOTAL, nans=True),
+    "numpy.nancumsum": functools.partial(_sum, statistic=None, nans=True),
     "numpy.median": _median,
     "numpy.nanmedian": _median,
     "numpy.quantile": _quantile,

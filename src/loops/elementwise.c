@@ -255,43 +255,100 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
     return lanes[0];
 }
 
-void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest)
+/* In tf_total_order NaN lies beyond the infinities, at both ends: moved by as many places,
+ * those of one end wrap around to the other, where they are passed over. */
+TF_INLINE void order_bounds(const float *in, size_t n, uint32_t nans, int32_t *least,
+                            int32_t *greatest)
 {
     int32_t low = INT32_MAX, high = INT32_MIN;
     for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &in[i], sizeof bits);
-        const int32_t order = tf_total_order(bits);
-        low = order < low ? order : low;
-        high = order > high ? order : high;
+        const uint32_t order = (uint32_t)tf_total_order(tf_bits_of(in[i]));
+        const int32_t down = (int32_t)(order - nans), up = (int32_t)(order + nans);
+        low = down < low ? down : low;
+        high = up > high ? up : high;
     }
-    *least = low;
-    *greatest = high;
+    *least = (int32_t)((uint32_t)low + nans);
+    *greatest = (int32_t)((uint32_t)high - nans);
+}
+
+void TF_NAME(tf_bounds)(const float *in, size_t n, int without_nans, int32_t *least,
+                        int32_t *greatest)
+{
+    const int32_t infinity = 0x7F800000;
+    order_bounds(in, n, 0, least, greatest);
+    if (without_nans && (*greatest > infinity || *least < ~infinity)) {
+        order_bounds(in, n, (uint32_t)(INT32_MAX - infinity), least, greatest);
+    }
 }
 
 /* The same for float32's upper halves, which is what bfloat16 items are. */
-void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int32_t *least,
-                             int32_t *greatest)
+TF_INLINE void half_order_bounds(const uint16_t *in, size_t n, uint16_t nans,
+                                 int16_t *least, int16_t *greatest)
 {
     int16_t low = INT16_MAX, high = INT16_MIN;
     for (size_t i = 0; i < n; i++) {
-        const int16_t order = tf_half_order((int16_t)in[i]);
-        low = order < low ? order : low;
-        high = order > high ? order : high;
+        const uint16_t order = (uint16_t)tf_half_order((int16_t)in[i]);
+        const int16_t down = (int16_t)(order - nans), up = (int16_t)(order + nans);
+        low = down < low ? down : low;
+        high = up > high ? up : high;
+    }
+    *least = (int16_t)(low + nans);
+    *greatest = (int16_t)(high - nans);
+}
+
+void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int without_nans,
+                             int32_t *least, int32_t *greatest)
+{
+    const int16_t infinity = 0x7F80;
+    int16_t low, high;
+    half_order_bounds(in, n, 0, &low, &high);
+    if (without_nans && (high > infinity || low < ~infinity)) {
+        half_order_bounds(in, n, INT16_MAX - infinity, &low, &high);
     }
     *least = tf_total_order((uint32_t)(uint16_t)tf_half_order(low) << 16);
     *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
 }
 
-void TF_NAME(tf_byte_bounds)(const uint8_t table[256], const uint8_t *in, size_t n,
-                             uint8_t *least, uint8_t *greatest)
+/* Running bounds of 64 ranks at a time; `next` is that of ranks and one, among which NaN
+ * wraps around to 0. */
+struct byte_bounds {
+    uint8_t least[64], greatest[64], next[64];
+};
+
+TF_INLINE void widen_byte_bounds(struct byte_bounds *bounds, const uint8_t *ranks,
+                                 size_t n)
 {
-    uint8_t found[TF_BLOCK], low = UINT8_MAX, high = 0;
-    TF_NAME(tf_lookup)(table, in, found, n);
     for (size_t i = 0; i < n; i++) {
-        low = found[i] < low ? found[i] : low;
-        high = found[i] > high ? found[i] : high;
+        const uint8_t rank = ranks[i], next = (uint8_t)(rank + 1);
+        bounds->least[i] = rank < bounds->least[i] ? rank : bounds->least[i];
+        bounds->greatest[i] = rank > bounds->greatest[i] ? rank : bounds->greatest[i];
+        bounds->next[i] = next > bounds->next[i] ? next : bounds->next[i];
+    }
+}
+
+void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
+                             int without_nans, uint8_t *least, uint8_t *greatest)
+{
+    struct byte_bounds bounds;
+    memset(bounds.least, UINT8_MAX, sizeof bounds.least);
+    memset(bounds.greatest, 0, sizeof bounds.greatest);
+    memset(bounds.next, 0, sizeof bounds.next);
+    for (size_t i = 0, count; i < n; i += count) {
+        uint8_t found[TF_BLOCK];
+        size_t j = 0;
+        count = n - i < TF_BLOCK ? n - i : TF_BLOCK;
+        TF_NAME(tf_lookup)(ranks, in + i, found, count);
+        for (; j + 64 <= count; j += 64) {
+            widen_byte_bounds(&bounds, found + j, 64);
+        }
+        widen_byte_bounds(&bounds, found + j, count - j);
+    }
+    uint8_t low = UINT8_MAX, high = 0, next = 0;
+    for (int lane = 0; lane < 64; lane++) {
+        low = bounds.least[lane] < low ? bounds.least[lane] : low;
+        high = bounds.greatest[lane] > high ? bounds.greatest[lane] : high;
+        next = bounds.next[lane] > next ? bounds.next[lane] : next;
     }
     *least = low;
-    *greatest = high;
+    *greatest = without_nans ? (uint8_t)(next - 1) : high; /* of NaN alone it is NaN */
 }

@@ -411,6 +411,39 @@ struct tf_dot {
                           uint32_t used, size_t depth, float *sums);
 };
 
+/* Sums of numbers in float64, their squares' and, as bits, their greatest magnitude and
+ * the least but zero, less one: what there was before goes on. See moments.c. */
+struct tf_moments {
+    double sum, squares;
+    int32_t greatest, least;
+};
+
+/* The same of lines side by side; `squares` may be NULL. */
+struct tf_moment_rows {
+    double *sums, *squares;
+    int32_t *greatest, *least;
+};
+
+enum { TF_MOMENT_ROWS = 4 }; /* at a time */
+
+struct tf_moment_loops {
+    /* A line of numbers, without its squares and with them; of products of two. */
+    void (*numbers)(const float *in, size_t n, struct tf_moments *moments);
+    void (*squares)(const float *in, size_t n, struct tf_moments *moments);
+    void (*products)(const float *in, const float *weights, size_t n,
+                     struct tf_moments *moments);
+    /* TF_MOMENT_ROWS rows, TF_BLOCK apart, of n numbers, each of another line. */
+    void (*side_by_side)(const float *in, size_t n,
+                         const struct tf_moment_rows *found);
+    /* value 2^exponent goes on; in the end value is in [1, 2), zero or not finite. */
+    void (*multiply)(const float *in, size_t n, double *value, int64_t *exponent);
+    /* Numbers that are NaN, or have a zero in the mask, become `nothing`. How many
+     * remain, and, if `counts` is given, one more in each place where one remains. */
+    size_t (*leave_out_nans)(float *x, size_t n, float nothing, double *counts);
+    size_t (*leave_out_masked)(float *x, size_t n, const uint8_t *mask, int nans,
+                               float nothing, double *counts);
+};
+
 struct tf_isa {
     const struct tf_conversions *formats;
 
@@ -474,15 +507,18 @@ struct tf_isa {
      * float64 bits; how many more are marked now. */
     int (*mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
 
-    /* float64 sums and bounds in tf_total_order, in one fixed order. */
-    double (*sum)(const float *in, size_t n);
-    void (*bounds)(const float *in, size_t n, int32_t *least, int32_t *greatest);
-    void (*half_bounds)(const uint16_t *in, size_t n, int32_t *least,
+    double (*sum)(const float *in, size_t n); /* in float64, in one fixed order */
+    /* Bounds in tf_total_order. Without NaN, the greatest is NaN, or the least, where
+     * nothing else is there. */
+    void (*bounds)(const float *in, size_t n, int without_nans, int32_t *least,
+                   int32_t *greatest);
+    void (*half_bounds)(const uint16_t *in, size_t n, int without_nans, int32_t *least,
                         int32_t *greatest);
-    /* The bounds of up to TF_BLOCK bytes' entries in a table. */
-    void (*byte_bounds)(const uint8_t table[256], const uint8_t *in, size_t n,
-                        uint8_t *least, uint8_t *greatest);
+    /* The bounds of up to TF_BLOCK bytes' ranks; that of NaN is UINT8_MAX. */
+    void (*byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
+                        int without_nans, uint8_t *least, uint8_t *greatest);
 
+    const struct tf_moment_loops *moments;
     const struct tf_product *product;
     const struct tf_dot *dot;
     const struct tf_block_product *block_product;

@@ -34,6 +34,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .bounds = TF_NAME(tf_bounds),
     .half_bounds = TF_NAME(tf_half_bounds),
     .byte_bounds = TF_NAME(tf_byte_bounds),
+    .moments = &TF_NAME(tf_moment_loops),
     .product = &TF_NAME(tf_product),
     .dot = &TF_NAME(tf_dot),
     .block_product = &TF_NAME(tf_block_product),

@@ -43,13 +43,15 @@ __all__ = [
     "Block", "Precision", "add_twins", "answer", "answer_method", "available_isas",
     "bits_of", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
-    "block_quantize", "block_round", "block_scales", "current_precision",
+    "block_quantize", "block_round", "block_scales", "count_nonzero",
+    "current_precision",
     "dot", "dot_operands", "exact_number", "facts", "format_dot", "format_inner",
     "free_buffers", "from_bits_of", "gemm", "inner", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
-    "sum_over_rows", "tensor_blocks", "tensor_product", "vdot", "workspaces",
+    "statistic", "sum_over_rows", "tensor_blocks", "tensor_product", "vdot",
+    "weighted_mean", "workspaces",
 ]
 
 
@@ -103,6 +105,7 @@ include "times.pxi"
 include "routes.pxi"
 include "dots.pxi"
 include "row_sums.pxi"
+include "statistics.pxi"
 include "sorting.pxi"
 include "arrays.pxi"
 include "blas.pxi"

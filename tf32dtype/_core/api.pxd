@@ -330,6 +330,27 @@ cdef extern from "reduce.h" nogil:
     int tf_sum_rows(int, const char *, char *, npy_intp, npy_intp, npy_intp)
 
 
+cdef extern from "moments.h" nogil:
+    struct tf_summed:
+        int format
+        const char *items
+        const uint8_t *mask
+        npy_intp stride, repeats, outer, n, inner
+        int without_nans
+    struct tf_sums:
+        double *sums
+        double *squares
+        int64_t *exponents
+        double *counts
+        int32_t *greatest
+        int32_t *least
+    enum tf_statistic:
+        TF_TOTAL, TF_MEAN, TF_VARIANCE, TF_DEVIATION, TF_NORM, TF_PRODUCT
+    void tf_add_lines(const tf_summed *, tf_statistic, tf_sums)
+    int tf_statistics(int, tf_statistic, double, tf_sums, npy_intp, void *, unsigned *)
+    int tf_weighted_mean(const tf_summed *, const char *, npy_intp, void *, unsigned *)
+
+
 cdef extern from "extremes.h" nogil:
     void tf_reduce_extreme(int, tf_binary_op, items_t, npy_intp, npy_intp)
     void tf_accumulate_extreme(int, tf_binary_op, items_t, const npy_intp *, npy_intp)

@@ -63,7 +63,7 @@ cdef struct route:
     vectorcallfunc own
 
 cdef enum:
-    MAX_ROUTES = 32
+    MAX_ROUTES = 48
     MAX_DIMENSIONS = 64  # NumPy's, of lists in lists too
 
 cdef route routes[MAX_ROUTES]

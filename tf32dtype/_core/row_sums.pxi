@@ -6,17 +6,26 @@ cdef enum:
 
 
 def sum_over_rows(a=None, axis=None, *others, **unknown):
-    """`sum` of an array of ours along an axis but the last. NotImplemented stands for
-    what NumPy is to do: of small arrays, of any strides, and sums that raise a flag."""
+    """`sum` of an array of ours. NotImplemented stands for what NumPy is to do: sums of
+    large arrays of other strides, and those that raise a flag."""
     cdef npy_intp outer, rows, columns
     cdef int format, done
     cdef cnp.ndarray source, result
-    if others or unknown or type(axis) is not int or not cnp.PyArray_CheckExact(a):
+    if others or not cnp.PyArray_CheckExact(a):
         return NotImplemented
+    if unknown:
+        if not unknown.keys() <= {"where", "keepdims"}:
+            return NotImplemented
+        return statistic(TF_TOTAL, a, axis, 0, unknown.get("keepdims", False),
+                         unknown.get("where", True))
     source = a
+    if (type(axis) is tuple or cnp.PyArray_SIZE(source) < FEW_ELEMENTS
+            or (source.ndim == 1 and cnp.PyArray_STRIDE(source, 0) < 0)):
+        return statistic(TF_TOTAL, a, axis)
+    if type(axis) is not int:
+        return NotImplemented
     format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(source))
     if (format < 0 or not -source.ndim <= axis < source.ndim
-            or cnp.PyArray_SIZE(source) < FEW_ELEMENTS
             or not cnp.PyArray_ISCARRAY_RO(source)):
         return NotImplemented
     shape = a.shape
@@ -24,7 +33,7 @@ def sum_over_rows(a=None, axis=None, *others, **unknown):
     outer, rows = math.prod(shape[:at]), shape[at]
     columns = math.prod(shape[at + 1:])
     if columns == 1:  # then NumPy sums in another order
-        return NotImplemented
+        return statistic(TF_TOTAL, a, axis)
     result = np.empty(shape[:at] + shape[at + 1:], a.dtype)
     with nogil:
         done = tf_sum_rows(format, <const char *>cnp.PyArray_DATA(source),

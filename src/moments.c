@@ -1,0 +1,406 @@
+#include "moments.h"
+
+#include <math.h>
+
+#include "fpstatus.h"
+#include "strided.h"
+
+/* As bits of a magnitude: beyond it is NaN. */
+enum { INFINITE = 0x7F800000 };
+
+/* There NaN is the result as soon as there is one. Else two infinities may have been
+ * added before, in NumPy's order, which raises something. */
+static int lacks_infinity(int format)
+{
+    return tf_format_rows[format]->specials != TF_IEEE;
+}
+
+/* -- sums --------------------------------------------------------------------------- */
+
+struct numbers {
+    TF_BUFFER(buffer);
+    float rows[TF_MOMENT_ROWS][TF_BLOCK];
+};
+
+static void load(int format, const char *items, ptrdiff_t stride, size_t n,
+                 struct numbers *block, float *numbers)
+{
+    const size_t size = tf_format_rows[format]->itemsize;
+    tf_isa->formats[format].unpack(tf_gather(items, stride, size, n, block->buffer),
+                                   numbers, n);
+}
+
+static int leaves_out(const struct tf_summed *lines)
+{
+    return lines->mask || lines->without_nans;
+}
+
+/* How many numbers count, from element `at` on: the others change nothing then. */
+static size_t leave_out(const struct tf_summed *lines, enum tf_statistic statistic,
+                        ptrdiff_t at, size_t n, float *numbers, double *counts)
+{
+    const float nothing = statistic == TF_PRODUCT ? 1 : -0.0f;
+    if (lines->mask) {
+        return tf_isa->moments->leave_out_masked(numbers, n, lines->mask + at,
+                                                 lines->without_nans, nothing, counts);
+    }
+    return tf_isa->moments->leave_out_nans(numbers, n, nothing, counts);
+}
+
+static void add_numbers(enum tf_statistic statistic, const float *numbers, size_t n,
+                        struct tf_sums found, ptrdiff_t i)
+{
+    if (statistic == TF_PRODUCT) {
+        tf_isa->moments->multiply(numbers, n, &found.sums[i], &found.exponents[i]);
+        return;
+    }
+    struct tf_moments moments = {found.sums[i], 0, found.greatest[i], found.least[i]};
+    if (found.squares) {
+        moments.squares = found.squares[i];
+        tf_isa->moments->squares(numbers, n, &moments);
+        found.squares[i] = moments.squares;
+    } else {
+        tf_isa->moments->numbers(numbers, n, &moments);
+    }
+    found.sums[i] = moments.sum;
+    found.greatest[i] = moments.greatest;
+    found.least[i] = moments.least;
+}
+
+/* Lines i to i + count, from element `at` on, one after the other: as many elements at a
+ * time as there is room for. */
+static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
+                      ptrdiff_t at, ptrdiff_t count, struct tf_sums found, ptrdiff_t i)
+{
+    const ptrdiff_t whole = TF_BLOCK / lines->n;
+    struct numbers block;
+    float *numbers = block.rows[0];
+    const ptrdiff_t all = count * lines->n;
+    const ptrdiff_t most = whole > 0 ? whole * lines->n : TF_BLOCK;
+    for (ptrdiff_t done = 0, n, line_end = lines->n; done < all; done += n) {
+        const ptrdiff_t end = whole > 0 ? all : line_end;
+        n = end - done < most ? end - done : most;
+        load(lines->format, lines->items + (at + done) * lines->stride, lines->stride,
+             (size_t)n, &block, numbers);
+        for (ptrdiff_t part = 0, run; part < n; part += run) {
+            run = n - part < lines->n ? n - part : lines->n;
+            float *here = numbers + part;
+            found.counts[i] +=
+                leaves_out(lines)
+                    ? (double)leave_out(lines, statistic, at + done + part, (size_t)run,
+                                        here, NULL)
+                    : (double)run;
+            add_numbers(statistic, here, (size_t)run, found, i);
+            if (found.greatest[i] >= INFINITE && !lacks_infinity(lines->format)) {
+                return; /* this is not sure, and so is nothing */
+            }
+            if (done + part + run == line_end) {
+                line_end += lines->n;
+                i++;
+            }
+        }
+    }
+}
+
+/* Lines from i on that lie side by side: some rows after the others. */
+static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic statistic,
+                             ptrdiff_t at, ptrdiff_t n, struct tf_sums found,
+                             ptrdiff_t i)
+{
+    const struct tf_moment_rows rows = {
+        found.sums + i,
+        found.squares ? found.squares + i : NULL,
+        found.greatest + i,
+        found.least + i,
+    };
+    struct numbers block;
+    double products[TF_BLOCK];
+    for (ptrdiff_t row = 0; row < lines->n; row += TF_MOMENT_ROWS) {
+        for (ptrdiff_t k = 0; k < TF_MOMENT_ROWS; k++) {
+            float *numbers = block.rows[k];
+            if (row + k >= lines->n) {
+                for (ptrdiff_t j = 0; j < n; j++) {
+                    numbers[j] = -0.0f;
+                }
+                continue;
+            }
+            const ptrdiff_t here = at + (row + k) * lines->inner;
+            load(lines->format, lines->items + here * lines->stride, lines->stride,
+                 (size_t)n, &block, numbers);
+            if (leaves_out(lines)) {
+                leave_out(lines, statistic, here, (size_t)n, numbers, found.counts + i);
+            }
+            if (statistic == TF_PRODUCT) {
+                tf_isa->times_wide(numbers, found.sums + i, found.exponents + i,
+                                   products, (size_t)n);
+            }
+        }
+        if (statistic != TF_PRODUCT) {
+            tf_isa->moments->side_by_side(block.rows[0], (size_t)n, &rows);
+        }
+    }
+    for (ptrdiff_t j = i; !leaves_out(lines) && j < i + n; j++) {
+        found.counts[j] += (double)lines->n;
+    }
+}
+
+void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
+                  struct tf_sums found)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const ptrdiff_t inner = lines->inner, count = lines->outer * inner;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        found.sums[i] = statistic == TF_PRODUCT ? 1 : -0.0; /* which change nothing */
+        found.counts[i] = 0;
+        found.greatest[i] = 0;
+        found.least[i] = INT32_MAX;
+        if (found.squares) {
+            found.squares[i] = 0;
+        }
+        if (found.exponents) {
+            found.exponents[i] = 0;
+        }
+    }
+    for (ptrdiff_t repeat = 0; repeat < lines->repeats; repeat++) {
+        const ptrdiff_t from = repeat * count * lines->n;
+        if (inner == 1) {
+            add_lines(lines, statistic, from, count, found, 0);
+            continue;
+        }
+        for (ptrdiff_t i = 0; i < count; i += inner) {
+            for (ptrdiff_t j = 0; j < inner; j += TF_BLOCK) {
+                const ptrdiff_t n = inner - j < TF_BLOCK ? inner - j : TF_BLOCK;
+                add_side_by_side(lines, statistic, from + i * lines->n + j, n, found,
+                                 i + j);
+            }
+        }
+    }
+    tf_fp_end(saved, 0);
+}
+
+/* -- what follows from them --------------------------------------------------------- */
+
+/* Half a unit of float64's last place. A sum of n numbers, added in any order, is off by
+ * at most n UNIT times the sum of their magnitudes (Higham, "Accuracy and Stability of
+ * Numerical Algorithms", 2002, section 4.2), which n times the greatest bounds, and a
+ * product by n UNIT times itself; twice that, since there are two results, and as much
+ * again for all that is of second order. */
+static const double UNIT = 0x1p-53;
+
+struct number {
+    double value, error; /* how far NumPy's may be away; NAN: anywhere */
+};
+
+/* A line, but for the squares. */
+struct line {
+    double sum, count, greatest;
+    int is_exact; /* float64 holds the sum of any of the numbers */
+};
+
+/* All are multiples of the last place of the least but zero: sums that stay below 2^53 of
+ * that are exact. */
+static int is_exact(int format, double count, double greatest, int32_t least)
+{
+    enum { BIAS = 127, WIDE_BIAS = 1023, DIGITS = 53, LEAST = -149 };
+    if (least == INT32_MAX) { /* all are zero */
+        return 1;
+    }
+    const int exponent = ((least + 1) >> 23) - BIAS; /* -127 if subnormal */
+    const int bits = tf_format_rows[format]->mantissa_bits;
+    const int last = exponent > -BIAS ? exponent - bits : LEAST;
+    const uint64_t most_bits = (uint64_t)(WIDE_BIAS + DIGITS + last) << 52;
+    double most;
+    memcpy(&most, &most_bits, sizeof most);
+    return count * greatest <= most;
+}
+
+static struct line line_of(int format, struct tf_sums found, ptrdiff_t i)
+{
+    const double greatest = (double)tf_float_of((uint32_t)found.greatest[i]);
+    const double count = found.counts[i];
+    return (struct line){found.sums[i], count, greatest,
+                         is_exact(format, count, greatest, found.least[i])};
+}
+
+static struct number total_of(struct line x)
+{
+    return (struct number){
+        x.sum, x.is_exact ? 0 : 4 * UNIT * x.count * x.count * x.greatest};
+}
+
+static struct number mean_of(struct line x)
+{
+    const double mean = x.sum / x.count;
+    const double error = 4 * UNIT * (x.count * x.greatest + fabs(mean));
+    return (struct number){mean, x.is_exact ? 0 : error};
+}
+
+/* The sum of (x - m)^2 is that of x^2 less sum^2 / count. NumPy's m is off by `shift` at
+ * most, which adds count shift^2. */
+static struct number variance_of(struct line x, double squares, double divisor)
+{
+    const double mean = x.sum / x.count, variance = squares - x.sum * mean;
+    const double shift = 2 * UNIT * (x.count + 2) * x.greatest;
+    const double error = 4 * UNIT *
+                             ((x.count + 16) * squares +
+                              x.count * x.count * fabs(mean) * x.greatest) +
+                         4 * x.count * shift * shift;
+    const double quotient = variance / divisor;
+    const double whole = error / divisor + 4 * UNIT * fabs(quotient);
+    return (struct number){quotient, quotient > 2 * whole ? whole : NAN};
+}
+
+static struct number root_of(struct number x)
+{
+    const double root = sqrt(x.value);
+    if (!(x.value > 2 * x.error)) {
+        return (struct number){root, x.value == 0 && x.error == 0 ? 0 : NAN};
+    }
+    return (struct number){root, x.error / root + 4 * UNIT * root};
+}
+
+/* Beyond 2^+-1000 every format over- or underflows alike. */
+static struct number product_of(double value, int64_t exponent, double count)
+{
+    const int near = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : (int)exponent;
+    const double product = ldexp(value, near);
+    return (struct number){product, 4 * UNIT * count * fabs(product)};
+}
+
+static struct number number_of(int format, enum tf_statistic statistic, double freedom,
+                               struct tf_sums found, ptrdiff_t i)
+{
+    const struct line x = line_of(format, found, i);
+    const double divisor = x.count - freedom;
+    const struct number unsure = {x.sum, NAN};
+    if (divisor > 0 && found.greatest[i] > INFINITE && lacks_infinity(format)) {
+        return (struct number){NAN, 0};
+    }
+    if (!(divisor > 0) || !isfinite(x.sum) || !isfinite(x.greatest)) {
+        return unsure;
+    }
+    switch (statistic) {
+    case TF_VARIANCE: return variance_of(x, found.squares[i], divisor);
+    case TF_DEVIATION: return root_of(variance_of(x, found.squares[i], divisor));
+    case TF_NORM:
+        return root_of((struct number){
+            found.squares[i], 4 * UNIT * (x.count + 2) * found.squares[i]});
+    case TF_PRODUCT: return product_of(x.sum, found.exponents[i], x.count);
+    case TF_TOTAL:
+    case TF_MEAN: break;
+    }
+    if (x.sum == 0 && signbit(x.sum)) { /* NumPy may begin with +0 */
+        return unsure;
+    }
+    return statistic == TF_TOTAL ? total_of(x) : mean_of(x);
+}
+
+/* Whether all numbers between two that have one item raise the same, and what. A number
+ * that is the item raises no underflow. */
+static int raise_alike(int format, double low, double high, const void *item,
+                       unsigned *flags)
+{
+    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const double ends[2] = {low, high};
+    float singles[2], number;
+    tf_isa->narrow(ends, singles, 2);
+    conversions->unpack(item, &number, 1);
+    const unsigned raised = conversions->flags(&singles[0], item, 1);
+    *flags |= raised;
+    if (low == high) {
+        return 1;
+    }
+    return (low > 0 || high < 0) && !((double)number >= low && (double)number <= high) &&
+           raised == conversions->flags(&singles[1], item, 1);
+}
+
+/* Items of a block of numbers, if they are sure. */
+static int settle(int format, const double *values, const double *errors, char *items,
+                  size_t n, unsigned *flags)
+{
+    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const size_t size = tf_format_rows[format]->itemsize;
+    TF_BUFFER(buffer);
+    double low[TF_BLOCK], high[TF_BLOCK];
+    float numbers[TF_BLOCK];
+    for (size_t i = 0; i < n; i++) {
+        if (!(errors[i] >= 0)) {
+            return 0;
+        }
+        low[i] = errors[i] == 0 ? values[i] : values[i] - errors[i];
+        high[i] = errors[i] == 0 ? values[i] : values[i] + errors[i];
+    }
+    tf_isa->narrow(low, numbers, n);
+    const struct tf_suspects first = conversions->pack(numbers, items, n);
+    tf_isa->narrow(high, numbers, n);
+    const struct tf_suspects second = conversions->pack(numbers, buffer, n);
+    if (memcmp(items, buffer, n * size) != 0) {
+        return 0;
+    }
+    if (!first.beyond && !first.tiny && !second.beyond && !second.tiny) {
+        return 1;
+    }
+    if (memcmp(low, high, n * sizeof *low) == 0) {
+        *flags |= conversions->flags(numbers, items, n);
+        return 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!raise_alike(format, low[i], high[i], items + i * size, flags)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+int tf_statistics(int format, enum tf_statistic statistic, double freedom,
+                  struct tf_sums found, ptrdiff_t count, void *items, unsigned *flags)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const ptrdiff_t size = tf_format_rows[format]->itemsize;
+    int is_sure = 1;
+    for (ptrdiff_t done = 0; is_sure && done < count; done += TF_BLOCK) {
+        const size_t n = (size_t)(count - done < TF_BLOCK ? count - done : TF_BLOCK);
+        double values[TF_BLOCK], errors[TF_BLOCK];
+        for (size_t i = 0; i < n; i++) {
+            const struct number number =
+                number_of(format, statistic, freedom, found, done + (ptrdiff_t)i);
+            values[i] = number.value;
+            errors[i] = number.error;
+        }
+        is_sure =
+            settle(format, values, errors, (char *)items + done * size, n, flags);
+    }
+    tf_fp_end(saved, 0);
+    return is_sure;
+}
+
+int tf_weighted_mean(const struct tf_summed *lines, const char *weights,
+                     ptrdiff_t stride, void *item, unsigned *flags)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    struct tf_moments products = {-0.0, 0, 0, INT32_MAX}, divisors = products;
+    struct numbers block;
+    float *x = block.rows[0], *w = block.rows[1];
+    for (ptrdiff_t done = 0; done < lines->n; done += TF_BLOCK) {
+        const ptrdiff_t rest = lines->n - done;
+        const size_t n = (size_t)(rest < TF_BLOCK ? rest : TF_BLOCK);
+        load(lines->format, lines->items + done * lines->stride, lines->stride, n,
+             &block, x);
+        load(lines->format, weights + done * stride, stride, n, &block, w);
+        tf_isa->moments->products(x, w, n, &products);
+        tf_isa->moments->numbers(w, n, &divisors);
+    }
+    const double n = (double)lines->n;
+    const double weight = (double)tf_float_of((uint32_t)divisors.greatest);
+    const double product = (double)tf_float_of((uint32_t)products.greatest) * weight;
+    const double divisor = fabs(divisors.sum) - 4 * UNIT * n * n * weight;
+    const double mean = products.sum / divisors.sum;
+    double error = NAN;
+    if (divisor > 0 && products.sum != 0 && isfinite(mean) && isfinite(product)) {
+        error = 4 * UNIT * n * n * (product + fabs(mean) * weight) / divisor +
+                4 * UNIT * fabs(mean);
+    }
+    const int is_sure = settle(lines->format, &mean, &error, item, 1, flags);
+    tf_fp_end(saved, 0);
+    return is_sure;
+}

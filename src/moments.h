@@ -1,0 +1,57 @@
+/* Means, variances, sums, products, ... in one pass, where they are sure to be what
+ * rounding NumPy's float64 results once gives.
+ *
+ * NumPy adds and multiplies in an order of its own. Any order is as near to the exact
+ * result as a bound says that follows from the number of elements and the greatest of
+ * them: where all that lies within twice the bound rounds to one item, it is the item.
+ */
+#ifndef TF32DTYPE_MOMENTS_H
+#define TF32DTYPE_MOMENTS_H
+
+#include <stddef.h>
+
+#include "loops/isa.h"
+
+/* An array as repeats x outer x n x inner, in C order, whose first and third axes are
+ * reduced. `stride` is the distance of numbers if there is one line alone. */
+struct tf_summed {
+    int format;
+    const char *items;
+    const uint8_t *mask; /* which elements count, or NULL: all; in C order too */
+    ptrdiff_t stride;
+    ptrdiff_t repeats, outer, n, inner;
+    int without_nans;
+};
+
+enum tf_statistic {
+    TF_TOTAL,
+    TF_MEAN,
+    TF_VARIANCE,
+    TF_DEVIATION,
+    TF_NORM,
+    TF_PRODUCT
+};
+
+/* Of outer x inner lines. */
+struct tf_sums {
+    double *sums;    /* or what products are with 2^exponents */
+    double *squares; /* NULL where they are not wanted */
+    int64_t *exponents;
+    double *counts;
+    int32_t *greatest, *least; /* as of struct tf_moments */
+};
+
+/* Sums of all lines, or products. */
+void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
+                  struct tf_sums found);
+
+/* The items that follow from them, and what rounding to these raises; a variance is
+ * divided by count - freedom. 0 if NumPy has to say. */
+int tf_statistics(int format, enum tf_statistic statistic, double freedom,
+                  struct tf_sums found, ptrdiff_t count, void *items, unsigned *flags);
+
+/* The mean of one line without a mask, weighted by items at `weights`, likewise. */
+int tf_weighted_mean(const struct tf_summed *lines, const char *weights,
+                     ptrdiff_t stride, void *item, unsigned *flags);
+
+#endif
