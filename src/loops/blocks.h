@@ -13,6 +13,25 @@
 #define TF_GREATER_OF(x, y) (TF_ZEROS(x, y) ? (x) + (y) : (y) > (x) ? (y) : (x))
 #define TF_LESSER_OF(x, y) (TF_ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
 
+/* Lists the indices of the marks that are not 0, and returns how many. Few are, and
+ * those after the last one are there for 8 to be read at a time. */
+TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, uint16_t *which)
+{
+    size_t count = 0;
+    memset(marks + n, 0, 8);
+    for (size_t start = 0; start < n; start += 8) {
+        uint64_t eight;
+        memcpy(&eight, marks + start, 8);
+        if (eight) {
+            for (size_t i = start; i < start + 8; i++) {
+                which[count] = (uint16_t)i;
+                count += marks[i] != 0;
+            }
+        }
+    }
+    return count;
+}
+
 extern const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1];
 extern tf_unpack_fn *const TF_NAME(tf_loads)[];
 extern tf_store_fn *const TF_NAME(tf_stores)[];

@@ -83,6 +83,28 @@ enum tf_quick_op {
     TF_QUICK_CEIL,
     TF_QUICK_TRUNC,
     TF_QUICK_SIGN,
+    TF_QUICK_EXP,
+    TF_QUICK_EXP2,
+    TF_QUICK_EXPM1,
+    TF_QUICK_LOG,
+    TF_QUICK_LOG2,
+    TF_QUICK_LOG10,
+    TF_QUICK_LOG1P,
+    TF_QUICK_SIN,
+    TF_QUICK_COS,
+    TF_QUICK_TAN,
+    TF_QUICK_ARCSIN,
+    TF_QUICK_ARCCOS,
+    TF_QUICK_ARCTAN,
+    TF_QUICK_SINH,
+    TF_QUICK_COSH,
+    TF_QUICK_TANH,
+    TF_QUICK_ARCSINH,
+    TF_QUICK_ARCCOSH,
+    TF_QUICK_ARCTANH,
+    TF_QUICK_CBRT,
+    TF_QUICK_DEGREES,
+    TF_QUICK_RADIANS,
     TF_QUICK_COUNT
 };
 
@@ -154,8 +176,9 @@ struct tf_parts {
                   size_t n);
 };
 
-/* Items to items; returns whether the results have to be computed otherwise. */
-typedef int tf_quick_fn(const void *, void *, size_t);
+/* Items to items, which lie apart; returns how many results are left open, TF_BLOCK at
+ * most, and lists their indices. */
+typedef size_t tf_quick_fn(const void *, void *, uint16_t *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
 typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
 
