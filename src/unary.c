@@ -425,6 +425,19 @@ static tf_quick_fn *quick_function(int format, int op)
     return place < 0 ? NULL : tf_isa->quick[functions[op].quick][place];
 }
 
+/* A table of two bytes, once there, is faster than most functions that are near: it is
+ * made where many results are wanted. */
+static const struct table *faster_table(int format, int op, ptrdiff_t n)
+{
+    enum { MANY = 64 };
+    const struct tf_format *f = tf_format_rows[format];
+    if (f->itemsize != 2 || functions[op].quick < TF_QUICK_NEAR) {
+        return NULL;
+    }
+    const long before = atomic_fetch_add(&computed[op][format], (long)n / MANY);
+    return before > table_size(*f) ? find_table(format, op) : NULL;
+}
+
 /* One look-up of a list costs as much as so many of a block. */
 enum { WORTH_ALL = 4 };
 
@@ -438,8 +451,8 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
     }
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fp saved = tf_fp_begin();
-    tf_quick_fn *const quick = quick_function(format, op);
-    const struct table *table = NULL;
+    const struct table *table = faster_table(format, op, n);
+    tf_quick_fn *const quick = table ? NULL : quick_function(format, op);
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
     const char *in = data[0];

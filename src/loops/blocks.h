@@ -13,9 +13,9 @@
 #define TF_GREATER_OF(x, y) (TF_ZEROS(x, y) ? (x) + (y) : (y) > (x) ? (y) : (x))
 #define TF_LESSER_OF(x, y) (TF_ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
 
-/* Lists the indices of the marks that are not 0, and returns how many. Few are, and
- * those after the last one are there for 8 to be read at a time. */
-TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, uint16_t *which)
+/* Lists the indices, from `first` on, of the marks that are not 0, and returns how many.
+ * Few are: 8 are read at a time, for which there is room after the last one. */
+TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, size_t first, uint16_t *which)
 {
     size_t count = 0;
     memset(marks + n, 0, 8);
@@ -24,7 +24,7 @@ TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, uint16_t *which)
         memcpy(&eight, marks + start, 8);
         if (eight) {
             for (size_t i = start; i < start + 8; i++) {
-                which[count] = (uint16_t)i;
+                which[count] = (uint16_t)(first + i);
                 count += marks[i] != 0;
             }
         }

@@ -83,7 +83,8 @@ enum tf_quick_op {
     TF_QUICK_CEIL,
     TF_QUICK_TRUNC,
     TF_QUICK_SIGN,
-    TF_QUICK_EXP,
+    TF_QUICK_NEAR, /* those from here on leave some results open */
+    TF_QUICK_EXP = TF_QUICK_NEAR,
     TF_QUICK_EXP2,
     TF_QUICK_EXPM1,
     TF_QUICK_LOG,

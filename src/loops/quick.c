@@ -20,6 +20,8 @@
 enum { EXACT, SINGLE, NEAR };
 enum { MARGIN = 4 }; /* units in the last place that results may be off */
 
+enum { CHUNK = 256 }; /* near results that are looked at together */
+
 #define LEAST_NORMAL UINT32_C(0x00800000)
 
 TF_INLINE float number_at(struct tf_format f, const void *items, size_t i)
@@ -79,47 +81,62 @@ TF_INLINE int is_open(struct tf_format f, int kind, float x, float r)
     return (x == x) & !is_exact & (is_outside(f, seen) | is_near_half(f, seen));
 }
 
-/* Returns how many results are left open, of which `which` lists the indices. */
-TF_INLINE size_t apply(struct tf_format f, int kind, float (*of)(float),
-                       const void *items, void *results, uint16_t *which, size_t n)
+/* Marks results that are left open; NaN gives NaN. */
+TF_INLINE void mark_open(struct tf_format f, int kind, struct seen seen,
+                         const void *items, const float *made, void *results,
+                         uint8_t *open, size_t n)
 {
-    const uint32_t code_bits = -(UINT32_C(1) << tf_cut(f));
-    uint32_t *words = results;
-    uint16_t *halves = results;
-    float made[TF_BLOCK];
-    struct seen seen = nothing;
-    for (size_t i = 0; i < n; i++) {
-        const float x = number_at(f, items, i);
-        made[i] = of(x);
-        const uint32_t code = upper_code(f, kind, x, made[i], &seen);
-        if (f.itemsize == 4) {
-            words[i] = code & code_bits;
-        } else {
-            halves[i] = (uint16_t)(code >> 16);
-        }
-    }
-    uint8_t open[TF_BLOCK + 8];
-    if (is_outside(f, seen)) {
-        for (size_t i = 0; i < n; i++) {
-            const float x = number_at(f, items, i);
-            const uint32_t nan = tf_nan_code(f) << f.shift;
-            open[i] = (uint8_t)is_open(f, kind, x, made[i]);
-            if (f.itemsize == 4) {
-                words[i] = x == x ? words[i] : nan;
-            } else {
-                halves[i] = x == x ? halves[i] : (uint16_t)nan;
-            }
-        }
-    } else if (is_near_half(f, seen)) { /* and no more: all are numbers */
+    if (!is_outside(f, seen)) { /* all are normal numbers */
         for (size_t i = 0; i < n; i++) {
             struct seen one = nothing;
             upper_code(f, kind, 0, made[i], &one);
             open[i] = (uint8_t)is_near_half(f, one);
         }
-    } else {
-        return 0;
+        return;
     }
-    return tf_list_marked(open, n, which);
+    for (size_t i = 0; i < n; i++) {
+        const float x = number_at(f, items, i);
+        const uint32_t nan = tf_nan_code(f) << f.shift;
+        open[i] = (uint8_t)is_open(f, kind, x, made[i]);
+        if (f.itemsize == 4) {
+            ((uint32_t *)results)[i] = x == x ? ((uint32_t *)results)[i] : nan;
+        } else {
+            ((uint16_t *)results)[i] =
+                x == x ? ((uint16_t *)results)[i] : (uint16_t)nan;
+        }
+    }
+}
+
+/* Returns how many results are left open, of which `which` lists the indices. */
+TF_INLINE size_t apply(struct tf_format f, int kind, float (*of)(float),
+                       const void *items, void *results, uint16_t *which, size_t n)
+{
+    const uint32_t code_bits = -(UINT32_C(1) << tf_cut(f));
+    const size_t chunk = kind == NEAR ? CHUNK : TF_BLOCK;
+    size_t count = 0;
+    for (size_t start = 0; start < n; start += chunk) {
+        const size_t size = n - start < chunk ? n - start : chunk;
+        const void *in = (const char *)items + start * f.itemsize;
+        void *out = (char *)results + start * f.itemsize;
+        float made[TF_BLOCK];
+        struct seen seen = nothing;
+        for (size_t i = 0; i < size; i++) {
+            const float x = number_at(f, in, i);
+            made[i] = of(x);
+            const uint32_t code = upper_code(f, kind, x, made[i], &seen);
+            if (f.itemsize == 4) {
+                ((uint32_t *)out)[i] = code & code_bits;
+            } else {
+                ((uint16_t *)out)[i] = (uint16_t)(code >> 16);
+            }
+        }
+        if (is_outside(f, seen) || is_near_half(f, seen)) {
+            uint8_t open[TF_BLOCK + 8];
+            mark_open(f, kind, seen, in, made, out, open, size);
+            count += tf_list_marked(open, size, start, which + count);
+        }
+    }
+    return count;
 }
 
 #define FUNCTION(name, kind, expression)                                       \
