@@ -46,6 +46,22 @@ static void fill_ranks(struct tf_format f, struct tf_byte_table *table)
     }
 }
 
+static void fill_predicates(struct tf_format f, struct tf_byte_table *table)
+{
+    for (uint32_t item = 0; item < 256; item++) {
+        const char byte = (char)(unsigned char)item;
+        const struct tf_value x = tf_decode(f, tf_load_code(f, &byte));
+        const int is_nan = x.kind == TF_NAN, is_inf = x.kind == TF_INFINITY;
+        const uint32_t sign = tf_load_code(f, &byte) & tf_sign_mask(f);
+        table->predicates[TF_ISNAN][item] = (uint8_t)is_nan;
+        table->predicates[TF_ISINF][item] = (uint8_t)is_inf;
+        table->predicates[TF_ISFINITE][item] = !is_nan && !is_inf;
+        table->predicates[TF_SIGNBIT][item] =
+            sign != 0 && !(is_nan && f.specials == TF_FNUZ);
+        table->predicates[TF_LOGICAL_NOT][item] = tf_is_zero(f, tf_load_code(f, &byte));
+    }
+}
+
 void tf_byte_tables_fill(void)
 {
     for (int format = 0; format < TF_FORMAT_COUNT; format++) {
@@ -56,6 +72,7 @@ void tf_byte_tables_fill(void)
         }
         table->rounding = rounding_to(f);
         fill_ranks(f, table);
+        fill_predicates(f, table);
         for (uint32_t item = 0; item < 256; item++) {
             const char byte = (char)(unsigned char)item;
             const float x = (float)tf_double_from_code(f, tf_load_code(f, &byte));

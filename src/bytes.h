@@ -5,6 +5,7 @@
 #define TF32DTYPE_BYTES_H
 
 #include "formats.h"
+#include "loops/isa.h"
 
 /* What tf_code_of_number() makes of a format's facts, for loops that serve all. */
 struct tf_byte_rounding {
@@ -26,6 +27,7 @@ struct tf_byte_table {
     uint8_t rank[256];  /* among all numbers, -0 below +0; NaN is 255 */
     uint8_t order[256]; /* the same, but zeros are equal */
     uint8_t item[256];  /* of a rank */
+    uint8_t predicates[TF_PREDICATE_COUNT][256];
     struct tf_byte_rounding rounding;
 };
 

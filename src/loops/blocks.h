@@ -50,7 +50,7 @@ extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
 extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
 extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT];
 extern const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT];
-extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
+extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2];
 int TF_NAME(tf_canonical_nans)(float *x, size_t n);
 unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
                                 const float *b, const float *r, size_t n);

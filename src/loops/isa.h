@@ -170,6 +170,8 @@ struct tf_fused {
 };
 
 struct tf_parts {
+    /* Of items of tf32 and bfloat16, to items that lie apart; what they raise. */
+    unsigned (*nextafter[2])(const void *from, const void *toward, void *out, size_t n);
     void (*modf)(const float *x, float *part, float *whole, size_t n);
     void (*frexp)(const float *x, float *part, int32_t *exponent, size_t n);
     /* To odd; exponents of 4 or 8 bytes. */
@@ -181,7 +183,7 @@ struct tf_parts {
  * most, and lists their indices. */
 typedef size_t tf_quick_fn(const void *, void *, uint16_t *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
-typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
+typedef void tf_predicate_fn(const void *, uint8_t *, size_t);
 
 /* Parts of matrix products: see product.c. */
 enum {
@@ -458,7 +460,7 @@ struct tf_isa {
     const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
     const struct tf_by_size *compare_items;
     const struct tf_by_size *sign; /* of one operand: both are that */
-    tf_predicate_fn *const *predicate;
+    tf_predicate_fn *const (*predicate)[2]; /* of items of tf32 and bfloat16 */
     /* Every NaN becomes the positive quiet one; whether some number is not finite. */
     int (*canonical_nans)(float *x, size_t n);
     /* What results r from a certain magnitude on raised, and Inf and NaN among them.
