@@ -21,13 +21,13 @@ struct tf_byte_rounding {
 };
 
 struct tf_byte_table {
+    uint8_t predicates[TF_PREDICATE_COUNT][256];
     uint32_t bits[256];
     uint8_t high[256];
     uint8_t low[256];
     uint8_t rank[256];  /* among all numbers, -0 below +0; NaN is 255 */
     uint8_t order[256]; /* the same, but zeros are equal */
     uint8_t item[256];  /* of a rank */
-    uint8_t predicates[TF_PREDICATE_COUNT][256];
     struct tf_byte_rounding rounding;
 };
 
