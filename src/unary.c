@@ -438,8 +438,10 @@ static const struct table *faster_table(int format, int op, ptrdiff_t n)
     return before > table_size(*f) ? find_table(format, op) : NULL;
 }
 
-/* One look-up of a list costs as much as so many of a block. */
-enum { WORTH_ALL = 4 };
+enum {
+    WORTH_ALL = 4, /* one look-up of a list costs as much as so many of a block */
+    MANY_OPEN = 32 /* of as many results one that has to be computed takes most time */
+};
 
 int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2],
              ptrdiff_t n)
@@ -469,7 +471,9 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
         uint16_t which[TF_BLOCK];
         const size_t open = quick ? quick(items, target, which, count) : count;
         if (open && !table) {
-            const ptrdiff_t wanted = quick ? (ptrdiff_t)open : done == 0 ? n : 0;
+            /* Where many are open, so are many of those to come. */
+            const int few = open <= count / MANY_OPEN;
+            const ptrdiff_t wanted = few ? (ptrdiff_t)open : n - done;
             if (is_worth_a_table(format, op, wanted)) {
                 table = find_table(format, op);
                 if (!table) {

@@ -51,6 +51,12 @@ TF_INLINE float nearest(float t, uint32_t *bits)
     return shifted - to_integer;
 }
 
+/* x, or NaN where its square could be subnormal, which takes a hundred times as long. */
+TF_INLINE float not_tiny(float x)
+{
+    return known_if((magnitude_of(x) >= 0x1p-50f) | (x == 0), x);
+}
+
 /* -- exponentials ------------------------------------------------------------------ */
 
 /* x = k log 2 + r; e^r - 1, and 2^k in the exponent's place. The product of k with the
