@@ -129,8 +129,8 @@ TF_INLINE float sinh_near(float x)
 TF_INLINE float cosh_near(float x)
 {
     const float a = magnitude_of(x);
-    const float e = exp_within(a < 88 ? a : 88);
-    return known_if(a < 88, multiply_add(0.5f, e, 0.5f / e));
+    const float e = exp_within(a < 86 ? a : 86); /* 1/e is normal */
+    return known_if(a < 86, multiply_add(0.5f, e, 0.5f / e));
 }
 
 TF_INLINE float tanh_near(float x)
@@ -315,7 +315,8 @@ TF_INLINE float arccos_near(float x)
  * pi/2 - arctan(1/x). */
 TF_INLINE float arctan_near(float x)
 {
-    const float a = magnitude_of(x);
+    const float most = 0x1p40f; /* pi/2, in 11 bits, from there on */
+    const float a = magnitude_of(x) > most ? most : magnitude_of(x);
     const int is_great = a > 0x1.3504f4p+1f, is_middle = a > 0x1.a8279ap-2f;
     const float above = is_great ? -1 : is_middle ? a - 1 : a;
     const float below = is_great ? a : is_middle ? a + 1 : 1;
