@@ -78,7 +78,9 @@ static void compute_near(struct tf_format f, enum tf_binary_op op, const float *
     for (size_t k = 0; k < count; k++) {
         const size_t i = which[k];
         tf_isa->binary_f64[op](a + i, b + i, wide + i, 1);
-        settle(f, &operations[op], a + i, b + i, wide + i, 1);
+        if (operations[op].odd) {
+            settle(f, &operations[op], a + i, b + i, wide + i, 1);
+        }
     }
 }
 

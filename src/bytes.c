@@ -25,6 +25,22 @@ static struct tf_byte_rounding rounding_to(struct tf_format f)
     return rounding;
 }
 
+static void fill_predicates(struct tf_format f, struct tf_byte_table *table)
+{
+    for (uint32_t item = 0; item < 256; item++) {
+        const char byte = (char)(unsigned char)item;
+        const struct tf_value x = tf_decode(f, tf_load_code(f, &byte));
+        const int is_nan = x.kind == TF_NAN, is_inf = x.kind == TF_INFINITY;
+        const uint32_t sign = tf_load_code(f, &byte) & tf_sign_mask(f);
+        table->predicates[TF_ISNAN][item] = (uint8_t)is_nan;
+        table->predicates[TF_ISINF][item] = (uint8_t)is_inf;
+        table->predicates[TF_ISFINITE][item] = !is_nan && !is_inf;
+        table->predicates[TF_SIGNBIT][item] =
+            sign != 0 && !(is_nan && f.specials == TF_FNUZ);
+        table->predicates[TF_LOGICAL_NOT][item] = tf_is_zero(f, tf_load_code(f, &byte));
+    }
+}
+
 /* NaN is the last of 256; there are no more than 255 numbers. */
 static void fill_ranks(struct tf_format f, struct tf_byte_table *table)
 {
@@ -83,5 +99,6 @@ void tf_byte_tables_fill(void)
             table->high[item] = (uint8_t)(table->bits[item] >> 24);
             table->low[item] = (uint8_t)(table->bits[item] >> 16);
         }
+        fill_predicates(f, table);
     }
 }

@@ -5,6 +5,7 @@
 #define TF32DTYPE_BYTES_H
 
 #include "formats.h"
+#include "loops/isa.h"
 
 /* What tf_code_of_number() makes of a format's facts, for loops that serve all. */
 struct tf_byte_rounding {
@@ -20,6 +21,7 @@ struct tf_byte_rounding {
 };
 
 struct tf_byte_table {
+    uint8_t predicates[TF_PREDICATE_COUNT][256];
     uint32_t bits[256];
     uint8_t high[256];
     uint8_t low[256];

@@ -7,32 +7,52 @@
 
 /* -- backwards ---------------------------------------------------------------- */
 
-/* Whether items lie one after the other, backwards, and fill words of eight bytes. */
+/* Whether items lie one after the other, backwards, and fill vectors. */
 static int is_reversed(ptrdiff_t stride, size_t itemsize)
 {
     return stride == -(ptrdiff_t)itemsize &&
            (itemsize == 1 || itemsize == 2 || itemsize == 4);
 }
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+
+TF_INLINE __m128i reversed(__m128i x, size_t itemsize)
+{
+    if (itemsize == 1) {
+        x = _mm_or_si128(_mm_slli_epi16(x, 8), _mm_srli_epi16(x, 8));
+    }
+    if (itemsize <= 2) {
+        x = _mm_shufflelo_epi16(x, 0xB1);
+        x = _mm_shufflehi_epi16(x, 0xB1);
+    }
+    return _mm_shuffle_epi32(x, 0x1B);
+}
+#endif
+
 /* n items, from the one at `last` back, in the order of memory. */
+TF_INLINE void reverse_sized(const char *last, size_t itemsize, size_t n, char *out)
+{
+    const size_t size = n * itemsize;
+    const char *end = last + itemsize;
+    size_t done = 0;
+#if defined(__SSE2__)
+    for (; done + 16 <= size; done += 16) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(end - done - 16));
+        _mm_storeu_si128((__m128i *)(out + done), reversed(x, itemsize));
+    }
+#endif
+    for (; done < size; done += itemsize) {
+        memcpy(out + done, end - done - itemsize, itemsize);
+    }
+}
+
 static void reverse(const char *last, size_t itemsize, size_t n, char *out)
 {
-    const size_t size = n * itemsize, whole = size / 8 * 8;
-    const char *end = last + itemsize;
-    for (size_t done = 0; done < whole; done += 8) {
-        uint64_t x;
-        memcpy(&x, end - done - 8, 8);
-        if (itemsize == 4) {
-            x = x >> 32 | x << 32;
-        } else {
-            x = __builtin_bswap64(x);
-            const uint64_t low = UINT64_C(0x00FF00FF00FF00FF);
-            x = itemsize == 1 ? x : (x >> 8 & low) | (x & low) << 8;
-        }
-        memcpy(out + done, &x, 8);
-    }
-    for (size_t done = whole; done < size; done += itemsize) {
-        memcpy(out + done, end - done - itemsize, itemsize);
+    switch (itemsize) {
+    case 1: reverse_sized(last, 1, n, out); break;
+    case 2: reverse_sized(last, 2, n, out); break;
+    default: reverse_sized(last, 4, n, out);
     }
 }
 

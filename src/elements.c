@@ -3,10 +3,9 @@
 #include <math.h>
 
 #include "fpstatus.h"
-#include "loops/isa.h"
+#include "operand.h"
 #include "pair_tables.h"
 #include "parts.h"
-#include "strided.h"
 
 void tf_store_code(struct tf_format f, char *item, uint32_t code)
 {
@@ -156,6 +155,23 @@ static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t st
         return tf_look_up_pairs(table, data, strides, n, tf_is_serial(data, strides));
     }
     unsigned flags = 0;
+    if (f.itemsize > 1 && !tf_is_serial(data, strides)) {
+        TF_BUFFER(buffer);
+        struct operand a, b;
+        operand_begin(&a, data[0], strides[0], 1);
+        operand_begin(&b, data[1], strides[1], 1);
+        for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+            const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+            const void *x = operand_items(&a, f.itemsize, count);
+            const void *y = operand_items(&b, f.itemsize, count);
+            char *out = data[2] + done * strides[2];
+            void *target = operand_target(out, strides[2], f.itemsize, x, y, f.itemsize,
+                                          count, buffer);
+            flags |= tf_isa->parts->nextafter[f.itemsize == 4 ? 0 : 1](x, y, target, count);
+            tf_scatter(target, out, strides[2], f.itemsize, count);
+        }
+        return flags;
+    }
     for (ptrdiff_t i = 0; i < n; i++) {
         const uint32_t from = tf_load_code(f, data[0] + i * strides[0]);
         const uint32_t toward = tf_load_code(f, data[1] + i * strides[1]);

@@ -138,15 +138,23 @@ void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
 void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
                   const ptrdiff_t strides[2], ptrdiff_t n)
 {
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    const struct tf_byte_table *table = &tf_byte_tables[format];
+    tf_predicate_fn *predicate = tf_isa->predicate[op][itemsize == 4 ? 0 : 1];
     TF_BUFFER(buffer);
     struct operand a;
     operand_begin(&a, data[0], strides[0], 1);
     char *out = data[1];
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const float *x = operand_next(&a, format, count);
-        void *target = tf_target(out, strides[1], 1, buffer);
-        tf_isa->predicate[op](x, target, count);
+        const void *x = operand_items(&a, itemsize, count);
+        void *target =
+            operand_target(out, strides[1], 1, x, x, itemsize, count, buffer);
+        if (itemsize == 1) {
+            tf_isa->lookup(table->predicates[op], x, target, count);
+        } else {
+            predicate(x, target, count);
+        }
         tf_scatter(target, out, strides[1], 1, count);
         out += (ptrdiff_t)count * strides[1];
     }

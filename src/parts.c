@@ -2,6 +2,7 @@
 
 #include "casts.h"
 #include "operand.h"
+#include "pair_tables.h"
 
 /* One rounding of n results, to where they belong; what they raise that is not in
  * `flags` yet. NaN was an operand. */
@@ -60,9 +61,33 @@ unsigned tf_frexp(int format, char *const data[3], const ptrdiff_t strides[3],
     return flags;
 }
 
+/* All results of one exponent, and what they raise. */
+static void make_line(int format, size_t exponent_size, char *exponent,
+                      struct tf_pair_line *line)
+{
+    enum { ITEMS = 256 };
+    char items[ITEMS];
+    for (int i = 0; i < ITEMS; i++) {
+        items[i] = (char)(unsigned char)i;
+    }
+    char *const all[3] = {items, exponent, (char *)line->results};
+    const ptrdiff_t strides[3] = {1, 0, 1};
+    line->all_flags = tf_ldexp(format, exponent_size, all, strides, ITEMS);
+    for (int i = 0; i < ITEMS && line->all_flags; i++) {
+        char *const one[3] = {items + i, exponent, (char *)line->results + i};
+        line->flags[i] = (uint8_t)tf_ldexp(format, exponent_size, one, strides, 1);
+    }
+}
+
 unsigned tf_ldexp(int format, size_t exponent_size, char *const data[3],
                   const ptrdiff_t strides[3], ptrdiff_t n)
 {
+    enum { WORTH_A_LINE = 1 << 13 };
+    if (tf_format_rows[format]->itemsize == 1 && strides[1] == 0 && n >= WORTH_A_LINE) {
+        struct tf_pair_line line;
+        make_line(format, exponent_size, data[1], &line);
+        return tf_look_up_line(&line, data[0], strides[0], data[2], strides[2], n);
+    }
     _Alignas(64) float results[TF_BLOCK];
     TF_BUFFER(buffer);
     struct operand x;

@@ -2,7 +2,8 @@
  * computed once, in float64, and looked up from then on. Float64 is exact
  * enough: no result of these functions lies nearer than 2^-45 to a number
  * halfway between two of a format's, unless it is that number (the tests
- * check all inputs), so that no error of the C library shows.
+ * check all inputs), so that no error of the C library shows. Most results of bfloat16
+ * and tf32 take a short way (see loops/quick.c), and these what it leaves open.
  */
 #include "unary.h"
 
@@ -92,30 +93,30 @@ static const struct function {
     {"square", square_, NULL, 0, TF_QUICK_SQUARE},
     {"reciprocal", reciprocal_, NULL, 0, TF_QUICK_RECIPROCAL},
     {"sqrt", sqrt, NULL, 0, TF_QUICK_SQRT},
-    {"cbrt", cbrt, NULL, 0, TF_NOT_QUICK},
-    {"exp", exp_, NULL, 1, TF_NOT_QUICK},
-    {"exp2", exp2_, NULL, 0, TF_NOT_QUICK},
-    {"expm1", expm1_, NULL, 1, TF_NOT_QUICK},
-    {"log", log, NULL, 1, TF_NOT_QUICK},
-    {"log2", log2, NULL, 0, TF_NOT_QUICK},
-    {"log10", log10, NULL, 0, TF_NOT_QUICK},
-    {"log1p", log1p, NULL, 1, TF_NOT_QUICK},
-    {"sin", sin, NULL, 1, TF_NOT_QUICK},
-    {"cos", cos, NULL, 1, TF_NOT_QUICK},
-    {"tan", tan, NULL, 1, TF_NOT_QUICK},
-    {"arcsin", asin, NULL, 1, TF_NOT_QUICK},
-    {"arccos", acos, NULL, 1, TF_NOT_QUICK},
-    {"arctan", atan, NULL, 1, TF_NOT_QUICK},
-    {"sinh", sinh_, NULL, 1, TF_NOT_QUICK},
-    {"cosh", cosh_, NULL, 1, TF_NOT_QUICK},
-    {"tanh", tanh, NULL, 1, TF_NOT_QUICK},
-    {"arcsinh", asinh, NULL, 1, TF_NOT_QUICK},
-    {"arccosh", acosh, NULL, 1, TF_NOT_QUICK},
-    {"arctanh", atanh, NULL, 1, TF_NOT_QUICK},
-    {"degrees", degrees_, NULL, 1, TF_NOT_QUICK},
-    {"rad2deg", degrees_, NULL, 1, TF_NOT_QUICK},
-    {"radians", radians_, NULL, 1, TF_NOT_QUICK},
-    {"deg2rad", radians_, NULL, 1, TF_NOT_QUICK},
+    {"cbrt", cbrt, NULL, 0, TF_QUICK_CBRT},
+    {"exp", exp_, NULL, 1, TF_QUICK_EXP},
+    {"exp2", exp2_, NULL, 0, TF_QUICK_EXP2},
+    {"expm1", expm1_, NULL, 1, TF_QUICK_EXPM1},
+    {"log", log, NULL, 1, TF_QUICK_LOG},
+    {"log2", log2, NULL, 0, TF_QUICK_LOG2},
+    {"log10", log10, NULL, 0, TF_QUICK_LOG10},
+    {"log1p", log1p, NULL, 1, TF_QUICK_LOG1P},
+    {"sin", sin, NULL, 1, TF_QUICK_SIN},
+    {"cos", cos, NULL, 1, TF_QUICK_COS},
+    {"tan", tan, NULL, 1, TF_QUICK_TAN},
+    {"arcsin", asin, NULL, 1, TF_QUICK_ARCSIN},
+    {"arccos", acos, NULL, 1, TF_QUICK_ARCCOS},
+    {"arctan", atan, NULL, 1, TF_QUICK_ARCTAN},
+    {"sinh", sinh_, NULL, 1, TF_QUICK_SINH},
+    {"cosh", cosh_, NULL, 1, TF_QUICK_COSH},
+    {"tanh", tanh, NULL, 1, TF_QUICK_TANH},
+    {"arcsinh", asinh, NULL, 1, TF_QUICK_ARCSINH},
+    {"arccosh", acosh, NULL, 1, TF_QUICK_ARCCOSH},
+    {"arctanh", atanh, NULL, 1, TF_QUICK_ARCTANH},
+    {"degrees", degrees_, NULL, 1, TF_QUICK_DEGREES},
+    {"rad2deg", degrees_, NULL, 1, TF_QUICK_DEGREES},
+    {"radians", radians_, NULL, 1, TF_QUICK_RADIANS},
+    {"deg2rad", radians_, NULL, 1, TF_QUICK_RADIANS},
     {"spacing", NULL, tf_spacing, 0, TF_NOT_QUICK},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
@@ -386,13 +387,21 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     return flags;
 }
 
+/* Some of a block's results, or all of them if `which` is NULL, one by one. */
 static unsigned compute(struct tf_format f, const struct function *function,
-                        const void *items, void *results, size_t n)
+                        const struct table *table, const void *items, void *results,
+                        const uint16_t *which, size_t count)
 {
     unsigned flags = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t k = 0; k < count; k++) {
+        const size_t i = which ? which[k] : k;
         const uint32_t code = code_of_item(f, tf_item_at(f, items, i));
-        tf_item_put(f, results, i, item_of_result(f, function, code, &flags));
+        if (table) {
+            tf_item_put(f, results, i, tf_item_at(f, table->items, code));
+            flags |= table->flags[code];
+        } else {
+            tf_item_put(f, results, i, item_of_result(f, function, code, &flags));
+        }
     }
     return flags;
 }
@@ -417,6 +426,24 @@ static tf_quick_fn *quick_function(int format, int op)
     return place < 0 ? NULL : tf_isa->quick[functions[op].quick][place];
 }
 
+/* A table of two bytes, once there, is faster than most functions that are near: it is
+ * made where many results are wanted. */
+static const struct table *faster_table(int format, int op, ptrdiff_t n)
+{
+    enum { MANY = 64 };
+    const struct tf_format *f = tf_format_rows[format];
+    if (f->itemsize != 2 || functions[op].quick < TF_QUICK_NEAR) {
+        return NULL;
+    }
+    const long before = atomic_fetch_add(&computed[op][format], (long)n / MANY);
+    return before > table_size(*f) ? find_table(format, op) : NULL;
+}
+
+enum {
+    WORTH_ALL = 4, /* one look-up of a list costs as much as so many of a block */
+    MANY_OPEN = 32 /* of as many results one that has to be computed takes most time */
+};
+
 int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2],
              ptrdiff_t n)
 {
@@ -427,9 +454,8 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
     }
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fp saved = tf_fp_begin();
-    tf_quick_fn *const quick = quick_function(format, op);
-    const struct table *table = NULL;
-    int with_table = -1; /* not known yet */
+    const struct table *table = faster_table(format, op, n);
+    tf_quick_fn *const quick = table ? NULL : quick_function(format, op);
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
     const char *in = data[0];
@@ -443,17 +469,25 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
         if (items == target) { /* which is read again after it was written */
             items = memcpy(in_buffer, items, count * f.itemsize);
         }
-        if (!quick || quick(items, target, count)) {
-            if (with_table < 0) {
-                with_table = is_worth_a_table(format, op, n);
-                table = with_table ? find_table(format, op) : NULL;
+        uint16_t which[TF_BLOCK];
+        const size_t open = quick ? quick(items, target, which, count) : count;
+        if (open && !table) {
+            /* Where many are open, so are many of those to come. */
+            const int few = open <= count / MANY_OPEN;
+            const ptrdiff_t wanted = few ? (ptrdiff_t)open : n - done;
+            if (is_worth_a_table(format, op, wanted)) {
+                table = find_table(format, op);
+                if (!table) {
+                    tf_fp_end(saved, 0);
+                    return -1;
+                }
             }
-            if (with_table && !table) {
-                tf_fp_end(saved, 0);
-                return -1;
-            }
-            flags |= table ? look_up(f, table, items, target, count, flags)
-                           : compute(f, &functions[op], items, target, count);
+        }
+        if (table && open > count / WORTH_ALL) {
+            flags |= look_up(f, table, items, target, count, flags);
+        } else {
+            flags |= compute(f, &functions[op], table, items, target,
+                             quick ? which : NULL, open);
         }
         tf_large_scatter(target, out, strides[1], f.itemsize, count, n);
         done += (ptrdiff_t)count;

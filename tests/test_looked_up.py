@@ -64,3 +64,18 @@ def test_flags_are_those_of_the_elements(name: str) -> None:
         for y in (fours, four):
             with pytest.raises(FloatingPointError):
                 np.power(fours, 4 * y)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_exponent(name: str) -> None:
+    """ldexp of many items by one exponent is a table of 256 results."""
+    x = codes(np.dtype(td.formats[name].type), 4)
+    raised: set[str] = set()
+    with np.errstate(all="call", call=lambda error, _: raised.add(error)):
+        for exponent in (3, -2, 40, -40):
+            found, of_one = np.ldexp(x, exponent), set(raised)
+            raised.clear()
+            expected, of_all = np.ldexp(x, np.full(MANY, exponent)), set(raised)
+            raised.clear()
+            assert np.array_equal(bits(found), bits(expected))
+            assert of_one == of_all

@@ -64,6 +64,22 @@ def test_on_bits_of_every_tf32(check, compared):
     compared(check(f, all_items(f)))
 
 
+def test_many_calls(compared):
+    """Results of bfloat16 come from tables once many were wanted, and stay the same."""
+    f = FORMATS["bfloat16"]
+    items = all_items(f)
+    for function in ("exp", "sin", "log1p", "arccosh"):
+        ufunc = getattr(np, function)
+        with np.errstate(all="ignore"):
+            want = items_of(f, ufunc(array(f, items)))
+            for _ in range(80):
+                found = items_of(f, ufunc(array(f, items)))
+        assert_items(f, found, want, function, items)
+        few = [items_of(f, ufunc(array(f, items)[i : i + 3])) for i in range(0, 999, 3)]
+        assert_items(f, np.concatenate(few), want[:999], function, items[:999])
+        compared(items.size + 999)
+
+
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_predicates(f, compared):
     items = all_items(f)

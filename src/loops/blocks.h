@@ -13,6 +13,25 @@
 #define TF_GREATER_OF(x, y) (TF_ZEROS(x, y) ? (x) + (y) : (y) > (x) ? (y) : (x))
 #define TF_LESSER_OF(x, y) (TF_ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
 
+/* Lists the indices, from `first` on, of the marks that are not 0, and returns how many.
+ * Few are: 8 are read at a time, for which there is room after the last one. */
+TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, size_t first, uint16_t *which)
+{
+    size_t count = 0;
+    memset(marks + n, 0, 8);
+    for (size_t start = 0; start < n; start += 8) {
+        uint64_t eight;
+        memcpy(&eight, marks + start, 8);
+        if (eight) {
+            for (size_t i = start; i < start + 8; i++) {
+                which[count] = (uint16_t)(first + i);
+                count += marks[i] != 0;
+            }
+        }
+    }
+    return count;
+}
+
 extern const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1];
 extern tf_unpack_fn *const TF_NAME(tf_loads)[];
 extern tf_store_fn *const TF_NAME(tf_stores)[];
@@ -31,7 +50,7 @@ extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
 extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
 extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT];
 extern const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT];
-extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT];
+extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2];
 int TF_NAME(tf_canonical_nans)(float *x, size_t n);
 unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
                                 const float *b, const float *r, size_t n);

@@ -98,26 +98,34 @@ tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT] = {
     [TF_GREATER_EQUAL] = greater_equal,
 };
 
-#define PREDICATE(name, expression)                                            \
-    static void name(const float *a, uint8_t *r, size_t n)                     \
+/* Of items of tf32 and bfloat16; those of a byte have tables. */
+#define PREDICATE_OF(name, type, used, infinity, expression)                   \
+    static void name(const void *items, uint8_t *r, size_t n)                  \
     {                                                                          \
+        const type *in = items, inf = (infinity);                              \
         for (size_t i = 0; i < n; i++) {                                       \
-            const float x = a[i];                                              \
-            uint32_t bits;                                                     \
-            memcpy(&bits, &x, sizeof bits);                                    \
+            const type item = in[i] & (used);                                  \
+            const type magnitude = item & (type)((type)-1 >> 1);               \
+            (void)inf;                                                         \
             r[i] = (expression);                                               \
         }                                                                      \
     }
-PREDICATE(is_nan, (bits & 0x7FFFFFFF) > 0x7F800000)
-PREDICATE(is_inf, (bits & 0x7FFFFFFF) == 0x7F800000)
-PREDICATE(is_finite, (bits & 0x7FFFFFFF) < 0x7F800000)
-PREDICATE(sign_bit, bits >> 31)
-PREDICATE(logical_not, (bits & 0x7FFFFFFF) == 0)
+#define PREDICATE(name, expression)                                            \
+    PREDICATE_OF(name##_words, uint32_t, UINT32_C(0xFFFFE000),                 \
+                 UINT32_C(0x7F800000), expression)                             \
+    PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, 0x7F80, expression)
+PREDICATE(is_nan, magnitude > inf)
+PREDICATE(is_inf, magnitude == inf)
+PREDICATE(is_finite, magnitude < inf)
+PREDICATE(sign_bit, item != magnitude)
+PREDICATE(logical_not, magnitude == 0)
 
-tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT] = {
-    [TF_ISNAN] = is_nan,       [TF_ISINF] = is_inf,
-    [TF_ISFINITE] = is_finite, [TF_SIGNBIT] = sign_bit,
-    [TF_LOGICAL_NOT] = logical_not,
+tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
+    [TF_ISNAN] = {is_nan_words, is_nan_halves},
+    [TF_ISINF] = {is_inf_words, is_inf_halves},
+    [TF_ISFINITE] = {is_finite_words, is_finite_halves},
+    [TF_SIGNBIT] = {sign_bit_words, sign_bit_halves},
+    [TF_LOGICAL_NOT] = {logical_not_words, logical_not_halves},
 };
 
 int TF_NAME(tf_canonical_nans)(float *x, size_t n)

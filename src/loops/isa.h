@@ -83,6 +83,29 @@ enum tf_quick_op {
     TF_QUICK_CEIL,
     TF_QUICK_TRUNC,
     TF_QUICK_SIGN,
+    TF_QUICK_NEAR, /* those from here on leave some results open */
+    TF_QUICK_EXP = TF_QUICK_NEAR,
+    TF_QUICK_EXP2,
+    TF_QUICK_EXPM1,
+    TF_QUICK_LOG,
+    TF_QUICK_LOG2,
+    TF_QUICK_LOG10,
+    TF_QUICK_LOG1P,
+    TF_QUICK_SIN,
+    TF_QUICK_COS,
+    TF_QUICK_TAN,
+    TF_QUICK_ARCSIN,
+    TF_QUICK_ARCCOS,
+    TF_QUICK_ARCTAN,
+    TF_QUICK_SINH,
+    TF_QUICK_COSH,
+    TF_QUICK_TANH,
+    TF_QUICK_ARCSINH,
+    TF_QUICK_ARCCOSH,
+    TF_QUICK_ARCTANH,
+    TF_QUICK_CBRT,
+    TF_QUICK_DEGREES,
+    TF_QUICK_RADIANS,
     TF_QUICK_COUNT
 };
 
@@ -147,6 +170,8 @@ struct tf_fused {
 };
 
 struct tf_parts {
+    /* Of items of tf32 and bfloat16, to items that lie apart; what they raise. */
+    unsigned (*nextafter[2])(const void *from, const void *toward, void *out, size_t n);
     void (*modf)(const float *x, float *part, float *whole, size_t n);
     void (*frexp)(const float *x, float *part, int32_t *exponent, size_t n);
     /* To odd; exponents of 4 or 8 bytes. */
@@ -154,10 +179,11 @@ struct tf_parts {
                   size_t n);
 };
 
-/* Items to items; returns whether the results have to be computed otherwise. */
-typedef int tf_quick_fn(const void *, void *, size_t);
+/* Items to items, which lie apart; returns how many results are left open, TF_BLOCK at
+ * most, and lists their indices. */
+typedef size_t tf_quick_fn(const void *, void *, uint16_t *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
-typedef void tf_predicate_fn(const float *, uint8_t *, size_t);
+typedef void tf_predicate_fn(const void *, uint8_t *, size_t);
 
 /* Parts of matrix products: see product.c. */
 enum {
@@ -470,7 +496,7 @@ struct tf_isa {
     const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
     const struct tf_by_size *compare_items;
     const struct tf_by_size *sign; /* of one operand: both are that */
-    tf_predicate_fn *const *predicate;
+    tf_predicate_fn *const (*predicate)[2]; /* of items of tf32 and bfloat16 */
     /* Every NaN becomes the positive quiet one; whether some number is not finite. */
     int (*canonical_nans)(float *x, size_t n);
     /* What results r from a certain magnitude on raised, and Inf and NaN among them.

@@ -139,6 +139,24 @@ TF_INLINE double log_add(double x, double y, double log2_of_base, double log_of_
     return known ? sum : NAN;
 }
 
+/* Exact where the quotient is below 2^40: it is then at least 2^-51 of itself from an
+ * integer that it is not, so that it is cut to the right one; that times y has 51 bits,
+ * and the rest is a multiple of both operands' units, and smaller than y. */
+TF_INLINE double fmod_near(double x, double y)
+{
+    const double quotient = x / y;
+    const double rest = x - trunc(quotient) * y;
+    return fabs(quotient) < 0x1p40 ? rest : NAN;
+}
+
+/* Python's: the sign of the divisor. A sum that does not fit is rounded; zero, whatever
+ * its sign, is in doubt. */
+TF_INLINE double remainder_near(double x, double y)
+{
+    const double rest = fmod_near(x, y);
+    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
 #define NEAR(name, expression)                                                 \
     static void name(const float *a, const float *b, double *r, size_t n)      \
     {                                                                          \
@@ -147,6 +165,8 @@ TF_INLINE double log_add(double x, double y, double log2_of_base, double log_of_
             r[i] = (expression);                                               \
         }                                                                      \
     }
+NEAR(remainder_, remainder_near(x, y))
+NEAR(fmod_, fmod_near(x, y))
 NEAR(power, power_near(x, y))
 NEAR(hypot_, hypot_near(x, y))
 NEAR(arctan2, arctan2_near(x, y))
@@ -154,6 +174,8 @@ NEAR(logaddexp, log_add(x, y, 0x1.71547652b82fep+0, 1.0))
 NEAR(logaddexp2, log_add(x, y, 1.0, 0x1.71547652b82fep+0))
 
 tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
+    [TF_REMAINDER] = remainder_,
+    [TF_FMOD] = fmod_,
     [TF_POWER] = power,
     [TF_ARCTAN2] = arctan2,
     [TF_HYPOT] = hypot_,

@@ -4,6 +4,57 @@
 
 #include "blocks.h"
 
+/* Codes as integers in the order of the numbers, both zeros 0: one more or one less is
+ * the next number, Inf among them. */
+TF_INLINE int32_t order_of(struct tf_format f, uint32_t code)
+{
+    const int32_t magnitude = (int32_t)(code & tf_magnitude_mask(f));
+    return code & tf_sign_mask(f) ? -magnitude : magnitude;
+}
+
+/* Finite numbers may end at Inf, which raises overflow. */
+TF_INLINE unsigned nextafter_of(struct tf_format f, const void *from, const void *toward,
+                                void *out, size_t n)
+{
+    const int32_t infinity = (int32_t)tf_infinity_magnitude(f);
+    const uint32_t mask = tf_sign_mask(f) | tf_magnitude_mask(f), sign = tf_sign_mask(f);
+    uint32_t over = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t a = f.itemsize == 4 ? ((const uint32_t *)from)[i] >> f.shift & mask
+                                           : ((const uint16_t *)from)[i];
+        const uint32_t b = f.itemsize == 4
+                               ? ((const uint32_t *)toward)[i] >> f.shift & mask
+                               : ((const uint16_t *)toward)[i];
+        const int32_t x = order_of(f, a), y = order_of(f, b);
+        const int32_t step = (y > x) - (y < x), next = x + step;
+        const uint32_t magnitude = (uint32_t)(next < 0 ? -next : next);
+        /* Of zero the sign of where it was, or where it is stepped to. */
+        const uint32_t negative = next < 0 || (next == 0 && x < 0) ? sign : 0;
+        const uint32_t number = step == 0 ? a : magnitude | negative;
+        const int32_t m = x < 0 ? -x : x, k = y < 0 ? -y : y;
+        const int nan = (m > infinity) | (k > infinity);
+        over |= (uint32_t)(!nan & (m < infinity) & (magnitude == (uint32_t)infinity));
+        const uint32_t code = nan ? tf_nan_code(f) : number;
+        if (f.itemsize == 4) {
+            ((uint32_t *)out)[i] = code << f.shift;
+        } else {
+            ((uint16_t *)out)[i] = (uint16_t)code;
+        }
+    }
+    return over ? TF_OVER : 0;
+}
+
+static unsigned nextafter_words(const void *from, const void *toward, void *out, size_t n)
+{
+    return nextafter_of(tf_tf32, from, toward, out, n);
+}
+
+static unsigned nextafter_halves(const void *from, const void *toward, void *out,
+                                 size_t n)
+{
+    return nextafter_of(tf_bfloat16, from, toward, out, n);
+}
+
 enum { BIAS = 1023, FIELD = 0x7FF, FRACTION_BITS = 52 };
 
 static void modf_(const float *in, float *part, float *whole, size_t n)
@@ -66,4 +117,5 @@ static void ldexp_(const float *in, const void *exponents, size_t size, float *o
     TF_NAME(tf_narrow)(wide, out, n);
 }
 
-const struct tf_parts TF_NAME(tf_parts) = {modf_, frexp_, ldexp_};
+const struct tf_parts TF_NAME(tf_parts) = {
+    {nextafter_words, nextafter_halves}, modf_, frexp_, ldexp_};

@@ -1,0 +1,355 @@
+/* Functions in float32, near enough for most results of tf32 and bfloat16, by vectors.
+ *
+ * A result is within 2^-21 of itself from the exact one, or NaN where that is not known:
+ * each expression is a few roundings of 2^-24 and a polynomial that is off by less than
+ * one of them. quick.c finds the results whose rounding that does not tell, which are
+ * computed anew. So no bit depends on how these are computed, and a multiplication and
+ * an addition may be one operation or two. Zero is never but the exact result. The
+ * tests compare all arguments.
+ *
+ * Arguments are a format's numbers, of 11 significant bits: the comments use that. What
+ * becomes of NaN does not matter.
+ *
+ * Polynomials are of least maximum error, found by Lawson's iteration.
+ */
+#ifndef TF32DTYPE_LOOPS_FUNCTIONS_H
+#define TF32DTYPE_LOOPS_FUNCTIONS_H
+
+#include <math.h>
+
+#include "../floats.h"
+
+TF_INLINE float multiply_add(float a, float b, float c)
+{
+#if defined(__FMA__)
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* That has no other sign. */
+TF_INLINE float with_sign_of(float magnitude, float x)
+{
+    return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(x) & UINT32_C(0x80000000)));
+}
+
+/* x, or NaN: without a branch, which would keep the compiler from vectors. */
+TF_INLINE float known_if(int holds, float x)
+{
+    return tf_float_of(tf_bits_of(x) | ((uint32_t)holds - 1));
+}
+
+TF_INLINE float magnitude_of(float x) { return tf_float_of(tf_bits_of(x) & INT32_MAX); }
+
+/* The nearest integer k to |t| < 2^22: itself, and in the lower bits of another number. */
+TF_INLINE float nearest(float t, uint32_t *bits)
+{
+    const float to_integer = 0x1.8p+23f;
+    const float shifted = t + to_integer;
+    *bits = tf_bits_of(shifted);
+    return shifted - to_integer;
+}
+
+/* x, or NaN where its square could be subnormal, which takes a hundred times as long. */
+TF_INLINE float not_tiny(float x)
+{
+    return known_if((magnitude_of(x) >= 0x1p-50f) | (x == 0), x);
+}
+
+/* -- exponentials ------------------------------------------------------------------ */
+
+/* x = k log 2 + r; e^r - 1, and 2^k in the exponent's place. The product of k with the
+ * upper part of log 2, of 9 bits, is exact, and so is the difference. */
+TF_INLINE float reduced_expm1(float x, uint32_t *power)
+{
+    const float k = nearest(x * 0x1.715476p+0f, power);
+    *power <<= 23;
+    float r = multiply_add(k, -0x1.63p-1f, x);
+    r = multiply_add(k, 0x1.bd0106p-13f, r);
+    float sum = 0x1.6dbc64p-10f;
+    sum = multiply_add(sum, r, 0x1.124148p-7f);
+    sum = multiply_add(sum, r, 0x1.555454p-5f);
+    sum = multiply_add(sum, r, 0x1.555486p-3f);
+    sum = multiply_add(sum, r, 0.5f);
+    return multiply_add(sum * r, r, r);
+}
+
+/* For |x| < 88. */
+TF_INLINE float exp_within(float x)
+{
+    uint32_t power;
+    const float e = 1 + reduced_expm1(x, &power);
+    return tf_float_of(tf_bits_of(e) + power);
+}
+
+/* For -30 < x < 88: 2^k (e^r - 1) + (2^k - 1), of which the first is never near the
+ * second one's opposite. */
+TF_INLINE float expm1_within(float x)
+{
+    uint32_t power;
+    const float e = reduced_expm1(x, &power);
+    const float scale = tf_float_of(UINT32_C(0x3F800000) + power);
+    return multiply_add(scale, e, scale - 1);
+}
+
+TF_INLINE float exp_near(float x)
+{
+    return known_if(magnitude_of(x) < 87, exp_within(x));
+}
+
+TF_INLINE float exp2_near(float x)
+{
+    uint32_t power;
+    const float r = x - nearest(x, &power);
+    float sum = 0x1.448d96p-13f;
+    sum = multiply_add(sum, r, 0x1.5f47c8p-10f);
+    sum = multiply_add(sum, r, 0x1.3b29aep-7f);
+    sum = multiply_add(sum, r, 0x1.c6aed0p-5f);
+    sum = multiply_add(sum, r, 0x1.ebfbe0p-3f);
+    sum = multiply_add(sum, r, 0x1.62e430p-1f);
+    const float e = multiply_add(sum, r, 1.0f);
+    return known_if(magnitude_of(x) < 125, tf_float_of(tf_bits_of(e) + (power << 23)));
+}
+
+TF_INLINE float expm1_near(float x)
+{
+    const float e = expm1_within(x > -30 ? x : -30); /* -1, in 11 bits, from there on */
+    return known_if(x < 88, with_sign_of(e, x));
+}
+
+TF_INLINE float sinh_near(float x)
+{
+    const float a = magnitude_of(x);
+    const float e = expm1_within(a < 88 ? a : 88);
+    const float sum = e + e / (e + 1);
+    return known_if(a < 88, with_sign_of(0.5f * sum, x));
+}
+
+TF_INLINE float cosh_near(float x)
+{
+    const float a = magnitude_of(x);
+    const float e = exp_within(a < 86 ? a : 86); /* 1/e is normal */
+    return known_if(a < 86, multiply_add(0.5f, e, 0.5f / e));
+}
+
+TF_INLINE float tanh_near(float x)
+{
+    const float a = magnitude_of(x);
+    const float e = expm1_within(a > 10 ? 20 : 2 * a); /* 1, in 11 bits, from there on */
+    return with_sign_of(e / (e + 2), x);
+}
+
+/* -- logarithms -------------------------------------------------------------------- */
+
+/* log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2). */
+TF_INLINE float log1p_within(float f)
+{
+    float sum = 0x1.6d45bap-4f;
+    sum = multiply_add(sum, f, -0x1.25e450p-3f);
+    sum = multiply_add(sum, f, 0x1.30ae3cp-3f);
+    sum = multiply_add(sum, f, -0x1.5343a4p-3f);
+    sum = multiply_add(sum, f, 0x1.98e42ep-3f);
+    sum = multiply_add(sum, f, -0x1.000494p-2f);
+    sum = multiply_add(sum, f, 0x1.5556b6p-2f);
+    sum = multiply_add(sum, f, -0.5f);
+    return multiply_add(sum * f, f, f);
+}
+
+/* x = (1 + f) 2^k for a normal number; k, and f, which is exact. */
+TF_INLINE float split(float x, float *f)
+{
+    const uint32_t root = UINT32_C(0x3F3504F3); /* sqrt(1/2) */
+    const uint32_t shifted = tf_bits_of(x) - root;
+    *f = tf_float_of((shifted & UINT32_C(0x007FFFFF)) + root) - 1;
+    return (float)((int32_t)shifted >> 23);
+}
+
+TF_INLINE int is_positive_normal(float x)
+{
+    return (x >= 0x1p-126f) & (x < INFINITY);
+}
+
+/* k log 2 + log(1 + f), where k log 2 is 0 or at least twice the other. */
+TF_INLINE float log_of_parts(float k, float f)
+{
+    const float rest = multiply_add(k, -0x1.bd0106p-13f, log1p_within(f));
+    return multiply_add(k, 0x1.63p-1f, rest);
+}
+
+TF_INLINE float log_near(float x)
+{
+    float f;
+    const float k = split(x, &f);
+    return known_if(is_positive_normal(x), log_of_parts(k, f));
+}
+
+TF_INLINE float log2_near(float x)
+{
+    float f;
+    const float k = split(x, &f);
+    const float result = multiply_add(log1p_within(f), 0x1.715476p+0f, k);
+    return known_if(is_positive_normal(x), result);
+}
+
+TF_INLINE float log10_near(float x)
+{
+    float f;
+    const float k = split(x, &f);
+    const float rest = log1p_within(f) * 0x1.bcb7b2p-2f;
+    const float result = multiply_add(k, 0x1.344136p-2f, rest);
+    return known_if(is_positive_normal(x), result);
+}
+
+/* 1 + x is exact for the numbers of a format where it is not near 1, nor far above. */
+TF_INLINE float log1p_near(float x)
+{
+    const float y = 1 + x;
+    float f;
+    const float k = split(y, &f);
+    const float result = log_of_parts(k, k == 0 ? x : f);
+    return known_if(is_positive_normal(y), with_sign_of(result, x));
+}
+
+/* log(1 + t) with t = x + x^2/(1 + sqrt(1 + x^2)); log(2 x) where x^2 hides 1. */
+TF_INLINE float arcsinh_near(float x)
+{
+    const float a = magnitude_of(x), square = a * a;
+    const float t = a + square / (1 + sqrtf(1 + square));
+    return with_sign_of(log1p_near(a < 4096 ? t : 2 * a - 1), x);
+}
+
+/* log(1 + t + sqrt(t (t + 2))) with t = x - 1; log(2 x) likewise. */
+TF_INLINE float arccosh_near(float x)
+{
+    const float t = x - 1;
+    const float y = log1p_near(x < 4096 ? t + sqrtf(t * (t + 2)) : 2 * x - 1);
+    return known_if(x >= 1, y);
+}
+
+TF_INLINE float arctanh_near(float x)
+{
+    const float a = magnitude_of(x);
+    return with_sign_of(0.5f * log1p_near(2 * a / (1 - a)), x);
+}
+
+/* -- circles ----------------------------------------------------------------------- */
+
+/* x - k pi/2 for |x| < 8192, where k has 13 bits: its products with three parts of pi/2,
+ * of 11 bits each, are exact. No number of a format is so near a multiple that the
+ * fourth one's end would tell. */
+TF_INLINE float reduced_angle(float x, uint32_t *quarters)
+{
+    const float k = nearest(x * 0x1.45f306p-1f, quarters);
+    float r = multiply_add(k, -0x1.92p+0f, x);
+    r = multiply_add(k, -0x1.fb4p-12f, r);
+    r = multiply_add(k, -0x1.444p-24f, r);
+    return multiply_add(k, -0x1.68c234p-39f, r);
+}
+
+/* sin(x + quarters pi/2). */
+TF_INLINE float sine_near(float x, uint32_t quarters)
+{
+    uint32_t k;
+    const float r = reduced_angle(x, &k), square = r * r;
+    float sine = -0x1.993d4cp-13f;
+    sine = multiply_add(sine, square, 0x1.11072ep-7f);
+    sine = multiply_add(sine, square, -0x1.555546p-3f);
+    sine = with_sign_of(multiply_add(sine * square, r, r), r);
+    float cosine = 0x1.99f2bcp-16f;
+    cosine = multiply_add(cosine, square, -0x1.6c0c56p-10f);
+    cosine = multiply_add(cosine, square, 0x1.55554ap-5f);
+    cosine = multiply_add(cosine, square, -0.5f);
+    cosine = multiply_add(cosine, square, 1.0f);
+    k += quarters;
+    const uint32_t bits = tf_bits_of(k & 1 ? cosine : sine) ^ (k & 2) << 30;
+    return known_if(magnitude_of(x) < 8192, tf_float_of(bits));
+}
+
+TF_INLINE float tan_near(float x)
+{
+    uint32_t k;
+    const float r = reduced_angle(x, &k), square = r * r;
+    float sum = 0x1.399c82p-7f;
+    sum = multiply_add(sum, square, 0x1.6ea590p-9f);
+    sum = multiply_add(sum, square, 0x1.93adcap-6f);
+    sum = multiply_add(sum, square, 0x1.b50bbap-5f);
+    sum = multiply_add(sum, square, 0x1.1131cap-3f);
+    sum = multiply_add(sum, square, 0x1.5554cap-2f);
+    const float tangent = with_sign_of(multiply_add(sum * square, r, r), r);
+    const float result = k & 1 ? -1 / tangent : tangent;
+    return known_if(magnitude_of(x) < 8192, result);
+}
+
+/* For |x| <= 1/2. */
+TF_INLINE float arcsin_within(float x)
+{
+    const float square = x * x;
+    float sum = 0x1.59dab6p-5f;
+    sum = multiply_add(sum, square, 0x1.8ba26cp-6f);
+    sum = multiply_add(sum, square, 0x1.748c62p-5f);
+    sum = multiply_add(sum, square, 0x1.33014ep-4f);
+    sum = multiply_add(sum, square, 0x1.5555cap-3f);
+    return multiply_add(sum * square, x, x);
+}
+
+/* From 1/2 on by arcsin x = pi/2 - 2 arcsin sqrt((1 - x)/2), where 1 - x is exact. */
+TF_INLINE float arcsin_near(float x)
+{
+    const float a = magnitude_of(x);
+    const int is_great = a > 0.5f;
+    const float y = arcsin_within(is_great ? sqrtf(0.5f - 0.5f * a) : a);
+    return with_sign_of(is_great ? multiply_add(-2, y, 0x1.921fb6p+0f) : y, x);
+}
+
+TF_INLINE float arccos_near(float x)
+{
+    const float a = magnitude_of(x);
+    const int is_great = a > 0.5f;
+    const float y = arcsin_within(is_great ? sqrtf(0.5f - 0.5f * a) : x);
+    const float great = x < 0 ? multiply_add(-2, y, 0x1.921fb6p+1f) : 2 * y;
+    return is_great ? great : 0x1.921fb6p+0f - y;
+}
+
+/* From tan(pi/8) on by pi/4 + arctan((x - 1)/(x + 1)), from tan(3 pi/8) on by
+ * pi/2 - arctan(1/x). */
+TF_INLINE float arctan_near(float x)
+{
+    const float most = 0x1p40f; /* pi/2, in 11 bits, from there on */
+    const float a = magnitude_of(x) > most ? most : magnitude_of(x);
+    const int is_great = a > 0x1.3504f4p+1f, is_middle = a > 0x1.a8279ap-2f;
+    const float above = is_great ? -1 : is_middle ? a - 1 : a;
+    const float below = is_great ? a : is_middle ? a + 1 : 1;
+    const float base = is_great ? 0x1.921fb6p+0f : is_middle ? 0x1.921fb6p-1f : 0;
+    const float z = above / below, square = z * z;
+    float sum = 0x1.4923d6p-4f;
+    sum = multiply_add(sum, square, -0x1.1c1d16p-3f);
+    sum = multiply_add(sum, square, 0x1.9922b2p-3f);
+    sum = multiply_add(sum, square, -0x1.55544ep-2f);
+    return with_sign_of(base + multiply_add(sum * square, z, z), x);
+}
+
+/* -- others ------------------------------------------------------------------------ */
+
+/* x = m 2^(3 q + s) for a normal number, 1 <= m < 2: the root of m by a polynomial, off
+ * by 2^-13, and a step of Newton's. */
+TF_INLINE float cbrt_near(float x)
+{
+    const float a = magnitude_of(x);
+    const uint32_t bits = tf_bits_of(a);
+    const uint32_t exponent = (bits >> 23) + 2; /* 129, three times 43, too great */
+    const uint32_t q = exponent * 171 >> 9, s = exponent - 3 * q;
+    const float m = tf_float_of((bits & UINT32_C(0x007FFFFF)) | UINT32_C(0x3F800000));
+    float root = 0x1.7a8c78p-6f;
+    root = multiply_add(root, m, -0x1.4dc29cp-3f);
+    root = multiply_add(root, m, 0x1.2c9a16p-1f);
+    root = multiply_add(root, m, 0x1.1b0bbep-1f);
+    const float square = root * root;
+    root -= (square * root - m) / (3 * square);
+    root *= s == 0 ? 1.0f : s == 1 ? 0x1.428a30p+0f : 0x1.965feap+0f;
+    const float power = tf_float_of((q - 43 + 127) << 23);
+    const float result = a == 0 ? a : root * power;
+    return known_if((a == 0) | is_positive_normal(a), with_sign_of(result, x));
+}
+
+#endif
