@@ -132,7 +132,7 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
         is_sure = False
     if not is_sure:
         return NotImplemented
-    warn(flags, b"reduce" if is_sum else b"cast")
+    tf_warn(flags, b"reduce" if is_sum else b"cast")
     return result if shape else result[()]
 
 
@@ -193,5 +193,5 @@ def weighted_mean(a, weights):
                                    cnp.PyArray_DATA(result), &flags)
     if not is_sure:
         return NotImplemented
-    warn(flags)
+    tf_warn(flags, b"cast")
     return result[()]
