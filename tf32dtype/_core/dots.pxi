@@ -38,18 +38,25 @@ def vdot(chosen, a, b, /):
 # What these are not given, or do not know, is an error of NumPy's.
 
 def format_dot(a=NotImplemented, b=NotImplemented, out=None, *others, **unknown):
-    """`np.dot` of our formats, but for two vectors: of those NumPy asks the dtype."""
+    """`np.dot` of our formats, but for long vectors: of those NumPy asks the dtype."""
     if others or unknown:
         return NotImplemented
-    if out is None and _are_matrices_of_one_format(a, b):
-        return np.matmul(a, b)
+    if out is None and _are_of_one_format(a, b):
+        if _are_short_vectors(a, b):
+            return _dot_of_vectors(a, b)
+        if _are_matrices(a, b):
+            return np.matmul(a, b)
     if b is NotImplemented or _are_vectors(a, b):
         return NotImplemented
     return dot(_is_format, a, b, out)
 
 
 def format_inner(a=NotImplemented, b=NotImplemented, /, *others, **unknown):
-    if b is NotImplemented or others or unknown or _are_vectors(a, b):
+    if b is NotImplemented or others or unknown:
+        return NotImplemented
+    if _are_of_one_format(a, b) and _are_short_vectors(a, b):
+        return _dot_of_vectors(a, b)
+    if _are_vectors(a, b):
         return NotImplemented
     return inner(_is_format, a, b)
 
@@ -142,15 +149,39 @@ def _is_format(dtype):
     return tf_format_of_descr(<descr_t *><PyObject *>dtype) >= 0
 
 
-cdef bint _are_matrices_of_one_format(object a, object b) except -1:
-    """Two plain arrays of which np.matmul computes the same, matrices or one of them a
-    vector; most are."""
+ctypedef void (*dot_function)(void *, npy_intp, void *, npy_intp, void *, npy_intp,
+                              void *) except *
+
+
+cdef bint _are_of_one_format(object a, object b) except -1:
+    """Plain arrays; most are."""
     return (cnp.PyArray_CheckExact(a) and cnp.PyArray_CheckExact(b)
-            and cnp.PyArray_NDIM(a) == 2 and 1 <= cnp.PyArray_NDIM(b) <= 2
             and cnp.PyArray_DESCR(a) == cnp.PyArray_DESCR(b)
-            and cnp.PyArray_DIM(a, 1) == cnp.PyArray_DIM(b, 0)
-            and cnp.PyArray_SIZE(a) and cnp.PyArray_SIZE(b)
             and tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(a)) >= 0)
+
+
+cdef bint _are_matrices(object a, object b) except -1:
+    """Of which np.matmul computes the same: matrices, or one of them a vector."""
+    return (cnp.PyArray_NDIM(a) == 2 and 1 <= cnp.PyArray_NDIM(b) <= 2
+            and cnp.PyArray_DIM(a, 1) == cnp.PyArray_DIM(b, 0)
+            and cnp.PyArray_SIZE(a) and cnp.PyArray_SIZE(b))
+
+
+cdef bint _are_short_vectors(object a, object b) except -1:
+    """So short that no other thread need go on meanwhile."""
+    return (cnp.PyArray_NDIM(a) == 1 and cnp.PyArray_NDIM(b) == 1
+            and cnp.PyArray_DIM(a, 0) == cnp.PyArray_DIM(b, 0)
+            and 0 < cnp.PyArray_DIM(a, 0) <= 4096)
+
+
+cdef object _dot_of_vectors(object a, object b):
+    """What NumPy has from the dtype, without its way there."""
+    cdef char item[4]
+    cdef int format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(a))
+    (<dot_function>tf_legacy[format].dot)(
+        cnp.PyArray_DATA(a), cnp.PyArray_STRIDE(a, 0), cnp.PyArray_DATA(b),
+        cnp.PyArray_STRIDE(b, 0), item, cnp.PyArray_DIM(a, 0), NULL)
+    return new_scalar(format, item)
 
 
 cdef bint _are_vectors(object a, object b) except -1:
