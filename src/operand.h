@@ -62,12 +62,6 @@ static inline const float *operand_next(struct operand *operand, int kind, size_
     return operand_numbers(operand, kind, operand_items(operand, itemsize, n), n);
 }
 
-static inline int operand_overlaps(const void *items, const void *out, size_t size)
-{
-    const uintptr_t a = (uintptr_t)items, b = (uintptr_t)out;
-    return a < b + size && b < a + size;
-}
-
 /* Where n results go first: the buffer if they lie apart, or where items of x or y do,
  * which are as wide as `itemsize` says, and the results not wider. */
 static inline void *operand_target(char *out, ptrdiff_t stride, size_t out_size,
@@ -75,8 +69,8 @@ static inline void *operand_target(char *out, ptrdiff_t stride, size_t out_size,
                                    size_t n, void *buffer)
 {
     void *target = tf_target(out, stride, out_size, buffer);
-    const int overlaps = operand_overlaps(x, target, n * itemsize) ||
-                         operand_overlaps(y, target, n * itemsize);
+    const int overlaps = tf_overlap(x, target, n * itemsize) ||
+                         tf_overlap(y, target, n * itemsize);
     return overlaps ? buffer : target;
 }
 

@@ -35,6 +35,13 @@ static inline const void *tf_gather(const char *data, ptrdiff_t stride,
     return buffer;
 }
 
+/* Whether two times `size` bytes overlap. NumPy hands over results that lie a few items
+ * before the operand, too: what has been written must not be read again. */
+static inline int tf_overlap(const void *a, const void *b, size_t size)
+{
+    return (uintptr_t)a < (uintptr_t)b + size && (uintptr_t)b < (uintptr_t)a + size;
+}
+
 /* Where a loop writes n items that tf_scatter then brings to `data`. */
 static inline void *tf_target(char *data, ptrdiff_t stride, size_t itemsize,
                               void *buffer)

@@ -466,7 +466,7 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
         tf_read_ahead(in, strides[0], f.itemsize, count, n);
         const void *items = tf_gather(in, strides[0], f.itemsize, count, in_buffer);
         void *target = tf_large_target(out, strides[1], f.itemsize, count, n, out_buffer);
-        if (items == target) { /* which is read again after it was written */
+        if (items != in_buffer && tf_overlap(items, target, count * f.itemsize)) {
             items = memcpy(in_buffer, items, count * f.itemsize);
         }
         uint16_t which[TF_BLOCK];

@@ -54,3 +54,32 @@ def test_backward_operands(f: Format) -> None:
             assert back.astype(np.float32).tobytes() == x.astype(np.float32).tobytes()
             assert np.sort(back).tobytes() == np.sort(x).tobytes()
         assert np.signbit(back).tobytes() == np.signbit(x).tobytes()
+
+
+UFUNCS = [
+    ufunc
+    for ufunc in (x for x in vars(np).values() if isinstance(x, np.ufunc))
+    if ufunc.signature is None and ufunc.nout == 1
+]
+
+
+@each_format
+def test_results_in_front_of_operands(f: Format) -> None:
+    """NumPy makes no copy of an operand that lies behind the result, as far as a loop
+    that goes from item to item reads it."""
+    rng = np.random.default_rng(2)
+    everything = array(f, rng.choice(all_items(f), 1800))
+    other = everything[900:1200].copy()
+    for ufunc in UFUNCS:
+        for ahead in (1, 16, 300):
+            both = everything.copy()
+            operands = (both[ahead : ahead + 300], other)[: ufunc.nin]
+            with np.errstate(all="ignore"):
+                try:
+                    want = ufunc(*(x.copy() for x in operands))
+                except TypeError:
+                    break
+                if want.dtype != both.dtype:
+                    break
+                ufunc(*operands, out=both[:300])
+            assert both[:300].tobytes() == want.tobytes(), (ufunc.__name__, ahead)
