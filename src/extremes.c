@@ -34,13 +34,15 @@ static struct extremes block_extremes(int format, const void *items, size_t n,
         tf_isa->formats[format].unpack(ends, numbers, 2);
         return (struct extremes){numbers[0], numbers[1]};
     }
+    const uint32_t used = tf_used_bits(*f);
     if (f->itemsize == 2) {
         tf_isa->half_bounds(items, n, without_nans, &low, &high);
-    } else {
-        tf_isa->bounds(items, n, without_nans, &low, &high);
+    } else { /* Inf with unused bits is Inf */
+        const uint32_t infinity = UINT32_C(0x7F800000) | ~used;
+        tf_isa->bounds(items, n, without_nans ? (int32_t)infinity : INT32_MAX, &low,
+                       &high);
     }
-    /* Without their unused bits numbers have the same order. */
-    const uint32_t used = tf_used_bits(*f);
+    /* Without their unused bits numbers have the same order, or are equal. */
     found.least = tf_float_of(tf_bits_of(float_of_order(low)) & used);
     found.greatest = tf_float_of(tf_bits_of(float_of_order(high)) & used);
     return found;

@@ -102,7 +102,8 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
     }
 }
 
-/* Lines from i on that lie side by side: some rows after the others. */
+/* Lines from i on that lie side by side: some rows after the others. Of products there
+ * are none. */
 static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic statistic,
                              ptrdiff_t at, ptrdiff_t n, struct tf_sums found,
                              ptrdiff_t i)
@@ -114,7 +115,6 @@ static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic st
         found.least + i,
     };
     struct numbers block;
-    double products[TF_BLOCK];
     for (ptrdiff_t row = 0; row < lines->n; row += TF_MOMENT_ROWS) {
         for (ptrdiff_t k = 0; k < TF_MOMENT_ROWS; k++) {
             float *numbers = block.rows[k];
@@ -130,14 +130,8 @@ static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic st
             if (leaves_out(lines)) {
                 leave_out(lines, statistic, here, (size_t)n, numbers, found.counts + i);
             }
-            if (statistic == TF_PRODUCT) {
-                tf_isa->times_wide(numbers, found.sums + i, found.exponents + i,
-                                   products, (size_t)n);
-            }
         }
-        if (statistic != TF_PRODUCT) {
-            tf_isa->moments->side_by_side(block.rows[0], (size_t)n, &rows);
-        }
+        tf_isa->moments->side_by_side(block.rows[0], (size_t)n, &rows);
     }
     for (ptrdiff_t j = i; !leaves_out(lines) && j < i + n; j++) {
         found.counts[j] += (double)lines->n;

@@ -36,7 +36,7 @@ void tf_load_lines(struct tf_lines x, size_t k, size_t count, float *out)
 {
     const ptrdiff_t size = (ptrdiff_t)tf_kind_size(x.kind);
     const int adjoin = x.along == size && x.stride == size * (ptrdiff_t)k;
-    const size_t joined = adjoin ? TF_BLOCK / k : 1;
+    const size_t joined = adjoin && k <= TF_BLOCK ? TF_BLOCK / k : 1;
     for (size_t i = 0; i < count; i += joined) {
         const size_t lines = count - i < joined ? count - i : joined;
         float *to = out + i * k;

@@ -131,6 +131,9 @@ static unsigned flags_of(struct tf_lines a, struct tf_lines b, size_t m, size_t 
     return tf_flags_of_marks(in_row, in_column, m, n, sums, ld, overflow);
 }
 
+/* Sums of rows filled up to a kernel's, in rows filled up to panels, have room: those
+ * behind the last row are BEHIND at most, and wider than SIDE only where so few rows are
+ * there that m x ld, and n x the filled m, are NUMBERS at most. */
 static unsigned multiply_one(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
                              size_t m, size_t n, size_t k, unsigned flags)
 {

@@ -11,7 +11,7 @@ static int has_negative_nan(const float *sums, size_t n)
 {
     const int32_t infinity = tf_total_order(UINT32_C(0xFF800000));
     int32_t least, greatest;
-    tf_isa->bounds(sums, n, 0, &least, &greatest);
+    tf_isa->bounds(sums, n, INT32_MAX, &least, &greatest);
     return least < infinity;
 }
 

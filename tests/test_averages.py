@@ -488,3 +488,38 @@ def test_functions_that_python_already_knows() -> None:
         "print(*map(float, all_of(y)), *map(float, all_of(x)))"
     )
     assert out == "2.0 2.0 0.0 2.0 2.0 1.5 1.5 1.25 1.5 1.5"
+
+
+def outcome(function: Callable[[np.ndarray], Any], x: np.ndarray) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = function(x)
+        except Exception as error:
+            return type(error), str(error)
+    return np.asarray(result, np.float64).tolist()
+
+
+ODD_ARGUMENTS: list[Callable[[np.ndarray], Any]] = [
+    lambda x: np.average(x, axis=()),
+    lambda x: np.average(x, axis=5),
+    lambda x: np.average(x, axis="x"),  # type: ignore[call-overload]
+    lambda x: np.average(x, axis=5, weights=x),
+    lambda x: np.average(x, axis=(0, 0), weights=x),
+    lambda x: np.linalg.norm(x.reshape(2, 2, 2), axis=(0, 1, 2)),
+    lambda x: np.linalg.norm(x.reshape(2, 2, 2), axis=()),
+    lambda x: x.mean(ddof=1),  # type: ignore[call-overload]
+    lambda x: x.prod(ddof=1),  # type: ignore[call-overload]
+    lambda x: x.mean(None, None, None, False, True),
+    lambda x: x.mean(None, None, None, False, keepdims=True),
+    lambda x: x.var(None, None, None, 0, True),
+    lambda x: np.var(x, ddof=10**400),
+    lambda x: np.nanargmax(x[0, ...], axis=0),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ODD_ARGUMENTS)))
+def test_odd_arguments_do_what_they_do_to_float16(number: int) -> None:
+    function = ODD_ARGUMENTS[number]
+    x = np.array([1, 1, 2, 2, 1, 1, 2, 2], td.bfloat16)
+    assert outcome(function, x) == outcome(function, x.astype(np.float16))

@@ -105,3 +105,33 @@ def test_objects_are_float16s(f: Format) -> None:
         assert [type(v) for v in got] == [type(v) for v in want]
         assert got.tolist() == want.tolist()
     assert td.bits(x.astype(object).astype(x.dtype)).tolist() == td.bits(x).tolist()
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_unused_bits_change_no_result(f: Format) -> None:
+    """Inf with unused bits is Inf: to whole arrays as to one number."""
+    items = all_items(f)[:: max(1, len(all_items(f)) // 4096)]
+    used = np.bitwise_or.reduce(all_items(f))
+    x, dirty = array(f, items), array(f, items | ~used)
+    for function in (
+        *(np.max, np.min, np.nanmax, np.nanmin, np.fmax.reduce, np.fmin.reduce),
+        *(
+            np.argmax,
+            np.argmin,
+            np.sum,
+            np.nansum,
+            np.mean,
+            np.nanmean,
+            np.var,
+            np.prod,
+        ),
+        *(np.sort, np.unique, np.cumsum, np.count_nonzero, np.exp, np.floor, np.isinf),
+        *(np.isnan, np.negative, np.tanh, lambda x: x + x, lambda x: x @ x),
+        *(lambda x: np.vecdot(x, x), lambda x: x.astype(np.float32)),
+    ):
+        for part in (slice(None), slice(None, None, 3), slice(5, 9)):
+            with np.errstate(all="ignore"):
+                want, found = function(x[part]), function(dirty[part])
+            np.testing.assert_array_equal(
+                np.asarray(found, np.float32), np.asarray(want, np.float32)
+            )

@@ -110,7 +110,7 @@ def _index(own: Function) -> Function:
         if a.dtype not in FORMATS:
             return NotImplemented
         is_simple = type(a) is np.ndarray and not args and not kwargs
-        if is_simple and a.size and (axis is None or type(axis) is int):
+        if is_simple and a.size and (axis is None or (type(axis) is int and a.ndim)):
             if axis is None:
                 found = getattr(a, method)()
                 chosen = a.flat[found]

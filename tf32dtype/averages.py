@@ -66,9 +66,11 @@ def _settled(
     statistic: int, a: Any, axis: Any, nans: bool, keywords: dict[str, Any]
 ) -> Any:
     """A statistic in one pass, or NotImplemented."""
-    unknown = keywords.keys() - {"ddof", "keepdims", "where"}
+    known = {"keepdims", "where"}
+    if statistic in (_VARIANCE, _DEVIATION):
+        known.add("ddof")
     freedom = keywords.get("ddof", 0)
-    if unknown or type(freedom) is not int:
+    if keywords.keys() - known or type(freedom) is not int or abs(freedom) > 1 << 31:
         return NotImplemented
     return _core.statistic(
         statistic,
@@ -97,10 +99,11 @@ def _mean(
     ) -> Any:
         if statistic is not None and dtype is None and out is None:
             names = ("ddof", "keepdims")[statistic == _MEAN :]
-            keywords = kwargs | dict(zip(names, args, strict=False)) if args else kwargs
-            result = _settled(statistic, a, axis, wide, keywords)
-            if result is not NotImplemented:
-                return result
+            placed = dict(zip(names, args, strict=False))
+            if len(placed) == len(args) and not placed.keys() & kwargs.keys():
+                result = _settled(statistic, a, axis, wide, placed | kwargs)
+                if result is not NotImplemented:
+                    return result
         a = np.asanyarray(a)
         target = a.dtype if dtype is None else np.dtype(dtype)
         if dtype is None and a.dtype.kind in "biu":
@@ -230,14 +233,14 @@ def _average(own: Function) -> Function:
     ) -> Any:
         a = np.asanyarray(a)
         dtype = a.dtype
-        if not args and not kwargs and (axis is None or a.ndim == 1):
-            result = (
-                _settled(_MEAN, a, None, False, kwargs)
-                if weights is None
-                else _core.weighted_mean(a, weights)
-            )
-            if result is not NotImplemented:
-                return result
+        is_whole = axis is None or (type(axis) is int and axis in (-1, 0))
+        result = NotImplemented
+        if not args and not kwargs and weights is None:
+            result = _settled(_MEAN, a, axis, False, kwargs)
+        elif not args and not kwargs and is_whole and (axis is None or a.ndim == 1):
+            result = _core.weighted_mean(a, weights)
+        if result is not NotImplemented:
+            return result
         if weights is not None:
             weights = np.asanyarray(weights)
             dtype = np.result_type(a, weights)
@@ -258,7 +261,10 @@ def _norm(own: Function) -> Function:
         x = np.asarray(x)
         if x.dtype not in FORMATS:
             return NotImplemented
-        if ord is None or (ord == 2 and (x.ndim == 1 or type(axis) is int)):
+        is_known = not isinstance(axis, tuple) or len(axis) in (1, 2)
+        if is_known and (
+            ord is None or (ord == 2 and (x.ndim == 1 or type(axis) is int))
+        ):
             result = _settled(_NORM, x, axis, False, {"keepdims": keepdims})
             if result is not NotImplemented:
                 return result

@@ -71,7 +71,7 @@ int TF_NAME(tf_makes_nan)(const float *in, const double *before, const double *a
                           size_t n);
 int TF_NAME(tf_mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
 double TF_NAME(tf_sum)(const float *in, size_t n);
-void TF_NAME(tf_bounds)(const float *in, size_t n, int without_nans, int32_t *least,
+void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t last, int32_t *least,
                         int32_t *greatest);
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int without_nans,
                              int32_t *least, int32_t *greatest);

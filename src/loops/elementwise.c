@@ -279,13 +279,12 @@ TF_INLINE void order_bounds(const float *in, size_t n, uint32_t nans, int32_t *l
     *greatest = (int32_t)((uint32_t)high - nans);
 }
 
-void TF_NAME(tf_bounds)(const float *in, size_t n, int without_nans, int32_t *least,
+void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t last, int32_t *least,
                         int32_t *greatest)
 {
-    const int32_t infinity = 0x7F800000;
     order_bounds(in, n, 0, least, greatest);
-    if (without_nans && (*greatest > infinity || *least < ~infinity)) {
-        order_bounds(in, n, (uint32_t)(INT32_MAX - infinity), least, greatest);
+    if (*greatest > last || *least < ~last) {
+        order_bounds(in, n, (uint32_t)(INT32_MAX - last), least, greatest);
     }
 }
 

@@ -1,11 +1,11 @@
 /* Functions in float32, near enough for most results of tf32 and bfloat16, by vectors.
  *
- * A result is within 2^-21 of itself from the exact one, or NaN where that is not known:
- * each expression is a few roundings of 2^-24 and a polynomial that is off by less than
- * one of them. quick.c finds the results whose rounding that does not tell, which are
- * computed anew. So no bit depends on how these are computed, and a multiplication and
- * an addition may be one operation or two. Zero is never but the exact result. The
- * tests compare all arguments.
+ * A result is less than 3 units in the last place from the exact one, as measured over all
+ * arguments, or NaN where that is not known: each expression is a few roundings and a
+ * polynomial that is off by less than one of them. quick.c allows 4 units, and finds the
+ * results whose rounding that does not tell, which are computed anew. So no bit depends on
+ * how these are computed, and a multiplication and an addition may be one operation or
+ * two. A result is zero only where the exact one is. The tests compare all arguments.
  *
  * Arguments are a format's numbers, of 11 significant bits: the comments use that. What
  * becomes of NaN does not matter.

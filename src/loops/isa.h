@@ -534,9 +534,9 @@ struct tf_isa {
     int (*mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
 
     double (*sum)(const float *in, size_t n); /* in float64, in one fixed order */
-    /* Bounds in tf_total_order. Without NaN, the greatest is NaN, or the least, where
-     * nothing else is there. */
-    void (*bounds)(const float *in, size_t n, int without_nans, int32_t *least,
+    /* Bounds in tf_total_order, of what lies no farther out than `last`: of all, if that
+     * is INT32_MAX. Where nothing does they lie beyond it. */
+    void (*bounds)(const float *in, size_t n, int32_t last, int32_t *least,
                    int32_t *greatest);
     void (*half_bounds)(const uint16_t *in, size_t n, int without_nans, int32_t *least,
                         int32_t *greatest);

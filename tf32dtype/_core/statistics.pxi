@@ -3,6 +3,7 @@
 
 cdef enum:
     MOST_AXES = 64
+    MOST_RESULTS = 1 << 20  # each takes 32 bytes on the way
     PREDICATES = 1024  # at a time
 
 
@@ -102,16 +103,19 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
     if not (axes_of(axis, source.ndim, reduced)
             and lines_of(source, mask, reduced, &lines)):
         return NotImplemented
-    if what == TF_PRODUCT and (lines.inner > 1 or lines.repeats > 1):
-        return NotImplemented  # as with a mask, but slower
+    if what == TF_PRODUCT and (lines.inner > 1 or lines.repeats > 1
+                               or mask is not None):
+        return NotImplemented  # NumPy calls the loop for each step: each may underflow
     shape = tuple([1 if reduced[i] else cnp.PyArray_DIM(source, i)
                    for i in range(source.ndim) if keepdims or not reduced[i]])
     backwards = not cnp.PyArray_IS_C_CONTIGUOUS(source)
     result = np.empty(shape, a.dtype, "F" if backwards else "C")
     count = lines.outer * lines.inner
+    if count > MOST_RESULTS:
+        return NotImplemented
     room = &few[0] if count == 1 else <double *>malloc(<size_t>count * sizeof(few))
     if room == NULL:
-        raise MemoryError()
+        return NotImplemented
     found.sums, found.counts = room, room + count
     found.squares = found.exponents = NULL
     if what == TF_PRODUCT:
@@ -126,10 +130,6 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
                                 cnp.PyArray_DATA(result), &flags)
     if room != &few[0]:
         free(room)
-    # NumPy calls the loop more than once with a mask: then a step of a product may have
-    # raised underflow that the last one does not.
-    if what == TF_PRODUCT and mask is not None and not flags & <unsigned>TF_UNDER:
-        is_sure = False
     if not is_sure:
         return NotImplemented
     tf_warn(flags, b"reduce" if is_sum else b"cast")
