@@ -234,7 +234,7 @@ def _average(own: Function) -> Function:
         a = np.asanyarray(a)
         dtype = a.dtype
         is_whole = axis is None or (type(axis) is int and axis in (-1, 0))
-        result = NotImplemented
+        result: Any = NotImplemented
         if not args and not kwargs and weights is None:
             result = _settled(_MEAN, a, axis, False, kwargs)
         elif not args and not kwargs and is_whole and (axis is None or a.ndim == 1):
