@@ -20,10 +20,10 @@ LONG = 40  # more than few
 
 def codes(rng: np.random.Generator, form: td.Format, n: int) -> Any:
     """Half of them at random, half small integers."""
+    with np.errstate(invalid="ignore"):
+        whole = rng.integers(-4, 5, n).astype(form.dtype)
     items = rng.integers(0, 256, n * form.itemsize, np.uint8).view(form.dtype)
-    return np.where(
-        rng.random(n) < 0.5, items, rng.integers(-4, 5, n).astype(form.dtype)
-    )
+    return np.where(rng.random(n) < 0.5, items, whole)
 
 
 def pairs(rng: np.random.Generator, form: td.Format) -> tuple[Any, Any]:
@@ -69,3 +69,47 @@ def test_few_are_as_many(name: str, form: td.Format) -> None:
         assert result(ufunc, a, b) == (want[:n].tobytes(), flags)
         spaced = np.repeat(a, 2)[::2], b[::-1].copy()[::-1]
         assert result(ufunc, *spaced) == (want[:n].tobytes(), flags)
+
+
+SEGMENTED = ("add", "multiply", "maximum", "minimum", "fmax", "fmin", "subtract")
+
+
+def starts(rng: np.random.Generator, size: int) -> list[Any]:
+    """Where segments begin: one after the other, short, long, empty and back again."""
+    return [
+        np.arange(0, size, 4),
+        np.sort(rng.integers(0, size, size // 3)),
+        rng.integers(0, size, 50),
+        np.array([size - 1]),
+        np.array([0, size // 2]),
+        np.array([], np.intp),
+    ]
+
+
+@FORMATS
+@pytest.mark.parametrize("name", SEGMENTED)
+def test_segments_in_one_call(name: str, form: td.Format) -> None:
+    """As NumPy calls the loop for each of them, which it does if there is `out`."""
+    rng = np.random.default_rng(len(name))
+    reduceat = getattr(np, name).reduceat
+    with np.errstate(all="ignore"):
+        small = rng.integers(-3, 4, 3000).astype(form.dtype)
+    for x in (codes(rng, form, 3000), small, small[:7], codes(rng, form, 50)[::-2]):
+        for indices in starts(rng, x.size):
+            for array in (x, np.stack([x, x[::-1]])):
+                out = np.empty((*array.shape[:-1], indices.size), form.dtype)
+                _, flags = raised(reduceat, array, indices, -1, None, out)
+                found = result(reduceat, array, indices, -1)
+                assert found == (out.tobytes(), flags)
+
+
+def test_segments_that_are_not_there() -> None:
+    x = np.ones(8, td.bfloat16)
+    for index in (8, -1):
+        with pytest.raises(IndexError, match="out-of-bounds"):
+            np.add.reduceat(x, np.array([0, index]))
+    found = np.add.reduceat(x.reshape(2, 4), np.array([0, 1]), axis=0)
+    assert found.tolist() == [[1] * 4] * 2
+    assert np.add.reduceat(x, np.array([0, 4]), dtype=np.float32).dtype == np.float32
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="reduceat"):
+        np.add.reduceat(x * td.bfloat16(3e38), np.array([0]))
