@@ -286,14 +286,17 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
         tf_extreme(format, op, data, strides, n);
         return;
     }
-    ptrdiff_t done = 0;
-    if (n <= TF_FEW) {
-        done = tf_few(format, op, data, strides, n);
-    }
-    if (done < n) {
+    const int serial =
+        tf_format_rows[format]->itemsize > 1 && tf_is_serial(data, strides);
+    const int by_steps = n <= TF_FEW || serial;
+    for (ptrdiff_t done = 0, count; done < n; done += count) {
         char *const rest[3] = {data[0] + done * strides[0], data[1] + done * strides[1],
                                data[2] + done * strides[2]};
-        binary_blocks(format, op, rest, strides, n - done);
+        count = by_steps ? tf_few(format, op, rest, strides, n - done) : 0;
+        if (count == 0) {
+            count = serial ? 1 : n - done;
+            binary_blocks(format, op, rest, strides, count);
+        }
     }
 }
 

@@ -56,6 +56,20 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
     return magnitude - least < beyond - least || (magnitude == 0 && is_zero);
 }
 
+/* Of operations that loops/near.c computes: 0 if the result is in doubt. */
+TF_INLINE int step_near(tf_binary_f64_fn *near, struct tf_format f, uint32_t a, uint32_t b,
+                        uint32_t *item)
+{
+    const uint32_t used = UINT32_MAX << tf_cut(f);
+    const float x = tf_float_of(a & used), y = tf_float_of(b & used);
+    double result;
+    uint64_t bits;
+    near(&x, &y, &result, 1);
+    memcpy(&bits, &result, sizeof bits);
+    *item = tf_encode_upper_bits(f, tf_odd_single(result)) << tf_cut(f);
+    return tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits);
+}
+
 /* The first operand and the result of each step: of an array in order, or items that
  * indices name. */
 struct steps {
@@ -65,7 +79,8 @@ struct steps {
     ptrdiff_t size, n;
 };
 
-TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, struct tf_format f, struct steps s)
+TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, tf_binary_f64_fn *near,
+                             struct tf_format f, struct steps s)
 {
     for (ptrdiff_t i = 0; i < s.n; i++) {
         const char *x = s.x + i * s.x_stride, *y = s.y + i * s.y_stride;
@@ -77,7 +92,8 @@ TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, struct tf_format f, struct st
             out = s.out + (index < 0 ? index + s.size : index) * s.out_stride;
             x = out;
         }
-        if (!step(op, f, load(x, f.itemsize), load(y, f.itemsize), &item)) {
+        const uint32_t a = load(x, f.itemsize), b = load(y, f.itemsize);
+        if (near ? !step_near(near, f, a, b, &item) : !step(op, f, a, b, &item)) {
             return i;
         }
         store(out, f.itemsize, item);
@@ -88,10 +104,11 @@ TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, struct tf_format f, struct st
 TF_INLINE ptrdiff_t step_format(struct tf_format f, enum tf_binary_op op, struct steps s)
 {
     switch (op) {
-    case TF_ADD: return step_all(TF_ADD, f, s);
-    case TF_SUBTRACT: return step_all(TF_SUBTRACT, f, s);
-    case TF_MULTIPLY: return step_all(TF_MULTIPLY, f, s);
-    default: return step_all(TF_TRUE_DIVIDE, f, s);
+    case TF_ADD: return step_all(TF_ADD, NULL, f, s);
+    case TF_SUBTRACT: return step_all(TF_SUBTRACT, NULL, f, s);
+    case TF_MULTIPLY: return step_all(TF_MULTIPLY, NULL, f, s);
+    case TF_TRUE_DIVIDE: return step_all(TF_TRUE_DIVIDE, NULL, f, s);
+    default: return step_all(op, tf_isa->binary_near[op], f, s);
     }
 }
 
@@ -101,7 +118,8 @@ TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
     const ptrdiff_t done = tf_format_rows[format]->itemsize == 2
                                ? step_format(tf_bfloat16, op, s)
                                : step_format(tf_tf32, op, s);
-    if (done < s.n) { /* the next one may have raised what it should not */
+    /* The next one may have raised what it should not, and so may what is near. */
+    if (done < s.n || tf_isa->binary_near[op]) {
         tf_fp_end(saved, 0);
     } else {
         tf_fp_end_quietly(saved, 0);
@@ -114,7 +132,7 @@ TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
 ptrdiff_t tf_few(int format, enum tf_binary_op op, char *const data[3],
                  const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    if (!tf_isa->fused[op].bytes) {
+    if (!tf_isa->fused[op].bytes && !tf_isa->binary_near[op]) {
         return 0;
     }
     if (tf_format_rows[format]->itemsize == 1) {
@@ -137,7 +155,7 @@ ptrdiff_t tf_few(int format, enum tf_binary_op op, char *const data[3],
 ptrdiff_t tf_few_at(int format, enum tf_binary_op op, char *const data[3],
                     const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n)
 {
-    if (!tf_isa->fused[op].bytes) {
+    if (!tf_isa->fused[op].bytes && !tf_isa->binary_near[op]) {
         return 0;
     }
     if (tf_format_rows[format]->itemsize == 1) {

@@ -113,3 +113,23 @@ def test_segments_that_are_not_there() -> None:
     assert np.add.reduceat(x, np.array([0, 4]), dtype=np.float32).dtype == np.float32
     with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="reduceat"):
         np.add.reduceat(x * td.bfloat16(3e38), np.array([0]))
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "subtract", "divide", "power"])
+@pytest.mark.parametrize(
+    "form", [td.formats["bfloat16"], td.formats["tf32"]], ids=lambda form: form.name
+)
+def test_each_needs_the_one_before(name: str, form: td.Format) -> None:
+    """A running result is that of the operation on many, step by step."""
+    rng = np.random.default_rng(len(name))
+    ufunc = getattr(np, name)
+    numbers = rng.standard_normal(200).astype(form.dtype)
+    for x in (numbers, codes(rng, form, 60), np.abs(numbers)):
+        want, flags = x.copy(), 0
+        for i in range(1, x.size):
+            step = np.full(LONG, want[i - 1]), np.full(LONG, x[i])
+            found, seen = raised(ufunc, *step)
+            want[i] = found[0]
+            flags |= seen
+        assert result(ufunc.accumulate, x) == (want.tobytes(), flags)
+        assert result(ufunc.reduce, x) == (want[-1].tobytes(), flags)
