@@ -4,6 +4,7 @@
 
 #include "bytes.h"
 #include "convert.h"
+#include "few.h"
 #include "fpstatus.h"
 #include "operand.h"
 #include "order.h"
@@ -147,6 +148,12 @@ static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
     }
 }
 
+const struct tf_pair_table *tf_binary_table(int format, enum tf_binary_op op,
+                                            ptrdiff_t n)
+{
+    return tf_pair_table(format, (int)op, n, binary_pairs);
+}
+
 /* -- the common operations -------------------------------------------------------- */
 
 /* What results whose greatest magnitude is known can have raised, but for underflow. */
@@ -220,20 +227,17 @@ static void make_line(int format, enum tf_binary_op op, const char *item, int wh
     }
 }
 
-void tf_binary(int format, enum tf_binary_op op, char *const data[3],
-               const ptrdiff_t strides[3], ptrdiff_t n)
+/* Its blocks take so much of the stack that few items would wait for it. */
+static __attribute__((noinline)) void
+binary_blocks(int format, enum tf_binary_op op, char *const data[3],
+              const ptrdiff_t strides[3], ptrdiff_t n)
 {
     enum { WORTH_A_LINE = 1 << 15 };
-    if (tf_isa->extreme[op].bytes) {
-        tf_extreme(format, op, data, strides, n);
-        return;
-    }
     const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const int serial = tf_is_serial(data, strides);
     if (!tf_isa->binary_f32[op]) {
-        const struct tf_pair_table *table =
-            tf_pair_table(format, (int)op, n, binary_pairs);
+        const struct tf_pair_table *table = tf_binary_table(format, op, n);
         if (table) {
             tf_fp_end(saved, tf_look_up_pairs(table, data, strides, n, serial));
             return;
@@ -273,6 +277,27 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
         tf_scatter(target, out, strides[2], itemsize, count);
     }
     tf_fp_end(saved, flags);
+}
+
+void tf_binary(int format, enum tf_binary_op op, char *const data[3],
+               const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    if (tf_isa->extreme[op].bytes) {
+        tf_extreme(format, op, data, strides, n);
+        return;
+    }
+    const int serial =
+        tf_format_rows[format]->itemsize > 1 && tf_is_serial(data, strides);
+    const int by_steps = n <= TF_FEW || serial;
+    for (ptrdiff_t done = 0, count; done < n; done += count) {
+        char *const rest[3] = {data[0] + done * strides[0], data[1] + done * strides[1],
+                               data[2] + done * strides[2]};
+        count = by_steps ? tf_few(format, op, rest, strides, n - done) : 0;
+        if (count == 0) {
+            count = serial ? 1 : n - done;
+            binary_blocks(format, op, rest, strides, count);
+        }
+    }
 }
 
 void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],

@@ -5,6 +5,7 @@
 #include "binary.h"
 #include "bytes.h"
 #include "fpstatus.h"
+#include "segments.h"
 #include "strided.h"
 
 static float float_of_order(int32_t order)
@@ -90,11 +91,24 @@ struct order {
     int32_t flip, nan;
 };
 
+static struct order order_for(enum tf_binary_op op)
+{
+    return (struct order){
+        .flip = op == TF_MAXIMUM || op == TF_FMAX ? 0 : -1,
+        .nan = op == TF_MAXIMUM || op == TF_MINIMUM ? INT32_MAX : INT32_MIN,
+    };
+}
+
 static int32_t order_of(struct order order, float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return isnan(x) ? order.nan : tf_total_order(bits) ^ order.flip;
+}
+
+static float number_at(struct order order, int32_t place)
+{
+    return place == order.nan ? NAN : float_of_order(place ^ order.flip);
 }
 
 /* Of items of a byte, in that order as bytes: which item a place in it is. */
@@ -137,10 +151,7 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
 {
     enum { WORTH_AN_ORDER = 128 };
     const struct tf_fp saved = tf_fp_begin();
-    const struct order order = {
-        .flip = op == TF_MAXIMUM || op == TF_FMAX ? 0 : -1,
-        .nan = op == TF_MAXIMUM || op == TF_MINIMUM ? INT32_MAX : INT32_MIN,
-    };
+    const struct order order = order_for(op);
     TF_BUFFER(buffer);
     float numbers[TF_BLOCK], first;
     const struct tf_conversions *conversions = &tf_isa->formats[format];
@@ -162,12 +173,70 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
         for (size_t i = 0; i < count; i++) {
             const int32_t here = order_of(order, numbers[i]);
             greatest = here > greatest ? here : greatest;
-            numbers[i] =
-                greatest == order.nan ? NAN : float_of_order(greatest ^ order.flip);
+            numbers[i] = number_at(order, greatest);
         }
         void *items = tf_target(out, strides[2], itemsize, buffer);
         conversions->pack(numbers, items, count);
         tf_scatter(items, out, strides[2], itemsize, count);
+    }
+    tf_fp_end(saved, 0);
+}
+
+/* Of some that follow each other within a block. */
+static void extremes_together(int format, struct order order,
+                              const struct tf_segments *segments, ptrdiff_t first,
+                              size_t count, char *out)
+{
+    TF_BUFFER(buffer);
+    float numbers[TF_BLOCK], results[TF_BLOCK];
+    int32_t places[TF_BLOCK];
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    const ptrdiff_t start = segments->starts[first];
+    const ptrdiff_t end = tf_segment_end(segments, first + (ptrdiff_t)count - 1);
+    const size_t n = (size_t)(end - start);
+    const char *items = tf_gather(segments->items + start * segments->stride,
+                                  segments->stride, itemsize, n, buffer);
+    tf_isa->formats[format].unpack(items, numbers, n);
+    for (size_t i = 0; i < n; i++) {
+        places[i] = order_of(order, numbers[i]);
+    }
+    for (size_t i = 0, at = 0; i < count; i++) {
+        const ptrdiff_t next = tf_segment_end(segments, first + (ptrdiff_t)i) - start;
+        int32_t greatest = places[at++];
+        for (; (ptrdiff_t)at < next; at++) {
+            greatest = places[at] > greatest ? places[at] : greatest;
+        }
+        results[i] = number_at(order, greatest);
+    }
+    tf_isa->formats[format].pack(results, out, count);
+    for (size_t i = 0, at = 0; i < count; i++) { /* one item is copied as it is */
+        const ptrdiff_t next = tf_segment_end(segments, first + (ptrdiff_t)i) - start;
+        if (next == (ptrdiff_t)at + 1) {
+            memcpy(out + i * itemsize, items + at * itemsize, itemsize);
+        }
+        at = (size_t)next;
+    }
+}
+
+void tf_extreme_segments(int format, enum tf_binary_op op,
+                         const struct tf_segments *segments, char *out)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const size_t itemsize = tf_format_rows[format]->itemsize;
+    for (ptrdiff_t i = 0; i < segments->count;) {
+        const size_t together = tf_segments_together(segments, i);
+        if (together) {
+            extremes_together(format, order_for(op), segments, i, together, out);
+        } else {
+            const ptrdiff_t stride = segments->stride;
+            const char *in = segments->items + segments->starts[i] * stride;
+            char *const data[3] = {out, (char *)in + stride, out};
+            memcpy(out, in, itemsize);
+            tf_reduce_extreme(format, op, data, stride,
+                              tf_segment_end(segments, i) - segments->starts[i] - 1);
+        }
+        i += together ? (ptrdiff_t)together : 1;
+        out += (together ? together : 1) * itemsize;
     }
     tf_fp_end(saved, 0);
 }

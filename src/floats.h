@@ -37,6 +37,20 @@ TF_INLINE uint32_t tf_odd_single(double x)
     return tf_bits_of((float)x);
 }
 
+/* Whether a float64 magnitude rounds to so many mantissa bits as any number would that is
+ * within 2^-28 of it: normal in float32, below 2^127, and farther than 2^-24 of its binade
+ * from those halfway between two. */
+TF_INLINE int tf_rounds_surely(uint64_t magnitude, int mantissa_bits)
+{
+    const uint64_t margin = UINT64_C(1) << 28;
+    const uint64_t half = UINT64_C(1) << (51 - mantissa_bits);
+    const uint64_t least = ((UINT64_C(1023) - 126) << 52) + margin;
+    const uint64_t beyond = (UINT64_C(1023) + 127) << 52;
+    /* From margin on to the other side of `half`, which wraps to great ones. */
+    const uint64_t rest = (magnitude - half + margin) & (2 * half - 1);
+    return (magnitude - least < beyond - least) & (rest > 2 * margin);
+}
+
 /* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. Each function
  * is its own inverse. */
 TF_INLINE int32_t tf_total_order(uint32_t bits)

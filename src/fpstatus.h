@@ -35,14 +35,27 @@ static inline struct tf_fp tf_fp_begin(void)
     return saved;
 }
 
+/* MXCSR bits 0..4: invalid, denormal, divide, overflow, underflow. */
+static inline unsigned tf_fp_bits(unsigned flags)
+{
+    return (flags & TF_INVALID ? 0x01u : 0) | (flags & TF_DIVIDE ? 0x04u : 0) |
+           (flags & TF_OVER ? 0x08u : 0) | (flags & TF_UNDER ? 0x10u : 0);
+}
+
 static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
 {
-    /* MXCSR bits 0..4: invalid, denormal, divide, overflow, underflow. */
-    const unsigned raised = (flags & TF_INVALID ? 0x01u : 0) |
-                            (flags & TF_DIVIDE ? 0x04u : 0) |
-                            (flags & TF_OVER ? 0x08u : 0) |
-                            (flags & TF_UNDER ? 0x10u : 0);
-    _mm_setcsr(saved.mxcsr | raised);
+    _mm_setcsr(saved.mxcsr | tf_fp_bits(flags));
+}
+
+/* The same after operations that raised nothing but what nobody asks for (inexact,
+ * denormal): where there is nothing to change, the register is not written. */
+static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
+{
+    enum { FLAGS = 0x3F, DEFAULT = 0x1F80 };
+    const unsigned raised = tf_fp_bits(flags);
+    if ((saved.mxcsr & ~(unsigned)FLAGS) != DEFAULT || (raised & ~saved.mxcsr)) {
+        _mm_setcsr(saved.mxcsr | raised);
+    }
 }
 
 /* Takes back what an earlier loop raised. */
@@ -76,6 +89,11 @@ static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
     if (raised) {
         feraiseexcept(raised);
     }
+}
+
+static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
+{
+    tf_fp_end(saved, flags);
 }
 
 /* Takes back what an earlier loop raised. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "binary.h"
+#include "few.h"
 #include "formats.h"
 
 enum { BATCH = 64, PLACES = 4096, FEW_PLACES = 256 };
@@ -23,6 +24,11 @@ void tf_binary_at(int format, enum tf_binary_op op, char *const data[3],
     memset(last_batch, 0, places * sizeof *last_batch);
     for (size_t batch = 1; n > 0; batch++) {
         size_t count = 0;
+        char *const rest[3] = {data[0], (char *)index, operand};
+        const ptrdiff_t done = tf_few_at(format, op, rest, strides, size, n);
+        index += done * strides[1];
+        operand += done * strides[2];
+        n -= done;
         for (; count < BATCH && (ptrdiff_t)count < n; count++) {
             ptrdiff_t i;
             memcpy(&i, index + (ptrdiff_t)count * strides[1], sizeof i);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fpstatus.h"
 #include "loops/isa.h"
 #include "strided.h"
 
@@ -62,7 +63,9 @@ const struct tf_pair_table *tf_pair_table(int format, int op, ptrdiff_t n,
     if (before + n < (1L << 2 * f->width) / 2) {
         return NULL;
     }
+    const struct tf_fp saved = tf_fp_begin();
     struct tf_pair_table *made = make_table(format, op, compute);
+    tf_fp_end(saved, 0);
     if (made && !atomic_compare_exchange_strong(&tables[op][format], &table, made)) {
         free(made);
         return table;
@@ -119,6 +122,25 @@ static unsigned look_up_serially(const struct tf_pair_table *table,
         a += strides[0];
         b += strides[1];
         out += strides[2];
+    }
+    return seen >> FLAGS;
+}
+
+unsigned tf_look_up_pairs_at(const struct tf_pair_table *table, char *const data[3],
+                             const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n)
+{
+    const char *index = data[1], *operand = data[2];
+    unsigned seen = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        ptrdiff_t at;
+        memcpy(&at, index, sizeof at);
+        char *item = data[0] + (at < 0 ? at + size : at) * strides[0];
+        const uint16_t found =
+            entry_of(table, table->width, (uint8_t)*item, (uint8_t)*operand);
+        *item = (char)found;
+        seen |= found;
+        index += strides[1];
+        operand += strides[2];
     }
     return seen >> FLAGS;
 }

@@ -36,4 +36,8 @@ unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,
 unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3],
                           const ptrdiff_t strides[3], ptrdiff_t n, int serial);
 
+/* The same of x[i] = op(x[i], y): data and strides are those of tf_binary_at. */
+unsigned tf_look_up_pairs_at(const struct tf_pair_table *table, char *const data[3],
+                             const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n);
+
 #endif

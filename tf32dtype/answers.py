@@ -141,8 +141,12 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy._core._methods._sum": lambda own: _core.sum_over_rows,  # of arrays
 }
 
-#: What answers methods of arrays, given the array.
-METHODS: dict[str, Function] = {"dot": _core.format_dot, **ordering.METHODS}
+#: What answers methods of arrays and ufuncs, given the array or the ufunc.
+METHODS: dict[str, Function] = {
+    "dot": _core.format_dot,
+    "reduceat": _core.reduce_segments,
+    **ordering.METHODS,
+}
 
 
 def register() -> None:

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../floats.h"
 #include "blocks.h"
 
 TF_INLINE double multiply_add(double a, double b, double c)
@@ -185,28 +186,20 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
 
 /* -- which of them do not tell ------------------------------------------------------ */
 
-/* Not in doubt: normal numbers farther than 2^-24 of their binade, 16 times the error,
- * from those halfway between two; and what is beyond all doubt too great or too small
+/* Not in doubt: what is 16 times the error from where rounding changes; and what is beyond all doubt too great or too small
  * for a format with float32's exponents. */
 size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which)
 {
-    const uint64_t margin = UINT64_C(1) << 28;
-    const uint64_t half = UINT64_C(1) << (51 - mantissa_bits);
-    const uint64_t least = ((UINT64_C(1023) - 126) << 52) + margin;
-    const uint64_t beyond = (UINT64_C(1023) + 127) << 52;
     const uint64_t too_great = (UINT64_C(1023) + 130) << 52;
     const uint64_t too_small = (UINT64_C(1023) - 140) << 52;
     const uint64_t infinity = UINT64_C(0x7FF) << 52;
     uint8_t doubts[TF_BLOCK], some = 0;
     for (size_t i = 0; i < n; i++) {
         const uint64_t magnitude = bits_of(r[i]) & INT64_MAX;
-        /* From margin on to the other side of `half`, which wraps to great ones. */
-        const uint64_t rest = (magnitude - half + margin) & (2 * half - 1);
-        const int is_normal = magnitude - least < beyond - least;
         const int is_far = (magnitude - too_great < infinity - too_great) |
                            (magnitude - 1 < too_small - 1);
-        doubts[i] = !((is_normal & (rest > 2 * margin)) | is_far);
+        doubts[i] = !(tf_rounds_surely(magnitude, mantissa_bits) | is_far);
         some |= doubts[i];
     }
     size_t count = 0;

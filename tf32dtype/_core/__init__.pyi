@@ -50,6 +50,14 @@ def format_inner(
 def sum_over_rows(
     a: Any = None, axis: Any = None, *others: Any, **unknown: Any
 ) -> Any: ...
+def reduce_segments(
+    ufunc: Any = None,
+    a: Any = None,
+    indices: Any = None,
+    axis: Any = 0,
+    *others: Any,
+    **unknown: Any,
+) -> Any: ...
 def statistic(
     which: int,
     a: Any,

@@ -48,7 +48,7 @@ __all__ = [
     "dot", "dot_operands", "exact_number", "facts", "format_dot", "format_inner",
     "free_buffers", "from_bits_of", "gemm", "inner", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "printed", "quantize_items",
-    "promote_block", "replace_loops", "report", "restore_loops", "scalar_types",
+    "promote_block", "reduce_segments", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
     "statistic", "sum_over_rows", "tensor_blocks", "tensor_product", "vdot",
     "weighted_mean", "workspaces",
@@ -105,6 +105,7 @@ include "times.pxi"
 include "routes.pxi"
 include "dots.pxi"
 include "row_sums.pxi"
+include "segments.pxi"
 include "statistics.pxi"
 include "sorting.pxi"
 include "arrays.pxi"

@@ -356,6 +356,16 @@ cdef extern from "extremes.h" nogil:
     void tf_accumulate_extreme(int, tf_binary_op, items_t, const npy_intp *, npy_intp)
 
 
+cdef extern from "segments.h" nogil:
+    struct tf_segments:
+        const char *items
+        npy_intp stride, size
+        const npy_intp *starts
+        npy_intp count
+    int tf_reduce_segments(int, tf_reduction, const tf_segments *, char *, unsigned *)
+    void tf_extreme_segments(int, tf_binary_op, const tf_segments *, char *)
+
+
 cdef extern from "tensor_core.h" nogil:
     enum:
         TF_NO_EXPONENT

@@ -69,16 +69,20 @@ cdef int handle_signals() noexcept with gil:
 tf_stops_prepare(is_interrupted)
 
 
+cdef bint is_extreme(int op, strided_loop loop) noexcept nogil:
+    return loop == binary_loop and (op == TF_MAXIMUM or op == TF_MINIMUM or op == TF_FMAX
+                                    or op == TF_FMIN)
+
+
 cdef int binary_loop(PyArrayMethod_Context *context, items_t data,
                      const npy_intp *dimensions, const npy_intp *strides,
                      NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
     cdef tf_binary_op op = <tf_binary_op>loop.op
-    cdef bint is_extreme = (op == TF_MAXIMUM or op == TF_MINIMUM or op == TF_FMAX
-                            or op == TF_FMIN)
-    if is_extreme and data[0] == data[2] and strides[0] == 0 and strides[2] == 0:
+    cdef bint selects = is_extreme(op, binary_loop)
+    if selects and data[0] == data[2] and strides[0] == 0 and strides[2] == 0:
         tf_reduce_extreme(loop.format, op, data, strides[1], dimensions[0])
-    elif (is_extreme and data[2] == data[0] + strides[0] and strides[0] == strides[2]
+    elif (selects and data[2] == data[0] + strides[0] and strides[0] == strides[2]
             and strides[0] != 0):
         tf_accumulate_extreme(loop.format, op, data, strides, dimensions[0])
     else:

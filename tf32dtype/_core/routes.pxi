@@ -139,7 +139,7 @@ def answer(function, handler):
     tf_set_vectorcall(place.function, routed_call)
 
 
-# Methods of arrays: one C function each, since it is told nothing but the arguments.
+# Methods of arrays and ufuncs: one C function each, since it is told nothing but the arguments.
 
 cdef struct method:
     tf_method own
@@ -150,12 +150,14 @@ cdef enum:
     PARTITION
     ARGPARTITION
     SEARCHSORTED
+    REDUCEAT
     METHODS
     MOST_ARGUMENTS = 8
     FEW_LOOKS = 1024
 
 cdef method methods[METHODS]
-cdef list method_names = ["dot", "partition", "argpartition", "searchsorted"]
+cdef list method_names = ["dot", "partition", "argpartition", "searchsorted",
+                                "reduceat"]
 
 
 cdef PyObject *routed_method(int which, PyObject *array, PyObject *const *args,
@@ -211,18 +213,24 @@ cdef PyObject *routed_searchsorted(PyObject *array, PyObject *const *args,
     return routed_method(SEARCHSORTED, array, args, count, keywords)
 
 
+cdef PyObject *routed_reduceat(PyObject *ufunc, PyObject *const *args, Py_ssize_t count,
+                               PyObject *keywords) noexcept:
+    return routed_method(REDUCEAT, ufunc, args, count, keywords)
+
+
 cdef tf_method routed_methods[METHODS]
 routed_methods[DOT] = routed_dot
 routed_methods[PARTITION] = routed_partition
 routed_methods[ARGPARTITION] = routed_argpartition
 routed_methods[SEARCHSORTED] = routed_searchsorted
+routed_methods[REDUCEAT] = routed_reduceat
 
 
 def answer_method(str name, handler):
-    """Have `handler` called in the place of a method of arrays, likewise. False if this
-    NumPy has it in another form."""
+    """Have `handler` called in the place of a method of arrays or ufuncs, likewise. False
+    if this NumPy has it in another form."""
     cdef int which = method_names.index(name)
-    definition = getattr(np.ndarray, name)
+    definition = getattr(np.ufunc if which == REDUCEAT else np.ndarray, name)
     cdef tf_method *place = tf_method_place(<PyObject *>definition)
     if place == NULL:
         return False

@@ -1,0 +1,177 @@
+#include "few.h"
+
+#include <string.h>
+
+#include "binary.h"
+#include "convert.h"
+#include "fpstatus.h"
+#include "pair_tables.h"
+
+/* -- items of tf32 and bfloat16 ------------------------------------------------------ */
+
+TF_INLINE uint32_t load(const char *item, size_t itemsize)
+{
+    if (itemsize == 2) {
+        uint16_t half;
+        memcpy(&half, item, sizeof half);
+        return (uint32_t)half << 16;
+    }
+    uint32_t word;
+    memcpy(&word, item, sizeof word);
+    return word;
+}
+
+TF_INLINE void store(char *item, size_t itemsize, uint32_t bits)
+{
+    const uint16_t half = (uint16_t)(bits >> 16);
+    memcpy(item, itemsize == 2 ? (const void *)&half : (const void *)&bits, itemsize);
+}
+
+TF_INLINE float result_of(enum tf_binary_op op, float x, float y)
+{
+    switch (op) {
+    case TF_ADD: return x + y;
+    case TF_SUBTRACT: return x - y;
+    case TF_MULTIPLY: return x * y;
+    default: return x / y;
+    }
+}
+
+/* The items are the upper bits of float32, which serves (see loops/fused.c). 0 if the
+ * result is beyond the range, or may have lost digits below the normal one. */
+TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_t b,
+                   uint32_t *item)
+{
+    const int cut = tf_cut(f);
+    const uint32_t used = UINT32_MAX << cut;
+    const uint32_t least = tf_least_normal(f), beyond = tf_beyond(f);
+    const float x = tf_float_of(a & used), y = tf_float_of(b & used);
+    const uint32_t bits = tf_bits_of(result_of(op, x, y));
+    const uint32_t magnitude = bits & INT32_MAX;
+    *item = tf_encode_upper_bits(f, bits) << cut;
+    if (op == TF_ADD || op == TF_SUBTRACT) { /* exact where they are tiny */
+        return magnitude < beyond;
+    }
+    const int is_zero = x == 0 || (op == TF_MULTIPLY && y == 0);
+    return magnitude - least < beyond - least || (magnitude == 0 && is_zero);
+}
+
+/* Of operations that loops/near.c computes: 0 if the result is in doubt. */
+TF_INLINE int step_near(tf_binary_f64_fn *near, struct tf_format f, uint32_t a, uint32_t b,
+                        uint32_t *item)
+{
+    const uint32_t used = UINT32_MAX << tf_cut(f);
+    const float x = tf_float_of(a & used), y = tf_float_of(b & used);
+    double result;
+    uint64_t bits;
+    near(&x, &y, &result, 1);
+    memcpy(&bits, &result, sizeof bits);
+    *item = tf_encode_upper_bits(f, tf_odd_single(result)) << tf_cut(f);
+    return tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits);
+}
+
+/* The first operand and the result of each step: of an array in order, or items that
+ * indices name. */
+struct steps {
+    const char *x, *y, *indices;
+    char *out;
+    ptrdiff_t x_stride, y_stride, out_stride, index_stride;
+    ptrdiff_t size, n;
+};
+
+TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, tf_binary_f64_fn *near,
+                             struct tf_format f, struct steps s)
+{
+    for (ptrdiff_t i = 0; i < s.n; i++) {
+        const char *x = s.x + i * s.x_stride, *y = s.y + i * s.y_stride;
+        char *out = s.out + i * s.out_stride;
+        uint32_t item;
+        if (s.indices) {
+            ptrdiff_t index;
+            memcpy(&index, s.indices + i * s.index_stride, sizeof index);
+            out = s.out + (index < 0 ? index + s.size : index) * s.out_stride;
+            x = out;
+        }
+        const uint32_t a = load(x, f.itemsize), b = load(y, f.itemsize);
+        if (near ? !step_near(near, f, a, b, &item) : !step(op, f, a, b, &item)) {
+            return i;
+        }
+        store(out, f.itemsize, item);
+    }
+    return s.n;
+}
+
+TF_INLINE ptrdiff_t step_format(struct tf_format f, enum tf_binary_op op, struct steps s)
+{
+    switch (op) {
+    case TF_ADD: return step_all(TF_ADD, NULL, f, s);
+    case TF_SUBTRACT: return step_all(TF_SUBTRACT, NULL, f, s);
+    case TF_MULTIPLY: return step_all(TF_MULTIPLY, NULL, f, s);
+    case TF_TRUE_DIVIDE: return step_all(TF_TRUE_DIVIDE, NULL, f, s);
+    default: return step_all(op, tf_isa->binary_near[op], f, s);
+    }
+}
+
+TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    const ptrdiff_t done = tf_format_rows[format]->itemsize == 2
+                               ? step_format(tf_bfloat16, op, s)
+                               : step_format(tf_tf32, op, s);
+    /* The next one may have raised what it should not, and so may what is near. */
+    if (done < s.n || tf_isa->binary_near[op]) {
+        tf_fp_end(saved, 0);
+    } else {
+        tf_fp_end_quietly(saved, 0);
+    }
+    return done;
+}
+
+/* -- and those of a byte ---------------------------------------------------------------- */
+
+ptrdiff_t tf_few(int format, enum tf_binary_op op, char *const data[3],
+                 const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    if (!tf_isa->fused[op].bytes && !tf_isa->binary_near[op]) {
+        return 0;
+    }
+    if (tf_format_rows[format]->itemsize == 1) {
+        const struct tf_pair_table *table = tf_binary_table(format, op, n);
+        const struct tf_fp saved = tf_fp_begin();
+        if (table) {
+            tf_fp_end_quietly(saved, tf_look_up_pairs(table, data, strides, n, 1));
+        }
+        return table ? n : 0;
+    }
+    const struct steps steps = {
+        .x = data[0], .x_stride = strides[0],
+        .y = data[1], .y_stride = strides[1],
+        .out = data[2], .out_stride = strides[2],
+        .n = n,
+    };
+    return step_any(format, op, steps);
+}
+
+ptrdiff_t tf_few_at(int format, enum tf_binary_op op, char *const data[3],
+                    const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n)
+{
+    if (!tf_isa->fused[op].bytes && !tf_isa->binary_near[op]) {
+        return 0;
+    }
+    if (tf_format_rows[format]->itemsize == 1) {
+        const struct tf_pair_table *table = tf_binary_table(format, op, n);
+        const struct tf_fp saved = tf_fp_begin();
+        if (table) {
+            tf_fp_end_quietly(saved,
+                              tf_look_up_pairs_at(table, data, strides, size, n));
+        }
+        return table ? n : 0;
+    }
+    const struct steps steps = {
+        .out = data[0], .out_stride = strides[0],
+        .indices = data[1], .index_stride = strides[1],
+        .y = data[2], .y_stride = strides[2],
+        .size = size, .n = n,
+    };
+    return step_any(format, op, steps);
+}
