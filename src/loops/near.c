@@ -186,8 +186,8 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
 
 /* -- which of them do not tell ------------------------------------------------------ */
 
-/* Not in doubt: what is 16 times the error from where rounding changes; and what is beyond all doubt too great or too small
- * for a format with float32's exponents. */
+/* Not in doubt: what is 16 times the error from where rounding changes; and what is
+ * beyond all doubt too great or too small for a format with float32's exponents. */
 size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which)
 {
