@@ -37,6 +37,19 @@ TF_INLINE uint32_t tf_odd_single(double x)
     return tf_bits_of((float)x);
 }
 
+/* The significand back to [1, 2), so that no product leaves float64's range; its power of
+ * two goes to the exponent. Zero, Inf and NaN stay, and what is subnormal. */
+TF_INLINE void tf_normalise(double *value, int64_t *exponent)
+{
+    uint64_t bits;
+    memcpy(&bits, value, sizeof bits);
+    const int64_t field = (int64_t)(bits >> 52 & 0x7FF);
+    const int64_t moved = field != 0 && field != 0x7FF ? field - 1023 : 0;
+    bits -= (uint64_t)moved << 52;
+    *exponent += moved;
+    memcpy(value, &bits, sizeof bits);
+}
+
 /* Whether a float64 magnitude rounds to so many mantissa bits as any number would that is
  * within 2^-28 of it: normal in float32, below 2^127, and farther than 2^-24 of its binade
  * from those halfway between two. */

@@ -195,19 +195,6 @@ static unsigned reduce_row(int format, enum tf_reduction op,
 
 /* -- one result --------------------------------------------------------------------- */
 
-/* The significand back to [1, 2), so that no product leaves float64's range. */
-static void normalise(double *value, int64_t *exponent)
-{
-    uint64_t bits;
-    memcpy(&bits, value, sizeof bits);
-    const int field = (int)(bits >> 52 & 0x7FF);
-    if (field != 0 && field != 0x7FF) {
-        *exponent += field - 1023;
-        bits = (bits & ~(UINT64_C(0x7FF) << 52)) | UINT64_C(1023) << 52;
-        memcpy(value, &bits, sizeof bits);
-    }
-}
-
 /* Beyond 2^+-1000 every format over- or underflows alike. */
 static double number_of(double value, int64_t e)
 {
@@ -223,17 +210,17 @@ static void multiply_all(double *value, int64_t *exponent, const float *numbers,
                          size_t n)
 {
     size_t i = 0;
-    normalise(value, exponent);
+    tf_normalise(value, exponent);
     for (; i + TOGETHER <= n; i += TOGETHER) {
         for (size_t j = 0; j < TOGETHER; j++) {
             *value *= numbers[i + j];
         }
-        normalise(value, exponent);
+        tf_normalise(value, exponent);
     }
     for (; i < n; i++) {
         *value *= numbers[i];
     }
-    normalise(value, exponent);
+    tf_normalise(value, exponent);
 }
 
 /* The whole of one output element's share: sums in blocks, in one order. */
@@ -351,7 +338,7 @@ static void run_product(const float *numbers, size_t n, double *value,
             ones[i] = 1;
         }
         *value = product;
-        normalise(value, exponent);
+        tf_normalise(value, exponent);
     }
     tf_isa->times_wide(ones, values, exponents, results, n);
 }
@@ -388,7 +375,7 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
     const char *in = data[1];
     char *out = data[2];
     if (op == TF_PROD) {
-        normalise(&value, &exponent);
+        tf_normalise(&value, &exponent);
     }
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);

@@ -121,19 +121,6 @@ static void add_side_by_side(const float *restrict in, size_t n,
 
 /* -- products ----------------------------------------------------------------------- */
 
-/* The significand back to [1, 2); zero, Inf and NaN stay. */
-TF_INLINE void normalise(double *value, int64_t *exponent)
-{
-    enum { BIAS = 1023, ALL_ONES = 0x7FF };
-    uint64_t bits;
-    memcpy(&bits, value, sizeof bits);
-    const int64_t field = (int64_t)(bits >> 52 & ALL_ONES);
-    const int64_t moved = field != 0 && field != ALL_ONES ? field - BIAS : 0;
-    bits -= (uint64_t)moved << 52;
-    *exponent += moved;
-    memcpy(value, &bits, sizeof bits);
-}
-
 static void multiply_line(const float *in, size_t n, double *value, int64_t *exponent)
 {
     /* Magnitudes from 2^-149 to 2^128, so many of them that no product of them and a
@@ -153,21 +140,21 @@ static void multiply_line(const float *in, size_t n, double *value, int64_t *exp
                 product *= (double)in[i + j * LANES + lane];
             }
             values[lane] = product;
-            normalise(&values[lane], &exponents[lane]);
+            tf_normalise(&values[lane], &exponents[lane]);
         }
     }
     for (; i < n; i += LANES) {
         const size_t count = n - i < LANES ? n - i : LANES;
         for (size_t lane = 0; lane < count; lane++) {
             values[lane] *= (double)in[i + lane];
-            normalise(&values[lane], &exponents[lane]);
+            tf_normalise(&values[lane], &exponents[lane]);
         }
     }
     for (int lane = 0; lane < LANES; lane++) {
         *value *= values[lane];
         *exponent += exponents[lane];
     }
-    normalise(value, exponent);
+    tf_normalise(value, exponent);
 }
 
 /* -- what does not count ------------------------------------------------------------ */
