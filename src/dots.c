@@ -14,8 +14,8 @@
 enum {
     TOGETHER = TF_DOT_CHAINS,
     LOOKS = 64,
-    FEW = 4,    /* vectors from which it pays in any case */
-    SHORT = 256,/* numbers up to which it does for one */
+    FEW = 4,     /* vectors from which it pays in any case */
+    SHORT = 256, /* numbers up to which it does for one */
     LONG = TF_DOT_CHAINS * TF_DEPTH, /* a vector with as many chains of its own */
 };
 
@@ -102,10 +102,16 @@ struct batch {
     size_t k, count;
 };
 
-/* Up to TF_DEPTH of their numbers, from k0 on; returns how many. */
+/* The length of a chain that begins at k0. */
+static size_t depth_from(const struct batch *batch, size_t k0)
+{
+    return batch->k - k0 < TF_DEPTH ? batch->k - k0 : TF_DEPTH;
+}
+
+/* So many numbers of them; returns how many. */
 static size_t load_depth(const struct batch *batch, size_t k0, float *x, float *y)
 {
-    const size_t left = batch->k - k0, depth = left < TF_DEPTH ? left : TF_DEPTH;
+    const size_t depth = depth_from(batch, k0);
     load_vectors(tf_lines_from(batch->a, 0, (ptrdiff_t)k0), depth, batch->count, x);
     load_vectors(tf_lines_from(batch->b, 0, (ptrdiff_t)k0), depth, batch->count, y);
     return depth;
@@ -133,7 +139,7 @@ static size_t multiply_depth(const struct batch *batch, size_t k0, float *x, flo
                              float *sums)
 {
     float p[TOGETHER * TF_DEPTH], q[TOGETHER * TF_DEPTH];
-    const size_t left = batch->k - k0, depth = left < TF_DEPTH ? left : TF_DEPTH;
+    const size_t depth = depth_from(batch, k0);
     const struct tf_lines a = tf_lines_from(batch->a, 0, (ptrdiff_t)k0);
     const struct tf_lines b = tf_lines_from(batch->b, 0, (ptrdiff_t)k0);
     if (tf_dot_lines(complete(a, depth, batch->count, p),

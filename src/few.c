@@ -127,12 +127,18 @@ TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
     return done;
 }
 
+/* Whether there is such a step. */
+static int has_steps(enum tf_binary_op op)
+{
+    return tf_isa->fused[op].bytes || tf_isa->binary_near[op];
+}
+
 /* -- and those of a byte ---------------------------------------------------------------- */
 
 ptrdiff_t tf_few(int format, enum tf_binary_op op, char *const data[3],
                  const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    if (!tf_isa->fused[op].bytes && !tf_isa->binary_near[op]) {
+    if (!has_steps(op)) {
         return 0;
     }
     if (tf_format_rows[format]->itemsize == 1) {
@@ -155,7 +161,7 @@ ptrdiff_t tf_few(int format, enum tf_binary_op op, char *const data[3],
 ptrdiff_t tf_few_at(int format, enum tf_binary_op op, char *const data[3],
                     const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n)
 {
-    if (!tf_isa->fused[op].bytes && !tf_isa->binary_near[op]) {
+    if (!has_steps(op)) {
         return 0;
     }
     if (tf_format_rows[format]->itemsize == 1) {
