@@ -7,11 +7,6 @@
 #include "pair_tables.h"
 #include "parts.h"
 
-void tf_store_code(struct tf_format f, char *item, uint32_t code)
-{
-    tf_put_code(f, item, code);
-}
-
 double tf_double_from_code(struct tf_format f, uint32_t code)
 {
     const uint64_t bits = tf_double_bits(tf_decode(f, code));

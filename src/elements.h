@@ -43,7 +43,8 @@ static inline uint32_t tf_load_code(struct tf_format f, const char *item)
     }
     return bits >> f.shift & (tf_magnitude_mask(f) | tf_sign_mask(f));
 }
-TF_INLINE void tf_put_code(struct tf_format f, char *item, uint32_t code)
+
+TF_INLINE void tf_store_code(struct tf_format f, char *item, uint32_t code)
 {
     const uint32_t bits = code << f.shift;
     if (f.itemsize == 4) {
@@ -55,7 +56,6 @@ TF_INLINE void tf_put_code(struct tf_format f, char *item, uint32_t code)
         *(uint8_t *)item = (uint8_t)bits;
     }
 }
-void tf_store_code(struct tf_format f, char *item, uint32_t code);
 
 double tf_double_from_code(struct tf_format f, uint32_t code);
 /* One rounding to nearest, ties to even; what it raised is or-ed into *flags. */

@@ -25,8 +25,8 @@ struct tf_fp {
 
 static inline struct tf_fp tf_fp_begin(void)
 {
-    /* All exceptions masked, to nearest, no flushing. Bits 0..5 are flags, which no
-     * loop reads; to write the register costs more than all else in a small call. */
+    /* All exceptions masked, to nearest, no flushing. Bits 0..5 are flags, which a loop
+     * that reads them clears; to write the register costs more than all else here. */
     enum { FLAGS = 0x3F, DEFAULT = 0x1F80 };
     const struct tf_fp saved = {_mm_getcsr()};
     if ((saved.mxcsr & ~(unsigned)FLAGS) != DEFAULT) {

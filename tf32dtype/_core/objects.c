@@ -65,7 +65,7 @@ TF_INLINE int set_item(struct tf_format f, int format, PyObject *value, char *it
     if (Py_TYPE(value) == tf_dtypes[format].scalar_type) {
         code = tf_load_code(f, item_of_scalar(value));
         if (!tf_is_nan(f, code)) { /* whose payload goes */
-            tf_put_code(f, item, code);
+            tf_store_code(f, item, code);
             return 0;
         }
     }
@@ -80,7 +80,7 @@ TF_INLINE int set_item(struct tf_format f, int format, PyObject *value, char *it
     if (flags && tf_warn(flags, "cast") < 0) {
         return -1;
     }
-    tf_put_code(f, item, code);
+    tf_store_code(f, item, code);
     return 0;
 }
 
