@@ -135,6 +135,30 @@ void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
     tf_fp_end(saved, 0);
 }
 
+void tf_is_close(int format, char *const data[6], const ptrdiff_t strides[6],
+                 ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    struct tf_nearness nearness = {.equal_nan = *data[4] != 0};
+    TF_BUFFER(buffer);
+    struct operand a, b;
+    memcpy(&nearness.relative, data[2], sizeof nearness.relative);
+    memcpy(&nearness.absolute, data[3], sizeof nearness.absolute);
+    operand_begin(&a, data[0], strides[0], 1);
+    operand_begin(&b, data[1], strides[1], 1);
+    char *out = data[5];
+    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        const float *x = operand_next(&a, format, count);
+        const float *y = operand_next(&b, format, count);
+        void *target = tf_target(out, strides[5], 1, buffer);
+        tf_isa->are_near(nearness, x, y, target, count);
+        tf_scatter(target, out, strides[5], 1, count);
+        out += (ptrdiff_t)count * strides[5];
+    }
+    tf_fp_end(saved, 0);
+}
+
 void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
                   const ptrdiff_t strides[2], ptrdiff_t n)
 {

@@ -26,6 +26,11 @@ void tf_compare(int format, enum tf_compare_op op, char *const data[3],
 /* The same of two kinds: formats, or TF_FLOAT32. */
 void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
                       char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n);
+/* x, y, relative and absolute tolerance (float64), equal_nan (NumPy's bool), these three
+ * the same for all n -> NumPy's bool: np.isclose() of numbers and tolerances of which
+ * none leaves the normal range of float64. Raises nothing. */
+void tf_is_close(int format, char *const data[6], const ptrdiff_t strides[6],
+                 ptrdiff_t n);
 void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
                   const ptrdiff_t strides[2], ptrdiff_t n);
 

@@ -62,7 +62,7 @@ def test_is_close_is_of_the_numbers() -> None:
 
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
-def test_isclose_in_pieces(form: Any) -> None:
+def test_isclose_of_arrays(form: Any) -> None:
     rng = np.random.default_rng(3)
     with np.errstate(all="ignore"):
         x = rng.normal(0, 1, (300, 101)).astype(form.dtype)
@@ -74,6 +74,13 @@ def test_isclose_in_pieces(form: Any) -> None:
             want = np.isclose(a.astype(float), b.astype(float), **options)
             assert np.array_equal(np.isclose(a, b, **options), want)
     assert np.isclose(x, y, rtol=np.zeros(101)).shape == x.shape
+    codes = rng.integers(0, 1 << form.bits, (2, 3000), np.uint32)
+    unused = 13 if form.name == "tf32" else 0
+    a, b = td.from_bits((codes << unused).astype(f"u{form.itemsize}"), form.dtype)
+    for options in ({}, {"rtol": 0.5, "equal_nan": True}, {"rtol": -1, "atol": 1e-300}):
+        for x, y in ((a, b), (a[::-2], a[::-2]), (a, b[:1]), (a, a[::-1])):
+            want = np.isclose(x.astype(float), y.astype(float), **options)
+            assert np.array_equal(np.isclose(x, y, **options), want)
 
 
 @each

@@ -73,7 +73,6 @@ def _common_type(own: Function) -> Function:
 
 def _isclose(own: Function) -> Function:
     """In float64, where no difference and no tolerance leaves the range."""
-    piece = 1 << 14  # whose float64 numbers stay in the second cache
 
     def double(x: Any) -> Any:
         if isinstance(x, list | tuple):
@@ -81,21 +80,23 @@ def _isclose(own: Function) -> Function:
         is_ours = getattr(x, "dtype", None) in FORMATS
         return x.astype(np.float64) if is_ours else x
 
-    def isclose(*args: Any, **kwargs: Any) -> Any:
-        wide = {name: double(x) for name, x in kwargs.items()}
-        pair, others = args[:2], [double(x) for x in args[2:]]
-        are_large = len(pair) == 2 and all(
-            type(x) is np.ndarray and x.shape == pair[0].shape and x.size > piece
-            for x in pair
-        )
-        if not are_large or any(np.ndim(x) for x in (*others, *wide.values())):
-            return own(*map(double, pair), *others, **wide)
-        result = np.empty(pair[0].size, np.bool_)
-        a, b = (x.reshape(-1) for x in pair)
-        for i in range(0, result.size, piece):
-            here = slice(i, i + piece)
-            result[here] = own(double(a[here]), double(b[here]), *others, **wide)
-        return result.reshape(pair[0].shape)
+    def is_tolerance(x: Any) -> bool:
+        """Is it a number, of which float64 has all products with ours?"""
+        return type(x) in (int, float) and (x == 0 or 1e-200 < abs(x) < 1e200)
+
+    def isclose(
+        a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
+    ) -> Any:
+        if (
+            type(a) is type(b) is np.ndarray
+            and a.dtype is b.dtype
+            and a.dtype in FORMATS
+            and is_tolerance(rtol)
+            and is_tolerance(atol)
+        ):
+            tolerances = np.float64(rtol), np.float64(atol)
+            return _core.is_close(a, b, *tolerances, np.bool_(bool(equal_nan)))
+        return own(double(a), double(b), double(rtol), double(atol), equal_nan)
 
     return isclose
 

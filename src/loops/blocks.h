@@ -47,6 +47,8 @@ extern const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT];
 extern tf_quick_fn *const TF_NAME(tf_quick)[TF_QUICK_COUNT][2];
 extern const struct tf_parts TF_NAME(tf_parts);
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
+void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const float *b,
+                          uint8_t *r, size_t n);
 extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
 extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT];
 extern const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT];

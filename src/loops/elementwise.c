@@ -98,6 +98,21 @@ tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT] = {
     [TF_GREATER_EQUAL] = greater_equal,
 };
 
+/* In float64, as NumPy does. */
+void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const float *b,
+                          uint8_t *r, size_t n)
+{
+    const float inf = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        const float x = a[i], y = b[i];
+        const double bound =
+            nearness.absolute + nearness.relative * __builtin_fabs((double)y);
+        const int is_near = __builtin_fabs((double)x - (double)y) <= bound;
+        const int are_nan = nearness.equal_nan & (x != x) & (y != y);
+        r[i] = (is_near & (__builtin_fabsf(y) < inf)) | (x == y) | are_nan;
+    }
+}
+
 /* Of items of tf32 and bfloat16; those of a byte have tables. */
 #define PREDICATE_OF(name, type, used, infinity, expression)                   \
     static void name(const void *items, uint8_t *r, size_t n)                  \

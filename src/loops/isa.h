@@ -183,6 +183,12 @@ struct tf_parts {
  * most, and lists their indices. */
 typedef size_t tf_quick_fn(const void *, void *, uint16_t *, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
+
+/* |x - y| <= absolute + relative |y| for finite y; and whether NaN is near NaN. */
+struct tf_nearness {
+    double relative, absolute;
+    int equal_nan;
+};
 typedef void tf_predicate_fn(const void *, uint8_t *, size_t);
 
 /* Parts of matrix products: see product.c. */
@@ -493,6 +499,8 @@ struct tf_isa {
     tf_quick_fn *const (*quick)[2]; /* of tf32 and bfloat16 */
     const struct tf_parts *parts;
     tf_compare_fn *const *compare;
+    void (*are_near)(struct tf_nearness nearness, const float *a, const float *b,
+                     uint8_t *r, size_t n);
     const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
     const struct tf_by_size *compare_items;
     const struct tf_by_size *sign; /* of one operand: both are that */

@@ -13,6 +13,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .quick = TF_NAME(tf_quick),
     .parts = &TF_NAME(tf_parts),
     .compare = TF_NAME(tf_compare),
+    .are_near = TF_NAME(tf_are_near),
     .extreme = TF_NAME(tf_extreme),
     .compare_items = TF_NAME(tf_compare_items),
     .sign = TF_NAME(tf_sign),

@@ -305,6 +305,7 @@ cdef extern from "binary.h" nogil:
 cdef extern from "order.h" nogil:
     void tf_copysign_items(int, items_t, const npy_intp *, npy_intp)
     void tf_compare(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
+    void tf_is_close(int, items_t, const npy_intp *, npy_intp)
     void tf_predicate(int, tf_predicate_op, items_t, const npy_intp *, npy_intp)
     void tf_clip(int, items_t, const npy_intp *, npy_intp)
 

@@ -112,6 +112,13 @@ cdef int compare_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
+cdef int is_close_loop(PyArrayMethod_Context *context, items_t data,
+                       const npy_intp *dimensions, const npy_intp *strides,
+                       NpyAuxData *auxiliary) noexcept nogil:
+    tf_is_close((<loop_data *>auxiliary).format, data, strides, dimensions[0])
+    return 0
+
+
 cdef int predicate_loop(PyArrayMethod_Context *context, items_t data,
                         const npy_intp *dimensions, const npy_intp *strides,
                         NpyAuxData *auxiliary) noexcept nogil:

@@ -198,17 +198,22 @@ cdef PyArray_DTypeMeta *dtype_of_letter(str letter, int format) except NULL:
     return dtype_of(letter)
 
 
+#: np.isclose() of two arrays of a format, with tolerances that are numbers.
+is_close = cnp.PyUFunc_FromFuncAndData(
+    NULL, NULL, NULL, 0, 5, 1, cnp.PyUFunc_None, "is_close", NULL, 0)
+
+
 cdef add_operation(str name, int op, strided_loop loop, list signatures,
                    int flags=0, object identity=None):
     """Loops of one operation for all formats."""
     global operation_count
     cdef PyArrayMethod_Spec spec
-    cdef PyArray_DTypeMeta *dtypes[4]
+    cdef PyArray_DTypeMeta *dtypes[6]
     cdef operation *entry = &operations[operation_count]
     cdef loop_data *shared
     cdef int *place
     cdef int format, i
-    ufunc = getattr(umath, name, None)
+    ufunc = is_close if name == "is_close" else getattr(umath, name, None)
     if ufunc is None:
         return
     if operation_count == MAX_OPERATIONS:
@@ -328,5 +333,6 @@ def register_ufuncs():
         add_operation(name, kind, product_loop, ["TTT", "TTf"])
 
     add_promoters()
+    add_operation("is_close", 0, is_close_loop, ["TTdd??"], silent)
     add_time_loops()
     add_sorting()
