@@ -3,7 +3,8 @@
  * enough: no result of these functions lies nearer than 2^-45 to a number
  * halfway between two of a format's, unless it is that number (the tests
  * check all inputs), so that no error of the C library shows. Most results of bfloat16
- * and tf32 take a short way (see loops/quick.c), and these what it leaves open.
+ * and tf32 take a short way (see loops/quick.c, loops/quick_near.c): they look up, or
+ * compute one by one, what it leaves open.
  */
 #include "unary.h"
 
@@ -136,6 +137,17 @@ static double beside_argument(const struct function *function, double in)
     return less ? nextafter(in, 0) : in;
 }
 
+/* Of a result that tf_rounds_surely(), and that lies in the range of float32. */
+static uint32_t item_of_double(struct tf_format f, double r)
+{
+    uint64_t bits;
+    memcpy(&bits, &r, sizeof bits);
+    const uint64_t half = UINT64_C(1) << (51 - f.mantissa_bits);
+    bits = (bits + half) & ~(2 * half - 1);
+    memcpy(&r, &bits, sizeof r);
+    return tf_bits_of((float)r) >> (f.itemsize == 4 ? 0 : 16);
+}
+
 static uint32_t item_of_result(struct tf_format f, const struct function *function,
                                uint32_t code, unsigned *flags)
 {
@@ -147,6 +159,11 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
     double in;
     memcpy(&in, &bits, sizeof in);
     const double out = function->of(in);
+    const int is_single = f.bias == 127 && f.itemsize > 1; /* the range of float32 */
+    memcpy(&bits, &out, sizeof bits);
+    if (is_single && tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits)) {
+        return item_of_double(f, out); /* a normal number: raises nothing */
+    }
     double settled = tf_snapped(f, out);
     const int inexact = function->transcendental && in != 0 && isfinite(settled);
     if (inexact && settled == in) {
@@ -423,20 +440,10 @@ static int sign_change_of(int format, int op)
 static tf_quick_fn *quick_function(int format, int op)
 {
     const int place = format == tf_tf32_index ? 0 : format == tf_bfloat16_index ? 1 : -1;
-    return place < 0 ? NULL : tf_isa->quick[functions[op].quick][place];
-}
-
-/* A table of two bytes, once there, is faster than most functions that are near: it is
- * made where many results are wanted. */
-static const struct table *faster_table(int format, int op, ptrdiff_t n)
-{
-    enum { MANY = 64 };
-    const struct tf_format *f = tf_format_rows[format];
-    if (f->itemsize != 2 || functions[op].quick < TF_QUICK_NEAR) {
-        return NULL;
-    }
-    const long before = atomic_fetch_add(&computed[op][format], (long)n / MANY);
-    return before > table_size(*f) ? find_table(format, op) : NULL;
+    const enum tf_quick_op quick = functions[op].quick;
+    return place < 0               ? NULL
+           : quick < TF_QUICK_NEAR ? tf_isa->quick[quick][place]
+                                   : tf_isa->quick_near[quick - TF_QUICK_NEAR][place];
 }
 
 enum {
@@ -454,8 +461,8 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
     }
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fp saved = tf_fp_begin();
-    const struct table *table = faster_table(format, op, n);
-    tf_quick_fn *const quick = table ? NULL : quick_function(format, op);
+    const struct table *table = atomic_load(&tables[op][format]);
+    tf_quick_fn *const quick = quick_function(format, op);
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
     const char *in = data[0];
@@ -470,11 +477,12 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
             items = memcpy(in_buffer, items, count * f.itemsize);
         }
         uint16_t which[TF_BLOCK];
-        const size_t open = quick ? quick(items, target, which, count) : count;
+        const size_t few = count / WORTH_ALL, most = table ? few : count;
+        const size_t open = quick ? quick(items, target, which, count, most) : count;
         if (open && !table) {
             /* Where many are open, so are many of those to come. */
-            const int few = open <= count / MANY_OPEN;
-            const ptrdiff_t wanted = few ? (ptrdiff_t)open : n - done;
+            const int rare = open <= count / MANY_OPEN;
+            const ptrdiff_t wanted = rare ? (ptrdiff_t)open : n - done;
             if (is_worth_a_table(format, op, wanted)) {
                 table = find_table(format, op);
                 if (!table) {
@@ -483,7 +491,7 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
                 }
             }
         }
-        if (table && open > count / WORTH_ALL) {
+        if (table && open > few) {
             flags |= look_up(f, table, items, target, count, flags);
         } else {
             flags |= compute(f, &functions[op], table, items, target,

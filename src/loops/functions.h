@@ -1,14 +1,14 @@
 /* Functions in float32, near enough for most results of tf32 and bfloat16, by vectors.
  *
  * A result is less than 3 units in the last place from the exact one, as measured over all
- * arguments, or NaN where that is not known: each expression is a few roundings and a
- * polynomial that is off by less than one of them. quick.c allows 4 units, and finds the
- * results whose rounding that does not tell, which are computed anew. So no bit depends on
- * how these are computed, and a multiplication and an addition may be one operation or
- * two. A result is zero only where the exact one is. The tests compare all arguments.
+ * arguments of the domain that quick_near.c gives: each expression is a few roundings and a
+ * polynomial that is off by less than one of them. quick_near.c allows 4 units for tf32, and
+ * finds the results whose rounding that does not tell, which are computed anew; bfloat16 has
+ * none. So no bit depends on how these are computed, and a multiplication and an addition
+ * may be one operation or two. A result is zero only where the exact one is. The tests
+ * compare all arguments.
  *
- * Arguments are a format's numbers, of 11 significant bits: the comments use that. What
- * becomes of NaN does not matter.
+ * Arguments are a format's numbers, of 11 significant bits: the comments use that.
  *
  * Polynomials are of least maximum error, found by Lawson's iteration.
  */
@@ -34,12 +34,6 @@ TF_INLINE float with_sign_of(float magnitude, float x)
     return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(x) & UINT32_C(0x80000000)));
 }
 
-/* x, or NaN: without a branch, which would keep the compiler from vectors. */
-TF_INLINE float known_if(int holds, float x)
-{
-    return tf_float_of(tf_bits_of(x) | ((uint32_t)holds - 1));
-}
-
 TF_INLINE float magnitude_of(float x) { return tf_float_of(tf_bits_of(x) & INT32_MAX); }
 
 /* The nearest integer k to |t| < 2^22: itself, and in the lower bits of another number. */
@@ -49,12 +43,6 @@ TF_INLINE float nearest(float t, uint32_t *bits)
     const float shifted = t + to_integer;
     *bits = tf_bits_of(shifted);
     return shifted - to_integer;
-}
-
-/* x, or NaN where its square could be subnormal, which takes a hundred times as long. */
-TF_INLINE float not_tiny(float x)
-{
-    return known_if((magnitude_of(x) >= 0x1p-50f) | (x == 0), x);
 }
 
 /* -- exponentials ------------------------------------------------------------------ */
@@ -76,7 +64,7 @@ TF_INLINE float reduced_expm1(float x, uint32_t *power)
 }
 
 /* For |x| < 88. */
-TF_INLINE float exp_within(float x)
+TF_INLINE float exp_near(float x)
 {
     uint32_t power;
     const float e = 1 + reduced_expm1(x, &power);
@@ -93,11 +81,7 @@ TF_INLINE float expm1_within(float x)
     return multiply_add(scale, e, scale - 1);
 }
 
-TF_INLINE float exp_near(float x)
-{
-    return known_if(magnitude_of(x) < 87, exp_within(x));
-}
-
+/* For |x| < 126. */
 TF_INLINE float exp2_near(float x)
 {
     uint32_t power;
@@ -109,28 +93,28 @@ TF_INLINE float exp2_near(float x)
     sum = multiply_add(sum, r, 0x1.ebfbe0p-3f);
     sum = multiply_add(sum, r, 0x1.62e430p-1f);
     const float e = multiply_add(sum, r, 1.0f);
-    return known_if(magnitude_of(x) < 125, tf_float_of(tf_bits_of(e) + (power << 23)));
+    return tf_float_of(tf_bits_of(e) + (power << 23));
 }
 
 TF_INLINE float expm1_near(float x)
 {
     const float e = expm1_within(x > -30 ? x : -30); /* -1, in 11 bits, from there on */
-    return known_if(x < 88, with_sign_of(e, x));
+    return with_sign_of(e, x);
 }
 
+/* For |x| < 88. */
 TF_INLINE float sinh_near(float x)
 {
-    const float a = magnitude_of(x);
-    const float e = expm1_within(a < 88 ? a : 88);
+    const float e = expm1_within(magnitude_of(x));
     const float sum = e + e / (e + 1);
-    return known_if(a < 88, with_sign_of(0.5f * sum, x));
+    return with_sign_of(0.5f * sum, x);
 }
 
+/* For |x| < 86, where 0.5/e is normal. */
 TF_INLINE float cosh_near(float x)
 {
-    const float a = magnitude_of(x);
-    const float e = exp_within(a < 86 ? a : 86); /* 1/e is normal */
-    return known_if(a < 86, multiply_add(0.5f, e, 0.5f / e));
+    const float e = exp_near(magnitude_of(x));
+    return multiply_add(0.5f, e, 0.5f / e);
 }
 
 TF_INLINE float tanh_near(float x)
@@ -165,11 +149,6 @@ TF_INLINE float split(float x, float *f)
     return (float)((int32_t)shifted >> 23);
 }
 
-TF_INLINE int is_positive_normal(float x)
-{
-    return (x >= 0x1p-126f) & (x < INFINITY);
-}
-
 /* k log 2 + log(1 + f), where k log 2 is 0 or at least twice the other. */
 TF_INLINE float log_of_parts(float k, float f)
 {
@@ -181,15 +160,14 @@ TF_INLINE float log_near(float x)
 {
     float f;
     const float k = split(x, &f);
-    return known_if(is_positive_normal(x), log_of_parts(k, f));
+    return log_of_parts(k, f);
 }
 
 TF_INLINE float log2_near(float x)
 {
     float f;
     const float k = split(x, &f);
-    const float result = multiply_add(log1p_within(f), 0x1.715476p+0f, k);
-    return known_if(is_positive_normal(x), result);
+    return multiply_add(log1p_within(f), 0x1.715476p+0f, k);
 }
 
 TF_INLINE float log10_near(float x)
@@ -197,8 +175,7 @@ TF_INLINE float log10_near(float x)
     float f;
     const float k = split(x, &f);
     const float rest = log1p_within(f) * 0x1.bcb7b2p-2f;
-    const float result = multiply_add(k, 0x1.344136p-2f, rest);
-    return known_if(is_positive_normal(x), result);
+    return multiply_add(k, 0x1.344136p-2f, rest);
 }
 
 /* 1 + x is exact for the numbers of a format where it is not near 1, nor far above. */
@@ -207,8 +184,7 @@ TF_INLINE float log1p_near(float x)
     const float y = 1 + x;
     float f;
     const float k = split(y, &f);
-    const float result = log_of_parts(k, k == 0 ? x : f);
-    return known_if(is_positive_normal(y), with_sign_of(result, x));
+    return with_sign_of(log_of_parts(k, k == 0 ? x : f), x);
 }
 
 /* log(1 + t) with t = x + x^2/(1 + sqrt(1 + x^2)); log(2 x) where x^2 hides 1. */
@@ -223,8 +199,7 @@ TF_INLINE float arcsinh_near(float x)
 TF_INLINE float arccosh_near(float x)
 {
     const float t = x - 1;
-    const float y = log1p_near(x < 4096 ? t + sqrtf(t * (t + 2)) : 2 * x - 1);
-    return known_if(x >= 1, y);
+    return log1p_near(x < 4096 ? t + sqrtf(t * (t + 2)) : 2 * x - 1);
 }
 
 TF_INLINE float arctanh_near(float x)
@@ -262,8 +237,7 @@ TF_INLINE float sine_near(float x, uint32_t quarters)
     cosine = multiply_add(cosine, square, -0.5f);
     cosine = multiply_add(cosine, square, 1.0f);
     k += quarters;
-    const uint32_t bits = tf_bits_of(k & 1 ? cosine : sine) ^ (k & 2) << 30;
-    return known_if(magnitude_of(x) < 8192, tf_float_of(bits));
+    return tf_float_of(tf_bits_of(k & 1 ? cosine : sine) ^ (k & 2) << 30);
 }
 
 TF_INLINE float tan_near(float x)
@@ -277,8 +251,7 @@ TF_INLINE float tan_near(float x)
     sum = multiply_add(sum, square, 0x1.1131cap-3f);
     sum = multiply_add(sum, square, 0x1.5554cap-2f);
     const float tangent = with_sign_of(multiply_add(sum * square, r, r), r);
-    const float result = k & 1 ? -1 / tangent : tangent;
-    return known_if(magnitude_of(x) < 8192, result);
+    return k & 1 ? -1 / tangent : tangent;
 }
 
 /* For |x| <= 1/2. */
@@ -348,8 +321,7 @@ TF_INLINE float cbrt_near(float x)
     root -= (square * root - m) / (3 * square);
     root *= s == 0 ? 1.0f : s == 1 ? 0x1.428a30p+0f : 0x1.965feap+0f;
     const float power = tf_float_of((q - 43 + 127) << 23);
-    const float result = a == 0 ? a : root * power;
-    return known_if((a == 0) | is_positive_normal(a), with_sign_of(result, x));
+    return with_sign_of(a == 0 ? a : root * power, x);
 }
 
 #endif

@@ -72,7 +72,7 @@ enum tf_predicate_op {
     TF_PREDICATE_COUNT
 };
 
-/* Unary functions that float32 computes: see quick.c. */
+/* Unary functions that float32 computes: see quick.c, and quick_near.c. */
 enum tf_quick_op {
     TF_NOT_QUICK,
     TF_QUICK_SQUARE,
@@ -180,8 +180,9 @@ struct tf_parts {
 };
 
 /* Items to items, which lie apart; returns how many results are left open, TF_BLOCK at
- * most, and lists their indices. */
-typedef size_t tf_quick_fn(const void *, void *, uint16_t *, size_t);
+ * most, and lists their indices. Where they are more than some, it may say that all are,
+ * and list none. */
+typedef size_t tf_quick_fn(const void *, void *, uint16_t *, size_t, size_t);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
 
 /* |x - y| <= absolute + relative |y| for finite y; and whether NaN is near NaN. */
@@ -497,6 +498,7 @@ struct tf_isa {
     size_t (*doubtful)(const double *r, size_t n, int mantissa_bits, uint16_t *which);
     const struct tf_fused *fused; /* by operation */
     tf_quick_fn *const (*quick)[2]; /* of tf32 and bfloat16 */
+    tf_quick_fn *const (*quick_near)[2]; /* from TF_QUICK_NEAR on */
     const struct tf_parts *parts;
     tf_compare_fn *const *compare;
     void (*are_near)(struct tf_nearness nearness, const float *a, const float *b,

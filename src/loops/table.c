@@ -11,6 +11,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .doubtful = TF_NAME(tf_doubtful),
     .fused = TF_NAME(tf_fused),
     .quick = TF_NAME(tf_quick),
+    .quick_near = TF_NAME(tf_quick_near),
     .parts = &TF_NAME(tf_parts),
     .compare = TF_NAME(tf_compare),
     .are_near = TF_NAME(tf_are_near),

@@ -1,0 +1,256 @@
+/* Unary functions of bfloat16 and tf32 by float32 numbers that are near the exact results
+ * (see functions.h), in one pass. Each function has a domain, in which its results are
+ * normal numbers or zero, and raise nothing. What lies outside is left open.
+ *
+ *  bfloat16  Rounding gives what the exact result would: 2^16 arguments are few enough
+ *            that no exact result lies so near a number halfway between two. The tests
+ *            compare them all, on every instruction set.
+ *  tf32      So it does unless such a number lies within the margin: these results are
+ *            left open too.
+ */
+#include <math.h>
+
+#include "../convert.h"
+#include "blocks.h"
+#include "functions.h"
+
+enum { MARGIN = 4 }; /* units in the last place that results may be off */
+enum { CHUNK = 256 }; /* results of tf32 that are looked at together */
+
+/* From the least magnitude on, zero besides or not; the least number is -lowest. */
+struct domain {
+    float least, greatest, lowest;
+    int zero;
+};
+
+/* -- arguments ------------------------------------------------------------------------ */
+
+/* The upper bits of a float32 number that an item is, without unused ones, and how many
+ * are cut off. */
+TF_INLINE uint32_t bits_at(int itemsize, const void *items, size_t i)
+{
+    const uint32_t code_bits = -(UINT32_C(1) << tf_cut(tf_tf32));
+    return itemsize == 4 ? ((const uint32_t *)items)[i] & code_bits
+                         : ((const uint16_t *)items)[i];
+}
+
+TF_INLINE int cut_of(int itemsize) { return itemsize == 4 ? 0 : 16; }
+
+TF_INLINE int is_nan(int itemsize, uint32_t bits)
+{
+    const int cut = cut_of(itemsize);
+    return (bits & INT32_MAX >> cut) > UINT32_C(0x7F800000) >> cut;
+}
+
+TF_INLINE int is_outside(struct domain domain, int itemsize, uint32_t bits)
+{
+    const int cut = cut_of(itemsize);
+    const uint32_t magnitude = bits & INT32_MAX >> cut, zero = (uint32_t)domain.zero;
+    const uint32_t greatest = tf_bits_of(domain.greatest) >> cut;
+    const uint32_t lowest = tf_bits_of(domain.lowest) >> cut;
+    const uint32_t least = tf_bits_of(domain.least) >> cut;
+    return (magnitude > (magnitude == bits ? greatest : lowest)) |
+           (magnitude - zero < least - zero);
+}
+
+/* Whether no item is, by their bounds. */
+static int are_inside(struct domain domain, int itemsize, const void *items, size_t n)
+{
+    const int cut = cut_of(itemsize);
+    const uint32_t zero = (uint32_t)domain.zero;
+    const uint32_t greatest = tf_bits_of(domain.greatest) >> cut;
+    const uint32_t lowest = tf_bits_of(-domain.lowest) >> cut;
+    const uint32_t least = tf_bits_of(domain.least) >> cut;
+    if (itemsize == 2) {
+        int16_t most = 0;
+        uint16_t under = 0, magnitudes = UINT16_MAX;
+        for (size_t i = 0; i < n; i++) {
+            const uint16_t bits = (uint16_t)bits_at(2, items, i);
+            const uint16_t magnitude = (uint16_t)((bits & INT16_MAX) - zero);
+            most = (int16_t)bits > most ? (int16_t)bits : most;
+            under = bits > under ? bits : under;
+            magnitudes = magnitude < magnitudes ? magnitude : magnitudes;
+        }
+        return (most <= (int32_t)greatest) & (under <= lowest) &
+               (magnitudes >= least - zero);
+    }
+    int32_t most = 0;
+    uint32_t under = 0, magnitudes = UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = bits_at(4, items, i);
+        const uint32_t magnitude = (bits & INT32_MAX) - zero;
+        most = (int32_t)bits > most ? (int32_t)bits : most;
+        under = bits > under ? bits : under;
+        magnitudes = magnitude < magnitudes ? magnitude : magnitudes;
+    }
+    return (most <= (int32_t)greatest) & (under <= lowest) & (magnitudes >= least - zero);
+}
+
+/* Marks those that are outside, of which it returns the number, and keeps the others: the
+ * least one takes their place. NaN is not marked. */
+static size_t leave_out(struct domain domain, int itemsize, const void *items, void *kept,
+                        uint8_t *open, size_t n)
+{
+    const uint32_t least = tf_bits_of(domain.least) >> cut_of(itemsize);
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = bits_at(itemsize, items, i);
+        const int outside = is_outside(domain, itemsize, bits);
+        open[i] = (uint8_t)(outside & !is_nan(itemsize, bits));
+        count += open[i];
+        if (itemsize == 4) {
+            ((uint32_t *)kept)[i] = outside ? least : bits;
+        } else {
+            ((uint16_t *)kept)[i] = (uint16_t)(outside ? least : bits);
+        }
+    }
+    return count;
+}
+
+/* -- results -------------------------------------------------------------------------- */
+
+/* Rounded to bfloat16, in the upper half: no result is halfway between two numbers. */
+TF_INLINE uint32_t upper_half(float r) { return tf_bits_of(r) + 0x7FFF; }
+
+/* Two to a word: without anything that brings them in order, or back. */
+TF_INLINE void of_halves(float (*of)(float), const uint16_t *restrict items,
+                         uint16_t *restrict results, size_t n)
+{
+    const uint32_t upper = UINT32_C(0xFFFF0000);
+    for (size_t i = 0; i + 2 <= n; i += 2) {
+        uint32_t two;
+        memcpy(&two, items + i, sizeof two);
+        const uint32_t first = upper_half(of(tf_float_of(two << 16)));
+        const uint32_t second = upper_half(of(tf_float_of(two & upper)));
+        two = first >> 16 | (second & upper);
+        memcpy(results + i, &two, sizeof two);
+    }
+    if (n % 2) {
+        const float last = tf_float_of((uint32_t)items[n - 1] << 16);
+        results[n - 1] = (uint16_t)(upper_half(of(last)) >> 16);
+    }
+}
+
+/* How far a number halfway between two of tf32's is below the result and the margin: at
+ * most twice the margin if it lies within that. */
+TF_INLINE uint32_t distance(uint32_t above)
+{
+    return above & ((UINT32_C(1) << tf_cut(tf_tf32)) - 1);
+}
+
+/* Marks results, not those that `open` had marked, whose rounding the margin does not
+ * tell. */
+TF_INLINE void of_words(float (*of)(float), const uint32_t *restrict items,
+                        uint32_t *restrict results, uint8_t *restrict open, size_t n)
+{
+    const uint32_t code_bits = -(UINT32_C(1) << tf_cut(tf_tf32));
+    const uint32_t half = UINT32_C(1) << (tf_cut(tf_tf32) - 1);
+    for (size_t start = 0; start < n; start += CHUNK) {
+        const size_t end = n - start < CHUNK ? n : start + CHUNK;
+        uint32_t all_above[TF_BLOCK], least = UINT32_MAX;
+        for (size_t i = start; i < end; i++) {
+            const uint32_t r = tf_bits_of(of(tf_float_of(items[i] & code_bits)));
+            const uint32_t above = r + (half + MARGIN);
+            all_above[i - start] = above;
+            least = distance(above) < least ? distance(above) : least;
+            results[i] = above & code_bits;
+        }
+        for (size_t i = start; i < end && least <= 2 * MARGIN; i++) {
+            open[i] |= distance(all_above[i - start]) <= 2 * MARGIN;
+        }
+    }
+}
+
+/* Returns how many results are left open, of which `which` lists the indices. */
+TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
+                       const void *items, void *results, uint16_t *which, size_t n,
+                       size_t most)
+{
+    _Alignas(64) uint32_t kept[TF_BLOCK];
+    uint8_t open[TF_BLOCK + 8];
+    const void *inside = items;
+    const int all = are_inside(domain, itemsize, items, n);
+    if (!all) {
+        inside = kept;
+        if (leave_out(domain, itemsize, items, kept, open, n) > most) {
+            return n;
+        }
+    } else if (itemsize == 4) {
+        memset(open, 0, n);
+    }
+    if (itemsize == 4) {
+        of_words(of, inside, results, open, n);
+    } else {
+        of_halves(of, inside, results, n);
+        if (all) {
+            return 0;
+        }
+    }
+    const struct tf_format f = itemsize == 4 ? tf_tf32 : tf_bfloat16;
+    const uint32_t nan = tf_nan_code(f) << f.shift;
+    for (size_t i = 0; i < n && !all; i++) {
+        const int is = is_nan(itemsize, bits_at(itemsize, items, i));
+        if (itemsize == 4) {
+            ((uint32_t *)results)[i] = is ? nan : ((uint32_t *)results)[i];
+        } else {
+            ((uint16_t *)results)[i] = is ? (uint16_t)nan : ((uint16_t *)results)[i];
+        }
+    }
+    return tf_list_marked(open, n, 0, which);
+}
+
+/* -- the functions -------------------------------------------------------------------- */
+
+#define FUNCTION(name, expression, ...)                                        \
+    TF_INLINE float name(float x) { return expression; }                       \
+    static size_t name##_tf32(const void *items, void *results, uint16_t *which, \
+                              size_t n, size_t most)                           \
+    {                                                                          \
+        const struct domain domain = {__VA_ARGS__};                            \
+        return apply(name, domain, 4, items, results, which, n, most);         \
+    }                                                                          \
+    static size_t name##_bfloat16(const void *items, void *results,            \
+                                  uint16_t *which, size_t n, size_t most)      \
+    {                                                                          \
+        const struct domain domain = {__VA_ARGS__};                            \
+        return apply(name, domain, 2, items, results, which, n, most);         \
+    }
+/* Squares of smaller arguments than the least ones may be subnormal, which takes a hundred
+ * times as long. */
+FUNCTION(exp_, exp_near(x), 0x1p-50f, 87, 87, 1)
+FUNCTION(exp2_, exp2_near(x), 0x1p-50f, 125, 125, 1)
+FUNCTION(expm1_, expm1_near(x), 0x1p-50f, 87, INFINITY, 1)
+FUNCTION(log_, log_near(x), 0x1p-126f, 0x1.ffcp+127f, 0, 0)
+FUNCTION(log2_, log2_near(x), 0x1p-126f, 0x1.ffcp+127f, 0, 0)
+FUNCTION(log10_, log10_near(x), 0x1p-126f, 0x1.ffcp+127f, 0, 0)
+FUNCTION(log1p_, log1p_near(x), 0x1p-50f, 0x1.ffcp+127f, 0x1.ffcp-1f, 1)
+FUNCTION(sin_, sine_near(x, 0), 0x1p-50f, 0x1.ffcp+12f, 0x1.ffcp+12f, 1)
+FUNCTION(cos_, sine_near(x, 1), 0x1p-50f, 0x1.ffcp+12f, 0x1.ffcp+12f, 1)
+FUNCTION(tan_, tan_near(x), 0x1p-50f, 0x1.ffcp+12f, 0x1.ffcp+12f, 1)
+FUNCTION(arcsin, arcsin_near(x), 0x1p-50f, 1, 1, 1)
+FUNCTION(arccos, arccos_near(x), 0x1p-50f, 1, 1, 1)
+FUNCTION(arctan, arctan_near(x), 0x1p-50f, INFINITY, INFINITY, 1)
+FUNCTION(sinh_, sinh_near(x), 0x1p-50f, 87, 87, 1)
+FUNCTION(cosh_, cosh_near(x), 0x1p-50f, 85, 85, 1)
+FUNCTION(tanh_, tanh_near(x), 0x1p-50f, INFINITY, INFINITY, 1)
+FUNCTION(arcsinh, arcsinh_near(x), 0x1p-50f, 0x1p+126f, 0x1p+126f, 1)
+FUNCTION(arccosh, arccosh_near(x), 1, 0x1p+126f, 0, 0)
+FUNCTION(arctanh, arctanh_near(x), 0x1p-50f, 0x1.ffcp-1f, 0x1.ffcp-1f, 1)
+FUNCTION(cbrt_, cbrt_near(x), 0x1p-126f, 0x1.ffcp+127f, 0x1.ffcp+127f, 1)
+FUNCTION(degrees, x * 0x1.ca5dc2p+5f, 0x1p-126f, 0x1p+122f, 0x1p+122f, 1)
+FUNCTION(radians, x * 0x1.1df46ap-6f, 0x1p-120f, 0x1.ffcp+127f, 0x1.ffcp+127f, 1)
+
+#define BOTH(op, name) [op - TF_QUICK_NEAR] = {name##_tf32, name##_bfloat16}
+tf_quick_fn *const TF_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2] = {
+    BOTH(TF_QUICK_EXP, exp_),        BOTH(TF_QUICK_EXP2, exp2_),
+    BOTH(TF_QUICK_EXPM1, expm1_),    BOTH(TF_QUICK_LOG, log_),
+    BOTH(TF_QUICK_LOG2, log2_),      BOTH(TF_QUICK_LOG10, log10_),
+    BOTH(TF_QUICK_LOG1P, log1p_),    BOTH(TF_QUICK_SIN, sin_),
+    BOTH(TF_QUICK_COS, cos_),        BOTH(TF_QUICK_TAN, tan_),
+    BOTH(TF_QUICK_ARCSIN, arcsin),   BOTH(TF_QUICK_ARCCOS, arccos),
+    BOTH(TF_QUICK_ARCTAN, arctan),   BOTH(TF_QUICK_SINH, sinh_),
+    BOTH(TF_QUICK_COSH, cosh_),      BOTH(TF_QUICK_TANH, tanh_),
+    BOTH(TF_QUICK_ARCSINH, arcsinh), BOTH(TF_QUICK_ARCCOSH, arccosh),
+    BOTH(TF_QUICK_ARCTANH, arctanh), BOTH(TF_QUICK_CBRT, cbrt_),
+    BOTH(TF_QUICK_DEGREES, degrees), BOTH(TF_QUICK_RADIANS, radians),
+};
