@@ -6,7 +6,7 @@
 
 /* -- as float32 -------------------------------------------------------------------- */
 
-enum { SINGLE = sizeof(float), VECTOR = TF_DOT_CHAINS };
+enum { SINGLE = sizeof(float), VECTOR = 16 };
 
 /* Whether the kernels read a matrix as it lies in memory: `near` and `far` are its
  * strides. */
@@ -24,22 +24,17 @@ static void multiply_row_singles(struct tf_workspace *work, const struct tf_tile
     float *x = work->a;
     const struct tf_row *row = tf_isa->product->row;
     const int across = is_plain(tile->b, tile->b.stride, tile->b.along);
-    const int along = tf_runs_along(tile->b);
     const uint32_t used = tile->b.format < TF_FORMAT_COUNT
                               ? tf_used_bits(*tf_format_rows[tile->b.format])
                               : UINT32_MAX;
     float *part = work->sums + TF_WIDE_ROW;
     tf_pack_along(work, tile->a, 1, depth, 0, x, depth, 0, NULL);
-    memset(x + depth, 0, TF_DOT_WHOLE * sizeof *x);
     for (size_t j = 0, width; j < tile->columns; j += width) {
         const struct tf_lines b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
         const size_t left = tile->columns - j;
         if (across && left >= VECTOR) {
             width = left / VECTOR * VECTOR;
             row->across_singles(x, b.data, b.along, used, depth, width, part);
-        } else if (along && left >= VECTOR &&
-                   tf_dot_vector(b, x, depth, (uint16_t *)work->lines, part)) {
-            width = VECTOR;
         } else {
             width = left < PANEL ? left : PANEL;
             tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
@@ -119,140 +114,42 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
     }
 }
 
-/* Columns along k: lanes of a group are depths of one column, or of as many as there
- * are lanes for. */
-struct lanes {
-    size_t depths, columns; /* of a group */
-    size_t last;            /* k of the last depth */
-};
+/* -- columns along k --------------------------------------------------------------- */
 
-static struct lanes lanes_for(size_t k)
+/* Some of them side by side, over as many k as the row has room for; or 0. */
+static int multiply_columns(struct tf_workspace *work, struct tf_lines b,
+                            const float *x, size_t count, size_t k, float *sums,
+                            int adds)
 {
-    struct lanes lanes;
-    lanes.depths = (k + TF_DEPTH - 1) / TF_DEPTH;
-    lanes.columns = TF_ROW_GROUP / lanes.depths;
-    lanes.last = k - (lanes.depths - 1) * TF_DEPTH;
-    return lanes;
+    float part[TF_DOT_LINES];
+    for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
+        const size_t depth = tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0));
+        if (!tf_dot_vector(tf_lines_from(b, 0, (ptrdiff_t)k0), x + k0, count, depth,
+                           tf_dot_room(work), part)) {
+            return 0;
+        }
+        tf_add_row(part, sums, count, adds || k0);
+    }
+    return 1;
 }
 
-/* The row's slots for these lanes; 0 in those unused and behind the last depth. */
-static void spread_row(struct tf_workspace *work, struct lanes lanes)
+/* All of them; 0 where there is no kernel. */
+static int multiply_row_along(struct tf_workspace *work, const struct tf_tile *tile,
+                              size_t k, float *sums, int adds)
 {
-    enum { SLOTS = TF_DEPTH / 2 };
-    float *rest = work->row + (lanes.depths - 1) * SLOTS + tf_slots_of(lanes.last, 1);
-    memset(rest, 0, (SLOTS - tf_slots_of(lanes.last, 1)) * sizeof *rest);
-    for (size_t slot = 0; slot < SLOTS; slot++) {
-        float *out = work->lanes + slot * TF_ROW_GROUP;
-        memset(out, 0, TF_ROW_GROUP * sizeof *out);
-        for (size_t lane = 0; lane < lanes.columns * lanes.depths; lane++) {
-            out[lane] = work->row[lane % lanes.depths * SLOTS + slot];
-        }
+    float *x = work->a;
+    tf_load_line(tile->a, k, x, 0);
+    for (size_t i = k; i < k + TF_DOT_WHOLE; i++) {
+        x[i] = -0.0f;
     }
-}
-
-/* A line of one column and depth as the kernels read it. */
-static const char *line_for(struct tf_lines b, size_t depth, int direct, int bytes,
-                            uint16_t *copy)
-{
-    if (direct && depth == TF_DEPTH) {
-        return b.data;
-    }
-    memset(copy, 0, TF_DEPTH * sizeof *copy);
-    if (bytes) {
-        memcpy(copy, b.data, depth);
-        return (const char *)copy;
-    }
-    const uint16_t *halves = tf_load_halves(b, b.along, depth, 0, copy, 0, NULL);
-    if (halves != copy) {
-        memcpy(copy, halves, depth * sizeof *copy);
-    }
-    return (const char *)copy;
-}
-
-/* The lines of `count` columns from column j on; those of the group before it are known
- * if they are followed by these in equal steps. */
-static void find_lines(struct tf_workspace *work, const struct tf_lines *b,
-                       struct lanes lanes, size_t j, size_t count, int direct,
-                       int bytes, const char *lines[TF_ROW_LINES])
-{
-    const size_t together = TF_ROW_GROUPS * lanes.columns;
-    if (j > 0 && direct && lanes.last == TF_DEPTH && count == together) {
-        for (size_t i = 0; i < TF_ROW_LINES; i++) {
-            lines[i] += (ptrdiff_t)together * b->stride;
-        }
-        return;
-    }
-    for (size_t i = 0; i < TF_ROW_LINES; i++) {
-        const size_t lane = i % TF_ROW_GROUP;
-        const size_t column = i / TF_ROW_GROUP * lanes.columns + lane / lanes.depths;
-        const size_t d = lane % lanes.depths;
-        if (i > 0) {
-            lines[i] = lines[0]; /* of what is not used */
-        }
-        if (column < count && lane < lanes.columns * lanes.depths) {
-            lines[i] = line_for(
-                tf_lines_from(*b, (ptrdiff_t)(j + column), (ptrdiff_t)(d * TF_DEPTH)),
-                d + 1 < lanes.depths ? TF_DEPTH : lanes.last, direct, bytes,
-                (uint16_t *)work->lines + i * TF_DEPTH);
-        }
-    }
-}
-
-static void multiply_row_along(struct tf_workspace *work, const struct tf_tile *tile,
-                               struct tf_exponents exponents, size_t k, float *sums,
-                               int adds)
-{
-    enum { AHEAD = 4 }; /* groups */
-    const struct lanes lanes = lanes_for(k);
-    const int normal = tf_always_normal(tile->a, tile->b);
-    const int direct = is_direct(tile->b, tile->b.along, normal);
-    const int bytes = direct && tile->b.kind != tf_bfloat16_index;
-    const size_t together = TF_ROW_GROUPS * lanes.columns;
-    const char *lines[TF_ROW_LINES], *ahead[TF_ROW_GROUPS];
-    float part[TF_ROW_LINES];
-    spread_row(work, lanes);
-    for (size_t j = 0; j < tile->columns; j += together) {
-        const size_t count =
-            tf_lesser_size((ptrdiff_t)together, (ptrdiff_t)(tile->columns - j));
-        find_lines(work, &tile->b, lanes, j, count, direct, bytes, lines);
-        for (size_t g = 0; g < TF_ROW_GROUPS; g++) {
-            ahead[g] =
-                tf_lines_from(tile->b, (ptrdiff_t)(j + (g + AHEAD) * lanes.columns), 0)
-                    .data;
-        }
-        struct tf_range range = tf_no_range();
-        (bytes ? tf_isa->product->row->along_bytes
-               : tf_isa->product->row->along_halves)(
-            &tf_byte_tables[bytes ? tile->b.kind : 0], work->lanes, lines, ahead, part,
-            &range);
-        const int exact = normal || tf_all_normal(exponents, tf_exponents_of(&range));
-        for (size_t column = 0; column < count; column++) {
-            const float *from = part + column / lanes.columns * TF_ROW_GROUP +
-                                column % lanes.columns * lanes.depths;
-            float sum = adds ? sums[j + column] + from[0] : from[0];
-            for (size_t d = 1; d < lanes.depths; d++) {
-                sum += from[d];
-            }
-            sums[j + column] = exact ? sum : sums[j + column];
-            work->failed[j + column] = !exact;
-        }
-    }
-    /* Where that is not exact: as many columns together as there are. */
     for (size_t j = 0, count; j < tile->columns; j += count) {
-        for (count = 1;
-             j + count < tile->columns && work->failed[j + count] == work->failed[j];
-             count++) {
-        }
-        struct tf_tile piece = *tile;
-        piece.b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
-        piece.columns = count;
-        for (size_t k0 = 0; work->failed[j] && k0 < k; k0 += TF_DEPTH) {
-            const struct tf_tile block = tf_tile_from(piece, (ptrdiff_t)k0);
-            multiply_row_singles(work, &block,
-                                 tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0)),
-                                 sums + j, adds || k0);
+        count = tf_lesser_size(TF_DOT_LINES, (ptrdiff_t)(tile->columns - j));
+        if (!multiply_columns(work, tf_lines_from(tile->b, (ptrdiff_t)j, 0), x, count,
+                              k, sums + j, adds)) {
+            return 0;
         }
     }
+    return 1;
 }
 
 /* -- rows of any length ------------------------------------------------------------ */
@@ -274,10 +171,6 @@ static void multiply_as_slots(struct tf_workspace *work, const struct tf_tile *t
         const size_t count = tf_lesser_size(TF_ROW, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         const struct tf_exponents exponents = pack_row(work, here.a, count);
-        if (tf_runs_along(tile->b)) {
-            multiply_row_along(work, &here, exponents, count, work->sums, k0 != 0);
-            continue;
-        }
         for (size_t k1 = 0; k1 < count && !tf_stops(work); k1 += TF_DEPTH) {
             const struct tf_tile block = tf_tile_from(here, (ptrdiff_t)k1);
             multiply_row_across(work, &block, work->row + k1 / 2, exponents,
@@ -287,13 +180,28 @@ static void multiply_as_slots(struct tf_workspace *work, const struct tf_tile *t
     }
 }
 
+static int multiply_as_lines(struct tf_workspace *work, const struct tf_tile *tile,
+                             ptrdiff_t k)
+{
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_ROW) {
+        const struct tf_tile here = tf_tile_from(*tile, k0);
+        if (!multiply_row_along(work, &here, tf_lesser_size(TF_ROW, k - k0), work->sums,
+                                k0 != 0)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 int tf_is_row(struct tf_lines a, ptrdiff_t rows) { return rows == 1 && a.parts == 1; }
 
 void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
-    /* Short lines would be filled up to a depth. */
-    const int fits = k >= TF_DEPTH || !tf_runs_along(tile->b);
-    if (fits && tf_isa->product->row->across_halves &&
+    const int along = tf_runs_along(tile->b);
+    if (along && multiply_as_lines(work, tile, k)) {
+        return;
+    }
+    if (!along && tf_isa->product->row->across_halves &&
         tf_can_have_pairs(tile->a, tile->b)) {
         multiply_as_slots(work, tile, k);
     } else {

@@ -1,9 +1,8 @@
 /* The inside of one row times a matrix: at the speed at which the matrix is read.
  *
- * The matrix is read in the order of its memory: many whole rows at a time, or line
- * after line, since pieces of rows far apart cost twice the time. bfloat16 and what
- * fits it become slots (see product.c) on their way. Exceptions and NaN are left to the
- * caller.
+ * The matrix is read in the order of its memory, many whole rows at a time; lines along
+ * k are for dot.c. bfloat16 and what fits it become slots (see product.c) on their way.
+ * Exceptions and NaN are left to the caller.
  */
 #include "../bytes.h"
 #include "panels.h"
@@ -155,97 +154,6 @@ TF_INLINE void across(const struct tf_byte_table *table, int bytes, const float 
                 1, range);
 }
 
-/* -- lines along k ----------------------------------------------------------------- */
-
-/* 16 bytes of 16 lines: lane i of vector j has those of line 4 i + j. */
-TF_INLINE void load_lines(const char *const lines[TF_ROW_GROUP], size_t offset,
-                          __m512i out[4])
-{
-    UNROLLED for (int j = 0; j < 4; j++) {
-        const __m128i *line[4];
-        UNROLLED for (int i = 0; i < 4; i++) {
-            line[i] = (const void *)(lines[4 * i + j] + offset);
-        }
-        __m512i x = _mm512_castsi128_si512(_mm_loadu_si128(line[0]));
-        x = _mm512_inserti32x4(x, _mm_loadu_si128(line[1]), 1);
-        x = _mm512_inserti32x4(x, _mm_loadu_si128(line[2]), 2);
-        out[j] = _mm512_inserti32x4(x, _mm_loadu_si128(line[3]), 3);
-    }
-}
-
-/* Four slots of 16 lines, loaded like this, to the 16 lines' slots of four k, which
- * are multiplied and added one after the other. */
-TF_INLINE __m512 add_slots(const float *x, const __m512i in[4], __m512 sums)
-{
-    const __m512i low = _mm512_unpacklo_epi32(in[0], in[1]);
-    const __m512i high = _mm512_unpackhi_epi32(in[0], in[1]);
-    const __m512i more_low = _mm512_unpacklo_epi32(in[2], in[3]);
-    const __m512i more_high = _mm512_unpackhi_epi32(in[2], in[3]);
-    const __m512i slots[4] = {
-        _mm512_unpacklo_epi64(low, more_low),
-        _mm512_unpackhi_epi64(low, more_low),
-        _mm512_unpacklo_epi64(high, more_high),
-        _mm512_unpackhi_epi64(high, more_high),
-    };
-    UNROLLED for (int i = 0; i < 4; i++) {
-        sums = tf_dot(_mm512_loadu_ps(x + TF_ROW_GROUP * i), (__m512)slots[i], sums);
-    }
-    return sums;
-}
-
-TF_INLINE void along(const struct tf_byte_table *table, int bytes, const float *x,
-                     const char *const lines[TF_ROW_LINES],
-                     const char *const ahead[TF_ROW_GROUPS], float *sums,
-                     struct tf_range *range)
-{
-    const size_t width = bytes ? 1 : 2;
-    /* The earlier number of a slot belongs into its upper half. */
-    const __m512i swapped = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
-    struct byte_pair tables;
-    if (bytes) {
-        tables.high = tf_load_bytes(table->high);
-        tables.low = tf_load_bytes(table->low);
-    }
-    __m512i least = _mm512_loadu_si512(range->least_less_one);
-    __m512 total[TF_ROW_GROUPS];
-    UNROLLED for (int g = 0; g < TF_ROW_GROUPS; g++) {
-        total[g] = _mm512_setzero_ps();
-    }
-    for (size_t offset = 0; offset < TF_DEPTH * width; offset += 16) {
-        UNROLLED for (int g = 0; g < TF_ROW_GROUPS; g++) {
-            const float *here = x + offset / width / 2 * TF_ROW_GROUP;
-            __m512i in[4];
-            UNROLLED for (int i = 0; i < 4; i++) {
-                __builtin_prefetch(ahead[g] + offset * TF_ROW_GROUP + 64 * i);
-            }
-            load_lines(lines + g * TF_ROW_GROUP, offset, in);
-            if (bytes) {
-                __m512i early[4], late[4];
-                UNROLLED for (int i = 0; i < 4; i++) {
-                    const __m512i index = _mm512_shuffle_epi8(in[i], swapped);
-                    const __m512i high = tf_permute_bytes(tables.high, index);
-                    const __m512i low = tf_permute_bytes(tables.low, index);
-                    early[i] = _mm512_unpacklo_epi8(low, high);
-                    late[i] = _mm512_unpackhi_epi8(low, high);
-                }
-                total[g] = add_slots(here, early, total[g]);
-                total[g] = add_slots(here + 4 * TF_ROW_GROUP, late, total[g]);
-            } else {
-                UNROLLED for (int i = 0; i < 4; i++) {
-                    least = tf_lesser(least, in[i]);
-                    in[i] = _mm512_rol_epi32(in[i], 16);
-                }
-                total[g] = add_slots(here, in, total[g]);
-            }
-        }
-    }
-    UNROLLED for (int g = 0; g < TF_ROW_GROUPS; g++) {
-        _mm512_storeu_ps(sums + g * TF_ROW_GROUP, total[g]);
-    }
-    _mm512_storeu_si512(range->least_less_one, least);
-}
-
 /* -- one instance a width ---------------------------------------------------------- */
 
 #define INSTANCE(name, bytes)                                                      \
@@ -254,13 +162,6 @@ TF_INLINE void along(const struct tf_byte_table *table, int bytes, const float *
                               size_t columns, float *sums, struct tf_range *range) \
     {                                                                              \
         across(table, bytes, x, rows, step, depth, columns, sums, range);          \
-    }                                                                              \
-    static void along_##name(const struct tf_byte_table *table, const float *x,    \
-                             const char *const lines[TF_ROW_LINES],                \
-                             const char *const ahead[TF_ROW_GROUPS], float *sums,  \
-                             struct tf_range *range)                               \
-    {                                                                              \
-        along(table, bytes, x, lines, ahead, sums, range);                         \
     }
 INSTANCE(halves, 0)
 INSTANCE(bytes, 1)
@@ -272,7 +173,5 @@ const struct tf_row TF_NAME(tf_row) = {
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
     .across_halves = across_halves,
     .across_bytes = across_bytes,
-    .along_halves = along_halves,
-    .along_bytes = along_bytes,
 #endif
 };
