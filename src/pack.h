@@ -40,7 +40,6 @@ struct tf_workspace {
     float part[TF_BAND * TF_WIDEST]; /* sums of parts, before they are added */
     float singles[TF_PARTS][TF_BLOCK];
     uint16_t halves[2][TF_PARTS][TF_BLOCK];
-    float row[TF_ROW / 2];   /* of A, if it is one row: slots */
     uint32_t a_exponents[TF_PARTS * TF_PART_OF_A]; /* of what tensor cores multiply */
     uint32_t b_exponents[TF_PARTS * TF_PART_OF_B / 2];
     size_t ld;        /* from row to row of sums */
@@ -65,7 +64,6 @@ _Static_assert(TF_TILE_ROWS / 2 % 42 == 0, "two sets of sums");
 #define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
 _Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &&
                    TF_STARTS_LINE(singles) && TF_STARTS_LINE(halves) &&
-                   TF_STARTS_LINE(row) &&
                    TF_STARTS_LINE(a_exponents) && TF_STARTS_LINE(b_exponents),
                "no vector crosses lines");
 

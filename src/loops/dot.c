@@ -7,8 +7,7 @@
  * of lines stand -0 and 0, whose product changes no sum: items of a byte have 0 alone,
  * since no product of theirs is below the range, and no sum -0.
  */
-#include "../bytes.h"
-#include "panels.h"
+#include "words.h"
 
 enum { CHAINS = TF_DOT_CHAINS };
 
@@ -87,73 +86,6 @@ static void copy_rest(const char *const lines[CHAINS], size_t at, size_t size,
     }
 }
 
-/* -- words as numbers -------------------------------------------------------------- */
-
-/* What words hold: numbers of a byte, by their tables or, with the sign, by half of
- * these; bfloat16; float32. */
-enum width { BYTES, HALVED, HALVES, SINGLES };
-enum { MOST = 4 }; /* numbers of a word */
-
-TF_INLINE int size_of(enum width width)
-{
-    return width == SINGLES ? 4 : width == HALVES ? 2 : 1;
-}
-
-/* What it takes to read them. */
-struct reading {
-#if defined(__AVX512VBMI__)
-    struct tf_byte_registers high, low;
-    __m512i sign;
-#endif
-    __m512i used;
-};
-
-TF_INLINE __m512 upper_half(__m512i x)
-{
-    return _mm512_castsi512_ps(
-        _mm512_and_si512(x, _mm512_set1_epi32((int)UINT32_C(0xFFFF0000))));
-}
-
-TF_INLINE __m512 lower_half(__m512i x)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
-}
-
-/* The numbers that words hold, of 4, 2 or 1 k. */
-TF_INLINE void numbers_of(enum width width, const struct reading *reading, __m512i x,
-                          __m512 out[MOST])
-{
-#if defined(__AVX512VBMI__)
-    if (width == BYTES || width == HALVED) {
-        __m512i high, low;
-        if (width == HALVED) {
-            const __m512i magnitude = _mm512_permutex2var_epi8(
-                reading->high.first, x, reading->high.second);
-            high = _mm512_ternarylogic_epi32(magnitude, x, reading->sign, 0xF8);
-            low = _mm512_permutex2var_epi8(reading->low.first, x, reading->low.second);
-        } else {
-            high = tf_permute_bytes(reading->high, x);
-            low = tf_permute_bytes(reading->low, x);
-        }
-        const __m512i upper = _mm512_set1_epi16((short)0xFF00);
-        const __m512i even = _mm512_ternarylogic_epi32(
-            upper, _mm512_slli_epi16(high, 8), low, 0xCA);
-        const __m512i odd = _mm512_ternarylogic_epi32(
-            upper, high, _mm512_srli_epi16(low, 8), 0xCA);
-        out[0] = lower_half(even);
-        out[1] = lower_half(odd);
-        out[2] = upper_half(even);
-        out[3] = upper_half(odd);
-    }
-#endif
-    if (width == HALVES) {
-        out[0] = lower_half(x);
-        out[1] = upper_half(x);
-    } else if (width == SINGLES) {
-        out[0] = _mm512_castsi512_ps(_mm512_and_si512(x, reading->used));
-    }
-}
-
 /* -- chains ------------------------------------------------------------------------ */
 
 /* What lines are multiplied with. Products of float32, which must be exact, are taken
@@ -204,14 +136,7 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
     const int32_t minus_zero = size_of(width) == 1 || other == NUMBERS ? 0
                                : width == HALVES ? (int32_t)UINT32_C(0x80008000)
                                                  : INT32_MIN;
-    struct reading reading = {.used = _mm512_set1_epi32((int32_t)in->used)};
-#if defined(__AVX512VBMI__)
-    if (size_of(width) == 1) {
-        reading.high = tf_load_bytes(in->table->high);
-        reading.low = tf_load_bytes(in->table->low);
-        reading.sign = _mm512_set1_epi8((char)in->table->sign);
-    }
-#endif
+    const struct reading reading = begin_reading(width, in->table, in->used);
     __m512 chains[GROUPS];
     UNROLLED for (int g = 0; g < groups; g++) {
         chains[g] = _mm512_setzero_ps();

@@ -261,21 +261,21 @@ struct tf_product {
 };
 
 /* One row times a matrix that is read once: see row.c. */
+struct tf_across_operands {
+    const float *x;   /* the row */
+    const char *rows; /* of the matrix, which lie `step` bytes apart */
+    ptrdiff_t step;
+    const struct tf_byte_table *table; /* of items of a byte */
+    uint32_t used;                     /* bits of float32 items that count */
+};
+
+/* The sums of columns side by side, a multiple of TF_ROW_COLUMNS, or of 16 of float32. */
+typedef void tf_across_fn(const struct tf_across_operands *in, size_t depth,
+                          size_t columns, float *sums);
+
 struct tf_row {
-    /* float32 columns side by side, a multiple of 16, of whose numbers the bits in
-     * `used` count; numbers of the same k lie in rows `step` bytes apart. */
-    void (*across_singles)(const float *x, const char *rows, ptrdiff_t step,
-                           uint32_t used, size_t depth, size_t columns, float *sums);
-    /* The others are there where there are pairs. The matrix holds bfloat16 numbers,
-     * or, with a table, those of a format of one byte. */
-    /* Columns side by side, a multiple of TF_ROW_COLUMNS; numbers of the same k lie
-     * in rows `step` bytes apart. */
-    void (*across_halves)(const struct tf_byte_table *table, const float *x,
-                          const char *rows, ptrdiff_t step, size_t depth,
-                          size_t columns, float *sums, struct tf_range *range);
-    void (*across_bytes)(const struct tf_byte_table *table, const float *x,
-                         const char *rows, ptrdiff_t step, size_t depth,
-                         size_t columns, float *sums, struct tf_range *range);
+    tf_across_fn *across_singles;
+    tf_across_fn *across_halves, *across_bytes; /* NULL where there is none */
 };
 
 /* Parts of products of block arrays: see block_product.c. */
