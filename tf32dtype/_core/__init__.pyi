@@ -47,6 +47,9 @@ def format_dot(
 def format_inner(
     a: Any = ..., b: Any = ..., /, *others: Any, **unknown: Any
 ) -> Any: ...
+def format_vdot(
+    a: Any = ..., b: Any = ..., /, *others: Any, **unknown: Any
+) -> Any: ...
 def sum_over_rows(
     a: Any = None, axis: Any = None, *others: Any, **unknown: Any
 ) -> Any: ...

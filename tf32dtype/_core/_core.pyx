@@ -46,7 +46,7 @@ __all__ = [
     "block_quantize", "block_round", "block_scales", "count_nonzero",
     "current_precision",
     "dot", "dot_operands", "exact_number", "facts", "format_dot", "format_inner",
-    "free_buffers", "from_bits_of", "gemm", "inner", "isa", "matmul", "names",
+    "format_vdot", "free_buffers", "from_bits_of", "gemm", "inner", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "reduce_segments", "replace_loops", "report", "restore_loops", "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
