@@ -163,6 +163,8 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.dot": lambda own: _core.format_dot,
     "numpy.inner": lambda own: _core.format_inner,
     "numpy.vdot": lambda own: _core.format_vdot,
+    "numpy.convolve": lambda own: _core.format_convolve,
+    "numpy.correlate": lambda own: _core.format_correlate,
     "numpy.sum": lambda own: _core.sum_over_rows,
     "numpy._core._methods._sum": lambda own: _core.sum_over_rows,  # of arrays
 }
