@@ -88,4 +88,5 @@ def test_every_item(scalar_type: Any) -> None:
             nan = np.isnan(x[:, 0])
             assert np.array_equal(found[~nan], x[~nan, 0])
             assert not nan.any() or len(np.unique(td.bits(found)[nan])) == 1
-            assert np.isnan(found)[nan].all() and not np.signbit(found)[nan].any()
+            assert np.isnan(found)[nan].all()
+            assert not np.signbit(found)[nan].any()
