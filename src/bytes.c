@@ -81,6 +81,22 @@ static void fill_sequence(struct tf_format f, struct tf_byte_table *table)
     }
 }
 
+/* Whether the first half of the tables and the sign tell all; but for NaN's. */
+static void fill_halved(struct tf_byte_table *table)
+{
+    enum { HALF = 128, ONE = 1 };
+    table->sign = table->high[ONE] ^ table->high[ONE + HALF];
+    table->halved = (table->sign & 0x7F) == 0;
+    for (int i = 0; i < HALF; i++) {
+        const int nan = table->predicates[TF_ISNAN][i];
+        const int other = i + HALF;
+        table->halved &=
+            table->predicates[TF_ISNAN][other] == nan &&
+            table->low[i] == table->low[other] &&
+            (nan || (table->high[i] ^ table->high[other]) == table->sign);
+    }
+}
+
 void tf_byte_tables_fill(void)
 {
     for (int format = 0; format < TF_FORMAT_COUNT; format++) {
@@ -100,5 +116,6 @@ void tf_byte_tables_fill(void)
             table->low[item] = (uint8_t)(table->bits[item] >> 16);
         }
         fill_predicates(f, table);
+        fill_halved(table);
     }
 }

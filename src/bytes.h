@@ -25,6 +25,9 @@ struct tf_byte_table {
     uint32_t bits[256];
     uint8_t high[256];
     uint8_t low[256];
+    /* Whether the halves of either are equal but for this bit of `high`. */
+    int halved;
+    uint8_t sign;
     uint8_t rank[256];  /* among all numbers, -0 below +0; NaN is 255 */
     uint8_t order[256]; /* the same, but zeros are equal */
     uint8_t item[256];  /* of a rank */

@@ -4,6 +4,7 @@
 
 #include "bytes.h"
 #include "casts.h"
+#include "copies.h"
 #include "fpstatus.h"
 #include "pack.h"
 #include "sums.h"
@@ -12,88 +13,150 @@
 /* A vector has one chain, and a tile of the product of matrices would take as long as the
  * whole of it: so the chains of some vectors stand side by side. */
 enum {
-    TOGETHER = TF_DOT_CHAINS,
+    TOGETHER = TF_DOT_LINES,
+    CHAINS = TF_DOT_CHAINS,
     LOOKS = 64,
     FEW = 4,     /* vectors from which it pays in any case */
     SHORT = 256, /* numbers up to which it does for one */
     LONG = TF_DOT_CHAINS * TF_DEPTH, /* a vector with as many chains of its own */
 };
 
-/* Whether the kernels read lines as they are, or, in the buffer, bytes' numbers as
- * bfloat16. */
-static int make_readable(struct tf_lines *x, size_t depth, uint16_t *buffer)
+/* -- lines ------------------------------------------------------------------------- */
+
+/* What multiplies lines as they are stored, or NULL. */
+static tf_dot_fn *kernel_of(struct tf_lines x)
 {
-    enum { BYTE = 1 };
-    const int as_stored = x->kind < TF_FORMAT_COUNT && x->kind == x->format &&
-                          x->parts == 1 &&
-                          x->along == (ptrdiff_t)tf_kind_size(x->kind);
-    if (!tf_isa->dot->halves || !as_stored) {
+    if (x.kind >= TF_FORMAT_COUNT || x.kind != x.format || x.parts != 1 || x.scales) {
+        return NULL;
+    }
+    switch (tf_kind_size(x.kind)) {
+    case 1: return tf_isa->dot->bytes;
+    case 2: return tf_isa->dot->halves;
+    default: return tf_isa->dot->singles;
+    }
+}
+
+static struct tf_dot_operands operands_of(struct tf_lines x)
+{
+    const struct tf_dot_operands operands = {
+        .table = &tf_byte_tables[x.kind],
+        .used = tf_used_bits(*tf_format_rows[x.kind]),
+    };
+    return operands;
+}
+
+/* Where lines begin, or copies of them without gaps. Places that no line has are the
+ * first one's. */
+static void find_lines(struct tf_lines x, size_t count, size_t depth, char *room,
+                       const char *places[TF_DOT_LINES])
+{
+    const size_t size = tf_kind_size(x.kind);
+    const int adjoin = x.along == (ptrdiff_t)size;
+    for (size_t i = 0; i < TF_DOT_LINES; i++) {
+        const char *line = x.data + (ptrdiff_t)i * x.stride;
+        places[i] = i >= count ? places[0] : adjoin ? line : room + i * depth * size;
+        if (i < count && !adjoin) {
+            tf_copy(size, room + i * depth * size, (ptrdiff_t)size, line, x.along,
+                    depth);
+        }
+    }
+}
+
+int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t count, size_t depth,
+                 struct tf_dot_room *room, float *sums)
+{
+    tf_dot_fn *kernel = a.kind == b.kind && kernel_of(b) ? kernel_of(a) : NULL;
+    if (!kernel) {
         return 0;
     }
-    if (x->along != BYTE) {
-        return 1;
+    const char *places[2][TF_DOT_LINES];
+    struct tf_dot_operands in = operands_of(a);
+    const int same = a.data == b.data && a.stride == b.stride && a.along == b.along;
+    find_lines(a, count, depth, room->items[0], places[0]);
+    if (!same) {
+        find_lines(b, count, depth, room->items[1], places[1]);
     }
-    if (!tf_isa->product->halves_of_bytes) {
-        return 0;
-    }
-    const int adjoin = x->stride == (ptrdiff_t)depth;
-    const size_t length = adjoin ? TOGETHER * depth : depth;
-    for (ptrdiff_t i = 0; i < (adjoin ? 1 : TOGETHER); i++) {
-        tf_isa->product->halves_of_bytes(
-            &tf_byte_tables[x->kind], (const uint8_t *)tf_lines_from(*x, i, 0).data,
-            buffer + (size_t)i * depth, length);
-    }
-    x->data = (const char *)buffer;
-    x->stride = (ptrdiff_t)(depth * sizeof *buffer);
+    in.a = places[0];
+    in.b = places[!same];
+    kernel(&in, depth, count, sums);
     return 1;
 }
 
-int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t depth, uint16_t *buffer,
-                 float *sums)
+int tf_dot_vector(struct tf_lines a, const float *numbers, size_t count, size_t depth,
+                  struct tf_dot_room *room, float *sums)
 {
-    const struct tf_dot *dot = tf_isa->dot;
-    const int singles = a.along == sizeof(float);
-    if (a.kind != b.kind || !make_readable(&a, depth, buffer) ||
-        !make_readable(&b, depth, buffer + TOGETHER * depth)) {
+    tf_dot_fn *kernel = kernel_of(a);
+    if (!kernel) {
         return 0;
     }
-    if (singles) {
-        dot->singles(a.data, a.stride, b.data, b.stride,
-                     tf_used_bits(*tf_format_rows[a.kind]), depth, sums);
-    } else {
-        dot->halves(a.data, a.stride, b.data, b.stride, depth, sums);
-    }
+    const char *places[TF_DOT_LINES];
+    struct tf_dot_operands in = operands_of(a);
+    find_lines(a, count, depth, room->items[0], places);
+    in.a = in.b = places;
+    in.numbers = numbers;
+    kernel(&in, depth, count, sums);
     return 1;
 }
 
-int tf_dot_vector(struct tf_lines a, const float *numbers, size_t depth,
-                  uint16_t *buffer, float *sums)
+/* One line in pieces of TF_DEPTH; the last is copied if it is shorter, with -0 behind
+ * it, or 0. */
+static void find_depths(struct tf_lines x, size_t n, int32_t filler, char *room,
+                        const char *places[TF_DOT_LINES])
 {
-    const int singles = a.along == sizeof(float);
-    if (!make_readable(&a, depth, buffer)) {
+    const size_t size = tf_kind_size(x.kind);
+    const size_t whole = n / TF_DEPTH, rest = n % TF_DEPTH;
+    struct tf_lines depths = x;
+    depths.stride = x.along * TF_DEPTH;
+    find_lines(depths, whole, TF_DEPTH, room, places);
+    if (rest) {
+        char *place = room + whole * TF_DEPTH * size;
+        for (size_t i = 0; i < TF_DEPTH * size; i += sizeof filler) {
+            memcpy(place + i, &filler, sizeof filler);
+        }
+        tf_copy(size, place, (ptrdiff_t)size, x.data + (ptrdiff_t)whole * depths.stride,
+                x.along, rest);
+        places[whole] = place;
+    }
+    for (size_t i = whole + (rest != 0); i < TF_DOT_LINES; i++) {
+        places[i] = places[0];
+    }
+}
+
+size_t tf_dot_depths(struct tf_lines a, struct tf_lines b, size_t n,
+                     struct tf_dot_room *room, float *sums)
+{
+    const size_t count = (n + TF_DEPTH - 1) / TF_DEPTH;
+    if (count <= 1) {
+        return count && tf_dot_lines(a, b, 1, n, room, sums);
+    }
+    tf_dot_fn *kernel = a.kind == b.kind && kernel_of(b) ? kernel_of(a) : NULL;
+    if (!kernel) {
         return 0;
     }
-    if (singles) {
-        tf_isa->dot->singles_times(a.data, a.stride, numbers,
-                                   tf_used_bits(*tf_format_rows[a.kind]), depth, sums);
-    } else {
-        tf_isa->dot->halves_times(a.data, a.stride, numbers, depth, sums);
+    const size_t size = tf_kind_size(a.kind);
+    const int32_t minus_zero = size == 1   ? 0
+                               : size == 2 ? (int32_t)UINT32_C(0x80008000)
+                                           : INT32_MIN;
+    const char *places[2][TF_DOT_LINES];
+    struct tf_dot_operands in = operands_of(a);
+    const int same = a.data == b.data && a.along == b.along && n % TF_DEPTH == 0;
+    find_depths(a, n, minus_zero, room->items[0], places[0]);
+    if (!same) {
+        find_depths(b, n, 0, room->items[1], places[1]);
     }
-    return 1;
+    in.a = places[0];
+    in.b = places[!same];
+    kernel(&in, TF_DEPTH, count, sums);
+    return count;
 }
+
+/* -- many short vectors ------------------------------------------------------------ */
 
 int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,
                       ptrdiff_t count)
 {
     return k > 0 && (k <= SHORT || (k < LONG && count >= FEW)) &&
            a.kind < TF_FORMAT_COUNT && b.kind < TF_FORMAT_COUNT;
-}
-
-/* Zeros where there are fewer vectors. */
-static void load_vectors(struct tf_lines x, size_t k, size_t count, float *lines)
-{
-    tf_load_lines(x, k, count, lines);
-    memset(lines + count * k, 0, (TOGETHER - count) * k * sizeof *lines);
 }
 
 /* Some vectors of either operand. */
@@ -108,72 +171,79 @@ static size_t depth_from(const struct batch *batch, size_t k0)
     return batch->k - k0 < TF_DEPTH ? batch->k - k0 : TF_DEPTH;
 }
 
-/* So many numbers of them; returns how many. */
-static size_t load_depth(const struct batch *batch, size_t k0, float *x, float *y)
+/* So many numbers of `count` vectors from one on, and zeros where there are fewer than
+ * TF_DOT_CHAINS. */
+static void load_vectors(struct tf_lines x, size_t first, size_t count, size_t k0,
+                         size_t depth, float *lines)
 {
-    const size_t depth = depth_from(batch, k0);
-    load_vectors(tf_lines_from(batch->a, 0, (ptrdiff_t)k0), depth, batch->count, x);
-    load_vectors(tf_lines_from(batch->b, 0, (ptrdiff_t)k0), depth, batch->count, y);
-    return depth;
+    tf_load_lines(tf_lines_from(x, (ptrdiff_t)first, (ptrdiff_t)k0), depth, count,
+                  lines);
+    memset(lines + count * depth, 0, (CHAINS - count) * depth * sizeof *lines);
 }
 
-/* As many lines as the kernels read: of fewer a copy, with zeros for the others. */
-static struct tf_lines complete(struct tf_lines x, size_t depth, size_t count,
-                                float *room)
+static size_t count_from(const struct batch *batch, size_t first)
 {
-    const size_t size = depth * tf_kind_size(x.kind);
-    if (count == TOGETHER || x.along != (ptrdiff_t)tf_kind_size(x.kind)) {
-        return x;
-    }
-    char *place = memset(room, 0, TOGETHER * size);
-    for (size_t i = 0; i < count; i++) {
-        memcpy(place + i * size, tf_lines_from(x, (ptrdiff_t)i, 0).data, size);
-    }
-    x.data = place;
-    x.stride = (ptrdiff_t)size;
-    return x;
+    return batch->count - first < CHAINS ? batch->count - first : CHAINS;
 }
+
+/* Where numbers of TF_DOT_CHAINS vectors stand, and their transposes. */
+struct numbers {
+    float x[CHAINS * TF_DEPTH], y[CHAINS * TF_DEPTH];
+    float p[CHAINS * TF_DEPTH], q[CHAINS * TF_DEPTH];
+};
+
+union room {
+    struct tf_dot_room items;
+    struct numbers numbers;
+};
 
 /* The chains over up to TF_DEPTH of them; returns how many. */
-static size_t multiply_depth(const struct batch *batch, size_t k0, float *x, float *y,
+static size_t multiply_depth(const struct batch *batch, size_t k0, union room *room,
                              float *sums)
 {
-    float p[TOGETHER * TF_DEPTH], q[TOGETHER * TF_DEPTH];
     const size_t depth = depth_from(batch, k0);
-    const struct tf_lines a = tf_lines_from(batch->a, 0, (ptrdiff_t)k0);
-    const struct tf_lines b = tf_lines_from(batch->b, 0, (ptrdiff_t)k0);
-    if (tf_dot_lines(complete(a, depth, batch->count, p),
-                     complete(b, depth, batch->count, q), depth, (uint16_t *)x, sums)) {
+    if (tf_dot_lines(tf_lines_from(batch->a, 0, (ptrdiff_t)k0),
+                     tf_lines_from(batch->b, 0, (ptrdiff_t)k0), batch->count, depth,
+                     &room->items, sums)) {
         return depth;
     }
-    load_depth(batch, k0, x, y);
-    tf_isa->product->transpose(x, depth, TOGETHER, depth, p, TOGETHER);
-    tf_isa->product->transpose(y, depth, TOGETHER, depth, q, TOGETHER);
-    tf_isa->dot->lanes(p, q, depth, sums);
+    struct numbers *n = &room->numbers;
+    for (size_t i = 0; i < batch->count; i += CHAINS) {
+        load_vectors(batch->a, i, count_from(batch, i), k0, depth, n->x);
+        load_vectors(batch->b, i, count_from(batch, i), k0, depth, n->y);
+        tf_isa->product->transpose(n->x, depth, CHAINS, depth, n->p, CHAINS);
+        tf_isa->product->transpose(n->y, depth, CHAINS, depth, n->q, CHAINS);
+        tf_isa->dot->lanes(n->p, n->q, depth, sums + i);
+    }
     return depth;
 }
 
-static void sum_batch(const struct batch *batch, float *x, float *y, float *sums)
+static void sum_batch(const struct batch *batch, union room *room, float *sums)
 {
     float part[TOGETHER];
     for (size_t k0 = 0; k0 < batch->k;) {
         const int adds = k0 != 0;
-        k0 += multiply_depth(batch, k0, x, y, part);
-        tf_add_row(part, sums, TOGETHER, adds);
+        k0 += multiply_depth(batch, k0, room, part);
+        tf_add_row(part, sums, batch->count, adds);
     }
 }
 
 /* What sums that are not finite raise: Inf of finite numbers is an overflow, NaN of none
  * an invalid operation. */
-static unsigned flags_of_sums(const struct batch *batch, const float *sums, float *x,
-                              float *y, unsigned overflow)
+static unsigned flags_of_sums(const struct batch *batch, const float *sums,
+                              struct numbers *numbers, unsigned overflow)
 {
     int nan[TOGETHER] = {0}, infinite[TOGETHER] = {0};
     for (size_t k0 = 0; k0 < batch->k; k0 += TF_DEPTH) {
-        const size_t depth = load_depth(batch, k0, x, y);
-        for (size_t j = 0; j < batch->count * depth; j++) {
-            nan[j / depth] |= isnan(x[j]) || isnan(y[j]);
-            infinite[j / depth] |= isinf(x[j]) || isinf(y[j]);
+        const size_t depth = depth_from(batch, k0);
+        for (size_t i = 0; i < batch->count; i += CHAINS) {
+            const float *x = numbers->x, *y = numbers->y;
+            load_vectors(batch->a, i, count_from(batch, i), k0, depth, numbers->x);
+            load_vectors(batch->b, i, count_from(batch, i), k0, depth, numbers->y);
+            for (size_t j = 0; j < count_from(batch, i) * depth; j++) {
+                nan[i + j / depth] |= isnan(x[j]) || isnan(y[j]);
+                infinite[i + j / depth] |= isinf(x[j]) || isinf(y[j]);
+            }
         }
     }
     unsigned flags = 0;
@@ -201,7 +271,8 @@ static struct tf_lines lines_of(struct tf_matrix x, int axis)
 int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
                   ptrdiff_t k, ptrdiff_t count)
 {
-    float x[TOGETHER * TF_DEPTH], y[TOGETHER * TF_DEPTH], sums[TOGETHER];
+    union room room;
+    float sums[TOGETHER];
     struct batch batch = {lines_of(a, 1), lines_of(b, 0), (size_t)k, TOGETHER};
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
@@ -214,10 +285,10 @@ int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
     for (ptrdiff_t done = 0, number = 0; done < count && !stopped;
          done += TOGETHER, number++) {
         batch.count = tf_lesser_size(TOGETHER, count - done);
-        sum_batch(&batch, x, y, sums);
+        sum_batch(&batch, &room, sums);
         if (tf_store_sums(c.kind, sums, c.data, c.step, batch.count, &flags) &&
             may_raise) {
-            flags |= flags_of_sums(&batch, sums, x, y, overflow);
+            flags |= flags_of_sums(&batch, sums, &room.numbers, overflow);
         }
         batch.a = tf_lines_from(batch.a, TOGETHER, 0);
         batch.b = tf_lines_from(batch.b, TOGETHER, 0);

@@ -1,4 +1,4 @@
-/* Many products of two short vectors. */
+/* Products of vectors: chains along lines where they lie in memory. */
 #ifndef TF32DTYPE_DOTS_H
 #define TF32DTYPE_DOTS_H
 
@@ -13,14 +13,32 @@ int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,
 int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
                   ptrdiff_t k, ptrdiff_t count);
 
-/* The chains of TF_DOT_CHAINS lines of a and of b, of up to TF_DEPTH numbers, where
- * they lie in memory. 0 where that has no kernel. The buffer has room for all numbers. */
-int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t depth, uint16_t *buffer,
-                 float *sums);
+/* Where items that do not adjoin are gathered. */
+struct tf_dot_room {
+    _Alignas(64) char items[2][TF_DOT_LINES * TF_DEPTH * sizeof(float)];
+};
 
-/* The same of lines of a and the same numbers for each, with zeros behind up to a
- * multiple of TF_DOT_WHOLE. */
-int tf_dot_vector(struct tf_lines a, const float *numbers, size_t depth,
-                  uint16_t *buffer, float *sums);
+static inline struct tf_dot_room *tf_dot_room(struct tf_workspace *work)
+{
+    _Static_assert(sizeof(struct tf_dot_room) <= sizeof work->lines, "it fits");
+    return (struct tf_dot_room *)(void *)work->lines;
+}
+
+/* The chains of up to TF_DOT_LINES lines of a and of b, of up to TF_DEPTH numbers each.
+ * 0 where there is no kernel. Room for TF_DOT_LINES sums. */
+int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t count, size_t depth,
+                 struct tf_dot_room *room, float *sums);
+
+/* The same of lines of a and the same numbers for each, with -0 behind up to a multiple
+ * of TF_DOT_WHOLE. */
+int tf_dot_vector(struct tf_lines a, const float *numbers, size_t count, size_t depth,
+                  struct tf_dot_room *room, float *sums);
+
+/* The chains of one line of a and one of b, each over TF_DEPTH of up to TF_DOT_LONG
+ * numbers, or of what is left for the last one. How many, or 0 where there is no
+ * kernel. */
+enum { TF_DOT_LONG = TF_DOT_LINES * TF_DEPTH };
+size_t tf_dot_depths(struct tf_lines a, struct tf_lines b, size_t n,
+                     struct tf_dot_room *room, float *sums);
 
 #endif

@@ -119,7 +119,8 @@ void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *v
     enum { PIECES = 64 }; /* after which it is worth a look */
     unsigned visited = 0;
     float buffer[TF_BLOCK];
-    const int along = tf_runs_along(x);
+    /* The stride of one line, which may be zero, says nothing. */
+    const int along = count == 1 || tf_runs_along(x);
     const ptrdiff_t lines = along ? (ptrdiff_t)count : k;
     const ptrdiff_t length = along ? k : (ptrdiff_t)count;
     for (ptrdiff_t i = 0; i < lines; i++) {

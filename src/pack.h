@@ -20,7 +20,7 @@ enum {
     TF_COMPACT = 256, /* columns up to which they adjoin, to be stored together */
     TF_WIDEST = 64,   /* panel of B */
     TF_GAP = 16,      /* slots between long rows of A: not all in the same cache sets */
-    TF_ROW = TF_ROW_GROUP * TF_DEPTH, /* k at a time of a single row */
+    TF_ROW = 16 * TF_DEPTH, /* k at a time of a single row */
     TF_WIDE_ROW = 4096,               /* and columns: sums for the first cache */
     /* From a part of a band, of columns, or of lines on their way, to the next. */
     TF_PART_OF_A = TF_BAND * (TF_DEPTH + TF_GAP),
@@ -40,11 +40,8 @@ struct tf_workspace {
     float part[TF_BAND * TF_WIDEST]; /* sums of parts, before they are added */
     float singles[TF_PARTS][TF_BLOCK];
     uint16_t halves[2][TF_PARTS][TF_BLOCK];
-    float row[TF_ROW / 2];   /* of A, if it is one row: slots */
-    float lanes[TF_ROW / 2]; /* the same, of several k side by side */
     uint32_t a_exponents[TF_PARTS * TF_PART_OF_A]; /* of what tensor cores multiply */
     uint32_t b_exponents[TF_PARTS * TF_PART_OF_B / 2];
-    uint8_t failed[TF_WIDE_ROW];
     size_t ld;        /* from row to row of sums */
     int has_specials; /* among numbers that were split */
     uint8_t in_row[TF_TILE_ROWS], in_column[TF_TILE_COLUMNS]; /* what is not finite */
@@ -67,7 +64,6 @@ _Static_assert(TF_TILE_ROWS / 2 % 42 == 0, "two sets of sums");
 #define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
 _Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &&
                    TF_STARTS_LINE(singles) && TF_STARTS_LINE(halves) &&
-                   TF_STARTS_LINE(row) && TF_STARTS_LINE(lanes) &&
                    TF_STARTS_LINE(a_exponents) && TF_STARTS_LINE(b_exponents),
                "no vector crosses lines");
 

@@ -208,11 +208,24 @@ static float add_up(const float *sums, size_t n)
     return total;
 }
 
-/* A line as one for each depth of it. */
-static struct tf_lines in_depths(struct tf_lines x)
+/* The product of two lines where there is a kernel for them. */
+static int multiply_depths(struct tf_workspace *work, const struct tf_tile *tile,
+                           ptrdiff_t k, float *total)
 {
-    x.stride = x.along * TF_DEPTH;
-    return x;
+    float sums[TF_DOT_LINES];
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DOT_LONG) {
+        const struct tf_tile here = tf_tile_from(*tile, k0);
+        const size_t count =
+            tf_dot_depths(here.a, here.b, tf_lesser_size(TF_DOT_LONG, k - k0),
+                          tf_dot_room(work), sums);
+        if (!count) {
+            return 0;
+        }
+        for (size_t i = 0; i < count; i++) {
+            *total = k0 || i ? *total + sums[i] : sums[i];
+        }
+    }
+    return 1;
 }
 
 /* The product of two lines: a tile of one element. */
@@ -223,17 +236,12 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
     const size_t in_block = TF_DEPTH / terms->depth; /* chains of a sum of 256 */
     float sums[SPLIT_LENGTH / SPLIT_DEPTH];
     float total = 0;
+    if (multiply_depths(work, tile, k, &total)) {
+        return total;
+    }
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
         const size_t n = tf_lesser_size(SPLIT_LENGTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        if (n == TF_DOT_CHAINS * TF_DEPTH &&
-            tf_dot_lines(in_depths(here.a), in_depths(here.b), TF_DEPTH,
-                         (uint16_t *)work->lines, sums)) {
-            for (size_t i = 0; i < TF_DOT_CHAINS; i++) {
-                total = k0 || i ? total + sums[i] : sums[i];
-            }
-            continue;
-        }
         work->has_specials |= tf_load_line(here.a, n, work->a, TF_PART_OF_A);
         work->has_specials |= tf_load_line(here.b, n, work->b, TF_PART_OF_B);
         const size_t whole = n / terms->depth, rest = n % terms->depth;

@@ -244,6 +244,24 @@ def test_convolve_and_correlate(scalar_type: Any) -> None:
     check(np.convolve(a, b[::-1], "valid"), wanted, scalar_type)
     assert np.convolve(a, b).shape == (46,)
     assert np.correlate(a, b, "same").dtype == scalar_type
+    # Each sum for itself, where one vector sticks out of the other too.
+    for x, y in (a, b), (a[::-2], b[::2]), (a[:7], b), (a[:1], b[:1]):
+        n, m = x.size, y.size
+        sums = []
+        for i in range(1 - m, n):
+            first, last = max(i, 0), min(i + m, n)
+            sums.append(np.dot(x[first:last], y[first - i : last - i]))
+        start = m - 1 - m // 2
+        modes = {"full": sums, "same": sums[start:][:n], "valid": sums[m - 1 : n]}
+        for mode, want in modes.items():
+            found = np.correlate(x, y, mode)
+            assert found.dtype == scalar_type
+            np.testing.assert_array_equal(found, np.array(want))
+            np.testing.assert_array_equal(np.convolve(y[::-1], x, mode), found)
+            if m < n:
+                np.testing.assert_array_equal(np.correlate(y, x, mode), found[::-1])
+        with pytest.raises(ValueError, match="mode"):
+            np.convolve(x, y, "some")
 
 
 @some_types

@@ -20,6 +20,28 @@ from .averages import FORMATS, Function
 from .contraction import einsum
 
 
+def _is_dot(*operands: Any) -> bool:
+    """Are they "i,i", with some letter, and two vectors of one dtype?
+
+    Most of the time of a short one would be that of a plan.
+    """
+    if len(operands) != 3:
+        return False
+    subscripts, a, b = operands
+    return (
+        type(a) is type(b) is np.ndarray
+        and a.dtype is b.dtype
+        and a.ndim == 1
+        and a.shape == b.shape != (0,)
+        and type(subscripts) is str
+        and len(subscripts) == 3
+        and subscripts[1] == ","
+        and subscripts[0] == subscripts[2]
+        and subscripts.isascii()
+        and subscripts[0].isalpha()
+    )
+
+
 def _einsum(own: Function) -> Function:
     """NumPy's loops are a table; ours is one np.matmul of each pair of arrays."""
 
@@ -31,6 +53,9 @@ def _einsum(own: Function) -> Function:
         order: Any = "K",
         casting: Any = "safe",
     ) -> Any:
+        plain = out is dtype is None and not optimize and order == "K"
+        if plain and casting == "safe" and _is_dot(*operands):
+            return np.matmul(*operands[1:])
         np.can_cast(float, float, casting)  # the rule is known
         for operand in operands if dtype is not None else ():
             given = getattr(operand, "dtype", None)
@@ -138,6 +163,9 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.count_nonzero": lambda own: _core.count_nonzero,
     "numpy.dot": lambda own: _core.format_dot,
     "numpy.inner": lambda own: _core.format_inner,
+    "numpy.vdot": lambda own: _core.format_vdot,
+    "numpy.convolve": lambda own: _core.format_convolve,
+    "numpy.correlate": lambda own: _core.format_correlate,
     "numpy.sum": lambda own: _core.sum_over_rows,
     "numpy._core._methods._sum": lambda own: _core.sum_over_rows,  # of arrays
 }

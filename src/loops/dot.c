@@ -1,12 +1,15 @@
 /* Chains of fused multiply-adds side by side, for products of vectors.
  *
  * A chain has to wait for each of its sums, and 16 of them, along lines of memory, fill
- * a vector: squares of 16 x 16 words are transposed in registers. Behind the end of
- * lines stand -0 and 0, whose product changes no sum.
+ * a vector. Pieces of 32 bytes of 16 lines become, in four rounds of exchange, eight
+ * vectors with a word of each line; words become numbers when they are multiplied. Two
+ * groups of 16 lines take turns, since one alone would wait for its sums. Behind the end
+ * of lines stand -0 and 0, whose product changes no sum: items of a byte have 0 alone,
+ * since no product of theirs is below the range, and no sum -0.
  */
-#include "transpose.h"
+#include "words.h"
 
-enum { CHAINS = TF_DOT_CHAINS, WORDS = 16 };
+enum { CHAINS = TF_DOT_CHAINS };
 
 static void lanes(const float *restrict a, const float *restrict b, size_t depth,
                   float *restrict sums)
@@ -22,191 +25,220 @@ static void lanes(const float *restrict a, const float *restrict b, size_t depth
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 
-/* A vector of each line, or the `size` bytes that are left and `filler` behind them, as
- * words side by side. What the next lines have there is fetched. */
-TF_INLINE void load(const char *data, ptrdiff_t step, size_t size, __m512i filler,
-                    __m512i x[WORDS])
+/* Of a line, half of what is read at a time. */
+enum { PIECE = 32, WORDS = 8, GROUPS = TF_DOT_LINES / TF_DOT_CHAINS };
+
+/* -- words of lines side by side --------------------------------------------------- */
+
+/* A piece of two lines. */
+TF_INLINE __m512i load_two(const char *const lines[CHAINS], int i, size_t at)
 {
-    const __mmask32 there = size < 64 ? (UINT32_C(1) << size / 2) - 1 : UINT32_MAX;
-    UNROLLED for (int i = 0; i < CHAINS; i++) {
-        const char *place = data + i * step;
-        x[i] = size >= 64 ? _mm512_loadu_si512(place)
-                          : _mm512_mask_loadu_epi16(filler, there, place);
-        __builtin_prefetch(place + CHAINS * step, 0, 2);
-    }
-    tf_transpose_registers(x);
+    const __m256i *first = (const void *)(lines[i] + at);
+    const __m256i *second = (const void *)(lines[i + 4] + at);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(first)),
+                              _mm256_loadu_si256(second), 1);
 }
 
-TF_INLINE __m512 early_half(__m512i x)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
-}
-
-TF_INLINE __m512 late_half(__m512i x)
-{
-    return _mm512_castsi512_ps(
-        _mm512_and_si512(x, _mm512_set1_epi32((int)UINT32_C(0xFFFF0000))));
-}
-
-/* Up to 64 bytes of each line of a times those of b, or times `numbers`, the same for
- * all lines. */
-TF_INLINE __m512 add_halves(const char *a, ptrdiff_t a_step, const char *b,
-                            ptrdiff_t b_step, const float *numbers, size_t size,
-                            __m512 chains)
+/* A piece of 16 lines, or of their products with others, which are float32 and of which
+ * the bits in `used` count. The first round is loads, which leave the port of shuffles
+ * alone. */
+TF_INLINE void load_piece(const char *const a[CHAINS], const char *const *b,
+                          __m512i used, size_t at, __m512i out[WORDS])
 {
     __m512i x[WORDS], y[WORDS];
-    load(a, a_step, size, _mm512_set1_epi16(INT16_MIN), x);
-    if (!numbers) {
-        load(b, b_step, size, _mm512_setzero_si512(), y);
+    UNROLLED for (int i = 0; i < WORDS; i++) {
+        const int line = i % 4 + i / 4 * 8;
+        x[i] = load_two(a, line, at);
+        if (b) {
+            const __m512i other = load_two(b, line, at);
+            x[i] = _mm512_castps_si512(
+                _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(x[i], used)),
+                              _mm512_castsi512_ps(_mm512_and_si512(other, used))));
+        }
     }
-    UNROLLED for (int k = 0; k < WORDS; k++) {
-        const __m512 p = numbers ? _mm512_set1_ps(numbers[2 * k]) : early_half(y[k]);
-        chains = _mm512_fmadd_ps(early_half(x[k]), p, chains);
-        const __m512 q = numbers ? _mm512_set1_ps(numbers[2 * k + 1]) : late_half(y[k]);
-        chains = _mm512_fmadd_ps(late_half(x[k]), q, chains);
+    UNROLLED for (int i = 0; i < 4; i++) {
+        y[i] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
+        y[i + 4] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xDD);
     }
-    return chains;
+    UNROLLED for (int i = 0; i < WORDS; i += 2) {
+        x[i] = _mm512_unpacklo_epi32(y[i], y[i + 1]);
+        x[i + 1] = _mm512_unpackhi_epi32(y[i], y[i + 1]);
+    }
+    UNROLLED for (int i = 0; i < WORDS; i += 4) {
+        out[i] = _mm512_unpacklo_epi64(x[i], x[i + 2]);
+        out[i + 1] = _mm512_unpackhi_epi64(x[i], x[i + 2]);
+        out[i + 2] = _mm512_unpacklo_epi64(x[i + 1], x[i + 3]);
+        out[i + 3] = _mm512_unpackhi_epi64(x[i + 1], x[i + 3]);
+    }
 }
 
-TF_INLINE __m512 add_singles(const char *a, ptrdiff_t a_step, const char *b,
-                             ptrdiff_t b_step, const float *numbers, __m512i used,
-                             size_t size, __m512 chains)
+/* Copies of what is left of lines, with `filler` behind; where they begin. */
+static void copy_rest(const char *const lines[CHAINS], size_t at, size_t size,
+                      int32_t filler, char copies[CHAINS][PIECE],
+                      const char *places[CHAINS])
 {
-    __m512i x[WORDS], y[WORDS];
-    load(a, a_step, size, _mm512_set1_epi32(INT32_MIN), x);
-    if (!numbers) {
-        load(b, b_step, size, _mm512_setzero_si512(), y);
+    const __mmask32 there = (UINT32_C(1) << size) - 1;
+    for (int i = 0; i < CHAINS; i++) {
+        const __m256i rest = _mm256_mask_loadu_epi8(_mm256_set1_epi32(filler), there,
+                                                    lines[i] + at);
+        _mm256_storeu_si256((__m256i *)(void *)copies[i], rest);
+        places[i] = copies[i];
     }
-    UNROLLED for (int k = 0; k < WORDS; k++) {
-        const __m512 p = _mm512_castsi512_ps(_mm512_and_si512(x[k], used));
-        const __m512 q = numbers
-                             ? _mm512_set1_ps(numbers[k])
-                             : _mm512_castsi512_ps(_mm512_and_si512(y[k], used));
-        chains = _mm512_fmadd_ps(p, q, chains);
-    }
-    return chains;
 }
 
-/* `size` is known where it is that of whole vectors. */
-TF_INLINE void dot_halves(const char *a, ptrdiff_t a_step, const char *b,
-                          ptrdiff_t b_step, const float *numbers, size_t depth,
-                          float *sums)
+/* -- chains ------------------------------------------------------------------------ */
+
+/* What lines are multiplied with. Products of float32, which must be exact, are taken
+ * before they are exchanged: half as much has to be. */
+enum other { NUMBERS, THEMSELVES, LINES, PRODUCTS };
+
+/* A piece of some groups of lines; `numbers` are those of its k. */
+TF_INLINE void multiply_piece(enum width width, enum other other, int groups,
+                              const struct reading *reading, const char *const *a,
+                              const char *const *b, size_t at, const float *numbers,
+                              __m512 chains[GROUPS])
 {
-    const size_t size = depth * sizeof(uint16_t);
-    __m512 chains = _mm512_setzero_ps();
+    const int count = MOST / size_of(width);
+    __m512i p[GROUPS][WORDS], q[GROUPS][WORDS];
+    UNROLLED for (int g = 0; g < groups; g++) {
+        const char *const *others = b + g * CHAINS;
+        load_piece(a + g * CHAINS, other == PRODUCTS ? others : NULL, reading->used, at,
+                   p[g]);
+        if (other == LINES) {
+            load_piece(others, NULL, reading->used, at, q[g]);
+        }
+    }
+    UNROLLED for (int w = 0; w < WORDS; w++) {
+        UNROLLED for (int g = 0; g < groups; g++) {
+            __m512 x[MOST], y[MOST];
+            if (other == PRODUCTS) {
+                chains[g] = _mm512_add_ps(chains[g], _mm512_castsi512_ps(p[g][w]));
+                continue;
+            }
+            numbers_of(width, reading, p[g][w], x);
+            if (other == LINES) {
+                numbers_of(width, reading, q[g][w], y);
+            }
+            UNROLLED for (int k = 0; k < count; k++) {
+                const __m512 factor =
+                    other == NUMBERS      ? _mm512_set1_ps(numbers[w * count + k])
+                    : other == THEMSELVES ? x[k]
+                                          : y[k];
+                chains[g] = _mm512_fmadd_ps(x[k], factor, chains[g]);
+            }
+        }
+    }
+}
+
+TF_INLINE void chain(enum width width, enum other other, int groups,
+                     const struct tf_dot_operands *in, size_t depth, float *sums)
+{
+    const int32_t minus_zero = size_of(width) == 1 || other == NUMBERS ? 0
+                               : width == HALVES ? (int32_t)UINT32_C(0x80008000)
+                                                 : INT32_MIN;
+    const struct reading reading = begin_reading(width, in->table, in->used);
+    __m512 chains[GROUPS];
+    UNROLLED for (int g = 0; g < groups; g++) {
+        chains[g] = _mm512_setzero_ps();
+    }
+    const size_t itemsize = (size_t)size_of(width), size = depth * itemsize;
+    const float *numbers = in->numbers;
     size_t at = 0;
-    for (; at + 64 <= size; at += 64) {
-        chains = add_halves(a + at, a_step, b + at, b_step,
-                            numbers ? numbers + at / 2 : NULL, 64, chains);
+    /* Lines that lie a power of two apart share few sets of the first cache: as long as
+     * those of float32 are, a group's are done with before those of the next. */
+    for (; width == SINGLES && at + 2 * PIECE <= size; at += 2 * PIECE) {
+        UNROLLED for (int g = 0; g < groups; g++) {
+            UNROLLED for (size_t half = at; half < at + 2 * PIECE; half += PIECE) {
+                multiply_piece(width, other, 1, &reading, in->a + g * CHAINS,
+                               in->b + g * CHAINS, half,
+                               numbers ? numbers + half / itemsize : NULL, &chains[g]);
+            }
+        }
+    }
+    for (; at + PIECE <= size; at += PIECE) {
+        multiply_piece(width, other, groups, &reading, in->a, in->b, at,
+                       numbers ? numbers + at / itemsize : NULL, chains);
     }
     if (at < size) {
-        chains = add_halves(a + at, a_step, b + at, b_step,
-                            numbers ? numbers + at / 2 : NULL, size - at, chains);
+        char copies[2][TF_DOT_LINES][PIECE];
+        const char *places[2][TF_DOT_LINES];
+        for (int i = 0; i < groups * CHAINS; i += CHAINS) {
+            copy_rest(in->a + i, at, size - at, minus_zero, copies[0] + i,
+                      places[0] + i);
+            if (other == LINES || other == PRODUCTS) {
+                copy_rest(in->b + i, at, size - at, 0, copies[1] + i, places[1] + i);
+            }
+        }
+        multiply_piece(width, other, groups, &reading, places[0], places[1], 0,
+                       numbers ? numbers + at / itemsize : NULL, chains);
     }
-    _mm512_storeu_ps(sums, chains);
+    UNROLLED for (int g = 0; g < groups; g++) {
+        _mm512_storeu_ps(sums + g * CHAINS, chains[g]);
+    }
 }
 
-TF_INLINE void dot_singles(const char *a, ptrdiff_t a_step, const char *b,
-                           ptrdiff_t b_step, const float *numbers, uint32_t used,
-                           size_t depth, float *sums)
-{
-    const __m512i mask = _mm512_set1_epi32((int)used);
-    const size_t size = depth * sizeof(uint32_t);
-    __m512 chains = _mm512_setzero_ps();
-    size_t at = 0;
-    for (; at + 64 <= size; at += 64) {
-        chains = add_singles(a + at, a_step, b + at, b_step,
-                             numbers ? numbers + at / 4 : NULL, mask, 64, chains);
-    }
-    if (at < size) {
-        chains =
-            add_singles(a + at, a_step, b + at, b_step,
-                        numbers ? numbers + at / 4 : NULL, mask, size - at, chains);
-    }
-    _mm512_storeu_ps(sums, chains);
-}
-
-static void halves(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
-                   size_t depth, float *sums)
-{
-    dot_halves(a, a_step, b, b_step, NULL, depth, sums);
-}
-
-/* Products of lines, to be added side by side: half as much has to be transposed. They
- * must be exact. */
-TF_INLINE __m512 add_products(const char *a, ptrdiff_t a_step, const char *b,
-                              ptrdiff_t b_step, __m512i used, size_t size,
-                              __m512 chains)
-{
-    const __mmask16 there = size < 64 ? (1u << size / 4) - 1 : UINT16_MAX;
-    const __m512i filler = _mm512_set1_epi32(INT32_MIN); /* -0 changes no sum */
-    __m512i x[WORDS];
-    UNROLLED for (int i = 0; i < CHAINS; i++) {
-        const char *place = a + i * a_step, *other = b + i * b_step;
-        const __m512i p = _mm512_maskz_loadu_epi32(there, place);
-        const __m512i q = _mm512_maskz_loadu_epi32(there, other);
-        __builtin_prefetch(place + CHAINS * a_step, 0, 2);
-        __builtin_prefetch(other + CHAINS * b_step, 0, 2);
-        const __m512 product =
-            _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(p, used)),
-                          _mm512_castsi512_ps(_mm512_and_si512(q, used)));
-        x[i] = _mm512_mask_mov_epi32(filler, there, _mm512_castps_si512(product));
-    }
-    tf_transpose_registers(x);
-    UNROLLED for (int k = 0; k < WORDS; k++) {
-        chains = _mm512_add_ps(chains, _mm512_castsi512_ps(x[k]));
-    }
-    return chains;
-}
-
-/* The chains by products of up to 12 significant bits, unless one of these has left the
- * range: 0 then. */
-static int add_exact_products(const char *a, ptrdiff_t a_step, const char *b,
-                              ptrdiff_t b_step, uint32_t used, size_t depth,
-                              float *sums)
+/* Chains of exact products of up to 12 significant bits, unless one of these has left
+ * the range: 0 then. */
+TF_INLINE int add_products(int groups, const struct tf_dot_operands *in, size_t depth,
+                           float *sums)
 {
     enum { OVERFLOW = 1 << 3, UNDERFLOW = 1 << 4 }; /* in MXCSR: also inexact */
-    const __m512i mask = _mm512_set1_epi32((int)used);
-    const size_t size = depth * sizeof(uint32_t);
-    __m512 chains = _mm512_setzero_ps();
-    size_t at = 0;
     _mm_setcsr(_mm_getcsr() & ~(unsigned)(OVERFLOW | UNDERFLOW));
     __asm__ volatile("" ::: "memory"); /* nothing is read before */
-    for (; at + 64 <= size; at += 64) {
-        chains = add_products(a + at, a_step, b + at, b_step, mask, 64, chains);
-    }
-    if (at < size) {
-        chains = add_products(a + at, a_step, b + at, b_step, mask, size - at, chains);
-    }
-    __asm__ volatile("" : "+v"(chains)); /* all is added */
-    _mm512_storeu_ps(sums, chains);
+    chain(SINGLES, PRODUCTS, groups, in, depth, sums);
+    __asm__ volatile("" ::: "memory"); /* all is added */
     return !(_mm_getcsr() & (OVERFLOW | UNDERFLOW));
 }
 
-static void singles(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
-                    uint32_t used, size_t depth, float *sums)
+/* -- one instance a width ---------------------------------------------------------- */
+
+TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_operands *in,
+                         size_t depth, float *sums)
 {
     const uint32_t twelve_bits = UINT32_C(0xFFFFF000);
-    if ((used & ~twelve_bits) ||
-        !add_exact_products(a, a_step, b, b_step, used, depth, sums)) {
-        dot_singles(a, a_step, b, b_step, NULL, used, depth, sums);
+    if (in->numbers) {
+        chain(width, NUMBERS, groups, in, depth, sums);
+    } else if (width == SINGLES && !(in->used & ~twelve_bits) &&
+               add_products(groups, in, depth, sums)) {
+        return;
+    } else if (in->a == in->b) {
+        chain(width, THEMSELVES, groups, in, depth, sums);
+    } else {
+        chain(width, LINES, groups, in, depth, sums);
     }
 }
 
-static void halves_times(const char *a, ptrdiff_t a_step, const float *numbers,
-                         size_t depth, float *sums)
-{
-    dot_halves(a, a_step, a, a_step, numbers, depth, sums);
-}
+#define INSTANCE(name, width)                                                       \
+    static void name(const struct tf_dot_operands *in, size_t depth, size_t count,  \
+                     float *sums)                                                   \
+    {                                                                               \
+        if (count <= CHAINS) {                                                      \
+            chains_of(width, 1, in, depth, sums);                                   \
+        } else {                                                                    \
+            chains_of(width, GROUPS, in, depth, sums);                              \
+        }                                                                           \
+    }
+INSTANCE(halves, HALVES)
+INSTANCE(singles, SINGLES)
+#if defined(__AVX512VBMI__)
+INSTANCE(any_bytes, BYTES)
+INSTANCE(halved_bytes, HALVED)
 
-static void singles_times(const char *a, ptrdiff_t a_step, const float *numbers,
-                          uint32_t used, size_t depth, float *sums)
+static void bytes(const struct tf_dot_operands *in, size_t depth, size_t count,
+                  float *sums)
 {
-    dot_singles(a, a_step, a, a_step, numbers, used, depth, sums);
+    (in->table->halved ? halved_bytes : any_bytes)(in, depth, count, sums);
 }
+#endif
 
-const struct tf_dot TF_NAME(tf_dot) = {lanes, halves, singles, halves_times,
-                                       singles_times};
+const struct tf_dot TF_NAME(tf_dot) = {
+    .lanes = lanes,
+    .halves = halves,
+    .singles = singles,
+#if defined(__AVX512VBMI__)
+    .bytes = bytes,
+#endif
+};
 
 #else
 const struct tf_dot TF_NAME(tf_dot) = {.lanes = lanes};

@@ -199,9 +199,6 @@ enum {
     TF_TALL_ROWS = 14,   /* of the tallest block */
     TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
-    TF_ROW_GROUP = 16,   /* lines along k that it takes together, in groups */
-    TF_ROW_GROUPS = 2,
-    TF_ROW_LINES = TF_ROW_GROUP * TF_ROW_GROUPS,
 };
 
 /* One product of a chain: which parts of A and B, as distances in slots, and what the
@@ -271,32 +268,21 @@ struct tf_product {
 };
 
 /* One row times a matrix that is read once: see row.c. */
+struct tf_across_operands {
+    const float *x;   /* the row */
+    const char *rows; /* of the matrix, which lie `step` bytes apart */
+    ptrdiff_t step;
+    const struct tf_byte_table *table; /* of items of a byte */
+    uint32_t used;                     /* bits of float32 items that count */
+};
+
+/* The sums of columns side by side, a multiple of TF_ROW_COLUMNS, or of 16 of float32. */
+typedef void tf_across_fn(const struct tf_across_operands *in, size_t depth,
+                          size_t columns, float *sums);
+
 struct tf_row {
-    /* float32 columns side by side, a multiple of 16, of whose numbers the bits in
-     * `used` count; numbers of the same k lie in rows `step` bytes apart. */
-    void (*across_singles)(const float *x, const char *rows, ptrdiff_t step,
-                           uint32_t used, size_t depth, size_t columns, float *sums);
-    /* The others are there where there are pairs. The matrix holds bfloat16 numbers,
-     * or, with a table, those of a format of one byte. */
-    /* Columns side by side, a multiple of TF_ROW_COLUMNS; numbers of the same k lie
-     * in rows `step` bytes apart. */
-    void (*across_halves)(const struct tf_byte_table *table, const float *x,
-                          const char *rows, ptrdiff_t step, size_t depth,
-                          size_t columns, float *sums, struct tf_range *range);
-    void (*across_bytes)(const struct tf_byte_table *table, const float *x,
-                         const char *rows, ptrdiff_t step, size_t depth,
-                         size_t columns, float *sums, struct tf_range *range);
-    /* Lines of TF_DEPTH numbers along k, each times its own numbers: x holds the slots
-     * of all of a group's lines side by side, the same ones for every group. `ahead`
-     * is what each group reads later on. */
-    void (*along_halves)(const struct tf_byte_table *table, const float *x,
-                         const char *const lines[TF_ROW_LINES],
-                         const char *const ahead[TF_ROW_GROUPS], float *sums,
-                         struct tf_range *range);
-    void (*along_bytes)(const struct tf_byte_table *table, const float *x,
-                        const char *const lines[TF_ROW_LINES],
-                        const char *const ahead[TF_ROW_GROUPS], float *sums,
-                        struct tf_range *range);
+    tf_across_fn *across_singles;
+    tf_across_fn *across_halves, *across_bytes; /* NULL where there is none */
 };
 
 /* Parts of products of block arrays: see block_product.c. */
@@ -425,23 +411,28 @@ struct tf_scaled {
                     size_t n);
 };
 
-/* Products of vectors: TF_DOT_CHAINS chains at a time. */
-enum { TF_DOT_CHAINS = 16, TF_DOT_WHOLE = 32 };
+/* Products of vectors: TF_DOT_CHAINS chains at a time, or TF_DOT_LINES. */
+enum { TF_DOT_CHAINS = 16, TF_DOT_LINES = 2 * TF_DOT_CHAINS, TF_DOT_WHOLE = 64 };
+
+/* Lines of contiguous items, and what they are multiplied with. */
+struct tf_dot_operands {
+    const char *const *a, *const *b; /* where TF_DOT_LINES lines begin */
+    /* If given, the same numbers for all lines, with -0 behind up to a multiple of
+     * TF_DOT_WHOLE; b is not read. */
+    const float *numbers;
+    const struct tf_byte_table *table; /* of items of a byte */
+    uint32_t used;                     /* bits of float32 items that count */
+};
+
+/* The chains of the first `count` lines; more sums may be written. */
+typedef void tf_dot_fn(const struct tf_dot_operands *in, size_t depth, size_t count,
+                       float *sums);
 
 struct tf_dot {
-    /* Numbers of the same k side by side. */
+    /* Numbers of the same k side by side, of TF_DOT_CHAINS chains. */
     void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
-    /* Chains along lines that lie `a_step` and `b_step` bytes apart: of bfloat16, or of
-     * float32 with some bits used. Or all lines times the same numbers, with zeros behind
-     * up to a multiple of TF_DOT_WHOLE. NULL: see lanes. */
-    void (*halves)(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
-                   size_t depth, float *sums);
-    void (*singles)(const char *a, ptrdiff_t a_step, const char *b, ptrdiff_t b_step,
-                    uint32_t used, size_t depth, float *sums);
-    void (*halves_times)(const char *a, ptrdiff_t a_step, const float *numbers,
-                         size_t depth, float *sums);
-    void (*singles_times)(const char *a, ptrdiff_t a_step, const float *numbers,
-                          uint32_t used, size_t depth, float *sums);
+    /* Of items of a byte, of bfloat16, of float32; NULL: see lanes. */
+    tf_dot_fn *bytes, *halves, *singles;
 };
 
 /* Sums of numbers in float64, their squares' and, as bits, their greatest magnitude and

@@ -45,10 +45,12 @@ __all__ = [
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "count_nonzero",
     "current_precision",
-    "dot", "dot_operands", "exact_number", "facts", "format_dot", "format_inner",
-    "free_buffers", "from_bits_of", "gemm", "inner", "is_close", "isa", "matmul", "names",
+    "dot", "dot_operands", "exact_number", "facts", "format_convolve",
+    "format_correlate", "format_dot", "format_inner", "format_vdot", "free_buffers",
+    "from_bits_of", "gemm", "inner", "is_close", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "printed", "quantize_items",
-    "promote_block", "reduce_segments", "replace_loops", "report", "restore_loops", "scalar_types",
+    "promote_block", "reduce_segments", "replace_loops", "report", "restore_loops",
+    "scalar_types",
     "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
     "statistic", "sum_over_rows", "tensor_blocks", "tensor_product", "vdot",
     "weighted_mean", "workspaces",
@@ -104,6 +106,7 @@ include "promoters.pxi"
 include "times.pxi"
 include "routes.pxi"
 include "dots.pxi"
+include "correlations.pxi"
 include "row_sums.pxi"
 include "segments.pxi"
 include "statistics.pxi"

@@ -61,6 +61,15 @@ def format_inner(a=NotImplemented, b=NotImplemented, /, *others, **unknown):
     return inner(_is_format, a, b)
 
 
+def format_vdot(a=NotImplemented, b=NotImplemented, /, *others, **unknown):
+    """`np.vdot` of short vectors; of others NumPy asks the dtype."""
+    if b is NotImplemented or others or unknown:
+        return NotImplemented
+    if _are_of_one_format(a, b) and _are_short_vectors(a, b):
+        return _dot_of_vectors(a, b)
+    return NotImplemented
+
+
 def dot_operands(chosen, *arguments):
     """The first two as arrays, if the dtype of their product is chosen.
 

@@ -1,0 +1,92 @@
+"""Products along lines in memory: pieces, depths, groups of lines and their rests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+
+FORMATS = [f.type for f in td.formats.values()]
+LENGTHS = (1, 7, 8, 31, 32, 33, 64, 255, 256, 257, 300, 768)
+LINES = (1, 2, 15, 16, 17, 32, 33)
+
+
+def numbers(scalar_type: Any, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Of both signs and all magnitudes that add up to finite sums."""
+    r = np.random.default_rng(seed)
+    x = r.standard_normal(shape) * 2.0 ** r.integers(-8, 3, shape)
+    if scalar_type is td.float8_e8m0fnu:
+        x = abs(x)
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32).astype(scalar_type)
+
+
+def laid_out(x: np.ndarray, layout: str) -> np.ndarray:
+    """The same numbers, whose items are followed by dirty ones."""
+    if layout == "contiguous":
+        return x
+    if layout == "reversed":
+        return x[..., ::-1].copy()[..., ::-1]
+    if layout == "unaligned":
+        buffer = np.full(x.nbytes + 1, 0x55, np.uint8)[1:]
+        buffer[:] = x.reshape(-1).view(np.uint8)
+        return buffer.view(x.dtype).reshape(x.shape)
+    wide = np.full((*x.shape[:-1], 2 * x.shape[-1]), x.flat[0])
+    wide[..., ::2] = x
+    return wide[..., ::2]
+
+
+def check(found: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    """Rows of a and of b, of which one may be the same for all: the bits of a product
+    of matrices, which has another way."""
+    a, b = np.broadcast_arrays(a, b)
+    rows, columns = (np.concatenate([x, x[:1]]) for x in (a, b))
+    wanted = np.diagonal(rows @ columns.T)[: len(a)]
+    np.testing.assert_array_equal(td.bits(found), td.bits(wanted))
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "strided", "reversed", "unaligned"])
+@pytest.mark.parametrize("scalar_type", FORMATS, ids=lambda x: x.__name__)
+def test_lines(scalar_type: Any, layout: str) -> None:
+    rng = np.random.default_rng(len(layout))
+    for k in LENGTHS:
+        count = int(rng.choice(LINES))
+        a = laid_out(numbers(scalar_type, (count, k), k), layout)
+        b = laid_out(numbers(scalar_type, (count, k), k + 1), layout)
+        with np.errstate(all="ignore"):
+            check(np.vecdot(a, b), a, b)
+            check(np.vecdot(a, a), a, a)
+            check(np.matvec(a, b[0]), a, b[:1])
+            check(np.vecmat(b[0], a.T), a, b[:1])
+            check(np.vecmat(b[0], np.ascontiguousarray(a.T)), a, b[:1])
+
+
+@pytest.mark.parametrize("scalar_type", FORMATS, ids=lambda x: x.__name__)
+def test_long_vectors(scalar_type: Any) -> None:
+    """Depths of one vector, of which the last may be short."""
+    for k in (512, 4097, 8192, 9000):
+        a, b = numbers(scalar_type, (1, k), k), numbers(scalar_type, (1, k), k + 1)
+        with np.errstate(all="ignore"):
+            check(np.vecdot(a, b), a, b)
+            check(np.dot(a[0, ::-1], b[0, ::-1])[None], a[:, ::-1], b[:, ::-1])
+
+
+@pytest.mark.parametrize("scalar_type", FORMATS, ids=lambda x: x.__name__)
+def test_every_item(scalar_type: Any) -> None:
+    """Codes of all kinds times one: NaN is the canonical one, unused bits are none."""
+    size = np.dtype(scalar_type).itemsize
+    raw = np.random.default_rng(3).bytes(1024 * size)
+    if size == 1:
+        raw = bytes(range(256)) * 4
+    x = np.frombuffer(raw, scalar_type)[:, None]
+    with np.errstate(all="ignore"):
+        one = np.ones(1, scalar_type)
+        for found in np.vecdot(x, one), np.matvec(x, one), np.vecmat(one, x.T.copy()):
+            nan = np.isnan(x[:, 0])
+            assert np.array_equal(found[~nan], x[~nan, 0])
+            assert not nan.any() or len(np.unique(td.bits(found)[nan])) == 1
+            assert np.isnan(found)[nan].all()
+            assert not np.signbit(found)[nan].any()
