@@ -77,7 +77,7 @@ X86_64 = [
     ),
     InstructionSet(
         "x86_64_v4_bf16",
-        [*V4, "-mavx512bf16", "-mavx512vbmi"],
+        [*V4, "-mavx512bf16", "-mavx512vbmi", "-mavx512vnni"],
         "#include <immintrin.h>\n"
         "__m256bh f(__m512 a) { return _mm512_cvtneps_pbh(a); }",
     ),

@@ -1,5 +1,6 @@
 #include "bytes.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "convert.h"
@@ -97,6 +98,17 @@ static void fill_halved(struct tf_byte_table *table)
     }
 }
 
+static void fill_integers(struct tf_format f, struct tf_byte_table *table)
+{
+    const float unit = ldexpf(1, tf_least_exponent(f));
+    const float greatest = tf_float_of(table->bits[tf_maximum_magnitude(f)]);
+    table->has_integers =
+        f.specials == TF_FINITE && f.width <= 6 && greatest / unit <= INT8_MAX;
+    for (int code = 0; table->has_integers && code < 64; code++) {
+        table->integers[code] = (int8_t)(tf_float_of(table->bits[code]) / unit);
+    }
+}
+
 void tf_byte_tables_fill(void)
 {
     for (int format = 0; format < TF_FORMAT_COUNT; format++) {
@@ -117,5 +129,6 @@ void tf_byte_tables_fill(void)
         }
         fill_predicates(f, table);
         fill_halved(table);
+        fill_integers(f, table);
     }
 }

@@ -31,6 +31,10 @@ struct tf_byte_table {
     uint8_t rank[256];  /* among all numbers, -0 below +0; NaN is 255 */
     uint8_t order[256]; /* the same, but zeros are equal */
     uint8_t item[256];  /* of a rank */
+    /* Codes of at most six bits, whatever is above them, as multiples of the least
+     * number; are these of at most a byte, and finite? */
+    int8_t integers[64];
+    int has_integers;
     /* All items, unused bits included, in the order of the numbers; then those that are
      * NaN. */
     uint8_t sequence[256];

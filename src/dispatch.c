@@ -40,7 +40,8 @@ static int has_v4_bf16(void)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vbmi");
+           __builtin_cpu_supports("avx512bf16") &&
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
 }
 #endif
 

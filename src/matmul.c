@@ -52,7 +52,7 @@ struct call {
     struct tf_matrix a, b, c;
     ptrdiff_t m, n, k, count;
     struct tiling tiling;
-    struct tf_terms singles, pairs;
+    struct tf_terms singles, pairs, quads;
     struct tf_tensor_plan plan; /* on a device */
     float alpha, beta;
     float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
@@ -152,6 +152,7 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
         .columns = tf_lesser_size(t.columns, call->n - j),
         .singles = &call->singles,
         .pairs = &call->pairs,
+        .quads = &call->quads,
         .plan = on_device ? &call->plan : NULL,
         .accumulators = on_device && call->precision->device.continues ? &c : NULL,
         .promote = call->precision->device.promote,
@@ -257,6 +258,7 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         .beta = beta,
         .swapped = swapped,
     };
+    call.quads = tf_terms_of_quads(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1));
     const double products =
         (double)m * (double)n * (double)k * (double)count * (double)call.singles.count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);

@@ -5,11 +5,17 @@
 #include "bytes.h"
 #include "casts.h"
 #include "codec.h"
+#include "quads.h"
 #include "strided.h"
 
 int tf_runs_along(struct tf_lines x) { return labs(x.along) <= labs(x.stride); }
 
-size_t tf_slots_of(size_t depth, int pairs) { return pairs ? (depth + 1) / 2 : depth; }
+size_t tf_slots_of(size_t depth, int slot)
+{
+    return slot == TF_QUADS   ? tf_quad_slots(depth)
+           : slot == TF_PAIRS ? (depth + 1) / 2
+                              : depth;
+}
 
 /* -- numbers as they are multiplied ------------------------------------------------ */
 
@@ -305,13 +311,17 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
 }
 
 void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t whole,
-               size_t depth, int pairs, size_t lda, struct tf_range *range)
+               size_t depth, int slot, size_t lda, struct tf_range *range)
 {
-    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t slots = tf_slots_of(depth, slot);
+    if (slot == TF_QUADS) {
+        tf_pack_quads_a(a, rows, depth, work->lines, work->a, lda);
+        return;
+    }
     if (tf_runs_along(a)) {
-        tf_pack_along(work, a, rows, depth, pairs, work->a, lda, TF_PART_OF_A, range);
+        tf_pack_along(work, a, rows, depth, slot, work->a, lda, TF_PART_OF_A, range);
     } else {
-        pack_across(work, a, rows, depth, pairs, work->lines, TF_PART_OF_LINES,
+        pack_across(work, a, rows, depth, slot, work->lines, TF_PART_OF_LINES,
                     TF_LINES, range);
     }
     for (int part = 0; part < a.parts; part++) {
@@ -327,22 +337,26 @@ void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t
 }
 
 size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
-                 size_t depth, int pairs, size_t width, struct tf_range *range)
+                 size_t depth, int slot, size_t width, struct tf_range *range)
 {
-    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t slots = tf_slots_of(depth, slot);
+    if (slot == TF_QUADS) {
+        tf_pack_quads_b(b, columns, depth, width, work->lines, work->b);
+        return slots;
+    }
     for (int part = 0; columns % width && part < b.parts; part++) {
         memset(work->b + part * TF_PART_OF_B + columns / width * width * slots, 0,
                width * slots * sizeof(float));
     }
     if (!tf_runs_along(b)) {
-        pack_across(work, b, columns, depth, pairs, work->b, TF_PART_OF_B, width,
+        pack_across(work, b, columns, depth, slot, work->b, TF_PART_OF_B, width,
                     range);
         return slots;
     }
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
         const struct tf_lines panel = tf_lines_from(b, (ptrdiff_t)j, 0);
-        tf_pack_along(work, panel, count, depth, pairs, work->lines, slots,
+        tf_pack_along(work, panel, count, depth, slot, work->lines, slots,
                       TF_PART_OF_LINES, range);
         for (int part = 0; part < b.parts; part++) {
             tf_isa->product->transpose(

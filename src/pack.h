@@ -91,7 +91,8 @@ static inline struct tf_lines tf_lines_from(struct tf_lines x, ptrdiff_t line,
 /* Whether numbers of a line lie closer together than those of a k. */
 int tf_runs_along(struct tf_lines x);
 
-size_t tf_slots_of(size_t depth, int pairs);
+/* Slots of so many k, each of them an enum tf_slot. */
+size_t tf_slots_of(size_t depth, int slot);
 
 /* From row to row of A. */
 static inline size_t tf_lda_of(size_t slots)
@@ -136,9 +137,9 @@ void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *v
  * lines with zeros; and B in panels of `width`: in each, the slots of one k side by
  * side. Returns the number of slots of a line. */
 void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t whole,
-               size_t depth, int pairs, size_t lda, struct tf_range *range);
+               size_t depth, int slot, size_t lda, struct tf_range *range);
 size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
-                 size_t depth, int pairs, size_t width, struct tf_range *range);
+                 size_t depth, int slot, size_t width, struct tf_range *range);
 
 /* Bytes that will be read soon, but by no order that a processor foresees: lines far
  * apart are pages apart. */

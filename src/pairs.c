@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dispatch.h"
+#include "quads.h"
 
 /* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
  * what its operands are multiples of, so that from -126 on none is subnormal. */
@@ -118,11 +119,18 @@ size_t tf_filled(size_t columns, struct tf_kernel kernel)
     return (columns + kernel.columns - 1) / kernel.columns * kernel.columns;
 }
 
-struct tf_kernel tf_kernel_of(int pairs, size_t columns)
+enum tf_slot tf_slot_of(struct tf_lines a, struct tf_lines b)
+{
+    return tf_has_quads(a, b)   ? TF_QUADS
+           : tf_has_pairs(a, b) ? TF_PAIRS
+                                : TF_SINGLES;
+}
+
+struct tf_kernel tf_kernel_of(enum tf_slot slot, size_t columns)
 {
     const struct tf_product *product = tf_isa->product;
-    if (pairs) {
-        return product->pairs;
+    if (slot != TF_SINGLES) {
+        return slot == TF_QUADS ? tf_isa->quads->kernel : product->pairs;
     }
     const size_t wide = tf_filled(columns, product->singles);
     const int narrow = tf_filled(columns, product->tall) < wide - wide / 8;

@@ -28,10 +28,13 @@ int tf_always_normal(struct tf_lines a, struct tf_lines b);
 int tf_can_have_pairs(struct tf_lines a, struct tf_lines b);
 int tf_has_pairs(struct tf_lines a, struct tf_lines b);
 
-/* What multiplies pairs, or singles: those in tall blocks where pairs pay. A panel of
+/* What slots two operands become. */
+enum tf_slot tf_slot_of(struct tf_lines a, struct tf_lines b);
+
+/* What multiplies these: singles in tall blocks where pairs pay. A panel of
  * theirs is half as long in the first cache: 10 % faster on Zen 5, 4 % slower on
  * Emerald Rapids, as measured. Elsewhere it serves columns that fill it better. */
-struct tf_kernel tf_kernel_of(int pairs, size_t columns);
+struct tf_kernel tf_kernel_of(enum tf_slot slot, size_t columns);
 
 /* Columns of all panels, the last with what fills it up. */
 size_t tf_filled(size_t columns, struct tf_kernel kernel);

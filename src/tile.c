@@ -6,6 +6,7 @@
 #include "casts.h"
 #include "codec.h"
 #include "dots.h"
+#include "quads.h"
 #include "tensor.h"
 
 /* -- the terms of a chain ---------------------------------------------------------- */
@@ -36,6 +37,12 @@ struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swa
         }
     }
     return terms;
+}
+
+struct tf_terms tf_terms_of_quads(struct tf_lines a, struct tf_lines b)
+{
+    const float unit = tf_has_quads(a, b) ? tf_quad_unit(a, b) : 1;
+    return (struct tf_terms){{{0, 0, unit}}, 1, TF_DEPTH};
 }
 
 /* -- one depth --------------------------------------------------------------------- */
@@ -112,36 +119,38 @@ static const struct tf_exponents no_exponents = {0, 0};
 
 /* Some rows of A for the kernels; their exponents, if they are `noted`. */
 static struct band pack_band(struct tf_workspace *work, const struct tf_tile *tile,
-                             size_t i, size_t depth, int pairs, int noted,
+                             size_t i, size_t depth, enum tf_slot slot, int noted,
                              struct tf_exponents *exponents)
 {
     struct tf_range range = tf_no_range();
     struct band band = {
-        .kernel = tf_kernel_of(pairs, tile->columns),
+        .kernel = tf_kernel_of(slot, tile->columns),
         .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
-        .terms = pairs ? tile->pairs : tile->singles,
+        .terms = slot == TF_QUADS   ? tile->quads
+                 : slot == TF_PAIRS ? tile->pairs
+                                    : tile->singles,
     };
-    band.lda = tf_lda_of(tf_slots_of(depth, pairs));
+    band.lda = tf_lda_of(tf_slots_of(depth, slot));
     tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), band.rows,
-              band.kernel.rows, depth, pairs, band.lda, noted ? &range : NULL);
-    band.depth = tf_slots_of(band.terms->depth, pairs);
+              band.kernel.rows, depth, slot, band.lda, noted ? &range : NULL);
+    band.depth = tf_slots_of(band.terms->depth, slot);
     *exponents = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= exponents->greatest > 127;
     return band;
 }
 
-/* Bands of a tile over one depth, as pairs or as singles, but for those that are `done`
+/* Bands of a tile over one depth, as these slots, but for those that are `done`
  * already, a bit each. Returns which are then; as pairs, only those that are exact. */
 static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *tile,
-                               size_t depth, int pairs, unsigned done, float *sums,
-                               int adds)
+                               size_t depth, enum tf_slot slot, unsigned done,
+                               float *sums, int adds)
 {
-    const int guarded = pairs && !tf_always_normal(tile->a, tile->b);
+    const int guarded = slot == TF_PAIRS && !tf_always_normal(tile->a, tile->b);
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
     struct tf_range range = tf_no_range();
-    const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, pairs,
-                                   tf_kernel_of(pairs, tile->columns).columns,
+    const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, slot,
+                                   tf_kernel_of(slot, tile->columns).columns,
                                    noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
@@ -151,7 +160,7 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
         if (done & bit) {
             continue;
         }
-        const struct band band = pack_band(work, tile, i, depth, pairs, noted, &a);
+        const struct band band = pack_band(work, tile, i, depth, slot, noted, &a);
         if (!guarded || (split ? tf_all_parts_normal : tf_all_normal)(a, b)) {
             multiply_band(work, tile, band, slots, sums + i * work->ld, adds);
             done |= bit;
@@ -164,22 +173,22 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
                         ptrdiff_t k, float *sums, int adds)
 {
     const unsigned all = (1u << (tile->rows + TF_BAND - 1) / TF_BAND) - 1;
-    const int has_pairs = tf_has_pairs(tile->a, tile->b);
+    const enum tf_slot slot = tf_slot_of(tile->a, tile->b);
     const ptrdiff_t singles = tile->a.parts > 1 ? TF_DEPTH : TF_SLOTS;
-    const ptrdiff_t deep = has_pairs && tile->a.parts == 1 ? 2 * singles : singles;
+    const ptrdiff_t deep = slot != TF_SINGLES && tile->a.parts == 1 ? 2 * singles : singles;
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += deep) {
         const ptrdiff_t end = k - k0 < deep ? k : k0 + deep;
         unsigned done = 0;
-        if (has_pairs) {
+        if (slot != TF_SINGLES) {
             const struct tf_tile block = tf_tile_from(*tile, k0);
-            done = multiply_bands(work, &block, (size_t)(end - k0), 1, 0, sums,
+            done = multiply_bands(work, &block, (size_t)(end - k0), slot, 0, sums,
                                   adds || k0);
         }
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
             const struct tf_tile block = tf_tile_from(*tile, k1);
-            multiply_bands(work, &block, tf_lesser_size(singles, end - k1), 0, done,
-                           sums, adds || k1);
+            multiply_bands(work, &block, tf_lesser_size(singles, end - k1), TF_SINGLES,
+                           done, sums, adds || k1);
         }
     }
 }
@@ -340,8 +349,8 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
 void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
                       ptrdiff_t k, int saturates)
 {
-    const int pairs = tf_has_pairs(tile->a, tile->b);
-    const size_t wide = tf_filled(tile->columns, tf_kernel_of(pairs, tile->columns));
+    const enum tf_slot slot = tf_slot_of(tile->a, tile->b);
+    const size_t wide = tf_filled(tile->columns, tf_kernel_of(slot, tile->columns));
     work->ld = wide <= TF_COMPACT ? wide : TF_SUMS;
     work->has_specials = 0;
     if (tile->plan) {

@@ -17,12 +17,13 @@ struct tf_terms {
 
 struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swapped,
                             int pairs);
+struct tf_terms tf_terms_of_quads(struct tf_lines a, struct tf_lines b);
 
 /* A tile's operands, and how they are multiplied. */
 struct tf_tile {
     struct tf_lines a, b;
     size_t rows, columns;
-    const struct tf_terms *singles, *pairs;
+    const struct tf_terms *singles, *pairs, *quads;
     /* What will be read, or written, next: fetched bit by bit while this is multiplied. */
     struct {
         const char *data;

@@ -82,6 +82,7 @@ void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t
                              int without_nans, uint8_t *least, uint8_t *greatest);
 extern const struct tf_moment_loops TF_NAME(tf_moment_loops);
 extern const struct tf_product TF_NAME(tf_product);
+extern const struct tf_quads TF_NAME(tf_quads);
 extern const struct tf_dot TF_NAME(tf_dot);
 extern const struct tf_block_product TF_NAME(tf_block_product);
 extern const struct tf_tensor TF_NAME(tf_tensor);

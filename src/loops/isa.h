@@ -201,6 +201,10 @@ enum {
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
 };
 
+/* What a slot holds: a float32, two bfloat16 numbers, or four integers. */
+enum tf_slot { TF_SINGLES, TF_PAIRS, TF_QUADS };
+enum { TF_QUAD = 4 };
+
 /* One product of a chain: which parts of A and B, as distances in slots, and what the
  * sums so far are multiplied by before it. */
 struct tf_term {
@@ -411,6 +415,24 @@ struct tf_scaled {
                     size_t n);
 };
 
+/* Parts of products of small integers, where there is an instruction for them: see
+ * quads.c. The integers are those of codes of up to six bits; on the side of A none has a
+ * sign. */
+struct tf_quads {
+    struct tf_kernel kernel; /* a term's scale is the unit of its products */
+    /* Lines along k, `step` bytes apart, to slots: `ld` from line to line. */
+    void (*lay_lines)(const int8_t integers[64], int unsigned_side, const char *lines,
+                      ptrdiff_t step, size_t count, size_t depth, float *out,
+                      size_t ld);
+    /* Rows of numbers of one k, `step` bytes apart, to panels of `width`, each `slots`
+     * long. */
+    void (*lay_rows)(const int8_t integers[64], int unsigned_side, const char *rows,
+                     ptrdiff_t step, size_t depth, size_t columns, size_t width,
+                     size_t slots, float *out);
+    /* The first slots of the chains of B's panels. */
+    void (*begin_chains)(float *panels, size_t columns, size_t width, size_t slots);
+};
+
 /* Products of vectors: TF_DOT_CHAINS chains at a time, or TF_DOT_LINES. */
 enum { TF_DOT_CHAINS = 16, TF_DOT_LINES = 2 * TF_DOT_CHAINS, TF_DOT_WHOLE = 64 };
 
@@ -547,6 +569,7 @@ struct tf_isa {
 
     const struct tf_moment_loops *moments;
     const struct tf_product *product;
+    const struct tf_quads *quads;
     const struct tf_dot *dot;
     const struct tf_block_product *block_product;
     const struct tf_tensor *tensor;

@@ -38,6 +38,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .byte_bounds = TF_NAME(tf_byte_bounds),
     .moments = &TF_NAME(tf_moment_loops),
     .product = &TF_NAME(tf_product),
+    .quads = &TF_NAME(tf_quads),
     .dot = &TF_NAME(tf_dot),
     .block_product = &TF_NAME(tf_block_product),
     .tensor = &TF_NAME(tf_tensor),

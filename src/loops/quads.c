@@ -1,0 +1,209 @@
+/* Products of small integers, exact: a block of C from panels of slots.
+ *
+ * The numbers of some formats are integers of a byte, times a power of two. A slot holds
+ * four of consecutive k, and VPDPBUSD adds their four products to an int32. It takes one
+ * side without a sign: that is A's, to each of whose integers 128 is added. So a chain
+ * of B's slots begins with what has to be taken off again, 128 times the sums of its
+ * columns; A's chain has a slot there that nothing reads.
+ *
+ * At most 256 products of 127 * 127 units are added, less than 2^24 of them: the sums of
+ * float32's chain, which is the contract's, are exact, and so are the same ones.
+ */
+#include <string.h>
+
+#include "panels.h"
+
+#if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
+
+enum { OFFSET = 128, BYTES = 64, LONGEST = TF_DEPTH / TF_QUAD };
+
+/* -- codes to slots ---------------------------------------------------------------- */
+
+/* Numbers by code, of six bits: what else is in an item is not looked at. */
+TF_INLINE __m512i load_table(const int8_t integers[64], int unsigned_side)
+{
+    const __m512i table = _mm512_loadu_si512(integers);
+    const __m512i offset = _mm512_set1_epi8(unsigned_side ? (char)OFFSET : 0);
+    return _mm512_add_epi8(table, offset);
+}
+
+/* The first n of 64 bytes. */
+TF_INLINE __mmask64 first_bytes(size_t n)
+{
+    return n >= BYTES ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+}
+
+/* Slots of a chain that begins with k. */
+TF_INLINE size_t slots_before(size_t k)
+{
+    return k / TF_DEPTH * (LONGEST + 1) + k % TF_DEPTH / TF_QUAD + 1;
+}
+
+static void lay_lines(const int8_t integers[64], int unsigned_side, const char *lines,
+                      ptrdiff_t step, size_t count, size_t depth, float *out, size_t ld)
+{
+    const __m512i table = load_table(integers, unsigned_side);
+    for (; count > 0; count--, lines += step, out += ld) {
+        size_t k = 0;
+        for (; k + BYTES <= depth; k += BYTES) {
+            const __m512i codes = _mm512_loadu_si512(lines + k);
+            _mm512_storeu_si512(out + slots_before(k),
+                                _mm512_permutexvar_epi8(codes, table));
+        }
+        if (k < depth) {
+            const size_t whole = (depth - k + TF_QUAD - 1) / TF_QUAD * TF_QUAD;
+            const __m512i codes =
+                _mm512_maskz_loadu_epi8(first_bytes(depth - k), lines + k);
+            _mm512_mask_storeu_epi8(out + slots_before(k), first_bytes(whole),
+                                    _mm512_permutexvar_epi8(codes, table));
+        }
+    }
+}
+
+/* The integers of up to 64 items, in the order in which they are interleaved: within
+ * lanes of 16 bytes. Item 16 i + 4 j and those after it come to place 16 j + 4 i. */
+TF_INLINE __m512i load_integers(const char *items, size_t n, __m512i table)
+{
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i codes = n >= BYTES
+                              ? _mm512_loadu_si512(items)
+                              : _mm512_maskz_loadu_epi8(first_bytes(n), items);
+    return _mm512_permutexvar_epi8(_mm512_permutexvar_epi32(order, codes), table);
+}
+
+/* Four rows of up to 64 items to slots of 64 columns. */
+TF_INLINE void interleave(const char *rows, ptrdiff_t step, size_t depth,
+                          size_t columns, __m512i table, __m512i slots[4])
+{
+    __m512i x[TF_QUAD];
+    UNROLLED for (size_t i = 0; i < TF_QUAD; i++) {
+        const size_t n = i < depth ? columns : 0;
+        x[i] = load_integers(n ? rows + (ptrdiff_t)i * step : rows, n, table);
+    }
+    const __m512i early[2] = {_mm512_unpacklo_epi8(x[0], x[1]),
+                              _mm512_unpackhi_epi8(x[0], x[1])};
+    const __m512i late[2] = {_mm512_unpacklo_epi8(x[2], x[3]),
+                             _mm512_unpackhi_epi8(x[2], x[3])};
+    UNROLLED for (int i = 0; i < 2; i++) {
+        slots[2 * i] = _mm512_unpacklo_epi16(early[i], late[i]);
+        slots[2 * i + 1] = _mm512_unpackhi_epi16(early[i], late[i]);
+    }
+}
+
+static void lay_rows(const int8_t integers[64], int unsigned_side, const char *rows,
+                     ptrdiff_t step, size_t depth, size_t columns, size_t width,
+                     size_t slots, float *out)
+{
+    const __m512i table = load_table(integers, unsigned_side);
+    for (size_t k = 0; k < depth; k += TF_QUAD, rows += TF_QUAD * step) {
+        float *panel = out + slots_before(k) * width;
+        for (size_t j = 0; j < columns; j += width, panel += width * slots) {
+            for (size_t i = 0; i < width && j + i < columns; i += BYTES) {
+                const char *place = rows + j + i;
+                __m512i found[4];
+                for (int row = 4; row < 8; row++) {
+                    __builtin_prefetch(place + (ptrdiff_t)row * step);
+                }
+                if (k + TF_QUAD <= depth && j + i + BYTES <= columns) { /* as mostly */
+                    interleave(place, step, TF_QUAD, BYTES, table, found);
+                } else {
+                    interleave(place, step, depth - k, columns - j - i, table, found);
+                }
+                for (size_t v = 0; v < 4 && i + v * WIDTH < width; v++) {
+                    _mm512_storeu_si512(panel + i + v * WIDTH, found[v]);
+                }
+            }
+        }
+    }
+}
+
+static void begin_chains(float *panels, size_t columns, size_t width, size_t slots)
+{
+    const __m512i offset = _mm512_set1_epi8((char)OFFSET);
+    for (size_t j = 0; j < columns; j += width, panels += width * slots) {
+        for (size_t slot = 0; slot < slots; slot += LONGEST + 1) {
+            const size_t end = slots - slot <= LONGEST ? slots : slot + LONGEST + 1;
+            for (size_t i = 0; i < width; i += WIDTH) {
+                float *place = panels + slot * width + i;
+                __m512i sums = _mm512_setzero_si512();
+                for (size_t s = 1; slot + s < end; s++) {
+                    sums = _mm512_dpbusd_epi32(sums, offset,
+                                               _mm512_loadu_si512(place + s * width));
+                }
+                _mm512_storeu_si512(place,
+                                    _mm512_sub_epi32(_mm512_setzero_si512(), sums));
+            }
+        }
+    }
+}
+
+/* -- the kernel -------------------------------------------------------------------- */
+
+TF_INLINE __m512i broadcast_slot(const float *slot)
+{
+    int32_t bytes;
+    memcpy(&bytes, slot, sizeof bytes);
+    return _mm512_set1_epi32(bytes);
+}
+
+/* In place: gcc moves what the intrinsic returns through memory. */
+TF_INLINE void add_products(__m512i *sums, __m512i x, __m512i y)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(*sums) : "v"(x), "v"(y));
+}
+
+TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
+                        float unit, float *c, size_t ldc, int adds, int rows)
+{
+    __m512i sums[ROWS][ACROSS];
+    UNROLLED for (int v = 0; v < ACROSS; v++) {
+        sums[0][v] = _mm512_loadu_si512(b + v * WIDTH);
+        UNROLLED for (int i = 1; i < rows; i++) {
+            sums[i][v] = sums[0][v];
+        }
+    }
+    for (size_t k = 1; k < depth; k++) {
+        const float *y = b + k * WIDTH * ACROSS;
+        UNROLLED for (int i = 0; i < rows; i++) {
+            const __m512i factors = broadcast_slot(a + (size_t)i * lda + k);
+            UNROLLED for (int v = 0; v < ACROSS; v++) {
+                add_products(&sums[i][v], factors, _mm512_loadu_si512(y + v * WIDTH));
+            }
+        }
+    }
+    UNROLLED for (int i = 0; i < rows; i++, c += ldc) {
+        UNROLLED for (int v = 0; v < ACROSS; v++) {
+            float *place = c + v * WIDTH;
+            const __m512 sum =
+                TIMES(_mm512_cvtepi32_ps(sums[i][v]), BROADCAST(unit));
+            STORE(place, adds ? PLUS(LOAD(place), sum) : sum);
+        }
+    }
+}
+
+static void multiply_quads(const float *a, size_t lda, const float *b, size_t depth,
+                           const struct tf_term *terms, size_t count, size_t rows,
+                           float *c, size_t ldc, int adds)
+{
+    const float unit = terms->scale;
+    (void)count;
+    if (rows > 4) {
+        multiply(a, lda, b, depth, unit, c, ldc, adds, ROWS);
+    } else if (rows > 2) {
+        multiply(a, lda, b, depth, unit, c, ldc, adds, 4);
+    } else {
+        multiply(a, lda, b, depth, unit, c, ldc, adds, 2);
+    }
+}
+
+const struct tf_quads TF_NAME(tf_quads) = {
+    .kernel = {multiply_quads, ROWS, WIDTH * ACROSS},
+    .lay_lines = lay_lines,
+    .lay_rows = lay_rows,
+    .begin_chains = begin_chains,
+};
+
+#else
+const struct tf_quads TF_NAME(tf_quads) = {.kernel = {0}};
+#endif

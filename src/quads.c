@@ -1,0 +1,60 @@
+#include "quads.h"
+
+#include <math.h>
+
+#include "bytes.h"
+
+static int is_readable(struct tf_lines x)
+{
+    return x.kind < TF_FORMAT_COUNT && x.kind == x.format && x.parts == 1 &&
+           tf_byte_tables[x.kind].has_integers && (x.along == 1 || x.stride == 1);
+}
+
+int tf_has_quads(struct tf_lines a, struct tf_lines b)
+{
+    return tf_isa->quads->kernel.multiply && is_readable(a) && is_readable(b);
+}
+
+float tf_quad_unit(struct tf_lines a, struct tf_lines b)
+{
+    return ldexpf(1, tf_least_exponent(*tf_format_rows[a.kind]) +
+                         tf_least_exponent(*tf_format_rows[b.kind]));
+}
+
+size_t tf_quad_slots(size_t depth)
+{
+    return (depth + TF_QUAD - 1) / TF_QUAD + (depth + TF_DEPTH - 1) / TF_DEPTH;
+}
+
+void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, float *lines,
+                     float *out, size_t lda)
+{
+    const int8_t *integers = tf_byte_tables[a.kind].integers;
+    const size_t slots = tf_quad_slots(depth);
+    if (a.along == 1) {
+        tf_isa->quads->lay_lines(integers, 1, a.data, a.stride, rows, depth, out, lda);
+        return;
+    }
+    tf_isa->quads->lay_rows(integers, 1, a.data, a.along, depth, rows, TF_LINES, slots,
+                            lines);
+    tf_isa->product->transpose(lines, TF_LINES, slots, rows, out, lda);
+}
+
+void tf_pack_quads_b(struct tf_lines b, size_t columns, size_t depth, size_t width,
+                     float *lines, float *out)
+{
+    const int8_t *integers = tf_byte_tables[b.kind].integers;
+    const size_t slots = tf_quad_slots(depth);
+    if (b.along != 1) {
+        tf_isa->quads->lay_rows(integers, 0, b.data, b.along, depth, columns, width,
+                                slots, out);
+    }
+    for (size_t j = 0; b.along == 1 && j < columns; j += width) {
+        const size_t count = columns - j < width ? columns - j : width;
+        const struct tf_lines panel = tf_lines_from(b, (ptrdiff_t)j, 0);
+        tf_isa->quads->lay_lines(integers, 0, panel.data, panel.stride, count, depth,
+                                 lines, slots);
+        tf_isa->product->transpose(lines, slots, count, slots, out + j * slots, width);
+    }
+    tf_isa->quads->begin_chains(out, columns, width, slots);
+}
