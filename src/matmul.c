@@ -258,7 +258,8 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         .beta = beta,
         .swapped = swapped,
     };
-    call.quads = tf_terms_of_quads(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1));
+    call.quads =
+        tf_terms_of_quads(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1));
     const double products =
         (double)m * (double)n * (double)k * (double)count * (double)call.singles.count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
