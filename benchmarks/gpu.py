@@ -1,6 +1,6 @@
 """A GPU: our casts and products against copies and cuBLAS, emulation, energy.
 
-    python -m benchmarks.gpu [--quick] [--json FILE] [--figure FILE] [--no-energy]
+    python benchmarks/gpu.py [--quick] [--json FILE] [--figure FILE] [--no-energy]
 
 Functions take turns; times are medians between CUDA events. All measurements go with
 the device's name to benchmarks/results/gpu_DEVICE.json, and the crossover table of
@@ -23,16 +23,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # the other files are scripts beside this one
 
 import gpu_cases as cases  # noqa: E402
+import gpu_clock  # noqa: E402
 from common import machine, restart_as_usual  # noqa: E402
-from gpu_clock import Clock, Energy  # noqa: E402
 from promises import measure_rows  # noqa: E402
 from report import show  # noqa: E402
 
 from tf32dtype.nvrtc import CudaError  # noqa: E402
-
-GRID = tuple(2**i for i in range(6, 15))
-QUICK_GRID = (64, 512)
-ENERGY = (1024, 2048, 4096, 8192, 16384)
 
 
 def versions() -> dict[str, str]:
@@ -95,7 +91,7 @@ def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
 
 def energy(sizes: tuple[int, ...]) -> list[dict[str, float]]:
     """GFLOP a joule, which is GFLOP/s a watt."""
-    counter, found = Energy(), []
+    counter, found = gpu_clock.Energy(), []
     for n in sizes:
         line: dict[str, float] = {"n": n}
         for name, call in cases.products((n, n, n), "bf16x9").items():
@@ -110,7 +106,7 @@ def energy(sizes: tuple[int, ...]) -> list[dict[str, float]]:
 
 def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     parser = argparse.ArgumentParser(
-        description=(__doc__ or "").partition("\n")[0], prog="python -m benchmarks.gpu"
+        description=(__doc__ or "").partition("\n")[0], prog="python benchmarks/gpu.py"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
     parser.add_argument("--no-energy", action="store_true", help="no NVML counters")
@@ -123,12 +119,11 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
 
         device = versions()
     except (ImportError, CudaError) as error:
-        print(f"benchmarks.gpu: {error}", file=sys.stderr)
+        print(f"gpu.py: {error}", file=sys.stderr)
         return 1
 
-    clock = clock or Clock()
+    clock = clock or gpu_clock.Clock()
     sizes = cases.QUICK if options.quick else cases.FULL
-    grid = QUICK_GRID if options.quick else GRID
     repeats, budget = (3, 1.0) if options.quick else (25, 10.0)
     name = re.sub(r"[^a-z0-9]+", "_", device["gpu"].lower()).strip("_")
     path = options.json or HERE / "results" / f"gpu_{name}.json"
@@ -153,7 +148,7 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     show(result)
     print("dB over float64:", report["snr"])
 
-    cells = crossover(clock, "bf16x9", grid)
+    cells = crossover(clock, "bf16x9", sizes.grid)
     table = strategy.write(strategy.Crossover(**tabled(device, "bf16x9", cells)))
     if options.tables:
         options.tables.mkdir(parents=True, exist_ok=True)
@@ -166,7 +161,7 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
 
     if not options.no_energy:
         try:
-            report["energy"] = energy(ENERGY[:1] if options.quick else ENERGY)
+            report["energy"] = energy(sizes.energy)
         except OSError as error:
             print(f"no energy counters: {error}", file=sys.stderr)
         save()

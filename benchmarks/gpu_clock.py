@@ -83,7 +83,10 @@ class Energy:
         return millijoules.value * 1e-3
 
     def _check(self, name: str, *arguments: Any) -> None:
-        status = getattr(self._nvml, name)(*arguments)
+        function = getattr(self._nvml, name, None)
+        if function is None:
+            raise OSError(f"this NVML has no {name}")
+        status = function(*arguments)
         if status != 0:
             raise OSError(f"{name} failed with {status}")
 

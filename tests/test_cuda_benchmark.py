@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu` on the host: all of it runs, but for clocks."""
+"""`python benchmarks/gpu.py` on the host: all of it runs, but for clocks."""
 
 # ruff: noqa: F811
 
@@ -13,25 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda_arrays import HOST, backend, cupy  # noqa: F401
+from cuda_dry import Clock, sizes
 
 from tf32dtype import nvrtc
 from tf32dtype.cuda import cublaslt, strategy
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 DEVICE = {"gpu": "the host", "driver": "580.1", "nvrtc": "[13, 5]"}
-
-
-class Clock:
-    """Calls everything once; what a call takes is its place among the others'."""
-
-    def __init__(self):
-        self.seen = []
-
-    def medians(self, functions, repeats, budget):
-        for function in functions.values():
-            function()
-        self.seen.append(tuple(functions))
-        return {name: 1e-6 * (i + 1) for i, name in enumerate(functions)}
 
 
 @pytest.fixture
@@ -45,10 +33,7 @@ def gpu(backend, monkeypatch, tmp_path):
     spec = importlib.util.spec_from_file_location("benchmarks_gpu", FOLDER / "gpu.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    sizes = module.cases.Sizes(1 << 10, (16,), (32,), (16,))
-    monkeypatch.setattr(module.cases, "QUICK", sizes)
-    monkeypatch.setattr(module, "QUICK_GRID", (16, 32))
-    monkeypatch.setattr(module, "ENERGY", (16,))
+    monkeypatch.setattr(module.cases, "QUICK", sizes(module.cases))
     monkeypatch.setattr(module, "versions", lambda: DEVICE)
     monkeypatch.setattr(strategy, "FOLDER", tmp_path / "package")
     strategy.read.cache_clear()
@@ -110,6 +95,29 @@ def test_everything_runs(gpu, fp8, tmp_path, capsys):
     assert "performant takes at most 0.500" in capsys.readouterr().out
 
 
+def test_every_row_is_judged_the_right_way_round(gpu):
+    """Half the speed that a row must have fails, twice what it aims at does not."""
+    report = importlib.import_module("report")
+    names = [row.name for row in gpu.cases.rows(gpu.cases.QUICK)]
+    for factor, verdict in ((0.5, "NO"), (2, "aim")):
+        rows = []
+        for row in gpu.cases.rows(gpu.cases.QUICK):
+            row.take(
+                "case", "data", "ours", factor * (row.must if factor < 1 else row.aim)
+            )
+            rows.append(row.record())
+        lines = report.table({"rows": rows})
+        assert [(line[0], line[4]) for line in lines] == [(n, verdict) for n in names]
+
+
+def test_fp8_lies_along_k(gpu):
+    """As cublasLt takes it: or the library's row would measure a transpose."""
+    for name in ("float8_e4m3fn", "bfloat16"):
+        a, b = gpu.cases.operands(16, name)
+        assert (b.strides[0] == b.itemsize) == (name == "float8_e4m3fn")
+        assert a.strides[1] == a.itemsize
+
+
 def test_cells_are_tabled_by_side_and_depth(gpu):
     cells = [
         {"mn": mn, "k": k, "native": float(mn), "emulated": 4.0 * k}
@@ -140,7 +148,7 @@ def test_clock(gpu, monkeypatch):
     monkeypatch.setattr(
         cupy.cuda, "get_elapsed_time", lambda begin, end: end.at - begin.at
     )
-    clock = gpu.Clock()
+    clock = gpu.gpu_clock.Clock()
     assert clock.seconds(call, 4) == pytest.approx(9e-3 / 4)
     assert clock.medians({"ours": call}, 3, 1.0) == {"ours": pytest.approx(3e-3)}
 
@@ -157,7 +165,7 @@ def test_no_energy_counter_stops_nothing(gpu, fp8, monkeypatch, tmp_path, capsys
     def none():
         raise OSError("nvmlInit_v2 failed with 9")
 
-    monkeypatch.setattr(gpu, "Energy", none)
+    monkeypatch.setattr(gpu.gpu_clock, "Energy", none)
     path = tmp_path / "gpu.json"
     assert gpu.main(["--quick", "--json", str(path)], Clock()) == 0
     assert "no energy counters: nvmlInit_v2 failed" in capsys.readouterr().err
@@ -170,7 +178,7 @@ def test_energy(gpu, monkeypatch):
             function()
             return {"joules": 2.0, "seconds": 0.5}
 
-    monkeypatch.setattr(gpu, "Energy", Counter)
+    monkeypatch.setattr(gpu.gpu_clock, "Energy", Counter)
     (line,) = gpu.energy((16,))
     assert line["n"] == 16
     assert line["bf16x9 GFLOP/J"] == line["SGEMM GFLOP/J"] == 2 * 16**3 / 2 * 1e-9
@@ -183,4 +191,4 @@ def test_no_gpu_is_said(gpu, monkeypatch, capsys):
 
     monkeypatch.setattr(gpu, "versions", none)
     assert gpu.main(["--quick"], Clock()) == 1
-    assert "benchmarks.gpu: there is no NVIDIA GPU" in capsys.readouterr().err
+    assert "gpu.py: there is no NVIDIA GPU" in capsys.readouterr().err

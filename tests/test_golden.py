@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pytest
 from golden_cases import CAPABILITIES, UNITS, asked, truth
+from golden_made_up import MadeUp
 from interpreters import run_code
 
-from tf32dtype._core import tensor_blocks
 from tf32dtype.golden import bulk, recordings, settle, tiles, units
 from tf32dtype.golden import command as golden
 from tf32dtype.golden.probes import GROUPS
@@ -149,54 +149,6 @@ def test_without_a_model_nothing_is_said():
 
 
 # -- files and the command, by a GPU that is made up -----------------------------------
-
-
-def distinct(rows):
-    """Each row once, and for all rows which one it is; by a hash, for speed."""
-    factors = np.random.default_rng(0).integers(1, 1 << 62, rows.shape[1], np.uint64)
-    keys = ((rows.astype(np.uint64) + np.uint64(1)) * (factors | np.uint64(1))).sum(1)
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return rows[first], which
-
-
-class MadeUp:
-    """A GPU whose units compute as their models say, or as `run` is changed to."""
-
-    name, capability, architecture = "made up", (9, 0), "sm_90a"
-
-    def run(self, unit, a, b, c, scale_d=True):
-        """Tiles hold few different dots: each is computed once."""
-        k = a.shape[1] * unit.words
-        rows, i = distinct(a.swapaxes(1, 2).reshape(-1, k))
-        columns, j = distinct(b.swapaxes(1, 2).reshape(-1, k))
-        i = np.broadcast_to(i.reshape(len(c), -1, 1), c.shape)
-        j = np.broadcast_to(j.reshape(len(c), 1, 8), c.shape)
-        c = c if scale_d or unit.instruction != "wgmma" else np.zeros_like(c)
-        dots, at = distinct(np.stack([i.ravel(), j.ravel(), c.ravel()], 1))
-        x = units.decode(unit.a, rows[dots[:, 0]].view(unit.a.unsigned))
-        y = units.decode(unit.b, columns[dots[:, 1]].view(unit.b.unsigned))
-        z = units.decode(unit.accumulator, dots[:, 2].astype(np.uint32))
-        d = tensor_blocks(unit.model("H100"), x, y, z)
-        return units.encode(unit.accumulator, d)[at].reshape(c.shape)
-
-    def bulk(self, unit):
-        digests = np.arange(bulk.CHUNKS, dtype=np.uint64)
-        for i in range(bulk.JUDGED):
-            d = tensor_blocks(unit.model("H100"), *bulk.chunk(unit, i))
-            digests[i] = bulk.digest(units.encode(unit.accumulator, d))
-        return digests
-
-    def opcodes(self, file, options):
-        return {"HGMMA.64x8x8.F32.TF32": 1, "HMMA.1684.F32.TF32": 1}
-
-    def convert(self, conversion, x):
-        return x
-
-    def convert_all(self, conversion):
-        return np.zeros(256, np.uint64)
-
-    def facts(self):
-        return {"gpu": self.name, "capability": [9, 0]}
 
 
 def test_a_run_is_recorded_and_judged(tmp_path, capsys):

@@ -8,7 +8,7 @@ fast as cuBLAS's float32 product it was on a grid of M = N and K:
      "sides": [64, 128, ...], "depths": [64, 128, ...],
      "speedup": {"bf16x9": [[of the first side, by depth], ...], ...}}
 
-`python -m benchmarks.gpu` writes one. On a CPU "performant" never emulates, as a CPU
+`python benchmarks/gpu.py` writes one. On a CPU "performant" never emulates, as a CPU
 has nothing that is faster than its float32.
 """
 

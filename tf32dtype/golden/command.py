@@ -37,7 +37,7 @@ import numpy as np
 
 from .._version import __version__
 from ..nvrtc import CudaError
-from . import bulk
+from . import bulk, settle
 from .launch import Gpu
 from .recordings import GROUP_NAMES, Recording, judge, read, record, to_arrays
 from .units import Unit, device_of, units
@@ -150,6 +150,29 @@ def points_table(points: dict[str, Any]) -> str:
     return "\n".join(f"{name:{width}}  {value}" for name, value in points.items())
 
 
+def verdict(about: dict[str, Any], each: dict[str, Any], points: dict[str, Any]) -> str:
+    """What to read first: a line of points that are settled, and lines of units whose
+    results differ from the model's and whose machine instructions are others."""
+    undecided = settle.UNDECIDED, settle.UNEXPLAINED
+    settled = [
+        f"{name} = {value}" for name, value in points.items() if value not in undecided
+    ]
+    differs = [name for name, found in each.items() if found.get("differences")]
+    others = [name for name, facts in about.items() if facts["as expected"] is False]
+    places = [
+        n for n, facts in about.items() if facts["places agree"] != facts["probes"]
+    ]
+    return "\n".join(
+        f"{title}: {', '.join(names) or 'none'}"
+        for title, names in (
+            ("settled", settled),
+            ("differs", differs),
+            ("opcodes other", others),
+            ("places differ", places),
+        )
+    )
+
+
 # -- the command -----------------------------------------------------------------------
 
 
@@ -185,6 +208,7 @@ def _report(
 ) -> None:
     print(table(about, each))
     print(points_table(points))
+    print(verdict(about, each, points))
 
 
 def _record(gpu: Any, folder: Path, text: str) -> int:
