@@ -114,8 +114,14 @@ void tf_compare(int format, enum tf_compare_op op, char *const data[3],
     apply(format, by_size(tf_isa->compare_items[op], itemsize), data, strides, 1, n);
 }
 
-void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
-                      char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
+/* Of two operands' numbers: an operation, or with a tolerance their nearness. */
+struct test {
+    tf_compare_fn *compare; /* NULL: are they near? */
+    struct tf_nearness nearness;
+};
+
+static void test_numbers(const struct test *test, int a_kind, int b_kind,
+                         char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
@@ -128,35 +134,33 @@ void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
         const float *x = operand_next(&a, a_kind, count);
         const float *y = operand_next(&b, b_kind, count);
         void *target = tf_target(out, strides[2], 1, buffer);
-        tf_isa->compare[op](x, y, target, count);
+        if (test->compare) {
+            test->compare(x, y, target, count);
+        } else {
+            tf_isa->are_near(test->nearness, x, y, target, count);
+        }
         tf_scatter(target, out, strides[2], 1, count);
         out += (ptrdiff_t)count * strides[2];
     }
     tf_fp_end(saved, 0);
 }
 
+void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
+                      char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    const struct test test = {.compare = tf_isa->compare[op]};
+    test_numbers(&test, a_kind, b_kind, data, strides, n);
+}
+
 void tf_is_close(int format, char *const data[6], const ptrdiff_t strides[6],
                  ptrdiff_t n)
 {
-    const struct tf_fp saved = tf_fp_begin();
-    struct tf_nearness nearness = {.equal_nan = *data[4] != 0};
-    TF_BUFFER(buffer);
-    struct operand a, b;
-    memcpy(&nearness.relative, data[2], sizeof nearness.relative);
-    memcpy(&nearness.absolute, data[3], sizeof nearness.absolute);
-    operand_begin(&a, data[0], strides[0], 1);
-    operand_begin(&b, data[1], strides[1], 1);
-    char *out = data[5];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
-        const float *x = operand_next(&a, format, count);
-        const float *y = operand_next(&b, format, count);
-        void *target = tf_target(out, strides[5], 1, buffer);
-        tf_isa->are_near(nearness, x, y, target, count);
-        tf_scatter(target, out, strides[5], 1, count);
-        out += (ptrdiff_t)count * strides[5];
-    }
-    tf_fp_end(saved, 0);
+    struct test test = {.nearness.equal_nan = *data[4] != 0};
+    memcpy(&test.nearness.relative, data[2], sizeof test.nearness.relative);
+    memcpy(&test.nearness.absolute, data[3], sizeof test.nearness.absolute);
+    char *const pair[3] = {data[0], data[1], data[5]};
+    const ptrdiff_t steps[3] = {strides[0], strides[1], strides[5]};
+    test_numbers(&test, format, format, pair, steps, n);
 }
 
 void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
