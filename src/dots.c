@@ -36,6 +36,11 @@ static tf_dot_fn *kernel_of(struct tf_lines x)
     }
 }
 
+static tf_dot_fn *kernel_of_both(struct tf_lines a, struct tf_lines b)
+{
+    return a.kind == b.kind && kernel_of(b) ? kernel_of(a) : NULL;
+}
+
 static struct tf_dot_operands operands_of(struct tf_lines x)
 {
     const struct tf_dot_operands operands = {
@@ -65,7 +70,7 @@ static void find_lines(struct tf_lines x, size_t count, size_t depth, char *room
 int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t count, size_t depth,
                  struct tf_dot_room *room, float *sums)
 {
-    tf_dot_fn *kernel = a.kind == b.kind && kernel_of(b) ? kernel_of(a) : NULL;
+    tf_dot_fn *kernel = kernel_of_both(a, b);
     if (!kernel) {
         return 0;
     }
@@ -129,7 +134,7 @@ size_t tf_dot_depths(struct tf_lines a, struct tf_lines b, size_t n,
     if (count <= 1) {
         return count && tf_dot_lines(a, b, 1, n, room, sums);
     }
-    tf_dot_fn *kernel = a.kind == b.kind && kernel_of(b) ? kernel_of(a) : NULL;
+    tf_dot_fn *kernel = kernel_of_both(a, b);
     if (!kernel) {
         return 0;
     }

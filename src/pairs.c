@@ -104,14 +104,9 @@ static int fits_halves(struct tf_lines x)
                              tf_format_rows[x.format]->mantissa_bits <= 7;
 }
 
-int tf_can_have_pairs(struct tf_lines a, struct tf_lines b)
-{
-    return pairs_are_chains && fits_halves(a) && fits_halves(b);
-}
-
 int tf_has_pairs(struct tf_lines a, struct tf_lines b)
 {
-    return tf_pairs_pay && tf_can_have_pairs(a, b);
+    return tf_pairs_pay && pairs_are_chains && fits_halves(a) && fits_halves(b);
 }
 
 size_t tf_filled(size_t columns, struct tf_kernel kernel)

@@ -23,9 +23,7 @@ int tf_all_parts_normal(struct tf_exponents a, struct tf_exponents b);
 /* Whether that is so for all numbers of two formats. */
 int tf_always_normal(struct tf_lines a, struct tf_lines b);
 
-/* Whether two operands can be multiplied as pairs, where that is exact; and are: where
- * it pays. */
-int tf_can_have_pairs(struct tf_lines a, struct tf_lines b);
+/* Whether two operands are multiplied as pairs: where that is exact, and pays. */
 int tf_has_pairs(struct tf_lines a, struct tf_lines b);
 
 /* What slots two operands become. */

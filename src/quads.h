@@ -5,8 +5,8 @@
 
 #include "pack.h"
 
-/* Whether two operands, as they lie in memory, can be multiplied as quads: where that is
- * possible it pays. */
+/* Whether two operands, as they lie in memory, are multiplied as quads: wherever that is
+ * possible. */
 int tf_has_quads(struct tf_lines a, struct tf_lines b);
 
 /* What one product of their integers stands for. */

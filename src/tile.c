@@ -175,7 +175,8 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
     const unsigned all = (1u << (tile->rows + TF_BAND - 1) / TF_BAND) - 1;
     const enum tf_slot slot = tf_slot_of(tile->a, tile->b);
     const ptrdiff_t singles = tile->a.parts > 1 ? TF_DEPTH : TF_SLOTS;
-    const ptrdiff_t deep = slot != TF_SINGLES && tile->a.parts == 1 ? 2 * singles : singles;
+    const int is_deep = slot != TF_SINGLES && tile->a.parts == 1;
+    const ptrdiff_t deep = is_deep ? 2 * singles : singles;
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += deep) {
         const ptrdiff_t end = k - k0 < deep ? k : k0 + deep;
         unsigned done = 0;

@@ -64,7 +64,8 @@ cdef object _correlate(object a, object v, object mode):
     return result
 
 
-cdef tf_matrix strided_matrix(char *data, npy_intp row, npy_intp column, int kind) noexcept:
+cdef tf_matrix strided_matrix(char *data, npy_intp row, npy_intp column,
+                              int kind) noexcept:
     cdef tf_matrix x
     x.data = data
     x.strides[0] = row
