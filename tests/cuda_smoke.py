@@ -29,6 +29,10 @@ import tf32dtype.cuda as tfc
 from tf32dtype.cuda import array, backend, blocks, chain, native
 
 HERE = Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
+
+import gpu_clock
+
 #: Set by cuda_dry.py, for the processes that it starts too.
 DRY = "TF32DTYPE_DRY" in os.environ
 
@@ -312,43 +316,24 @@ def speed() -> None:
     x, y = (put(z) for z in pair(n, np.float32))
     out = cupy.empty((n, n), np.float32)
     multiply = partial(tfc.matmul, out=out)
-    part = {"mode": "model", "device": "A100", "dtype": np.float32}
-    calls: dict[str, tuple[int, float, Callable[[], object]]] = {
-        "cuBLAS bf16": (10, 2 * n**3, partial(
-            multiply, a, b.T, mode="native", dtype=np.float32)),
-        "mma.sync bf16": (10, 2 * n**3, partial(
-            multiply, a, b.T, mode="native", instruction="mma.sync", dtype=np.float32)),
-        "SGEMM": (4, 2 * n**3, partial(
-            backend.current().gemm, x, y, out, "float32")),
-        "bf16x9": (4, 2 * n**3, partial(
-            multiply, x, y, precision="bf16x9", strategy="eager")),
-        "tf32x3": (4, 2 * n**3, partial(
-            multiply, x, y, precision="tf32x3", strategy="eager")),
-        "chain": (2, 2 * n**3, partial(multiply, a, b, dtype=np.float32)),
-        "model A100": (2, 2 * m**3, partial(tfc.matmul, a[:m, :m], b[:m, :m], **part)),
-    }  # fmt: skip
-    for name, (calls_of, work, function) in calls.items():
-        note(f"\n    {name} {work / seconds(function, calls_of) * 1e-12:.1f} TFLOP/s")
-    once = seconds(lambda: a[:small, :small] + b[:small, :small], sized(1000, 3))
-    note(f"\n    a small addition {1e6 * once:.0f} us")
-
-
-def seconds(function: Callable[[], object], calls: int) -> float:
-    """A call, of so many after one another."""
-    if DRY:
-        started = time.perf_counter()
-        for _ in range(calls):
-            function()
-        return (time.perf_counter() - started) / calls
-    for _ in range(2):
-        function()
-    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    begin.record()
-    for _ in range(calls):
-        function()
-    end.record()
-    end.synchronize()
-    return float(cupy.cuda.get_elapsed_time(begin, end)) * 1e-3 / calls
+    native_call = partial(multiply, a, b.T, mode="native", dtype=np.float32)
+    emulated = partial(multiply, x, y, strategy="eager")
+    modelled = partial(tfc.matmul, a[:m, :m], b[:m, :m], mode="model", device="A100")
+    calls: dict[str, tuple[int, Callable[[], object]]] = {
+        "cuBLAS bf16": (n, native_call),
+        "mma.sync bf16": (n, partial(native_call, instruction="mma.sync")),
+        "SGEMM": (n, partial(backend.current().gemm, x, y, out, "float32")),
+        "bf16x9": (n, partial(emulated, precision="bf16x9")),
+        "tf32x3": (n, partial(emulated, precision="tf32x3")),
+        "chain": (n, partial(multiply, a, b, dtype=np.float32)),
+        "model A100": (m, partial(modelled, dtype=np.float32)),
+    }
+    functions = {name: function for name, (_, function) in calls.items()}
+    functions["add"] = lambda: a[:small, :small] + b[:small, :small]
+    seconds = gpu_clock.Clock().medians(functions, 5, 20.0)
+    for name, (side, _) in calls.items():
+        note(f"\n    {name} {2 * side**3 / seconds[name] * 1e-12:.1f} TFLOP/s")
+    note(f"\n    a small addition {1e6 * seconds['add']:.0f} us")
 
 
 # -- running them ----------------------------------------------------------------------

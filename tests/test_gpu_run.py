@@ -12,7 +12,7 @@ TOOL = Path(__file__).parent.parent / "tools" / "gpu"
 
 
 @pytest.fixture
-def gpu(monkeypatch):
+def tool(monkeypatch):
     loader = importlib.machinery.SourceFileLoader("gpu_run", str(TOOL))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     module = importlib.util.module_from_spec(
@@ -20,8 +20,14 @@ def gpu(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "gpu_run", module)
     loader.exec_module(module)
-    monkeypatch.setattr(module, "build", lambda run: [])
     return module
+
+
+@pytest.fixture
+def gpu(tool, monkeypatch):
+    """The tool, where all is built already."""
+    monkeypatch.setattr(tool, "build", lambda run: [])
+    return tool
 
 
 def python(code):
@@ -104,21 +110,15 @@ def test_pytest_runs_a_process_a_file(gpu, tmp_path):
         assert part.command[-2:] == ["gpu and not exhaustive", f"tests/{part.name}.py"]
 
 
-def test_what_building_lacks_is_said(gpu, monkeypatch, tmp_path):
-    loader = importlib.machinery.SourceFileLoader("again", str(TOOL))
-    build = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("again", loader)
-    )
-    monkeypatch.setitem(sys.modules, "again", build)
-    loader.exec_module(build)
-    run = build.Run(tmp_path, "smoke", 60, dry=True)
-    found = build.shutil.which
+def test_what_building_lacks_is_said(tool, monkeypatch, tmp_path):
+    run = tool.Run(tmp_path, "smoke", 60, dry=True)
+    found = tool.shutil.which
     monkeypatch.setattr(
-        build.shutil, "which", lambda name: None if name == "gcc" else found(name)
+        tool.shutil, "which", lambda name: None if name == "gcc" else found(name)
     )
-    assert build.build(run) == []  # the module that is here serves
-    monkeypatch.setattr(run, "do", lambda part: build.Done("", 1, 0, tmp_path, (0,)))
-    (said,) = build.build(run)
+    assert tool.build(run) == []  # the module that is here serves
+    monkeypatch.setattr(run, "do", lambda part: tool.Done("", 1, 0, tmp_path, (0,)))
+    (said,) = tool.build(run)
     assert said.startswith("not here: gcc; nor has tf32dtype/_core/_core.cpython")
 
 
