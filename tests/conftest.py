@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part",
         metavar="N/M",
-        help="of the exhaustive tests the N-th of M parts, counted from 0",
+        help="of the tests the N-th of M parts, counted from 0, drawn by their names",
     )
 
 
@@ -67,12 +67,7 @@ def pytest_collection_modifyitems(
     mark_what_samples_leave_out(items)
     if part := config.getoption("--part"):
         number, parts = map(int, part.split("/"))
-        others = {
-            item
-            for item in items
-            if item.get_closest_marker("exhaustive")
-            and hashed(item.nodeid) % parts != number
-        }
+        others = {item for item in items if hashed(item.nodeid) % parts != number}
         config.hook.pytest_deselected(items=[*others])
         items[:] = [item for item in items if item not in others]
 
