@@ -7,6 +7,7 @@ import math
 import operator
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -119,6 +120,20 @@ def test_where_and_initial(scalar_type: Any) -> None:
     row = mask[0]
     exact = oracle.exact_sum(np.where(row, x, scalar_type(0)), 0)
     assert within(x.sum(0, where=row), exact, scalar_type)
+
+
+def test_initial_after_other_reductions() -> None:
+    """A reduction of nothing asks for an initial value, and may leave it at that."""
+    x = np.ones((4, 3), td.float8_e8m0fnu)  # without zero: a sum from 0 is NaN
+    ufuncs = [x for x in vars(np).values() if isinstance(x, np.ufunc)]
+    ufuncs = [x for x in ufuncs if x.nin == 2 and x.nout == 1 and not x.signature]
+    for ufunc in ufuncs:
+        for scalar_type in TYPES:
+            with suppress(TypeError, ValueError), np.errstate(all="ignore"):
+                ufunc.reduce(np.ones((2, 0), scalar_type), axis=None)
+            with np.errstate(invalid="ignore"):
+                total = np.add.reduce(x, axis=None, initial=0)  # from as deep a stack
+            assert np.isnan(total), ufunc
 
 
 @each_wide

@@ -95,6 +95,7 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     cdef int i = find_operation(context)
     cdef loop_data *made
     cdef int operand, ignored
+    cdef bint is_reduction = tf_reduction_began(context)  # forgotten, whatever follows
     loop[0] = operations[i].loop
     is_product = operations[i].loop == product_loop
     if format < 0:
@@ -103,7 +104,7 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
         made = new_data()
         made.base.free = free_data
         made.base.clone = no_copy
-        made.is_reduction = tf_reduction_began(context)
+        made.is_reduction = is_reduction
         for operand in range(3 if is_product else 0):
             made.kinds[operand] = kind_of_descr(descriptors[operand], &ignored)
         made.format = format
@@ -124,8 +125,9 @@ cdef int ufunc_reduction_initial(PyArrayMethod_Context *context, cnp.npy_bool is
     cdef uint32_t code
     cdef double value
     cdef float single
-    tf_reduction_begins(context)
     i = find_operation(context)
+    if operations[i].keeps_state:
+        tf_reduction_begins(context)
     if operations[i].identity < 0:
         return 0
     value = operations[i].identity
