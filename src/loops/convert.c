@@ -4,7 +4,7 @@
 #include "../bytes.h"
 #include "../convert.h"
 #include "../elements.h"
-#include "blocks.h"
+#include "narrow_bytes.h"
 
 /* -- float32 -> items ------------------------------------------------------- */
 
@@ -54,9 +54,18 @@ TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t
     return suspects_of(f, bounds);
 }
 
-/* After the rounding of a block with NaN as numbers. */
+/* After the rounding of a block with NaN as numbers, which are those beyond the range
+ * in items of a byte. */
 TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
 {
+    if (f.itemsize == 1) {
+        const uint8_t more = (uint8_t)(tf_nan_code(f) - tf_overflow_code(f));
+        uint8_t *bytes = items;
+        for (size_t i = 0; i < n; i++) {
+            bytes[i] += tf_single_is_nan(tf_bits_of(in[i])) ? more : 0;
+        }
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(in[i]);
         if (tf_single_is_nan(bits)) {
@@ -72,11 +81,59 @@ TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
     return in ? tf_bits_of(in[i]) : tf_odd_single(wide[i]);
 }
 
+/* What the bounds of codes without their signs tell, and where they do not the numbers:
+ * among zeros are numbers that vanished, and the least normal number's code may be that
+ * of a lesser one, rounded up. */
+TF_INLINE struct tf_suspects suspects_of_codes(struct tf_format f,
+                                               const struct code_bounds *bounds,
+                                               const float *in, size_t n)
+{
+    const uint8_t subnormal = (uint8_t)((1 << f.mantissa_bits) - 1); /* less one */
+    const uint8_t maximum = (uint8_t)tf_maximum_magnitude(f);
+    const int tiny = any((words)(bounds->least_less_one < subnormal));
+    const bytes unknown = (bytes)(bounds->least == 0) |
+                          (bytes)(bounds->least_less_one == subnormal);
+    if (any((words)(bounds->greatest > maximum)) || (!tiny && any((words)unknown))) {
+        return suspect(f, in, n);
+    }
+    const struct tf_suspects suspects = {.tiny = (unsigned)tiny};
+    return suspects;
+}
+
+/* To items of a byte that have a sign. */
+TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
+                                        uint8_t *items, size_t n)
+{
+    struct code_bounds bounds = {.least = bytes_of(UINT8_MAX),
+                                 .least_less_one = bytes_of(UINT8_MAX)};
+    size_t i = 0;
+    for (; i + LANE_BYTES <= n; i += LANE_BYTES) {
+        const bytes codes = narrow_to_bytes(f, in + i, &bounds);
+        memcpy(items + i, &codes, sizeof codes);
+    }
+    if (i < n) {
+        float rest[LANE_BYTES];
+        for (size_t j = 0; j < LANE_BYTES; j++) {
+            rest[j] = in[i + j < n ? i + j : i];
+        }
+        const bytes codes = narrow_to_bytes(f, rest, &bounds);
+        memcpy(items + i, &codes, n - i);
+    }
+    const struct tf_suspects suspects = suspects_of_codes(f, &bounds, in, n);
+    if (suspects.nan && tf_mends_nan(f)) {
+        mend_nan(f, in, items, n);
+    }
+    return suspects;
+}
+
 /* NaN among float64 numbers is left as it comes out. */
 TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in,
                                   const double *wide, void *items, size_t n)
 {
     struct bounds bounds = no_bounds();
+    if (in && f.itemsize == 1 && f.specials != TF_POWERS) {
+        return pack_bytes(f, in, items, n);
+    }
     if (f.itemsize == 4) {
         uint32_t *out = items;
         for (size_t i = 0; i < n; i++) {
