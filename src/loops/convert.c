@@ -54,18 +54,9 @@ TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t
     return suspects_of(f, bounds);
 }
 
-/* After the rounding of a block with NaN as numbers, which are those beyond the range
- * in items of a byte. */
+/* After the rounding of a block with NaN as numbers. */
 TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
 {
-    if (f.itemsize == 1) {
-        const uint8_t more = (uint8_t)(tf_nan_code(f) - tf_overflow_code(f));
-        uint8_t *bytes = items;
-        for (size_t i = 0; i < n; i++) {
-            bytes[i] += tf_single_is_nan(tf_bits_of(in[i])) ? more : 0;
-        }
-        return;
-    }
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(in[i]);
         if (tf_single_is_nan(bits)) {
@@ -81,26 +72,26 @@ TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
     return in ? tf_bits_of(in[i]) : tf_odd_single(wide[i]);
 }
 
-/* What the bounds of codes without their signs tell, and where they do not the numbers:
- * among zeros are numbers that vanished, and the least normal number's code may be that
- * of a lesser one, rounded up. */
-TF_INLINE struct tf_suspects suspects_of_codes(struct tf_format f,
-                                               const struct code_bounds *bounds,
-                                               const float *in, size_t n)
+/* What rounding to items of a byte may raise where some lie beyond the range, as NaN
+ * does so far. */
+TF_INLINE struct tf_suspects suspect_bytes(struct tf_format f, const float *in,
+                                           uint8_t *items, size_t n)
 {
-    const uint8_t subnormal = (uint8_t)((1 << f.mantissa_bits) - 1); /* less one */
-    const uint8_t maximum = (uint8_t)tf_maximum_magnitude(f);
-    const int tiny = any((words)(bounds->least_less_one < subnormal));
-    const bytes unknown = (bytes)(bounds->least == 0) |
-                          (bytes)(bounds->least_less_one == subnormal);
-    if (any((words)(bounds->greatest > maximum)) || (!tiny && any((words)unknown))) {
-        return suspect(f, in, n);
+    const uint8_t more = (uint8_t)(tf_nan_code(f) - tf_overflow_code(f));
+    struct bounds bounds = no_bounds();
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = tf_bits_of(in[i]);
+        bounds = widen_bounds(f, bounds, bits);
+        if (tf_mends_nan(f)) {
+            items[i] += tf_single_is_nan(bits) ? more : 0;
+        }
     }
-    const struct tf_suspects suspects = {.tiny = (unsigned)tiny};
-    return suspects;
+    return suspects_of(f, bounds);
 }
 
-/* To items of a byte that have a sign. */
+/* To items of a byte that have a sign. Their codes tell what that may raise, but for
+ * zeros, some of which are numbers that vanished, and for the least normal number's,
+ * which may be that of a lesser one. */
 TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
                                         uint8_t *items, size_t n)
 {
@@ -114,14 +105,22 @@ TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
     if (i < n) {
         float rest[LANE_BYTES];
         for (size_t j = 0; j < LANE_BYTES; j++) {
-            rest[j] = in[i + j < n ? i + j : i];
+            rest[j] = in[i];
         }
+        memcpy(rest, in + i, (n - i) * sizeof(float));
         const bytes codes = narrow_to_bytes(f, rest, &bounds);
         memcpy(items + i, &codes, n - i);
     }
-    const struct tf_suspects suspects = suspects_of_codes(f, &bounds, in, n);
-    if (suspects.nan && tf_mends_nan(f)) {
-        mend_nan(f, in, items, n);
+    const uint8_t subnormal = (uint8_t)((1 << f.mantissa_bits) - 1); /* less one */
+    const bytes unknown = (bytes)(bounds.least == 0) |
+                          (bytes)(bounds.least_less_one == subnormal);
+    struct tf_suspects suspects = {0, 0, 0};
+    if (any((words)(bounds.greatest > (uint8_t)tf_maximum_magnitude(f)))) {
+        suspects = suspect_bytes(f, in, items, n);
+    } else if (any((words)(bounds.least_less_one < subnormal))) {
+        suspects.tiny = 1;
+    } else if (any((words)unknown)) {
+        suspects = suspect(f, in, n);
     }
     return suspects;
 }
