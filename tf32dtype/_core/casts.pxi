@@ -63,7 +63,8 @@ cdef int cast_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     loop[0] = cast_loop
     auxiliary[0] = &casts_known[place_of_kind(source, from_complex)][
         place_of_kind(to, to_complex)].base
-    flags[0] = 0
+    # NumPy clears the flags and asks for them, which takes longer than a few items.
+    flags[0] = NPY_METH_NO_FLOATINGPOINT_ERRORS if tf_cast_is_quiet(source, to) else 0
     return 0
 
 
