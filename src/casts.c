@@ -182,13 +182,32 @@ static const struct tf_pair_line *byte_cast(struct tf_cast cast, ptrdiff_t n)
     return are_bytes ? tf_byte_cast(cast.from, cast.to, n, cast_bytes) : NULL;
 }
 
+/* Whether they are real and lie one after the other, no more than a block: then calls
+ * cost more than items. */
+static int is_one_block(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
+                        const char *out, ptrdiff_t out_stride, ptrdiff_t n)
+{
+    const size_t in_size = sizes[cast.from], out_size = sizes[cast.to];
+    const uintptr_t beside = ((uintptr_t)in & (in_size - 1)) |
+                             ((uintptr_t)out & (out_size - 1));
+    return n <= TF_BLOCK && !cast.from_complex && !cast.to_complex && beside == 0 &&
+           in_stride == (ptrdiff_t)in_size && out_stride == (ptrdiff_t)out_size;
+}
+
 void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                    char *out, ptrdiff_t out_stride, ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();
     const struct tf_pair_line *table = byte_cast(cast, n);
-    tf_fp_end(saved, table ? tf_look_up_line(table, in, in_stride, out, out_stride, n)
-                           : cast_blocks(cast, in, in_stride, out, out_stride, n));
+    unsigned flags;
+    if (table) {
+        flags = tf_look_up_line(table, in, in_stride, out, out_stride, n);
+    } else if (is_one_block(cast, in, in_stride, out, out_stride, n)) {
+        flags = cast_block(cast, in, out, (size_t)n, 0);
+    } else {
+        flags = cast_blocks(cast, in, in_stride, out, out_stride, n);
+    }
+    tf_fp_end(saved, flags);
 }
 
 /* -- casts that raise nothing --------------------------------------------------------- */

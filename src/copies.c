@@ -119,26 +119,11 @@ TF_INLINE void copy_sized(size_t itemsize, char *out, ptrdiff_t out_stride,
     }
 }
 
-/* One item or none, which masks that change often ask for: no call takes so long. */
-TF_INLINE void copy_one(size_t itemsize, char *out, const char *in, size_t n)
-{
-    if (n == 0) {
-        return;
-    }
-    switch (itemsize) {
-    case 1: memcpy(out, in, 1); break;
-    case 2: memcpy(out, in, 2); break;
-    case 4: memcpy(out, in, 4); break;
-    default: memmove(out, in, itemsize);
-    }
-}
-
 void tf_copy(size_t itemsize, char *out, ptrdiff_t out_stride, const char *in,
              ptrdiff_t in_stride, size_t n)
 {
     const ptrdiff_t size = (ptrdiff_t)itemsize;
-    if (n <= 1) {
-        copy_one(itemsize, out, in, n);
+    if (n == 0) {
         return;
     }
     if (in_stride == size && out_stride == size) {

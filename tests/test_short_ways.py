@@ -75,6 +75,23 @@ def test_one_number_among_many(f, compared):
             compared(size)
 
 
+@pytest.mark.parametrize("integer", ["i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_blocks_of_small_integers(f, integer, compared):
+    """Those below 2^24 alone, and beside greater ones: float64 holds both."""
+    ends = [2**k - d for k in (8, 11, 12, 20, 23, 24) for d in (1, 2, 3)]
+    small = np.array([*range(600), *ends])
+    if integer[0] == "i":
+        small = np.concatenate([small, ~small])
+    for more in ([], [2**24], [2**24 + 1], [2**31 - 129]):
+        x = np.concatenate([small, more]).astype(integer)
+        want = raised(x.astype(np.float64).astype, dtype(f))
+        found = raised(x.astype, dtype(f))
+        assert found[0].tobytes() == want[0].tobytes(), more
+        assert found[1] == want[1], more
+        compared(x.size)
+
+
 def numbers():
     """Floats near everything that rounding looks at."""
     rng = np.random.default_rng(8)
