@@ -90,8 +90,8 @@ TF_INLINE struct tf_suspects suspect_bytes(struct tf_format f, const float *in,
 }
 
 /* To items of a byte that have a sign. Their codes tell what that may raise, but for
- * zeros, some of which are numbers that vanished, and for the least normal number's,
- * which may be that of a lesser one. */
+ * zeros where no +0 was, most of which are numbers that vanished, and for the least
+ * normal number's, which may be that of a lesser one. */
 TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
                                         uint8_t *items, size_t n)
 {
@@ -195,6 +195,15 @@ TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in
     }
 }
 
+/* Every NaN becomes the canonical one with its sign. */
+TF_INLINE void quieten_nan(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = tf_bits_of(x[i]), sign = bits & UINT32_C(0x80000000);
+        x[i] = tf_float_of(tf_single_is_nan(bits) ? sign | UINT32_C(0x7FC00000) : bits);
+    }
+}
+
 TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
@@ -206,16 +215,17 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
     } else if (f.itemsize == 2) {
         const uint16_t *in = items;
         if (f.bias == 127) {
-            /* Without NaN, whose payload goes, it is float32's upper half. */
+            /* It is float32's upper half, but for NaN, whose payload goes. */
             uint32_t greatest = 0;
             for (size_t i = 0; i < n; i++) {
                 const uint32_t bits = (uint32_t)in[i] << 16;
                 greatest = bits << 1 > greatest ? bits << 1 : greatest;
                 out[i] = tf_float_of(bits);
             }
-            if (greatest <= UINT32_C(0xFF000000)) {
-                return;
+            if (greatest > UINT32_C(0xFF000000)) {
+                quieten_nan(out, n);
             }
+            return;
         }
         for (size_t i = 0; i < n; i++) {
             out[i] = tf_float_of(tf_single_of_item(f, in[i]));

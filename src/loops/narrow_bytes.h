@@ -67,6 +67,21 @@ TF_INLINE bytes greater_byte(bytes x, bytes y)
 #endif
 }
 
+/* 1 where x is zero, else 0. */
+TF_INLINE bytes is_zero_byte(bytes x)
+{
+    const bytes one = bytes_of(1);
+#if defined(__AVX512BW__)
+    return (bytes)_mm512_subs_epu8((__m512i)one, (__m512i)x);
+#elif defined(__AVX2__)
+    return (bytes)_mm256_subs_epu8((__m256i)one, (__m256i)x);
+#elif defined(__SSE2__)
+    return (bytes)_mm_subs_epu8((__m128i)one, (__m128i)x);
+#else
+    return (bytes)(x == 0) & one;
+#endif
+}
+
 /* Four vectors of words below 2^15, less `offset`, to one of bytes, 255 where there are
  * more, in some order: in_order() knows which. */
 TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
@@ -99,7 +114,8 @@ TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
 #endif
 }
 
-/* The sign bits of four vectors, in the highest bits of bytes; in the same order. */
+/* The sign bits of four vectors, in the highest bits of bytes, in the same order; of
+ * which only those of +0 are zero. */
 TF_INLINE bytes join_signs(const words x[4])
 {
 #if defined(__AVX512BW__)
@@ -114,8 +130,11 @@ TF_INLINE bytes join_signs(const words x[4])
     return (bytes)_mm_packs_epi16(_mm_packs_epi32((__m128i)x[0], (__m128i)x[1]),
                                   _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]));
 #else
-    const words shifted[4] = {x[0] >> 24, x[1] >> 24, x[2] >> 24, x[3] >> 24};
-    return join_bytes(shifted, 0);
+    words upper[4];
+    for (int i = 0; i < 4; i++) {
+        upper[i] = x[i] >> 24 | ((words)(x[i] != 0) & 1);
+    }
+    return join_bytes(upper, 0);
 #endif
 }
 
@@ -146,7 +165,8 @@ TF_INLINE words magnitude_codes(struct tf_format f, words x)
     return (sum & units) + (power >> cut);
 }
 
-/* What codes a block has: the greatest, the least, and the least but zero, less one. */
+/* What codes a block has: the greatest, the least but that of +0, and the least but zero,
+ * less one. */
 struct code_bounds {
     bytes greatest, least, least_less_one;
 };
@@ -161,10 +181,11 @@ TF_INLINE bytes narrow_to_bytes(struct tf_format f, const float *in,
     }
     const bytes code = join_bytes(codes, (uint16_t)(tf_least_normal(f) >> tf_cut(f)));
     bounds->greatest = greater_byte(bounds->greatest, code);
-    bounds->least = lesser_byte(bounds->least, code);
+    const bytes signs = join_signs(x);
+    bounds->least = lesser_byte(bounds->least, code | is_zero_byte(signs));
     bounds->least_less_one = lesser_byte(bounds->least_less_one, code - 1);
     const bytes item = lesser_byte(code, bytes_of((uint8_t)tf_overflow_code(f)));
-    bytes sign = join_signs(x) >> (8 - f.width) & (uint8_t)tf_sign_mask(f);
+    bytes sign = signs >> (8 - f.width) & (uint8_t)tf_sign_mask(f);
     if (f.specials == TF_FNUZ) {
         sign &= (bytes)(item != 0);
     }
