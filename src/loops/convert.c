@@ -65,28 +65,20 @@ TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t
     }
 }
 
+/* The same of items of a byte, where it lies beyond the range so far. */
+TF_INLINE void mend_bytes(struct tf_format f, const float *in, uint8_t *items, size_t n)
+{
+    const uint8_t more = (uint8_t)(tf_nan_code(f) - tf_overflow_code(f));
+    for (size_t i = 0; i < n; i++) {
+        items[i] += tf_single_is_nan(tf_bits_of(in[i])) ? more : 0;
+    }
+}
+
 /* One of n numbers, those of float32 or, if there are none, of float64: to odd, which
  * is exact below float32's normal numbers where the number is a multiple of its least. */
 TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
 {
     return in ? tf_bits_of(in[i]) : tf_odd_single(wide[i]);
-}
-
-/* What rounding to items of a byte may raise where some lie beyond the range, as NaN
- * does so far. */
-TF_INLINE struct tf_suspects suspect_bytes(struct tf_format f, const float *in,
-                                           uint8_t *items, size_t n)
-{
-    const uint8_t more = (uint8_t)(tf_nan_code(f) - tf_overflow_code(f));
-    struct bounds bounds = no_bounds();
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(in[i]);
-        bounds = widen_bounds(f, bounds, bits);
-        if (tf_mends_nan(f)) {
-            items[i] += tf_single_is_nan(bits) ? more : 0;
-        }
-    }
-    return suspects_of(f, bounds);
 }
 
 /* To items of a byte that have a sign. Their codes tell what that may raise, but for
@@ -116,7 +108,10 @@ TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
                           (bytes)(bounds.least_less_one == subnormal);
     struct tf_suspects suspects = {0, 0, 0};
     if (any((words)(bounds.greatest > (uint8_t)tf_maximum_magnitude(f)))) {
-        suspects = suspect_bytes(f, in, items, n);
+        suspects = suspect(f, in, n);
+        if (suspects.nan && tf_mends_nan(f)) {
+            mend_bytes(f, in, items, n);
+        }
     } else if (any((words)(bounds.least_less_one < subnormal))) {
         suspects.tiny = 1;
     } else if (any((words)unknown)) {
