@@ -66,7 +66,7 @@ static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size
     }
 }
 
-/* -- casts that are exact, and need no rounding -------------------------------------- */
+/* -- casts that are exact, and need no rounding ----------------------------------- */
 
 /* bfloat16 numbers, which those of a byte are. */
 static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
@@ -119,7 +119,7 @@ static int cast_exactly(struct tf_cast cast, const void *source, void *target, s
     return 1;
 }
 
-/* -- any ---------------------------------------------------------------------------- */
+/* -- any -------------------------------------------------------------------------- */
 
 static unsigned cast_block(struct tf_cast cast, const void *source, void *target,
                            size_t n, unsigned flags)
@@ -210,12 +210,12 @@ void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
     tf_fp_end(saved, flags);
 }
 
-/* -- casts that raise nothing --------------------------------------------------------- */
+/* -- casts that raise nothing ------------------------------------------------------ */
 
 enum { MOST_EXTREMES = 12 };
 
-/* The numbers of a format that may raise something if any does: zeros, the least and the
- * greatest, those that are not finite. Returns how many. */
+/* The numbers of a format that may raise something if any does: zeros, the least and
+ * the greatest, those that are not finite. Returns how many. */
 static ptrdiff_t extremes_of_format(struct tf_format f, char *items)
 {
     const uint32_t greatest = tf_magnitude_mask(f), sign = tf_sign_mask(f);
@@ -233,7 +233,7 @@ static ptrdiff_t extremes_of_format(struct tf_format f, char *items)
     return count;
 }
 
-/* The same of integers: 0, 1, -1 or the greatest, and both ends of those with a sign. */
+/* The same of integers: 0, 1, -1 or the greatest, both ends of those with a sign. */
 static ptrdiff_t extremes_of_integers(size_t size, void *items)
 {
     const uint64_t sign = UINT64_C(1) << (8 * size - 1);

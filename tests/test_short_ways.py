@@ -46,7 +46,7 @@ def test_casts_between_bytes(source, compared):
         compared(items.size)
 
 
-@pytest.mark.parametrize("f", BYTES, ids=name)
+@pytest.mark.parametrize("f", ALL, ids=name)
 def test_one_number_among_many(f, compared):
     """Bits and flags of a number wherever it stands: a block's own bounds tell them."""
     least, greatest = 2.0**f.normal_exponent, float(f.max_value)

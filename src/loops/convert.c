@@ -120,6 +120,40 @@ TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
     return suspects;
 }
 
+#if defined(__AVX512BF16__)
+/* To bfloat16, by an instruction that rounds so, but takes subnormal numbers for zero
+ * and keeps the payload of NaN: blocks that have some are rounded once more. */
+static struct tf_suspects pack_halves(const float *in, uint16_t *out, size_t n)
+{
+    const struct tf_format f = tf_bfloat16;
+    const __m512i magnitudes = _mm512_set1_epi32(INT32_MAX), one = _mm512_set1_epi32(1);
+    __m512i greatest = _mm512_setzero_si512(), least_less_one = _mm512_set1_epi32(-1);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        const __m512 x = _mm512_loadu_ps(in + i), y = _mm512_loadu_ps(in + i + 16);
+        const __m512i p = _mm512_and_si512(_mm512_castps_si512(x), magnitudes);
+        const __m512i q = _mm512_and_si512(_mm512_castps_si512(y), magnitudes);
+        greatest = _mm512_max_epu32(greatest, _mm512_max_epu32(p, q));
+        least_less_one = _mm512_min_epu32(
+            least_less_one,
+            _mm512_min_epu32(_mm512_sub_epi32(p, one), _mm512_sub_epi32(q, one)));
+        _mm512_storeu_si512(out + i, (__m512i)_mm512_cvtne2ps_pbh(y, x));
+    }
+    struct bounds bounds = {_mm512_reduce_max_epu32(greatest),
+                            _mm512_reduce_min_epu32(least_less_one)};
+    for (; i < n; i++) {
+        const uint32_t bits = tf_bits_of(in[i]);
+        bounds = widen_bounds(f, bounds, bits);
+        out[i] = (uint16_t)tf_code_of_single(f, bits);
+    }
+    const struct tf_suspects suspects = suspects_of(f, bounds);
+    for (i = 0; (suspects.tiny || suspects.nan) && i < n; i++) {
+        out[i] = (uint16_t)tf_code_of_single(f, tf_bits_of(in[i]));
+    }
+    return suspects;
+}
+#endif
+
 /* NaN among float64 numbers is left as it comes out. */
 TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in,
                                   const double *wide, void *items, size_t n)
@@ -128,6 +162,11 @@ TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in,
     if (in && f.itemsize == 1 && f.specials != TF_POWERS) {
         return pack_bytes(f, in, items, n);
     }
+#if defined(__AVX512BF16__)
+    if (in && f.itemsize == 2 && f.bias == 127) {
+        return pack_halves(in, items, n);
+    }
+#endif
     if (f.itemsize == 4) {
         uint32_t *out = items;
         for (size_t i = 0; i < n; i++) {
@@ -211,13 +250,13 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
         const uint16_t *in = items;
         if (f.bias == 127) {
             /* It is float32's upper half, but for NaN, whose payload goes. */
-            uint32_t greatest = 0;
+            uint16_t greatest = 0;
             for (size_t i = 0; i < n; i++) {
-                const uint32_t bits = (uint32_t)in[i] << 16;
-                greatest = bits << 1 > greatest ? bits << 1 : greatest;
-                out[i] = tf_float_of(bits);
+                const uint16_t magnitude = in[i] & INT16_MAX;
+                greatest = magnitude > greatest ? magnitude : greatest;
+                out[i] = tf_float_of((uint32_t)in[i] << 16);
             }
-            if (greatest > UINT32_C(0xFF000000)) {
+            if (greatest > tf_infinity_magnitude(f)) {
                 quieten_nan(out, n);
             }
             return;
