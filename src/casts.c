@@ -4,9 +4,12 @@
  * number once more gives what one rounding of the source would have given. */
 #include "casts.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "byte_casts.h"
+#include "bytes.h"
+#include "elements.h"
 #include "fpstatus.h"
 #include "large.h"
 #include "loops/isa.h"
@@ -63,24 +66,75 @@ static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size
     }
 }
 
+/* -- casts that are exact, and need no rounding ----------------------------------- */
+
+/* bfloat16 numbers, which those of a byte are. */
+static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
+                            uint16_t *out, size_t n)
+{
+    if (tf_isa->product->halves_of_bytes) {
+        tf_isa->product->halves_of_bytes(table, in, out, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (uint16_t)(table->bits[in[i]] >> 16);
+    }
+}
+
+/* Is any of tf32 or bfloat16 other than zero? */
+static void bools_of_words(int format, const void *in, uint8_t *out, size_t n)
+{
+    tf_isa->predicate[TF_LOGICAL_NOT][format == tf_bfloat16_index](in, out, n);
+    for (size_t i = 0; i < n; i++) {
+        out[i] ^= 1;
+    }
+}
+
+/* To float32, or to odd. */
+static void load(int kind, const void *source, float *out, size_t n)
+{
+    if (kind <= TF_FLOAT16) {
+        tf_isa->formats[kind].unpack(source, out, n);
+    } else {
+        tf_isa->loads[kind](source, out, n);
+    }
+}
+
+/* Casts so, or returns 0. */
+static int cast_exactly(struct tf_cast cast, const void *source, void *target, size_t n)
+{
+    const int from_ours = cast.from < TF_FORMAT_COUNT;
+    const int from_byte = sizes[cast.from] == 1;
+    if (cast.to == TF_FLOAT32 && cast.from != TF_FLOAT32) {
+        load(cast.from, source, target, n);
+    } else if (cast.to == tf_tf32_index && (cast.from <= TF_FLOAT16 || from_byte)) {
+        load(cast.from, source, target, n); /* whose items are float32's */
+    } else if (cast.to == tf_bfloat16_index && from_ours && from_byte) {
+        halves_of_bytes(&tf_byte_tables[cast.from], source, target, n);
+    } else if (cast.to == TF_BOOL && from_ours && !from_byte) {
+        bools_of_words(cast.from, source, target, n);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+/* -- any -------------------------------------------------------------------------- */
+
 static unsigned cast_block(struct tf_cast cast, const void *source, void *target,
                            size_t n, unsigned flags)
 {
+    if (cast_exactly(cast, source, target, n)) {
+        return 0;
+    }
     _Alignas(64) float exchange[TF_BLOCK];
-    /* An exact result in float32 goes where it belongs at once. */
-    float *numbers = cast.to == TF_FLOAT32 ? target : exchange;
-    const float *loaded = numbers;
-    if (cast.from <= TF_FLOAT16) {
-        tf_isa->formats[cast.from].unpack(source, numbers, n);
-    } else if (cast.from == TF_FLOAT32) {
-        loaded = source;
-    } else {
-        tf_isa->loads[cast.from](source, numbers, n);
+    const float *numbers = source;
+    if (cast.from != TF_FLOAT32) {
+        load(cast.from, source, exchange, n);
+        numbers = exchange;
     }
-    if (cast.to <= TF_FLOAT16) {
-        return store_format(cast.to, loaded, target, n, flags);
-    }
-    return loaded != target ? tf_isa->stores[cast.to](loaded, target, n) : 0;
+    return cast.to <= TF_FLOAT16 ? store_format(cast.to, numbers, target, n, flags)
+                                 : tf_isa->stores[cast.to](numbers, target, n);
 }
 
 static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
@@ -128,11 +182,111 @@ static const struct tf_pair_line *byte_cast(struct tf_cast cast, ptrdiff_t n)
     return are_bytes ? tf_byte_cast(cast.from, cast.to, n, cast_bytes) : NULL;
 }
 
+/* Whether they are real and lie one after the other, no more than a block: then calls
+ * cost more than items. */
+static int is_one_block(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
+                        const char *out, ptrdiff_t out_stride, ptrdiff_t n)
+{
+    const size_t in_size = sizes[cast.from], out_size = sizes[cast.to];
+    const uintptr_t beside = ((uintptr_t)in & (in_size - 1)) |
+                             ((uintptr_t)out & (out_size - 1));
+    return n <= TF_BLOCK && !cast.from_complex && !cast.to_complex && beside == 0 &&
+           in_stride == (ptrdiff_t)in_size && out_stride == (ptrdiff_t)out_size;
+}
+
 void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                    char *out, ptrdiff_t out_stride, ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();
     const struct tf_pair_line *table = byte_cast(cast, n);
-    tf_fp_end(saved, table ? tf_look_up_line(table, in, in_stride, out, out_stride, n)
-                           : cast_blocks(cast, in, in_stride, out, out_stride, n));
+    unsigned flags;
+    if (table) {
+        flags = tf_look_up_line(table, in, in_stride, out, out_stride, n);
+    } else if (is_one_block(cast, in, in_stride, out, out_stride, n)) {
+        flags = cast_block(cast, in, out, (size_t)n, 0);
+    } else {
+        flags = cast_blocks(cast, in, in_stride, out, out_stride, n);
+    }
+    tf_fp_end(saved, flags);
+}
+
+/* -- casts that raise nothing ------------------------------------------------------ */
+
+enum { MOST_EXTREMES = 12 };
+
+/* The numbers of a format that may raise something if any does: zeros, the least and
+ * the greatest, those that are not finite. Returns how many. */
+static ptrdiff_t extremes_of_format(struct tf_format f, char *items)
+{
+    const uint32_t greatest = tf_magnitude_mask(f), sign = tf_sign_mask(f);
+    const uint32_t magnitudes[] = {0,
+                                   1,
+                                   tf_maximum_magnitude(f),
+                                   tf_infinity_magnitude(f),
+                                   tf_nan_code(f) & greatest,
+                                   greatest};
+    ptrdiff_t count = 0;
+    for (size_t i = 0; i < sizeof magnitudes / sizeof *magnitudes; i++) {
+        tf_store_code(f, items + count++ * f.itemsize, magnitudes[i]);
+        tf_store_code(f, items + count++ * f.itemsize, magnitudes[i] | sign);
+    }
+    return count;
+}
+
+/* The same of integers: 0, 1, -1 or the greatest, both ends of those with a sign. */
+static ptrdiff_t extremes_of_integers(size_t size, void *items)
+{
+    const uint64_t sign = UINT64_C(1) << (8 * size - 1);
+    const uint64_t found[] = {0, 1, UINT64_MAX, sign, sign - 1};
+    const ptrdiff_t count = sizeof found / sizeof *found;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        switch (size) {
+        case 1: ((uint8_t *)items)[i] = (uint8_t)found[i]; break;
+        case 2: ((uint16_t *)items)[i] = (uint16_t)found[i]; break;
+        case 4: ((uint32_t *)items)[i] = (uint32_t)found[i]; break;
+        default: ((uint64_t *)items)[i] = found[i];
+        }
+    }
+    return count;
+}
+
+/* Rounding is monotone: what lies between two numbers that round to the range does so
+ * too. If the least number is exact in the target, or within its normal range, so is a
+ * multiple of it, which all others are. */
+static int raises_nothing(struct tf_cast cast)
+{
+    const int to_ours = cast.to < TF_FORMAT_COUNT, ours = cast.from < TF_FORMAT_COUNT;
+    _Alignas(16) char items[MOST_EXTREMES * 8], results[MOST_EXTREMES * 16];
+    ptrdiff_t count;
+    if (cast.from <= TF_FLOAT16) {
+        count = extremes_of_format(ours ? *tf_format_rows[cast.from] : tf_half, items);
+    } else if (cast.from > TF_BOOL) {
+        count = extremes_of_integers(sizes[cast.from], items);
+    } else if (cast.from == TF_BOOL) {
+        count = 2;
+        items[0] = 0;
+        items[1] = 1;
+    } else {
+        return 0;
+    }
+    if (!ours && !to_ours) {
+        return 0;
+    }
+    const struct tf_fp saved = tf_fp_begin();
+    const unsigned flags = cast_block(cast, items, results, (size_t)count, 0);
+    tf_fp_end(saved, 0);
+    return flags == 0;
+}
+
+int tf_cast_is_quiet(int from, int to)
+{
+    enum { UNKNOWN, QUIET, LOUD };
+    static _Atomic uint8_t known[TF_KIND_COUNT][TF_KIND_COUNT];
+    uint8_t found = atomic_load_explicit(&known[from][to], memory_order_relaxed);
+    if (found == UNKNOWN) {
+        const struct tf_cast cast = {.from = from, .to = to};
+        found = raises_nothing(cast) ? QUIET : LOUD;
+        atomic_store_explicit(&known[from][to], found, memory_order_relaxed);
+    }
+    return found == QUIET;
 }

@@ -18,6 +18,9 @@ struct tf_cast {
 void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                    char *out, ptrdiff_t out_stride, ptrdiff_t n);
 
+/* Whether no cast from one kind to the other, one of them ours, raises anything. */
+int tf_cast_is_quiet(int from, int to);
+
 size_t tf_kind_size(int kind);
 
 /* What rounding numbers like these to a format can raise. */

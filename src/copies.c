@@ -88,14 +88,30 @@ TF_INLINE void copy_fours(size_t itemsize, char *out, ptrdiff_t out_stride,
     copy_each(itemsize, out, out_stride, in, in_stride, n);
 }
 
-/* With constant strides too, the compiler makes vectors of the commonest copies, where
- * places do not overlap: one item again and again, every second item. */
+/* One item n times: the first ones, and then these at a time. */
+TF_INLINE void repeat(size_t itemsize, char *out, const char *item, size_t n)
+{
+    enum { FEW = 1024 };
+    if (itemsize == 1) {
+        memset(out, *item, n);
+        return;
+    }
+    const size_t few = n < FEW ? n : FEW;
+    copy_each(itemsize, out, (ptrdiff_t)itemsize, item, 0, few);
+    for (size_t done = few; done < n; done += few) {
+        const size_t count = n - done < few ? n - done : few;
+        memcpy(out + done * itemsize, out, count * itemsize);
+    }
+}
+
+/* The commonest copies have ways of their own, where places do not overlap: one item
+ * again and again, every second item. */
 TF_INLINE void copy_sized(size_t itemsize, char *out, ptrdiff_t out_stride,
                           const char *in, ptrdiff_t in_stride, size_t n)
 {
     const ptrdiff_t size = (ptrdiff_t)itemsize;
     if (out_stride == size && in_stride == 0) {
-        copy_each(itemsize, out, size, in, 0, n);
+        repeat(itemsize, out, in, n);
     } else if (out_stride == size && in_stride == 2 * size) {
         tf_isa->copy_seconds(itemsize, in, out, n);
     } else {
@@ -135,7 +151,7 @@ void tf_copy(size_t itemsize, char *out, ptrdiff_t out_stride, const char *in,
 
 /* -- the other byte order -------------------------------------------------------- */
 
-TF_INLINE void swap_sized(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
+TF_INLINE void swap_each(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
 {
     for (size_t i = 0; i < n; i++, items += stride) {
         if (itemsize == 2) {
@@ -152,16 +168,23 @@ TF_INLINE void swap_sized(size_t itemsize, char *items, ptrdiff_t stride, size_t
     }
 }
 
-/* With a constant stride, the compiler makes vectors. */
+/* With a constant stride the compiler makes vectors; not of words, without SSSE3. */
 void tf_swap_bytes(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
 {
+    size_t done = 0;
     if (itemsize == 2 && stride == 2) {
-        swap_sized(2, items, 2, n);
+        swap_each(2, items, 2, n);
     } else if (itemsize == 2) {
-        swap_sized(2, items, stride, n);
-    } else if (itemsize == 4 && stride == 4) {
-        swap_sized(4, items, 4, n);
+        swap_each(2, items, stride, n);
     } else if (itemsize == 4) {
-        swap_sized(4, items, stride, n);
+#if defined(__SSE2__)
+        for (; stride == 4 && done + 4 <= n; done += 4, items += 16) {
+            __m128i x = _mm_loadu_si128((const __m128i *)items);
+            x = _mm_or_si128(_mm_slli_epi16(x, 8), _mm_srli_epi16(x, 8));
+            x = _mm_shufflehi_epi16(_mm_shufflelo_epi16(x, 0xB1), 0xB1);
+            _mm_storeu_si128((__m128i *)items, x);
+        }
+#endif
+        swap_each(4, items, stride, n - done);
     }
 }

@@ -218,12 +218,18 @@ def test_from_floats(f, wide, compared):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_from_integers(f, compared):
-    x = np.concatenate(
-        [np.arange(-600, 600), 2 ** np.arange(63), -(2 ** np.arange(63))]
-    )
-    flags = [codec.encode(f, codec.from_int(int(v)))[1] for v in x]
-    target, what = dtype(f), np.array(flags, np.uint8)
-    compared(check(lambda v: v.astype(target), what, f"int64 -> {f.name}", x))
+    """Of each size: to some formats no number of a small one raises anything."""
+    numbers = {*range(-600, 600)}
+    numbers |= {s * 2**k - d for k in range(65) for s in (1, -1) for d in (0, 1)}
+    flags = {v: codec.encode(f, codec.from_int(v))[1] for v in sorted(numbers)}
+    target = dtype(f)
+    for integer in "bBhHiIqQ":
+        limits = np.iinfo(integer)
+        held = [v for v in flags if limits.min <= v <= limits.max]
+        want = np.array([flags[v] for v in held], np.uint8)
+        what = f"{integer} -> {f.name}"
+        x = np.array(held, integer)
+        compared(check(lambda v: v.astype(target), want, what, x))
 
 
 @pytest.mark.parametrize("f", ALL, ids=name)
@@ -236,6 +242,15 @@ def test_between_our_formats(f, compared):
         target = dtype(g)
         what = f"{f.name} -> {g.name}"
         compared(check(lambda v: v.astype(target), flags, what, array(f, items)))  # noqa: B023
+
+
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_from_half_and_bool(f, compared):
+    half = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    for x in (half, np.array([False, True])):
+        _, flags = encode(f, x.astype(np.float64))
+        what = f"{x.dtype} -> {f.name}"
+        compared(check(lambda v: v.astype(dtype(f)), flags, what, x))
 
 
 @pytest.mark.parametrize("integer", "bBhHiIqQ")

@@ -46,6 +46,52 @@ def test_casts_between_bytes(source, compared):
         compared(items.size)
 
 
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_one_number_among_many(f, compared):
+    """Bits and flags of a number wherever it stands: a block's own bounds tell them."""
+    least, greatest = 2.0**f.normal_exponent, float(f.max_value)
+    positive = [0.0, 5e-324, np.inf, np.nan, 3e38, least, 1.5 * least, greatest]
+    positive += [least * (1 - 2.0**-k) for k in range(1, 12)]
+    positive += [least * 2.0**-k for k in range(1, 9)]
+    positive += [greatest * (1 + 2.0**-k) for k in range(1, 9)]
+    with np.errstate(all="ignore"):
+        found = np.float32([*positive, *np.negative(positive)])
+    signalling = np.uint32([0x7F800001, 0xFF800001]).view(np.float32)
+    target = dtype(f)
+    for x in np.concatenate([found, signalling]):
+        want = raised(np.full(1, x).astype, target)
+        slow = raised(td.quantize, np.full(1, x), target)
+        assert (slow[0].tobytes(), slow[1]) == (want[0].tobytes(), want[1]), x
+        for size, place in ((2, 1), (64, 63), (65, 64), (130, 7), (1500, 1400)):
+            many = np.ones(size, np.float32)
+            items = np.ones(size, target)
+            many[place : place + 1] = x
+            items[place] = want[0][0]
+            if np.isnan(x):
+                items[place : place + 1] = want[0]
+            seen, flags = raised(many.astype, target)
+            assert seen.tobytes() == items.tobytes(), (x, size, place)
+            assert flags == want[1], (x, size, place)
+            compared(size)
+
+
+@pytest.mark.parametrize("integer", ["i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_blocks_of_small_integers(f, integer, compared):
+    """Those below 2^24 alone, and beside greater ones: float64 holds both."""
+    ends = [2**k - d for k in (8, 11, 12, 20, 23, 24) for d in (1, 2, 3)]
+    small = np.array([*range(600), *ends])
+    if integer[0] == "i":
+        small = np.concatenate([small, ~small])
+    for more in ([], [2**24], [2**24 + 1], [2**31 - 129]):
+        x = np.concatenate([small, more]).astype(integer)
+        want = raised(x.astype(np.float64).astype, dtype(f))
+        found = raised(x.astype, dtype(f))
+        assert found[0].tobytes() == want[0].tobytes(), more
+        assert found[1] == want[1], more
+        compared(x.size)
+
+
 def numbers():
     """Floats near everything that rounding looks at."""
     rng = np.random.default_rng(8)

@@ -4,7 +4,7 @@
 #include "../bytes.h"
 #include "../convert.h"
 #include "../elements.h"
-#include "blocks.h"
+#include "narrow_bytes.h"
 
 /* -- float32 -> items ------------------------------------------------------- */
 
@@ -65,6 +65,15 @@ TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t
     }
 }
 
+/* The same of items of a byte, where it lies beyond the range so far. */
+TF_INLINE void mend_bytes(struct tf_format f, const float *in, uint8_t *items, size_t n)
+{
+    const uint8_t more = (uint8_t)(tf_nan_code(f) - tf_overflow_code(f));
+    for (size_t i = 0; i < n; i++) {
+        items[i] += tf_single_is_nan(tf_bits_of(in[i])) ? more : 0;
+    }
+}
+
 /* One of n numbers, those of float32 or, if there are none, of float64: to odd, which
  * is exact below float32's normal numbers where the number is a multiple of its least. */
 TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
@@ -72,11 +81,92 @@ TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
     return in ? tf_bits_of(in[i]) : tf_odd_single(wide[i]);
 }
 
+/* To items of a byte that have a sign. Their codes tell what that may raise, but for
+ * zeros where no +0 was, most of which are numbers that vanished, and for the least
+ * normal number's, which may be that of a lesser one. */
+TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
+                                        uint8_t *items, size_t n)
+{
+    struct code_bounds bounds = {.least = bytes_of(UINT8_MAX),
+                                 .least_less_one = bytes_of(UINT8_MAX)};
+    size_t i = 0;
+    for (; i + LANE_BYTES <= n; i += LANE_BYTES) {
+        const bytes codes = narrow_to_bytes(f, in + i, &bounds);
+        memcpy(items + i, &codes, sizeof codes);
+    }
+    if (i < n) {
+        float rest[LANE_BYTES];
+        for (size_t j = 0; j < LANE_BYTES; j++) {
+            rest[j] = in[i];
+        }
+        memcpy(rest, in + i, (n - i) * sizeof(float));
+        const bytes codes = narrow_to_bytes(f, rest, &bounds);
+        memcpy(items + i, &codes, n - i);
+    }
+    const uint8_t subnormal = (uint8_t)((1 << f.mantissa_bits) - 1); /* less one */
+    const bytes unknown = (bytes)(bounds.least == 0) |
+                          (bytes)(bounds.least_less_one == subnormal);
+    struct tf_suspects suspects = {0, 0, 0};
+    if (any((words)(bounds.greatest > (uint8_t)tf_maximum_magnitude(f)))) {
+        suspects = suspect(f, in, n);
+        if (suspects.nan && tf_mends_nan(f)) {
+            mend_bytes(f, in, items, n);
+        }
+    } else if (any((words)(bounds.least_less_one < subnormal))) {
+        suspects.tiny = 1;
+    } else if (any((words)unknown)) {
+        suspects = suspect(f, in, n);
+    }
+    return suspects;
+}
+
+#if defined(__AVX512BF16__)
+/* To bfloat16, by an instruction that rounds so, but takes subnormal numbers for zero
+ * and keeps the payload of NaN: blocks that have some are rounded once more. */
+static struct tf_suspects pack_halves(const float *in, uint16_t *out, size_t n)
+{
+    const struct tf_format f = tf_bfloat16;
+    const __m512i magnitudes = _mm512_set1_epi32(INT32_MAX), one = _mm512_set1_epi32(1);
+    __m512i greatest = _mm512_setzero_si512(), least_less_one = _mm512_set1_epi32(-1);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        const __m512 x = _mm512_loadu_ps(in + i), y = _mm512_loadu_ps(in + i + 16);
+        const __m512i p = _mm512_and_si512(_mm512_castps_si512(x), magnitudes);
+        const __m512i q = _mm512_and_si512(_mm512_castps_si512(y), magnitudes);
+        greatest = _mm512_max_epu32(greatest, _mm512_max_epu32(p, q));
+        least_less_one = _mm512_min_epu32(
+            least_less_one,
+            _mm512_min_epu32(_mm512_sub_epi32(p, one), _mm512_sub_epi32(q, one)));
+        _mm512_storeu_si512(out + i, (__m512i)_mm512_cvtne2ps_pbh(y, x));
+    }
+    struct bounds bounds = {_mm512_reduce_max_epu32(greatest),
+                            _mm512_reduce_min_epu32(least_less_one)};
+    for (; i < n; i++) {
+        const uint32_t bits = tf_bits_of(in[i]);
+        bounds = widen_bounds(f, bounds, bits);
+        out[i] = (uint16_t)tf_code_of_single(f, bits);
+    }
+    const struct tf_suspects suspects = suspects_of(f, bounds);
+    for (i = 0; (suspects.tiny || suspects.nan) && i < n; i++) {
+        out[i] = (uint16_t)tf_code_of_single(f, tf_bits_of(in[i]));
+    }
+    return suspects;
+}
+#endif
+
 /* NaN among float64 numbers is left as it comes out. */
 TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in,
                                   const double *wide, void *items, size_t n)
 {
     struct bounds bounds = no_bounds();
+    if (in && f.itemsize == 1 && f.specials != TF_POWERS) {
+        return pack_bytes(f, in, items, n);
+    }
+#if defined(__AVX512BF16__)
+    if (in && f.itemsize == 2 && f.bias == 127) {
+        return pack_halves(in, items, n);
+    }
+#endif
     if (f.itemsize == 4) {
         uint32_t *out = items;
         for (size_t i = 0; i < n; i++) {
@@ -139,6 +229,15 @@ TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in
     }
 }
 
+/* Every NaN becomes the canonical one with its sign. */
+TF_INLINE void quieten_nan(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = tf_bits_of(x[i]), sign = bits & UINT32_C(0x80000000);
+        x[i] = tf_float_of(tf_single_is_nan(bits) ? sign | UINT32_C(0x7FC00000) : bits);
+    }
+}
+
 TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
@@ -150,16 +249,17 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
     } else if (f.itemsize == 2) {
         const uint16_t *in = items;
         if (f.bias == 127) {
-            /* Without NaN, whose payload goes, it is float32's upper half. */
-            uint32_t greatest = 0;
+            /* It is float32's upper half, but for NaN, whose payload goes. */
+            uint16_t greatest = 0;
             for (size_t i = 0; i < n; i++) {
-                const uint32_t bits = (uint32_t)in[i] << 16;
-                greatest = bits << 1 > greatest ? bits << 1 : greatest;
-                out[i] = tf_float_of(bits);
+                const uint16_t magnitude = in[i] & INT16_MAX;
+                greatest = magnitude > greatest ? magnitude : greatest;
+                out[i] = tf_float_of((uint32_t)in[i] << 16);
             }
-            if (greatest <= UINT32_C(0xFF000000)) {
-                return;
+            if (greatest > tf_infinity_magnitude(f)) {
+                quieten_nan(out, n);
             }
+            return;
         }
         for (size_t i = 0; i < n; i++) {
             out[i] = tf_float_of(tf_single_of_item(f, in[i]));

@@ -59,12 +59,33 @@ TF_INLINE float float_from_int64(int64_t x)
 LOAD(bool, uint8_t, x != 0)
 LOAD(int8, int8_t, (float)x)
 LOAD(int16, int16_t, (float)x)
-LOAD(int32, int32_t, float_from_int32(x))
-LOAD(int64, int64_t, float_from_int64(x))
 LOAD(uint8, uint8_t, (float)x)
 LOAD(uint16, uint16_t, (float)x)
-LOAD(uint32, uint32_t, float_from_uint32(x))
-LOAD(uint64, uint64_t, float_from_uint64(x))
+
+/* Below 2^24, as most integers are, a conversion is exact. */
+#define LOAD_WIDE(name, type, unsigned_type, bits)                             \
+    static void load_##name(const void *items, float *out, size_t n)           \
+    {                                                                          \
+        const type *in = items;                                                \
+        unsigned_type wide = 0;                                                \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const type x = in[i];                                              \
+            wide |= (unsigned_type)(bits);                                     \
+        }                                                                      \
+        if (wide >> 24 == 0) {                                                 \
+            for (size_t i = 0; i < n; i++) {                                   \
+                out[i] = (float)in[i];                                         \
+            }                                                                  \
+            return;                                                            \
+        }                                                                      \
+        for (size_t i = 0; i < n; i++) {                                       \
+            out[i] = float_from_##name(in[i]);                                 \
+        }                                                                      \
+    }
+LOAD_WIDE(int32, int32_t, uint32_t, x < 0 ? ~x : x)
+LOAD_WIDE(int64, int64_t, uint64_t, x < 0 ? ~x : x)
+LOAD_WIDE(uint32, uint32_t, uint32_t, x)
+LOAD_WIDE(uint64, uint64_t, uint64_t, x)
 
 static void load_float64(const void *items, float *out, size_t n)
 {

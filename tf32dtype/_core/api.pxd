@@ -269,6 +269,7 @@ cdef extern from "casts.h" nogil:
         int from_complex
         int to_complex
     void tf_cast_items(tf_cast, const char *, npy_intp, char *, npy_intp, npy_intp)
+    int tf_cast_is_quiet(int, int)
     size_t tf_kind_size(int)
 
 

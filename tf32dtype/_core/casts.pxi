@@ -63,19 +63,48 @@ cdef int cast_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     loop[0] = cast_loop
     auxiliary[0] = &casts_known[place_of_kind(source, from_complex)][
         place_of_kind(to, to_complex)].base
-    flags[0] = 0
+    # NumPy clears the flags and asks for them, which takes longer than a few items.
+    flags[0] = NPY_METH_NO_FLOATINGPOINT_ERRORS if tf_cast_is_quiet(source, to) else 0
     return 0
 
 
-cdef int copy_loop(PyArrayMethod_Context *context, items_t data,
-                   const npy_intp *dimensions, const npy_intp *strides,
-                   NpyAuxData *auxiliary) noexcept nogil:
-    """Within a dtype: bytes, so that unused bits survive."""
-    tf_copy((<cast_data *>auxiliary).cast.source, data[1], strides[1], data[0],
-            strides[0], <size_t>dimensions[0])
+# Within a dtype: bytes, so that unused bits survive.
+
+cdef enum:
+    FEW_ITEMS = 8  # fewer are asked for again and again where masks choose
+
+
+cdef inline int copy_items(size_t size, items_t data, npy_intp count,
+                           const npy_intp *strides) noexcept nogil:
+    cdef const char *source = data[0]
+    cdef char *target = data[1]
+    cdef npy_intp i
+    if count >= FEW_ITEMS:
+        tf_copy(size, target, strides[1], source, strides[0], <size_t>count)
+        return 0
+    for i in range(count):
+        memcpy(target, source, size)
+        source += strides[0]
+        target += strides[1]
     return 0
 
-cdef cast_data copies_known[8]  # by their size
+
+cdef int copy_bytes(PyArrayMethod_Context *context, items_t data,
+                    const npy_intp *dimensions, const npy_intp *strides,
+                    NpyAuxData *auxiliary) noexcept nogil:
+    return copy_items(1, data, dimensions[0], strides)
+
+
+cdef int copy_halves(PyArrayMethod_Context *context, items_t data,
+                     const npy_intp *dimensions, const npy_intp *strides,
+                     NpyAuxData *auxiliary) noexcept nogil:
+    return copy_items(2, data, dimensions[0], strides)
+
+
+cdef int copy_words(PyArrayMethod_Context *context, items_t data,
+                    const npy_intp *dimensions, const npy_intp *strides,
+                    NpyAuxData *auxiliary) noexcept nogil:
+    return copy_items(4, data, dimensions[0], strides)
 
 
 cdef int copy_get_loop(PyArrayMethod_Context *context, int aligned, int move,
@@ -85,8 +114,8 @@ cdef int copy_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     cdef int size = <int>sizeof(float)  # of exact numbers
     if format >= 0:
         size = tf_format_rows[format].itemsize
-    loop[0] = copy_loop
-    auxiliary[0] = &copies_known[size].base
+    loop[0] = copy_bytes if size == 1 else copy_halves if size == 2 else copy_words
+    auxiliary[0] = NULL
     flags[0] = NPY_METH_NO_FLOATINGPOINT_ERRORS
     return 0
 
@@ -109,11 +138,6 @@ cdef write_casts():
             known.base.free = keep_data
             known.base.clone = same_data
             known.cast = cast_of_places(source, to)
-    for to in range(8):
-        known = &copies_known[to]
-        known.base.free = keep_data
-        known.base.clone = same_data
-        known.cast.source = to
 
 
 write_casts()

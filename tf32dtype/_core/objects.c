@@ -64,10 +64,11 @@ TF_INLINE int set_item(struct tf_format f, int format, PyObject *value, char *it
     double x;
     if (Py_TYPE(value) == tf_dtypes[format].scalar_type) {
         code = tf_load_code(f, item_of_scalar(value));
-        if (!tf_is_nan(f, code)) { /* whose payload goes */
-            tf_store_code(f, item, code);
-            return 0;
+        if (tf_is_nan(f, code)) { /* whose payload goes, and whose sign stays */
+            code = tf_nan_code(f) | (code & tf_sign_mask(f));
         }
+        tf_store_code(f, item, code);
+        return 0;
     }
     if (PyFloat_CheckExact(value)) {
         x = PyFloat_AS_DOUBLE(value);

@@ -1,0 +1,196 @@
+/* float32 numbers to items of a byte, to nearest, ties to even: four vectors of numbers
+ * to one of items.
+ *
+ * As convert.h does it one by one, in fewer steps, and with one for all numbers of the
+ * range, normal or not:
+ *
+ *     power = the power of two at or below |x|, at least the least normal number
+ *     sum   = |x| + power * 2^(23 - mantissa bits)
+ *
+ * The unit of the sum's last place is that of the format's at x, so that the addition
+ * rounds there, and the sum's lower bits are x in these units: from 0 on below the
+ * normal range, else from 2^(mantissa bits) on, and a carry goes into the exponent,
+ * which comes from `power`. A fused multiply-add would spare a step, but on some
+ * processors take twenty times as long where x is subnormal in float32.
+ */
+#ifndef TF32DTYPE_LOOPS_NARROW_BYTES_H
+#define TF32DTYPE_LOOPS_NARROW_BYTES_H
+
+#include "../convert.h"
+#include "lanes.h"
+
+enum { LANE_BYTES = 4 * LANES };
+
+typedef uint8_t bytes __attribute__((vector_size(LANE_BYTES)));
+
+TF_INLINE bytes bytes_of(uint8_t x) { return (bytes){0} + x; }
+
+/* y where that is NaN. */
+TF_INLINE floats greater_float(floats x, floats y)
+{
+#if defined(__AVX512BW__)
+    return (floats)_mm512_max_ps((__m512)x, (__m512)y);
+#elif defined(__AVX2__)
+    return (floats)_mm256_max_ps((__m256)x, (__m256)y);
+#elif defined(__SSE2__)
+    return (floats)_mm_max_ps((__m128)x, (__m128)y);
+#else
+    const words first = (words)(x > y);
+    return (floats)(((words)x & first) | ((words)y & ~first));
+#endif
+}
+
+TF_INLINE bytes lesser_byte(bytes x, bytes y)
+{
+#if defined(__AVX512BW__)
+    return (bytes)_mm512_min_epu8((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return (bytes)_mm256_min_epu8((__m256i)x, (__m256i)y);
+#elif defined(__SSE2__)
+    return (bytes)_mm_min_epu8((__m128i)x, (__m128i)y);
+#else
+    const bytes first = (bytes)(x < y);
+    return (x & first) | (y & ~first);
+#endif
+}
+
+TF_INLINE bytes greater_byte(bytes x, bytes y)
+{
+#if defined(__AVX512BW__)
+    return (bytes)_mm512_max_epu8((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return (bytes)_mm256_max_epu8((__m256i)x, (__m256i)y);
+#elif defined(__SSE2__)
+    return (bytes)_mm_max_epu8((__m128i)x, (__m128i)y);
+#else
+    const bytes first = (bytes)(x > y);
+    return (x & first) | (y & ~first);
+#endif
+}
+
+/* 1 where x is zero, else 0. */
+TF_INLINE bytes is_zero_byte(bytes x)
+{
+    const bytes one = bytes_of(1);
+#if defined(__AVX512BW__)
+    return (bytes)_mm512_subs_epu8((__m512i)one, (__m512i)x);
+#elif defined(__AVX2__)
+    return (bytes)_mm256_subs_epu8((__m256i)one, (__m256i)x);
+#elif defined(__SSE2__)
+    return (bytes)_mm_subs_epu8((__m128i)one, (__m128i)x);
+#else
+    return (bytes)(x == 0) & one;
+#endif
+}
+
+/* Four vectors of words below 2^15, less `offset`, to one of bytes, 255 where there are
+ * more, in some order: in_order() knows which. */
+TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
+{
+#if defined(__SSE2__)
+    const halves less = (halves){0} + offset;
+#endif
+#if defined(__AVX512BW__)
+    const __m512i low = _mm512_packs_epi32((__m512i)x[0], (__m512i)x[1]);
+    const __m512i high = _mm512_packs_epi32((__m512i)x[2], (__m512i)x[3]);
+    return (bytes)_mm512_packus_epi16((__m512i)((halves)low - less),
+                                      (__m512i)((halves)high - less));
+#elif defined(__AVX2__)
+    const __m256i low = _mm256_packs_epi32((__m256i)x[0], (__m256i)x[1]);
+    const __m256i high = _mm256_packs_epi32((__m256i)x[2], (__m256i)x[3]);
+    return (bytes)_mm256_packus_epi16((__m256i)((halves)low - less),
+                                      (__m256i)((halves)high - less));
+#elif defined(__SSE2__)
+    const __m128i low = _mm_packs_epi32((__m128i)x[0], (__m128i)x[1]);
+    const __m128i high = _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]);
+    return (bytes)_mm_packus_epi16((__m128i)((halves)low - less),
+                                   (__m128i)((halves)high - less));
+#else
+    bytes joined;
+    for (int i = 0; i < LANE_BYTES; i++) {
+        const uint32_t value = x[i / LANES][i % LANES] - offset;
+        joined[i] = (uint8_t)(value < UINT8_MAX ? value : UINT8_MAX);
+    }
+    return joined;
+#endif
+}
+
+/* The sign bits of four vectors, in the highest bits of bytes, in the same order; of
+ * which only those of +0 are zero. */
+TF_INLINE bytes join_signs(const words x[4])
+{
+#if defined(__AVX512BW__)
+    return (bytes)_mm512_packs_epi16(
+        _mm512_packs_epi32((__m512i)x[0], (__m512i)x[1]),
+        _mm512_packs_epi32((__m512i)x[2], (__m512i)x[3]));
+#elif defined(__AVX2__)
+    return (bytes)_mm256_packs_epi16(
+        _mm256_packs_epi32((__m256i)x[0], (__m256i)x[1]),
+        _mm256_packs_epi32((__m256i)x[2], (__m256i)x[3]));
+#elif defined(__SSE2__)
+    return (bytes)_mm_packs_epi16(_mm_packs_epi32((__m128i)x[0], (__m128i)x[1]),
+                                  _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]));
+#else
+    words upper[4];
+    for (int i = 0; i < 4; i++) {
+        upper[i] = x[i] >> 24 | ((words)(x[i] != 0) & 1);
+    }
+    return join_bytes(upper, 0);
+#endif
+}
+
+TF_INLINE bytes in_order(bytes x)
+{
+#if defined(__AVX512BW__)
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return (bytes)_mm512_permutexvar_epi32(order, (__m512i)x);
+#elif defined(__AVX2__)
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    return (bytes)_mm256_permutevar8x32_epi32((__m256i)x, order);
+#else
+    return x;
+#endif
+}
+
+/* Codes without their signs, and greater by that of the least normal number; beyond the
+ * range, NaN too, they are any that are greater. */
+TF_INLINE words magnitude_codes(struct tf_format f, words x)
+{
+    const int cut = tf_cut(f);
+    const uint32_t units = UINT32_C(0xFF) >> (6 - f.mantissa_bits); /* and a carry */
+    const floats magnitude = (floats)(x & INT32_MAX);
+    const floats least = floats_of(tf_float_of(tf_least_normal(f)));
+    const words power = (words)greater_float(least, magnitude) & UINT32_C(0x7F800000);
+    const words sum = (words)(magnitude + (floats)(power + ((uint32_t)cut << 23)));
+    return (sum & units) + (power >> cut);
+}
+
+/* What codes a block has: the greatest, the least but that of +0, and the least but
+ * zero, less one. */
+struct code_bounds {
+    bytes greatest, least, least_less_one;
+};
+
+TF_INLINE bytes narrow_to_bytes(struct tf_format f, const float *in,
+                                struct code_bounds *bounds)
+{
+    words x[4], codes[4];
+    for (int i = 0; i < 4; i++) {
+        x[i] = (words)load_floats(in + i * LANES);
+        codes[i] = magnitude_codes(f, x[i]);
+    }
+    const bytes code = join_bytes(codes, (uint16_t)(tf_least_normal(f) >> tf_cut(f)));
+    bounds->greatest = greater_byte(bounds->greatest, code);
+    const bytes signs = join_signs(x);
+    bounds->least = lesser_byte(bounds->least, code | is_zero_byte(signs));
+    bounds->least_less_one = lesser_byte(bounds->least_less_one, code - 1);
+    const bytes item = lesser_byte(code, bytes_of((uint8_t)tf_overflow_code(f)));
+    bytes sign = signs >> (8 - f.width) & (uint8_t)tf_sign_mask(f);
+    if (f.specials == TF_FNUZ) {
+        sign &= (bytes)(item != 0);
+    }
+    return in_order(item | sign);
+}
+
+#endif
