@@ -281,8 +281,7 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
         tf_are_short_dots(a, b, k, count)) {
         return tf_short_dots(a, b, c, k, count);
     }
-    if (tf_are_small(precision, a, b, m, n, k, count)) {
-        tf_multiply_small(a, b, c, m, n, k, count);
+    if (tf_multiply_small(precision, a, b, c, m, n, k, count)) {
         return 0;
     }
     return tf_multiply(precision, a, b, c, m, n, k, count, 1, 0);
