@@ -7,6 +7,7 @@
 #include "copies.h"
 #include "fpstatus.h"
 #include "pack.h"
+#include "specials.h"
 #include "sums.h"
 #include "tile.h"
 
@@ -233,30 +234,21 @@ static void sum_batch(const struct batch *batch, union room *room, float *sums)
     }
 }
 
-/* What sums that are not finite raise: Inf of finite numbers is an overflow, NaN of none
- * an invalid operation. */
+/* What sums that are not finite raise, up to the flags that are wanted. */
 static unsigned flags_of_sums(const struct batch *batch, const float *sums,
-                              struct numbers *numbers, unsigned overflow)
+                              unsigned overflow, unsigned wanted)
 {
-    int nan[TOGETHER] = {0}, infinite[TOGETHER] = {0};
-    for (size_t k0 = 0; k0 < batch->k; k0 += TF_DEPTH) {
-        const size_t depth = depth_from(batch, k0);
-        for (size_t i = 0; i < batch->count; i += CHAINS) {
-            const float *x = numbers->x, *y = numbers->y;
-            load_vectors(batch->a, i, count_from(batch, i), k0, depth, numbers->x);
-            load_vectors(batch->b, i, count_from(batch, i), k0, depth, numbers->y);
-            for (size_t j = 0; j < count_from(batch, i) * depth; j++) {
-                nan[i + j / depth] |= isnan(x[j]) || isnan(y[j]);
-                infinite[i + j / depth] |= isinf(x[j]) || isinf(y[j]);
-            }
-        }
-    }
+    struct tf_watch watch = {0};
     unsigned flags = 0;
-    for (size_t i = 0; i < batch->count; i++) {
-        if (isnan(sums[i]) && !nan[i]) {
-            flags |= TF_INVALID;
-        } else if (isinf(sums[i]) && !nan[i] && !infinite[i]) {
-            flags |= overflow;
+    for (size_t i = 0; i < batch->count && wanted & ~flags; i++) {
+        if (!isfinite(sums[i])) {
+            const ptrdiff_t line = (ptrdiff_t)i, k = (ptrdiff_t)batch->k;
+            uint8_t mark =
+                tf_mark_of_line(tf_lines_from(batch->a, line, 0), k, &watch, 0);
+            if (!(mark & TF_HAS_NAN)) {
+                mark |= tf_mark_of_line(tf_lines_from(batch->b, line, 0), k, &watch, 0);
+            }
+            flags |= tf_flags_of_marks(&mark, &mark, 1, 1, sums + i, 1, overflow);
         }
     }
     return flags;
@@ -291,9 +283,11 @@ int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
          done += TOGETHER, number++) {
         batch.count = tf_lesser_size(TOGETHER, count - done);
         sum_batch(&batch, &room, sums);
-        if (tf_store_sums(c.kind, sums, c.data, c.step, batch.count, &flags) &&
-            may_raise) {
-            flags |= flags_of_sums(&batch, sums, &room.numbers, overflow);
+        const int special =
+            tf_store_sums(c.kind, sums, c.data, c.step, batch.count, &flags);
+        const unsigned left = (overflow | TF_INVALID) & ~flags;
+        if (special && left && may_raise) {
+            flags |= flags_of_sums(&batch, sums, overflow, left);
         }
         batch.a = tf_lines_from(batch.a, TOGETHER, 0);
         batch.b = tf_lines_from(batch.b, TOGETHER, 0);

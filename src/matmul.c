@@ -8,6 +8,7 @@
 #include "fpstatus.h"
 #include "scales.h"
 #include "small.h"
+#include "specials.h"
 #include "sums.h"
 #include "tensor.h"
 #include "tile.h"
@@ -106,7 +107,15 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
     const unsigned left = (overflow | TF_INVALID) & ~flags;
     if (special && left && call->alpha != 0 &&
         (tf_products_may_raise(tile->a) || tf_products_may_raise(tile->b))) {
-        flags |= tf_flags_of_specials(work, tile, sums, call->k, overflow);
+        const struct tf_doubtful_sums product = {
+            .a = tile->a, .b = tile->b,
+            .rows = tile->rows, .columns = columns, .k = call->k,
+            .sums = sums, .ld = work->ld,
+            .overflow = overflow, .wanted = left,
+            .in_row = work->in_row, .in_column = work->in_column,
+            .watch = work->watch, .asks = work->asks,
+        };
+        flags |= tf_flags_of_specials(&product);
     }
     return flags;
 }

@@ -7,6 +7,7 @@
 #include "pack.h"
 #include "pairs.h"
 #include "quads.h"
+#include "specials.h"
 #include "sums.h"
 #include "tile.h"
 #include "workers.h"
@@ -103,13 +104,20 @@ static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld
 
 /* What sums that are not finite raise. */
 static unsigned flags_of(struct tf_lines a, struct tf_lines b, size_t m, size_t n,
-                         size_t k, const float *sums, size_t ld, unsigned overflow)
+                         size_t k, const float *sums, size_t ld, unsigned overflow,
+                         unsigned wanted)
 {
     struct tf_watch watch = {0};
-    uint8_t in_row[NUMBERS] = {0}, in_column[NUMBERS] = {0};
-    tf_visit_lines(a, m, (ptrdiff_t)k, tf_mark, in_row, &watch, 0);
-    tf_visit_lines(b, n, (ptrdiff_t)k, tf_mark, in_column, &watch, 0);
-    return tf_flags_of_marks(in_row, in_column, m, n, sums, ld, overflow);
+    uint8_t in_row[NUMBERS], in_column[NUMBERS];
+    const struct tf_doubtful_sums product = {
+        .a = a, .b = b,
+        .rows = m, .columns = n, .k = (ptrdiff_t)k,
+        .sums = sums, .ld = ld,
+        .overflow = overflow, .wanted = wanted,
+        .in_row = in_row, .in_column = in_column,
+        .watch = &watch,
+    };
+    return tf_flags_of_specials(&product);
 }
 
 /* Whether there is room for all as such slots: for sums of rows filled up to a kernel's,
@@ -151,9 +159,9 @@ static unsigned multiply_one(enum tf_slot slot, struct tf_matrix a, struct tf_ma
     const int special = store(c, m, n, sums, &ld, &flags);
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
-    if (special && ((overflow | TF_INVALID) & ~flags) &&
-        (tf_products_may_raise(x) || tf_products_may_raise(y))) {
-        flags |= flags_of(x, y, m, n, k, sums, ld, overflow);
+    const unsigned left = (overflow | TF_INVALID) & ~flags;
+    if (special && left && (tf_products_may_raise(x) || tf_products_may_raise(y))) {
+        flags |= flags_of(x, y, m, n, k, sums, ld, overflow, left);
     }
     return flags;
 }
