@@ -49,7 +49,10 @@ void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *con
         *marks |= found;
         return;
     }
-    for (size_t i = 0; found && i < n; i++) {
+    if (!found) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
         const uint32_t magnitude = tf_bits_of(numbers[i]) & UINT32_C(0x7FFFFFFF);
         const int nan = magnitude > UINT32_C(0x7F800000);
         const int infinite = magnitude == UINT32_C(0x7F800000);

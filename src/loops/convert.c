@@ -54,13 +54,29 @@ TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t
     return suspects_of(f, bounds);
 }
 
+TF_INLINE uint32_t mended(struct tf_format f, float x, uint32_t item)
+{
+    const uint32_t bits = tf_bits_of(x);
+    return tf_single_is_nan(bits) ? tf_code_of_nan(f, bits) << f.shift : item;
+}
+
 /* After the rounding of a block with NaN as numbers. */
 TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(in[i]);
-        if (tf_single_is_nan(bits)) {
-            tf_item_put(f, items, i, tf_code_of_nan(f, bits) << f.shift);
+    if (f.itemsize == 4) {
+        uint32_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = mended(f, in[i], out[i]);
+        }
+    } else if (f.itemsize == 2) {
+        uint16_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = (uint16_t)mended(f, in[i], out[i]);
+        }
+    } else {
+        uint8_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = (uint8_t)mended(f, in[i], out[i]);
         }
     }
 }
