@@ -7,6 +7,7 @@
 #include "copies.h"
 #include "fpstatus.h"
 #include "pack.h"
+#include "quads.h"
 #include "specials.h"
 #include "sums.h"
 #include "tile.h"
@@ -37,15 +38,25 @@ static tf_dot_fn *kernel_of(struct tf_lines x)
     }
 }
 
+int tf_have_integers(struct tf_lines a, struct tf_lines b)
+{
+    return tf_isa->quads->dot && a.kind == b.kind && kernel_of(a) && kernel_of(b) &&
+           tf_byte_tables[a.kind].has_integers;
+}
+
 static tf_dot_fn *kernel_of_both(struct tf_lines a, struct tf_lines b)
 {
-    return a.kind == b.kind && kernel_of(b) ? kernel_of(a) : NULL;
+    return tf_have_integers(a, b)              ? tf_isa->quads->dot
+           : a.kind == b.kind && kernel_of(b) ? kernel_of(a)
+                                               : NULL;
 }
 
 static struct tf_dot_operands operands_of(struct tf_lines x)
 {
+    const struct tf_byte_table *table = &tf_byte_tables[x.kind];
     const struct tf_dot_operands operands = {
-        .table = &tf_byte_tables[x.kind],
+        .table = table,
+        .unit = table->has_integers ? tf_quad_unit(x, x) : 1,
         .used = tf_used_bits(*tf_format_rows[x.kind]),
     };
     return operands;

@@ -42,8 +42,7 @@ struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swa
 
 struct tf_terms tf_terms_of_quads(struct tf_lines a, struct tf_lines b)
 {
-    const float unit = tf_has_quads(a, b) ? tf_quad_unit(a, b) : 1;
-    return (struct tf_terms){{{0, 0, unit}}, 1, TF_DEPTH};
+    return (struct tf_terms){{{0, 0, tf_quad_unit(a, b)}}, 1, TF_DEPTH};
 }
 
 /* -- one depth --------------------------------------------------------------------- */

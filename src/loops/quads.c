@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "../bytes.h"
 #include "panels.h"
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
@@ -197,8 +198,35 @@ static void multiply_quads(const float *a, size_t lda, const float *b, size_t de
     }
 }
 
+/* -- products of lines ------------------------------------------------------------- */
+
+/* A chain is exact, so that its products may be added in any order: along lines as they
+ * lie in memory. */
+static void dot(const struct tf_dot_operands *in, size_t depth, size_t count,
+                float *sums)
+{
+    const __m512i table = load_table(in->table->integers, 0);
+    const __m512i biased = load_table(in->table->integers, 1);
+    const __m512i offset = _mm512_set1_epi8((char)OFFSET);
+    for (size_t i = 0; i < count; i++) {
+        __m512i products = _mm512_setzero_si512(), offsets = _mm512_setzero_si512();
+        for (size_t k = 0; k < depth; k += BYTES) {
+            const __mmask64 there = first_bytes(depth - k);
+            const __m512i a = _mm512_maskz_loadu_epi8(there, in->a[i] + k);
+            const __m512i b = _mm512_maskz_loadu_epi8(there, in->b[i] + k);
+            const __m512i y = _mm512_permutexvar_epi8(b, table);
+            add_products(&products, _mm512_permutexvar_epi8(a, biased), y);
+            add_products(&offsets, offset, y);
+        }
+        const int32_t sum =
+            _mm512_reduce_add_epi32(_mm512_sub_epi32(products, offsets));
+        sums[i] = (float)sum * in->unit;
+    }
+}
+
 const struct tf_quads TF_NAME(tf_quads) = {
     .kernel = {multiply_quads, ROWS, WIDTH * ACROSS},
+    .dot = dot,
     .lay_lines = lay_lines,
     .lay_rows = lay_rows,
     .begin_chains = begin_chains,
