@@ -158,8 +158,18 @@ TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in
 TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
+    uint32_t greatest = 0;
     if (f.itemsize == 4) {
+        /* Without NaN, whose payload goes, it is what is used of float32. */
         const uint32_t *in = items;
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t bits = in[i] & tf_used_bits(f);
+            greatest = bits << 1 > greatest ? bits << 1 : greatest;
+            out[i] = tf_float_of(bits);
+        }
+        if (greatest <= UINT32_C(0xFF000000)) {
+            return;
+        }
         for (size_t i = 0; i < n; i++) {
             out[i] = tf_float_of(tf_single_of_item(f, in[i]));
         }
@@ -167,7 +177,6 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
         const uint16_t *in = items;
         if (f.bias == 127) {
             /* Without NaN, whose payload goes, it is float32's upper half. */
-            uint32_t greatest = 0;
             for (size_t i = 0; i < n; i++) {
                 const uint32_t bits = (uint32_t)in[i] << 16;
                 greatest = bits << 1 > greatest ? bits << 1 : greatest;
