@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "specials.h"
 #include "tile.h"
 
 struct tf_block_side tf_block_side_from(struct tf_block_side lines, ptrdiff_t number,
@@ -172,7 +173,7 @@ void tf_mark_block_lines(struct tf_workspace *work, const struct tf_block_side *
     const struct tf_block_factor *x = &lines->x;
     float numbers[TF_DEPTH];
     if (!x->levels) {
-        tf_mark_lines(work, tf_numbers_of(x, 0), count, k, marks);
+        tf_mark_lines(tf_numbers_of(x, 0), count, k, marks, work->watch, work->asks);
         return;
     }
     memset(marks, 0, count);

@@ -2,6 +2,7 @@
 
 #include "block_pack.h"
 #include "fpstatus.h"
+#include "specials.h"
 #include "sums.h"
 #include "tile.h"
 #include "workers.h"

@@ -7,6 +7,8 @@
 #include "copies.h"
 #include "fpstatus.h"
 #include "pack.h"
+#include "quads.h"
+#include "specials.h"
 #include "sums.h"
 #include "tile.h"
 
@@ -36,15 +38,25 @@ static tf_dot_fn *kernel_of(struct tf_lines x)
     }
 }
 
+int tf_have_integers(struct tf_lines a, struct tf_lines b)
+{
+    return tf_isa->quads->dot && a.kind == b.kind && kernel_of(a) && kernel_of(b) &&
+           tf_byte_tables[a.kind].has_integers;
+}
+
 static tf_dot_fn *kernel_of_both(struct tf_lines a, struct tf_lines b)
 {
-    return a.kind == b.kind && kernel_of(b) ? kernel_of(a) : NULL;
+    return tf_have_integers(a, b)              ? tf_isa->quads->dot
+           : a.kind == b.kind && kernel_of(b) ? kernel_of(a)
+                                               : NULL;
 }
 
 static struct tf_dot_operands operands_of(struct tf_lines x)
 {
+    const struct tf_byte_table *table = &tf_byte_tables[x.kind];
     const struct tf_dot_operands operands = {
-        .table = &tf_byte_tables[x.kind],
+        .table = table,
+        .unit = table->has_integers ? tf_quad_unit(x, x) : 1,
         .used = tf_used_bits(*tf_format_rows[x.kind]),
     };
     return operands;
@@ -233,30 +245,21 @@ static void sum_batch(const struct batch *batch, union room *room, float *sums)
     }
 }
 
-/* What sums that are not finite raise: Inf of finite numbers is an overflow, NaN of none
- * an invalid operation. */
+/* What sums that are not finite raise, up to the flags that are wanted. */
 static unsigned flags_of_sums(const struct batch *batch, const float *sums,
-                              struct numbers *numbers, unsigned overflow)
+                              unsigned overflow, unsigned wanted)
 {
-    int nan[TOGETHER] = {0}, infinite[TOGETHER] = {0};
-    for (size_t k0 = 0; k0 < batch->k; k0 += TF_DEPTH) {
-        const size_t depth = depth_from(batch, k0);
-        for (size_t i = 0; i < batch->count; i += CHAINS) {
-            const float *x = numbers->x, *y = numbers->y;
-            load_vectors(batch->a, i, count_from(batch, i), k0, depth, numbers->x);
-            load_vectors(batch->b, i, count_from(batch, i), k0, depth, numbers->y);
-            for (size_t j = 0; j < count_from(batch, i) * depth; j++) {
-                nan[i + j / depth] |= isnan(x[j]) || isnan(y[j]);
-                infinite[i + j / depth] |= isinf(x[j]) || isinf(y[j]);
-            }
-        }
-    }
+    struct tf_watch watch = {0};
     unsigned flags = 0;
-    for (size_t i = 0; i < batch->count; i++) {
-        if (isnan(sums[i]) && !nan[i]) {
-            flags |= TF_INVALID;
-        } else if (isinf(sums[i]) && !nan[i] && !infinite[i]) {
-            flags |= overflow;
+    for (size_t i = 0; i < batch->count && wanted & ~flags; i++) {
+        if (!isfinite(sums[i])) {
+            const ptrdiff_t line = (ptrdiff_t)i, k = (ptrdiff_t)batch->k;
+            uint8_t mark =
+                tf_mark_of_line(tf_lines_from(batch->a, line, 0), k, &watch, 0);
+            if (!(mark & TF_HAS_NAN)) {
+                mark |= tf_mark_of_line(tf_lines_from(batch->b, line, 0), k, &watch, 0);
+            }
+            flags |= tf_flags_of_marks(&mark, &mark, 1, 1, sums + i, 1, overflow);
         }
     }
     return flags;
@@ -291,9 +294,11 @@ int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
          done += TOGETHER, number++) {
         batch.count = tf_lesser_size(TOGETHER, count - done);
         sum_batch(&batch, &room, sums);
-        if (tf_store_sums(c.kind, sums, c.data, c.step, batch.count, &flags) &&
-            may_raise) {
-            flags |= flags_of_sums(&batch, sums, &room.numbers, overflow);
+        const int special =
+            tf_store_sums(c.kind, sums, c.data, c.step, batch.count, &flags);
+        const unsigned left = (overflow | TF_INVALID) & ~flags;
+        if (special && left && may_raise) {
+            flags |= flags_of_sums(&batch, sums, overflow, left);
         }
         batch.a = tf_lines_from(batch.a, TOGETHER, 0);
         batch.b = tf_lines_from(batch.b, TOGETHER, 0);

@@ -6,8 +6,10 @@
 #include "casts.h"
 #include "dots.h"
 #include "fpstatus.h"
+#include "quads.h"
 #include "scales.h"
 #include "small.h"
+#include "specials.h"
 #include "sums.h"
 #include "tensor.h"
 #include "tile.h"
@@ -52,8 +54,8 @@ struct call {
     struct tf_matrix a, b, c;
     ptrdiff_t m, n, k, count;
     struct tiling tiling;
-    struct tf_terms singles, pairs, quads;
-    struct tf_tensor_plan plan; /* on a device */
+    const struct tf_terms *singles, *pairs, *quads;
+    const struct tf_tensor_plan *plan; /* on a device, or NULL */
     float alpha, beta;
     float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
     int swapped;   /* A and B, and rows and columns of C, have changed places */
@@ -106,7 +108,15 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
     const unsigned left = (overflow | TF_INVALID) & ~flags;
     if (special && left && call->alpha != 0 &&
         (tf_products_may_raise(tile->a) || tf_products_may_raise(tile->b))) {
-        flags |= tf_flags_of_specials(work, tile, sums, call->k, overflow);
+        const struct tf_doubtful_sums product = {
+            .a = tile->a, .b = tile->b,
+            .rows = tile->rows, .columns = columns, .k = call->k,
+            .sums = sums, .ld = work->ld,
+            .overflow = overflow, .wanted = left,
+            .in_row = work->in_row, .in_column = work->in_column,
+            .watch = work->watch, .asks = work->asks,
+        };
+        flags |= tf_flags_of_specials(&product);
     }
     return flags;
 }
@@ -150,10 +160,10 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
         .b = lines_of(call, b, 1),
         .rows = tf_lesser_size(t.rows, call->m - i),
         .columns = tf_lesser_size(t.columns, call->n - j),
-        .singles = &call->singles,
-        .pairs = &call->pairs,
-        .quads = &call->quads,
-        .plan = on_device ? &call->plan : NULL,
+        .singles = call->singles,
+        .pairs = call->pairs,
+        .quads = call->quads,
+        .plan = call->plan,
         .accumulators = on_device && call->precision->device.continues ? &c : NULL,
         .promote = call->precision->device.promote,
     };
@@ -234,6 +244,9 @@ int tf_suits_transposed(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
                                           : columns_are_close;
 }
 
+/* Of numbers that are not split. */
+static const struct tf_terms one_term = {{{0, 0, 1}}, 1, TF_DEPTH};
+
 int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
                 struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                 ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
@@ -252,23 +265,34 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         .n = swapped ? m : n,
         .k = k,
         .count = count,
-        .singles = tf_terms_of(precision, p, swapped, 0),
-        .pairs = tf_terms_of(precision, p, swapped, 1),
+        .singles = &one_term,
+        .pairs = &one_term,
         .alpha = alpha,
         .beta = beta,
         .swapped = swapped,
     };
-    call.quads =
-        tf_terms_of_quads(lines_of(&call, call.a, 0), lines_of(&call, call.b, 1));
+    struct tf_terms split[2], quads;
+    if (precision->parts > 1) {
+        split[0] = tf_terms_of(precision, p, swapped, 0);
+        split[1] = tf_terms_of(precision, p, swapped, 1);
+        call.singles = &split[0];
+        call.pairs = &split[1];
+    }
+    const struct tf_lines x = lines_of(&call, call.a, 0), y = lines_of(&call, call.b, 1);
+    if (tf_has_quads(x, y)) {
+        quads = tf_terms_of_quads(x, y);
+        call.quads = &quads;
+    }
     const double products =
-        (double)m * (double)n * (double)k * (double)count * (double)call.singles.count;
+        (double)m * (double)n * (double)k * (double)count * (double)call.singles->count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
-    const int row =
-        !precision->on_device && tf_is_row(lines_of(&call, call.a, 0), call.m);
+    const int row = !precision->on_device && tf_is_row(x, call.m);
     const int two_sets = precision->parts > 1 || precision->device.promote;
     call.tiling = tile_up(call.m, call.n, count, threads, two_sets, row);
+    struct tf_tensor_plan plan;
     if (precision->on_device) {
-        call.plan = tf_plan_of(precision, &call.singles, swapped);
+        plan = tf_plan_of(precision, call.singles, swapped);
+        call.plan = &plan;
     }
     return run(&call, count, threads);
 }
@@ -281,8 +305,7 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
         tf_are_short_dots(a, b, k, count)) {
         return tf_short_dots(a, b, c, k, count);
     }
-    if (tf_are_small(precision, a, b, m, n, k, count)) {
-        tf_multiply_small(a, b, c, m, n, k, count);
+    if (tf_multiply_small(precision, a, b, c, m, n, k, count)) {
         return 0;
     }
     return tf_multiply(precision, a, b, c, m, n, k, count, 1, 0);

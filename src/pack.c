@@ -315,7 +315,7 @@ void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t
 {
     const size_t slots = tf_slots_of(depth, slot);
     if (slot == TF_QUADS) {
-        tf_pack_quads_a(a, rows, depth, work->lines, work->a, lda);
+        tf_pack_quads_a(a, rows, depth, TF_LINES, work->lines, work->a, lda);
         return;
     }
     if (tf_runs_along(a)) {

@@ -26,8 +26,8 @@ size_t tf_quad_slots(size_t depth)
     return (depth + TF_QUAD - 1) / TF_QUAD + (depth + TF_DEPTH - 1) / TF_DEPTH;
 }
 
-void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, float *lines,
-                     float *out, size_t lda)
+void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, size_t width,
+                     float *lines, float *out, size_t lda)
 {
     const int8_t *integers = tf_byte_tables[a.kind].integers;
     const size_t slots = tf_quad_slots(depth);
@@ -35,9 +35,9 @@ void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, float *lines,
         tf_isa->quads->lay_lines(integers, 1, a.data, a.stride, rows, depth, out, lda);
         return;
     }
-    tf_isa->quads->lay_rows(integers, 1, a.data, a.along, depth, rows, TF_LINES, slots,
+    tf_isa->quads->lay_rows(integers, 1, a.data, a.along, depth, rows, width, slots,
                             lines);
-    tf_isa->product->transpose(lines, TF_LINES, slots, rows, out, lda);
+    tf_isa->product->transpose(lines, width, slots, rows, out, lda);
 }
 
 void tf_pack_quads_b(struct tf_lines b, size_t columns, size_t depth, size_t width,

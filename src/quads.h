@@ -15,10 +15,10 @@ float tf_quad_unit(struct tf_lines a, struct tf_lines b);
 /* Slots of so many k. */
 size_t tf_quad_slots(size_t depth);
 
-/* tf_pack_a and tf_pack_b as quads; `lines` has room for those of A, in a row of
- * `TF_LINES`, or for a panel of B. */
-void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, float *lines,
-                     float *out, size_t lda);
+/* tf_pack_a and tf_pack_b as quads; `lines` has room for those of A, in rows of `width`,
+ * or for a panel of B. */
+void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, size_t width,
+                     float *lines, float *out, size_t lda);
 void tf_pack_quads_b(struct tf_lines b, size_t columns, size_t depth, size_t width,
                      float *lines, float *out);
 

@@ -68,16 +68,20 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
 
 /* -- columns along k --------------------------------------------------------------- */
 
-/* Some of them side by side, over as many k as the row has room for; or 0. */
+/* Some of them side by side, over as many k as the row has room for; or 0. Integers are
+ * multiplied by the row as it lies in memory, others by its numbers. */
 static int multiply_columns(struct tf_workspace *work, struct tf_lines b,
-                            const float *x, size_t count, size_t k, float *sums,
-                            int adds)
+                            struct tf_lines row, const float *numbers, size_t count,
+                            size_t k, float *sums, int adds)
 {
     float part[TF_DOT_LINES];
+    struct tf_dot_room *room = tf_dot_room(work);
     for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
         const size_t depth = tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0));
-        if (!tf_dot_vector(tf_lines_from(b, 0, (ptrdiff_t)k0), x + k0, count, depth,
-                           tf_dot_room(work), part)) {
+        const struct tf_lines lines = tf_lines_from(b, 0, (ptrdiff_t)k0);
+        const struct tf_lines here = tf_lines_from(row, 0, (ptrdiff_t)k0);
+        if (numbers ? !tf_dot_vector(lines, numbers + k0, count, depth, room, part)
+                    : !tf_dot_lines(lines, here, count, depth, room, part)) {
             return 0;
         }
         tf_add_row(part, sums, count, adds || k0);
@@ -89,15 +93,20 @@ static int multiply_columns(struct tf_workspace *work, struct tf_lines b,
 static int multiply_row_along(struct tf_workspace *work, const struct tf_tile *tile,
                               size_t k, float *sums, int adds)
 {
-    float *x = work->a;
-    tf_load_line(tile->a, k, x, 0);
-    for (size_t i = k; i < k + TF_DOT_WHOLE; i++) {
-        x[i] = -0.0f;
+    struct tf_lines row = tile->a;
+    row.stride = 0; /* the same for all columns */
+    const int integers = row.along == 1 && tf_have_integers(tile->b, row);
+    float *numbers = integers ? NULL : work->a;
+    if (numbers) {
+        tf_load_line(row, k, numbers, 0);
+        for (size_t i = k; i < k + TF_DOT_WHOLE; i++) {
+            numbers[i] = -0.0f;
+        }
     }
     for (size_t j = 0, count; j < tile->columns; j += count) {
         count = tf_lesser_size(TF_DOT_LINES, (ptrdiff_t)(tile->columns - j));
-        if (!multiply_columns(work, tf_lines_from(tile->b, (ptrdiff_t)j, 0), x, count,
-                              k, sums + j, adds)) {
+        if (!multiply_columns(work, tf_lines_from(tile->b, (ptrdiff_t)j, 0), row,
+                              numbers, count, k, sums + j, adds)) {
             return 0;
         }
     }

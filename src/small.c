@@ -6,6 +6,8 @@
 #include "fpstatus.h"
 #include "pack.h"
 #include "pairs.h"
+#include "quads.h"
+#include "specials.h"
 #include "sums.h"
 #include "tile.h"
 #include "workers.h"
@@ -15,12 +17,8 @@ enum {
     NUMBERS = SIDE * SIDE,           /* of a matrix, with what fills it up */
     PAIRED = SIDE * SIDE * SIDE / 8, /* multiply-adds beyond which pairs pay */
     BEHIND = TF_TALL_ROWS - 1,       /* rows that a kernel may read, and write */
+    SUMS = NUMBERS + BEHIND * SIDE,
 };
-
-static ptrdiff_t filled(ptrdiff_t n)
-{
-    return (ptrdiff_t)tf_filled((size_t)n, tf_kernel_of(0, (size_t)n));
-}
 
 static struct tf_lines lines_of(struct tf_matrix x, int axis)
 {
@@ -30,24 +28,6 @@ static struct tf_lines lines_of(struct tf_matrix x, int axis)
                              .kind = x.kind,
                              .format = x.kind,
                              .parts = 1};
-}
-
-int tf_are_small(const struct tf_precision *precision, struct tf_matrix a,
-                 struct tf_matrix b, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
-                 ptrdiff_t count)
-{
-    if (precision->parts > 1 || precision->on_device || a.kind >= TF_FORMAT_COUNT ||
-        b.kind >= TF_FORMAT_COUNT || k < 1 || k > TF_DEPTH || m > NUMBERS ||
-        n > NUMBERS || m == 1 || n == 1) {
-        return 0;
-    }
-    const ptrdiff_t most =
-        tf_has_pairs(lines_of(a, 0), lines_of(b, 1)) ? PAIRED : NUMBERS * SIDE;
-    const ptrdiff_t wide = filled(n);
-    const ptrdiff_t high = filled(m);
-    return m * n * k <= most && m * n * k * count < 2 * (ptrdiff_t)TF_SHARE &&
-           m * k <= NUMBERS && n * k <= NUMBERS && m * wide <= NUMBERS &&
-           n * high <= NUMBERS && wide * k <= NUMBERS && high * k <= NUMBERS;
 }
 
 /* The numbers of n lines in the order of memory: of a line side by side (1), or of a k
@@ -67,13 +47,15 @@ static int load(struct tf_lines x, size_t n, size_t k, float *out)
 }
 
 /* Rows of A, one after the other, and rows of zeros that the kernel may read. */
-static void pack_rows(struct tf_lines a, size_t rows, size_t depth, float *buffer,
-                      float *out)
+static void pack_rows(struct tf_lines a, size_t rows, size_t depth, size_t whole,
+                      float *buffer, float *out)
 {
     if (!load(a, rows, depth, tf_runs_along(a) ? out : buffer)) {
         tf_isa->product->transpose(buffer, rows, depth, rows, out, depth);
     }
-    memset(out + rows * depth, 0, BEHIND * depth * sizeof *out);
+    if (rows % whole) {
+        memset(out + rows * depth, 0, (whole - rows % whole) * depth * sizeof *out);
+    }
 }
 
 /* Panels of B, filled up with zeros. */
@@ -104,7 +86,7 @@ static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld
     const ptrdiff_t size = (ptrdiff_t)tf_kind_size(c.kind);
     size_t together = 1;
     if (n <= TF_BLOCK && c.strides[1] == size && c.strides[0] == size * (ptrdiff_t)n) {
-        together = TF_BLOCK / n;
+        together = m * n <= TF_BLOCK ? m : TF_BLOCK / n;
         for (size_t i = 1; i < m && *ld != n; i++) {
             memmove(sums + i * n, sums + i * *ld, n * sizeof *sums);
         }
@@ -122,63 +104,105 @@ static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld
 
 /* What sums that are not finite raise. */
 static unsigned flags_of(struct tf_lines a, struct tf_lines b, size_t m, size_t n,
-                         size_t k, const float *sums, size_t ld, unsigned overflow)
+                         size_t k, const float *sums, size_t ld, unsigned overflow,
+                         unsigned wanted)
 {
     struct tf_watch watch = {0};
-    uint8_t in_row[NUMBERS] = {0}, in_column[NUMBERS] = {0};
-    tf_visit_lines(a, m, (ptrdiff_t)k, tf_mark, in_row, &watch, 0);
-    tf_visit_lines(b, n, (ptrdiff_t)k, tf_mark, in_column, &watch, 0);
-    return tf_flags_of_marks(in_row, in_column, m, n, sums, ld, overflow);
+    uint8_t in_row[NUMBERS], in_column[NUMBERS];
+    const struct tf_doubtful_sums product = {
+        .a = a, .b = b,
+        .rows = m, .columns = n, .k = (ptrdiff_t)k,
+        .sums = sums, .ld = ld,
+        .overflow = overflow, .wanted = wanted,
+        .in_row = in_row, .in_column = in_column,
+        .watch = &watch,
+    };
+    return tf_flags_of_specials(&product);
 }
 
-/* Sums of rows filled up to a kernel's, in rows filled up to panels, have room: those
- * behind the last row are BEHIND at most, and wider than SIDE only where so few rows are
- * there that m x ld, and n x the filled m, are NUMBERS at most. */
-static unsigned multiply_one(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                             size_t m, size_t n, size_t k, unsigned flags)
+/* Whether there is room for all as such slots: for sums of rows filled up to a kernel's,
+ * in rows filled up to panels, too. */
+static int fit(enum tf_slot slot, size_t m, size_t n, size_t k)
 {
-    static const struct tf_term term = {0, 0, 1};
-    float rows[NUMBERS + BEHIND * TF_DEPTH], panels[NUMBERS];
-    float sums[NUMBERS + BEHIND * SIDE], more[NUMBERS];
+    const struct tf_kernel kernel = tf_kernel_of(slot, n);
+    const size_t wide = tf_filled(n, kernel);
+    const size_t high = (m + kernel.rows - 1) / kernel.rows * kernel.rows;
+    return m * wide <= NUMBERS && high * wide <= SUMS &&
+           wide * tf_slots_of(k, slot) <= NUMBERS;
+}
+
+/* Rows of quads are no more than SIDE: a panel is as wide. */
+static unsigned multiply_one(enum tf_slot slot, struct tf_matrix a, struct tf_matrix b,
+                             struct tf_matrix c, size_t m, size_t n, size_t k,
+                             unsigned flags)
+{
+    _Alignas(64) float rows[NUMBERS + BEHIND * TF_DEPTH], panels[NUMBERS];
+    _Alignas(64) float sums[SUMS], more[NUMBERS];
     const struct tf_lines x = lines_of(a, 0), y = lines_of(b, 1);
-    const struct tf_kernel kernel = tf_kernel_of(0, n);
+    const struct tf_kernel kernel = tf_kernel_of(slot, n);
+    const struct tf_term term = {0, 0, slot == TF_QUADS ? tf_quad_unit(x, y) : 1};
+    const size_t slots = tf_slots_of(k, slot);
     size_t ld = tf_filled(n, kernel);
-    pack_rows(x, m, k, sums, rows);
-    pack_panels(y, n, k, kernel, sums, more, panels);
+    if (slot == TF_QUADS) {
+        tf_pack_quads_a(x, m, k, SIDE, sums, rows, slots);
+        tf_pack_quads_b(y, n, k, kernel.columns, sums, panels);
+    } else {
+        pack_rows(x, m, k, kernel.rows, sums, rows);
+        pack_panels(y, n, k, kernel, sums, more, panels);
+    }
     for (size_t j = 0; j < n; j += kernel.columns) {
         for (size_t i = 0; i < m; i += kernel.rows) {
-            kernel.multiply(rows + i * k, k, panels + j * k, k, &term, 1, m - i,
-                            sums + i * ld + j, ld, 0);
+            kernel.multiply(rows + i * slots, slots, panels + j * slots, slots, &term, 1,
+                            m - i, sums + i * ld + j, ld, 0);
         }
     }
     const int special = store(c, m, n, sums, &ld, &flags);
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
-    if (special && ((overflow | TF_INVALID) & ~flags) &&
-        (tf_products_may_raise(x) || tf_products_may_raise(y))) {
-        flags |= flags_of(x, y, m, n, k, sums, ld, overflow);
+    const unsigned left = (overflow | TF_INVALID) & ~flags;
+    if (special && left && (tf_products_may_raise(x) || tf_products_may_raise(y))) {
+        flags |= flags_of(x, y, m, n, k, sums, ld, overflow, left);
     }
     return flags;
 }
 
-void tf_multiply_small(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                       ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count)
+int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
+                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+                      ptrdiff_t k, ptrdiff_t count)
 {
-    const int swapped = tf_suits_transposed(c, m, n);
-    if (swapped) {
+    if (precision->parts > 1 || precision->on_device || a.kind >= TF_FORMAT_COUNT ||
+        b.kind >= TF_FORMAT_COUNT || k < 1 || k > TF_DEPTH || m > NUMBERS ||
+        n > NUMBERS || m * k > NUMBERS || n * k > NUMBERS || m == 1 || n == 1 ||
+        m * n * k * count >= 2 * (ptrdiff_t)TF_SHARE) {
+        return 0;
+    }
+    if (tf_suits_transposed(c, m, n)) {
         const struct tf_matrix left = tf_transposed(b);
+        const ptrdiff_t rows = n;
         b = tf_transposed(a);
         a = left;
         c = tf_transposed(c);
+        n = m;
+        m = rows;
+    }
+    const struct tf_lines x = lines_of(a, 0), y = lines_of(b, 1);
+    const size_t height = (size_t)m, width = (size_t)n, depth = (size_t)k;
+    const int paired = tf_has_pairs(x, y) && m * n * k > PAIRED;
+    enum tf_slot slot = TF_QUADS;
+    if (!tf_has_quads(x, y) || !fit(TF_QUADS, height, width, depth)) {
+        if (paired || !fit(TF_SINGLES, height, width, depth)) {
+            return 0;
+        }
+        slot = TF_SINGLES;
     }
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
     for (ptrdiff_t number = 0; number < count; number++) {
-        flags = multiply_one(a, b, c, (size_t)(swapped ? n : m),
-                             (size_t)(swapped ? m : n), (size_t)k, flags);
+        flags = multiply_one(slot, a, b, c, height, width, depth, flags);
         a.data += a.step;
         b.data += b.step;
         c.data += c.step;
     }
     tf_fp_end(saved, flags);
+    return 1;
 }

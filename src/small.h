@@ -4,13 +4,10 @@
 
 #include "matmul.h"
 
-/* Whether tf_multiply_small is for a product. */
-int tf_are_small(const struct tf_precision *precision, struct tf_matrix a,
-                 struct tf_matrix b, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
-                 ptrdiff_t count);
-
-/* tf_matmul of these: on one thread, on the stack. */
-void tf_multiply_small(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                       ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t count);
+/* tf_matmul of these: on one thread, on the stack. 0, and C is untouched, where matrices
+ * are none of them. */
+int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
+                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+                      ptrdiff_t k, ptrdiff_t count);
 
 #endif

@@ -26,8 +26,9 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     void *items = kind == TF_FLOAT32 ? sums : tf_target(out, stride, itemsize, buffer);
     const struct tf_suspects suspects =
         rounds ? conversions->pack(sums, items, n) : conversions->suspect(sums, n);
-    const int again = rounds && suspects.beyond && has_negative_nan(sums, n);
-    const int special = suspects.beyond && tf_isa->canonical_nans(sums, n);
+    const int again = rounds && suspects.nan && has_negative_nan(sums, n);
+    const int special =
+        suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(sums, n);
     if (kind == TF_FLOAT64) {
         tf_isa->widen(sums, items, n);
     } else if (rounds) {

@@ -7,6 +7,7 @@
 #include "codec.h"
 #include "dots.h"
 #include "quads.h"
+#include "specials.h"
 #include "tensor.h"
 
 /* -- the terms of a chain ---------------------------------------------------------- */
@@ -41,8 +42,7 @@ struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swa
 
 struct tf_terms tf_terms_of_quads(struct tf_lines a, struct tf_lines b)
 {
-    const float unit = tf_has_quads(a, b) ? tf_quad_unit(a, b) : 1;
-    return (struct tf_terms){{{0, 0, unit}}, 1, TF_DEPTH};
+    return (struct tf_terms){{{0, 0, tf_quad_unit(a, b)}}, 1, TF_DEPTH};
 }
 
 /* -- one depth --------------------------------------------------------------------- */
@@ -278,52 +278,6 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
 
 /* -- Inf and NaN ------------------------------------------------------------------- */
 
-enum { HAS_INFINITY = 1, HAS_NAN = 2 };
-
-/* Of a line, by the least and the greatest number: NaN is beyond Inf, on either side,
- * and whether there is Inf as well does not count. */
-static uint8_t mark_of_line(const float *numbers, size_t n)
-{
-    const int32_t last = tf_total_order(UINT32_C(0x7F800000));
-    const int32_t first = tf_total_order(UINT32_C(0xFF800000));
-    int32_t least, greatest;
-    tf_isa->bounds(numbers, n, INT32_MAX, &least, &greatest);
-    return greatest > last || least < first     ? HAS_NAN
-           : greatest == last || least == first ? HAS_INFINITY
-                                                : 0;
-}
-
-void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *context)
-{
-    uint8_t *marks = (uint8_t *)context + line;
-    if (!step) {
-        *marks |= mark_of_line(numbers, n);
-        return;
-    }
-    if (!mark_of_line(numbers, n)) {
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        marks[i] |= isnan(numbers[i])   ? HAS_NAN
-                    : isinf(numbers[i]) ? HAS_INFINITY
-                                        : 0;
-    }
-}
-
-void tf_mark_lines(struct tf_workspace *work, struct tf_lines x, size_t count,
-                   ptrdiff_t k, uint8_t *marks)
-{
-    memset(marks, 0, count);
-    tf_visit_lines(x, count, k, tf_mark, marks, work->watch, work->asks);
-}
-
-static void mark_specials(struct tf_workspace *work, const struct tf_tile *tile,
-                          ptrdiff_t k)
-{
-    tf_mark_lines(work, tile->a, tile->rows, k, work->in_row);
-    tf_mark_lines(work, tile->b, tile->columns, k, work->in_column);
-}
-
 /* What parts make of Inf and NaN is not what the numbers do: where a row or a column
  * holds one, the product of the whole numbers counts. */
 static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
@@ -337,7 +291,8 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     const struct tf_terms terms = tf_terms_of(&whole, 0, 0, 0);
     plain.singles = &terms;
     tf_multiply_blocks(work, &plain, k, more, 0);
-    mark_specials(work, tile, k);
+    tf_mark_lines(tile->a, tile->rows, k, work->in_row, work->watch, work->asks);
+    tf_mark_lines(tile->b, tile->columns, k, work->in_column, work->watch, work->asks);
     for (size_t i = 0; i < tile->rows; i++) {
         for (size_t j = 0; j < tile->columns; j++) {
             if (work->in_row[i] | work->in_column[j]) {
@@ -372,63 +327,4 @@ void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
     if (tile->a.parts > 1 && work->has_specials && !saturates && !tf_stops(work)) {
         mend_specials(work, tile, k);
     }
-}
-
-/* Whether a row's sums may raise something: they do not where a NaN of A explains all
- * that is not finite. */
-static int may_raise(uint8_t in_row, const float *sums, size_t columns)
-{
-    return !(in_row & HAS_NAN) && mark_of_line(sums, columns) != 0;
-}
-
-unsigned tf_flags_of_marks(const uint8_t *in_row, const uint8_t *in_column,
-                           size_t rows, size_t columns, const float *sums, size_t ld,
-                           unsigned overflow)
-{
-    unsigned flags = 0;
-    for (size_t i = 0; i < rows; i++, sums += ld) {
-        const size_t count = may_raise(in_row[i], sums, columns) ? columns : 0;
-        for (size_t j = 0; j < count; j++) {
-            const float sum = sums[j];
-            const int found = in_row[i] | in_column[j];
-            if (isnan(sum) && !(found & HAS_NAN)) {
-                flags |= TF_INVALID;
-            } else if (isinf(sum) && !found) {
-                flags |= overflow;
-            }
-        }
-    }
-    return flags;
-}
-
-/* Rows first, and only those whose sums are not finite: that is often enough. */
-unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
-                              const float *sums, ptrdiff_t k, unsigned overflow)
-{
-    int left = 0;
-    memset(work->in_row, 0, tile->rows);
-    if (!tf_runs_along(tile->a)) {
-        tf_mark_lines(work, tile->a, tile->rows, k, work->in_row);
-    }
-    for (size_t i = 0; i < tile->rows; i++) {
-        const float *row = sums + i * work->ld;
-        if (tf_runs_along(tile->a) && may_raise(work->in_row[i], row, tile->columns)) {
-            tf_mark_lines(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), 1, k,
-                          work->in_row + i);
-        }
-        left |= may_raise(work->in_row[i], row, tile->columns);
-    }
-    if (!left) {
-        return 0;
-    }
-    tf_mark_lines(work, tile->b, tile->columns, k, work->in_column);
-    return tf_flags_of_marks(work->in_row, work->in_column, tile->rows, tile->columns,
-                             sums, work->ld, overflow);
-}
-
-int tf_products_may_raise(struct tf_lines x)
-{
-    const struct tf_format *f =
-        x.kind < TF_FORMAT_COUNT ? tf_format_rows[x.kind] : NULL;
-    return !f || f->specials == TF_IEEE || f->exponent_bits >= 8;
 }

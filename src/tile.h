@@ -78,23 +78,4 @@ int tf_is_row(struct tf_lines a, ptrdiff_t rows);
 void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile,
                      ptrdiff_t k);
 
-/* What the elements of a tile that are not finite raise: Inf from finite
- * operands is an overflow; a NaN that no operand had is an invalid operation. */
-unsigned tf_flags_of_specials(struct tf_workspace *work, const struct tf_tile *tile,
-                              const float *sums, ptrdiff_t k, unsigned overflow);
-
-/* The same where the marks are known; rows of sums are `ld` apart. */
-unsigned tf_flags_of_marks(const uint8_t *in_row, const uint8_t *in_column,
-                           size_t rows, size_t columns, const float *sums, size_t ld,
-                           unsigned overflow);
-
-/* Marks of lines that hold what is not finite, as it is stored: of `count` lines, and
- * as a tf_visit_fn. */
-void tf_mark_lines(struct tf_workspace *work, struct tf_lines x, size_t count,
-                   ptrdiff_t k, uint8_t *marks);
-void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *marks);
-
-/* Where there is no Inf, and no sum is beyond float32, NaN comes of NaN. */
-int tf_products_may_raise(struct tf_lines x);
-
 #endif

@@ -551,6 +551,46 @@ def test_special_values_in_large_products(scalar_type: Any) -> None:
         check(a @ b, expected(a, b), scalar_type)
 
 
+FPE_OVERFLOW, FPE_INVALID = 2, 8
+
+
+def flags_of(got: np.ndarray, *operands: np.ndarray) -> int:
+    """What float32 sums raise, of operands whose last axis is k."""
+    nan, infinite = (
+        functools.reduce(operator.or_, (f(x).any(-1) for x in operands))
+        for f in (np.isnan, np.isinf)
+    )
+    invalid = np.any(np.isnan(got) & ~nan)
+    overflow = np.any(np.isinf(got) & ~nan & ~infinite)
+    return FPE_INVALID * invalid | FPE_OVERFLOW * overflow
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "tf32", "float8_e5m2"])
+@pytest.mark.parametrize(
+    "shape", [(9, 70, 30), (90, 300, 80), (1, 700, 40), (70, 90, 1)]
+)
+def test_flags_tell_what_no_operand_had(name: str, shape: tuple[int, int, int]) -> None:
+    """A few items that are not finite, or whose products overflow, in some lines, up to
+    one in each."""
+    rng = np.random.default_rng(9)
+    m, k, n = shape
+    dtype = td.formats[name].dtype
+    greatest = td.formats[name].max
+    for count in (0, 1, 2, 5, 40, 200) * 3:
+        a, b = random(dtype, (m, k), count), random(dtype, (n, k), count + 1)
+        for x in (a, b):
+            few = rng.integers(0, len(x), count), rng.integers(0, k, count)
+            x[few] = rng.choice([np.nan, -np.nan, np.inf, -np.inf, greatest, 0], count)
+        for x, y in product((a, np.asfortranarray(a)), (b, np.asfortranarray(b))):
+            multiply = functools.partial(np.matmul, dtype=np.float32)
+            got, flags = raised(multiply, x, y.T)
+            assert flags == flags_of(got, a[:, None], b)
+            rows = min(m, n)
+            multiply = functools.partial(np.vecdot, dtype=np.float32)
+            got, flags = raised(multiply, x[:rows], y[:rows])
+            assert flags == flags_of(got, a[:rows], b[:rows])
+
+
 THREADS = """
 import hashlib, os, sys
 import numpy as np, tf32dtype as td

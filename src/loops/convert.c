@@ -54,23 +54,30 @@ TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t
     return suspects_of(f, bounds);
 }
 
+TF_INLINE uint32_t mended(struct tf_format f, float x, uint32_t item)
+{
+    const uint32_t bits = tf_bits_of(x);
+    return tf_single_is_nan(bits) ? tf_code_of_nan(f, bits) << f.shift : item;
+}
+
 /* After the rounding of a block with NaN as numbers. */
 TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(in[i]);
-        if (tf_single_is_nan(bits)) {
-            tf_item_put(f, items, i, tf_code_of_nan(f, bits) << f.shift);
+    if (f.itemsize == 4) {
+        uint32_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = mended(f, in[i], out[i]);
         }
-    }
-}
-
-/* The same of items of a byte, where it lies beyond the range so far. */
-TF_INLINE void mend_bytes(struct tf_format f, const float *in, uint8_t *items, size_t n)
-{
-    const uint8_t more = (uint8_t)(tf_nan_code(f) - tf_overflow_code(f));
-    for (size_t i = 0; i < n; i++) {
-        items[i] += tf_single_is_nan(tf_bits_of(in[i])) ? more : 0;
+    } else if (f.itemsize == 2) {
+        uint16_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = (uint16_t)mended(f, in[i], out[i]);
+        }
+    } else {
+        uint8_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = (uint8_t)mended(f, in[i], out[i]);
+        }
     }
 }
 
@@ -110,7 +117,7 @@ TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
     if (any((words)(bounds.greatest > (uint8_t)tf_maximum_magnitude(f)))) {
         suspects = suspect(f, in, n);
         if (suspects.nan && tf_mends_nan(f)) {
-            mend_bytes(f, in, items, n);
+            mend_nan(f, in, items, n);
         }
     } else if (any((words)(bounds.least_less_one < subnormal))) {
         suspects.tiny = 1;
@@ -242,9 +249,16 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
                       size_t n)
 {
     if (f.itemsize == 4) {
+        /* It is what is used of float32, but for NaN, whose payload goes. */
         const uint32_t *in = items;
+        uint32_t greatest = 0;
         for (size_t i = 0; i < n; i++) {
-            out[i] = tf_float_of(tf_single_of_item(f, in[i]));
+            const uint32_t bits = in[i] & tf_used_bits(f);
+            greatest = bits << 1 > greatest ? bits << 1 : greatest;
+            out[i] = tf_float_of(bits);
+        }
+        if (greatest > UINT32_C(0xFF000000)) {
+            quieten_nan(out, n);
         }
     } else if (f.itemsize == 2) {
         const uint16_t *in = items;

@@ -415,6 +415,31 @@ struct tf_scaled {
                     size_t n);
 };
 
+/* Products of vectors: TF_DOT_CHAINS chains at a time, or TF_DOT_LINES. */
+enum { TF_DOT_CHAINS = 16, TF_DOT_LINES = 2 * TF_DOT_CHAINS, TF_DOT_WHOLE = 64 };
+
+/* Lines of contiguous items, and what they are multiplied with. */
+struct tf_dot_operands {
+    const char *const *a, *const *b; /* where TF_DOT_LINES lines begin */
+    /* If given, the same numbers for all lines, with -0 behind up to a multiple of
+     * TF_DOT_WHOLE; b is not read. */
+    const float *numbers;
+    const struct tf_byte_table *table; /* of items of a byte */
+    float unit;                        /* of products of its integers */
+    uint32_t used;                     /* bits of float32 items that count */
+};
+
+/* The chains of the first `count` lines; more sums may be written. */
+typedef void tf_dot_fn(const struct tf_dot_operands *in, size_t depth, size_t count,
+                       float *sums);
+
+struct tf_dot {
+    /* Numbers of the same k side by side, of TF_DOT_CHAINS chains. */
+    void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
+    /* Of items of a byte, of bfloat16, of float32; NULL: see lanes. */
+    tf_dot_fn *bytes, *halves, *singles;
+};
+
 /* Parts of products of small integers, where there is an instruction for them: see
  * quads.c. The integers are those of codes of up to six bits; on the side of A none has a
  * sign. */
@@ -431,30 +456,7 @@ struct tf_quads {
                      size_t slots, float *out);
     /* The first slots of the chains of B's panels. */
     void (*begin_chains)(float *panels, size_t columns, size_t width, size_t slots);
-};
-
-/* Products of vectors: TF_DOT_CHAINS chains at a time, or TF_DOT_LINES. */
-enum { TF_DOT_CHAINS = 16, TF_DOT_LINES = 2 * TF_DOT_CHAINS, TF_DOT_WHOLE = 64 };
-
-/* Lines of contiguous items, and what they are multiplied with. */
-struct tf_dot_operands {
-    const char *const *a, *const *b; /* where TF_DOT_LINES lines begin */
-    /* If given, the same numbers for all lines, with -0 behind up to a multiple of
-     * TF_DOT_WHOLE; b is not read. */
-    const float *numbers;
-    const struct tf_byte_table *table; /* of items of a byte */
-    uint32_t used;                     /* bits of float32 items that count */
-};
-
-/* The chains of the first `count` lines; more sums may be written. */
-typedef void tf_dot_fn(const struct tf_dot_operands *in, size_t depth, size_t count,
-                       float *sums);
-
-struct tf_dot {
-    /* Numbers of the same k side by side, of TF_DOT_CHAINS chains. */
-    void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
-    /* Of items of a byte, of bfloat16, of float32; NULL: see lanes. */
-    tf_dot_fn *bytes, *halves, *singles;
+    tf_dot_fn *dot; /* of items of a byte whose table has integers */
 };
 
 /* Sums of numbers in float64, their squares' and, as bits, their greatest magnitude and

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "../bytes.h"
 #include "panels.h"
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
@@ -197,8 +198,47 @@ static void multiply_quads(const float *a, size_t lda, const float *b, size_t de
     }
 }
 
+/* -- products of lines ------------------------------------------------------------- */
+
+/* Up to 64 items of two lines; and what has to be taken off again. */
+TF_INLINE void add_items(const char *a, const char *b, size_t n, __m512i biased,
+                         __m512i table, __m512i *products, __m512i *offsets)
+{
+    const __m512i x = n >= BYTES ? _mm512_loadu_si512(a)
+                                 : _mm512_maskz_loadu_epi8(first_bytes(n), a);
+    const __m512i y = n >= BYTES ? _mm512_loadu_si512(b)
+                                 : _mm512_maskz_loadu_epi8(first_bytes(n), b);
+    const __m512i factors = _mm512_permutexvar_epi8(y, table);
+    add_products(products, _mm512_permutexvar_epi8(x, biased), factors);
+    add_products(offsets, _mm512_set1_epi8((char)OFFSET), factors);
+}
+
+/* A chain is exact, so that its products may be added in any order: along lines as they
+ * lie in memory. */
+static void dot(const struct tf_dot_operands *in, size_t depth, size_t count,
+                float *sums)
+{
+    const __m512i table = load_table(in->table->integers, 0);
+    const __m512i biased = load_table(in->table->integers, 1);
+    for (size_t i = 0; i < count; i++) {
+        const char *a = in->a[i], *b = in->b[i];
+        __m512i products = _mm512_setzero_si512(), offsets = _mm512_setzero_si512();
+        size_t k = 0;
+        for (; k + BYTES <= depth; k += BYTES) { /* known, it costs less */
+            add_items(a + k, b + k, BYTES, biased, table, &products, &offsets);
+        }
+        if (k < depth) {
+            add_items(a + k, b + k, depth - k, biased, table, &products, &offsets);
+        }
+        const int32_t sum =
+            _mm512_reduce_add_epi32(_mm512_sub_epi32(products, offsets));
+        sums[i] = (float)sum * in->unit;
+    }
+}
+
 const struct tf_quads TF_NAME(tf_quads) = {
     .kernel = {multiply_quads, ROWS, WIDTH * ACROSS},
+    .dot = dot,
     .lay_lines = lay_lines,
     .lay_rows = lay_rows,
     .begin_chains = begin_chains,

@@ -1,0 +1,170 @@
+#include "specials.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "casts.h"
+#include "codec.h"
+
+/* -- marks ------------------------------------------------------------------------- */
+
+/* By the least and the greatest number: NaN is beyond Inf, on either side. */
+static uint8_t mark_of(const float *numbers, size_t n)
+{
+    const int32_t last = tf_total_order(UINT32_C(0x7F800000));
+    const int32_t first = tf_total_order(UINT32_C(0xFF800000));
+    int32_t least, greatest;
+    tf_isa->bounds(numbers, n, INT32_MAX, &least, &greatest);
+    return greatest > last || least < first     ? TF_HAS_NAN
+           : greatest == last || least == first ? TF_HAS_INFINITY
+                                                : 0;
+}
+
+uint8_t tf_mark_of_line(struct tf_lines x, ptrdiff_t k, struct tf_watch *watch,
+                        int asks)
+{
+    enum { FIRST = 64, PIECES = 64 }; /* numbers; pieces after which to look */
+    float buffer[TF_BLOCK];
+    uint8_t mark = 0;
+    unsigned visited = 0;
+    for (ptrdiff_t i = 0, n; i < k; i += n) {
+        n = i ? TF_BLOCK : FIRST;
+        n = n < k - i ? n : k - i;
+        mark |= mark_of(
+            tf_load_floats(x.kind, x.data + i * x.along, x.along, (size_t)n, buffer),
+            (size_t)n);
+        if (mark & TF_HAS_NAN ||
+            (++visited % PIECES == 0 && tf_is_stopped(watch, asks))) {
+            break;
+        }
+    }
+    return mark;
+}
+
+void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *context)
+{
+    uint8_t *marks = (uint8_t *)context + line;
+    const uint8_t found = mark_of(numbers, n);
+    if (!step) {
+        *marks |= found;
+        return;
+    }
+    if (!found) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t magnitude = tf_bits_of(numbers[i]) & UINT32_C(0x7FFFFFFF);
+        const int nan = magnitude > UINT32_C(0x7F800000);
+        const int infinite = magnitude == UINT32_C(0x7F800000);
+        marks[i] |= (uint8_t)(nan * TF_HAS_NAN | infinite * TF_HAS_INFINITY);
+    }
+}
+
+void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks,
+                   struct tf_watch *watch, int asks)
+{
+    memset(marks, 0, count);
+    tf_visit_lines(x, count, k, tf_mark, marks, watch, asks);
+}
+
+/* -- flags ------------------------------------------------------------------------- */
+
+static unsigned flags_of_row(uint8_t in_row, const uint8_t *in_column,
+                             const float *sums, size_t columns, unsigned overflow)
+{
+    uint32_t invalid = 0, over = 0;
+    for (size_t j = 0; j < columns; j++) {
+        const uint32_t magnitude = tf_bits_of(sums[j]) & UINT32_C(0x7FFFFFFF);
+        const uint32_t found = in_row | in_column[j];
+        invalid |= (magnitude > UINT32_C(0x7F800000)) & !(found & TF_HAS_NAN);
+        over |= (magnitude == UINT32_C(0x7F800000)) & !found;
+    }
+    return (invalid ? TF_INVALID : 0) | (over ? overflow : 0);
+}
+
+/* Whether a row's sums may raise something: they do not where a NaN of A explains all
+ * that is not finite. */
+static int may_raise(uint8_t in_row, const float *sums, size_t columns)
+{
+    return !(in_row & TF_HAS_NAN) && mark_of(sums, columns) != 0;
+}
+
+unsigned tf_flags_of_marks(const uint8_t *in_row, const uint8_t *in_column,
+                           size_t rows, size_t columns, const float *sums, size_t ld,
+                           unsigned overflow)
+{
+    unsigned flags = 0;
+    for (size_t i = 0; i < rows; i++, sums += ld) {
+        if (may_raise(in_row[i], sums, columns)) {
+            flags |= flags_of_row(in_row[i], in_column, sums, columns, overflow);
+        }
+    }
+    return flags;
+}
+
+enum { UNKNOWN = 4 }; /* a mark that nobody has asked for */
+
+/* Marks the columns of a row's sums that are not finite, one by one, until all flags that
+ * are wanted are known; which are raised. */
+static unsigned mark_columns(const struct tf_doubtful_sums *product, size_t row)
+{
+    const float *sums = product->sums + row * product->ld;
+    unsigned flags = 0;
+    for (size_t j = 0; j < product->columns && product->wanted & ~flags; j++) {
+        uint8_t *mark = product->in_column + j;
+        if (*mark == UNKNOWN && !isfinite(sums[j])) {
+            *mark = tf_mark_of_line(tf_lines_from(product->b, (ptrdiff_t)j, 0),
+                                    product->k, product->watch, product->asks);
+            flags |= flags_of_row(product->in_row[row], mark, sums + j, 1,
+                                  product->overflow);
+        }
+    }
+    return flags;
+}
+
+/* Lines along k are looked at when a sum asks for them: a few are often enough, since
+ * the first NaN of one settles it, and the first sum that raises something all sums. */
+unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product)
+{
+    const int by_row = product->rows == 1 || tf_runs_along(product->a);
+    const int by_column = product->columns == 1 || tf_runs_along(product->b);
+    uint8_t *in_row = product->in_row, *in_column = product->in_column;
+    unsigned flags = 0;
+    int marked = 0;
+    memset(in_row, 0, product->rows);
+    memset(in_column, UNKNOWN, product->columns);
+    if (!by_row) {
+        tf_mark_lines(product->a, product->rows, product->k, in_row, product->watch,
+                      product->asks);
+    }
+    for (size_t i = 0; i < product->rows && product->wanted & ~flags; i++) {
+        const float *sums = product->sums + i * product->ld;
+        if (!may_raise(in_row[i], sums, product->columns)) {
+            continue;
+        }
+        if (by_row) {
+            in_row[i] = tf_mark_of_line(tf_lines_from(product->a, (ptrdiff_t)i, 0),
+                                        product->k, product->watch, product->asks);
+        }
+        if (in_row[i] & TF_HAS_NAN) {
+            continue;
+        }
+        if (by_column) {
+            flags |= mark_columns(product, i);
+        } else if (!marked) {
+            tf_mark_lines(product->b, product->columns, product->k, in_column,
+                          product->watch, product->asks);
+            marked = 1;
+        }
+        flags |= flags_of_row(in_row[i], in_column, sums, product->columns,
+                              product->overflow);
+    }
+    return flags;
+}
+
+int tf_products_may_raise(struct tf_lines x)
+{
+    const struct tf_format *f =
+        x.kind < TF_FORMAT_COUNT ? tf_format_rows[x.kind] : NULL;
+    return !f || f->specials == TF_IEEE || f->exponent_bits >= 8;
+}

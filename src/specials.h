@@ -1,0 +1,49 @@
+/* What products raise whose sums are not finite: Inf from finite operands is an
+ * overflow; a NaN that no operand had is an invalid operation. */
+#ifndef TF32DTYPE_SPECIALS_H
+#define TF32DTYPE_SPECIALS_H
+
+#include "pack.h"
+
+/* What a line holds, as it is stored. Beside NaN, Inf may go unmarked: it does not
+ * count. */
+enum { TF_HAS_INFINITY = 1, TF_HAS_NAN = 2 };
+
+/* The mark of one line of k numbers, which are read up to the first NaN. */
+uint8_t tf_mark_of_line(struct tf_lines x, ptrdiff_t k, struct tf_watch *watch,
+                        int asks);
+
+/* Those of `count` lines. */
+void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks,
+                   struct tf_watch *watch, int asks);
+
+/* As a tf_visit_fn, with marks that are zero at first. */
+void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *marks);
+
+/* What sums raise whose operands have these marks; rows of them are `ld` apart. */
+unsigned tf_flags_of_marks(const uint8_t *in_row, const uint8_t *in_column,
+                           size_t rows, size_t columns, const float *sums, size_t ld,
+                           unsigned overflow);
+
+/* A product, and room for its lines' marks. */
+struct tf_doubtful_sums {
+    struct tf_lines a, b;
+    size_t rows, columns;
+    ptrdiff_t k;
+    const float *sums;
+    size_t ld;
+    unsigned overflow; /* the flag of Inf from finite numbers */
+    unsigned wanted;   /* flags of which it is not known yet whether they are raised */
+    uint8_t *in_row, *in_column;
+    struct tf_watch *watch;
+    int asks;
+};
+
+/* Those of the wanted flags that are raised, and maybe others that are. */
+unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product);
+
+/* Whether products of such numbers may raise what tells Inf from NaN: where there is no
+ * Inf, and no sum is beyond float32, NaN comes of NaN. */
+int tf_products_may_raise(struct tf_lines x);
+
+#endif
