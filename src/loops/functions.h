@@ -2,7 +2,7 @@
  *
  * A result is less than 3 units in the last place from the exact one, as measured over all
  * arguments of the domain that quick_near.c gives: each expression is a few roundings and a
- * polynomial that is off by less than one of them. quick_near.c allows 4 units for tf32, and
+ * polynomial that is off by less than one of them. quick_near.c allows as much for tf32, and
  * finds the results whose rounding that does not tell, which are computed anew; bfloat16 has
  * none. So no bit depends on how these are computed, and a multiplication and an addition
  * may be one operation or two. A result is zero only where the exact one is. The tests
@@ -120,7 +120,8 @@ TF_INLINE float cosh_near(float x)
 TF_INLINE float tanh_near(float x)
 {
     const float a = magnitude_of(x);
-    const float e = expm1_within(a > 10 ? 20 : 2 * a); /* 1, in 11 bits, from there on */
+    const float twice = 2 * a; /* 1, in 11 bits, from 20 on */
+    const float e = expm1_within(twice < 20 ? twice : 20);
     return with_sign_of(e / (e + 2), x);
 }
 
