@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "few.h"
 #include "fpstatus.h"
 #include "loops/isa.h"
 #include "strided.h"
@@ -126,20 +127,29 @@ static unsigned look_up_serially(const struct tf_pair_table *table,
     return seen >> FLAGS;
 }
 
+/* The item that an index names. */
+static inline char *item_at(char *const data[3], const ptrdiff_t strides[3],
+                            ptrdiff_t size, ptrdiff_t i)
+{
+    ptrdiff_t at;
+    memcpy(&at, data[1] + i * strides[1], sizeof at);
+    return data[0] + (at < 0 ? at + size : at) * strides[0];
+}
+
 unsigned tf_look_up_pairs_at(const struct tf_pair_table *table, char *const data[3],
                              const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n)
 {
-    const char *index = data[1], *operand = data[2];
+    const char *operand = data[2];
     unsigned seen = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
-        ptrdiff_t at;
-        memcpy(&at, index, sizeof at);
-        char *item = data[0] + (at < 0 ? at + size : at) * strides[0];
+        if (i < n - TF_AHEAD) {
+            __builtin_prefetch(item_at(data, strides, size, i + TF_AHEAD), 1);
+        }
+        char *item = item_at(data, strides, size, i);
         const uint16_t found =
             entry_of(table, table->width, (uint8_t)*item, (uint8_t)*operand);
         *item = (char)found;
         seen |= found;
-        index += strides[1];
         operand += strides[2];
     }
     return seen >> FLAGS;
