@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "fpstatus.h"
 #include "pair_tables.h"
+#include "surely.h"
 
 /* -- items of tf32 and bfloat16 ------------------------------------------------------ */
 
@@ -66,7 +67,7 @@ TF_INLINE int step_near(tf_binary_f64_fn *near, struct tf_format f, uint32_t a, 
     uint64_t bits;
     near(&x, &y, &result, 1);
     memcpy(&bits, &result, sizeof bits);
-    *item = tf_encode_upper_bits(f, tf_odd_single(result)) << tf_cut(f);
+    *item = tf_surely_rounded(result, f.mantissa_bits);
     return tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits);
 }
 

@@ -18,6 +18,7 @@
 #include "loops/isa.h"
 #include "order.h"
 #include "strided.h"
+#include "surely.h"
 
 /* -- the functions: one line each ------------------------------------------------ */
 
@@ -137,17 +138,6 @@ static double beside_argument(const struct function *function, double in)
     return less ? nextafter(in, 0) : in;
 }
 
-/* Of a result that tf_rounds_surely(), and that lies in the range of float32. */
-static uint32_t item_of_double(struct tf_format f, double r)
-{
-    uint64_t bits;
-    memcpy(&bits, &r, sizeof bits);
-    const uint64_t half = UINT64_C(1) << (51 - f.mantissa_bits);
-    bits = (bits + half) & ~(2 * half - 1);
-    memcpy(&r, &bits, sizeof r);
-    return tf_bits_of((float)r) >> (f.itemsize == 4 ? 0 : 16);
-}
-
 static uint32_t item_of_result(struct tf_format f, const struct function *function,
                                uint32_t code, unsigned *flags)
 {
@@ -162,7 +152,8 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
     const int is_single = f.bias == 127 && f.itemsize > 1; /* the range of float32 */
     memcpy(&bits, &out, sizeof bits);
     if (is_single && tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits)) {
-        return item_of_double(f, out); /* a normal number: raises nothing */
+        /* A normal number: raises nothing. */
+        return tf_surely_rounded(out, f.mantissa_bits) >> (f.itemsize == 4 ? 0 : 16);
     }
     double settled = tf_snapped(f, out);
     const int inexact = function->transcendental && in != 0 && isfinite(settled);
