@@ -236,7 +236,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const int serial = tf_is_serial(data, strides);
-    if (!tf_isa->binary_f32[op]) {
+    if (!tf_isa->binary_f32[op] || tf_format_rows[format]->width == TF_FEW_BITS) {
         const struct tf_pair_table *table = tf_binary_table(format, op, n);
         if (table) {
             tf_fp_end(saved, tf_look_up_pairs(table, data, strides, n, serial));

@@ -459,10 +459,6 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
               char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const enum tf_binary_op elementwise = op == TF_SUM ? TF_ADD : TF_MULTIPLY;
-    if (format != TF_SINGLE && data[2] != data[0] && data[2] != data[0] + strides[0]) {
-        tf_binary(format, elementwise, data, strides, n);
-        return 0;
-    }
     /* ufunc.at: one element a call, whose place may be a buffer's. */
     const int at = partials && !partials->is_reduction && n == 1 && strides[0] == 0 &&
                    strides[1] == 0;
