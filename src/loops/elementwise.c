@@ -113,7 +113,8 @@ void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const flo
     }
 }
 
-/* Of items of tf32 and bfloat16; those of a byte have tables. */
+/* Of items of tf32 and bfloat16; those of a byte have tables. What is asked is whether an
+ * expression is negative: no compare, whose mask takes more to become bytes. */
 #define PREDICATE_OF(name, type, used, infinity, expression)                   \
     static void name(const void *items, uint8_t *r, size_t n)                  \
     {                                                                          \
@@ -121,19 +122,19 @@ void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const flo
         for (size_t i = 0; i < n; i++) {                                       \
             const type item = in[i] & (used);                                  \
             const type magnitude = item & (type)((type)-1 >> 1);               \
-            (void)inf;                                                         \
-            r[i] = (expression);                                               \
+            (void)inf, (void)magnitude;                                        \
+            r[i] = (uint8_t)((type)(expression) >> (8 * sizeof(type) - 1));    \
         }                                                                      \
     }
 #define PREDICATE(name, expression)                                            \
     PREDICATE_OF(name##_words, uint32_t, UINT32_C(0xFFFFE000),                 \
                  UINT32_C(0x7F800000), expression)                             \
     PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, 0x7F80, expression)
-PREDICATE(is_nan, magnitude > inf)
-PREDICATE(is_inf, magnitude == inf)
-PREDICATE(is_finite, magnitude < inf)
-PREDICATE(sign_bit, item != magnitude)
-PREDICATE(logical_not, magnitude == 0)
+PREDICATE(is_nan, inf - magnitude)
+PREDICATE(is_inf, (magnitude ^ inf) - 1)
+PREDICATE(is_finite, magnitude - inf)
+PREDICATE(sign_bit, item)
+PREDICATE(logical_not, magnitude - 1)
 
 tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
     [TF_ISNAN] = {is_nan_words, is_nan_halves},
