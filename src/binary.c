@@ -260,7 +260,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     struct operand a, b;
     operand_begin(&a, data[0], strides[0], !serial);
     operand_begin(&b, data[1], strides[1], 1);
-    unsigned flags = 0;
+    unsigned flags = tf_fp_raised(saved);
     for (ptrdiff_t done = 0; done < n; done += block) {
         const size_t count = (size_t)(n - done < block ? n - done : block);
         const void *x = operand_items(&a, itemsize, count);

@@ -9,7 +9,7 @@
 TF_INLINE uint32_t tf_surely_rounded(double x, int mantissa_bits)
 {
     const uint64_t half = UINT64_C(1) << (51 - mantissa_bits);
-    const uint32_t rebias = UINT32_C(1023 - 127) << 23;
+    const uint32_t rebias = UINT32_C(896) << 23; /* 1023 - 127 */
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     const uint64_t magnitude = ((bits & INT64_MAX) + half) & ~(2 * half - 1);

@@ -458,7 +458,7 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
     TF_BUFFER(out_buffer);
     const char *in = data[0];
     char *out = data[1];
-    unsigned flags = 0;
+    unsigned flags = tf_fp_raised(saved);
     for (ptrdiff_t done = 0; done < n;) {
         const size_t count = tf_next_block(out, f.itemsize, n - done);
         tf_read_ahead(in, strides[0], f.itemsize, count, n);
