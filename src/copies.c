@@ -48,6 +48,10 @@ TF_INLINE void reverse_sized(const char *last, size_t itemsize, size_t n, char *
             _mm_storeu_si128((__m128i *)(out + done) + i, x[i]);
         }
     }
+    for (; done + 16 <= size; done += 16) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(end - done - 16));
+        _mm_storeu_si128((__m128i *)(out + done), reversed(x, itemsize));
+    }
 #endif
     for (; done < size; done += itemsize) {
         memcpy(out + done, end - done - itemsize, itemsize);
