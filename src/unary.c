@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "convert.h"
 #include "elements.h"
 #include "fpstatus.h"
 #include "large.h"
@@ -144,16 +145,20 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
     if (!function->of) {
         return function->of_code(f, code, flags) << f.shift;
     }
-    const struct tf_value x = tf_decode(f, code);
-    uint64_t bits = tf_double_bits(x);
+    const int is_single = f.bias == 127 && f.itemsize > 1; /* upper bits of float32 */
+    uint64_t bits;
     double in;
-    memcpy(&in, &bits, sizeof in);
+    if (is_single) {
+        in = tf_float_of(code << tf_cut(f));
+    } else {
+        bits = tf_double_bits(tf_decode(f, code));
+        memcpy(&in, &bits, sizeof in);
+    }
     const double out = function->of(in);
-    const int is_single = f.bias == 127 && f.itemsize > 1; /* the range of float32 */
     memcpy(&bits, &out, sizeof bits);
     if (is_single && tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits)) {
         /* A normal number: raises nothing. */
-        return tf_surely_rounded(out, f.mantissa_bits) >> (f.itemsize == 4 ? 0 : 16);
+        return tf_surely_rounded(out, f.mantissa_bits) >> (tf_cut(f) - f.shift);
     }
     double settled = tf_snapped(f, out);
     const int inexact = function->transcendental && in != 0 && isfinite(settled);
@@ -165,9 +170,9 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
     unsigned raised = 0;
     if (isnan(out)) {
         y.negative = 0;
-        raised = x.kind == TF_NAN ? 0 : TF_INVALID;
+        raised = isnan(in) ? 0 : TF_INVALID;
     } else if (isinf(out)) {
-        raised = x.kind == TF_NUMBER ? TF_DIVIDE : 0;
+        raised = isfinite(in) ? TF_DIVIDE : 0;
     } else if (inexact && settled != 0) {
         y.sticky = 1;
     }
