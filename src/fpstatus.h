@@ -58,12 +58,13 @@ static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
     }
 }
 
-/* What had been raised before, which a loop need not find again: NumPy calls one for each
- * row of a broadcast operand. */
+/* What had been raised before, which a loop need not find again: NumPy calls one for
+ * each row of a broadcast operand. */
 static inline unsigned tf_fp_raised(struct tf_fp saved)
 {
-    return (saved.mxcsr & 0x01u ? TF_INVALID : 0) | (saved.mxcsr & 0x04u ? TF_DIVIDE : 0) |
-           (saved.mxcsr & 0x08u ? TF_OVER : 0) | (saved.mxcsr & 0x10u ? TF_UNDER : 0);
+    const unsigned raised = saved.mxcsr;
+    return (raised & 0x01u ? TF_INVALID : 0) | (raised & 0x04u ? TF_DIVIDE : 0) |
+           (raised & 0x08u ? TF_OVER : 0) | (raised & 0x10u ? TF_UNDER : 0);
 }
 
 /* Takes back what an earlier loop raised. */

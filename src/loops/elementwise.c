@@ -280,8 +280,9 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
 }
 
 /* Bits in tf_total_order are in the order of integers if they have no sign, and in the
- * opposite one with it, where they are the greater ones as integers without sign. So three
- * bounds of integers tell those of numbers, in half the time of putting these in order. */
+ * opposite one with it, where they are the greater ones as integers without sign. So
+ * three bounds of integers tell those of numbers, in half the time of putting these in
+ * order. */
 static void all_bounds(const float *in, size_t n, int32_t *least, int32_t *greatest)
 {
     uint32_t low = UINT32_MAX, high = 0;

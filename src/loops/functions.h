@@ -306,8 +306,8 @@ TF_INLINE float arctan_near(float x)
 /* -- others ------------------------------------------------------------------------ */
 
 /* x = m 2^(3 q + s) for a normal number, 1 <= m < 2: the inverse y of m's root by a
- * polynomial, off by 2^-14 of it, the root as m y^2, and a step of Newton's, which takes no
- * division. */
+ * polynomial, off by 2^-14 of it, the root as m y^2, and a step of Newton's, which takes
+ * no division. */
 TF_INLINE float cbrt_near(float x)
 {
     const float a = magnitude_of(x);

@@ -129,9 +129,9 @@ TF_INLINE double arctan2_near(double y, double x)
 }
 
 /* greater + log(1 + u), u = 2^-t: log(1 + u) = 2 artanh z, z = u/(2 + u) <= 1/3. The
- * first term left out is z^22/23 < 2^-39. u is off by 2^-36.5 of it, and so the logarithm,
- * to either base, by less than 2^-36.6. Where the sum cancels more than three bits, and is
- * below 2^-8 besides, it is not known. */
+ * first term left out is z^22/23 < 2^-39. u is off by 2^-36.5 of it, and so the
+ * logarithm, to either base, by less than 2^-36.6. Where the sum cancels more than three
+ * bits, and is below 2^-8 besides, it is not known. */
 TF_INLINE double log_add(double x, double y, double log2_of_base, double log_of_2)
 {
     const double greater = x > y ? x : y, lesser = x > y ? y : x;
@@ -139,7 +139,8 @@ TF_INLINE double log_add(double x, double y, double log2_of_base, double log_of_
     const double z = u / (2 + u);
     const double term = 2 * log_of_2 * z * odd_series(z * z);
     const double sum = greater + term;
-    const double eighth = fabs(greater) * 0.125, least = eighth < 0x1p-8 ? eighth : 0x1p-8;
+    const double eighth = fabs(greater) * 0.125;
+    const double least = eighth < 0x1p-8 ? eighth : 0x1p-8;
     const int known = (fabs(sum) >= least) & (x == x) & (y == y) & (greater < INFINITY) &
                       (lesser > -INFINITY);
     return known ? sum : NAN;

@@ -82,8 +82,9 @@ TF_INLINE int is_open(struct tf_format f, float x, float r)
     return (x == x) & !is_exact & is_outside(f, seen);
 }
 
-/* Returns how many results are left open, of which `which` lists the indices. Items of two
- * bytes are taken two to a word: without anything that brings them in order, or back. */
+/* Returns how many results are left open, of which `which` lists the indices. Items of
+ * two bytes are taken two to a word: without anything that brings them in order, or
+ * back. */
 TF_INLINE size_t apply_single(struct tf_format f, float (*of)(float), const void *items,
                               void *results, uint16_t *which, size_t n)
 {
