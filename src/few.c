@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "fpstatus.h"
 #include "pair_tables.h"
+#include "surely.h"
 
 /* -- items of tf32 and bfloat16 ------------------------------------------------------ */
 
@@ -66,7 +67,7 @@ TF_INLINE int step_near(tf_binary_f64_fn *near, struct tf_format f, uint32_t a, 
     uint64_t bits;
     near(&x, &y, &result, 1);
     memcpy(&bits, &result, sizeof bits);
-    *item = tf_encode_upper_bits(f, tf_odd_single(result)) << tf_cut(f);
+    *item = tf_surely_rounded(result, f.mantissa_bits);
     return tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits);
 }
 
@@ -79,20 +80,32 @@ struct steps {
     ptrdiff_t size, n;
 };
 
+/* Where that is, for ufunc.at. */
+TF_INLINE char *place_of(struct steps s, ptrdiff_t i)
+{
+    ptrdiff_t index;
+    memcpy(&index, s.indices + i * s.index_stride, sizeof index);
+    return s.out + (index < 0 ? index + s.size : index) * s.out_stride;
+}
+
 TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, tf_binary_f64_fn *near,
                              struct tf_format f, struct steps s)
 {
+    /* Whether each first operand is the result before it, which need not be read. */
+    const int goes_on = !s.indices && s.out - s.x == s.out_stride &&
+                        s.x_stride == s.out_stride;
+    uint32_t item = goes_on && s.n > 0 ? load(s.x, f.itemsize) : 0;
     for (ptrdiff_t i = 0; i < s.n; i++) {
         const char *x = s.x + i * s.x_stride, *y = s.y + i * s.y_stride;
         char *out = s.out + i * s.out_stride;
-        uint32_t item;
         if (s.indices) {
-            ptrdiff_t index;
-            memcpy(&index, s.indices + i * s.index_stride, sizeof index);
-            out = s.out + (index < 0 ? index + s.size : index) * s.out_stride;
-            x = out;
+            if (i < s.n - TF_AHEAD) {
+                __builtin_prefetch(place_of(s, i + TF_AHEAD), 1);
+            }
+            x = out = place_of(s, i);
         }
-        const uint32_t a = load(x, f.itemsize), b = load(y, f.itemsize);
+        const uint32_t a = goes_on ? item : load(x, f.itemsize);
+        const uint32_t b = load(y, f.itemsize);
         if (near ? !step_near(near, f, a, b, &item) : !step(op, f, a, b, &item)) {
             return i;
         }

@@ -58,6 +58,15 @@ static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
     }
 }
 
+/* What had been raised before, which a loop need not find again: NumPy calls one for
+ * each row of a broadcast operand. */
+static inline unsigned tf_fp_raised(struct tf_fp saved)
+{
+    const unsigned raised = saved.mxcsr;
+    return (raised & 0x01u ? TF_INVALID : 0) | (raised & 0x04u ? TF_DIVIDE : 0) |
+           (raised & 0x08u ? TF_OVER : 0) | (raised & 0x10u ? TF_UNDER : 0);
+}
+
 /* Takes back what an earlier loop raised. */
 static inline void tf_fp_forget(struct tf_fp *saved, unsigned flags)
 {
@@ -94,6 +103,13 @@ static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
 static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
 {
     tf_fp_end(saved, flags);
+}
+
+/* Nothing that is known. */
+static inline unsigned tf_fp_raised(struct tf_fp saved)
+{
+    (void)saved;
+    return 0;
 }
 
 /* Takes back what an earlier loop raised. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "few.h"
 #include "fpstatus.h"
 #include "loops/isa.h"
 #include "strided.h"
@@ -12,6 +13,7 @@
  * lies in the second cache, and fewer for narrower ones, in the first. */
 struct tf_pair_table {
     int width;
+    struct tf_pair_line pairs; /* of TF_FEW_BITS: all of them, as items of a byte */
     uint16_t entries[];
 };
 
@@ -43,6 +45,12 @@ static struct tf_pair_table *make_table(int format, int op, tf_pairs_fn *compute
         for (size_t second = 0; second < size; second++) {
             row[second] = (uint16_t)(results[second] | flags[second] << FLAGS);
         }
+    }
+    table->pairs.all_flags = 0;
+    for (size_t pair = 0; f.width == TF_FEW_BITS && pair < size * size; pair++) {
+        table->pairs.results[pair] = (uint8_t)table->entries[pair];
+        table->pairs.flags[pair] = (uint8_t)(table->entries[pair] >> FLAGS);
+        table->pairs.all_flags |= table->pairs.flags[pair];
     }
     return table;
 }
@@ -126,20 +134,29 @@ static unsigned look_up_serially(const struct tf_pair_table *table,
     return seen >> FLAGS;
 }
 
+/* The item that an index names. */
+static inline char *item_at(char *const data[3], const ptrdiff_t strides[3],
+                            ptrdiff_t size, ptrdiff_t i)
+{
+    ptrdiff_t at;
+    memcpy(&at, data[1] + i * strides[1], sizeof at);
+    return data[0] + (at < 0 ? at + size : at) * strides[0];
+}
+
 unsigned tf_look_up_pairs_at(const struct tf_pair_table *table, char *const data[3],
                              const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n)
 {
-    const char *index = data[1], *operand = data[2];
+    const char *operand = data[2];
     unsigned seen = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
-        ptrdiff_t at;
-        memcpy(&at, index, sizeof at);
-        char *item = data[0] + (at < 0 ? at + size : at) * strides[0];
+        if (i < n - TF_AHEAD) {
+            __builtin_prefetch(item_at(data, strides, size, i + TF_AHEAD), 1);
+        }
+        char *item = item_at(data, strides, size, i);
         const uint16_t found =
             entry_of(table, table->width, (uint8_t)*item, (uint8_t)*operand);
         *item = (char)found;
         seen |= found;
-        index += strides[1];
         operand += strides[2];
     }
     return seen >> FLAGS;
@@ -160,6 +177,22 @@ static struct tf_pair_line line_of(const struct tf_pair_table *table, uint8_t fi
     return line;
 }
 
+/* The results of a block of items; what they raise that has not been raised. */
+static unsigned look_up_block(const struct tf_pair_line *line, const uint8_t *items,
+                              uint8_t *out, size_t n, unsigned raised)
+{
+    uint8_t any = 0;
+    if (line->all_flags & ~raised) {
+        uint8_t flags[TF_BLOCK];
+        tf_isa->lookup(line->flags, items, flags, n);
+        for (size_t i = 0; i < n; i++) {
+            any |= flags[i];
+        }
+    }
+    tf_isa->lookup(line->results, items, out, n);
+    return any;
+}
+
 unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,
                          ptrdiff_t in_stride, char *out, ptrdiff_t out_stride,
                          ptrdiff_t n)
@@ -170,21 +203,25 @@ unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,
     for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
         const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
         const uint8_t *items = tf_gather(in, in_stride, 1, count, in_buffer);
-        if (line->all_flags & ~flags) {
-            uint8_t raised[TF_BLOCK], any = 0;
-            tf_isa->lookup(line->flags, items, raised, count);
-            for (size_t i = 0; i < count; i++) {
-                any |= raised[i];
-            }
-            flags |= any;
-        }
         void *target = tf_target(out, out_stride, 1, out_buffer);
-        tf_isa->lookup(line->results, items, target, count);
+        flags |= look_up_block(line, items, target, count, flags);
         tf_scatter(target, out, out_stride, 1, count);
         in += (ptrdiff_t)count * in_stride;
         out += (ptrdiff_t)count * out_stride;
     }
     return flags;
+}
+
+/* Two items of TF_FEW_BITS are a byte: by vectors. */
+static unsigned look_up_few_bits(const struct tf_pair_table *table, const uint8_t *a,
+                                 const uint8_t *b, uint8_t *out, size_t n,
+                                 unsigned raised)
+{
+    uint8_t pairs[TF_BLOCK];
+    for (size_t i = 0; i < n; i++) {
+        pairs[i] = (uint8_t)(a[i] << TF_FEW_BITS | (b[i] & ((1 << TF_FEW_BITS) - 1)));
+    }
+    return look_up_block(&table->pairs, pairs, out, n, raised);
 }
 
 unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3],
@@ -212,7 +249,9 @@ unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3]
             tf_gather(data[0] + done * strides[0], strides[0], 1, count, a_buffer);
         const uint8_t *b =
             tf_gather(data[1] + done * strides[1], strides[1], 1, count, b_buffer);
-        if (table->width == 8) {
+        if (table->width == TF_FEW_BITS) {
+            flags |= look_up_few_bits(table, a, b, target, count, flags);
+        } else if (table->width == 8) {
             flags |= look_up(table, 8, a, b, target, count);
         } else {
             flags |= look_up(table, table->width, a, b, target, count);

@@ -15,6 +15,9 @@ typedef void tf_pairs_fn(int format, int op, const uint8_t *a, const uint8_t *b,
 
 enum { TF_PAIR_OPERATIONS = 32 };
 
+/* Of formats so narrow a look-up takes less than any operation. */
+enum { TF_FEW_BITS = 4 };
+
 /* The table of an operation, of which n more results are wanted; NULL if none is worth
  * making, or there is no memory for it: then they have to be computed. */
 const struct tf_pair_table *tf_pair_table(int format, int op, ptrdiff_t n,

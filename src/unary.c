@@ -12,12 +12,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "convert.h"
 #include "elements.h"
 #include "fpstatus.h"
 #include "large.h"
 #include "loops/isa.h"
 #include "order.h"
 #include "strided.h"
+#include "surely.h"
 
 /* -- the functions: one line each ------------------------------------------------ */
 
@@ -137,32 +139,26 @@ static double beside_argument(const struct function *function, double in)
     return less ? nextafter(in, 0) : in;
 }
 
-/* Of a result that tf_rounds_surely(), and that lies in the range of float32. */
-static uint32_t item_of_double(struct tf_format f, double r)
-{
-    uint64_t bits;
-    memcpy(&bits, &r, sizeof bits);
-    const uint64_t half = UINT64_C(1) << (51 - f.mantissa_bits);
-    bits = (bits + half) & ~(2 * half - 1);
-    memcpy(&r, &bits, sizeof r);
-    return tf_bits_of((float)r) >> (f.itemsize == 4 ? 0 : 16);
-}
-
 static uint32_t item_of_result(struct tf_format f, const struct function *function,
                                uint32_t code, unsigned *flags)
 {
     if (!function->of) {
         return function->of_code(f, code, flags) << f.shift;
     }
-    const struct tf_value x = tf_decode(f, code);
-    uint64_t bits = tf_double_bits(x);
+    const int is_single = f.bias == 127 && f.itemsize > 1; /* upper bits of float32 */
+    uint64_t bits;
     double in;
-    memcpy(&in, &bits, sizeof in);
+    if (is_single) {
+        in = tf_float_of(code << tf_cut(f));
+    } else {
+        bits = tf_double_bits(tf_decode(f, code));
+        memcpy(&in, &bits, sizeof in);
+    }
     const double out = function->of(in);
-    const int is_single = f.bias == 127 && f.itemsize > 1; /* the range of float32 */
     memcpy(&bits, &out, sizeof bits);
     if (is_single && tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits)) {
-        return item_of_double(f, out); /* a normal number: raises nothing */
+        /* A normal number: raises nothing. */
+        return tf_surely_rounded(out, f.mantissa_bits) >> (tf_cut(f) - f.shift);
     }
     double settled = tf_snapped(f, out);
     const int inexact = function->transcendental && in != 0 && isfinite(settled);
@@ -174,9 +170,9 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
     unsigned raised = 0;
     if (isnan(out)) {
         y.negative = 0;
-        raised = x.kind == TF_NAN ? 0 : TF_INVALID;
+        raised = isnan(in) ? 0 : TF_INVALID;
     } else if (isinf(out)) {
-        raised = x.kind == TF_NUMBER ? TF_DIVIDE : 0;
+        raised = isfinite(in) ? TF_DIVIDE : 0;
     } else if (inexact && settled != 0) {
         y.sticky = 1;
     }
@@ -467,7 +463,7 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
     TF_BUFFER(out_buffer);
     const char *in = data[0];
     char *out = data[1];
-    unsigned flags = 0;
+    unsigned flags = tf_fp_raised(saved);
     for (ptrdiff_t done = 0; done < n;) {
         const size_t count = tf_next_block(out, f.itemsize, n - done);
         tf_read_ahead(in, strides[0], f.itemsize, count, n);

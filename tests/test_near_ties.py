@@ -51,6 +51,18 @@ def test_functions(f, function, compared):
     compared(check(function, f, *moderate_pairs(f, 100_000)))
 
 
+@pytest.mark.parametrize(("function", "base"), [("logaddexp", np.e), ("logaddexp2", 2)])
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_logarithms_that_cancel(f, function, base, compared):
+    """Sums of nearly 1: their logarithms, up to 2**-5, are differences."""
+    rng = np.random.default_rng(15)
+    x = np.log(rng.uniform(0.01, 0.99, 2_000))
+    apart = rng.uniform(-1, 1, x.size) * 2.0 ** rng.uniform(-12, -4, x.size)
+    y = np.log(1 - np.exp(x)) + apart
+    first, second = (encode(f, z / np.log(base))[0] for z in (x, y))
+    compared(check(function, f, first, second))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("function", near_ties.ARITHMETIC)
 @pytest.mark.parametrize("f", WIDE, ids=name)

@@ -192,6 +192,20 @@ def test_argmax_and_argmin(scalar_type: Any) -> None:
         assert np.argmin(zeros[::-1]) == 0
 
 
+@each_type
+def test_extremes_of_one_sign(scalar_type: Any) -> None:
+    """With the bits of running ones, which are found one after the other."""
+    for count in (2, 17, 1500):
+        x = codes(scalar_type, count, count)
+        with np.errstate(invalid="ignore"):
+            signs = [x, np.abs(x), -np.abs(x)]
+        for part in (*signs, *(y[~np.isnan(y)] for y in signs)):
+            for extreme in (np.maximum, np.minimum, np.fmax, np.fmin):
+                if part.size > 1:
+                    want = extreme.accumulate(part)[-1]
+                    assert extreme.reduce(part).tobytes() == want.tobytes()
+
+
 def test_argmax_of_nothing() -> None:
     with pytest.raises(ValueError, match="empty sequence"):
         np.argmax(np.empty(0, td.bfloat16))

@@ -113,7 +113,8 @@ void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const flo
     }
 }
 
-/* Of items of tf32 and bfloat16; those of a byte have tables. */
+/* Of items of tf32 and bfloat16; those of a byte have tables. What is asked is whether an
+ * expression is negative: no compare, whose mask takes more to become bytes. */
 #define PREDICATE_OF(name, type, used, infinity, expression)                   \
     static void name(const void *items, uint8_t *r, size_t n)                  \
     {                                                                          \
@@ -121,19 +122,19 @@ void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const flo
         for (size_t i = 0; i < n; i++) {                                       \
             const type item = in[i] & (used);                                  \
             const type magnitude = item & (type)((type)-1 >> 1);               \
-            (void)inf;                                                         \
-            r[i] = (expression);                                               \
+            (void)inf, (void)magnitude;                                        \
+            r[i] = (uint8_t)((type)(expression) >> (8 * sizeof(type) - 1));    \
         }                                                                      \
     }
 #define PREDICATE(name, expression)                                            \
     PREDICATE_OF(name##_words, uint32_t, UINT32_C(0xFFFFE000),                 \
                  UINT32_C(0x7F800000), expression)                             \
     PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, 0x7F80, expression)
-PREDICATE(is_nan, magnitude > inf)
-PREDICATE(is_inf, magnitude == inf)
-PREDICATE(is_finite, magnitude < inf)
-PREDICATE(sign_bit, item != magnitude)
-PREDICATE(logical_not, magnitude == 0)
+PREDICATE(is_nan, inf - magnitude)
+PREDICATE(is_inf, (magnitude ^ inf) - 1)
+PREDICATE(is_finite, magnitude - inf)
+PREDICATE(sign_bit, item)
+PREDICATE(logical_not, magnitude - 1)
 
 tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
     [TF_ISNAN] = {is_nan_words, is_nan_halves},
@@ -278,10 +279,28 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
     return lanes[0];
 }
 
-/* In tf_total_order NaN lies beyond the infinities, at both ends: moved by as many places,
- * those of one end wrap around to the other, where they are passed over. */
-TF_INLINE void order_bounds(const float *in, size_t n, uint32_t nans, int32_t *least,
-                            int32_t *greatest)
+/* Bits in tf_total_order are in the order of integers if they have no sign, and in the
+ * opposite one with it, where they are the greater ones as integers without sign. So
+ * three bounds of integers tell those of numbers, in half the time of putting these in
+ * order. */
+static void all_bounds(const float *in, size_t n, int32_t *least, int32_t *greatest)
+{
+    uint32_t low = UINT32_MAX, high = 0;
+    int32_t high_signed = INT32_MIN;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = tf_bits_of(in[i]);
+        low = bits < low ? bits : low;
+        high = bits > high ? bits : high;
+        high_signed = (int32_t)bits > high_signed ? (int32_t)bits : high_signed;
+    }
+    *least = tf_total_order((int32_t)high < 0 ? high : low);
+    *greatest = tf_total_order(high_signed < 0 ? low : (uint32_t)high_signed);
+}
+
+/* NaN lies beyond the infinities, at both ends: moved by as many places, those of one end
+ * wrap around to the other, where they are passed over. */
+static void bounds_without_nans(const float *in, size_t n, uint32_t nans, int32_t *least,
+                                int32_t *greatest)
 {
     int32_t low = INT32_MAX, high = INT32_MIN;
     for (size_t i = 0; i < n; i++) {
@@ -297,9 +316,9 @@ TF_INLINE void order_bounds(const float *in, size_t n, uint32_t nans, int32_t *l
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t last, int32_t *least,
                         int32_t *greatest)
 {
-    order_bounds(in, n, 0, least, greatest);
+    all_bounds(in, n, least, greatest);
     if (*greatest > last || *least < ~last) {
-        order_bounds(in, n, (uint32_t)(INT32_MAX - last), least, greatest);
+        bounds_without_nans(in, n, (uint32_t)(INT32_MAX - last), least, greatest);
     }
 }
 

@@ -64,7 +64,7 @@ TF_INLINE uint32_t upper_code(struct tf_format f, float x, float r, struct seen 
     const int cut = tf_cut(f);
     const uint32_t bits = tf_bits_of(r), magnitude = bits & INT32_MAX;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
-    seen->tiny |= (uint32_t)(magnitude < LEAST_NORMAL) & (x != 0);
+    seen->tiny |= magnitude < LEAST_NORMAL ? tf_bits_of(x) << 1 : 0;
     return bits + ((UINT32_C(1) << (cut - 1)) - 1) + (bits >> cut & 1);
 }
 
@@ -82,16 +82,27 @@ TF_INLINE int is_open(struct tf_format f, float x, float r)
     return (x == x) & !is_exact & is_outside(f, seen);
 }
 
-/* Returns how many results are left open, of which `which` lists the indices. */
+/* Returns how many results are left open, of which `which` lists the indices. Items of
+ * two bytes are taken two to a word: without anything that brings them in order, or
+ * back. */
 TF_INLINE size_t apply_single(struct tf_format f, float (*of)(float), const void *items,
                               void *results, uint16_t *which, size_t n)
 {
-    float made[TF_BLOCK];
+    const uint32_t upper = UINT32_C(0xFFFF0000);
+    const size_t pairs = f.itemsize == 2 ? n / 2 : 0;
     struct seen seen = {0, 0};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < pairs; i++) {
+        uint32_t two;
+        memcpy(&two, (const char *)items + i * sizeof two, sizeof two);
+        const float x = tf_float_of(two << 16), y = tf_float_of(two & upper);
+        const uint32_t first = upper_code(f, x, of(x), &seen);
+        const uint32_t second = upper_code(f, y, of(y), &seen);
+        two = first >> 16 | (second & upper);
+        memcpy((char *)results + i * sizeof two, &two, sizeof two);
+    }
+    for (size_t i = 2 * pairs; i < n; i++) {
         const float x = number_at(f, items, i);
-        made[i] = of(x);
-        put(f, results, i, upper_code(f, x, made[i], &seen));
+        put(f, results, i, upper_code(f, x, of(x), &seen));
     }
     if (!is_outside(f, seen)) {
         return 0;
@@ -99,11 +110,11 @@ TF_INLINE size_t apply_single(struct tf_format f, float (*of)(float), const void
     const uint32_t nan = tf_nan_code(f) << tf_cut(f);
     uint8_t open[TF_BLOCK + 8];
     for (size_t i = 0; i < n; i++) {
-        const float x = number_at(f, items, i);
+        const float x = number_at(f, items, i), r = of(x);
         struct seen unused = {0, 0};
-        const uint32_t code = upper_code(f, x, made[i], &unused);
+        const uint32_t code = upper_code(f, x, r, &unused);
         put(f, results, i, x == x ? code : nan);
-        open[i] = (uint8_t)is_open(f, x, made[i]);
+        open[i] = (uint8_t)is_open(f, x, r);
     }
     return tf_list_marked(open, n, 0, which);
 }

@@ -14,7 +14,7 @@
 #include "blocks.h"
 #include "functions.h"
 
-enum { MARGIN = 4 }; /* units in the last place that results may be off */
+enum { MARGIN = 2 }; /* results are off by less than a unit in the last place more */
 enum { CHUNK = 256 }; /* results of tf32 that are looked at together */
 
 /* From the least magnitude on, zero besides or not; the least number is -lowest. */
@@ -132,33 +132,50 @@ TF_INLINE void of_halves(float (*of)(float), const uint16_t *restrict items,
 }
 
 /* How far a number halfway between two of tf32's is below the result and the margin: at
- * most twice the margin if it lies within that. */
+ * most twice the margin if it is no farther than that from the result, else at least a
+ * unit more. */
 TF_INLINE uint32_t distance(uint32_t above)
 {
     return above & ((UINT32_C(1) << tf_cut(tf_tf32)) - 1);
 }
 
-/* Marks results, not those that `open` had marked, whose rounding the margin does not
- * tell. */
-TF_INLINE void of_words(float (*of)(float), const uint32_t *restrict items,
-                        uint32_t *restrict results, uint8_t *restrict open, size_t n)
+/* Lists the results whose rounding the margin does not tell, and those that `outside`
+ * marks, if it is given. All are made before any is looked at: a branch on a result just
+ * made would hold up the next ones. */
+TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
+                          uint32_t *restrict results, const uint8_t *outside,
+                          uint16_t *which, size_t n)
 {
     const uint32_t code_bits = -(UINT32_C(1) << tf_cut(tf_tf32));
     const uint32_t half = UINT32_C(1) << (tf_cut(tf_tf32) - 1);
-    for (size_t start = 0; start < n; start += CHUNK) {
-        const size_t end = n - start < CHUNK ? n : start + CHUNK;
-        uint32_t all_above[TF_BLOCK], least = UINT32_MAX;
+    uint32_t above[TF_BLOCK], least[TF_BLOCK / CHUNK];
+    for (size_t start = 0, end; start < n; start = end) {
+        uint32_t found = UINT32_MAX;
+        end = n - start < CHUNK ? n : start + CHUNK;
         for (size_t i = start; i < end; i++) {
             const uint32_t r = tf_bits_of(of(tf_float_of(items[i] & code_bits)));
-            const uint32_t above = r + (half + MARGIN);
-            all_above[i - start] = above;
-            least = distance(above) < least ? distance(above) : least;
-            results[i] = above & code_bits;
+            above[i] = r + (half + MARGIN);
+            found = distance(above[i]) < found ? distance(above[i]) : found;
+            results[i] = above[i] & code_bits;
         }
-        for (size_t i = start; i < end && least <= 2 * MARGIN; i++) {
-            open[i] |= distance(all_above[i - start]) <= 2 * MARGIN;
-        }
+        least[start / CHUNK] = found;
     }
+    size_t count = 0;
+    for (size_t start = 0, end; start < n; start = end) {
+        uint8_t open[CHUNK + 8];
+        end = n - start < CHUNK ? n : start + CHUNK;
+        if (!outside && least[start / CHUNK] > 2 * MARGIN) {
+            continue;
+        }
+        for (size_t i = start; i < end; i++) {
+            open[i - start] = distance(above[i]) <= 2 * MARGIN;
+        }
+        for (size_t i = start; outside && i < end; i++) {
+            open[i - start] |= outside[i];
+        }
+        count += tf_list_marked(open, end - start, start, which + count);
+    }
+    return count;
 }
 
 /* Returns how many results are left open, of which `which` lists the indices. */
@@ -167,28 +184,27 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
                        size_t most)
 {
     _Alignas(64) uint32_t kept[TF_BLOCK];
-    uint8_t open[TF_BLOCK + 8];
-    const void *inside = items;
-    const int all = are_inside(domain, itemsize, items, n);
-    if (!all) {
-        inside = kept;
-        if (leave_out(domain, itemsize, items, kept, open, n) > most) {
-            return n;
+    uint8_t outside[TF_BLOCK + 8];
+    if (are_inside(domain, itemsize, items, n)) {
+        if (itemsize == 4) {
+            return of_words(of, items, results, NULL, which, n);
         }
-    } else if (itemsize == 4) {
-        memset(open, 0, n);
+        of_halves(of, items, results, n);
+        return 0;
     }
+    if (leave_out(domain, itemsize, items, kept, outside, n) > most) {
+        return n;
+    }
+    size_t open;
     if (itemsize == 4) {
-        of_words(of, inside, results, open, n);
+        open = of_words(of, kept, results, outside, which, n);
     } else {
-        of_halves(of, inside, results, n);
-        if (all) {
-            return 0;
-        }
+        of_halves(of, (const uint16_t *)kept, results, n);
+        open = tf_list_marked(outside, n, 0, which);
     }
     const struct tf_format f = itemsize == 4 ? tf_tf32 : tf_bfloat16;
     const uint32_t nan = tf_nan_code(f) << f.shift;
-    for (size_t i = 0; i < n && !all; i++) {
+    for (size_t i = 0; i < n; i++) {
         const int is = is_nan(itemsize, bits_at(itemsize, items, i));
         if (itemsize == 4) {
             ((uint32_t *)results)[i] = is ? nan : ((uint32_t *)results)[i];
@@ -196,7 +212,7 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
             ((uint16_t *)results)[i] = is ? (uint16_t)nan : ((uint16_t *)results)[i];
         }
     }
-    return tf_list_marked(open, n, 0, which);
+    return open;
 }
 
 /* -- the functions -------------------------------------------------------------------- */

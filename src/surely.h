@@ -1,0 +1,19 @@
+/* Results of float64 that tf_rounds_surely(). */
+#ifndef TF32DTYPE_SURELY_H
+#define TF32DTYPE_SURELY_H
+
+#include "floats.h"
+
+/* The bits of the float32 number that such a result is when it is rounded to so many
+ * mantissa bits: by integers, whose few steps a reduction waits for. */
+TF_INLINE uint32_t tf_surely_rounded(double x, int mantissa_bits)
+{
+    const uint64_t half = UINT64_C(1) << (51 - mantissa_bits);
+    const uint32_t rebias = UINT32_C(896) << 23; /* 1023 - 127 */
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint64_t magnitude = ((bits & INT64_MAX) + half) & ~(2 * half - 1);
+    return ((uint32_t)(magnitude >> 29) - rebias) | (uint32_t)(bits >> 63) << 31;
+}
+
+#endif
