@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import cupy
@@ -14,12 +15,13 @@ from ..format import find_dtype
 
 #: unsigned dtypes that elements are stored as, by their size
 STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
+_TYPES = frozenset(_core.scalar_types)
 
 
 def is_ours(dtype: Any) -> bool:
     """Whether a dtype is one of this package's formats."""
     found = dtype if isinstance(dtype, np.dtype) else find_dtype(dtype)
-    return found.type in _core.scalar_types
+    return found.type in _TYPES
 
 
 def raw(x: Any) -> Any:
@@ -48,6 +50,16 @@ def empty(shape: Any, dtype: Any) -> ndarray:
     """Memory as it is; C order."""
     dtype = np.dtype(dtype)
     return wrap(cupy.empty(shape, STORAGE[dtype.itemsize]), dtype)
+
+
+def allocate(
+    shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]
+) -> Any:
+    """Memory as it is, for axes that lie in it without gaps, in any order; a plain
+    CuPy array if the dtype is NumPy's own."""
+    memory = cupy.cuda.alloc(math.prod(shape) * dtype.itemsize)
+    kind = ndarray if is_ours(dtype) else cupy.ndarray
+    return kind(shape, dtype, memory, strides)
 
 
 class ndarray(cupy.ndarray):  # type: ignore[misc]

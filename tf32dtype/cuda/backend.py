@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 import threading
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +27,24 @@ class Kernel(NamedTuple):
     file: str
     name: str
     options: tuple[str, ...] = ()
+
+
+class Constant(cupy.cuda.function.CPointer):  # type: ignore[misc]
+    """An argument that goes by value, for many launches: CuPy takes the address of it
+    as it is, where it would look at a NumPy array anew each time."""
+
+    value: NDArray[Any]
+
+    def __init__(self, value: Any) -> None:
+        self.value = np.array(value, order="C")
+        self.value.flags.writeable = False
+        super().__init__(self.value.ctypes.data)
+
+
+@lru_cache(maxsize=1 << 10)
+def int32(value: int) -> Constant:
+    """One of few numbers: an operation, a flag, a size."""
+    return Constant(np.int32(value))
 
 
 class Backend(Protocol):
@@ -53,8 +72,9 @@ class Backend(Protocol):
     ) -> None:
         """Start a kernel on the current stream, and do not wait for it.
 
-        Arguments are CuPy arrays or None (pointers), or NumPy scalars and arrays, also
-        structured ones (by value). Python numbers are refused: their width is unsaid.
+        Arguments are CuPy arrays or None (pointers), or by value: `Constant`, NumPy
+        scalars and arrays of one element, also structured ones. Python numbers are
+        refused: their width is unsaid.
         """
         ...
 
@@ -91,12 +111,24 @@ def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]
     for x in arguments:
         if x is None or isinstance(x, cupy.ndarray):
             value = np.array(0 if x is None else x.data.ptr, np.uintp)
+        elif isinstance(x, Constant):
+            value = x.value
         elif isinstance(x, np.generic | np.ndarray):
             value = np.array(x, order="C")
         else:
             raise TypeError(f"a kernel's argument of unsaid width: {x!r}")
         values.append(value)
     return np.array([x.ctypes.data for x in values], np.uintp), values
+
+
+def packed(x: Any) -> Any:
+    """An argument as CuPy's launch takes it, which has a width for Python numbers and
+    looks long at structured arrays."""
+    if x is None or isinstance(x, cupy.ndarray | Constant | np.generic):
+        return x
+    if isinstance(x, np.ndarray):
+        return Constant(x)
+    raise TypeError(f"a kernel's argument of unsaid width: {x!r}")
 
 
 def three(extent: tuple[int, ...]) -> tuple[int, int, int]:
@@ -110,6 +142,8 @@ class Device:
 
     def __init__(self) -> None:
         self._functions: dict[tuple[int, Kernel], Any] = {}
+        #: bytes of shared memory that were asked for, beyond what is there unasked
+        self._shared: dict[tuple[int, Kernel], int] = {}
         self._facts: dict[int, dict[str, Any]] = {}
         self._bound = threading.local()
 
@@ -151,25 +185,23 @@ class Device:
         *arguments: Any,
         shared: int = 0,
     ) -> None:
-        device = self._device()
-        key = device, kernel
+        key = self._device(), kernel
         self._check(arguments)
-        self._bind(device)
-        if key not in self._functions:
-            module = cupy.cuda.function.Module()
-            module.load(cubin(kernel.file, kernel.options, self.architecture()))
-            self._functions[key] = module.get_function(kernel.name)
-        function = self._functions[key]
-        if shared > 48 << 10:  # what more needs to be asked for
+        function = self._functions.get(key) or self._load(key)
+        if shared > self._shared.get(key, 48 << 10):  # what more needs to be asked for
+            self._bind(key[0])
             attribute = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             cupy.cuda.driver.funcSetAttribute(function.ptr, attribute, shared)
-        pointers, values = parameters(arguments)
-        stream = cupy.cuda.get_current_stream().ptr
-        cupy.cuda.driver.launchKernel(
-            function.ptr, *three(grid), *three(block), shared, stream,
-            pointers.ctypes.data, 0,
-        )  # fmt: skip
-        del values  # the driver has copied them
+            self._shared[key] = shared
+        function(grid, block, [packed(x) for x in arguments], shared)
+
+    def _load(self, key: tuple[int, Kernel]) -> Any:
+        """The function of a kernel on a device."""
+        kernel = key[1]
+        module = cupy.cuda.function.Module()
+        module.load(cubin(kernel.file, kernel.options, self.architecture()))
+        function = self._functions[key] = module.get_function(kernel.name)
+        return function
 
     def _bind(self, device: int) -> None:
         """Give the thread the device's context: the driver's calls need it, and only

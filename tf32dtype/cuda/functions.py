@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from . import backend, compositions, creation, ordering, statistics
+from . import backend, compositions, creation, ordering, statistics, ufuncs
 from .array import is_ours, ndarray, wrap
 from .moving import MOVES, WRITES, check_out, condition, leaves, move, write
 
@@ -148,8 +148,6 @@ def elementwise(
     casting: Any = "same_kind",
 ) -> Any:
     """A ufunc, of arrays of the formats or of float32."""
-    from . import ufuncs
-
     if _formats(inputs, out) or (dtype is not None and is_ours(dtype)):
         return ufuncs.call(
             ufunc, inputs, out=out, where=where, dtype=dtype, casting=casting
@@ -188,6 +186,10 @@ def ufunc_method(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
     """As `__array_ufunc__`."""
+    if method == "__call__" and not keywords:
+        found = ufuncs.planned(ufunc, inputs)
+        if found is not None:
+            return found
     out = keywords.pop("out", None)
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
@@ -335,6 +337,10 @@ _CUPYS = {
 def cupy_kernel(kernel: Any, args: Any, kwargs: Any) -> Any:
     """As `__cupy_override_elementwise_kernel__`."""
     name = kernel.name
+    if not kwargs and name in UFUNCS:
+        result = ufuncs.planned(UFUNCS[name], args)
+        if result is not None:
+            return result
     found = _formats(args, list(kwargs.values()))
     if name == "cupy_copy":
         from . import casts
