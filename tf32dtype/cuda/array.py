@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from functools import lru_cache
 from typing import Any
 
 import cupy
@@ -60,6 +61,20 @@ def allocate(
     memory = cupy.cuda.alloc(math.prod(shape) * dtype.itemsize)
     kind = ndarray if is_ours(dtype) else cupy.ndarray
     return kind(shape, dtype, memory, strides)
+
+
+@lru_cache(maxsize=1 << 12)
+def lying(
+    shape: tuple[int, ...], itemsize: int, like: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Strides without gaps, of axes that follow each other as others do; None: in C
+    order."""
+    order = sorted(range(len(shape)), key=lambda i: -abs(like[i]) if like else i)
+    strides = [0] * len(shape)
+    for axis in reversed(order):
+        strides[axis] = itemsize
+        itemsize *= max(shape[axis], 1)
+    return tuple(strides)
 
 
 class ndarray(cupy.ndarray):  # type: ignore[misc]
@@ -143,8 +158,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
             return self if kept and not copy else self.copy(order)
         from . import casts
 
-        result = _ordered(self, order, lambda x: casts.cast(x, wanted))
-        return result if is_ours(wanted) else result.view(cupy.ndarray)
+        return casts.converted(self, wanted, _strides(self, order, wanted.itemsize))
 
     def copy(self, order: Any = "C") -> Any:
         """A copy in memory of its own, on the current device."""
@@ -466,6 +480,16 @@ def _order(order: Any) -> str:
     if letter not in ("C", "F", "A", "K"):
         raise ValueError(f'order={order!r}: known are "C", "F", "A" and "K"')
     return letter
+
+
+def _strides(x: Any, order: Any, itemsize: int) -> tuple[int, ...]:
+    """Those of an array of other items, in the order asked for."""
+    letter, shape = _order(order), x.shape
+    if letter == "A":
+        letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
+    if letter == "F":
+        return lying(shape[::-1], itemsize)[::-1]
+    return lying(shape, itemsize, x.strides if letter == "K" else None)
 
 
 def _ordered(x: Any, order: Any, make: Any) -> Any:

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..format import find_dtype, formats
 from . import backend, exact, tables
-from .array import STORAGE, allocate, is_ours, ndarray, plain, wrap
+from .array import STORAGE, allocate, is_ours, lying, ndarray, plain, wrap
 from .backend import Constant, Kernel, int32
 from .strides import KEPT, elementwise
 
@@ -393,19 +393,6 @@ def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: list[Any]) -> Any
     """Memory whose axes lie as those of the first array of this shape."""
     strides = next((x.strides for x in like if x.shape == shape), None)
     return allocate(shape, dtype, lying(shape, dtype.itemsize, strides))
-
-
-def lying(
-    shape: tuple[int, ...], itemsize: int, like: tuple[int, ...] | None = None
-) -> tuple[int, ...]:
-    """Strides without gaps, of axes that follow each other as others do; None: in C
-    order."""
-    order = sorted(range(len(shape)), key=lambda i: -abs(like[i]) if like else i)
-    strides = [0] * len(shape)
-    for axis in reversed(order):
-        strides[axis] = itemsize
-        itemsize *= max(shape[axis], 1)
-    return tuple(strides)
 
 
 def _by_cupy(
