@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 import threading
+from array import array
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -47,6 +48,27 @@ def int32(value: int) -> Constant:
     return Constant(np.int32(value))
 
 
+@lru_cache(maxsize=1 << 10)
+def int64(value: int) -> Constant:
+    """One of few numbers: a size."""
+    return Constant(np.int64(value))
+
+
+class Words(cupy.cuda.function.CPointer):  # type: ignore[misc]
+    """Integers of 64 bits by value, for one launch: a pointer is one of them."""
+
+    words: array[int]
+
+    def __init__(self, *words: int) -> None:
+        self.words = array("q", words)
+        super().__init__(self.words.buffer_info()[0])
+
+    @property
+    def value(self) -> NDArray[Any]:
+        """What a kernel reads."""
+        return np.frombuffer(self.words, np.int64)
+
+
 class Backend(Protocol):
     """What arrays need of a machine."""
 
@@ -73,8 +95,8 @@ class Backend(Protocol):
         """Start a kernel on the current stream, and do not wait for it.
 
         Arguments are CuPy arrays or None (pointers), or by value: `Constant`, NumPy
-        scalars and arrays of one element, also structured ones. Python numbers are
-        refused: their width is unsaid.
+        scalars and arrays of one element, also structured ones, `Words`. Python
+        numbers are refused: their width is unsaid.
         """
         ...
 
@@ -111,7 +133,7 @@ def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]
     for x in arguments:
         if x is None or isinstance(x, cupy.ndarray):
             value = np.array(0 if x is None else x.data.ptr, np.uintp)
-        elif isinstance(x, Constant):
+        elif isinstance(x, Constant | Words):
             value = x.value
         elif isinstance(x, np.generic | np.ndarray):
             value = np.array(x, order="C")
@@ -121,10 +143,14 @@ def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]
     return np.array([x.ctypes.data for x in values], np.uintp), values
 
 
+#: What CuPy's launch takes as it should.
+PACKED = cupy.ndarray, cupy.cuda.function.CPointer, np.generic
+
+
 def packed(x: Any) -> Any:
     """An argument as CuPy's launch takes it, which has a width for Python numbers and
     looks long at structured arrays."""
-    if x is None or isinstance(x, cupy.ndarray | Constant | np.generic):
+    if x is None or isinstance(x, PACKED):
         return x
     if isinstance(x, np.ndarray):
         return Constant(x)

@@ -11,30 +11,24 @@ adds the results of short chains, to nearest.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
 from ..modes import Mode, Rounding, Scale, SpecialValues, find_mode
-from ..modes import choose as check_options
+from ..modes import check as check_options
 from ..rounding import ROUNDINGS
 from . import cublas, native
 from . import strategy as strategies
-from .backend import Backend, Kernel, current
+from .array import allocate, lying
+from .backend import Backend, Kernel, Words, current, int32, int64
+from .strides import KEPT
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
 ALIGNED = 8
 BLOCK = 32, 8  # src/cuda/operands.h; a tile is 32 x 32
-
-_LINES = np.dtype(
-    [("data", np.uint64)]
-    + [(name, np.int64) for name in ("matrix", "line", "step", "count", "lines", "k")]
-)
-_MATRICES = np.dtype(
-    [("data", np.uint64)] + [(name, np.int64) for name in ("matrix", "row", "column")]
-)
 
 PATCH = Kernel("patch.cu", "patch")
 
@@ -75,6 +69,7 @@ SHORT, SHORTEST = 128, 8
 LONG, LONGEST = 4096, 16
 
 
+@lru_cache(maxsize=KEPT)
 def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
     """What `product` cuts sums of k products into; on an unknown device as on Ampere,
     whose tensor cores cut the most."""
@@ -192,7 +187,8 @@ class Step(NamedTuple):
     leading: bool
 
 
-def steps(mode: Mode, depth: int, chunk: int) -> Iterator[Step]:
+@lru_cache(maxsize=KEPT)
+def steps(mode: Mode, depth: int, chunk: int) -> tuple[Step, ...]:
     """All products of parts of `depth` k each, in order, of at most so many k; that of
     the greatest parts, which is last, of all.
 
@@ -200,6 +196,7 @@ def steps(mode: Mode, depth: int, chunk: int) -> Iterator[Step]:
     smallest band is first.
     """
     between = 2.0 ** -(8 if mode.format == "bfloat16" else 11)
+    found = []
     for band in range(mode.bands - 1, -1, -1):
         least = max(0, band - mode.parts + 1)
         greatest = band - least
@@ -209,7 +206,15 @@ def steps(mode: Mode, depth: int, chunk: int) -> Iterator[Step]:
         for first in range(0, length, most):
             beta = 1.0 if first else between if band < mode.bands - 1 else 0.0
             last = min(first + most, length)
-            yield Step(in_a + first, in_b + first, last - first, beta, not band)
+            found.append(Step(in_a + first, in_b + first, last - first, beta, not band))
+    return tuple(found)
+
+
+#: The kernel of a format's parts, and how they are stored.
+_SPLITS = {
+    "bfloat16": (Kernel("split.cu", "split", ("-DPART_BITS=8",)), np.dtype(np.uint16)),
+    "tf32": (Kernel("split.cu", "split", ("-DPART_BITS=11",)), np.dtype(np.float32)),
+}
 
 
 def _split_product(
@@ -221,26 +226,20 @@ def _split_product(
     saturates: bool,
     chunks: Chunks,
 ) -> None:
-    kernel, dtype, kind = {
-        "bfloat16": (
-            Kernel("split.cu", "split", ("-DPART_BITS=8",)),
-            np.uint16,
-            "bfloat16",
-        ),
-        "tf32": (Kernel("split.cu", "split", ("-DPART_BITS=11",)), np.float32, "tf32"),
-    }[mode.format]
+    kind = mode.format
+    kernel, dtype = _SPLITS[kind]
     depth = _aligned(a.shape[-1])
-    flag = np.int32(saturates)
-    parts = [
+    flag = int32(saturates)
+    lines = [
         _lined_up(
             machine, kernel, x, dtype, mode.parts * depth,
-            np.int64(depth), np.int32(mode.parts), np.int32(is_b), flag,
+            depth, int32(mode.parts), int32(is_b), flag,
         )
         for is_b, x in enumerate((a, b.transpose(0, 2, 1)))
     ]  # fmt: skip
     for step in steps(mode, depth, chunks.others):
-        x = parts[0][:, :, step.in_a : step.in_a + step.depth]
-        y = parts[1][:, :, step.in_b : step.in_b + step.depth].transpose(0, 2, 1)
+        x = _of_lines(lines[0], step.in_a, step.depth)
+        y = _of_lines(lines[1], step.in_b, step.depth, across=True)
         if step.leading:
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
             native.multiply(x, y, out, (kind, kind), sums=sums)
@@ -248,7 +247,7 @@ def _split_product(
             _multiply(machine, x, y, out, kind, step.beta)
     _launch(
         machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
-        *np.array([*out.shape, a.shape[-1]], np.int64), flag,
+        *(int64(i) for i in (*out.shape, a.shape[-1])), flag,
     )  # fmt: skip
 
 
@@ -280,7 +279,7 @@ def _narrow_product(
     options = narrow_options(mode.format)
     kind = _STORED.get(mode.format, "float16")
     depth = _aligned(a.shape[-1])
-    flag = np.int32(bool(own))
+    flag = int32(bool(own))
     lines = [a, b.transpose(0, 2, 1)]
     found = []
     items = []
@@ -296,13 +295,13 @@ def _narrow_product(
         items.append(
             _lined_up(
                 machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
-                np.int64(depth), np.int32(rounding), greatest, flag,
+                depth, int32(rounding), greatest, flag,
             )
         )  # fmt: skip
     _multiply(machine, items[0], items[1].transpose(0, 2, 1), out, kind)
     if own is not None:
-        counts = np.array(out.shape, np.int64)
-        each = [np.int32(_distinct(x).shape[0] > 1) for x in lines]
+        counts = [int64(i) for i in out.shape]
+        each = [int32(_distinct(x).shape[0] > 1) for x in lines]
         kernel = Kernel("narrow.cu", "rescale", options)
         _launch(machine, kernel, out.shape, BLOCK[1], out, *found, *counts, *each, flag)
 
@@ -320,20 +319,43 @@ def _distinct(x: Any) -> Any:
 
 
 def _lined_up(
-    machine: Backend, kernel: Kernel, x: Any, dtype: Any, width: int, *arguments: Any
+    machine: Backend,
+    kernel: Kernel,
+    x: Any,
+    dtype: Any,
+    width: int,
+    depth: int,
+    *arguments: Any,
 ) -> Any:
     """What a kernel makes of a stack of lines: `width` items of each, side by side."""
     source = _distinct(x)
-    made = cupy.empty((*source.shape[:2], width), dtype)
-    _launch_tiles(machine, kernel, source, int(arguments[0]), made, *arguments)
-    return cupy.broadcast_to(made, (x.shape[0], *made.shape[1:]))
+    dtype = np.dtype(dtype)
+    shape = (*source.shape[:2], width)
+    made = allocate(shape, dtype, lying(shape, dtype.itemsize))
+    _launch_tiles(machine, kernel, source, depth, made, int64(depth), *arguments)
+    if len(made) == len(x):
+        return made
+    return cupy.broadcast_to(made, (len(x), *shape[1:]))
+
+
+def _of_lines(x: Any, first: int, depth: int, *, across: bool = False) -> Any:
+    """Some k of all lines, as they are or as columns; a view."""
+    count, lines, _ = x.shape
+    stack, of_line, of_k = x.strides
+    memory = x.data + first * of_k
+    if across:
+        return cupy.ndarray(
+            (count, depth, lines), x.dtype, memory, (stack, of_k, of_line)
+        )
+    return cupy.ndarray((count, lines, depth), x.dtype, memory, x.strides)
 
 
 def _launch_tiles(
     machine: Backend, kernel: Kernel, x: Any, padded: int, *arguments: Any
 ) -> None:
-    strides = [stride // x.itemsize for stride in x.strides]
-    operand = np.array((x.data.ptr, *strides, *x.shape), _LINES)
+    itemsize = x.itemsize
+    steps = [stride // itemsize for stride in x.strides]
+    operand = Words(x.data.ptr, *steps, *x.shape)  # struct lines of operands.h
     _launch(machine, kernel, (len(x), x.shape[1], padded), 32, operand, *arguments)
 
 
@@ -351,14 +373,12 @@ def _launch(
     machine.launch(kernel, grid, BLOCK, *arguments)
 
 
-def _matrices(x: Any) -> Any:
-    strides = (stride // x.itemsize for stride in x.strides)
-    return np.array((x.data.ptr, *strides), _MATRICES)
+def _matrices(x: Any) -> Words:
+    itemsize = x.itemsize
+    return Words(x.data.ptr, *(stride // itemsize for stride in x.strides))
 
 
 def _multiply(
     machine: Backend, a: Any, b: Any, out: Any, kind: str, beta: float = 0.0
 ) -> None:
-    if len(out) == 1:
-        a, b, out = a[0], b[0], out[0]
     machine.gemm(a, b, out, kind, 1.0, beta)

@@ -123,7 +123,9 @@ def _axes_of(shape: tuple[int, ...], axis: Any, keepdims: bool) -> _Axes:
     outputs = tuple(shape[k] for k in kept)
     whole = tuple(1 if k in reduced else length for k, length in enumerate(shape))
     elements = math.prod(shape[k] for k in reduced)
-    return _Axes(reduced, kept, outputs, elements, whole, whole if keepdims else outputs)
+    return _Axes(
+        reduced, kept, outputs, elements, whole, whole if keepdims else outputs
+    )
 
 
 _known_axes = lru_cache(maxsize=strides.KEPT)(_axes_of)

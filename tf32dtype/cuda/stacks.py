@@ -26,6 +26,11 @@ def reshape(x: Any, shape: Shape) -> Any:
     return like(backend.current().call("reshape", plain(x), shape), x.dtype)
 
 
+def stack_of_one(x: Any) -> Any:
+    """A matrix as a stack, a view."""
+    return cupy.ndarray((1, *x.shape), x.dtype, x.data, (0, *x.strides))
+
+
 def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
     """Views with three axes that are all of arrays of matrices together.
 
