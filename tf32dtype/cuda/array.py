@@ -425,32 +425,25 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
     ) -> Any:
-        from . import functions
-
-        return functions.ufunc_method(ufunc, method, inputs, keywords)
+        return _functions().ufunc_method(ufunc, method, inputs, keywords)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from . import functions
-
-        if not all(issubclass(t, cupy.ndarray | np.ndarray) for t in types):
-            return NotImplemented
-        return functions.numpy_function(func, args, kwargs)
+        for t in types:
+            if not issubclass(t, cupy.ndarray | np.ndarray):
+                return NotImplemented
+        return _functions().numpy_function(func, args, kwargs)
 
     # -- who calls: CuPy's kernels, of any of their arguments
 
     def __cupy_override_elementwise_kernel__(
         self, kernel: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        from . import functions
-
-        return functions.cupy_kernel(kernel, args, kwargs)
+        return _functions().cupy_kernel(kernel, args, kwargs)
 
     def __cupy_override_reduction_kernel__(
         self, kernel: Any, axis: Any, dtype: Any, out: Any, keepdims: Any
     ) -> Any:
-        from . import functions
-
-        return functions.cupy_reduction(kernel, self, axis, dtype, out, keepdims)
+        return _functions().cupy_reduction(kernel, self, axis, dtype, out, keepdims)
 
     # -- who calls: other libraries
 
@@ -467,6 +460,13 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
 
     def toDlpack(self) -> Any:
         return self.__dlpack__()
+
+
+@lru_cache(maxsize=1)
+def _functions() -> Any:
+    from . import functions  # which needs this module
+
+    return functions
 
 
 def _keeps(x: Any, order: Any) -> bool:

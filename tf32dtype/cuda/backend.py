@@ -119,9 +119,10 @@ class Backend(Protocol):
         """alpha a @ b + beta c into c by cuBLAS, on the current stream.
 
         `a` is (m, k), `b` (k, n) and `c` (m, n), or stacks of them.
-        They are plain CuPy arrays that are contiguous along one of their last two axes,
-        `c` along the last. `kind` says what the elements of a and b are: "bfloat16"
-        (uint16), "float16", "tf32" (float32, of which the unit reads the upper 19 bits)
+        They are plain CuPy arrays, or `stacks.View` of such, that are contiguous along
+        one of their last two axes, `c` along the last. `kind` says what the elements of
+        a and b are: "bfloat16" (uint16), "float16", "tf32" (float32, of which the unit
+        reads the upper 19 bits)
         or "float32"; c is float32.
         """
         ...
@@ -163,6 +164,14 @@ def three(extent: tuple[int, ...]) -> tuple[int, int, int]:
     return x, y, z
 
 
+class _Facts(NamedTuple):
+    """What is asked of a device."""
+
+    architecture: str
+    processors: int
+    name: str
+
+
 class Device:
     """The GPU that CuPy's current device is."""
 
@@ -170,13 +179,18 @@ class Device:
         self._functions: dict[tuple[int, Kernel], Any] = {}
         #: bytes of shared memory that were asked for, beyond what is there unasked
         self._shared: dict[tuple[int, Kernel], int] = {}
-        self._facts: dict[int, dict[str, Any]] = {}
+        self._facts: dict[int, _Facts] = {}
         self._bound = threading.local()
 
     def _device(self) -> int:
         device = int(cupy.cuda.runtime.getDevice())
         if device not in self._facts:
-            self._facts[device] = cupy.cuda.runtime.getDeviceProperties(device)
+            found = cupy.cuda.runtime.getDeviceProperties(device)
+            major, minor = found["major"], found["minor"]
+            # From 9.0 on some instructions are of one architecture alone.
+            arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+            processors = int(found["multiProcessorCount"])
+            self._facts[device] = _Facts(arch, processors, found["name"].decode())
         return device
 
     def _check(self, arguments: tuple[Any, ...]) -> None:
@@ -191,17 +205,13 @@ class Device:
                 )
 
     def architecture(self) -> str:
-        facts = self._facts[self._device()]
-        major, minor = facts["major"], facts["minor"]
-        # From 9.0 on some instructions are of one architecture alone.
-        return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+        return self._facts[self._device()].architecture
 
     def processors(self) -> int:
-        return int(self._facts[self._device()]["multiProcessorCount"])
+        return self._facts[self._device()].processors
 
     def name(self) -> str:
-        name: bytes = self._facts[self._device()]["name"]
-        return name.decode()
+        return self._facts[self._device()].name
 
     def launch(
         self,
@@ -219,7 +229,10 @@ class Device:
             attribute = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             cupy.cuda.driver.funcSetAttribute(function.ptr, attribute, shared)
             self._shared[key] = shared
-        function(grid, block, [packed(x) for x in arguments], shared)
+        given = [
+            x if x is None or isinstance(x, PACKED) else packed(x) for x in arguments
+        ]
+        function(grid, block, given, shared)
 
     def _load(self, key: tuple[int, Kernel]) -> Any:
         """The function of a kernel on a device."""
@@ -257,10 +270,15 @@ class Device:
     def gemm(
         self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0
     ) -> None:
-        from . import cublas
-
         self._check((a, b, c))
-        cublas.gemm(a, b, c, kind, alpha, beta)
+        _cublas().gemm(a, b, c, kind, alpha, beta)
+
+
+@lru_cache(maxsize=1)
+def _cublas() -> Any:
+    from . import cublas  # which needs this module
+
+    return cublas
 
 
 def cache() -> Path:

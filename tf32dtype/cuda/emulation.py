@@ -14,7 +14,6 @@ import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import cupy
 import numpy as np
 
 from ..modes import Mode, Rounding, Scale, SpecialValues, find_mode
@@ -24,6 +23,7 @@ from . import cublas, native
 from . import strategy as strategies
 from .array import allocate, lying
 from .backend import Backend, Kernel, Words, current, int32, int64
+from .stacks import View, stack_of_one, view_of
 from .strides import KEPT
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
@@ -131,10 +131,10 @@ def product(
     Parameters
     ----------
     a, b : cupy.ndarray
-        float32, of shapes (s, m, k) and (s, k, n) and any strides.
+        float32, of shapes (s, m, k) and (s, k, n), or without s, and any strides.
     out : cupy.ndarray
-        float32, of shape (s, m, n) and C-contiguous. It is overwritten, and overlaps
-        neither operand.
+        float32, of shape (s, m, n) or (m, n) and C-contiguous. It is overwritten, and
+        overlaps neither operand.
     precision : str
         A long or short name of `matmul_precision`.
     rounding, scale, special_values
@@ -158,18 +158,22 @@ def product(
     machine = current()
     if out.size == 0:
         return
+    if out.ndim == 2:
+        out = stack_of_one(out)
     if a.shape[-1] == 0:
         machine.call("ndarray.fill", out, 0)
     elif mode.format == "float32":
-        x, y = (cublas.arranged(operand) for operand in (a, b))
-        _multiply(machine, x, y, out, "float32")
+        stacks = (x if x.ndim == 3 else stack_of_one(x) for x in (a, b))
+        x, y = (cublas.arranged(operand) for operand in stacks)
+        machine.gemm(x, y, out, "float32")
     elif mode.parts == 1:
         own = None if not mode.short.startswith("fp8") else scale == "row"
-        _narrow_product(machine, a, b, out, mode, ROUNDINGS.index(rounding), own)
+        x, y = view_of(a), view_of(b)
+        _narrow_product(machine, x, y, out, mode, ROUNDINGS.index(rounding), own)
     else:
         chunks = chunks or chunks_for(machine.architecture(), precision, a.shape[-1])
         saturates = special_values == "saturate"
-        _split_product(machine, a, b, out, mode, saturates, chunks)
+        _split_product(machine, view_of(a), view_of(b), out, mode, saturates, chunks)
 
 
 # -- products of parts -----------------------------------------------------------------
@@ -219,8 +223,8 @@ _SPLITS = {
 
 def _split_product(
     machine: Backend,
-    a: Any,
-    b: Any,
+    a: View,
+    b: View,
     out: Any,
     mode: Mode,
     saturates: bool,
@@ -235,16 +239,17 @@ def _split_product(
             machine, kernel, x, dtype, mode.parts * depth,
             depth, int32(mode.parts), int32(is_b), flag,
         )
-        for is_b, x in enumerate((a, b.transpose(0, 2, 1)))
+        for is_b, x in enumerate((a, b.flipped))
     ]  # fmt: skip
     for step in steps(mode, depth, chunks.others):
-        x = _of_lines(lines[0], step.in_a, step.depth)
-        y = _of_lines(lines[1], step.in_b, step.depth, across=True)
+        of_a = _of_lines(lines[0], len(out), step.in_a, step.depth)
+        of_b = _of_lines(lines[1], len(out), step.in_b, step.depth).flipped
         if step.leading:
+            x, y = of_a.array, of_b.array
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
             native.multiply(x, y, out, (kind, kind), sums=sums)
         else:
-            _multiply(machine, x, y, out, kind, step.beta)
+            machine.gemm(of_a, of_b, out, kind, 1.0, step.beta)
     _launch(
         machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
         *(int64(i) for i in (*out.shape, a.shape[-1])), flag,
@@ -268,8 +273,8 @@ def narrow_options(format: str) -> tuple[str, ...]:
 
 def _narrow_product(
     machine: Backend,
-    a: Any,
-    b: Any,
+    a: View,
+    b: View,
     out: Any,
     mode: Mode,
     rounding: int,
@@ -280,28 +285,25 @@ def _narrow_product(
     kind = _STORED.get(mode.format, "float16")
     depth = _aligned(a.shape[-1])
     flag = int32(bool(own))
-    lines = [a, b.transpose(0, 2, 1)]
-    found = []
-    items = []
+    lines = [a, b.flipped]
+    found, items = [], []
     for x in lines:
         greatest = None
         if own is not None:
-            y = _distinct(x)
-            count = y.shape[0] * y.shape[1] if own else y.shape[0]
+            count = _distinct(x) * (x.shape[1] if own else 1)
             greatest = machine.call("zeros", count, np.uint32)
             kernel = Kernel("narrow.cu", "greatest", options)
-            _launch_tiles(machine, kernel, y, y.shape[-1], greatest, flag)
+            _launch_tiles(machine, kernel, x, x.shape[-1], greatest, flag)
         found.append(greatest)
-        items.append(
-            _lined_up(
-                machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
-                depth, int32(rounding), greatest, flag,
-            )
+        made = _lined_up(
+            machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
+            depth, int32(rounding), greatest, flag,
         )  # fmt: skip
-    _multiply(machine, items[0], items[1].transpose(0, 2, 1), out, kind)
+        items.append(_of_lines(made, len(out), 0, depth))
+    machine.gemm(items[0], items[1].flipped, out, kind)
     if own is not None:
         counts = [int64(i) for i in out.shape]
-        each = [int32(_distinct(x).shape[0] > 1) for x in lines]
+        each = [int32(_distinct(x) > 1) for x in lines]
         kernel = Kernel("narrow.cu", "rescale", options)
         _launch(machine, kernel, out.shape, BLOCK[1], out, *found, *counts, *each, flag)
 
@@ -313,9 +315,9 @@ def _aligned(k: int) -> int:
     return -(-k // ALIGNED) * ALIGNED
 
 
-def _distinct(x: Any) -> Any:
-    """A stack whose matrices all are the same as a stack of one."""
-    return x[:1] if x.strides[0] == 0 else x
+def _distinct(x: Any) -> int:
+    """How many matrices of a stack are not the same."""
+    return x.shape[0] if x.strides[0] else 1
 
 
 def _lined_up(
@@ -327,36 +329,33 @@ def _lined_up(
     depth: int,
     *arguments: Any,
 ) -> Any:
-    """What a kernel makes of a stack of lines: `width` items of each, side by side."""
-    source = _distinct(x)
+    """What a kernel makes of a stack of lines, which may be one for many: `width` items
+    of each, side by side."""
     dtype = np.dtype(dtype)
-    shape = (*source.shape[:2], width)
+    shape = (_distinct(x), x.shape[1], width)
     made = allocate(shape, dtype, lying(shape, dtype.itemsize))
-    _launch_tiles(machine, kernel, source, depth, made, int64(depth), *arguments)
-    if len(made) == len(x):
-        return made
-    return cupy.broadcast_to(made, (len(x), *shape[1:]))
+    _launch_tiles(machine, kernel, x, depth, made, int64(depth), *arguments)
+    return made
 
 
-def _of_lines(x: Any, first: int, depth: int, *, across: bool = False) -> Any:
-    """Some k of all lines, as they are or as columns; a view."""
-    count, lines, _ = x.shape
+def _of_lines(x: Any, count: int, first: int, depth: int) -> View:
+    """Some k of all lines, of `count` matrices."""
     stack, of_line, of_k = x.strides
-    memory = x.data + first * of_k
-    if across:
-        return cupy.ndarray(
-            (count, depth, lines), x.dtype, memory, (stack, of_k, of_line)
-        )
-    return cupy.ndarray((count, lines, depth), x.dtype, memory, x.strides)
+    shape, steps = (
+        (count, x.shape[1], depth),
+        (stack if len(x) > 1 else 0, of_line, of_k),
+    )
+    return View(x.dtype, x.data + first * of_k, shape, steps)
 
 
 def _launch_tiles(
     machine: Backend, kernel: Kernel, x: Any, padded: int, *arguments: Any
 ) -> None:
-    itemsize = x.itemsize
-    steps = [stride // itemsize for stride in x.strides]
-    operand = Words(x.data.ptr, *steps, *x.shape)  # struct lines of operands.h
-    _launch(machine, kernel, (len(x), x.shape[1], padded), 32, operand, *arguments)
+    operand = Words(  # struct operand of operands.h
+        x.data.ptr, *_items(x), _distinct(x), *x.shape[1:]
+    )
+    extent = _distinct(x), x.shape[1], padded
+    _launch(machine, kernel, extent, 32, operand, *arguments)
 
 
 def _launch(
@@ -374,11 +373,9 @@ def _launch(
 
 
 def _matrices(x: Any) -> Words:
-    itemsize = x.itemsize
-    return Words(x.data.ptr, *(stride // itemsize for stride in x.strides))
+    return Words(x.data.ptr, *_items(x))  # struct matrices of patch.cu
 
 
-def _multiply(
-    machine: Backend, a: Any, b: Any, out: Any, kind: str, beta: float = 0.0
-) -> None:
-    machine.gemm(a, b, out, kind, 1.0, beta)
+def _items(x: Any) -> list[int]:
+    """Strides as kernels here count them."""
+    return [stride // x.itemsize for stride in x.strides]

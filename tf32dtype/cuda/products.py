@@ -374,7 +374,8 @@ def _way(
     common = np.result_type(a, b)
     is_plain = not (is_ours(a) or is_ours(b))
     if settings is not None and is_plain and common == FLOAT32:
-        return _Way(FLOAT32, FLOAT32, _emulation(settings, strategy), FLOAT32)
+        write = _emulation(settings, strategy)
+        return _Way(FLOAT32, FLOAT32, write, FLOAT32, takes_matrices=True)
     if mode.name == "model":
         from . import model as models
 
@@ -427,7 +428,7 @@ def _emulation(settings: Settings, strategy: Strategy) -> Writer:
     options = {"rounding": settings.rounding, "scale": settings.scale}
 
     def write(a: Any, b: Any, out: Any) -> None:
-        (m, n), k = out.shape[1:], a.shape[2]
+        (m, n), k = out.shape[-2:], a.shape[-1]
         chosen = emulation.choose(settings.precision, strategy, m, n, k)
         keywords: dict[str, Any] = {}
         if chosen == find_mode(settings.precision).short:
