@@ -10,6 +10,7 @@ import numpy as np
 from . import backend
 from .array import allocate, is_ours, lying
 from .backend import Constant, Kernel
+from .stacks import of_stack
 from .strides import KEPT
 from .tiles import MOST, Matrices, matrices, option, pieces, task
 
@@ -158,14 +159,13 @@ def _end(
 
 
 def product(a: Any, b: Any, out: Any, tile: Tile | None = None) -> None:
-    """Write a @ b to `out`: (s, m, k), (s, k, n) and (s, m, n), or (m, k), (k, n) and
-    (m, n).
+    """Write a @ b to `out`: (s, m, k), (s, k, n) and (s, m, n), or without s.
 
     Parameters
     ----------
     a, b : cupy.ndarray
         Of this package's formats, float16 or float32, and of any strides. float32 is
-        multiplied as it is.
+        multiplied as it is. One matrix, or a stack of one, is multiplied by all.
     out : cupy.ndarray
         Of a format of this package, or float32 for the sums as they are. It does not
         overlap the operands.
@@ -173,19 +173,21 @@ def product(a: Any, b: Any, out: Any, tile: Tile | None = None) -> None:
         None: by the shapes.
     """
     machine = backend.current()
+    count = len(out) if out.ndim == 3 else 1
     plan = _plan(
-        matrices(a.shape, a.strides),
-        matrices(b.shape, b.strides),
-        matrices(out.shape, out.strides),
+        matrices(a, count),
+        matrices(b, count),
+        matrices(out, count),
         (a.dtype, b.dtype, out.dtype),
         tile,
         machine.processors(),
         machine.architecture() == TURING,
     )
-    if plan.step < len(out) and out.ndim == 3:
-        for first in range(0, len(out), plan.step):
-            x, y, z = (array[first : first + plan.step] for array in (a, b, out))
-            product(x, y, z, tile)
+    if plan.step < count:
+        for first in range(0, count, plan.step):
+            part = slice(first, first + plan.step)
+            x, y = (of_stack(x, count, part) for x in (a, b))
+            product(x, y, out[part], tile)
         return
     sums = None
     if plan.parts:

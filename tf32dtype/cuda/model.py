@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..tensor_core.models import Model
 from . import backend
 from .backend import Constant, Kernel
+from .stacks import of_stack
 from .strides import KEPT
 from .tiles import MOST, Matrices, matrices, option, pieces, task
 
@@ -61,12 +62,13 @@ def product(
     exactly: bool = False,
 ) -> None:
     """Write a @ b to `out` as the model has it: (s, m, k), (s, k, n) and (s, m, n),
-    or (m, k), (k, n) and (m, n).
+    or without s.
 
     Parameters
     ----------
     a, b : cupy.ndarray
-        Of the model's formats and any strides.
+        Of the model's formats and any strides. One matrix, or a stack of one, is
+        multiplied by all.
     out : cupy.ndarray
         Of the accumulator's dtype. It does not overlap the operands.
     model : Model
@@ -79,21 +81,22 @@ def product(
     """
     if 0 in out.shape or (continues and a.shape[-1] == 0):
         return
-    stack = len(out) if out.ndim == 3 else 1
+    count = len(out) if out.ndim == 3 else 1
     wide = MOST * COLUMNS
-    if stack > MOST or out.shape[-1] > wide:
+    if count > MOST or out.shape[-1] > wide:
         how = {"continues": continues, "exactly": exactly}
         for first, left in itertools.product(
-            range(0, stack, MOST), range(0, out.shape[-1], wide)
+            range(0, count, MOST), range(0, out.shape[-1], wide)
         ):
-            x, y, z = (array[first : first + MOST] for array in (a, b, out))
+            part = slice(first, first + MOST)
+            x, y, z = (of_stack(x, count, part) for x in (a, b, out))
             y, z = (array[..., left : left + wide] for array in (y, z))
             product(x, y, z, model, **how)
         return
     told = _plan(
-        matrices(a.shape, a.strides),
-        matrices(b.shape, b.strides),
-        matrices(out.shape, out.strides),
+        matrices(a, count),
+        matrices(b, count),
+        matrices(out, count),
         (a.dtype, b.dtype),
         model,
         continues,

@@ -353,6 +353,8 @@ class _Way(NamedTuple):
     reads_tf32: bool = False
     #: whether it takes matrices beside stacks of them
     takes_matrices: bool = False
+    #: and of different numbers of them
+    broadcasts: bool = False
 
 
 @lru_cache(maxsize=KEPT)
@@ -383,7 +385,7 @@ def _way(
         sums = "float16" if wanted == FLOAT16 else "float32"
         model = find_model(mode.device, mode.instruction, x.name, y.name, sums)
         write = partial(models.product, model=model)
-        return _Way(x, y, write, np.dtype(sums), reads_tf32=True, takes_matrices=True)
+        return _Way(x, y, write, np.dtype(sums), True, True, True)
     if mode.name == "native":
         from . import native
 
@@ -394,7 +396,7 @@ def _way(
         return None
     x, y = (x if is_ours(x) or x == FLOAT16 else common for x in (a, b))
     dtype = common if wanted is None else FLOAT32
-    return _Way(x, y, chain.product, dtype, takes_matrices=True)
+    return _Way(x, y, chain.product, dtype, False, True, True)
 
 
 def _as_unit_reads(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
@@ -538,9 +540,10 @@ def _write(way: _Way, a: Any, b: Any, result: Any) -> None:
     x, y = _read(a, way.a, way), _read(b, way.b, way)
     if result.size == 0:
         return
-    if result.ndim == 2:
-        if not way.takes_matrices:
-            x, y, result = stack_of_one(x), stack_of_one(y), stack_of_one(result)
+    if result.ndim == 2 and not way.takes_matrices:
+        way.write(stack_of_one(x), stack_of_one(y), stack_of_one(result))
+        return
+    if result.ndim == 2 or (result.ndim == 3 and way.broadcasts):
         way.write(x, y, result)
         return
     batch = result.shape[:-2]

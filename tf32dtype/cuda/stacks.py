@@ -61,6 +61,11 @@ def stack_of_one(x: Any) -> Any:
     return cupy.ndarray((1, *x.shape), x.dtype, x.data, (0, *x.strides))
 
 
+def of_stack(x: Any, count: int, part: slice) -> Any:
+    """Some of `count` matrices; of one that stands for all of them, this one."""
+    return x[part] if x.ndim == 3 and len(x) == count else x
+
+
 def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
     """Views with three axes that are all of arrays of matrices together.
 

@@ -39,10 +39,13 @@ class Matrices(NamedTuple):
         return Matrices((s, n, m), (stack, across, down))
 
 
-def matrices(shape: tuple[int, ...], strides: tuple[int, ...]) -> Matrices:
-    """Of an array of two axes, or of three."""
+def matrices(x: Any, count: int) -> Matrices:
+    """Of an array of two axes, or of three, as a stack of so many."""
+    shape, strides = x.shape, x.strides
     if len(shape) == 2:
-        return Matrices((1, *shape), (0, *strides))
+        return Matrices((count, *shape), (0, *strides))
+    if shape[0] != count:  # 1
+        return Matrices((count, *shape[1:]), (0, *strides[1:]))
     return Matrices(shape, strides)
 
 

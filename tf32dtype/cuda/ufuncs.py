@@ -128,7 +128,10 @@ class _Plan(NamedTuple):
     """A call that takes one kernel, whatever the elements are."""
 
     loop: tuple[np.dtype[Any], ...]
-    casts: bool  #: whether an operand has another dtype, or is a number
+    #: whether an operand has another dtype, or is a number
+    casts: bool
+    #: of an array and a number that is not rounded: where the array is
+    exact: int | None
     strides: tuple[int, ...]  #: and shape of a result without out=
     shape: tuple[int, ...]
 
@@ -148,7 +151,14 @@ def planned(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any = None) -> Any:
         return None
     loop = plan.loop
     given = list(inputs)
-    if plan.casts:
+    if plan.exact is not None:
+        x = given.pop(plan.exact)
+        found = exact.simple(ufunc, loop, given[0])
+        if found is None:
+            return None
+        ufunc, loop, number = found
+        given = [x, number]
+    elif plan.casts:
         given = [_cast(x, dtype) for x, dtype in zip(given, loop, strict=False)]
     if out is None:
         out = allocate(plan.shape, loop[-1], plan.strides)
@@ -186,19 +196,23 @@ def _plan(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> _Plan | None:
     loop = _loop_of(ufunc, kinds, (dtype,), None, "same_kind")
     shape = np.broadcast_shapes(*(shape for _, shape, _ in arrays))
     if (
-        exact.EXACT in loop
-        or not any(map(is_ours, loop))
+        not any(map(is_ours, loop))
         or loop[-1] == np.float32  # whose class depends on that of the operands
         or (out is not None and out != (loop[-1], shape))
     ):
         return None
+    place = None
+    if exact.EXACT in loop:
+        place = inputs.index(arrays[0])
+        if len(inputs) != 2 or len(arrays) > 1 or kinds[place] != loop[place]:
+            return None
     like = None
     for x, dtype in zip(inputs, loop, strict=False):
         if isinstance(x, tuple) and x[1] == shape:
             like = x[2] if x[0] == dtype else lying(shape, dtype.itemsize)
             break
     strides = lying(shape, loop[-1].itemsize, like)
-    return _Plan(loop, kinds != loop[: ufunc.nin], strides, shape)
+    return _Plan(loop, kinds != loop[: ufunc.nin], place, strides, shape)
 
 
 @cache
