@@ -129,10 +129,11 @@ def check(
 ) -> None:
     """Raise what `choose` raises; of names that it knows it is asked once."""
     given = precision, rounding, scale, special_values
-    names = all(x is None or type(x) is str for x in given)
-    (_choose_by_names if names else choose)(*given)
+    kinds = {*map(type, given)}
+    (_choose_by_names if kinds <= _OF_NAMES else choose)(*given)
 
 
+_OF_NAMES = {str, type(None)}
 _choose_by_names = lru_cache(maxsize=256)(choose)
 
 

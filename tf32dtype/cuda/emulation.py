@@ -179,6 +179,10 @@ def product(
 # -- products of parts -----------------------------------------------------------------
 
 
+#: Shape and strides of what `_lined_up` makes.
+_Lines = tuple[tuple[int, ...], tuple[int, ...]]
+
+
 class Step(NamedTuple):
     """A product of consecutive k of parts: of A, and of B, whose parts are reversed."""
 
@@ -241,19 +245,51 @@ def _split_product(
         )
         for is_b, x in enumerate((a, b.flipped))
     ]  # fmt: skip
-    for step in steps(mode, depth, chunks.others):
-        of_a = _of_lines(lines[0], len(out), step.in_a, step.depth)
-        of_b = _of_lines(lines[1], len(out), step.in_b, step.depth).flipped
+    in_a, in_b = (x.data for x in lines)
+    for step, of_a, of_b in _bands(
+        mode, depth, chunks.others, len(out), *[(x.shape, x.strides) for x in lines]
+    ):
+        left = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
+        right = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
         if step.leading:
-            x, y = of_a.array, of_b.array
+            x, y = left.array, right.array
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
             native.multiply(x, y, out, (kind, kind), sums=sums)
         else:
-            machine.gemm(of_a, of_b, out, kind, 1.0, step.beta)
+            machine.gemm(left, right, out, kind, 1.0, step.beta)
     _launch(
         machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
         *(int64(i) for i in (*out.shape, a.shape[-1])), flag,
     )  # fmt: skip
+
+
+class _Band(NamedTuple):
+    """Some k of all lines."""
+
+    first: int  #: bytes from the first line's begin
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@lru_cache(maxsize=KEPT)
+def _bands(
+    mode: Mode, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
+) -> tuple[tuple[Step, _Band, _Band], ...]:
+    """Where the operands of all steps are in lines, for `count` matrices."""
+    found = []
+    for step in steps(mode, depth, chunk):
+        x = _band(a, count, step.in_a, step.depth)
+        y = _band(b, count, step.in_b, step.depth)
+        (s, n, k), (stack, of_line, of_k) = y.shape, y.strides
+        y = _Band(y.first, (s, k, n), (stack, of_k, of_line))
+        found.append((step, x, y))
+    return tuple(found)
+
+
+def _band(lines: _Lines, count: int, first: int, depth: int) -> _Band:
+    (distinct, rows, _), (stack, of_line, of_k) = lines
+    steps = stack if distinct > 1 else 0, of_line, of_k
+    return _Band(first * of_k, (count, rows, depth), steps)
 
 
 # -- products of rounded operands ------------------------------------------------------
@@ -299,7 +335,8 @@ def _narrow_product(
             machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
             depth, int32(rounding), greatest, flag,
         )  # fmt: skip
-        items.append(_of_lines(made, len(out), 0, depth))
+        _, *layout = _band((made.shape, made.strides), len(out), 0, depth)
+        items.append(View(made.dtype, made.data, *layout))
     machine.gemm(items[0], items[1].flipped, out, kind)
     if own is not None:
         counts = [int64(i) for i in out.shape]
@@ -336,16 +373,6 @@ def _lined_up(
     made = allocate(shape, dtype, lying(shape, dtype.itemsize))
     _launch_tiles(machine, kernel, x, depth, made, int64(depth), *arguments)
     return made
-
-
-def _of_lines(x: Any, count: int, first: int, depth: int) -> View:
-    """Some k of all lines, of `count` matrices."""
-    stack, of_line, of_k = x.strides
-    shape, steps = (
-        (count, x.shape[1], depth),
-        (stack if len(x) > 1 else 0, of_line, of_k),
-    )
-    return View(x.dtype, x.data + first * of_k, shape, steps)
 
 
 def _launch_tiles(

@@ -83,12 +83,11 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
 
 def _known_mode(mode: Any, device: Any, instruction: Any) -> Mode:
     """`choose_mode`, whose answers about names are kept."""
-    if all(x is None or type(x) is str for x in (mode, device, instruction)):
-        return _names_mode(mode, device, instruction)
-    return choose_mode(mode, device, instruction)
+    names = {type(mode), type(device), type(instruction)} <= {str, type(None)}
+    return (_mode_of_names if names else choose_mode)(mode, device, instruction)
 
 
-_names_mode = lru_cache(maxsize=256)(choose_mode)
+_mode_of_names = lru_cache(maxsize=256)(choose_mode)
 
 
 class _Block(NamedTuple):

@@ -30,11 +30,15 @@ class View:
     """Matrices in an array's memory, where only their place and layout is asked for:
     quicker to make than an array."""
 
-    __slots__ = "data", "dtype", "itemsize", "ndim", "shape", "strides"
+    __slots__ = "data", "dtype", "itemsize", "shape", "strides"
+    ndim = 3
 
     def __init__(self, dtype: Any, data: Any, shape: Shape, strides: Shape) -> None:
-        self.dtype, self.itemsize, self.ndim = dtype, dtype.itemsize, len(shape)
-        self.data, self.shape, self.strides = data, shape, strides
+        self.data = data
+        self.dtype = dtype
+        self.itemsize = dtype.itemsize
+        self.shape = shape
+        self.strides = strides
 
     @property
     def array(self) -> Any:
