@@ -49,7 +49,7 @@ def gpu_host(monkeypatch):
     return importlib.import_module("gpu_host")
 
 
-# -- how much ---------------------------------------------------------------------------
+# -- how much --------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="needs Python 3.12")
@@ -103,7 +103,7 @@ def test_what_is_kept_is_bounded():
     assert unbounded <= UNBOUNDED
 
 
-# -- arguments by value -----------------------------------------------------------------
+# -- arguments by value ----------------------------------------------------------------
 
 
 def test_constants_are_their_bytes():
@@ -179,13 +179,13 @@ def test_shared_memory_is_asked_for_once(device, monkeypatch):
     set_attribute = lambda *given: asked.append(given)  # noqa: E731
     monkeypatch.setattr(cupy.cuda.driver, "funcSetAttribute", set_attribute)
     kernel, other = Kernel("a.cu", "a"), Kernel("a.cu", "b")
-    for one, shared in [(kernel, 48 << 10), (kernel, 90 << 10), (kernel, 64 << 10),
-                        (kernel, 90 << 10), (kernel, 99 << 10), (other, 90 << 10)]:  # fmt: skip
-        device.launch(one, (1,), (1,), shared=shared)
+    for kibibytes in (48, 90, 64, 90, 99):
+        device.launch(kernel, (1,), (1,), shared=kibibytes << 10)
+    device.launch(other, (1,), (1,), shared=90 << 10)
     assert asked == [(7, 8, 90 << 10), (7, 8, 99 << 10), (7, 8, 90 << 10)]
 
 
-# -- what is known is of this call ------------------------------------------------------
+# -- what is known is of this call -----------------------------------------------------
 
 
 def host_only(backend):
@@ -208,17 +208,13 @@ def test_numbers_that_are_equal_and_not_the_same(backend):
 def test_layouts_and_dtypes(backend):
     """Arrays that are alike but for one thing, in turn."""
     whole = np.arange(-32, 32, dtype=np.float32).reshape(8, 8) / 8
+    cuts = np.s_[:4, :4], np.s_[::2, ::2], np.s_[4:, :4], np.s_[:4, 3::-1]
     names = "float8_e4m3fn", "float8_e5m2", "bfloat16"
     for _ in range(2):
         for name in names:
             x = whole.astype(getattr(td, name))
             there = on_gpu(x)
-            for cut in (
-                np.s_[:4, :4],
-                np.s_[::2, ::2],
-                np.s_[4:, :4],
-                np.s_[:4, 3::-1],
-            ):
+            for cut in cuts:
                 a, b = x[cut], there[cut]
                 assert_same(np.add(b, b), a + a, (name, cut))
                 assert_same(b + b.T, a + a.T, (name, cut))
@@ -248,11 +244,8 @@ def test_a_changed_rounding_is_seen(backend):
         for rounding, overflow in ways * 2:
             how = {"rounding": rounding, "overflow": overflow}
             for name in ("bfloat16", "float8_e5m2"):
-                got, want = (
-                    tfc.quantize(there, name, **how),
-                    td.quantize(x, name, **how),
-                )
-                assert_same(got, want, how)
+                want = td.quantize(x, name, **how)
+                assert_same(tfc.quantize(there, name, **how), want, how)
 
 
 def test_a_changed_mode_is_seen(backend):
@@ -308,9 +301,8 @@ def test_initial_values_and_axes(backend):
 def test_another_device_has_another_grid(backend, monkeypatch):
     host_only(backend)
     grids = []
-    monkeypatch.setattr(
-        HOST, "launch", lambda kernel, grid, *_, **__: grids.append(grid)
-    )
+    launch = lambda kernel, grid, *_, **__: grids.append(grid)  # noqa: E731
+    monkeypatch.setattr(HOST, "launch", launch)
     x = array.empty((1 << 20,), BF16)
     y = array.empty((1, 256, 256), BF16)
     out = array.empty((1, 256, 256), BF16)
