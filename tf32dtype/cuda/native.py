@@ -154,7 +154,7 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
         cublaslt.gemm(raw(a), raw(b), out, formats)
     else:
         dtype = cublas.DTYPES[formats[0]]
-        x, y = (cublas.arranged(raw(x).view(dtype)) for x in (a, b))
+        x, y = (cublas.arranged(x.view(dtype, cupy.ndarray)) for x in (a, b))
         current().gemm(x, y, out, formats[0])
 
 
