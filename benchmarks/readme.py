@@ -127,10 +127,10 @@ def gpu_bounds(report: dict[str, Any]) -> str:
     lines = [
         f"By `python benchmarks/gpu_bounds.py`, for {report['arch']}:"
         f" {gpu['processors']} multiprocessors at {gpu['clock'] / 1e9:.2f} GHz,"
-        f" {gpu['memory'] / 1e12:.2f} TB/s; `mma.sync` at {gpu['mma_sync']} of the tensor"
-        " cores' rate, as others measured it.",
+        f" {gpu['memory'] / 1e12:.2f} TB/s; `mma.sync` at {gpu['mma_sync']} of what"
+        " tensor cores do at most, as others measured it.",
         "",
-        "| kernel | its main loop | limited by | at most | if all is issued | measured |",
+        "| kernel | main loop | limited by | at most | if all is issued | measured |",
         "|---|---|---|---|---|---|",
     ]
     for row in report["kernels"]:

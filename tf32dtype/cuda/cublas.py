@@ -96,10 +96,9 @@ def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -
     if kind not in _KINDS:
         raise ValueError(f"kind={kind!r}: known are {', '.join(_KINDS)}")
     shape = _shape_of(_layout(a), _layout(b), _layout(c))
-    m, n, k, stacks, of_a, of_b, of_c, steps = shape
-    if m == 0 or n == 0 or stacks == 0:
+    if shape.m == 0 or shape.n == 0 or shape.stacks == 0:
         return
-    if k == 0:  # cuBLAS would not read a and b, but want their pointers
+    if shape.k == 0:  # cuBLAS would not read a and b, but want their pointers
         if beta == 0:
             current().call("ndarray.fill", c, 0)
         else:
@@ -107,26 +106,35 @@ def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -
         return
     # c.T = b.T a.T, in column-major order.
     library, handle = _library(), _handle()
-    type_, compute = _KINDS[kind]
     at = _scales(alpha, beta).ptr
     mode, math = library.getPointerMode(handle), library.getMathMode(handle)
     try:
         library.setPointerMode(handle, _ON_HOST)
         library.setMathMode(handle, _PLAIN_MATH)
-        head = handle, of_b.flipped, of_a.flipped, n, m, k, at
-        first = b.data.ptr, type_, of_b.leading
-        second = a.data.ptr, type_, of_a.leading
-        third = c.data.ptr, _SINGLE, of_c.leading
-        if stacks == 1:
-            library.gemmEx(*head, *first, *second, at + 4, *third, compute, _DEFAULT)
-        else:
-            library.gemmStridedBatchedEx(
-                *head, *first, steps[0], *second, steps[1], at + 4, *third, steps[2],
-                stacks, compute, _DEFAULT,
-            )  # fmt: skip
+        _run(library, handle, shape, (a, b, c), _KINDS[kind], at)
     finally:
         library.setPointerMode(handle, mode)
         library.setMathMode(handle, math)
+
+
+def _run(
+    library: Any, handle: int, x: _Shape, arrays: Any, kind: tuple[int, int], at: int
+) -> None:
+    a, b, c = arrays
+    type_, compute = kind
+    if x.stacks == 1:
+        library.gemmEx(
+            handle, x.b.flipped, x.a.flipped, x.n, x.m, x.k, at, b.data.ptr, type_,
+            x.b.leading, a.data.ptr, type_, x.a.leading, at + 4, c.data.ptr, _SINGLE,
+            x.c.leading, compute, _DEFAULT,
+        )  # fmt: skip
+    else:
+        of_b, of_a, of_c = x.steps
+        library.gemmStridedBatchedEx(
+            handle, x.b.flipped, x.a.flipped, x.n, x.m, x.k, at, b.data.ptr, type_,
+            x.b.leading, of_b, a.data.ptr, type_, x.a.leading, of_a, at + 4,
+            c.data.ptr, _SINGLE, x.c.leading, of_c, x.stacks, compute, _DEFAULT,
+        )  # fmt: skip
 
 
 class _Shape(NamedTuple):

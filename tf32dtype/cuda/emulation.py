@@ -22,8 +22,8 @@ from ..rounding import ROUNDINGS
 from . import cublas, native
 from . import strategy as strategies
 from .array import allocate, lying
-from .backend import Backend, Kernel, Words, current, int32, int64
-from .stacks import View, stack_of_one, view_of
+from .backend import Backend, Kernel, View, Words, current, int32, int64
+from .stacks import stack_of_one
 from .strides import KEPT
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
@@ -158,22 +158,22 @@ def product(
     machine = current()
     if out.size == 0:
         return
-    if out.ndim == 2:
-        out = stack_of_one(out)
     if a.shape[-1] == 0:
         machine.call("ndarray.fill", out, 0)
-    elif mode.format == "float32":
+        return
+    out = View.of(out)
+    if mode.format == "float32":
         stacks = (x if x.ndim == 3 else stack_of_one(x) for x in (a, b))
         x, y = (cublas.arranged(operand) for operand in stacks)
         machine.gemm(x, y, out, "float32")
     elif mode.parts == 1:
         own = None if not mode.short.startswith("fp8") else scale == "row"
-        x, y = view_of(a), view_of(b)
+        x, y = View.of(a), View.of(b)
         _narrow_product(machine, x, y, out, mode, ROUNDINGS.index(rounding), own)
     else:
         chunks = chunks or chunks_for(machine.architecture(), precision, a.shape[-1])
         saturates = special_values == "saturate"
-        _split_product(machine, view_of(a), view_of(b), out, mode, saturates, chunks)
+        _split_product(machine, View.of(a), View.of(b), out, mode, saturates, chunks)
 
 
 # -- products of parts -----------------------------------------------------------------
@@ -243,16 +243,16 @@ def _split_product(
             machine, kernel, x, dtype, mode.parts * depth,
             depth, int32(mode.parts), int32(is_b), flag,
         )
-        for is_b, x in enumerate((a, b.flipped))
+        for is_b, x in enumerate((a, b.swapaxes(1, 2)))
     ]  # fmt: skip
     in_a, in_b = (x.data for x in lines)
     for step, of_a, of_b in _bands(
-        mode, depth, chunks.others, len(out), *[(x.shape, x.strides) for x in lines]
+        mode, depth, chunks.others, out.shape[0], *[(x.shape, x.strides) for x in lines]
     ):
         left = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
         right = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
         if step.leading:
-            x, y = left.array, right.array
+            x, y = left, right
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
             native.multiply(x, y, out, (kind, kind), sums=sums)
         else:
@@ -321,7 +321,7 @@ def _narrow_product(
     kind = _STORED.get(mode.format, "float16")
     depth = _aligned(a.shape[-1])
     flag = int32(bool(own))
-    lines = [a, b.flipped]
+    lines = [a, b.swapaxes(1, 2)]
     found, items = [], []
     for x in lines:
         greatest = None
@@ -335,9 +335,9 @@ def _narrow_product(
             machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
             depth, int32(rounding), greatest, flag,
         )  # fmt: skip
-        _, *layout = _band((made.shape, made.strides), len(out), 0, depth)
+        _, *layout = _band((made.shape, made.strides), out.shape[0], 0, depth)
         items.append(View(made.dtype, made.data, *layout))
-    machine.gemm(items[0], items[1].flipped, out, kind)
+    machine.gemm(items[0], items[1].swapaxes(1, 2), out, kind)
     if own is not None:
         counts = [int64(i) for i in out.shape]
         each = [int32(_distinct(x) > 1) for x in lines]

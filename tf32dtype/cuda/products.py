@@ -28,7 +28,8 @@ from ..tensor_core.models import devices, find_device, find_instruction, find_mo
 from ..wording import brief
 from . import backend, chain
 from .array import allocate, as_own, is_ours, lying, ndarray, plain, wrap
-from .stacks import Shape, like, stack_of_one, stacks
+from .backend import Shape
+from .stacks import like, stack_of_one, stacks
 from .strategy import Strategy
 from .strides import KEPT
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from . import backend
 from .array import is_ours, plain, wrap
-
-Shape = tuple[int, ...]
+from .backend import Shape
 
 
 def like(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -24,40 +23,6 @@ def reshape(x: Any, shape: Shape) -> Any:
     if x.flags.c_contiguous:
         return x.reshape(shape)
     return like(backend.current().call("reshape", plain(x), shape), x.dtype)
-
-
-class View:
-    """Matrices in an array's memory, where only their place and layout is asked for:
-    quicker to make than an array."""
-
-    __slots__ = "data", "dtype", "itemsize", "shape", "strides"
-    ndim = 3
-
-    def __init__(self, dtype: Any, data: Any, shape: Shape, strides: Shape) -> None:
-        self.data = data
-        self.dtype = dtype
-        self.itemsize = dtype.itemsize
-        self.shape = shape
-        self.strides = strides
-
-    @property
-    def array(self) -> Any:
-        """For what asks for more."""
-        return cupy.ndarray(self.shape, self.dtype, self.data, self.strides)
-
-    @property
-    def flipped(self) -> View:
-        """Rows as columns, of a stack."""
-        (s, m, n), (stack, down, across) = self.shape, self.strides
-        return View(self.dtype, self.data, (s, n, m), (stack, across, down))
-
-
-def view_of(x: Any) -> View:
-    """A matrix or a stack of them, as a stack."""
-    shape, strides = x.shape, x.strides
-    if len(shape) == 2:
-        shape, strides = (1, *shape), (0, *strides)
-    return View(x.dtype, x.data, shape, strides)
 
 
 def stack_of_one(x: Any) -> Any:
