@@ -252,9 +252,8 @@ def _split_product(
         left = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
         right = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
         if step.leading:
-            x, y = left, right
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
-            native.multiply(x, y, out, (kind, kind), sums=sums)
+            native.multiply(left, right, out, (kind, kind), sums=sums)
         else:
             machine.gemm(left, right, out, kind, 1.0, step.beta)
     _launch(
