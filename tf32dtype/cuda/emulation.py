@@ -225,43 +225,6 @@ _SPLITS = {
 }
 
 
-def _split_product(
-    machine: Backend,
-    a: View,
-    b: View,
-    out: Any,
-    mode: Mode,
-    saturates: bool,
-    chunks: Chunks,
-) -> None:
-    kind = mode.format
-    kernel, dtype = _SPLITS[kind]
-    depth = _aligned(a.shape[-1])
-    flag = int32(saturates)
-    lines = [
-        _lined_up(
-            machine, kernel, x, dtype, mode.parts * depth,
-            depth, int32(mode.parts), int32(is_b), flag,
-        )
-        for is_b, x in enumerate((a, b.swapaxes(1, 2)))
-    ]  # fmt: skip
-    in_a, in_b = (x.data for x in lines)
-    for step, of_a, of_b in _bands(
-        mode, depth, chunks.others, out.shape[0], *[(x.shape, x.strides) for x in lines]
-    ):
-        left = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
-        right = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
-        if step.leading:
-            sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
-            native.multiply(left, right, out, (kind, kind), sums=sums)
-        else:
-            machine.gemm(left, right, out, kind, 1.0, step.beta)
-    _launch(
-        machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
-        *(int64(i) for i in (*out.shape, a.shape[-1])), flag,
-    )  # fmt: skip
-
-
 class _Band(NamedTuple):
     """Some k of all lines."""
 
@@ -289,6 +252,42 @@ def _band(lines: _Lines, count: int, first: int, depth: int) -> _Band:
     (distinct, rows, _), (stack, of_line, of_k) = lines
     steps = stack if distinct > 1 else 0, of_line, of_k
     return _Band(first * of_k, (count, rows, depth), steps)
+
+
+def _split_product(
+    machine: Backend,
+    a: View,
+    b: View,
+    out: Any,
+    mode: Mode,
+    saturates: bool,
+    chunks: Chunks,
+) -> None:
+    kind = mode.format
+    kernel, dtype = _SPLITS[kind]
+    depth = _aligned(a.shape[-1])
+    flag = int32(saturates)
+    lines = [
+        _lined_up(
+            machine, kernel, x, dtype, mode.parts * depth,
+            depth, int32(mode.parts), int32(is_b), flag,
+        )
+        for is_b, x in enumerate((a, b.swapaxes(1, 2)))
+    ]  # fmt: skip
+    in_a, in_b = (made.data for made in lines)
+    layouts = [(made.shape, made.strides) for made in lines]
+    for step, of_a, of_b in _bands(mode, depth, chunks.others, out.shape[0], *layouts):
+        x = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
+        y = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
+        if step.leading:
+            sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
+            native.multiply(x, y, out, (kind, kind), sums=sums)
+        else:
+            machine.gemm(x, y, out, kind, 1.0, step.beta)
+    _launch(
+        machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
+        *(int64(i) for i in (*out.shape, a.shape[-1])), flag,
+    )  # fmt: skip
 
 
 # -- products of rounded operands ------------------------------------------------------
