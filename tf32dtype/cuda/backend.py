@@ -150,11 +150,10 @@ class Backend(Protocol):
         """alpha a @ b + beta c into c by cuBLAS, on the current stream.
 
         `a` is (m, k), `b` (k, n) and `c` (m, n), or stacks of them.
-        They are plain CuPy arrays, or `View` of such, that are contiguous along
-        one of their last two axes, `c` along the last. `kind` says what the elements of
-        a and b are: "bfloat16" (uint16), "float16", "tf32" (float32, of which the unit
-        reads the upper 19 bits)
-        or "float32"; c is float32.
+        They are plain CuPy arrays, or `View` of such, that are contiguous along one of
+        their last two axes, `c` along the last. `kind` says what the elements of a and
+        b are: "bfloat16" (uint16), "float16", "tf32" (float32, of which the unit reads
+        the upper 19 bits) or "float32"; c is float32.
         """
         ...
 

@@ -555,9 +555,9 @@ def _write(way: _Way, a: Any, b: Any, result: Any) -> None:
 
 def _batch(a: Any, b: Any) -> Shape:
     """The axes of a product before the last two."""
-    return (
-        () if a.ndim == b.ndim == 2 else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    )
+    if a.ndim == b.ndim == 2:
+        return ()
+    return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
 
 
 def _by_cupy(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:

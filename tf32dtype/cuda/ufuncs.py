@@ -188,7 +188,7 @@ def _plan(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> _Plan | None:
         or not len(inputs) == ufunc.nin < 3
         or ufunc in (np.ldexp, _clip)
         or not arrays
-        or None in inputs
+        or any(x is None for x in inputs)
     ):
         return None
     kinds = tuple(x[0] if isinstance(x, tuple) else x for x in inputs)
