@@ -329,3 +329,17 @@ def test_another_architecture_has_other_tiles(backend, monkeypatch):
     monkeypatch.setattr(HOST, "arch", "sm_80")
     with pytest.raises(ValueError, match="the tensor cores of sm_80"):
         native._check(("float8_e5m2",) * 2, "mma.sync")
+
+
+def test_matrices_that_are_copied_first(backend):
+    """The kernel of mma.sync gets no arrays, but where it makes some."""
+    host_only(backend)
+    rng = np.random.default_rng(8)
+    a, b = (rng.standard_normal((20, 40)).astype(BF16) for _ in range(2))
+    x, y = on_gpu(a), on_gpu(b)
+    cuts = np.s_[:16, :32], np.s_[1:, 1:], np.s_[::2, ::3], np.s_[:8, ::-1]
+    how = {"mode": "native", "instruction": "mma.sync"}
+    for cut in cuts:
+        p, q = a[cut], b[cut].T
+        want = td.tensor_core.matmul(p, q, device="H100", instruction="mma.sync")
+        assert_same(tfc.matmul(x[cut], y[cut].T, **how), want, cut)

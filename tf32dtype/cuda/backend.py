@@ -94,6 +94,19 @@ class View:
             shape, strides = (1, *shape), (0, *strides)
         return cls(x.dtype, x.data, shape, strides)
 
+    @property
+    def array(self) -> Any:
+        """For what asks for more."""
+        return cupy.ndarray(self.shape, self.dtype, self.data, self.strides)
+
+    def view(self, dtype: Any, kind: type = cupy.ndarray) -> View:
+        """As another dtype of this size."""
+        return View(dtype, self.data, self.shape, self.strides)
+
+    def __getitem__(self, part: slice) -> Any:
+        """Some of the stack."""
+        return self.array[part]
+
     def swapaxes(self, first: int, second: int) -> View:
         """Rows as columns: of the last two axes alone."""
         (s, m, n), (stack, down, across) = self.shape, self.strides
@@ -133,7 +146,7 @@ class Backend(Protocol):
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         """A function of CuPy, on arrays of NumPy's dtypes: "concatenate", or of arrays,
-        "ndarray.copy"."""
+        "ndarray.copy". Instead of an array it may be given a `View`."""
         ...
 
     def get(self, x: Any) -> NDArray[Any]:
@@ -293,7 +306,8 @@ class Device:
             raise TypeError(
                 f"CuPy has no {function}: x.get() is NumPy's array, which has one"
             )
-        return found(*arguments, **keywords)
+        given = [x.array if isinstance(x, View) else x for x in arguments]
+        return found(*given, **keywords)
 
     def get(self, x: Any) -> NDArray[Any]:
         return cupy.asnumpy(x)  # type: ignore[no-any-return]

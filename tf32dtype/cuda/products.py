@@ -28,7 +28,7 @@ from ..tensor_core.models import devices, find_device, find_instruction, find_mo
 from ..wording import brief
 from . import backend, chain
 from .array import allocate, as_own, is_ours, lying, ndarray, plain, wrap
-from .backend import Shape
+from .backend import Shape, View
 from .stacks import like, stack_of_one, stacks
 from .strategy import Strategy
 from .strides import KEPT
@@ -390,8 +390,10 @@ def _way(
         from . import native
 
         x, y = _as_unit_reads(a, "a"), _as_unit_reads(b, "b")
-        write = partial(native.product, instruction=mode.instruction)
-        return _Way(x, y, _in_c_order(write), FLOAT32, reads_tf32=True)
+        product = partial(native.product, instruction=mode.instruction)
+        if mode.instruction is None:
+            return _Way(x, y, _in_c_order(product), FLOAT32, reads_tf32=True)
+        return _Way(x, y, _by_views(product), FLOAT32, True, takes_matrices=True)
     if not is_ours(common):
         return None
     x, y = (x if is_ours(x) or x == FLOAT16 else common for x in (a, b))
@@ -450,6 +452,19 @@ def _in_c_order(write: Writer) -> Writer:
         made = cupy.empty(out.shape, out.dtype)
         write(a, b, made)
         backend.current().call("copyto", out, made)
+
+    return through
+
+
+def _by_views(write: Writer) -> Writer:
+    """The same, also of matrices, for what asks for their place and layout alone."""
+    of_stacks = _in_c_order(write)
+
+    def through(a: Any, b: Any, out: Any) -> None:
+        if out.ndim == 2:
+            write(View.of(a), View.of(b), View.of(out))
+        else:
+            of_stacks(a, b, out)
 
     return through
 
