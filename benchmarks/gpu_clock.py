@@ -19,8 +19,8 @@ class Clock:
     ) -> dict[str, float]:
         """Median seconds a call on the device.
 
-        A sample is as many calls as take a millisecond, so that the time between a
-        call and its kernel does not count where calls are short.
+        A sample is as many calls as take a millisecond. Where a call takes the host
+        longer than the device, the host's time is what is measured: gpu_host.py has it.
         """
         calls = {}
         for name, function in functions.items():

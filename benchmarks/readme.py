@@ -121,6 +121,46 @@ def gpu_chunks(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def gpu_bounds(report: dict[str, Any]) -> str:
+    """What machine code allows, beside what was measured."""
+    gpu = report["gpu"]
+    lines = [
+        f"By `python benchmarks/gpu_bounds.py`, for {report['arch']}:"
+        f" {gpu['processors']} multiprocessors at {gpu['clock'] / 1e9:.2f} GHz,"
+        f" {gpu['memory'] / 1e12:.2f} TB/s; `mma.sync` at {gpu['mma_sync']} of what"
+        " tensor cores do at most, as others measured it.",
+        "",
+        "| kernel | main loop | limited by | at most | if all is issued | measured |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in report["kernels"]:
+        unit, measured = row["unit"], row["measured"]
+        most, issued = (f"{row[x]:.3g} {unit}" for x in ("at most", "issued"))
+        shown = "nothing yet" if measured is None else f"{measured:.3g} {unit}"
+        loop = f"{row['instructions']} instructions, {row['working']} {row['works']}"
+        cells = row["kernel"], loop, row["limit"], most, issued, shown
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def gpu_host(report: dict[str, Any]) -> str:
+    """Microseconds from a call to its last launch."""
+    lines = [
+        f"By `python benchmarks/gpu_host.py` on {report['cpu']}, Python"
+        f" {report['python']}, {report['date']}, where a fixed piece of Python takes"
+        f" {report['python_work']:.0f} us. On a GPU: nothing measured yet.",
+        "",
+        "| call | us | at most | launches | of that piece |",
+        "|---|---|---|---|---|",
+    ]
+    for name, x in report["calls"].items():
+        lines.append(
+            f"| `{name}` | {x['microseconds']:.0f} | {x['most']} | {x['launches']} |"
+            f" {x['of python_work']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
 def blocks_speed(report: dict[str, Any]) -> str:
     """A Markdown table of all rows: one thread, and as it comes."""
     columns = [{line[0]: line[3] for line in table(r)} for r in report["results"]]
@@ -149,7 +189,11 @@ DOCUMENTS = {
         "tensor_core": tensor_cores,
     },
     "docs/blocks_training.md": {"block_training": training},
-    "docs/cuda.md": {"gpu_ksplit": gpu_chunks},
+    "docs/cuda.md": {
+        "gpu_ksplit": gpu_chunks,
+        "gpu_bounds": gpu_bounds,
+        "gpu_host": gpu_host,
+    },
     "docs/blocks.md": {
         "blocks_quality": blocks_quality.block,
         "blocks_speed": blocks_speed,

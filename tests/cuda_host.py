@@ -32,7 +32,7 @@ with pytest.MonkeyPatch.context() as patch:
     if not HAS_GPU:
         patch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 1)
     import tf32dtype.cuda as tfc
-    from tf32dtype.cuda.backend import Kernel, parameters, three
+    from tf32dtype.cuda.backend import Kernel, View, parameters, three
 
 HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"tf32dtype-simt-{os.getuid()}"
@@ -224,7 +224,7 @@ class Host:
         return self._to_cupy(result)
 
     def _to_numpy(self, x: Any) -> Any:
-        if isinstance(x, cupy.ndarray):
+        if isinstance(x, cupy.ndarray | View):
             return numpy_view(x)
         if isinstance(x, tuple | list):
             return type(x)(self._to_numpy(y) for y in x)

@@ -40,19 +40,24 @@ def device(monkeypatch: Any, backend: Any) -> Any:  # noqa: F811
         pytest.skip("stands in for a GPU")
     made = Device()
     noted: list[Any] = []
+    facts = {"major": 9, "minor": 0, "multiProcessorCount": 132, "name": b"H100"}
     runtime = SimpleNamespace(
         getDevice=lambda: 0,
-        getDeviceProperties=lambda _: {"major": 9, "minor": 0},
+        getDeviceProperties=lambda _: facts,
         memGetInfo=lambda: noted.append("context"),
     )
-    driver = SimpleNamespace(launchKernel=lambda *given: noted.append("launch"))
-    stream = SimpleNamespace(ptr=0)
-    fake = SimpleNamespace(
-        runtime=runtime, driver=driver, get_current_stream=lambda: stream
-    )
+    driver = SimpleNamespace(funcSetAttribute=lambda *given: noted.append(given[-1]))
+
+    class Function:
+        ptr = 1
+
+        def __call__(self, *given: Any) -> None:
+            noted.append("launch")
+
+    fake = SimpleNamespace(runtime=runtime, driver=driver)
     shown = SimpleNamespace(ndarray=cupy.ndarray, cuda=fake, asarray=lambda x, **_: x)
     monkeypatch.setattr(backends, "cupy", shown)
-    made._functions[0, KERNEL] = SimpleNamespace(ptr=1)
+    made._functions[0, KERNEL] = Function()
     made.noted = noted  # type: ignore[attr-defined]
     return made
 
@@ -61,15 +66,20 @@ KERNEL = Kernel("cast.cu", "cast")
 
 
 def test_each_thread_has_a_context(device: Any) -> None:
-    def launches() -> None:
-        for _ in range(2):
-            device.launch(KERNEL, (1,), (1,), np.int32(1))
+    """CuPy's launches see to that; what else needs one makes it."""
 
-    launches()
-    thread = threading.Thread(target=launches)
+    def launches(shared: int) -> None:
+        for _ in range(2):
+            device.launch(KERNEL, (1,), (1,), np.int32(1), shared=shared)
+
+    launches(60 << 10)
+    thread = threading.Thread(target=launches, args=(90 << 10,))
     thread.start()
     thread.join()
-    assert device.noted == 2 * ["context", "launch", "launch"]
+    assert device.noted == [
+        "context", 60 << 10, "launch", "launch",
+        "context", 90 << 10, "launch", "launch",
+    ]  # fmt: skip
 
 
 def test_function_that_cupy_has_not(device: Any) -> None:

@@ -101,7 +101,7 @@ def split(
     lines, k = x.shape
     padded = -(-k // 8) * 8
     made = emulation._lined_up(
-        machine, kernel, machine.put(x)[None], dtype, parts * padded, np.int64(padded),
+        machine, kernel, machine.put(x)[None], dtype, parts * padded, padded,
         np.int32(parts), np.int32(reversed), np.int32(saturates),
     )  # fmt: skip
     found = machine.get(made).reshape(lines, parts, padded)
@@ -365,10 +365,10 @@ def test_what_cublas_is_given(backend, precision, monkeypatch):  # noqa: F811
     def watched(a: Any, b: Any, c: Any, kind: str, alpha: float, beta: float) -> None:
         assert kind == ("tf32" if precision == "tf32x3" else "bfloat16")
         for x, close in ((a, 1), (b, 0)):
-            assert x.strides[close] == x.itemsize
-            assert x.strides[1 - close] % 16 == 0
+            assert x.strides[1 + close] == x.itemsize
+            assert x.strides[2 - close] % 16 == 0
             assert x.data.ptr % 16 == 0
-            assert x.shape[close] % 8 == 0
+            assert x.shape[1 + close] % 8 == 0
         gemm(a, b, c, kind, alpha, beta)
 
     monkeypatch.setattr(backend, "gemm", watched)

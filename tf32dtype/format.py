@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -231,10 +232,17 @@ def as_own(x: Any) -> Any:
 
 
 def _own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    kind = dtype.type
+    kind: Any = dtype.type
+    own = _own_of_type(kind)
+    return dtype if own is None else own
+
+
+@lru_cache(maxsize=256)
+def _own_of_type(kind: Any) -> np.dtype[Any] | None:
+    """This package's dtype for a type of ml_dtypes; None for other types."""
     if kind.__module__.partition(".")[0] == "ml_dtypes" and kind.__name__ in formats:
         return formats[kind.__name__].dtype
-    return dtype
+    return None
 
 
 def _not_a_format(which: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from . import _core
@@ -118,6 +119,22 @@ def choose(
         model=model,
         scales_inside=model is not None and model.scales_inside,
     )
+
+
+def check(
+    precision: str | None,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+) -> None:
+    """Raise what `choose` raises; of names that it knows it is asked once."""
+    given = precision, rounding, scale, special_values
+    kinds = {*map(type, given)}
+    (_choose_by_names if kinds <= _OF_NAMES else choose)(*given)
+
+
+_OF_NAMES = {str, type(None)}
+_choose_by_names = lru_cache(maxsize=256)(choose)
 
 
 def _find_model(

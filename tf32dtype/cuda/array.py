@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import math
+from functools import lru_cache
 from typing import Any
 
 import cupy
@@ -14,12 +16,13 @@ from ..format import find_dtype
 
 #: unsigned dtypes that elements are stored as, by their size
 STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
+_TYPES = frozenset(_core.scalar_types)
 
 
 def is_ours(dtype: Any) -> bool:
     """Whether a dtype is one of this package's formats."""
     found = dtype if isinstance(dtype, np.dtype) else find_dtype(dtype)
-    return found.type in _core.scalar_types
+    return found.type in _TYPES
 
 
 def raw(x: Any) -> Any:
@@ -48,6 +51,30 @@ def empty(shape: Any, dtype: Any) -> ndarray:
     """Memory as it is; C order."""
     dtype = np.dtype(dtype)
     return wrap(cupy.empty(shape, STORAGE[dtype.itemsize]), dtype)
+
+
+def allocate(
+    shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]
+) -> Any:
+    """Memory as it is, for axes that lie in it without gaps, in any order; a plain
+    CuPy array if the dtype is NumPy's own."""
+    memory = cupy.cuda.alloc(math.prod(shape) * dtype.itemsize)
+    kind = ndarray if is_ours(dtype) else cupy.ndarray
+    return kind(shape, dtype, memory, strides)
+
+
+@lru_cache(maxsize=1 << 12)
+def lying(
+    shape: tuple[int, ...], itemsize: int, like: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Strides without gaps, of axes that follow each other as others do; None: in C
+    order."""
+    order = sorted(range(len(shape)), key=lambda i: -abs(like[i]) if like else i)
+    strides = [0] * len(shape)
+    for axis in reversed(order):
+        strides[axis] = itemsize
+        itemsize *= max(shape[axis], 1)
+    return tuple(strides)
 
 
 class ndarray(cupy.ndarray):  # type: ignore[misc]
@@ -131,8 +158,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
             return self if kept and not copy else self.copy(order)
         from . import casts
 
-        result = _ordered(self, order, lambda x: casts.cast(x, wanted))
-        return result if is_ours(wanted) else result.view(cupy.ndarray)
+        return casts.converted(self, wanted, _strides(self, order, wanted.itemsize))
 
     def copy(self, order: Any = "C") -> Any:
         """A copy in memory of its own, on the current device."""
@@ -399,32 +425,25 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
     ) -> Any:
-        from . import functions
-
-        return functions.ufunc_method(ufunc, method, inputs, keywords)
+        return _functions().ufunc_method(ufunc, method, inputs, keywords)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from . import functions
-
-        if not all(issubclass(t, cupy.ndarray | np.ndarray) for t in types):
-            return NotImplemented
-        return functions.numpy_function(func, args, kwargs)
+        for t in types:
+            if not issubclass(t, cupy.ndarray | np.ndarray):
+                return NotImplemented
+        return _functions().numpy_function(func, args, kwargs)
 
     # -- who calls: CuPy's kernels, of any of their arguments
 
     def __cupy_override_elementwise_kernel__(
         self, kernel: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        from . import functions
-
-        return functions.cupy_kernel(kernel, args, kwargs)
+        return _functions().cupy_kernel(kernel, args, kwargs)
 
     def __cupy_override_reduction_kernel__(
         self, kernel: Any, axis: Any, dtype: Any, out: Any, keepdims: Any
     ) -> Any:
-        from . import functions
-
-        return functions.cupy_reduction(kernel, self, axis, dtype, out, keepdims)
+        return _functions().cupy_reduction(kernel, self, axis, dtype, out, keepdims)
 
     # -- who calls: other libraries
 
@@ -443,6 +462,13 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         return self.__dlpack__()
 
 
+@lru_cache(maxsize=1)
+def _functions() -> Any:
+    from . import functions  # which needs this module
+
+    return functions
+
+
 def _keeps(x: Any, order: Any) -> bool:
     """Whether an array is in a memory order already."""
     c, f = x.flags.c_contiguous, x.flags.f_contiguous
@@ -454,6 +480,16 @@ def _order(order: Any) -> str:
     if letter not in ("C", "F", "A", "K"):
         raise ValueError(f'order={order!r}: known are "C", "F", "A" and "K"')
     return letter
+
+
+def _strides(x: Any, order: Any, itemsize: int) -> tuple[int, ...]:
+    """Those of an array of other items, in the order asked for."""
+    letter, shape = _order(order), x.shape
+    if letter == "A":
+        letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
+    if letter == "F":
+        return lying(shape[::-1], itemsize)[::-1]
+    return lying(shape, itemsize, x.strides if letter == "K" else None)
 
 
 def _ordered(x: Any, order: Any, make: Any) -> Any:

@@ -10,6 +10,8 @@ import hashlib
 import os
 import tempfile
 import threading
+from array import array
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +28,89 @@ class Kernel(NamedTuple):
     file: str
     name: str
     options: tuple[str, ...] = ()
+
+
+class Constant(cupy.cuda.function.CPointer):  # type: ignore[misc]
+    """An argument that goes by value, for many launches: CuPy takes the address of it
+    as it is, where it would look at a NumPy array anew each time."""
+
+    value: NDArray[Any]
+
+    def __init__(self, value: Any) -> None:
+        self.value = np.array(value, order="C")
+        self.value.flags.writeable = False
+        super().__init__(self.value.ctypes.data)
+
+
+@lru_cache(maxsize=1 << 10)
+def int32(value: int) -> Constant:
+    """One of few numbers: an operation, a flag, a size."""
+    return Constant(np.int32(value))
+
+
+@lru_cache(maxsize=1 << 10)
+def int64(value: int) -> Constant:
+    """One of few numbers: a size."""
+    return Constant(np.int64(value))
+
+
+class Words(cupy.cuda.function.CPointer):  # type: ignore[misc]
+    """Integers of 64 bits by value, for one launch: a pointer is one of them."""
+
+    words: array[int]
+
+    def __init__(self, *words: int) -> None:
+        self.words = array("q", words)
+        super().__init__(self.words.buffer_info()[0])
+
+    @property
+    def value(self) -> NDArray[Any]:
+        """What a kernel reads."""
+        return np.frombuffer(self.words, np.int64)
+
+
+Shape = tuple[int, ...]
+
+
+class View:
+    """Matrices in an array's memory, a stack of them, where only their place and layout
+    is asked for: quicker to make than an array."""
+
+    __slots__ = "data", "dtype", "itemsize", "shape", "strides"
+    ndim = 3
+
+    def __init__(self, dtype: Any, data: Any, shape: Shape, strides: Shape) -> None:
+        self.data = data
+        self.dtype = dtype
+        self.itemsize = dtype.itemsize
+        self.shape = shape
+        self.strides = strides
+
+    @classmethod
+    def of(cls, x: Any) -> View:
+        """A matrix or a stack of them."""
+        shape, strides = x.shape, x.strides
+        if len(shape) == 2:
+            shape, strides = (1, *shape), (0, *strides)
+        return cls(x.dtype, x.data, shape, strides)
+
+    @property
+    def array(self) -> Any:
+        """For what asks for more."""
+        return cupy.ndarray(self.shape, self.dtype, self.data, self.strides)
+
+    def view(self, dtype: Any, kind: type = cupy.ndarray) -> View:
+        """As another dtype of this size."""
+        return View(dtype, self.data, self.shape, self.strides)
+
+    def __getitem__(self, part: slice) -> Any:
+        """Some of the stack."""
+        return self.array[part]
+
+    def swapaxes(self, first: int, second: int) -> View:
+        """Rows as columns: of the last two axes alone."""
+        (s, m, n), (stack, down, across) = self.shape, self.strides
+        return View(self.dtype, self.data, (s, n, m), (stack, across, down))
 
 
 class Backend(Protocol):
@@ -53,14 +138,15 @@ class Backend(Protocol):
     ) -> None:
         """Start a kernel on the current stream, and do not wait for it.
 
-        Arguments are CuPy arrays or None (pointers), or NumPy scalars and arrays, also
-        structured ones (by value). Python numbers are refused: their width is unsaid.
+        Arguments are CuPy arrays, `View` or None (pointers), or by value: `Constant`,
+        `Words`, NumPy scalars and arrays of one element, also structured ones. Python
+        numbers are refused: their width is unsaid.
         """
         ...
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         """A function of CuPy, on arrays of NumPy's dtypes: "concatenate", or of arrays,
-        "ndarray.copy"."""
+        "ndarray.copy". Instead of an array it may be given a `View`."""
         ...
 
     def get(self, x: Any) -> NDArray[Any]:
@@ -77,10 +163,10 @@ class Backend(Protocol):
         """alpha a @ b + beta c into c by cuBLAS, on the current stream.
 
         `a` is (m, k), `b` (k, n) and `c` (m, n), or stacks of them.
-        They are plain CuPy arrays that are contiguous along one of their last two axes,
-        `c` along the last. `kind` says what the elements of a and b are: "bfloat16"
-        (uint16), "float16", "tf32" (float32, of which the unit reads the upper 19 bits)
-        or "float32"; c is float32.
+        They are plain CuPy arrays, or `View` of such, that are contiguous along one of
+        their last two axes, `c` along the last. `kind` says what the elements of a and
+        b are: "bfloat16" (uint16), "float16", "tf32" (float32, of which the unit reads
+        the upper 19 bits) or "float32"; c is float32.
         """
         ...
 
@@ -91,6 +177,10 @@ def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]
     for x in arguments:
         if x is None or isinstance(x, cupy.ndarray):
             value = np.array(0 if x is None else x.data.ptr, np.uintp)
+        elif isinstance(x, View):
+            value = np.array(x.data.ptr, np.uintp)
+        elif isinstance(x, Constant | Words):
+            value = x.value
         elif isinstance(x, np.generic | np.ndarray):
             value = np.array(x, order="C")
         else:
@@ -99,10 +189,34 @@ def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]
     return np.array([x.ctypes.data for x in values], np.uintp), values
 
 
+#: What CuPy's launch takes as it should.
+PACKED = cupy.ndarray, cupy.cuda.function.CPointer, np.generic
+
+
+def packed(x: Any) -> Any:
+    """An argument as CuPy's launch takes it, which has a width for Python numbers and
+    looks long at structured arrays."""
+    if x is None or isinstance(x, PACKED):
+        return x
+    if isinstance(x, View):
+        return x.data
+    if isinstance(x, np.ndarray):
+        return Constant(x)
+    raise TypeError(f"a kernel's argument of unsaid width: {x!r}")
+
+
 def three(extent: tuple[int, ...]) -> tuple[int, int, int]:
     """A grid's or a block's extent in all three axes."""
     x, y, z = (*extent, 1, 1)[:3]
     return x, y, z
+
+
+class _Facts(NamedTuple):
+    """What is asked of a device."""
+
+    architecture: str
+    processors: int
+    name: str
 
 
 class Device:
@@ -110,18 +224,25 @@ class Device:
 
     def __init__(self) -> None:
         self._functions: dict[tuple[int, Kernel], Any] = {}
-        self._facts: dict[int, dict[str, Any]] = {}
+        #: bytes of shared memory that were asked for, beyond what is there unasked
+        self._shared: dict[tuple[int, Kernel], int] = {}
+        self._facts: dict[int, _Facts] = {}
         self._bound = threading.local()
 
     def _device(self) -> int:
         device = int(cupy.cuda.runtime.getDevice())
         if device not in self._facts:
-            self._facts[device] = cupy.cuda.runtime.getDeviceProperties(device)
+            found = cupy.cuda.runtime.getDeviceProperties(device)
+            major, minor = found["major"], found["minor"]
+            # From 9.0 on some instructions are of one architecture alone.
+            arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+            processors = int(found["multiProcessorCount"])
+            self._facts[device] = _Facts(arch, processors, found["name"].decode())
         return device
 
-    def _check(self, arguments: tuple[Any, ...]) -> None:
+    def _check(self, arguments: tuple[Any, ...], here: int | None = None) -> None:
         """What lies in another GPU's memory would end all use of CUDA here."""
-        here = self._device()
+        here = self._device() if here is None else here
         for x in arguments:
             if isinstance(x, cupy.ndarray) and x.size and x.data.device_id != here:
                 there = x.data.device_id
@@ -131,17 +252,13 @@ class Device:
                 )
 
     def architecture(self) -> str:
-        facts = self._facts[self._device()]
-        major, minor = facts["major"], facts["minor"]
-        # From 9.0 on some instructions are of one architecture alone.
-        return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+        return self._facts[self._device()].architecture
 
     def processors(self) -> int:
-        return int(self._facts[self._device()]["multiProcessorCount"])
+        return self._facts[self._device()].processors
 
     def name(self) -> str:
-        name: bytes = self._facts[self._device()]["name"]
-        return name.decode()
+        return self._facts[self._device()].name
 
     def launch(
         self,
@@ -153,23 +270,25 @@ class Device:
     ) -> None:
         device = self._device()
         key = device, kernel
-        self._check(arguments)
-        self._bind(device)
-        if key not in self._functions:
-            module = cupy.cuda.function.Module()
-            module.load(cubin(kernel.file, kernel.options, self.architecture()))
-            self._functions[key] = module.get_function(kernel.name)
-        function = self._functions[key]
-        if shared > 48 << 10:  # what more needs to be asked for
+        self._check(arguments, device)
+        function = self._functions.get(key) or self._load(key)
+        if shared > self._shared.get(key, 48 << 10):  # what more needs to be asked for
+            self._bind(device)
             attribute = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             cupy.cuda.driver.funcSetAttribute(function.ptr, attribute, shared)
-        pointers, values = parameters(arguments)
-        stream = cupy.cuda.get_current_stream().ptr
-        cupy.cuda.driver.launchKernel(
-            function.ptr, *three(grid), *three(block), shared, stream,
-            pointers.ctypes.data, 0,
-        )  # fmt: skip
-        del values  # the driver has copied them
+            self._shared[key] = shared
+        given = [
+            x if x is None or isinstance(x, PACKED) else packed(x) for x in arguments
+        ]
+        function(grid, block, given, shared)
+
+    def _load(self, key: tuple[int, Kernel]) -> Any:
+        """The function of a kernel on a device."""
+        kernel = key[1]
+        module = cupy.cuda.function.Module()
+        module.load(cubin(kernel.file, kernel.options, self.architecture()))
+        function = self._functions[key] = module.get_function(kernel.name)
+        return function
 
     def _bind(self, device: int) -> None:
         """Give the thread the device's context: the driver's calls need it, and only
@@ -187,7 +306,8 @@ class Device:
             raise TypeError(
                 f"CuPy has no {function}: x.get() is NumPy's array, which has one"
             )
-        return found(*arguments, **keywords)
+        given = [x.array if isinstance(x, View) else x for x in arguments]
+        return found(*given, **keywords)
 
     def get(self, x: Any) -> NDArray[Any]:
         return cupy.asnumpy(x)  # type: ignore[no-any-return]
@@ -199,10 +319,15 @@ class Device:
     def gemm(
         self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0
     ) -> None:
-        from . import cublas
-
         self._check((a, b, c))
-        cublas.gemm(a, b, c, kind, alpha, beta)
+        _cublas().gemm(a, b, c, kind, alpha, beta)
+
+
+@lru_cache(maxsize=1)
+def _cublas() -> Any:
+    from . import cublas  # which needs this module
+
+    return cublas
 
 
 def cache() -> Path:

@@ -7,9 +7,9 @@ reported: a GPU has no flags.
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from typing import Any
 
-import cupy
 import numpy as np
 
 from .. import _core
@@ -18,7 +18,7 @@ from ..rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 from ..wording import brief
 from . import array, backend, strides
 from .array import plain
-from .backend import Kernel
+from .backend import Constant, Kernel, int32
 
 #: `enum tf_number_kind` of src/kinds.h, by NumPy's kind and size.
 _KINDS = {
@@ -54,7 +54,9 @@ def kind(dtype: Any) -> str:
 
 def empty(shape: Any, dtype: Any) -> Any:
     """Memory as it is, in C order: of this package's class if the dtype is a format."""
-    return (array if array.is_ours(dtype) else cupy).empty(shape, dtype)
+    dtype = np.dtype(dtype)
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    return array.allocate(shape, dtype, array.lying(shape, dtype.itemsize))
 
 
 def cast(
@@ -104,8 +106,20 @@ def cast(
     else:
         result = empty(x.shape, dtype)
         _into(x, result, how)
+        if array.is_ours(dtype):
+            return result
     single = dtype == np.float32 and isinstance(x, array.ndarray)
     return array.wrap(result, dtype) if array.is_ours(dtype) or single else result
+
+
+def converted(x: Any, dtype: np.dtype[Any], strides: tuple[int, ...]) -> Any:
+    """An array of another dtype, whose strides leave no gaps: of this package's class
+    if the dtype is a format, else a plain one."""
+    _check(x.dtype)
+    _check(dtype)
+    result = array.allocate(x.shape, dtype, strides)
+    _into(x, result, None)
+    return result
 
 
 def cast_into(
@@ -132,15 +146,18 @@ def cast_into(
     _into(x, out, how)
 
 
-def _check(dtype: Any) -> None:
+@lru_cache(maxsize=strides.KEPT)
+def _check(dtype: np.dtype[Any]) -> None:
     if dtype not in (np.complex64, np.complex128):
         kind(dtype)
 
 
 def _manner(
     dtype: Any, rounding: str, overflow: str
-) -> tuple[np.int32, np.int32] | None:
+) -> tuple[Constant, Constant] | None:
     """The kernel's arguments that say how to round; None for what casts do."""
+    if rounding == ROUNDINGS[0] and overflow == OVERFLOWS[0]:
+        return None
     known = [name for name in ROUNDINGS if name != "stochastic"]
     if rounding == "stochastic":
         raise ValueError(
@@ -153,18 +170,16 @@ def _manner(
         raise ValueError(
             f"overflow={brief(overflow)}: known are {', '.join(OVERFLOWS)}"
         )
-    if (rounding, overflow) == (ROUNDINGS[0], OVERFLOWS[0]):
-        return None
     if not array.is_ours(dtype) and dtype not in (np.float16, np.float32):
         raise ValueError(
             f"rounding={brief(rounding)}, overflow={brief(overflow)} are for this"
             f" package's formats, float16 and float32, not for {dtype}: that is rounded"
             " to nearest alone"
         )
-    return np.int32(ROUNDINGS.index(rounding)), np.int32(OVERFLOWS.index(overflow))
+    return int32(ROUNDINGS.index(rounding)), int32(OVERFLOWS.index(overflow))
 
 
-def _into(x: Any, out: Any, how: tuple[np.int32, np.int32] | None) -> None:
+def _into(x: Any, out: Any, how: tuple[Constant, Constant] | None) -> None:
     if x.dtype.kind == "c" and out.dtype.kind != "c":
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
@@ -179,14 +194,18 @@ def _into(x: Any, out: Any, how: tuple[np.int32, np.int32] | None) -> None:
     if out.dtype.kind == "c":
         call("copyto", out.imag, 0)
         out = out.real
-    options: tuple[str, ...] = (f"-DFROM={kind(x.dtype)}", f"-DTO={kind(out.dtype)}")
-    if how is not None:
-        options += ("-DMODES=1",)
-    widest = max(x.dtype.itemsize, out.dtype.itemsize)
+    widest = max(x.itemsize, out.itemsize)
     strides.elementwise(
-        Kernel("cast.cu", "cast", options), [plain(out)], [plain(x)],
-        *(how or (np.int32(0), np.int32(0))), per_thread=16 // widest * 4,
+        _kernel(x.dtype, out.dtype, how is not None), [out], [x],
+        *(how or (int32(0), int32(0))), per_thread=16 // widest * 4,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=strides.KEPT)
+def _kernel(source: np.dtype[Any], target: np.dtype[Any], modes: bool) -> Kernel:
+    """What converts; `modes`: as its arguments say."""
+    options = f"-DFROM={kind(source)}", f"-DTO={kind(target)}"
+    return Kernel("cast.cu", "cast", (*options, *("-DMODES=1",) * modes))
 
 
 def _singles(dtype: Any) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
 from ..nvrtc import CUBLAS, CudaError
-from .backend import current
+from .backend import Constant, current
+from .strides import KEPT, Layout
 
 #: NumPy's dtypes that elements of a kind are stored as
 DTYPES = {
@@ -41,10 +43,13 @@ class _Matrix(NamedTuple):
     leading: int
 
 
-def _matrix(x: Any) -> _Matrix | None:
-    """How cuBLAS can read the matrices of x; None if it cannot."""
-    rows, columns = x.shape[-2:]
-    down, right = (i // x.itemsize for i in x.strides[-2:])
+@lru_cache(maxsize=KEPT)
+def _matrix(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> _Matrix | None:
+    """How cuBLAS can read the matrices of an array; None if it cannot."""
+    rows, columns = shape[-2:]
+    down, right = (i // itemsize for i in strides[-2:])
     if (right == 1 or columns <= 1) and (down >= columns or rows <= 1):
         return _Matrix(0, down if rows > 1 else max(columns, 1))
     if (down == 1 or rows <= 1) and (right >= rows or columns <= 1):
@@ -52,15 +57,20 @@ def _matrix(x: Any) -> _Matrix | None:
     return None
 
 
+def _layout(x: Any) -> Layout:
+    return x.shape, x.strides, x.itemsize
+
+
 def arranged(x: Any) -> Any:
     """The same stack of matrices, copied unless cuBLAS can read it where it is."""
     stacks, stack = x.shape[0], x.strides[0]
-    if _matrix(x) is not None and (stacks <= 1 or stack >= 0):
+    if _matrix(*_layout(x)) is not None and (stacks <= 1 or stack >= 0):
         return x
     one = x[:1] if stack == 0 else x
     return cupy.broadcast_to(current().call("ascontiguousarray", one), x.shape)
 
 
+@cache
 def _library() -> Any:
     try:
         return importlib.import_module("cupy_backends.cuda.libs.cublas")
@@ -85,20 +95,10 @@ def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -
     """
     if kind not in _KINDS:
         raise ValueError(f"kind={kind!r}: known are {', '.join(_KINDS)}")
-    (m, n), k = c.shape[-2:], a.shape[-1]
-    stacks = c.shape[0] if c.ndim == 3 else 1
-    of_a, of_b, of_c = (_matrix(x) for x in (a, b, c))
-    if of_a is None or of_b is None or of_c is None or of_c.flipped:
-        raise ValueError(
-            "cuBLAS takes a and b that are contiguous along one of their last two axes,"
-            " c along the last; not strides of"
-            f" {', '.join(str(x.strides) for x in (a, b, c))} bytes"
-        )
-    if max(m, n, k, stacks, of_a.leading, of_b.leading, of_c.leading) > _MOST:
-        raise ValueError(f"cuBLAS takes sizes below 2^31, not {(stacks, m, k, n)}")
-    if m == 0 or n == 0 or stacks == 0:
+    shape = _shape_of(_layout(a), _layout(b), _layout(c))
+    if shape.m == 0 or shape.n == 0 or shape.stacks == 0:
         return
-    if k == 0:  # cuBLAS would not read a and b, but want their pointers
+    if shape.k == 0:  # cuBLAS would not read a and b, but want their pointers
         if beta == 0:
             current().call("ndarray.fill", c, 0)
         else:
@@ -106,25 +106,72 @@ def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -
         return
     # c.T = b.T a.T, in column-major order.
     library, handle = _library(), _handle()
-    type_, compute = _KINDS[kind]
-    scales = np.array([alpha, beta], np.float32)
-    at = scales.ctypes.data
-    steps = [x.strides[0] // x.itemsize if x.ndim == 3 else 0 for x in (b, a, c)]
+    at = _scales(alpha, beta).ptr
     mode, math = library.getPointerMode(handle), library.getMathMode(handle)
     try:
         library.setPointerMode(handle, _ON_HOST)
         library.setMathMode(handle, _PLAIN_MATH)
-        head = handle, of_b.flipped, of_a.flipped, n, m, k, at
-        first = b.data.ptr, type_, of_b.leading
-        second = a.data.ptr, type_, of_a.leading
-        third = c.data.ptr, _SINGLE, of_c.leading
-        if stacks == 1:
-            library.gemmEx(*head, *first, *second, at + 4, *third, compute, _DEFAULT)
-        else:
-            library.gemmStridedBatchedEx(
-                *head, *first, steps[0], *second, steps[1], at + 4, *third, steps[2],
-                stacks, compute, _DEFAULT,
-            )  # fmt: skip
+        _run(library, handle, shape, (a, b, c), _KINDS[kind], at)
     finally:
         library.setPointerMode(handle, mode)
         library.setMathMode(handle, math)
+
+
+def _run(
+    library: Any, handle: int, x: _Shape, arrays: Any, kind: tuple[int, int], at: int
+) -> None:
+    a, b, c = arrays
+    type_, compute = kind
+    if x.stacks == 1:
+        library.gemmEx(
+            handle, x.b.flipped, x.a.flipped, x.n, x.m, x.k, at, b.data.ptr, type_,
+            x.b.leading, a.data.ptr, type_, x.a.leading, at + 4, c.data.ptr, _SINGLE,
+            x.c.leading, compute, _DEFAULT,
+        )  # fmt: skip
+    else:
+        of_b, of_a, of_c = x.steps
+        library.gemmStridedBatchedEx(
+            handle, x.b.flipped, x.a.flipped, x.n, x.m, x.k, at, b.data.ptr, type_,
+            x.b.leading, of_b, a.data.ptr, type_, x.a.leading, of_a, at + 4,
+            c.data.ptr, _SINGLE, x.c.leading, of_c, x.stacks, compute, _DEFAULT,
+        )  # fmt: skip
+
+
+class _Shape(NamedTuple):
+    """What cuBLAS is told of arrays, wherever they are."""
+
+    m: int
+    n: int
+    k: int
+    stacks: int
+    a: _Matrix
+    b: _Matrix
+    c: _Matrix
+    steps: tuple[int, int, int]  #: from one of a stack to the next: of b, a and c
+
+
+@lru_cache(maxsize=KEPT)
+def _shape_of(a: Layout, b: Layout, c: Layout) -> _Shape:
+    """Of the layouts of a product's operands and its result."""
+    (m, n), k = c[0][-2:], a[0][-1]
+    stacks = c[0][0] if len(c[0]) == 3 else 1
+    of_a, of_b, of_c = (_matrix(*x) for x in (a, b, c))
+    if of_a is None or of_b is None or of_c is None or of_c.flipped:
+        raise ValueError(
+            "cuBLAS takes a and b that are contiguous along one of their last two axes,"
+            " c along the last; not strides of"
+            f" {', '.join(str(strides) for _, strides, _ in (a, b, c))} bytes"
+        )
+    if max(m, n, k, stacks, of_a.leading, of_b.leading, of_c.leading) > _MOST:
+        raise ValueError(f"cuBLAS takes sizes below 2^31, not {(stacks, m, k, n)}")
+    each = [
+        strides[0] // size if len(own) == 3 else 0 for own, strides, size in (b, a, c)
+    ]
+    steps = each[0], each[1], each[2]
+    return _Shape(m, n, k, stacks, of_a, of_b, of_c, steps)
+
+
+@lru_cache(maxsize=256)
+def _scales(alpha: float, beta: float) -> Constant:
+    """Both, in the host's memory."""
+    return Constant(np.array([alpha, beta], np.float32))

@@ -11,30 +11,24 @@ adds the results of short chains, to nearest.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-import cupy
 import numpy as np
 
 from ..modes import Mode, Rounding, Scale, SpecialValues, find_mode
-from ..modes import choose as check_options
+from ..modes import check as check_options
 from ..rounding import ROUNDINGS
 from . import cublas, native
 from . import strategy as strategies
-from .backend import Backend, Kernel, current
+from .array import allocate, lying
+from .backend import Backend, Kernel, View, Words, current, int32, int64
+from .stacks import stack_of_one
+from .strides import KEPT
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
 ALIGNED = 8
 BLOCK = 32, 8  # src/cuda/operands.h; a tile is 32 x 32
-
-_LINES = np.dtype(
-    [("data", np.uint64)]
-    + [(name, np.int64) for name in ("matrix", "line", "step", "count", "lines", "k")]
-)
-_MATRICES = np.dtype(
-    [("data", np.uint64)] + [(name, np.int64) for name in ("matrix", "row", "column")]
-)
 
 PATCH = Kernel("patch.cu", "patch")
 
@@ -75,6 +69,7 @@ SHORT, SHORTEST = 128, 8
 LONG, LONGEST = 4096, 16
 
 
+@lru_cache(maxsize=KEPT)
 def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
     """What `product` cuts sums of k products into; on an unknown device as on Ampere,
     whose tensor cores cut the most."""
@@ -136,10 +131,10 @@ def product(
     Parameters
     ----------
     a, b : cupy.ndarray
-        float32, of shapes (s, m, k) and (s, k, n) and any strides.
+        float32, of shapes (s, m, k) and (s, k, n), or without s, and any strides.
     out : cupy.ndarray
-        float32, of shape (s, m, n) and C-contiguous. It is overwritten, and overlaps
-        neither operand.
+        float32, of shape (s, m, n) or (m, n) and C-contiguous. It is overwritten, and
+        overlaps neither operand.
     precision : str
         A long or short name of `matmul_precision`.
     rounding, scale, special_values
@@ -165,19 +160,27 @@ def product(
         return
     if a.shape[-1] == 0:
         machine.call("ndarray.fill", out, 0)
-    elif mode.format == "float32":
-        x, y = (cublas.arranged(operand) for operand in (a, b))
-        _multiply(machine, x, y, out, "float32")
+        return
+    out = View.of(out)
+    if mode.format == "float32":
+        stacks = (x if x.ndim == 3 else stack_of_one(x) for x in (a, b))
+        x, y = (cublas.arranged(operand) for operand in stacks)
+        machine.gemm(x, y, out, "float32")
     elif mode.parts == 1:
         own = None if not mode.short.startswith("fp8") else scale == "row"
-        _narrow_product(machine, a, b, out, mode, ROUNDINGS.index(rounding), own)
+        x, y = View.of(a), View.of(b)
+        _narrow_product(machine, x, y, out, mode, ROUNDINGS.index(rounding), own)
     else:
         chunks = chunks or chunks_for(machine.architecture(), precision, a.shape[-1])
         saturates = special_values == "saturate"
-        _split_product(machine, a, b, out, mode, saturates, chunks)
+        _split_product(machine, View.of(a), View.of(b), out, mode, saturates, chunks)
 
 
 # -- products of parts -----------------------------------------------------------------
+
+
+#: Shape and strides of what `_lined_up` makes.
+_Lines = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Step(NamedTuple):
@@ -192,7 +195,8 @@ class Step(NamedTuple):
     leading: bool
 
 
-def steps(mode: Mode, depth: int, chunk: int) -> Iterator[Step]:
+@lru_cache(maxsize=KEPT)
+def steps(mode: Mode, depth: int, chunk: int) -> tuple[Step, ...]:
     """All products of parts of `depth` k each, in order, of at most so many k; that of
     the greatest parts, which is last, of all.
 
@@ -200,6 +204,7 @@ def steps(mode: Mode, depth: int, chunk: int) -> Iterator[Step]:
     smallest band is first.
     """
     between = 2.0 ** -(8 if mode.format == "bfloat16" else 11)
+    found = []
     for band in range(mode.bands - 1, -1, -1):
         least = max(0, band - mode.parts + 1)
         greatest = band - least
@@ -209,46 +214,79 @@ def steps(mode: Mode, depth: int, chunk: int) -> Iterator[Step]:
         for first in range(0, length, most):
             beta = 1.0 if first else between if band < mode.bands - 1 else 0.0
             last = min(first + most, length)
-            yield Step(in_a + first, in_b + first, last - first, beta, not band)
+            found.append(Step(in_a + first, in_b + first, last - first, beta, not band))
+    return tuple(found)
+
+
+#: The kernel of a format's parts, and how they are stored.
+_SPLITS = {
+    "bfloat16": (Kernel("split.cu", "split", ("-DPART_BITS=8",)), np.dtype(np.uint16)),
+    "tf32": (Kernel("split.cu", "split", ("-DPART_BITS=11",)), np.dtype(np.float32)),
+}
+
+
+class _Band(NamedTuple):
+    """Some k of all lines."""
+
+    first: int  #: bytes from the first line's begin
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@lru_cache(maxsize=KEPT)
+def _bands(
+    mode: Mode, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
+) -> tuple[tuple[Step, _Band, _Band], ...]:
+    """Where the operands of all steps are in lines, for `count` matrices."""
+    found = []
+    for step in steps(mode, depth, chunk):
+        x = _band(a, count, step.in_a, step.depth)
+        y = _band(b, count, step.in_b, step.depth)
+        (s, n, k), (stack, of_line, of_k) = y.shape, y.strides
+        y = _Band(y.first, (s, k, n), (stack, of_k, of_line))
+        found.append((step, x, y))
+    return tuple(found)
+
+
+def _band(lines: _Lines, count: int, first: int, depth: int) -> _Band:
+    (distinct, rows, _), (stack, of_line, of_k) = lines
+    steps = stack if distinct > 1 else 0, of_line, of_k
+    return _Band(first * of_k, (count, rows, depth), steps)
 
 
 def _split_product(
     machine: Backend,
-    a: Any,
-    b: Any,
+    a: View,
+    b: View,
     out: Any,
     mode: Mode,
     saturates: bool,
     chunks: Chunks,
 ) -> None:
-    kernel, dtype, kind = {
-        "bfloat16": (
-            Kernel("split.cu", "split", ("-DPART_BITS=8",)),
-            np.uint16,
-            "bfloat16",
-        ),
-        "tf32": (Kernel("split.cu", "split", ("-DPART_BITS=11",)), np.float32, "tf32"),
-    }[mode.format]
+    kind = mode.format
+    kernel, dtype = _SPLITS[kind]
     depth = _aligned(a.shape[-1])
-    flag = np.int32(saturates)
-    parts = [
+    flag = int32(saturates)
+    lines = [
         _lined_up(
             machine, kernel, x, dtype, mode.parts * depth,
-            np.int64(depth), np.int32(mode.parts), np.int32(is_b), flag,
+            depth, int32(mode.parts), int32(is_b), flag,
         )
-        for is_b, x in enumerate((a, b.transpose(0, 2, 1)))
+        for is_b, x in enumerate((a, b.swapaxes(1, 2)))
     ]  # fmt: skip
-    for step in steps(mode, depth, chunks.others):
-        x = parts[0][:, :, step.in_a : step.in_a + step.depth]
-        y = parts[1][:, :, step.in_b : step.in_b + step.depth].transpose(0, 2, 1)
+    in_a, in_b = (made.data for made in lines)
+    layouts = [(made.shape, made.strides) for made in lines]
+    for step, of_a, of_b in _bands(mode, depth, chunks.others, out.shape[0], *layouts):
+        x = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
+        y = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
         if step.leading:
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
             native.multiply(x, y, out, (kind, kind), sums=sums)
         else:
-            _multiply(machine, x, y, out, kind, step.beta)
+            machine.gemm(x, y, out, kind, 1.0, step.beta)
     _launch(
         machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
-        *np.array([*out.shape, a.shape[-1]], np.int64), flag,
+        *(int64(i) for i in (*out.shape, a.shape[-1])), flag,
     )  # fmt: skip
 
 
@@ -269,8 +307,8 @@ def narrow_options(format: str) -> tuple[str, ...]:
 
 def _narrow_product(
     machine: Backend,
-    a: Any,
-    b: Any,
+    a: View,
+    b: View,
     out: Any,
     mode: Mode,
     rounding: int,
@@ -280,29 +318,27 @@ def _narrow_product(
     options = narrow_options(mode.format)
     kind = _STORED.get(mode.format, "float16")
     depth = _aligned(a.shape[-1])
-    flag = np.int32(bool(own))
-    lines = [a, b.transpose(0, 2, 1)]
-    found = []
-    items = []
+    flag = int32(bool(own))
+    lines = [a, b.swapaxes(1, 2)]
+    found, items = [], []
     for x in lines:
         greatest = None
         if own is not None:
-            y = _distinct(x)
-            count = y.shape[0] * y.shape[1] if own else y.shape[0]
+            count = _distinct(x) * (x.shape[1] if own else 1)
             greatest = machine.call("zeros", count, np.uint32)
             kernel = Kernel("narrow.cu", "greatest", options)
-            _launch_tiles(machine, kernel, y, y.shape[-1], greatest, flag)
+            _launch_tiles(machine, kernel, x, x.shape[-1], greatest, flag)
         found.append(greatest)
-        items.append(
-            _lined_up(
-                machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
-                np.int64(depth), np.int32(rounding), greatest, flag,
-            )
+        made = _lined_up(
+            machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
+            depth, int32(rounding), greatest, flag,
         )  # fmt: skip
-    _multiply(machine, items[0], items[1].transpose(0, 2, 1), out, kind)
+        _, *layout = _band((made.shape, made.strides), out.shape[0], 0, depth)
+        items.append(View(made.dtype, made.data, *layout))
+    machine.gemm(items[0], items[1].swapaxes(1, 2), out, kind)
     if own is not None:
-        counts = np.array(out.shape, np.int64)
-        each = [np.int32(_distinct(x).shape[0] > 1) for x in lines]
+        counts = [int64(i) for i in out.shape]
+        each = [int32(_distinct(x) > 1) for x in lines]
         kernel = Kernel("narrow.cu", "rescale", options)
         _launch(machine, kernel, out.shape, BLOCK[1], out, *found, *counts, *each, flag)
 
@@ -314,27 +350,37 @@ def _aligned(k: int) -> int:
     return -(-k // ALIGNED) * ALIGNED
 
 
-def _distinct(x: Any) -> Any:
-    """A stack whose matrices all are the same as a stack of one."""
-    return x[:1] if x.strides[0] == 0 else x
+def _distinct(x: Any) -> int:
+    """How many matrices of a stack are not the same."""
+    return x.shape[0] if x.strides[0] else 1
 
 
 def _lined_up(
-    machine: Backend, kernel: Kernel, x: Any, dtype: Any, width: int, *arguments: Any
+    machine: Backend,
+    kernel: Kernel,
+    x: Any,
+    dtype: Any,
+    width: int,
+    depth: int,
+    *arguments: Any,
 ) -> Any:
-    """What a kernel makes of a stack of lines: `width` items of each, side by side."""
-    source = _distinct(x)
-    made = cupy.empty((*source.shape[:2], width), dtype)
-    _launch_tiles(machine, kernel, source, int(arguments[0]), made, *arguments)
-    return cupy.broadcast_to(made, (x.shape[0], *made.shape[1:]))
+    """What a kernel makes of a stack of lines, which may be one for many: `width` items
+    of each, side by side."""
+    dtype = np.dtype(dtype)
+    shape = (_distinct(x), x.shape[1], width)
+    made = allocate(shape, dtype, lying(shape, dtype.itemsize))
+    _launch_tiles(machine, kernel, x, depth, made, int64(depth), *arguments)
+    return made
 
 
 def _launch_tiles(
     machine: Backend, kernel: Kernel, x: Any, padded: int, *arguments: Any
 ) -> None:
-    strides = [stride // x.itemsize for stride in x.strides]
-    operand = np.array((x.data.ptr, *strides, *x.shape), _LINES)
-    _launch(machine, kernel, (len(x), x.shape[1], padded), 32, operand, *arguments)
+    operand = Words(  # struct operand of operands.h
+        x.data.ptr, *_items(x), _distinct(x), *x.shape[1:]
+    )
+    extent = _distinct(x), x.shape[1], padded
+    _launch(machine, kernel, extent, 32, operand, *arguments)
 
 
 def _launch(
@@ -351,14 +397,10 @@ def _launch(
     machine.launch(kernel, grid, BLOCK, *arguments)
 
 
-def _matrices(x: Any) -> Any:
-    strides = (stride // x.itemsize for stride in x.strides)
-    return np.array((x.data.ptr, *strides), _MATRICES)
+def _matrices(x: Any) -> Words:
+    return Words(x.data.ptr, *_items(x))  # struct matrices of patch.cu
 
 
-def _multiply(
-    machine: Backend, a: Any, b: Any, out: Any, kind: str, beta: float = 0.0
-) -> None:
-    if len(out) == 1:
-        a, b, out = a[0], b[0], out[0]
-    machine.gemm(a, b, out, kind, 1.0, beta)
+def _items(x: Any) -> list[int]:
+    """Strides as kernels here count them."""
+    return [stride // x.itemsize for stride in x.strides]

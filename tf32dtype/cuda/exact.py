@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from .. import _core
 from . import backend, tables
 from .array import STORAGE, empty, is_ours, plain
+from .strides import KEPT
 
 #: The dtype of such operands in NumPy's loops.
 EXACT = _core.exact_number
@@ -84,23 +86,67 @@ def _compare(
     if not isinstance(a, cupy.ndarray):
         raise TypeError(f"np.{ufunc.__name__} has no operand on the GPU")
     b = b.item() if isinstance(b, np.generic) else b
-    if b != b:
+    found = _comparison(ufunc, dtype, b)
+    if found is None:
         call("copyto", target, np.bool(ufunc is np.not_equal))
         return
+    ufunc, nearest = found
+    run(ufunc, (dtype, dtype, np.dtype(bool)), [a, nearest], [target])
+
+
+def _comparison(ufunc: Any, dtype: np.dtype[Any], b: Any) -> tuple[Any, Any] | None:
+    """The comparison with a number of the format that says the same of all its numbers;
+    None: they all are unequal."""
+    if b != b:
+        return None
     nearest = _rounded(dtype, b)
     if np.isnan(nearest):
         nearest = _greatest(dtype) if b > 0 else _least(dtype)
     known = float(nearest)  # Python compares a float with an int of any size exactly
     if known != b:
         if ufunc in (np.equal, np.not_equal):
-            call("copyto", target, np.bool(ufunc is np.not_equal))
-            return
+            return None
         # No number of the format lies between the two.
         if ufunc in (np.less, np.less_equal):
             ufunc = np.less_equal if known < b else np.less
         else:
             ufunc = np.greater if known < b else np.greater_equal
-    run(ufunc, (dtype, dtype, np.dtype(bool)), [a, nearest], [target])
+    return ufunc, nearest
+
+
+class Simple(NamedTuple):
+    """A loop of an array, then a scalar, both of a format."""
+
+    ufunc: Any
+    loop: tuple[np.dtype[Any], ...]
+    number: Any
+
+
+def simple(ufunc: Any, loop: tuple[np.dtype[Any], ...], number: Any) -> Simple | None:
+    """What `compute` runs of an array and a Python number, where it is nothing else."""
+    kind: Any = type(number)
+    if kind is not int and kind is not float:
+        return None
+    # Equal numbers may differ in their sign.
+    sign = math.copysign(1, number) if kind is float else 0
+    return _simple(ufunc, loop, number, kind, sign)
+
+
+@lru_cache(maxsize=KEPT)
+def _simple(
+    ufunc: Any, loop: tuple[np.dtype[Any], ...], number: Any, kind: Any, sign: float
+) -> Simple | None:
+    if ufunc in _MIRRORED:
+        dtype = loop[0]
+        if dtype == EXACT:
+            ufunc, dtype = _MIRRORED[ufunc], loop[1]
+        found = _comparison(ufunc, dtype, number)
+        loop = (dtype, dtype, np.dtype(bool))
+        return None if found is None else Simple(found[0], loop, found[1])
+    dtype = loop[-1]
+    if ufunc is np.nextafter or _side(dtype, number):
+        return None
+    return Simple(ufunc, (dtype,) * 3, _rounded(dtype, number))
 
 
 def _double(x: Any) -> Any:

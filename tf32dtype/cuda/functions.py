@@ -12,7 +12,17 @@ from typing import Any
 import cupy
 import numpy as np
 
-from . import backend, compositions, creation, ordering, statistics
+from . import (
+    backend,
+    compositions,
+    contraction,
+    creation,
+    ordering,
+    products,
+    reductions,
+    statistics,
+    ufuncs,
+)
 from .array import is_ours, ndarray, wrap
 from .moving import MOVES, WRITES, check_out, condition, leaves, move, write
 
@@ -148,8 +158,6 @@ def elementwise(
     casting: Any = "same_kind",
 ) -> Any:
     """A ufunc, of arrays of the formats or of float32."""
-    from . import ufuncs
-
     if _formats(inputs, out) or (dtype is not None and is_ours(dtype)):
         return ufuncs.call(
             ufunc, inputs, out=out, where=where, dtype=dtype, casting=casting
@@ -188,6 +196,12 @@ def ufunc_method(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
     """As `__array_ufunc__`."""
+    if method == "__call__" and not keywords:
+        if ufunc is np.matmul and all([isinstance(x, cupy.ndarray) for x in inputs]):
+            return contraction.matmul(*inputs)
+        found = ufuncs.planned(ufunc, inputs)
+        if found is not None:
+            return found
     out = keywords.pop("out", None)
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
@@ -201,8 +215,6 @@ def ufunc_method(
     if ufunc.__name__ in PRODUCT_UFUNCS:
         if method != "__call__":
             return NotImplemented
-        from . import products
-
         if out is not None:
             keywords["out"] = out
         return products.dispatch(ufunc.__name__, tuple(given), keywords)
@@ -234,8 +246,6 @@ def ufunc_method(
 
 def reduction(name: str, a: Any, *positional: Any, **keywords: Any) -> Any:
     """A function of `REDUCTIONS`, with NumPy's parameters."""
-    from . import reductions
-
     kind = name.removeprefix("nan")
     order = (
         _WITH_DTYPE
@@ -253,10 +263,11 @@ def reduction(name: str, a: Any, *positional: Any, **keywords: Any) -> Any:
     if "correction" in keywords:  # the array API's name
         keywords["ddof"] = keywords.pop("correction")
     check_out(keywords.get("out"))
-    ours = isinstance(a, ndarray) and {"initial", "where"} & set(keywords)
-    to_format = "dtype" in keywords and is_ours(keywords["dtype"])
-    if not ours and not to_format and not _formats(a, keywords.get("out")):
-        return _by_cupy(name, (a,), keywords)
+    if not (isinstance(a, ndarray) and is_ours(a.dtype)):
+        ours = isinstance(a, ndarray) and {"initial", "where"} & set(keywords)
+        to_format = "dtype" in keywords and is_ours(keywords["dtype"])
+        if not ours and not to_format and not _formats(a, keywords.get("out")):
+            return _by_cupy(name, (a,), keywords)
     return reductions.reduce(name, a, **keywords)
 
 
@@ -264,8 +275,6 @@ def accumulation(
     name: str, a: Any, axis: Any = None, dtype: Any = None, out: Any = None
 ) -> Any:
     """cumsum or cumprod."""
-    from . import reductions
-
     check_out(out)
     if not _formats(a, out) and not (dtype is not None and is_ours(dtype)):
         keywords = {"axis": axis, "dtype": dtype} | (
@@ -300,8 +309,6 @@ def numpy_function(func: Any, args: Any, kwargs: Any) -> Any:
     if name in ("cumsum", "cumprod"):
         return accumulation(name, *args, **kwargs)
     if name in PRODUCTS:
-        from . import products
-
         return products.dispatch(name, args, kwargs)
     found = _formats(args, list(kwargs.values()))
     if name in COMPOSITIONS and (found or name in compositions.FOR_FLOAT32):
@@ -335,6 +342,10 @@ _CUPYS = {
 def cupy_kernel(kernel: Any, args: Any, kwargs: Any) -> Any:
     """As `__cupy_override_elementwise_kernel__`."""
     name = kernel.name
+    if not kwargs and name in UFUNCS:
+        result = ufuncs.planned(UFUNCS[name], args)
+        if result is not None:
+            return result
     found = _formats(args, list(kwargs.values()))
     if name == "cupy_copy":
         from . import casts

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..tensor_core.models import Model
 from . import backend
-from .backend import Kernel
-from .tiles import MOST, option, pieces, task
+from .backend import Constant, Kernel
+from .stacks import of_stack
+from .strides import KEPT
+from .tiles import MOST, Matrices, matrices, option, pieces, task
 
 #: of a block of threads: rows and columns of C, threads; k in shared memory
 ROWS, COLUMNS, THREADS, STAGE = 64, 64, 256, 32
@@ -58,12 +61,14 @@ def product(
     continues: bool = False,
     exactly: bool = False,
 ) -> None:
-    """Write a @ b to `out` as the model has it: (s, m, k), (s, k, n) and (s, m, n).
+    """Write a @ b to `out` as the model has it: (s, m, k), (s, k, n) and (s, m, n),
+    or without s.
 
     Parameters
     ----------
     a, b : cupy.ndarray
-        Of the model's formats and any strides.
+        Of the model's formats and any strides. One matrix, or a stack of one, is
+        multiplied by all.
     out : cupy.ndarray
         Of the accumulator's dtype. It does not overlap the operands.
     model : Model
@@ -74,21 +79,57 @@ def product(
         Whether all is computed by the integers of src/tensor_core.h, which only what is
         in doubt needs: the same bits, slowly.
     """
-    if 0 in out.shape or (continues and a.shape[2] == 0):
+    if 0 in out.shape or (continues and a.shape[-1] == 0):
         return
-    count, m, n = out.shape
-    kernel = Kernel("model.cu", "model", options(model, a.dtype, b.dtype))
+    count = len(out) if out.ndim == 3 else 1
     wide = MOST * COLUMNS
-    for first, left in itertools.product(range(0, count, MOST), range(0, n, wide)):
-        x, y, z = (array[first : first + MOST] for array in (a, b, out))
-        y, z = (array[:, :, left : left + wide] for array in (y, z))
-        backend.current().launch(
-            kernel,
-            (pieces(m, ROWS), pieces(z.shape[2], COLUMNS), len(z)),
-            (THREADS,),
-            task(x, y, z, continues=continues, exactly=exactly),
-            x,
-            y,
-            z,
-            shared=shared_memory(),
-        )
+    if count > MOST or out.shape[-1] > wide:
+        how = {"continues": continues, "exactly": exactly}
+        for first, left in itertools.product(
+            range(0, count, MOST), range(0, out.shape[-1], wide)
+        ):
+            part = slice(first, first + MOST)
+            x, y, z = (of_stack(x, count, part) for x in (a, b, out))
+            y, z = (array[..., left : left + wide] for array in (y, z))
+            product(x, y, z, model, **how)
+        return
+    told = _plan(
+        matrices(a, count),
+        matrices(b, count),
+        matrices(out, count),
+        (a.dtype, b.dtype),
+        model,
+        continues,
+        exactly,
+    )
+    backend.current().launch(
+        told.kernel, told.grid, (THREADS,), told.task, a, b, out, shared=told.shared
+    )
+
+
+class _Plan(NamedTuple):
+    """The launch of a product, wherever its operands are."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    task: Constant
+    shared: int
+
+
+@lru_cache(maxsize=KEPT)
+def _plan(
+    a: Matrices,
+    b: Matrices,
+    c: Matrices,
+    dtypes: tuple[Any, Any],
+    model: Model,
+    continues: bool,
+    exactly: bool,
+) -> _Plan:
+    count, m, n = c.shape
+    return _Plan(
+        Kernel("model.cu", "model", options(model, *dtypes)),
+        (pieces(m, ROWS), pieces(n, COLUMNS), count),
+        task(a, b, c, continues=continues, exactly=exactly),
+        shared_memory(),
+    )

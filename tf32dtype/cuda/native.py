@@ -14,6 +14,7 @@ as PTX says, and look at the machine code. Tiles and their weights are estimates
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import cupy
@@ -23,7 +24,8 @@ from .. import tensor_core
 from ..wording import brief
 from . import cublas, cublaslt
 from .array import raw
-from .backend import Kernel, current
+from .backend import Kernel, current, int32, int64
+from .strides import KEPT
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
 FORMATS = {
@@ -152,7 +154,7 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
         cublaslt.gemm(raw(a), raw(b), out, formats)
     else:
         dtype = cublas.DTYPES[formats[0]]
-        x, y = (cublas.arranged(raw(x).view(dtype)) for x in (a, b))
+        x, y = (cublas.arranged(x.view(dtype, cupy.ndarray)) for x in (a, b))
         current().gemm(x, y, out, formats[0])
 
 
@@ -165,7 +167,11 @@ def _number(arch: str) -> int:
 
 
 def _check(formats: tuple[str, str], instruction: str | None) -> None:
-    arch = current().architecture()
+    _check_of(current().architecture(), formats, instruction)
+
+
+@lru_cache(maxsize=KEPT)
+def _check_of(arch: str, formats: tuple[str, str], instruction: str | None) -> None:
     has = [name for name, (_, first) in FORMATS.items() if _number(arch) >= first]
     eight = [name for name in has if "float8" in name]
     a, b = formats
@@ -223,13 +229,14 @@ def multiply(
         x.storage,
         y.storage,
         out,
-        *(np.int64(i) for i in (m, n, k, x.pitch, y.pitch, x.stack, y.stack)),
-        np.int32(sums.stretch or 1 << 30),
+        *(int64(i) for i in (m, n, k, x.pitch, y.pitch, x.stack, y.stack)),
+        int32(sums.stretch or 1 << 30),
         np.float32(sums.beta),
         shared=tile.shared,
     )
 
 
+@lru_cache(maxsize=KEPT)
 def kernel(
     formats: tuple[str, str],
     size: int,
@@ -291,13 +298,34 @@ def choose(
     promote: int = 0,
 ) -> Tile:
     """The tile that is estimated to take the least time. All give the same bits."""
-    processors = current().processors()
+    machine = current()
+    return _choose(
+        machine.architecture(),
+        machine.processors(),
+        (s, m, n),
+        size,
+        a_along_k,
+        b_along_k,
+        promote,
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def _choose(
+    arch: str,
+    processors: int,
+    shape: tuple[int, int, int],
+    size: int,
+    a_along_k: bool,
+    b_along_k: bool,
+    promote: int,
+) -> Tile:
+    s, m, n = shape
 
     def time(tile: Tile) -> float:
         blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
         return -(-blocks // processors) * tile.rows * tile.columns * tile.weight
 
-    arch = current().architecture()
     return min(tiles(arch, size, a_along_k, b_along_k, promote), key=time)
 
 

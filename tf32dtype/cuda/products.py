@@ -11,7 +11,7 @@ import contextlib
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from functools import partial
+from functools import lru_cache, partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -22,14 +22,16 @@ from numpy.typing import DTypeLike
 from .. import _core
 from ..format import find_dtype
 from ..modes import Rounding, Scale, SpecialValues, find_mode
-from ..modes import choose as check_precision
+from ..modes import check as check_precision
 from ..precision import Settings, current_settings, leave, mark_context
 from ..tensor_core.models import devices, find_device, find_instruction, find_model
 from ..wording import brief
 from . import backend, chain
-from .array import as_own, empty, is_ours, ndarray, plain, wrap
-from .stacks import Shape, like, stacks
+from .array import allocate, as_own, is_ours, lying, ndarray, plain, wrap
+from .backend import Shape, View
+from .stacks import like, stack_of_one, stacks
 from .strategy import Strategy
+from .strides import KEPT
 
 MODES = ("chain", "model", "native")
 #: Of "native", besides None.
@@ -78,6 +80,15 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
             " None for what cuBLAS chooses"
         )
     return Mode(str(mode), None, instruction)
+
+
+def _known_mode(mode: Any, device: Any, instruction: Any) -> Mode:
+    """`choose_mode`, whose answers about names are kept."""
+    names = {type(mode), type(device), type(instruction)} <= {str, type(None)}
+    return (_mode_of_names if names else choose_mode)(mode, device, instruction)
+
+
+_mode_of_names = lru_cache(maxsize=256)(choose_mode)
 
 
 class _Block(NamedTuple):
@@ -251,7 +262,7 @@ def matmul(
             )
         chosen = current_mode()
     else:
-        chosen = choose_mode(mode, device, instruction)
+        chosen = _known_mode(mode, device, instruction)
     settings = None
     if precision is not None:
         if mode is not None:
@@ -315,7 +326,7 @@ def as_matrices(a: Any, b: Any) -> tuple[Any, Any, Shape]:
             f" {y.shape[-2]}"
         )
     try:
-        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        batch = _batch(x, y)
     except ValueError:
         raise ValueError(
             f"shapes {a.shape} and {b.shape} do not fit: stacks {x.shape[:-2]} and"
@@ -332,65 +343,81 @@ Writer = Callable[[Any, Any, Any], None]
 
 
 class _Way(NamedTuple):
-    """Operands as they are multiplied, what writes the product, and its dtype."""
+    """How arrays of two dtypes are multiplied."""
 
-    a: Any
-    b: Any
+    a: np.dtype[Any]  #: that the operands are cast to
+    b: np.dtype[Any]
     write: Writer
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  #: of what it writes
+    #: whether float32 is not cast to tf32, but taken for it
+    reads_tf32: bool = False
+    #: whether it takes matrices beside stacks of them
+    takes_matrices: bool = False
+    #: and of different numbers of them
+    broadcasts: bool = False
 
 
+@lru_cache(maxsize=KEPT)
 def _way(
-    a: Any,
-    b: Any,
+    a: np.dtype[Any],
+    b: np.dtype[Any],
     mode: Mode,
     settings: Settings | None,
     wanted: np.dtype[Any] | None,
     strategy: Strategy,
 ) -> _Way | None:
-    """How two arrays are multiplied; None: by CuPy's own function.
+    """How arrays of two dtypes are multiplied; None: by CuPy's own function.
 
     Raises
     ------
     TypeError, ValueError
         If the mode does not have their formats.
     """
-    common = np.result_type(a.dtype, b.dtype)
-    is_plain = not (is_ours(a.dtype) or is_ours(b.dtype))
+    common = np.result_type(a, b)
+    is_plain = not (is_ours(a) or is_ours(b))
     if settings is not None and is_plain and common == FLOAT32:
         write = _emulation(settings, strategy)
-        return _Way(cast(a, FLOAT32), cast(b, FLOAT32), write, FLOAT32)
+        return _Way(FLOAT32, FLOAT32, write, FLOAT32, takes_matrices=True)
     if mode.name == "model":
         from . import model as models
 
         x, y = _as_unit_reads(a, "a"), _as_unit_reads(b, "b")
         sums = "float16" if wanted == FLOAT16 else "float32"
-        names = x.dtype.name, y.dtype.name
-        model = find_model(mode.device, mode.instruction, *names, sums)
-        return _Way(x, y, partial(models.product, model=model), np.dtype(sums))
+        model = find_model(mode.device, mode.instruction, x.name, y.name, sums)
+        write = partial(models.product, model=model)
+        return _Way(x, y, write, np.dtype(sums), True, True, True)
     if mode.name == "native":
         from . import native
 
         x, y = _as_unit_reads(a, "a"), _as_unit_reads(b, "b")
-        write = partial(native.product, instruction=mode.instruction)
-        return _Way(x, y, _in_c_order(write), FLOAT32)
+        product = partial(native.product, instruction=mode.instruction)
+        if mode.instruction is None:
+            return _Way(x, y, _in_c_order(product), FLOAT32, reads_tf32=True)
+        return _Way(x, y, _by_views(product), FLOAT32, True, takes_matrices=True)
     if not is_ours(common):
         return None
-    x, y = (x if is_ours(x.dtype) or x.dtype == FLOAT16 else cast(x, common)
-            for x in (a, b))  # fmt: skip
-    return _Way(x, y, chain.product, common if wanted is None else FLOAT32)
+    x, y = (x if is_ours(x) or x == FLOAT16 else common for x in (a, b))
+    dtype = common if wanted is None else FLOAT32
+    return _Way(x, y, chain.product, dtype, False, True, True)
 
 
-def _as_unit_reads(x: Any, name: str) -> Any:
+def _as_unit_reads(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     """float32 as tf32, of which a tensor core ignores the low 13 bits."""
-    if x.dtype == FLOAT32:
-        return x.view(TF32, ndarray)
-    if is_ours(x.dtype) or x.dtype == FLOAT16:
-        return x
+    if dtype == FLOAT32:
+        return TF32
+    if is_ours(dtype) or dtype == FLOAT16:
+        return dtype
     raise TypeError(
-        f"{name} is {x.dtype}: no tensor core here multiplies that; float16, float32"
+        f"{name} is {dtype}: no tensor core here multiplies that; float16, float32"
         " (as tf32) and this package's formats have one. Cast it first"
     )
+
+
+def _read(x: Any, dtype: np.dtype[Any], way: _Way) -> Any:
+    """An operand as a product reads it."""
+    if way.reads_tf32 and x.dtype == FLOAT32:
+        return x.view(TF32, ndarray)
+    return cast(x, dtype)
 
 
 def _emulation(settings: Settings, strategy: Strategy) -> Writer:
@@ -405,7 +432,7 @@ def _emulation(settings: Settings, strategy: Strategy) -> Writer:
     options = {"rounding": settings.rounding, "scale": settings.scale}
 
     def write(a: Any, b: Any, out: Any) -> None:
-        (m, n), k = out.shape[1:], a.shape[2]
+        (m, n), k = out.shape[-2:], a.shape[-1]
         chosen = emulation.choose(settings.precision, strategy, m, n, k)
         keywords: dict[str, Any] = {}
         if chosen == find_mode(settings.precision).short:
@@ -425,6 +452,19 @@ def _in_c_order(write: Writer) -> Writer:
         made = cupy.empty(out.shape, out.dtype)
         write(a, b, made)
         backend.current().call("copyto", out, made)
+
+    return through
+
+
+def _by_views(write: Writer) -> Writer:
+    """The same, also of matrices, for what asks for their place and layout alone."""
+    of_stacks = _in_c_order(write)
+
+    def through(a: Any, b: Any, out: Any) -> None:
+        if out.ndim == 2:
+            write(View.of(a), View.of(b), View.of(out))
+        else:
+            of_stacks(a, b, out)
 
     return through
 
@@ -474,12 +514,12 @@ def product(
     wanted = None if dtype is None else find_dtype(dtype)
     if wanted is not None and not (is_ours(wanted) or wanted.kind in "fc"):
         raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
-    way = _way(a, b, mode, settings, wanted, strategy)
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    matrices = (*batch, a.shape[-2], b.shape[-1])
+    way = _way(a.dtype, b.dtype, mode, settings, wanted, strategy)
+    matrices = (*_batch(a, b), a.shape[-2], b.shape[-1])
     shape = matrices if shape is None else shape
-    common = np.result_type(a.dtype, b.dtype) if way is None else way.dtype
-    made = common if wanted is None else wanted
+    made = wanted
+    if made is None:
+        made = np.result_type(a.dtype, b.dtype) if way is None else way.dtype
     if out is not None:
         out = as_target(out, made, shape)
     own_class = any(type(x) is ndarray and x.dtype == FLOAT32 for x in (a, b))
@@ -496,30 +536,43 @@ def product(
         )
         if direct:
             result = out.reshape(matrices)
-        elif is_ours(way.dtype):
-            result = empty(matrices, way.dtype)
         else:
-            result = cupy.empty(matrices, way.dtype)
-        _write(way, result)
+            result = allocate(matrices, way.dtype, lying(matrices, way.dtype.itemsize))
+        _write(way, a, b, result)
         if direct:
             return out
         result = cast(result, made)
-    result = result.reshape(shape)
+    if result.shape != shape:
+        result = result.reshape(shape)
     if out is not None:
         copy_into(result, out)
         return out
     return wrap(result, FLOAT32) if own_class and made == FLOAT32 else result
 
 
-def _write(way: _Way, result: Any) -> None:
+def _write(way: _Way, a: Any, b: Any, result: Any) -> None:
     """A product into a C-contiguous array."""
-    batch = result.shape[:-2]
-    x = cupy.broadcast_to(way.a, (*batch, *way.a.shape[-2:]))
-    y = cupy.broadcast_to(way.b, (*batch, *way.b.shape[-2:]))
+    x, y = _read(a, way.a, way), _read(b, way.b, way)
     if result.size == 0:
         return
-    for a, b, c in stacks(x, y, result):
-        way.write(a, b, c)
+    if result.ndim == 2 and not way.takes_matrices:
+        way.write(stack_of_one(x), stack_of_one(y), stack_of_one(result))
+        return
+    if result.ndim == 2 or (result.ndim == 3 and way.broadcasts):
+        way.write(x, y, result)
+        return
+    batch = result.shape[:-2]
+    x = cupy.broadcast_to(x, (*batch, *x.shape[-2:]))
+    y = cupy.broadcast_to(y, (*batch, *y.shape[-2:]))
+    for one, two, three in stacks(x, y, result):
+        way.write(one, two, three)
+
+
+def _batch(a: Any, b: Any) -> Shape:
+    """The axes of a product before the last two."""
+    if a.ndim == b.ndim == 2:
+        return ()
+    return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
 
 
 def _by_cupy(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:

@@ -10,7 +10,8 @@ no flags.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import struct
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import cupy
@@ -19,7 +20,7 @@ import numpy as np
 from ..format import find_dtype
 from ..wording import brief
 from . import array, backend, casts, strides
-from .backend import Kernel
+from .backend import Constant, Kernel, int32
 
 _THREADS = 256
 #: Vectors that a lane is given before there are more lanes or chunks.
@@ -99,24 +100,41 @@ NAMES = (*_NUMBERS, *_INDICES, *_COUNTS, *QUOTIENTS, _NORM, "ptp")
 # -- arguments -------------------------------------------------------------------------
 
 
-class _Axes:
+class _Axes(NamedTuple):
     """The axes that are reduced, and the result's shape."""
 
-    def __init__(self, x: Any, axis: Any, keepdims: bool) -> None:
-        # As NumPy: what has no axes may be reduced along one.
-        nothing = x.ndim == 0 and isinstance(axis, int | np.integer) and axis in (0, -1)
-        if axis is None or nothing:
-            self.reduced = tuple(range(x.ndim))
-        else:
-            given = axis if isinstance(axis, tuple) else (axis,)
-            self.reduced = np.lib.array_utils.normalize_axis_tuple(given, x.ndim)
-        self.kept = tuple(k for k in range(x.ndim) if k not in self.reduced)
-        self.outputs = tuple(x.shape[k] for k in self.kept)
-        self.count = math.prod(x.shape[k] for k in self.reduced)
-        self.whole = tuple(
-            1 if k in self.reduced else length for k, length in enumerate(x.shape)
-        )
-        self.shape = self.whole if keepdims else self.outputs
+    reduced: tuple[int, ...]
+    kept: tuple[int, ...]
+    outputs: tuple[int, ...]
+    elements: int
+    whole: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def _axes_of(shape: tuple[int, ...], axis: Any, keepdims: bool) -> _Axes:
+    # As NumPy: what has no axes may be reduced along one.
+    nothing = not shape and isinstance(axis, int | np.integer) and axis in (0, -1)
+    if axis is None or nothing:
+        reduced = tuple(range(len(shape)))
+    else:
+        given = axis if isinstance(axis, tuple) else (axis,)
+        reduced = np.lib.array_utils.normalize_axis_tuple(given, len(shape))
+    kept = tuple(k for k in range(len(shape)) if k not in reduced)
+    outputs = tuple(shape[k] for k in kept)
+    whole = tuple(1 if k in reduced else length for k, length in enumerate(shape))
+    elements = math.prod(shape[k] for k in reduced)
+    return _Axes(
+        reduced, kept, outputs, elements, whole, whole if keepdims else outputs
+    )
+
+
+_known_axes = lru_cache(maxsize=strides.KEPT)(_axes_of)
+
+
+def _axes(x: Any, axis: Any, keepdims: Any) -> _Axes:
+    # 1 and 1.0 are equal, and one of them is no axis.
+    plain = axis is None or type(axis) is int
+    return (_known_axes if plain else _axes_of)(x.shape, axis, bool(keepdims))
 
 
 def _mask(where: Any, x: Any) -> Any:
@@ -144,7 +162,8 @@ def _scalar(initial: Any, dtype: Any) -> float:
 
 
 def _deliver(result: Any, axes: _Axes, out: Any) -> Any:
-    result = result.reshape(axes.shape)
+    if result.shape != axes.shape:
+        result = result.reshape(axes.shape)
     if out is None:
         return result
     casts.cast_into(result, out)
@@ -173,12 +192,14 @@ class _Plan(NamedTuple):
     chunk: int
     chunks: int
 
-    def argument(self, outputs: int, count: int) -> Any:
-        return np.array((outputs, count, self.chunk, self.log, self.across), _PLAN)
+    def argument(self, outputs: int, count: int) -> Constant:
+        return Constant(
+            np.array((outputs, count, self.chunk, self.log, self.across), _PLAN)
+        )
 
-    def grid(self, outputs: int) -> tuple[int, int]:
+    def grid(self, outputs: int, processors: int) -> tuple[int, int]:
         groups = -(-outputs // (_THREADS >> self.log))
-        most = strides.BLOCKS * backend.current().processors()
+        most = strides.BLOCKS * processors
         return max(1, min(groups, most)), self.chunks
 
 
@@ -193,14 +214,54 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
     return _Plan(log, across, chunk, -(-count // chunk))
 
 
-def _collapsed(
-    x: Any, mask: Any, axes: Sequence[int], reorder: bool
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    steps = [
-        [array_.strides[k] if array_ is not None else 0 for k in axes]
-        for array_ in (x, mask)
+class _Gathering(NamedTuple):
+    """The first pass over arrays of one layout."""
+
+    kernel: Kernel
+    grid: tuple[int, int]
+    constants: tuple[Constant, ...]
+    size: int  #: bytes of the partial results
+    chunks: int  #: and how many there are of each output
+
+
+@lru_cache(maxsize=strides.KEPT)
+def _gathering(
+    operation: _Operation,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    steps: tuple[tuple[int, ...] | None, ...],
+    axes: _Axes,
+    squares: bool,
+    processors: int,
+) -> _Gathering | None:
+    """`steps` are the strides of the array and of its mask, if it has one. None: there
+    are too many axes."""
+    ordered = bool(operation.elements & _EQUAL_ZEROS)  # indices count in C order
+    each = [
+        strides.collapse(
+            [shape[k] for k in some],
+            [[0 if x is None else x[k] for k in some] for x in steps],
+            reorder=reorder,
+        )
+        for some, reorder in ((axes.kept, False), (axes.reduced, not ordered))
     ]
-    return strides.collapse([x.shape[k] for k in axes], steps, reorder=reorder)
+    kept, reduced = each
+    if max(len(kept[0]), len(reduced[0])) > strides.AXES:
+        return None
+    itemsize = dtype.itemsize
+    walks = [strides.describe(*walk, (itemsize, 0)) for walk in each]
+    inner = [abs(walk[1][0][-1]) if walk[0] else itemsize for walk in each]
+    outputs = math.prod(axes.outputs)
+    across = outputs >= 32 and bool(kept[0]) and inner[0] < inner[1]
+    plan = _planned(outputs, axes.elements, max(4, 16 // itemsize), across)
+    options = [f"-DOP={operation.op}", f"-DFROM={casts.kind(dtype)}"]
+    return _Gathering(
+        Kernel("reduce.cu", "reduce", (*options, *("-DSQUARES",) * squares)),
+        plan.grid(outputs, processors),
+        (plan.argument(outputs, axes.elements), *map(Constant, walks)),
+        plan.chunks * outputs * _SIZES[operation.op],
+        plan.chunks,
+    )
 
 
 def _gather(
@@ -213,55 +274,83 @@ def _gather(
 ) -> tuple[Any, int]:
     """The first pass: partial results, and how many there are of each output. Squares
     are those of the differences from float64 means, or from zero."""
-    outputs = math.prod(axes.outputs)
-    size = _SIZES[operation.op]
-    if axes.count == 0 or outputs == 0:
-        return cupy.empty(0, np.uint8), 0
-    name = casts.kind(x.dtype)
-    x = array.plain(x)
-    ordered = bool(operation.elements & _EQUAL_ZEROS)  # indices count in C order
-    kept = _collapsed(x, mask, axes.kept, False)
-    reduced = _collapsed(x, mask, axes.reduced, not ordered)
-    if max(len(kept[0]), len(reduced[0])) > strides.AXES:
-        call = backend.current().call
-        x = call("ascontiguousarray", x)
-        mask = None if mask is None else call("ascontiguousarray", mask)
-        kept = _collapsed(x, mask, axes.kept, False)
-        reduced = _collapsed(x, mask, axes.reduced, not ordered)
-    itemsize = x.dtype.itemsize
-    walks = [strides.describe(*walk, (itemsize, 0)) for walk in (kept, reduced)]
-    inner = [abs(walk[1][0][-1]) if walk[0] else itemsize for walk in (kept, reduced)]
-    across = outputs >= 32 and bool(kept[0]) and inner[0] < inner[1]
-    plan = _planned(outputs, axes.count, max(4, 16 // itemsize), across)
-    partials = cupy.empty(plan.chunks * outputs * size, np.uint8)
-    options = [f"-DOP={operation.op}", f"-DFROM={name}"]
-    if squares:
-        options.append("-DSQUARES")
-    backend.current().launch(
-        Kernel("reduce.cu", "reduce", tuple(options)),
-        plan.grid(outputs), (_THREADS,), plan.argument(outputs, axes.count), *walks,
-        partials, x, mask, np.int32(operation.elements), means,
+    if axes.elements == 0 or 0 in axes.outputs:
+        return _bytes(0), 0
+    machine = backend.current()
+    dtype = x.dtype
+    for _ in range(2):
+        steps = x.strides, None if mask is None else mask.strides
+        found = _gathering(
+            operation, dtype, x.shape, steps, axes, squares, machine.processors()
+        )
+        if found is not None:
+            break
+        x = machine.call("ascontiguousarray", array.plain(x))
+        mask = None if mask is None else machine.call("ascontiguousarray", mask)
+    assert found is not None  # two axes are enough of what has no gaps
+    partials = _bytes(found.size)
+    machine.launch(
+        found.kernel, found.grid, (_THREADS,), *found.constants,
+        partials, x, mask, int32(operation.elements), means,
     )  # fmt: skip
-    return partials, plan.chunks
+    return partials, found.chunks
+
+
+def _bytes(size: int) -> Any:
+    return array.allocate((size,), np.dtype(np.uint8), (1,))
+
+
+class _Finishing(NamedTuple):
+    """The second pass."""
+
+    kernel: Kernel
+    grid: tuple[int, int]
+    plan: Constant
+
+
+@lru_cache(maxsize=strides.KEPT)
+def _finishing(
+    op: str, dtype: np.dtype[Any], outputs: int, chunks: int, processors: int
+) -> _Finishing:
+    plan = _Plan(min(_log2_above(chunks), 8), True, max(1, chunks), 1)
+    kernel = Kernel("finish.cu", "finish", (f"-DOP={op}", f"-DTO={casts.kind(dtype)}"))
+    argument = plan.argument(outputs, chunks)
+    return _Finishing(kernel, plan.grid(outputs, processors), argument)
+
+
+@lru_cache(maxsize=strides.KEPT)
+def _ending(start: bytes, fields: tuple[tuple[str, int], ...]) -> Constant:
+    """What the second pass does at the end; the start is a float64, of any sign."""
+    how = np.zeros((), _ENDING)
+    how["initial"] = np.frombuffer(start)[0]
+    for field, value in fields:
+        how[field] = value
+    return Constant(how)
 
 
 def _finish(
-    op: str, partials: Any, chunks: int, axes: _Axes, dtype: Any, **ending: Any
+    op: str,
+    partials: Any,
+    chunks: int,
+    axes: _Axes,
+    dtype: Any,
+    *,
+    initial: float = 0.0,
+    divisors: Any = None,
+    **ending: int,
 ) -> Any:
-    """The second pass: results of a dtype. `ending` are fields of `_ENDING`, and
-    "divisors", an array."""
+    """The second pass: results of a dtype, in the shape that is asked for. `ending` are
+    fields of `_ENDING`; `divisors` an array."""
+    dtype = np.dtype(dtype)
+    result = casts.empty(axes.shape, dtype)
     outputs = math.prod(axes.outputs)
-    result = casts.empty(outputs, dtype)
-    divisors = ending.pop("divisors", None)
-    how = np.zeros((), _ENDING)
-    for field, value in ending.items():
-        how[field] = value
     if outputs:
-        plan = _Plan(min(_log2_above(chunks), 8), True, max(1, chunks), 1)
-        backend.current().launch(
-            Kernel("finish.cu", "finish", (f"-DOP={op}", f"-DTO={casts.kind(dtype)}")),
-            plan.grid(outputs), (_THREADS,), plan.argument(outputs, chunks),
-            array.plain(result), partials, how, divisors,
+        machine = backend.current()
+        found = _finishing(op, dtype, outputs, chunks, machine.processors())
+        how = _ending(struct.pack("=d", initial), tuple(ending.items()))
+        machine.launch(
+            found.kernel, found.grid, (_THREADS,), found.plan, result, partials, how,
+            divisors,
         )  # fmt: skip
     return result
 
@@ -326,7 +415,7 @@ def reduce(
     """
     if name not in NAMES:
         raise ValueError(f"{name!r}: known are {', '.join(NAMES)}")
-    axes = _Axes(x, axis, keepdims)
+    axes = _axes(x, axis, keepdims)
     _check_out(out, axes, name)
     mask = _mask(where, x)
     if name == "ptp":
@@ -364,7 +453,7 @@ def _wide(dtype: Any) -> bool:
 def _exact(x: Any, dtype: Any) -> Any:
     """The elements as a reduction reads them: of a format, or float32."""
     if array.is_ours(dtype):
-        return casts.cast(x, dtype, copy=False)
+        return x if x.dtype == dtype else casts.cast(x, dtype)
     if not array.is_ours(x.dtype) and x.dtype != np.float32:
         raise TypeError(
             f"an array of {x.dtype}: reductions here are of this package's formats and"
@@ -379,7 +468,7 @@ def _number(name: str, x: Any, axes: _Axes, dtype: Any, initial: Any, mask: Any)
         return _by_numpy(name, x, axes, dtype, initial, mask)
     x = _exact(x, dtype)
     start = _start(operation, axes, dtype, initial, mask)
-    if start is None and axes.count == 1:  # as NumPy: a NaN too is what it was
+    if start is None and axes.elements == 1:  # as NumPy: a NaN too is what it was
         return casts.cast(x, dtype)
     partials, chunks = _gather(operation, x, mask, axes)
     if start is None:
@@ -403,7 +492,7 @@ def _start(
             f"reduction operation {operation.ufunc!r} does not have an identity, so to"
             " use a where mask one has to specify 'initial'"
         )
-    if axes.count == 0:
+    if axes.elements == 0:
         raise ValueError(
             f"zero-size array to reduction operation {operation.ufunc} which has no"
             " identity"
@@ -429,7 +518,7 @@ def _index(name: str, x: Any, axes: _Axes, out: Any, given: tuple[Any, ...]) -> 
         raise TypeError(f"{name} takes neither dtype, initial nor where")
     if len(axes.reduced) not in (1, x.ndim):
         raise TypeError(f"{name} goes along one axis, or None for all of them")
-    if axes.count == 0:
+    if axes.elements == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
     operation = _INDICES[name]
     partials, chunks = _gather(operation, x, None, axes)
@@ -463,7 +552,7 @@ def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> A
     if name == _NORM:
         squares = _gather(sums, x, mask, axes, True)
         return _finish("sums", *squares, axes, dtype, begins=True, root=True)
-    ending: dict[str, Any] = {"begins": True, "divides": True, "divisor": axes.count}
+    ending: dict[str, Any] = {"begins": True, "divides": True, "divisor": axes.elements}
     if skips or mask is not None:
         ending["divisors"] = _counted(x, axes, mask, skips)
     is_mean = name.endswith("mean")

@@ -10,8 +10,7 @@ import numpy as np
 
 from . import backend
 from .array import is_ours, plain, wrap
-
-Shape = tuple[int, ...]
+from .backend import Shape
 
 
 def like(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -24,6 +23,16 @@ def reshape(x: Any, shape: Shape) -> Any:
     if x.flags.c_contiguous:
         return x.reshape(shape)
     return like(backend.current().call("reshape", plain(x), shape), x.dtype)
+
+
+def stack_of_one(x: Any) -> Any:
+    """A matrix as a stack, a view."""
+    return cupy.ndarray((1, *x.shape), x.dtype, x.data, (0, *x.strides))
+
+
+def of_stack(x: Any, count: int, part: slice) -> Any:
+    """Some of `count` matrices; of one that stands for all of them, this one."""
+    return x[part] if x.ndim == 3 and len(x) == count else x
 
 
 def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:

@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from ..modes import find_mode
 
 Strategy = Literal["performant", "eager"]
+_KNOWN = get_args(Strategy)
 
 FOLDER = Path(__file__).parent / "crossover"
 
@@ -132,8 +133,8 @@ def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool
         For an unknown precision or strategy.
     """
     mode = find_mode(precision)
-    if strategy not in get_args(Strategy):
-        known = ", ".join(get_args(Strategy))
+    if strategy not in _KNOWN:
+        known = ", ".join(_KNOWN)
         raise ValueError(f"strategy={strategy!r}: known are {known}")
     if mode.parts == 1:
         return False

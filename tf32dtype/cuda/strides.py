@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
 from . import backend
-from .backend import Kernel
+from .array import plain
+from .backend import Constant, Kernel
 
 #: As TF_AXES: what still has more axes is copied to C order first.
 AXES = 8
 THREADS = 256
 #: Blocks that a multiprocessor is given; the rest is the grid's loop.
 BLOCKS = 16
+#: Plans that are kept, of what was called last.
+KEPT = 1 << 12
 
 
 def collapse(
@@ -100,10 +103,57 @@ def describe(
     return walk
 
 
-def blocks(elements: int, per_thread: int = 1) -> int:
-    """How many blocks of THREADS share that many elements."""
+def blocks(elements: int, per_thread: int = 1, processors: int | None = None) -> int:
+    """How many blocks of THREADS share that many elements, on the current device or
+    one of so many multiprocessors."""
     needed = -(-elements // (THREADS * per_thread))
-    return max(1, min(needed, BLOCKS * backend.current().processors()))
+    processors = processors or backend.current().processors()
+    return max(1, min(needed, BLOCKS * processors))
+
+
+#: Of an array: shape, strides and itemsize.
+Layout = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+class _Plan(NamedTuple):
+    """How a kernel goes over arrays, whatever they hold and wherever they are."""
+
+    grid: tuple[int]  #: none if there is no element
+    walk: Constant
+
+
+@lru_cache(maxsize=KEPT)
+def _plan(
+    outputs: int, layouts: tuple[Layout, ...], per_thread: int, processors: int
+) -> _Plan | None:
+    """None: there are too many axes. The first layouts are those of the outputs."""
+    shape = layouts[0][0]
+    size = math.prod(shape)
+    strides = [spread(x, shape) for x in layouts]
+    if size == 0:
+        return _Plan((0,), Constant(0))
+    extents, steps = collapse(shape, strides)
+    if len(extents) > AXES:
+        return None
+    walk = describe(extents, steps, [itemsize for *_, itemsize in layouts])
+    return _Plan((blocks(size, per_thread, processors),), Constant(walk))
+
+
+def spread(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array that is broadcast to a shape.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be.
+    """
+    own, strides, _ = layout
+    if own == shape:
+        return strides
+    if np.broadcast_shapes(own, shape) != shape:
+        raise ValueError(f"an array of shape {own} does not broadcast to {shape}")
+    steps = (0 if n == 1 else step for n, step in zip(own, strides, strict=True))
+    return (*(0,) * (len(shape) - len(own)), *steps)
 
 
 def elementwise(
@@ -121,44 +171,55 @@ def elementwise(
     Parameters
     ----------
     outputs, inputs : sequences of cupy.ndarray
-        Plain arrays, of storage. The outputs have one shape, to which the inputs are
-        broadcast. An input may overlap an output in any way: it is read as it was.
+        The outputs have one shape, to which the inputs are broadcast. An input may
+        overlap an output in any way: it is read as it was.
     per_thread : int
         How many elements a thread handles at a time.
     """
-    shape = outputs[0].shape
-    inputs = [cupy.broadcast_to(x, shape) for x in inputs]
-    if math.prod(shape) == 0:
-        return
-    inputs = [_apart(x, outputs) for x in inputs]
-    given = [*outputs, *inputs]
-    extents, strides = collapse(shape, [x.strides for x in given])
-    targets = list(outputs)
-    if len(extents) > AXES:
-        targets = [cupy.empty(shape, x.dtype) for x in outputs]
-        call = backend.current().call
-        given = [*targets, *(call("ascontiguousarray", x) for x in inputs)]
-        extents, strides = collapse(shape, [x.strides for x in given])
-    walk = describe(extents, strides, [x.dtype.itemsize for x in given])
-    backend.current().launch(
-        kernel, (blocks(math.prod(shape), per_thread),), (THREADS,), walk, *given,
-        *arguments,
-    )  # fmt: skip
+    machine = backend.current()
+    given = [*outputs, *(_apart(x, outputs) for x in inputs)]
+    plan = _plan(
+        len(outputs),
+        tuple([(x.shape, x.strides, x.itemsize) for x in given]),
+        per_thread,
+        machine.processors(),
+    )
+    if plan is None:
+        _in_c_order(kernel, outputs, given, arguments, per_thread)
+    elif plan.grid != (0,):
+        machine.launch(kernel, plan.grid, (THREADS,), plan.walk, *given, *arguments)
+
+
+def _in_c_order(
+    kernel: Kernel,
+    outputs: Sequence[Any],
+    given: list[Any],
+    arguments: tuple[Any, ...],
+    per_thread: int,
+) -> None:
+    """Arrays of many axes, by way of others that have one."""
+    shape, call = outputs[0].shape, backend.current().call
+    inputs = [plain(cupy.broadcast_to(x, shape)) for x in given[len(outputs) :]]
+    targets = [cupy.empty(shape, plain(x).dtype) for x in outputs]
+    copies = [call("ascontiguousarray", x) for x in inputs]
+    elementwise(kernel, targets, copies, *arguments, per_thread=per_thread)
     for target, output in zip(targets, outputs, strict=True):
-        if target is not output:
-            backend.current().call("copyto", output, target)
+        call("copyto", plain(output), target)
 
 
 def _apart(x: Any, outputs: Sequence[Any]) -> Any:
     """An input, or a copy of it where writing an output would change it."""
     for output in outputs:
+        if not cupy.may_share_memory(x, output):
+            continue
         same = (
             x.data.ptr == output.data.ptr
+            and x.shape == output.shape
             and x.strides == output.strides
             and x.dtype.itemsize == output.dtype.itemsize
             # Else an element may be written before it is read once more.
             and all(step or n < 2 for n, step in zip(x.shape, x.strides, strict=True))
         )
-        if not same and cupy.may_share_memory(x, output):
-            return backend.current().call("ndarray.copy", x)
+        if not same:
+            return backend.current().call("ndarray.copy", plain(x))
     return x

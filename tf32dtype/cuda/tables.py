@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from ..format import formats
 from . import backend
-from .array import STORAGE, raw
-from .backend import Kernel
+from .array import STORAGE
+from .backend import Kernel, int32
 from .interchange import device_of
 from .strides import elementwise
+
+ONE, PAIR = Kernel("table.cu", "one"), Kernel("table.cu", "pair")
 
 _tables: dict[tuple[Any, ...], list[Any]] = {}
 
@@ -51,12 +53,11 @@ def one(
 ) -> None:
     """A function of one array into arrays, any strides, of the loop's dtypes."""
     tables = _results(ufunc, loop, x)
-    shift = np.int32(formats[loop[0].name].unused_low_bits)
+    shift = int32(formats[loop[0].name].unused_low_bits)
     for out, table in zip(outputs, tables, strict=True):
         elementwise(
-            Kernel("table.cu", "one"), [raw(out)], [raw(x)], table, shift,
-            np.int32(x.dtype.itemsize), np.int32(out.dtype.itemsize),
-            per_thread=16 // x.dtype.itemsize,
+            ONE, [out], [x], table, shift, int32(x.itemsize), int32(out.itemsize),
+            per_thread=16 // x.itemsize,
         )  # fmt: skip
 
 
@@ -70,7 +71,4 @@ def pair(
     """A function of two arrays of bytes, or of one and a constant (map.h)."""
     tables = _results(ufunc, loop, storage[0])
     for out, table in zip(outputs, tables, strict=True):
-        elementwise(
-            Kernel("table.cu", "pair"), [raw(out)], storage, constants, table,
-            per_thread=16,
-        )  # fmt: skip
+        elementwise(PAIR, [out], storage, constants, table, per_thread=16)

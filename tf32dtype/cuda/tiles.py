@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from .backend import Constant
 
 #: struct tf_task
 TASK = np.dtype(
@@ -23,23 +25,47 @@ LARGEST = (1 << 31) - (1 << 10)
 MOST = 65535
 
 
-def task(a: Any, b: Any, c: Any, **fields: Any) -> Any:
-    """A task for (s, m, k) times (s, k, n) into (s, m, n), of any strides."""
+class Matrices(NamedTuple):
+    """How a matrix, or a stack of them, lies in memory: strides of (s, rows, columns),
+    in bytes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def flipped(self) -> Matrices:
+        """Rows as columns."""
+        (s, m, n), (stack, down, across) = self
+        return Matrices((s, n, m), (stack, across, down))
+
+
+def matrices(x: Any, count: int) -> Matrices:
+    """Of an array of two axes, or of three, as a stack of so many."""
+    shape, strides = x.shape, x.strides
+    if len(shape) == 2:
+        return Matrices((count, *shape), (0, *strides))
+    if shape[0] != count:  # 1
+        return Matrices((count, *shape[1:]), (0, *strides[1:]))
+    return Matrices(shape, strides)
+
+
+def task(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> Constant:
+    """A task for (s, m, k) times (s, k, n) into (s, m, n)."""
     x = np.zeros((), TASK)
-    count, m, k = a.shape
-    if max(m, k, b.shape[2]) > LARGEST:
+    (count, m, k), n = a.shape, b.shape[2]
+    if max(m, k, n) > LARGEST:
         raise ValueError(
-            f"matrices of {m} x {k} and {k} x {b.shape[2]}: kernels of products count"
-            f" to {LARGEST} along an axis"
+            f"matrices of {m} x {k} and {k} x {n}: kernels of products count to"
+            f" {LARGEST} along an axis"
         )
-    s, of_k, across = b.strides
-    x["a"], x["b"], x["c"] = a.strides, (s, across, of_k), c.strides
-    x["m"], x["n"], x["k"], x["count"] = m, b.shape[2], k, count
-    x["a_across"] = abs(a.strides[1]) < abs(a.strides[2])
-    x["b_across"] = abs(across) < abs(of_k)
+    x["a"], x["b"], x["c"] = a.strides, b.flipped.strides, c.strides
+    x["m"], x["n"], x["k"], x["count"] = m, n, k, count
+    for name, lines in (("a_across", a), ("b_across", b.flipped)):
+        _, down, across = lines.strides
+        x[name] = abs(down) < abs(across)
     for name, value in fields.items():
         x[name] = value
-    return x
+    return Constant(x)
 
 
 def option(macro: str, dtype: np.dtype[Any]) -> str:

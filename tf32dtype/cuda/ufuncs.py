@@ -18,17 +18,18 @@ There are no floating-point flags on a GPU: no warnings are given.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+import math
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
 from ..format import find_dtype, formats
 from . import backend, exact, tables
-from .array import STORAGE, is_ours, ndarray, plain, raw, wrap
-from .backend import Kernel
-from .strides import elementwise
+from .array import STORAGE, allocate, is_ours, lying, ndarray, plain, wrap
+from .backend import Constant, Kernel, int32
+from .strides import KEPT, elementwise
 
 #: In the order of binary.cu and of functions.cu.
 BINARY = (
@@ -87,13 +88,23 @@ def call(
     ValueError
         If shapes do not match.
     """
+    if where is True and dtype is None and casting == "same_kind":
+        found = planned(ufunc, inputs, out)
+        if found is not None:
+            return found
     if ufunc.signature is not None:
         raise TypeError(f"np.{ufunc.__name__} is no function of single elements")
     for x in inputs:
         _check_operand(ufunc, x)
     outputs = _outputs_of(ufunc, out)
     mask = _mask_of(where)
-    loop = _loop_of(ufunc, inputs, outputs, dtype, casting)
+    loop = _loop_of(
+        ufunc,
+        tuple([_kind_of(x) for x in inputs]),
+        tuple([None if x is None else x.dtype for x in outputs]),
+        None if dtype is None else find_dtype(dtype),
+        casting,
+    )
     shape = _shape_of(inputs, outputs, mask)
 
     operands = [_operand(x, k, loop) for k, x in enumerate(inputs)]
@@ -108,6 +119,100 @@ def call(
         for x, output in zip(given, outputs, strict=True)
     )
     return given if ufunc.nout > 1 else given[0]
+
+
+# -- what is known of a call -----------------------------------------------------------
+
+
+class _Plan(NamedTuple):
+    """A call that takes one kernel, whatever the elements are."""
+
+    loop: tuple[np.dtype[Any], ...]
+    #: whether an operand has another dtype, or is a number
+    casts: bool
+    #: of an array and a number that is not rounded: where the array is
+    exact: int | None
+    strides: tuple[int, ...]  #: and shape of a result without out=
+    shape: tuple[int, ...]
+
+
+def planned(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any = None) -> Any:
+    """What `call` returns of operands alone, where one kernel computes it; else None.
+
+    Most calls are as others before: what dtypes, shapes and strides say is known then.
+    """
+    wanted = None
+    if out is not None:
+        if not isinstance(out, cupy.ndarray):
+            return None
+        wanted = out.dtype, out.shape
+    plan = _plan(ufunc, tuple([_described(x) for x in inputs]), wanted)
+    if plan is None:
+        return None
+    loop = plan.loop
+    given = list(inputs)
+    if plan.exact is not None:
+        x = given.pop(plan.exact)
+        found = exact.simple(ufunc, loop, given[0])
+        if found is None:
+            return None
+        ufunc, loop, number = found
+        given = [x, number]
+    elif plan.casts:
+        given = [_cast(x, dtype) for x, dtype in zip(given, loop, strict=False)]
+    if out is None:
+        out = allocate(plan.shape, loop[-1], plan.strides)
+    if len(given) == 1:
+        tables.one(ufunc, loop, [out], given[0])
+    else:
+        _of_two(ufunc, loop, given, [out])
+    return out
+
+
+def _described(x: Any) -> Any:
+    """What matters of an operand beside its elements; None for what is none."""
+    if isinstance(x, cupy.ndarray):
+        return x.dtype, x.shape, x.strides
+    if isinstance(x, np.generic | int | float):
+        return _kind_of(x)
+    return None
+
+
+@lru_cache(maxsize=KEPT)
+def _plan(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> _Plan | None:
+    """Of operands as `_described`, and the dtype and shape of out= if it is given."""
+    arrays = [x for x in inputs if isinstance(x, tuple)]
+    if (
+        ufunc.signature is not None
+        or ufunc.nout > 1
+        or not len(inputs) == ufunc.nin < 3
+        or ufunc in (np.ldexp, _clip)
+        or not arrays
+        or any(x is None for x in inputs)
+    ):
+        return None
+    kinds = tuple(x[0] if isinstance(x, tuple) else x for x in inputs)
+    dtype = None if out is None else out[0]
+    loop = _loop_of(ufunc, kinds, (dtype,), None, "same_kind")
+    shape = np.broadcast_shapes(*(shape for _, shape, _ in arrays))
+    if (
+        not any(map(is_ours, loop))
+        or loop[-1] == np.float32  # whose class depends on that of the operands
+        or (out is not None and out != (loop[-1], shape))
+    ):
+        return None
+    place = None
+    if exact.EXACT in loop:
+        place = inputs.index(arrays[0])
+        if len(inputs) != 2 or len(arrays) > 1 or kinds[place] != loop[place]:
+            return None
+    like = None
+    for x, dtype in zip(inputs, loop, strict=False):
+        if isinstance(x, tuple) and x[1] == shape:
+            like = x[2] if x[0] == dtype else lying(shape, dtype.itemsize)
+            break
+    strides = lying(shape, loop[-1].itemsize, like)
+    return _Plan(loop, kinds != loop[: ufunc.nin], place, strides, shape)
 
 
 @cache
@@ -168,17 +273,20 @@ def _kind_of(x: Any) -> Any:
     return np.dtype(np.bool) if isinstance(x, bool) else type(x)
 
 
+@lru_cache(maxsize=KEPT)
 def _loop_of(
-    ufunc: np.ufunc, inputs: Any, outputs: Any, dtype: Any, casting: Any
+    ufunc: np.ufunc,
+    given: tuple[Any, ...],
+    wanted: tuple[Any, ...],
+    dtype: np.dtype[Any] | None,
+    casting: Any,
 ) -> tuple[np.dtype[Any], ...]:
     """The dtypes that the CPU's loop has, or NumPy's error."""
-    if len(inputs) != ufunc.nin:
+    if len(given) != ufunc.nin:
         raise TypeError(f"np.{ufunc.__name__} takes {ufunc.nin} inputs")
     fixed: dict[str, Any] = {}
     if dtype is not None:
-        fixed["signature"] = (None,) * ufunc.nin + (find_dtype(dtype),) * ufunc.nout
-    given = tuple(_kind_of(x) for x in inputs)
-    wanted = tuple(None if x is None else x.dtype for x in outputs)
+        fixed["signature"] = (None,) * ufunc.nin + (dtype,) * ufunc.nout
     loop = ufunc.resolve_dtypes((*given, *wanted), casting=casting, **fixed)
     for x in loop:
         if (
@@ -224,9 +332,21 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
     """An operand in the dtype of a loop; a scalar as one of NumPy's."""
     if isinstance(x, cupy.ndarray):
         return _cast_array(x, dtype)
+    if isinstance(x, int | float) and not isinstance(x, np.generic):
+        # Equal numbers of one kind may differ in their sign.
+        sign = math.copysign(1, x) if isinstance(x, float) else 0
+        kind: Any = type(x)
+        return _number(x, kind, sign, dtype)
     with np.errstate(all="ignore"):
         if isinstance(x, np.generic):
             return x.astype(dtype)
+        return np.asarray(x, dtype)[()]
+
+
+@lru_cache(maxsize=KEPT)
+def _number(x: Any, kind: Any, sign: float, dtype: np.dtype[Any]) -> Any:
+    """A Python number as a scalar of a dtype."""
+    with np.errstate(all="ignore"):
         return np.asarray(x, dtype)[()]
 
 
@@ -285,11 +405,8 @@ def _filled(x: Any, shape: tuple[int, ...]) -> Any:
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: list[Any]) -> Any:
     """Memory whose axes lie as those of the first array of this shape."""
-    strides = next((x.strides for x in like if x.shape == shape), ())
-    order = sorted(range(len(shape)), key=lambda i: -abs(strides[i]) if strides else i)
-    memory = cupy.empty([shape[i] for i in order], STORAGE.get(dtype.itemsize, dtype))
-    memory = memory.transpose(np.argsort(order).tolist())
-    return wrap(memory, dtype) if is_ours(dtype) else memory.view(dtype)
+    strides = next((x.strides for x in like if x.shape == shape), None)
+    return allocate(shape, dtype, lying(shape, dtype.itemsize, strides))
 
 
 def _by_cupy(
@@ -342,33 +459,56 @@ def _of_two(
     targets: list[Any],
 ) -> None:
     """A function of two arrays, or of one and a scalar."""
-    constants = np.zeros((), CONSTANTS)
     # What stands in a scalar's place; clip may have two scalars.
     arrays = [x for x in (*operands, *targets) if isinstance(x, cupy.ndarray)]
-    storage = []
-    for k, x in enumerate(operands):
-        if isinstance(x, cupy.ndarray):
-            storage.append(raw(x))
-            continue
-        constants["given"] |= 1 << k
-        constants["item"][k] = x.view(STORAGE[x.dtype.itemsize])
-        storage.append(raw(arrays[0]))
-    dtype, name = loop[0], ufunc.__name__
-    if name in BINARY and (dtype.itemsize > 1 or name not in OF_CODES):
-        kernel = Kernel("binary.cu", "binary", _options(dtype))
-        operation, at_a_time = BINARY.index(name), 16 // dtype.itemsize
-    elif dtype.itemsize == 1:
+    storage, items = [], []
+    for x in operands:
+        is_array = isinstance(x, cupy.ndarray)
+        storage.append(x if is_array else arrays[0])
+        items.append(None if is_array else int(x.view(STORAGE[x.dtype.itemsize])))
+    constants = _constants(*items)
+    route = _route(ufunc, loop[0])
+    if route is None:
         tables.pair(ufunc, loop, targets, storage, constants)
         return
-    elif name in FUNCTIONS:
-        kernel = Kernel("functions.cu", "function", _options(dtype))
-        operation, at_a_time = FUNCTIONS.index(name), 1
-    else:
-        raise TypeError(f"np.{name} of {dtype} has no kernel")
     elementwise(
-        kernel, [raw(x) for x in targets], storage, constants, np.int32(operation),
-        per_thread=at_a_time,
+        route.kernel, targets, storage, constants, route.operation,
+        per_thread=route.per_thread,
     )  # fmt: skip
+
+
+class _Route(NamedTuple):
+    """A kernel that computes a function of two arrays."""
+
+    kernel: Kernel
+    operation: Constant
+    per_thread: int
+
+
+@lru_cache(maxsize=KEPT)
+def _route(ufunc: np.ufunc, dtype: np.dtype[Any]) -> _Route | None:
+    """What computes it; None: its tables."""
+    name = ufunc.__name__
+    if name in BINARY and (dtype.itemsize > 1 or name not in OF_CODES):
+        kernel = Kernel("binary.cu", "binary", _options(dtype))
+        return _Route(kernel, int32(BINARY.index(name)), 16 // dtype.itemsize)
+    if dtype.itemsize == 1:
+        return None
+    if name in FUNCTIONS:
+        kernel = Kernel("functions.cu", "function", _options(dtype))
+        return _Route(kernel, int32(FUNCTIONS.index(name)), 1)
+    raise TypeError(f"np.{name} of {dtype} has no kernel")
+
+
+@lru_cache(maxsize=KEPT)
+def _constants(*items: int | None) -> Constant:
+    """The operands that are one number, as it is stored; None: an array."""
+    found = np.zeros((), CONSTANTS)
+    for k, item in enumerate(items):
+        if item is not None:
+            found["given"] |= 1 << k
+            found["item"][k] = item
+    return Constant(found)
 
 
 def _options(dtype: np.dtype[Any]) -> tuple[str, ...]:
@@ -384,7 +524,7 @@ def _scale(out: Any, x: Any, exponents: Any) -> None:
         exponents = _filled(exponents, ())
     exponents = _cast_array(exponents, np.dtype(np.int64))
     kernel = Kernel("ldexp.cu", "by_power", _options(out.dtype))
-    elementwise(kernel, [raw(out)], [raw(x), exponents])
+    elementwise(kernel, [out], [x, exponents])
 
 
 def _deliver(result: Any, out: Any, shape: tuple[int, ...], mask: Any) -> Any:

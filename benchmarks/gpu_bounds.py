@@ -1,0 +1,238 @@
+"""How fast kernels can be on an H100, by their machine code. It needs no GPU.
+
+    python benchmarks/gpu_bounds.py [--json FILE]
+
+Of each kernel the main loop is looked at: the inner one that computes the most. Two
+bounds follow from what is in it. "At most" counts what one kind of unit does alone: the
+tensor cores, the FP32 lanes, the conversions, or the memory. "Issued" is less: a
+scheduler begins one instruction a clock, and all of the loop's are counted, also those
+that a branch may leave out. Beginnings and ends of blocks, waits and caches are in
+neither. It needs NVRTC and nvdisasm, as the tests of machine code do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import cupy
+import numpy as np
+
+import tf32dtype as td
+from tf32dtype import nvrtc
+
+RESULTS = Path(__file__).parent / "results" / "gpu_bounds.json"
+ARCH = "sm_90a"
+
+
+class Gpu(NamedTuple):
+    """An H100 SXM. A multiprocessor has four schedulers, each with its own units."""
+
+    processors: int = 132
+    clock: float = 1.755e9  # under load; at most 1.98e9
+    memory: float = 3.35e12  # bytes a second, by the data sheet
+    schedulers: int = 4
+    #: what mma.sync reaches of wgmma's rate, by measurements that others published
+    #: (arXiv 2402.13499); everything else here is NVIDIA's own figure
+    mma_sync: float = 0.62
+
+
+H100 = Gpu()
+
+#: Clocks that an instruction of a warp takes one unit of a scheduler, by what it begins
+#: with: CUDA's programming guide, throughput of instructions, compute capability 9.0.
+#: A tensor core multiplies 512 pairs of 16 bits a clock, or 256 of tf32.
+TENSOR, FP32, CONVERSION, FP64 = "tensor cores", "FP32", "conversions", "FP64"
+MEMORY, ISSUE = "memory", "instructions"
+CLOCKS = (
+    ("HMMA.16816", TENSOR, 4 / H100.mma_sync),
+    ("HMMA.1688.F32.TF32", TENSOR, 4 / H100.mma_sync),
+    ("HMMA.1688", TENSOR, 2 / H100.mma_sync),
+    ("F2I", CONVERSION, 8),
+    ("I2F", CONVERSION, 8),
+    ("MUFU", CONVERSION, 8),
+    ("DADD", FP64, 2),
+    ("DMUL", FP64, 2),
+    ("DFMA", FP64, 2),
+    ("FFMA", FP32, 1),
+    ("FADD", FP32, 1),
+    ("FMUL", FP32, 1),
+)
+#: Multiply-adds of an instruction of a warp.
+PAIRS = (("HMMA.16816", 2048), ("HMMA.1688", 1024), ("FFMA", 32), ("F2I", 32))
+ACCESS = re.compile(r"(?:LDG|STG)\.E(?:\.(U8|S8|U16|S16|64|128))?\b")
+BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, None: 4, "64": 8, "128": 16}
+
+
+class Row(NamedTuple):
+    """A kernel, and the instruction whose loop is its main one."""
+
+    name: str
+    kernel: Any
+    works: str  # what the instruction begins with
+    unit: str  # TFLOP/s, TMAC/s or TB/s
+
+
+def rows() -> Iterator[Row]:
+    """What is looked at."""
+    with mock.patch.object(cupy.cuda.runtime, "getDeviceCount", return_value=1):
+        from tf32dtype.cuda import casts, chain, model, native
+    from tf32dtype.cuda.backend import Kernel
+    from tf32dtype.cuda.blocks import native as blocks
+    from tf32dtype.tensor_core.models import find_model
+
+    bf16, single = np.dtype(td.bfloat16), np.dtype(np.float32)
+    for name, size in (("bfloat16", 2), ("tf32", 4)):
+        kernel = native.kernel((name, name), size, True, True, native.WIDE)
+        yield Row(f"`mma.sync`, {name}", kernel, "HMMA", "TFLOP/s")
+    kernel = native.kernel(("bfloat16",) * 2, 2, True, True, native.SUMS, 16)
+    yield Row("leading band of bf16x9", kernel, "HMMA", "TFLOP/s")
+    options = blocks.options(
+        ("float8_e4m3fn",) * 2, 32, [(0, 0), (0, 1), (1, 0)], blocks.LARGE
+    )
+    kernel = Kernel("block_native.cu", "block_native", options)
+    yield Row("TCFP-16 by `mma.sync`, each of 3 terms", kernel, "HMMA", "TFLOP/s")
+    kernel = Kernel("chain.cu", chain.LARGE.kernel, chain.options(bf16, bf16, bf16))
+    yield Row('"chain", bfloat16', kernel, "FFMA", "TFLOP/s")
+    for device, instruction in (("A100", None), ("H100", "mma.sync")):
+        found = find_model(device, instruction, "bfloat16", "bfloat16", "float32")
+        kernel = Kernel("model.cu", "model", model.options(found, bf16, bf16))
+        yield Row(f'"model" of {device}, bfloat16', kernel, "F2I", "TMAC/s")
+    for one, other, works in (
+        (single, bf16, "LDG.E.128"),
+        (bf16, single, "STG.E.128"),
+    ):
+        kernel = casts._kernel(one, other, False)
+        yield Row(f"cast of {one} to {other}", kernel, works, "TB/s")
+
+
+# -- machine code ----------------------------------------------------------------------
+
+
+def listing(kernel: Any) -> str:
+    """What nvdisasm prints of a kernel's file."""
+    cubin = nvrtc.compile_cuda(kernel.file, kernel.options, ARCH)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        for program in nvrtc.disassemblers():
+            done = subprocess.run(
+                [program, "-c", file.name], capture_output=True, text=True
+            )
+            if done.returncode == 0:
+                return done.stdout
+    raise SystemExit("no nvdisasm that knows this machine code")
+
+
+def working(loop: Counter[str], works: str) -> int:
+    """How many instructions begin so."""
+    return sum(count for opcode, count in loop.items() if opcode.startswith(works))
+
+
+def main_loop(text: str, name: str, works: str) -> Counter[str]:
+    """The opcodes of the loop of a function that works most; of loops in it, of the one
+    that does half of that or more."""
+    sections = re.split(r"(?m)^\s*\.section\s+\.text\.", text)[1:]
+    (section,) = (x for x in sections if re.match(rf"{name}\b", x))
+    opcodes: list[str] = []
+    labels: dict[str, int] = {}
+    spans = []
+    for line in section.splitlines():
+        if label := re.match(r"\s*(\.L_\w+):", line):
+            labels[label[1]] = len(opcodes)
+        elif found := re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(.*?);", line):
+            instruction = re.sub(r"^@!?U?P\w+\s+", "", found[1])
+            opcodes.append(instruction.split()[0])
+            target = re.search(r"(\.L_\w+)", instruction)
+            if opcodes[-1].startswith("BRA") and target and target[1] in labels:
+                spans.append((labels[target[1]], len(opcodes)))
+    found = {span: Counter(opcodes[slice(*span)]) for span in set(spans)}
+
+    def work(span: tuple[int, int]) -> tuple[int, int]:
+        return working(found[span], works), span[0] - span[1]
+
+    best = max(found, key=work)
+    while inner := [
+        span
+        for span in found
+        if best[0] <= span[0] and span[1] <= best[1] and span != best
+        and 2 * work(span)[0] >= work(best)[0]
+    ]:  # fmt: skip
+        best = max(inner, key=work)
+    return found[best]
+
+
+# -- bounds ----------------------------------------------------------------------------
+
+
+def _sum(loop: Counter[str], of: tuple[tuple[str, float], ...]) -> float:
+    return sum(
+        count * next((x for start, x in of if opcode.startswith(start)), 0)
+        for opcode, count in loop.items()
+    )
+
+
+def bound(row: Row, loop: Counter[str], gpu: Gpu = H100) -> dict[str, Any]:
+    """What a loop allows, in the row's unit."""
+    lanes = 32
+    moved = lanes * sum(
+        count * BYTES[found[1]]
+        for opcode, count in loop.items()
+        if (found := ACCESS.match(opcode))
+    )
+    clocks = {
+        unit: _sum(loop, tuple((x, n) for x, kind, n in CLOCKS if kind == unit))
+        for unit in (TENSOR, FP32, CONVERSION, FP64)
+    }
+    schedulers = gpu.processors * gpu.schedulers
+    if row.unit == "TB/s":
+        work = moved
+        clocks[MEMORY] = moved / (gpu.memory / gpu.clock / schedulers)
+    else:
+        pairs = tuple(x for x in PAIRS if x[0].startswith(row.works))
+        work = _sum(loop, pairs) * (2 if row.unit == "TFLOP/s" else 1)
+    limit = max(clocks, key=clocks.__getitem__)
+    issued = max(clocks[limit], loop.total())
+    rate = work * schedulers * gpu.clock * 1e-12
+    return {
+        "kernel": row.name,
+        "unit": row.unit,
+        "instructions": loop.total(),
+        "working": working(loop, row.works),
+        "works": row.works,
+        "limit": limit,
+        "at most": round(rate / clocks[limit], 2),
+        "issued": round(rate / issued, 2),
+        "measured": None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", type=Path, help="where figures are saved")
+    options = parser.parse_args()
+    found = []
+    for row in rows():
+        loop = main_loop(listing(row.kernel), row.kernel.name, row.works)
+        found.append(bound(row, loop))
+        x = found[-1]
+        print(
+            f"{x['kernel']:40} {x['instructions']:5} of them {x['working']:4}"
+            f" {x['works']:10} {x['limit']:14} at most {x['at most']:8}"
+            f" issued {x['issued']:8} {x['unit']}"
+        )
+    if options.json:
+        report = {"gpu": H100._asdict(), "arch": ARCH, "kernels": found}
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
