@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -121,6 +122,7 @@ class Device:
 
     def _check(self, arguments: tuple[Any, ...]) -> None:
         """What lies in another GPU's memory would end all use of CUDA here."""
+        check_aligned(arguments)
         here = self._device()
         for x in arguments:
             if isinstance(x, cupy.ndarray) and x.size and x.data.device_id != here:
@@ -180,6 +182,7 @@ class Device:
             known.add(device)
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
+        check_aligned(arguments)
         found = cupy
         for name in function.split("."):
             found = getattr(found, name, None)
@@ -229,6 +232,32 @@ def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
     except OSError:
         pass  # it is compiled again next time
     return made
+
+
+def check_aligned(arguments: Iterable[Any]) -> None:
+    """Refuse arrays whose elements a GPU cannot read: that would end all use of CUDA.
+
+    Raises
+    ------
+    ValueError
+        If an element of a CuPy array, one of the arguments or of a list among them,
+        does not begin at a multiple of its size.
+    """
+    for x in arguments:
+        if isinstance(x, cupy.ndarray):
+            size = x.dtype.alignment
+            if x.data.ptr % size or not (
+                x._c_contiguous or all(step % size == 0 for step in x.strides)
+            ):
+                if x.size == 0:
+                    continue
+                raise ValueError(
+                    f"an array of {x.dtype} whose elements do not begin at multiples"
+                    f" of {size} bytes, which a GPU cannot read: copy the bytes before"
+                    " they are viewed as numbers, x[1:].copy().view(...)"
+                )
+        elif isinstance(x, tuple | list):
+            check_aligned(x)
 
 
 _backend: Backend = Device()

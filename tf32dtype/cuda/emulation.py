@@ -22,7 +22,7 @@ from ..modes import choose as check_options
 from ..rounding import ROUNDINGS
 from . import cublas, native
 from . import strategy as strategies
-from .backend import Backend, Kernel, current
+from .backend import Backend, Kernel, check_aligned, current
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
 ALIGNED = 8
@@ -163,6 +163,7 @@ def product(
     machine = current()
     if out.size == 0:
         return
+    check_aligned((a, b, out))  # kernels are given no arrays, but what is in them
     if a.shape[-1] == 0:
         machine.call("ndarray.fill", out, 0)
     elif mode.format == "float32":
