@@ -24,6 +24,7 @@ from ..wording import brief
 from . import cublas, cublaslt
 from .array import raw
 from .backend import Kernel, current
+from .lines import bytes_along_k
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
 FORMATS = {
@@ -321,6 +322,10 @@ def _operand(x: Any) -> _Operand:
             and all(i % _CHUNK == 0 for i in used)
         ):
             return _Operand(x, along_k, *used[1:])
+    if size == 1 and abs(of_row) < abs(of_k):
+        copy = bytes_along_k(x, rows, depth + -depth % _CHUNK)
+        matrix, pitch = copy.strides[:2]
+        return _Operand(copy, True, pitch, matrix if stack else 0)
     one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once
     flipped = one.swapaxes(-1, -2) if across else one
     *counts, width = flipped.shape
