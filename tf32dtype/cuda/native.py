@@ -52,6 +52,7 @@ class Tile(NamedTuple):
     stages: int
     resident: int  #: blocks that a multiprocessor holds
     weight: float  #: of time for an element, an estimate: less is reused in small ones
+    totals: bool = False  #: whether sums of stretches lie in shared memory
 
     @property
     def threads(self) -> int:
@@ -61,7 +62,8 @@ class Tile(NamedTuple):
     @property
     def shared(self) -> int:
         """Bytes of shared memory of a block."""
-        return (self.rows + self.columns) * self.slice * self.stages
+        stages = (self.rows + self.columns) * self.slice * self.stages
+        return stages + self.totals * self.rows * self.columns * 4
 
 
 class Sums(NamedTuple):
@@ -256,6 +258,7 @@ def kernel(
         "SLICE": tile.slice,
         "STAGES": tile.stages,
         "RESIDENT": tile.resident,
+        "TOTALS": int(tile.totals),
     }
     options = tuple(f"-D{name}={value}" for name, value in macros.items())
     return Kernel("native.cu", "native", options)
@@ -272,7 +275,8 @@ def tiles(
     if promote:
         number, halves = _number(arch), promote * size < 32
         found = [SUMS] if a_along_k and b_along_k and number < 120 - 20 * halves else []
-        return [*found, *([] if halves and number >= 120 else [SPARING]), SMALL_SHORT]
+        found += [SMALL_SHORT] if halves and number >= 120 else [SPARING, SMALL_SHORT]
+        return [with_totals(tile, arch) for tile in found]
     if size == 1 and device_of(arch) in ("H100", "B200"):
         return [SPARING, SMALL]
     across = (not a_along_k) + (not b_along_k) if size == 4 else 0
@@ -280,6 +284,18 @@ def tiles(
         return [SQUARE, SMALL]
     short = across == 1 or _number(arch) in _LITTLE
     return [WIDE_SHORT if short else WIDE, SQUARE, SMALL]
+
+
+def with_totals(tile: Tile, arch: str) -> Tile:
+    """The same with totals in shared memory, or as it is where they have no room: at
+    most one stage is given up for them."""
+    number = _number(arch)
+    room = 100 if number in _LITTLE else 164 if number < 90 else 228  # KiB, of all
+    for stages in (tile.stages, tile.stages - 1):
+        found = tile._replace(stages=stages, totals=True)
+        if (found.shared + 1024) * tile.resident <= room << 10:
+            return found
+    return tile
 
 
 def choose(
