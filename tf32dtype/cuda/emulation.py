@@ -293,6 +293,10 @@ def _narrow_product(
             greatest = machine.call("zeros", count, np.uint32)
             kernel = Kernel("narrow.cu", "greatest", options)
             _launch_tiles(machine, kernel, y, y.shape[-1], greatest, flag)
+            machine.launch(
+                Kernel("narrow.cu", "scales", options), (-(-count // 256),), (256,),
+                greatest, np.int64(count),
+            )  # fmt: skip
         found.append(greatest)
         items.append(
             _lined_up(
