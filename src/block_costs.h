@@ -123,28 +123,32 @@ TF_INLINE void tf_scale_batch(struct tf_element e, float greatest,
     }
 }
 
-/* The cost of one scale. */
-TF_INLINE float tf_scale_cost(struct tf_element e, float greatest,
-                              const struct tf_magnitudes *block, float candidate,
-                              float normal, int extremes)
+/* The cost of one scale for n normalised magnitudes. */
+TF_INLINE float tf_scale_cost(struct tf_element e, float greatest, const float *x, int n,
+                              float candidate, float normal, int extremes)
 {
     const float scale = tf_scale_within(candidate, normal), inverse = 1.0f / scale;
     float sum[TF_BLOCK_LANES];
+    TF_LANES_OF
     for (int l = 0; l < TF_BLOCK_LANES; l++) {
         sum[l] = 0;
     }
-    for (int k = 0; k < block->n; k += TF_BLOCK_LANES) {
+    for (int k = 0; k < n; k += TF_BLOCK_LANES) {
+        TF_LANES_OF
         for (int l = 0; l < TF_BLOCK_LANES; l++) {
-            const float d = tf_first_error(e, greatest, block->x[k + l], scale, inverse);
+            const float d = tf_first_error(e, greatest, x[k + l], scale, inverse);
             const float a = tf_magnitude_of(d);
             sum[l] = !extremes ? tf_fma(d, d, sum[l]) : a > sum[l] ? a : sum[l];
         }
     }
+    TF_LANES_OF
     for (int h = TF_BLOCK_LANES / 2; h > 0; h >>= 1) {
-        for (int l = 0; l < h; l++) {
-            sum[l] = !extremes           ? sum[l] + sum[l + h]
-                     : sum[l + h] > sum[l] ? sum[l + h]
-                                           : sum[l];
+        TF_LANES_OF
+        for (int l = 0; l < TF_BLOCK_LANES / 2; l++) {
+            if (l < h) {
+                const float a = sum[l], b = sum[l + h];
+                sum[l] = !extremes ? a + b : b > a ? b : a;
+            }
         }
     }
     return sum[0];
@@ -160,7 +164,8 @@ TF_INLINE void tf_scale_costs(struct tf_element e, float greatest,
         tf_scale_batch(e, greatest, block, candidates + c, normal, extremes, cost + c);
     }
     for (; c < count; c++) {
-        cost[c] = tf_scale_cost(e, greatest, block, candidates[c], normal, extremes);
+        cost[c] = tf_scale_cost(e, greatest, block->x, block->n, candidates[c], normal,
+                                extremes);
     }
     for (c = count; c < tf_whole_batches(count); c++) {
         cost[c] = tf_float_of(UINT32_C(0x7F800000));

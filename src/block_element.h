@@ -11,18 +11,28 @@
 
 enum {
     TF_BLOCK_LANES = 16,
+#if defined(TF_BLOCK_SHARE)
+    TF_BLOCK_MOST = TF_BLOCK_SHARE, /* that a thread has: see cuda/block_shares.h */
+#else
     TF_BLOCK_MOST = 128, /* numbers of a block */
+#endif
 };
 
-/* What is rare, and is not to be part of every loop. */
+/* What is rare, and is not to be part of every loop. On a GPU what takes arrays is, as
+ * these are registers there, which have no address. */
 #if defined(__CUDACC__)
 #define TF_RARE static __noinline__
+#define TF_RARE_OF_ARRAYS TF_INLINE
 #else
 #define TF_RARE static __attribute__((noinline, unused))
+#define TF_RARE_OF_ARRAYS TF_RARE
 #endif
 
-/* Before a loop over lanes: a vector each, not sixteen numbers one by one. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+/* Before a loop over lanes: a vector each, not sixteen numbers one by one; on a GPU
+ * sixteen registers. */
+#if defined(__CUDACC__)
+#define TF_LANES_OF _Pragma("unroll")
+#elif defined(__GNUC__) && !defined(__clang__)
 #define TF_LANES_OF _Pragma("GCC unroll 1")
 #else
 #define TF_LANES_OF
@@ -81,6 +91,16 @@ TF_INLINE uint32_t tf_greatest_magnitude(const float *x, int n)
     }
     return most;
 }
+
+/* The same of the whole block that n numbers are of. */
+TF_INLINE uint32_t tf_greatest_of_block(const float *x, int n)
+#if defined(TF_BLOCK_SHARE)
+    ;
+#else
+{
+    return tf_greatest_magnitude(x, n);
+}
+#endif
 
 /* -- elements ---------------------------------------------------------------------- */
 
@@ -225,15 +245,31 @@ TF_RARE float tf_round_quotient(struct tf_element e, float lowest, float greates
     return negative && (e.format >= 0 || kept) ? -magnitude : magnitude;
 }
 
-/* x / s rounded to odd: what a later rounding to an element takes for the quotient
- * itself. Where that is not below 2^-100, nor s beyond 2^+-100. */
-TF_INLINE float tf_quotient_to_odd(float x, float s)
+/* x / s rounded to odd, of a quotient q that is one of the two numbers beside the exact
+ * one, or that. */
+TF_INLINE float tf_to_odd(float q, float x, float s)
 {
-    const float q = x / s;
     const float rest = tf_fma(-q, s, x);
     const uint32_t bits = tf_bits_of(q);
     const uint32_t below = (bits ^ tf_bits_of(rest)) >> 31; /* q is too great */
     return rest == 0 ? q : tf_float_of((bits - below) | 1);
+}
+
+/* x / s rounded to odd: what a later rounding to an element takes for the quotient
+ * itself. Where that is not below 2^-100, nor s beyond 2^+-100. */
+TF_INLINE float tf_quotient_to_odd(float x, float s)
+{
+    return tf_to_odd(x / s, x, s);
+}
+
+/* The same by the inverse of s, which many numbers share. The second quotient is one of
+ * the two float32 numbers beside the exact one, if it is not the exact one: what is wrong
+ * with it is less than 2^-22 of a unit in its last place, before it is rounded. */
+TF_INLINE float tf_quotient_to_odd_by(float x, float s, float inverse)
+{
+    const float first = x * inverse;
+    const float q = tf_fma(tf_fma(-first, s, x), inverse, first); /* +0 of x = -0 */
+    return tf_with_sign(tf_magnitude_of(tf_to_odd(q, x, s)), x);
 }
 
 #endif

@@ -82,9 +82,10 @@ TF_INLINE uint32_t tf_round_most(struct tf_element e, float lowest, float greate
 
 /* x / s for n numbers of a level, by any rounding; s = S, or 0, which nothing
  * fits. The signs are those of `numbers`. */
-TF_RARE void tf_round_numbers(struct tf_element e, float lowest, float greatest,
-                              const float *x, int n, float s, enum tf_rounding rounding,
-                              const uint64_t *draws, const float *numbers, float *out)
+TF_RARE_OF_ARRAYS void tf_round_numbers(struct tf_element e, float lowest, float greatest,
+                                        const float *x, int n, float s,
+                                        enum tf_rounding rounding, const uint64_t *draws,
+                                        const float *numbers, float *out)
 {
     uint32_t open[TF_BLOCK_MOST], any = 1;
     if (rounding != TF_TIES_TO_EVEN && tf_is_moderate(s)) {
@@ -116,9 +117,23 @@ TF_INLINE void tf_divide_numbers(struct tf_element e, float lowest, float greate
         tf_round_numbers(e, lowest, greatest, x, n, s, TF_TIES_TO_EVEN, 0, x, out);
         return;
     }
+#if defined(TF_BLOCK_SHARE) /* threads divide once, vectors as often as they multiply */
+    const float inverse = 1.0f / s;
+    for (int i = 0; i < n; i++) {
+        out[i] = tf_between(lowest, tf_quotient_to_odd_by(x[i], s, inverse), greatest);
+    }
+#else
     for (int i = 0; i < n; i++) {
         out[i] = tf_between(lowest, tf_quotient_to_odd(x[i], s), greatest);
     }
+#endif
+}
+
+/* What a block with the greatest magnitude a is normalised by. */
+TF_INLINE float tf_normal_of(float a)
+{
+    const int exponent = (int)(tf_bits_of(a) >> 23) - 127;
+    return tf_power_of_two(exponent < -126 ? 126 : -exponent);
 }
 
 /* x times a power of two, to odd: what a direction needs to know of a number that its
@@ -130,10 +145,26 @@ TF_INLINE float tf_normalised_to_odd(float x, float normal)
     return back == x ? scaled : tf_float_of((tf_bits_of(scaled) - beyond) | 1);
 }
 
+/* The scale of a residual whose greatest magnitude is `most`, by every rule but the
+ * search. */
+TF_INLINE uint32_t tf_residual_code(const struct tf_block_plan *plan, float scale,
+                                    float most)
+{
+    const double limit = (double)plan->residual_greatest;
+    if (plan->rule == TF_RULE_PUBLISHED) {
+        const float r = most / scale; /* a power of two */
+        return (uint32_t)tf_least_code(plan, plan->residual_scales, 1.0f, limit,
+                                       r > 1e-12f ? r : 1e-12f);
+    }
+    return most == 0 ? 0
+                     : (uint32_t)tf_least_code(plan, plan->residual_scales, scale, limit,
+                                               most);
+}
+
 /* The residual of numbers whose first level is there, and its scale. */
-TF_RARE void tf_round_residual(const struct tf_block_plan *plan, const float *xs,
-                               float scale, int searched, const uint64_t *draws,
-                               struct tf_block *block)
+TF_RARE_OF_ARRAYS void tf_round_residual(const struct tf_block_plan *plan,
+                                         const float *xs, float scale, int searched,
+                                         const uint64_t *draws, struct tf_block *block)
 {
     const struct tf_element lo = tf_elements[tf_plan_residual(plan)];
     const int n = tf_block_size(plan);
@@ -141,20 +172,9 @@ TF_RARE void tf_round_residual(const struct tf_block_plan *plan, const float *xs
     for (int i = 0; i < n; i++) {
         rest[i] = tf_fma(-scale, block->hi[i], xs[i]);
     }
-    const float most = tf_float_of(tf_greatest_magnitude(rest, n));
-    if (searched) {
-        /* The scale is there too. */
-    } else if (plan->rule == TF_RULE_PUBLISHED) {
-        const float r = most / scale; /* a power of two */
-        block->residual_code =
-            (uint32_t)tf_least_code(plan, plan->residual_scales, 1.0f,
-                                    (double)plan->residual_greatest,
-                                    r > 1e-12f ? r : 1e-12f);
-    } else {
-        block->residual_code =
-            most == 0 ? 0
-                      : (uint32_t)tf_least_code(plan, plan->residual_scales, scale,
-                                                (double)plan->residual_greatest, most);
+    if (!searched) {
+        const float most = tf_float_of(tf_greatest_of_block(rest, n));
+        block->residual_code = tf_residual_code(plan, scale, most);
     }
     const float u = scale * plan->residual_scales[block->residual_code];
     if (plan->rounding == TF_TIES_TO_EVEN) {
@@ -168,46 +188,31 @@ TF_RARE void tf_round_residual(const struct tf_block_plan *plan, const float *xs
     }
 }
 
-/* One block of finite numbers: everything. `a` is the greatest magnitude, > 0. */
+/* One block of finite numbers: everything. `a` is the greatest magnitude, > 0. Threads
+ * that have a share of it meet in what they find together, and go the same way there. */
 TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *plan,
                                const float *x, float a, const uint64_t *draws,
                                struct tf_block *block)
 {
     const int n = tf_block_size(plan), two = tf_plan_residual(plan) >= 0;
-    const int exponent = (int)(tf_bits_of(a) >> 23) - 127;
-    const float normal = tf_power_of_two(exponent < -126 ? 126 : -exponent);
-    const float greatest = plan->greatest;
+    const float normal = tf_normal_of(a), greatest = plan->greatest;
     const int searches = tf_plan_searches(plan);
     float xs[TF_BLOCK_MOST];
     for (int i = 0; i < n; i++) {
         xs[i] = x[i] * normal;
     }
     if (searches) {
-        struct tf_magnitudes magnitudes;
-        magnitudes.n = n > 2 * TF_BLOCK_LANES ? n : 2 * TF_BLOCK_LANES;
-        for (int i = 0; i < TF_BLOCK_LANES; i++) {
-            magnitudes.x[TF_BLOCK_LANES + i] = 0;
-        }
-        for (int i = 0; i < n; i++) {
-            magnitudes.x[i] = tf_magnitude_of(xs[i]);
-        }
-        if (!two) {
-            block->code =
-                (uint32_t)tf_search_scale(e, plan, &magnitudes, a, normal, 0, 0).code[0];
-        } else if (e.format != tf_float8_e4m3fn_index) {
-            return; /* no such format */
-        } else if (tf_plan_residual(plan) == tf_element_int4) {
-            tf_search_residual(e, tf_elements[tf_element_int4], plan, xs, &magnitudes,
-                               a, normal, block);
-        } else {
-            tf_search_residual(e, tf_elements[tf_element_float8_e4m3fn], plan, xs,
-                               &magnitudes, a, normal, block);
-        }
+        tf_search_block(e, plan, xs, a, normal, block);
     } else {
-        block->code = (uint32_t)tf_scale_code(plan, x, a);
+        struct tf_spread spread = {0, 0};
+        if (tf_rule_needs_spread(plan)) {
+            spread = tf_block_spread(x, n);
+        }
+        block->code = (uint32_t)tf_scale_code(plan, a, spread);
     }
     const float whole = plan->scales[block->code];
-    const float scale = tf_scale_within(whole, normal);
+    /* Of scale 0, which some rules may take, no number is left; 1 stands for it. */
+    const float scale = whole == 0 ? 1.0f : tf_scale_within(whole, normal);
     if (!two) {
         if (plan->rounding != TF_TIES_TO_EVEN || whole == 0 || scale < TF_SMALL) {
             tf_round_numbers(e, -greatest, greatest, x, n, whole,
@@ -215,16 +220,6 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
         } else {
             tf_divide_numbers(e, -greatest, greatest, xs, n, scale, block->hi);
         }
-        return;
-    }
-    if (whole == 0) { /* a rule that may take scale 0 */
-        for (int i = 0; i < n; i++) {
-            block->hi[i] = block->lo[i] = 0;
-        }
-        block->residual_code = 0;
-        return;
-    }
-    if (searches && plan->rounding == TF_TIES_TO_EVEN) {
         return;
     }
     if (!searches) {
@@ -239,7 +234,15 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
             xs[i] = tf_normalised_to_odd(x[i], normal);
         }
     }
-    tf_round_residual(plan, xs, scale, searches, draws, block);
+    if (!searches || plan->rounding != TF_TIES_TO_EVEN) { /* else the search has it */
+        tf_round_residual(plan, xs, scale, searches, draws, block);
+    }
+    if (whole == 0) {
+        for (int i = 0; i < n; i++) {
+            block->hi[i] = block->lo[i] = 0;
+        }
+        block->residual_code = 0;
+    }
 }
 
 TF_INLINE void tf_round_zeros(struct tf_block *block, int n)

@@ -62,7 +62,12 @@ TF_INLINE int tf_plan_searches(const struct tf_block_plan *plan)
 /* Numbers of a block: whole vectors, as compilers are to know. */
 TF_INLINE int tf_block_size(const struct tf_block_plan *plan)
 {
+#if defined(TF_BLOCK_SHARE)
+    (void)plan;
+    return TF_BLOCK_SHARE;
+#else
     return plan->layout.block & -TF_BLOCK_LANES;
+#endif
 }
 
 TF_RARE void tf_block_plan_fill(struct tf_block_plan *plan,
@@ -162,35 +167,51 @@ TF_RARE int32_t tf_nearest_code(const struct tf_block_plan *plan, float a)
     return below + (twice > middle || (twice == middle && (below & 1)));
 }
 
-/* Mean and deviation of a block. */
-TF_RARE double tf_block_deviation(const float *x, int n, double *mean)
+/* What some rules ask of a block beside its greatest magnitude. */
+struct tf_spread {
+    double mean, deviation;
+};
+
+TF_INLINE int tf_rule_needs_spread(const struct tf_block_plan *plan)
+{
+    return plan->rule == TF_RULE_NF ||
+           (plan->rule == TF_RULE_PUBLISHED && tf_plan_residual(plan) < 0);
+}
+
+TF_RARE_OF_ARRAYS struct tf_spread tf_block_spread(const float *x, int n)
+#if defined(TF_BLOCK_SHARE)
+    ;
+#else
 {
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) {
         sum += (double)x[i];
     }
-    *mean = sum / n;
+    const double mean = sum / n;
     for (int i = 0; i < n; i++) {
-        const double d = (double)x[i] - *mean;
+        const double d = (double)x[i] - mean;
         squares += d * d;
     }
-    return tf_square_root(squares / n);
+    const struct tf_spread spread = {mean, tf_square_root(squares / n)};
+    return spread;
 }
+#endif
 
-/* The scale's code by every rule but the search; a > 0 is the greatest magnitude. */
-TF_RARE int32_t tf_scale_code(const struct tf_block_plan *plan, const float *x, float a)
+/* The scale's code by every rule but the search; a > 0 is the greatest magnitude, and
+ * `spread` counts where the rule needs it. */
+TF_RARE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
+                              struct tf_spread spread)
 {
     const struct tf_element e = tf_elements[plan->layout.element];
     const int powers = tf_scales[plan->layout.scale].kind == TF_SCALE_POWERS;
+    const double mean = spread.mean, sigma = spread.deviation;
     float t = a;
-    double mean;
     switch (plan->rule) {
     case TF_RULE_FLOOR: return powers ? tf_floor_code(plan, a, 23) : tf_nearest_code(plan, a);
     case TF_RULE_EVEN:
         return powers ? tf_floor_code(plan, a, tf_element_mantissa(e))
                       : tf_nearest_code(plan, a);
     case TF_RULE_NF: {
-        const double sigma = tf_block_deviation(x, plan->layout.block, &mean);
         const float three = (float)(3 * sigma);
         const int centred = (mean < 0 ? -mean : mean) <= sigma / 2;
         const int light = (double)a <= 4 * sigma;
@@ -200,7 +221,6 @@ TF_RARE int32_t tf_scale_code(const struct tf_block_plan *plan, const float *x, 
     }
     case TF_RULE_PUBLISHED:
         if (tf_plan_residual(plan) < 0) {
-            const double sigma = tf_block_deviation(x, plan->layout.block, &mean);
             t = sigma < 1e-6 ? a : (float)(3 * sigma);
             t = t < 3.40282347e+38f ? t : 3.40282347e+38f;
         }

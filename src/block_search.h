@@ -20,28 +20,52 @@ struct tf_block {
 
 /* Codes by cost, or by greatest error: the least one's, and the next one's; -1: none. */
 struct tf_kept {
-    int32_t code[2];
+    int32_t first, second;
 };
 
+/* Scales that the search tries: an octave's, and one more. */
+TF_INLINE int32_t tf_scale_window(const struct tf_block_plan *plan)
+{
+    return (1 << tf_scales[plan->layout.scale].mantissa_bits) + 1;
+}
+
+/* The same from a code on, as far as there are any. */
+TF_INLINE int32_t tf_scale_count(const struct tf_block_plan *plan, int32_t from)
+{
+    const int32_t left = plan->top - from + 1, most = tf_scale_window(plan);
+    return left < most ? left : most;
+}
+
+/* Of n normalised numbers xs. */
 TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
                                          const struct tf_block_plan *plan,
-                                         const struct tf_magnitudes *block, float a,
-                                         float normal, int two, int extremes)
+                                         const float *xs, int n, float a, float normal,
+                                         int two, int extremes)
+#if defined(TF_BLOCK_SHARE) /* by all threads of the block: cuda/block_shares.h */
+    ;
+#else
 {
+    struct tf_magnitudes magnitudes;
+    magnitudes.n = n > 2 * TF_BLOCK_LANES ? n : 2 * TF_BLOCK_LANES;
+    for (int i = 0; i < TF_BLOCK_LANES; i++) {
+        magnitudes.x[TF_BLOCK_LANES + i] = 0;
+    }
+    for (int i = 0; i < n; i++) {
+        magnitudes.x[i] = tf_magnitude_of(xs[i]);
+    }
     float cost[TF_COSTS];
     const int32_t from = tf_least_code(plan, plan->scales, 1.0f, (double)plan->limit, a);
-    const int32_t left = plan->top - from + 1;
-    const int32_t most = (1 << tf_scales[plan->layout.scale].mantissa_bits) + 1;
-    const int32_t count = left < most ? left : most;
-    tf_scale_costs(e, plan->greatest, block, plan->scales + from, normal, count, extremes,
-                   cost);
+    const int32_t count = tf_scale_count(plan, from);
+    tf_scale_costs(e, plan->greatest, &magnitudes, plan->scales + from, normal, count,
+                   extremes, cost);
     const int first = tf_first_least(cost, count, -1);
-    struct tf_kept kept = {{from + first, -1}};
+    struct tf_kept kept = {from + first, -1};
     if (two && count > 1) {
-        kept.code[1] = from + tf_first_least(cost, count, first);
+        kept.second = from + tf_first_least(cost, count, first);
     }
     return kept;
 }
+#endif
 
 /* Returns the greatest remainder of the nearest numbers. */
 TF_INLINE float tf_remainders_of(struct tf_element e, float greatest, const float *xs,
@@ -57,49 +81,98 @@ TF_INLINE float tf_remainders_of(struct tf_element e, float greatest, const floa
         r->rest[i] = tf_fma(-scale, hi, xs[i]);
         r->rest_beside[i] = tf_fma(-scale, beside, xs[i]);
     }
-    return tf_float_of(tf_greatest_magnitude(r->rest, n));
+    return tf_float_of(tf_greatest_of_block(r->rest, n));
 }
+
+/* Scales of a residual that the search tries, about the least one that the greatest
+ * remainder `most` fits: how many before it and after it. */
+struct tf_residual_window {
+    float limit;
+    int32_t before, after;
+};
+
+TF_INLINE struct tf_residual_window
+tf_residual_window_of(const struct tf_block_plan *plan, struct tf_element lo)
+{
+    const int bits = tf_scales[plan->layout.scale].mantissa_bits;
+    const int eighth = (1 << bits) / 8;
+    struct tf_residual_window window = {448.0f, 0, 1 << bits};
+    if (lo.format < 0) {
+        window.limit = 7.5f;
+        window.before = eighth > 1 ? eighth : 1;
+        window.after = eighth;
+    }
+    return window;
+}
+
+/* The codes of that, beside a scale of the block. */
+struct tf_codes {
+    int32_t from, count;
+};
+
+TF_INLINE struct tf_codes tf_residual_codes(const struct tf_block_plan *plan,
+                                            struct tf_residual_window window, float scale,
+                                            float most)
+{
+    const int32_t middle =
+        tf_least_code(plan, plan->residual_scales, scale, (double)window.limit, most);
+    const int32_t last = middle + window.after, to = last < plan->top ? last : plan->top;
+    const int32_t first = middle - window.before;
+    const int32_t from = first > plan->least ? first : plan->least;
+    const struct tf_codes codes = {from, to - from + 1};
+    return codes;
+}
+
+/* The residual's scale that leaves the least error of n remainders, and that error. */
+TF_INLINE float tf_search_remainders(struct tf_element lo,
+                                     const struct tf_block_plan *plan,
+                                     const struct tf_remainders *r, int n, float scale,
+                                     float most, int32_t *code)
+#if defined(TF_BLOCK_SHARE) /* by all threads of the block: cuda/block_shares.h */
+    ;
+#else
+{
+    *code = 0;
+    if (most == 0) {
+        return 0;
+    }
+    float cost[TF_COSTS];
+    const struct tf_codes codes =
+        tf_residual_codes(plan, tf_residual_window_of(plan, lo), scale, most);
+    tf_residual_costs(lo, plan->lowest, plan->residual_greatest, r, n, scale,
+                      plan->residual_scales + codes.from, codes.count, cost);
+    const int first = tf_first_least(cost, codes.count, -1);
+    *code = codes.from + first;
+    return cost[first];
+}
+#endif
 
 /* Two levels: scales and numbers of both. */
 TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
                                   const struct tf_block_plan *plan, const float *xs,
-                                  const struct tf_magnitudes *magnitudes, float a,
-                                  float normal, struct tf_block *block)
+                                  float a, float normal, struct tf_block *block)
 {
     const int n = tf_block_size(plan);
-    const int bits = tf_scales[plan->layout.scale].mantissa_bits;
-    const int whole = lo.format < 0;
-    const int eighth = (1 << bits) / 8;
-    const int before = whole ? (eighth > 1 ? eighth : 1) : 0;
-    const int after = whole ? eighth : 1 << bits;
     const float lowest = plan->lowest, greatest = plan->residual_greatest;
     const struct tf_kept kept =
-        tf_search_scale(e, plan, magnitudes, a, normal, 1, whole);
+        tf_search_scale(e, plan, xs, n, a, normal, 1, lo.format < 0);
     struct tf_remainders r;
     float least = 0, scale = 0;
-    for (int k = 0; k < 2 && kept.code[k] >= 0; k++) {
-        const float candidate = tf_scale_within(plan->scales[kept.code[k]], normal);
-        const float most = tf_remainders_of(e, plan->greatest, xs, n, candidate, &r);
-        float error = 0;
-        int32_t code = 0;
-        if (most != 0) {
-            const int32_t middle = tf_least_code(plan, plan->residual_scales, candidate,
-                                                 whole ? 7.5 : 448.0, most);
-            const int32_t to = middle + after < plan->top ? middle + after : plan->top;
-            int32_t from = middle - before;
-            from = from > plan->least ? from : plan->least;
-            float cost[TF_COSTS];
-            tf_residual_costs(lo, lowest, greatest, &r, n, candidate,
-                              plan->residual_scales + from, to - from + 1, cost);
-            const int first = tf_first_least(cost, to - from + 1, -1);
-            error = cost[first];
-            code = from + first;
+    for (int k = 0; k < 2; k++) {
+        const int32_t code = k == 0 ? kept.first : kept.second;
+        if (code < 0) {
+            break;
         }
+        const float candidate = tf_scale_within(plan->scales[code], normal);
+        const float most = tf_remainders_of(e, plan->greatest, xs, n, candidate, &r);
+        int32_t residual;
+        const float error =
+            tf_search_remainders(lo, plan, &r, n, candidate, most, &residual);
         if (k == 0 || error < least) {
             least = error;
             scale = candidate;
-            block->code = (uint32_t)kept.code[k];
-            block->residual_code = (uint32_t)code;
+            block->code = (uint32_t)code;
+            block->residual_code = (uint32_t)residual;
         }
     }
     /* What has won, once more. */
@@ -121,6 +194,25 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
         const float second = tf_magnitude_of(tf_fma(-u, m, r.rest_beside[i]));
         block->hi[i] = second < first ? r.beside[i] : r.hi[i];
         block->lo[i] = second < first ? m : l;
+    }
+}
+
+/* The scales of a block of normalised numbers xs; of two levels, to nearest, the numbers
+ * too. */
+TF_INLINE void tf_search_block(struct tf_element e, const struct tf_block_plan *plan,
+                               const float *xs, float a, float normal,
+                               struct tf_block *block)
+{
+    const int n = tf_block_size(plan);
+    if (tf_plan_residual(plan) < 0) {
+        block->code = (uint32_t)tf_search_scale(e, plan, xs, n, a, normal, 0, 0).first;
+    } else if (e.format != tf_float8_e4m3fn_index) {
+        /* no such format */
+    } else if (tf_plan_residual(plan) == tf_element_int4) {
+        tf_search_residual(e, tf_elements[tf_element_int4], plan, xs, a, normal, block);
+    } else {
+        tf_search_residual(e, tf_elements[tf_element_float8_e4m3fn], plan, xs, a, normal,
+                           block);
     }
 }
 

@@ -32,7 +32,7 @@ with pytest.MonkeyPatch.context() as patch:
     if not HAS_GPU:
         patch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 1)
     import tf32dtype.cuda as tfc
-    from tf32dtype.cuda.backend import Kernel, View, parameters, three
+    from tf32dtype.cuda.backend import Kernel, View, check_aligned, parameters, three
 
 HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"tf32dtype-simt-{os.getuid()}"
@@ -171,6 +171,7 @@ class Host:
         *arguments: Any,
         shared: int = 0,
     ) -> None:
+        check_aligned(arguments)
         self.counts["launch"] += 1
         changes = tuple(
             (name, self.changes[name])
@@ -202,6 +203,7 @@ class Host:
             raise KernelError(f"{kernel.file}: {kernel.name}: {error.decode()}")
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
+        check_aligned(arguments)
         self.counts["call"] += 1
         _check_call(function, arguments, keywords)
         found: Any = np
@@ -252,6 +254,7 @@ class Host:
     ) -> None:
         """As a device's GEMM library that takes all k in one chain of the tensor core;
         float32 as NumPy."""
+        check_aligned((a, b, c))
         self.counts["gemm"] += 1
         itemsize = {"bfloat16": 2, "float16": 2, "tf32": 4, "float32": 4}[kind]
         for x in (a, b):

@@ -216,7 +216,9 @@ def every_tile() -> None:
         native.WIDE, native.WIDE_SHORT, native.SQUARE,
         native.SPARING, native.SMALL, native.SMALL_SHORT,
     )  # fmt: skip
-    promoting = native.SUMS, native.SPARING, native.SMALL_SHORT
+    promoting = [native.SUMS, native.SPARING, native.SMALL_SHORT]
+    arch = backend.current().architecture()
+    promoting += [native.with_totals(x, arch) for x in promoting]
     for sums, tiles in (
         (native.CHAIN, ordinary),
         (native.Sums(16, 256, 0.0), promoting),

@@ -234,6 +234,16 @@ inline int __clzll(long long x)
 {
     return x ? __builtin_clzll((unsigned long long)x) : 64;
 }
+/* CUDA Math API, integer intrinsics: bytes of two words by number, the first's below. */
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned which)
+{
+    const unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned word = 0;
+    for (int i = 0; i < 4; i++) {
+        word |= (unsigned)(both >> (which >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
+    }
+    return word;
+}
 inline unsigned __umulhi(unsigned x, unsigned y)
 {
     return (unsigned)((unsigned long long)x * y >> 32);

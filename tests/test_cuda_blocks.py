@@ -15,7 +15,6 @@ from cuda_operands import on_gpu, on_host
 from cuda_sass import ARCHITECTURES, check
 
 import tf32dtype as td
-from tf32dtype import nvrtc
 from tf32dtype.blocks.formats import scale_formats
 from tf32dtype.cuda import blocks as gpu
 from tf32dtype.cuda.backend import Kernel
@@ -302,12 +301,40 @@ def test_dequantize_into(backend):
 FAULTS = {
     "draws of another number": ("block_quantize.cu", "draws[at + i]", "draws[at]"),
     "a short block is not filled up": (
-        "block_quantize.cu", "numbers[i] = i < left ? x[at + i] : 0;",
-        "numbers[i] = x[at + (i < left ? i : 0)];",
+        "block_quantize.cu", "numbers[i] = i < left ? x[i] : 0;",
+        "numbers[i] = x[i < left ? i : 0];",
     ),
     "bits of a code are lost": (
-        "block_quantize.cu", "bits |= tf_code_in_block(e, numbers[i]) << filled;",
-        "bits = tf_code_in_block(e, numbers[i]) << filled;",
+        "block_quantize.cu", "bits |= (uint64_t)tf_code", "bits = (uint64_t)tf_code",
+    ),
+    "codes at an odd place": (
+        "block_quantize.cu", "(bits >> 16 * i)", "(bits >> 16 * (i & 1))",
+    ),
+    "a poisoned block": ("block_quantize.cu", "poisoned ? 0xFF", "special ? 0xFE"),
+    "half a block has no say": (
+        "block_shares.h", "return most_of_block(tf_greatest_magnitude(x, n));",
+        "const uint32_t y = tf_greatest_magnitude(x, n);"
+        " return max(y, __shfl_xor_sync(~0u, y, 1));",
+    ),
+    "a zero's sign": (
+        "block_element.h", "tf_with_sign(tf_magnitude_of(tf_to_odd(q, x, s)), x)",
+        "tf_to_odd(q, x, s)",
+    ),
+    "costs of another block": (
+        "block_shares.h", "x = room->x + block * BLOCK_SIZE;", "x = room->x;",
+    ),
+    "remainders of another block": (
+        "block_shares.h", "*y = room->y + block * BLOCK_SIZE;", "*y = room->y;",
+    ),
+    "a window of another block": (
+        "block_shares.h", "of_lane(from, block * LANES)", "of_lane(from, 0)",
+    ),
+    "costs are read before they are there": (
+        "block_shares.h", "found;\n        }\n    }\n    __syncwarp();",
+        "found;\n        }\n    }",
+    ),
+    "a scale of another block": (
+        "block_shares.h", "of_lane(scale, block * LANES)", "of_lane(scale, 0)",
     ),
     "scales are of the block before": (
         "block_quantize.cu", "scales[2 * b + 1] =", "scales[2 * b] =",
@@ -364,7 +391,7 @@ def is_right(backend):
     for values, name, options in (
         (x, "tcfp8", {}), (x, "tcfp12", {"scale": "amax"}), (x, "tcfp8", stochastic),
         (odd, "tcfp16", {"overflow": "saturate", "scale_format": "ue5m3"}),
-        (wide, "mxfp8_e4m3", {}), (x, "mxfp6_e2m3", {}),
+        (wide, "mxfp8_e4m3", {}), (x, "mxfp6_e2m3", {}), (odd, "mxfp8_e4m3", {}),
         (x, "int12", {"scale": "amax"}), (even, "tcfp8", {}),
     ):  # fmt: skip
         rngs = [
@@ -394,7 +421,10 @@ def test_faults(backend, fault):
             return text.replace(before, after)
 
         HOST.changes[file] = change
-    assert is_right(backend) == (fault is None)
+    right = []
+    for HOST.descends in (False, True):
+        right.append(is_right(backend))
+    assert all(right) == (fault is None)
 
 
 # -- machine code ----------------------------------------------------------------------
@@ -423,26 +453,34 @@ def test_sass(arch):
     check(Kernel("cast.cu", "cast", to_odd), arch)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("searches", [0, 1])
-@pytest.mark.parametrize("name", ["tcfp8", "tcfp12", "tcfp16", "int16"])
-def test_sass_of_quantize(arch, searches, name):
-    """A block's numbers lie in memory of its thread. Steps of a division flush what it
-    has scaled before."""
+def quantizer(name, size, searches):
     row = td.blocks.formats[name]
     residual = f"tf_element_{row.residual}" if row.residual else "-1"
     options = (
         f"-DHI=tf_element_{row.element}",
         f"-DRESIDUAL={residual}",
+        f"-DBLOCK_SIZE={size}",
         f"-DSEARCHES={searches}",
     )
-    found = nvrtc.opcodes(nvrtc.compile_cuda("block_quantize.cu", options, arch))
-    if found is None:
-        pytest.skip("no nvdisasm")
-    steps = ("FSETP.GTU.FTZ", "FSETP.NEU.FTZ", "FADD.FTZ", "F2I.FTZ.U32.TRUNC.NTZ")
-    assert [x for x in found if ".FTZ" in x and not x.startswith(steps)] == []
-    assert any(x.startswith("FFMA") for x in found)
+    return Kernel("block_quantize.cu", "block_quantize", options)
+
+
+#: Of divisions, which have scaled before what these flush.
+STEPS = "FSETP.GTU.FTZ", "FSETP.NEU.FTZ", "FADD.FTZ"
+
+
+@pytest.mark.parametrize("searches", [0, 1])
+def test_sass_of_quantize(searches):
+    check(quantizer("tcfp16", 32, searches), "sm_90a", ("FFMA", "SHFL"), STEPS)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("searches", [0, 1])
+@pytest.mark.parametrize("size", [16, 128])
+@pytest.mark.parametrize("name", ["tcfp8", "tcfp12", "nvfp4", "int16"])
+def test_sass_of_all_quantize(arch, searches, size, name):
+    check(quantizer(name, size, searches), arch, ("FFMA", "SHFL"), STEPS)
 
 
 @pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp4", "tcfp8", "nvfp4"])

@@ -541,6 +541,7 @@ FAULTS = {
     "the last sum alone": ("patch.cu", "first ? total + sum : sum", "sum"),
     "a column for a row": ("patch.cu", "y, b.row, k", "y, b.column, k"),
     "Inf alone": ("patch.cu", "(sum[j]) & 0x7F8", "(sum[j]) & 0x7FF"),
+    "Inf is for good": ("patch.cu", "if (total != total)", "if (total - total != 0)"),
     "saturated always": ("split.cu", "&& !saturates", "&& 0"),
     "parts in one order": ("split.cu", "reversed ? parts - 1 - part : part", "part"),
     "too few lines": ("split.cu", "line >= x.lines", "line + 1 >= x.lines"),
@@ -560,3 +561,31 @@ def test_faults_are_seen(backend, fault):  # noqa: F811
     want = bits(multiply(backend, a, b, precision="bf16x9"))
     backend.changes[file] = lambda text: text.replace(good, bad)
     assert (bits(multiply(backend, a, b, precision="bf16x9")) != want).any()
+
+
+FAULTS_OF_SCALES = {
+    "a scale is missing": ("if (i < count)", "if (i + 1 < count)"),
+    "scales of another line": ("scale[own ? line : t.matrix]", "scale[t.matrix]"),
+    "scales of another row": ("a[own ? in_a * m + row : in_a]", "a[in_a]"),
+    "scales of another column": ("b[own ? in_b * n + j : in_b]", "b[in_b]"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_SCALES)
+def test_faults_of_scales_are_seen(backend, fault):  # noqa: F811
+    if backend is not HOST:
+        pytest.skip("which changes kernels")
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal(x).astype(np.float32) for x in ((7, 40), (40, 9)))
+    a *= np.float32(3) ** np.arange(7, dtype=np.float32)[:, np.newaxis]
+    b *= np.float32(3) ** np.arange(9, dtype=np.float32)
+    keywords = {"precision": "fp8_e4m3", "scale": "row"}
+    want = bits(multiply(backend, a, b, **keywords))
+    good, bad = FAULTS_OF_SCALES[fault]
+
+    def change(text):
+        assert text.count(good) == 1
+        return text.replace(good, bad)
+
+    backend.changes["narrow.cu"] = change
+    assert (bits(multiply(backend, a, b, **keywords)) != want).any()

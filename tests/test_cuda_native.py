@@ -193,7 +193,9 @@ def test_sums(backend, dtype, special):
             a = numbers(rng, (1, m, k), dtype, special)
             b = numbers(rng, (1, k, n), dtype, special)
             for stretch, beta in ((0, 0), (128, 0), (128, 2.0**-8)):
-                summed(backend, a, b, native.Sums(promote, stretch, beta), native.SMALL)
+                sums = native.Sums(promote, stretch, beta)
+                for tile in (native.SMALL, native.SMALL._replace(totals=True)):
+                    summed(backend, a, b, sums, tile)
 
 
 @pytest.mark.parametrize("dtype", [td.tf32, td.bfloat16])
@@ -212,9 +214,11 @@ def test_sums_of_wide_tiles(backend):
     rng = np.random.default_rng(13)
     for m, k, n in ((130, 200, 258), (128, 136, 384)):
         a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
+        sums = native.Sums(16, 64, 0.25)
         for tile in (native.SUMS, native.SPARING):
-            sums = native.Sums(16, 64, 0.25)
-            summed(backend, a, b, sums, tile, ("rows", "columns"))
+            here = native.with_totals(tile, backend.architecture())
+            for each in {tile, here}:
+                summed(backend, a, b, sums, each, ("rows", "columns"))
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -272,9 +276,14 @@ def test_choice(monkeypatch):
     assert native.choose(1, 4096, 4096, 4, False, False) == native.SQUARE
     assert native.choose(1, 4096, 4096, 1, True, True) == native.SPARING
     assert native.choose(1, 512, 512, 2, True, False) == native.SMALL
-    assert native.choose(1, 8192, 8192, 2, True, True, 16) == native.SUMS
-    assert native.choose(1, 512, 512, 2, True, True, 16) == native.SMALL_SHORT
+    sums, small = (x._replace(totals=True) for x in (native.SUMS, native.SMALL_SHORT))
+    assert native.choose(1, 8192, 8192, 2, True, True, 16) == sums
+    assert native.choose(1, 512, 512, 2, True, True, 16) == small
+    HOST.arch = "sm_80"
+    shorter = sums._replace(stages=3)
+    assert native.choose(1, 8192, 8192, 2, True, True, 16) == shorter
     HOST.arch = "sm_89"
+    assert native.choose(1, 8192, 8192, 2, True, True, 16) == native.SUMS
     assert native.choose(1, 8192, 8192, 1, True, True) == native.WIDE_SHORT
 
 

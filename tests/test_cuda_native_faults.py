@@ -143,7 +143,7 @@ FAULTS_OF_SUMS = {
         "before[down][j] = *", "before[1 - down][j] = *",
     ),
     "columns of what is there are swapped": (
-        "columns ? from[0] : 0", "columns ? from[1] : 0",
+        "j * 8 < columns ? from[0]", "j * 8 < columns ? from[1]",
     ),
     "a stretch is a slice too long": (
         "ahead - stretch / DEPTH", "ahead - stretch / DEPTH - 1",
@@ -152,8 +152,22 @@ FAULTS_OF_SUMS = {
     "results are cut": ("__fadd_rn(sums[i][j][r], d[i][j][r])", "d[i][j][r]"),
 }  # fmt: skip
 
+#: of totals in shared memory
+FAULTS_OF_TOTALS = {
+    "what is there is not fetched": ("if (TOTALS && beta != 0) {", "if (false) {"),
+    "totals of other threads": (
+        "totals[e * THREADS] = {x[0], x[1]}", "totals[e * THREADS - 1] = {x[0], x[1]}",
+    ),
+    "totals where the slices are": ("(memory + STAGES * STAGE)", "(memory)"),
+    "totals are not kept": ("if (more) {", "if (!more) {"),
+    "totals are not added": ("__fmaf_rn(beta, before.x, x[0])", "x[0]"),
+    "pairs of other rows": ("&results[i / 2][j][i % 2 * 2]", "&results[i / 2][j][0]"),
+    "columns of what is there": ("j * 8 + 1 < of.columns", "j * 8 < of.columns - 8"),
+    "what is there counts twice": ("TOTALS ? 0 : beta", "beta"),
+}  # fmt: skip
 
-def summed(backend):
+
+def summed(backend, tile=native.SMALL):
     """Whether sums of chains are right: whole tiles and others."""
     rng = np.random.default_rng(9)
     right = True
@@ -163,7 +177,7 @@ def summed(backend):
         x, y = ours(backend, a, "rows"), ours(backend, b, "columns")
         for promote in (8, 16, 32):
             sums = native.Sums(promote, 128, 2.0**-2)
-            got = product(backend, x, y, native.SMALL, sums, c)
+            got = product(backend, x, y, tile, sums, c)
             right = right and bool((got == model(backend, a, b, sums, c)).all())
     return right
 
@@ -185,6 +199,24 @@ def test_faults_of_sums(backend, fault):
     (file,) = (x for x in ("native.cu", "slices.h") if before in sources[x])
     HOST.changes[file] = change
     assert not summed(backend)
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS_OF_TOTALS])
+def test_faults_of_totals(backend, fault):
+    tile = native.SMALL._replace(totals=True)
+    if fault is None:
+        assert summed(backend, tile)
+        return
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    before, after = FAULTS_OF_TOTALS[fault]
+
+    def change(text):
+        assert text.count(before) == 1
+        return text.replace(before, after)
+
+    HOST.changes["native.cu"] = change
+    assert not summed(backend, tile)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,16 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     }
 }
 
+/* What `greatest` found, as scales in its place: once, not for each number. */
+extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
+    scales(uint32_t *found, int64_t count)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) {
+        found[i] = __float_as_uint(scale_of(found[i]));
+    }
+}
+
 #if STORED_BITS == 16
 typedef uint16_t stored;
 #else
@@ -55,10 +65,10 @@ inline uint32_t rounded_item(struct tf_format f, float x, int rounding)
            << f.shift;
 }
 
-/* Lines of `padded` k each. `found` is what `greatest` found, or NULL. */
+/* Lines of `padded` k each, divided by their scales if that is not NULL. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     narrow(struct operand x, stored *out, int64_t padded, int rounding,
-           const uint32_t *found, int own)
+           const float *scale, int own)
 {
     __shared__ tile_row numbers[SIDE];
     struct tile t = first_tile();
@@ -71,8 +81,8 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
                 continue;
             }
             float number = numbers[r][threadIdx.x];
-            if (found) {
-                number = quotient(number, scale_of(found[own ? line : t.matrix]));
+            if (scale) {
+                number = quotient(number, scale[own ? line : t.matrix]);
             }
             const uint32_t item = rounded_item(FORMAT, number, rounding);
             out[line * padded + k] =
@@ -83,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
 
 /* Sums times the scales that their operands were divided by, A's first. A's matrix is
  * the same for all where `a_step` is 0; else 1; so is B's. */
-extern "C" __global__ void rescale(float *sums, const uint32_t *a, const uint32_t *b,
+extern "C" __global__ void rescale(float *sums, const float *a, const float *b,
                                    int64_t count, int64_t m, int64_t n, int a_step,
                                    int b_step, int own)
 {
@@ -92,11 +102,11 @@ extern "C" __global__ void rescale(float *sums, const uint32_t *a, const uint32_
     for (int64_t matrix = blockIdx.z; matrix < count; matrix += gridDim.z) {
         const int64_t in_a = matrix * a_step, in_b = matrix * b_step;
         for (int64_t row = top; row < m; row += (int64_t)gridDim.y * blockDim.y) {
-            const float of_row = scale_of(a[own ? in_a * m + row : in_a]);
+            const float of_row = a[own ? in_a * m + row : in_a];
             float *sum = sums + (matrix * m + row) * n;
 #pragma unroll 1
             for (int64_t j = first; j < n; j += (int64_t)gridDim.x * blockDim.x) {
-                sum[j] = sum[j] * of_row * scale_of(b[own ? in_b * n + j : in_b]);
+                sum[j] = sum[j] * of_row * b[own ? in_b * n + j : in_b];
             }
         }
     }

@@ -10,6 +10,8 @@
  *
  *   UNIT, UNIT_BYTES          the instruction, see mma.h
  *   PROMOTE                   instructions to a chain; 0: a stretch is one chain
+ *   TOTALS                    1: with PROMOTE, the results of stretches lie in shared
+ *                             memory until the last one, else in the result itself
  *
  *        global ---cp.async---> shared: STAGES slices ---ldmatrix---> registers: 2 steps
  *
@@ -25,6 +27,58 @@ constexpr int UNITS = 32 / UNIT_BYTES; /* instructions of a step */
 constexpr int CHAIN = PROMOTE ? PROMOTE : STEPS * UNITS + 1;
 static_assert(PROMOTE == 0 || STEPS * UNITS % PROMOTE == 0, "slices are whole chains");
 constexpr int STAGE = Left::BYTES + Right::BYTES;
+static_assert(PROMOTE || !TOTALS, "one stretch has no totals");
+
+/* The totals of a thread's results, in pairs as these lie, each a block's side by side. */
+inline float2 *totals_of(uint8_t *memory)
+{
+    return (float2 *)(memory + STAGES * STAGE) + computed_here((int)threadIdx.x);
+}
+
+/* A lane's first result, how many rows and columns there are from it on, and whether all
+ * of the tile is there, in aligned pairs. */
+struct Place {
+    float *first;
+    int64_t rows, columns;
+    bool whole;
+};
+
+/* What is there of the result, to where its totals will be. */
+inline void fetch_totals(float2 *totals, const Place &of, int64_t n)
+{
+#pragma unroll
+    for (int i = 0; i < WARP_ROWS / 8; i++) {
+        float2 before[WARP_COLUMNS / 8] = {};
+#pragma unroll
+        for (int j = 0; j < WARP_COLUMNS / 8; j++) {
+            const float *from = of.first + i * 8 * n + j * 8;
+            before[j].x = i * 8 < of.rows && j * 8 < of.columns ? from[0] : 0;
+            before[j].y = i * 8 < of.rows && j * 8 + 1 < of.columns ? from[1] : 0;
+        }
+#pragma unroll
+        for (int j = 0; j < WARP_COLUMNS / 8; j++) {
+            totals[(i * (WARP_COLUMNS / 8) + j) * THREADS] = before[j];
+        }
+    }
+}
+
+/* Adds beta times the totals; 0: there are none yet. Keeps the results if more follow. */
+inline void add_totals(Results &results, float2 *totals, float beta, bool more)
+{
+#pragma unroll
+    for (int e = 0; e < WARP_ROWS * WARP_COLUMNS / 64; e++) {
+        const int i = e / (WARP_COLUMNS / 8), j = e % (WARP_COLUMNS / 8);
+        float *const x = &results[i / 2][j][i % 2 * 2];
+        if (beta != 0) {
+            const float2 before = totals[e * THREADS];
+            x[0] = __fmaf_rn(beta, before.x, x[0]);
+            x[1] = __fmaf_rn(beta, before.y, x[1]);
+        }
+        if (more) {
+            totals[e * THREADS] = {x[0], x[1]};
+        }
+    }
+}
 
 /* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n) + beta out, which is not read if
  * beta is 0. A pitch is the bytes from a line to the next, a stack's are those from a
@@ -54,6 +108,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     Results &results = PROMOTE ? sums : d;
     const float zero[4] = {};
     uint32_t x[WARP_ROWS / 16][4], y[2][WARP_COLUMNS / 16][4];
+    const auto find_result = [&] { /* to have it all the time would take registers */
+        const int lane = computed_here((int)threadIdx.x) % 32;
+        const Tile to = tile_of((uint32_t)computed_here((int)blockIdx.x), rows, columns);
+        const int64_t row = to.row + left.first + lane / 4;
+        const int64_t column = to.column + right.first + lane % 4 * 2;
+        const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
+        const bool whole = to.row + ROWS <= m && to.column + COLUMNS <= n && paired;
+        return Place{out + (to.stack * m + row) * n + column, m - row, n - column, whole};
+    };
 
     /* 1. The first slices are under way, the first one's first step is in registers. */
     int ahead = (int)((k + DEPTH - 1) / DEPTH);  /* slices that are not copied yet */
@@ -67,6 +130,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         }
         commit_copies();
         ahead--;
+    }
+    if (TOTALS && beta != 0) {
+        fetch_totals(totals_of(memory), find_result(), n);
     }
     await_copies<STAGES - 2>();
     __syncthreads();
@@ -128,17 +194,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             }
         }
 
-        /* 3. The result. Where it is would take registers before. */
-        const int thread = computed_here((int)threadIdx.x), lane = thread % 32;
-        const Tile to = tile_of((uint32_t)computed_here((int)blockIdx.x), rows, columns);
-        const int64_t row = to.row + left.first + lane / 4;
-        const int64_t column = to.column + right.first + lane % 4 * 2;
-        float *const place = out + (to.stack * m + row) * n + column;
-        const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
-        if (to.row + ROWS <= m && to.column + COLUMNS <= n && paired) {
-            deposit<true>(results, place, n, m, n, beta);
-        } else {
-            deposit<false>(results, place, n, m - row, n - column, beta);
+        /* 3. The result. */
+        const bool more = PROMOTE && ahead > 1 - STAGES;
+        if (TOTALS) {
+            add_totals(results, totals_of(memory), beta, more);
+        }
+        if (!TOTALS || !more) {
+            const Place to = find_result();
+            const float scale = TOTALS ? 0 : beta;
+            if (to.whole) {
+                deposit<true>(results, to.first, n, to.rows, to.columns, scale);
+            } else {
+                deposit<false>(results, to.first, n, to.rows, to.columns, scale);
+            }
         }
 #pragma unroll
         for (int e = 0; e < WARP_ROWS * WARP_COLUMNS / 32; e++) {

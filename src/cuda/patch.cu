@@ -28,8 +28,11 @@ inline float whole_product(const float *x, int64_t x_step, const float *y, int64
                             finite_if(saturates, y[j * y_step]), sum);
         }
         total = first ? total + sum : sum;
+        if (total != total) { /* for good: all of C may be so */
+            return __uint_as_float(0x7FC00000u);
+        }
     }
-    return total == total ? total : __uint_as_float(0x7FC00000u);
+    return total;
 }
 
 /* Sums that are no numbers are computed anew from the whole operands: a row or a column

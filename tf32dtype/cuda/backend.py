@@ -7,10 +7,12 @@ place a backend that runs the same kernels on the CPU, over the same CuPy arrays
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tempfile
 import threading
 from array import array
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -78,6 +80,7 @@ class View:
 
     __slots__ = "data", "dtype", "itemsize", "shape", "strides"
     ndim = 3
+    _c_contiguous = False  # as CuPy's arrays say it, if they know
 
     def __init__(self, dtype: Any, data: Any, shape: Shape, strides: Shape) -> None:
         self.data = data
@@ -93,6 +96,11 @@ class View:
         if len(shape) == 2:
             shape, strides = (1, *shape), (0, *strides)
         return cls(x.dtype, x.data, shape, strides)
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        return math.prod(self.shape)
 
     @property
     def array(self) -> Any:
@@ -242,6 +250,7 @@ class Device:
 
     def _check(self, arguments: tuple[Any, ...], here: int | None = None) -> None:
         """What lies in another GPU's memory would end all use of CUDA here."""
+        check_aligned(arguments)
         here = self._device() if here is None else here
         for x in arguments:
             if isinstance(x, cupy.ndarray) and x.size and x.data.device_id != here:
@@ -299,6 +308,7 @@ class Device:
             known.add(device)
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
+        check_aligned(arguments)
         found = cupy
         for name in function.split("."):
             found = getattr(found, name, None)
@@ -354,6 +364,32 @@ def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
     except OSError:
         pass  # it is compiled again next time
     return made
+
+
+def check_aligned(arguments: Iterable[Any]) -> None:
+    """Refuse arrays whose elements a GPU cannot read: that would end all use of CUDA.
+
+    Raises
+    ------
+    ValueError
+        If an element of a CuPy array, one of the arguments or of a list among them,
+        does not begin at a multiple of its size.
+    """
+    for x in arguments:
+        if isinstance(x, cupy.ndarray | View):
+            size = x.dtype.alignment
+            if x.data.ptr % size or not (
+                x._c_contiguous or all(step % size == 0 for step in x.strides)
+            ):
+                if x.size == 0:
+                    continue
+                raise ValueError(
+                    f"an array of {x.dtype} whose elements do not begin at multiples"
+                    f" of {size} bytes, which a GPU cannot read: copy the bytes before"
+                    " they are viewed as numbers, x[1:].copy().view(...)"
+                )
+        elif isinstance(x, tuple | list):
+            check_aligned(x)
 
 
 _backend: Backend = Device()

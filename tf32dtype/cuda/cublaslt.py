@@ -20,6 +20,7 @@ import numpy as np
 
 from ..nvrtc import CUBLAS, CudaError
 from .backend import current
+from .lines import bytes_along_k
 
 _TYPES = {"float8_e4m3fn": 28, "float8_e5m2": 29}  # CUDA_R_8F_E4M3, CUDA_R_8F_E5M2
 _SINGLE = 0  # CUDA_R_32F
@@ -127,9 +128,7 @@ def _along_k(x: Any, rows: int) -> Any:
         and all(i % _UNIT == 0 for i in places)
     ):
         return x
-    one = x[:1] if stack == 0 else x
-    filled = current().call("zeros", (len(one), rows, depth + -depth % _UNIT), np.uint8)
-    current().call("copyto", filled[:, :had, :depth], one)
+    filled = bytes_along_k(x, rows, depth + -depth % _UNIT)
     return cupy.broadcast_to(filled, (stacks, *filled.shape[1:]))
 
 

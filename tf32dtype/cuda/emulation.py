@@ -22,7 +22,7 @@ from ..rounding import ROUNDINGS
 from . import cublas, native
 from . import strategy as strategies
 from .array import allocate, lying
-from .backend import Backend, Kernel, View, Words, current, int32, int64
+from .backend import Backend, Kernel, View, Words, check_aligned, current, int32, int64
 from .stacks import stack_of_one
 from .strides import KEPT
 
@@ -158,6 +158,7 @@ def product(
     machine = current()
     if out.size == 0:
         return
+    check_aligned((a, b, out))  # kernels are given no arrays, but what is in them
     if a.shape[-1] == 0:
         machine.call("ndarray.fill", out, 0)
         return
@@ -328,6 +329,10 @@ def _narrow_product(
             greatest = machine.call("zeros", count, np.uint32)
             kernel = Kernel("narrow.cu", "greatest", options)
             _launch_tiles(machine, kernel, x, x.shape[-1], greatest, flag)
+            machine.launch(
+                Kernel("narrow.cu", "scales", options), (-(-count // 256),), (256,),
+                greatest, int64(count),
+            )  # fmt: skip
         found.append(greatest)
         made = _lined_up(
             machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,

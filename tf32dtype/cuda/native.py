@@ -25,6 +25,7 @@ from ..wording import brief
 from . import cublas, cublaslt
 from .array import raw
 from .backend import Kernel, current, int32, int64
+from .lines import bytes_along_k
 from .strides import KEPT
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
@@ -53,6 +54,7 @@ class Tile(NamedTuple):
     stages: int
     resident: int  #: blocks that a multiprocessor holds
     weight: float  #: of time for an element, an estimate: less is reused in small ones
+    totals: bool = False  #: whether sums of stretches lie in shared memory
 
     @property
     def threads(self) -> int:
@@ -62,7 +64,8 @@ class Tile(NamedTuple):
     @property
     def shared(self) -> int:
         """Bytes of shared memory of a block."""
-        return (self.rows + self.columns) * self.slice * self.stages
+        stages = (self.rows + self.columns) * self.slice * self.stages
+        return stages + self.totals * self.rows * self.columns * 4
 
 
 class Sums(NamedTuple):
@@ -262,6 +265,7 @@ def kernel(
         "SLICE": tile.slice,
         "STAGES": tile.stages,
         "RESIDENT": tile.resident,
+        "TOTALS": int(tile.totals),
     }
     options = tuple(f"-D{name}={value}" for name, value in macros.items())
     return Kernel("native.cu", "native", options)
@@ -278,7 +282,8 @@ def tiles(
     if promote:
         number, halves = _number(arch), promote * size < 32
         found = [SUMS] if a_along_k and b_along_k and number < 120 - 20 * halves else []
-        return [*found, *([] if halves and number >= 120 else [SPARING]), SMALL_SHORT]
+        found += [SMALL_SHORT] if halves and number >= 120 else [SPARING, SMALL_SHORT]
+        return [with_totals(tile, arch) for tile in found]
     if size == 1 and device_of(arch) in ("H100", "B200"):
         return [SPARING, SMALL]
     across = (not a_along_k) + (not b_along_k) if size == 4 else 0
@@ -286,6 +291,18 @@ def tiles(
         return [SQUARE, SMALL]
     short = across == 1 or _number(arch) in _LITTLE
     return [WIDE_SHORT if short else WIDE, SQUARE, SMALL]
+
+
+def with_totals(tile: Tile, arch: str) -> Tile:
+    """The same with totals in shared memory, or as it is where they have no room: at
+    most one stage is given up for them."""
+    number = _number(arch)
+    room = 100 if number in _LITTLE else 164 if number < 90 else 228  # KiB, of all
+    for stages in (tile.stages, tile.stages - 1):
+        found = tile._replace(stages=stages, totals=True)
+        if (found.shared + 1024) * tile.resident <= room << 10:
+            return found
+    return tile
 
 
 def choose(
@@ -349,6 +366,10 @@ def _operand(x: Any) -> _Operand:
             and all(i % _CHUNK == 0 for i in used)
         ):
             return _Operand(x, along_k, *used[1:])
+    if size == 1 and abs(of_row) < abs(of_k):
+        copy = bytes_along_k(x, rows, depth + -depth % _CHUNK)
+        matrix, pitch = copy.strides[:2]
+        return _Operand(copy, True, pitch, matrix if stack else 0)
     one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once
     flipped = one.swapaxes(-1, -2) if across else one
     *counts, width = flipped.shape

@@ -20,8 +20,8 @@ from ..tiles import MOST, pieces
 CHUNK = 4
 #: Numbers that a thread of block_decode.cu has.
 _EACH = 4
-#: Threads of block_quantize.cu; each has a block.
-_QUANTIZERS = 128
+#: Threads of block_quantize.cu, and how many numbers each has.
+_QUANTIZERS, _SHARE = 128, 4
 
 #: struct tf_lines of block_decode.cu
 _LINES = np.dtype(
@@ -183,9 +183,10 @@ def quantize(
     options = (
         f"-DHI={_element(plan.element)}",
         f"-DRESIDUAL={_element(plan.residual)}",
+        f"-DBLOCK_SIZE={plan.block_size}",
         f"-DSEARCHES={int(searches)}",
     )
-    count = plan.lines * plan.blocks
+    count = plan.lines * plan.blocks * plan.block_size // _SHARE
     most = 64 * backend.current().processors()  # what remains is the threads' loop
     backend.current().launch(
         Kernel("block_quantize.cu", "block_quantize", options),
