@@ -58,6 +58,19 @@ class Backend(Protocol):
         """
         ...
 
+    def tensor_map(
+        self,
+        data: Any,
+        size: int,
+        extents: tuple[int, ...],
+        strides: tuple[int, ...],
+        box: tuple[int, ...],
+        swizzled: bool,
+    ) -> NDArray[Any]:
+        """A kernel's argument by which it copies boxes of a tensor that begins where an
+        array does: see `tensor_maps.tensor_map`."""
+        ...
+
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         """A function of CuPy, on arrays of NumPy's dtypes: "concatenate", or of arrays,
         "ndarray.copy"."""
@@ -178,6 +191,20 @@ class Device:
         if device not in known:
             cupy.cuda.runtime.memGetInfo()
             known.add(device)
+
+    def tensor_map(
+        self,
+        data: Any,
+        size: int,
+        extents: tuple[int, ...],
+        strides: tuple[int, ...],
+        box: tuple[int, ...],
+        swizzled: bool,
+    ) -> NDArray[Any]:
+        from .tensor_maps import tensor_map
+
+        self._check((data,))
+        return tensor_map(data.data.ptr, size, extents, strides, box, swizzled)
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         found = cupy

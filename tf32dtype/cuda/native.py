@@ -187,7 +187,7 @@ def _check(formats: tuple[str, str], instruction: str | None) -> None:
 # -- the kernel ------------------------------------------------------------------------
 
 
-class _Operand(NamedTuple):
+class Operand(NamedTuple):
     """Where the kernel finds rows of a, or columns of b."""
 
     storage: Any
@@ -207,7 +207,7 @@ def multiply(
     """The kernel, on the storage of operands whose formats this GPU has."""
     s, m, k = a.shape
     n = b.shape[-1]
-    x, y = _operand(a), _operand(b.swapaxes(-1, -2))
+    x, y = operand(a), operand(b.swapaxes(-1, -2))
     size = a.dtype.itemsize
     if tile is None:
         tile = choose(s, m, n, size, x.along_k, y.along_k, sums.promote)
@@ -301,31 +301,39 @@ def choose(
     return min(tiles(arch, size, a_along_k, b_along_k, promote), key=time)
 
 
-def _operand(x: Any) -> _Operand:
+def operand(x: Any, across: bool = True) -> Operand:
     """Storage (s, rows, k), copied if the kernel cannot read it where it is.
 
-    The kernel reads lines of 16-byte chunks, along k or, of 2- and 4-byte elements,
-    across it.
+    The kernel reads lines of 16-byte chunks, along k or, of 2- and 4-byte elements if
+    `across`, across it.
     """
     size = x.dtype.itemsize
     stacks, rows, depth = x.shape
     stack, of_row, of_k = x.strides
-    across = size > 1 and abs(of_row) < abs(of_k)
-    for along_k in (False, True) if across else (True, False):
+    mixed = across and size > 1
+    first = mixed and abs(of_row) < abs(of_k)
+    for along_k in (False, True) if first else (True, False):
         inner, within = (of_k, depth) if along_k else (of_row, rows)
         outer, lines = (of_row, rows) if along_k else (of_k, depth)
         used = [x.data.ptr, outer if lines > 1 else 0, stack if stacks > 1 else 0]
         if (
             (inner == size or within <= 1)
-            and (along_k or size > 1)
+            and (along_k or mixed)
             and all(i % _CHUNK == 0 for i in used)
         ):
-            return _Operand(x, along_k, *used[1:])
+            return Operand(x, along_k, *used[1:])
+    return copied(x, first)
+
+
+def copied(x: Any, across: bool) -> Operand:
+    """Storage (s, rows, k) copied into lines of whole chunks, along k or across it."""
+    stack = x.strides[0]
     one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once
     flipped = one.swapaxes(-1, -2) if across else one
     *counts, width = flipped.shape
+    size = x.dtype.itemsize
     padded = -(-width * size // _CHUNK) * _CHUNK // size
     copy = cupy.empty((*counts, padded), x.dtype)
     current().call("copyto", copy[..., :width], flipped)
     matrix, pitch = copy.strides[:2]
-    return _Operand(copy, not across, pitch, matrix if stack else 0)
+    return Operand(copy, not across, pitch, matrix if stack else 0)
