@@ -13,33 +13,16 @@
  *
  * One thread copies, STAGES slices ahead. Each of the other warpgroups has 64 rows of the
  * tile; while an instruction multiplies into one set of accumulators, the other set is
- * added to the sums. In shared memory besides: each thread's totals of its stretches, and
- * two barriers a stage: for "all bytes are there" and "all warps have read them".
+ * added to the sums. Each thread's totals of its stretches are in shared memory, too.
  */
-#include "hopper.h"
 #include "slices.h"
 
-constexpr int A_BYTES = ROWS * SLICE, STAGE = A_BYTES + COLUMNS * SLICE;
-constexpr int WARPGROUPS = ROWS / 64, WARPS = WARPGROUPS * 4;
+constexpr int A_BYTES = ROWS * SLICE, FILLED = A_BYTES + COLUMNS * SLICE;
+
+#include "ring.h"
+
 constexpr int OF_TOTALS = STAGES * STAGE;
 constexpr int OF_BARRIERS = OF_TOTALS + (PROMOTE ? ROWS * COLUMNS * 4 : 0);
-static_assert(SLICE == 128 && WARP_ROWS == 16 && WARP_COLUMNS == 128 && ACROSS == 1, "");
-
-/* A ring of stages, as one of its users goes round. */
-struct Ring {
-    shared_address stages, barriers;
-    int stage = 0;
-    uint32_t parity = 0; /* of the round */
-
-    shared_address here() const { return stages + stage * STAGE; }
-    shared_address full() const { return barriers + stage * 16; }
-    shared_address empty() const { return barriers + stage * 16 + 8; }
-    void go_on()
-    {
-        stage = stage + 1 == STAGES ? 0 : stage + 1;
-        parity ^= stage == 0;
-    }
-};
 
 /* Begins an instruction, in a group of its own. */
 inline void begin(Results &d, const Ring &ring, int group, int step, int adds)
@@ -58,14 +41,6 @@ inline void add(Results &sums, Results &d)
 #pragma unroll
     for (int i = 0; i < WARP_COLUMNS / 2; i++) {
         sums[0][i / 4][i % 4] = __fadd_rn(sums[0][i / 4][i % 4], d[0][i / 4][i % 4]);
-    }
-}
-
-/* A warp lets its stage go: all that its instructions read of it is read. */
-inline void release(shared_address empty)
-{
-    if (threadIdx.x % 32 == 0) {
-        barrier_arrive(empty);
     }
 }
 
@@ -92,27 +67,16 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
     DYNAMIC_SHARED(uint8_t, memory);
     uint8_t *const base = memory + (-shared_of(memory) & 1023);
     Ring ring;
-    ring.stages = shared_of(base);
-    ring.barriers = ring.stages + OF_BARRIERS;
+    ring.start(shared_of(base), shared_of(base) + OF_BARRIERS);
     const Tile tile = tile_of(blockIdx.x, (uint32_t)((m + ROWS - 1) / ROWS),
                               (uint32_t)((n + COLUMNS - 1) / COLUMNS));
     int slices = (int)((k + DEPTH - 1) / DEPTH);
 
-    if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) {
-            barrier_init(ring.barriers + stage * 16, 1);
-            barrier_init(ring.barriers + stage * 16 + 8, WARPS);
-        }
-        publish_barriers();
-    }
-    __syncthreads();
-
     if (threadIdx.x >= THREADS) {
-        give_registers<40>();
+        give_registers<FEW>();
         if (threadIdx.x == THREADS) {
             for (int slice = 0; slice < slices; slice++, ring.go_on()) {
-                barrier_await(ring.empty(), ring.parity ^ 1);
-                barrier_expect(ring.full(), STAGE);
+                ring.begin_to_fill();
                 copy_box(ring.here(), &a, slice * DEPTH, (int)tile.row,
                          (int)tile.stack * stack_a, ring.full());
                 copy_box(ring.here() + A_BYTES, &b, slice * DEPTH, (int)tile.column,
@@ -120,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
             }
         }
     } else {
-        take_registers<232>();
+        take_registers<MANY>();
         const int thread = (int)threadIdx.x, group = thread / 128, lane = thread % 32;
         const int64_t row = tile.row + thread / 32 * 16 + lane / 4;
         const int64_t column = tile.column + lane % 4 * 2;
@@ -137,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                 slices -= ahead;
 #pragma unroll 1
                 for (; ahead > 0; ahead--, ring.go_on()) {
-                    barrier_await(ring.full(), ring.parity);
+                    ring.await_bytes();
                     begin(d[0], ring, group, 0, 0);
 #pragma unroll
                     for (int step = 1; step < STEPS; step++) {
@@ -146,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                         add(sums, d[1 - step % 2]);
                     }
                     await_products<0>();
-                    release(ring.empty());
+                    Ring::release(ring.empty());
                     add(sums, d[1]);
                 }
                 /* 2. Onto the total, which the last one makes the result. */
@@ -164,18 +128,19 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                 beta = 1;
             } while (slices > 0);
         } else {
+            shared_address before = 0; /* the stage that is read last */
 #pragma unroll 1
             for (int slice = 0; slice < slices; slice++) {
-                const shared_address before = ring.barriers + (ring.stage ? ring.stage - 1 : STAGES - 1) * 16 + 8;
-                barrier_await(ring.full(), ring.parity);
+                ring.await_bytes();
 #pragma unroll
                 for (int step = 0; step < STEPS; step++) {
                     begin(sums, ring, group, step, step || slice);
                 }
-                await_products<STEPS>();
-                if (slice) {
-                    release(before);
+                await_products<STEPS>(); /* those of the slice before are done */
+                if (slice > 0) {
+                    Ring::release(before);
                 }
+                before = ring.empty();
                 ring.go_on();
             }
             await_products<0>();

@@ -20,7 +20,7 @@ import numpy as np
 from ..modes import Mode, Rounding, Scale, SpecialValues, find_mode
 from ..modes import choose as check_options
 from ..rounding import ROUNDINGS
-from . import cublas, native
+from . import cublas, native, wgmma
 from . import strategy as strategies
 from .backend import Backend, Kernel, current
 
@@ -243,13 +243,25 @@ def _split_product(
         y = parts[1][:, :, step.in_b : step.in_b + step.depth].transpose(0, 2, 1)
         if step.leading:
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
-            native.multiply(x, y, out, (kind, kind), sums=sums)
+            _sum_leading(x, y, out, kind, sums)
         else:
             _multiply(machine, x, y, out, kind, step.beta)
     _launch(
         machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
         *np.array([*out.shape, a.shape[-1]], np.int64), flag,
     )  # fmt: skip
+
+
+def _sum_leading(a: Any, b: Any, out: Any, kind: str, sums: native.Sums) -> None:
+    """By wgmma where that may be, whose model is that of mma.sync here."""
+    if wgmma.leads(a.dtype.itemsize, sums, a.shape[-1]):
+        try:
+            wgmma.multiply(a, b, out, (kind, kind), sums)
+        except wgmma.TensorMapError:
+            pass
+        else:
+            return
+    native.multiply(a, b, out, (kind, kind), sums=sums)
 
 
 # -- products of rounded operands ------------------------------------------------------

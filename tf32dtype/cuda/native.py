@@ -34,6 +34,9 @@ FORMATS = {
     "float8_e5m2": ("e5m2", 89),
 }
 
+#: Of this package's kernels.
+INSTRUCTIONS = "mma.sync", "wgmma"
+
 #: Architectures of which a block has 99 KiB of shared memory; others have 163 or more.
 _LITTLE = (86, 89, 120, 121)
 #: The alignment of the kernel's 16-byte copies.
@@ -131,29 +134,43 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
         float32 stands for tf32, of which the unit ignores the low 13 bits.
     out : cupy.ndarray
         (s, m, n), float32, C order; overwritten.
-    instruction : {None, "mma.sync"}
-        None: cuBLAS, and cublasLt for fp8. "mma.sync": this package's kernel.
+    instruction : {None, "mma.sync", "wgmma"}
+        None: cuBLAS, and cublasLt for fp8. Others: this package's kernels.
 
     Raises
     ------
     ValueError
-        For formats that this GPU's tensor cores lack, and other instructions.
+        For formats and instructions that this GPU's tensor cores lack.
     """
-    if instruction not in (None, "mma.sync"):
-        raise ValueError(
-            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
-            " know None (cuBLAS) and 'mma.sync'; mode='model' computes others"
-        )
+    check_instruction(instruction)
     formats = _format(a), _format(b)
     _check(formats, instruction)
-    if instruction is not None:
+    if instruction == "mma.sync":
         multiply(raw(a), raw(b), out, formats)
+    elif instruction == "wgmma":
+        from . import wgmma
+
+        wgmma.multiply(raw(a), raw(b), out, formats)
     elif "float8" in formats[0]:
         cublaslt.gemm(raw(a), raw(b), out, formats)
     else:
         dtype = cublas.DTYPES[formats[0]]
         x, y = (cublas.arranged(raw(x).view(dtype)) for x in (a, b))
         current().gemm(x, y, out, formats[0])
+
+
+def check_instruction(instruction: str | None) -> None:
+    """Raise a ValueError for one that this GPU does not have here."""
+    if instruction not in (None, *INSTRUCTIONS):
+        raise ValueError(
+            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
+            " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
+        )
+    if instruction == "wgmma" and _number(current().architecture()) != 90:
+        raise ValueError(
+            "instruction='wgmma' is of compute capability 9.0, and this is"
+            f" {current().architecture()}: 'mma.sync' is there"
+        )
 
 
 def _format(x: Any) -> str:

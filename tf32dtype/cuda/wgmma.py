@@ -145,11 +145,15 @@ def kernel(formats: tuple[str, str], size: int, promotes: bool) -> Kernel:
 def operand(x: Any) -> native.Operand:
     """Storage (s, lines, k), copied if there is no map of it where it is."""
     found = native.operand(x, across=False)
-    strides = found.pitch, found.stack
-    fits = all(0 <= i < FARTHEST for i in strides)
-    if not fits or (found.pitch and found.stack % found.pitch):
-        return native.copied(x, across=False)
-    return found
+    if has_map(found.pitch, found.stack):
+        return found
+    return native.copied(x, across=False)
+
+
+def has_map(pitch: int, stack: int) -> bool:
+    """Whether there are maps with strides of lines and stacks, 0 if there is one."""
+    forward = all(0 <= i < FARTHEST and i % 16 == 0 for i in (pitch, stack))
+    return forward and (not pitch or stack % pitch == 0)
 
 
 def codes_map(x: native.Operand, k: int, lines: int) -> Any:
