@@ -27,6 +27,7 @@ import numpy as np
 import tf32dtype as td
 import tf32dtype.cuda as tfc
 from tf32dtype.cuda import array, backend, blocks, chain, native
+from tf32dtype.cuda import wgmma as by_wgmma
 
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
@@ -309,6 +310,41 @@ def streams() -> None:
 
 
 @check(120)
+def wgmma() -> None:
+    """Nothing takes this kernel unasked yet. HANGS: its barriers. Whole tiles: maps of
+    tensors, descriptors. Few differ: the model, see golden's lines of wgmma. If it
+    holds, try emulation with TF32DTYPE_CUDA_WGMMA=1."""
+    if not by_wgmma.is_here():
+        return note("another GPU")
+    pairs = (
+        (td.bfloat16, td.bfloat16),
+        (np.float16, np.float16),
+        (td.tf32, td.tf32),
+        (td.float8_e4m3fn, td.float8_e5m2),
+    )
+    for n in {sized(2048, 40), sized(1001, 40)}:
+        for first, second in pairs[:1] if DRY else pairs:
+            a, b = (put(x) for x in pair(n, first, second))
+            multiply = partial(tfc.matmul, a, b, instruction="wgmma")
+            got, want = multiply(mode="native"), multiply(mode="model", device="H100")
+            equal(got, want, f"{np.dtype(first).name} {n}")
+        x, y = (array.raw(put(x[None])) for x in pair(n, td.bfloat16))
+        sums = native.Sums(16, 256, 0.0)
+        outs = [cupy.empty((1, n, n), np.float32) for _ in range(2)]
+        for function, out in zip(
+            (by_wgmma.multiply, native.multiply), outs, strict=True
+        ):
+            function(x, y, out, ("bfloat16",) * 2, sums=sums)
+        equal(outs[0], outs[1], f"sums as mma.sync's, {n}")
+    x, y = pair(sized(300, 40), np.float32)
+    p, q = td.blocks.quantize(x, "tcfp16"), td.blocks.quantize(y, "tcfp16", 0)
+    with tfc.matmul_mode("native", instruction="wgmma"):
+        got = blocks.matmul(blocks.asarray(p), blocks.asarray(q), terms=3)
+    want = td.tensor_core.matmul(p, q, device="H100", instruction="wgmma", terms=3)
+    equal(got, want, "blocks")
+
+
+@check(120)
 def speed() -> None:
     """Nothing fails by being slow: something above is wrong."""
     n, m, small = sized(8192, 32), sized(4096, 32), 64
@@ -328,6 +364,14 @@ def speed() -> None:
         "chain": (n, partial(multiply, a, b, dtype=np.float32)),
         "model A100": (m, partial(modelled, dtype=np.float32)),
     }
+    if by_wgmma.is_here():
+        calls["wgmma bf16"] = n, partial(native_call, instruction="wgmma")
+        p = blocks.quantize(x, "tcfp16", scale="amax")
+        q = blocks.quantize(y, "tcfp16", 0, scale="amax")
+        for name in native.INSTRUCTIONS:
+            of_blocks = partial(blocks.matmul, p, q, terms=3, out=out)
+            mode = tfc.matmul_mode("native", instruction=name)
+            calls[f"TCFP-16 {name}"] = n, mode(of_blocks)
     functions = {name: function for name, (_, function) in calls.items()}
     functions["add"] = lambda: a[:small, :small] + b[:small, :small]
     seconds = gpu_clock.Clock().medians(functions, 5, 20.0)

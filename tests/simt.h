@@ -62,6 +62,7 @@ inline unsigned char memory[2 * SHARED];
 inline unsigned char *const window = memory + (-(uintptr_t)memory & (SHARED - 1));
 inline unsigned char *const dynamic = window + 128;
 inline unsigned dynamic_size;
+inline uint64_t round; /* how often all warps had their turn */
 inline const char *error; /* what a kernel did wrong */
 
 enum Wait { RUNS, BLOCK, WARP, UNTIL, ENDED };
@@ -420,6 +421,7 @@ inline void run_block(void (*entry)(), bool fibrous, void (*whole)())
     for (;;) {
         bool all_ended = true, went_on = false;
         unsigned waiting = 0;
+        round++;
         for (unsigned w = 0; w < count; w += 32) {
             const unsigned first = descends ? (count - 1) / 32 * 32 - w : w;
             const unsigned last = first + 32 < count ? first + 32 : count;

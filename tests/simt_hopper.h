@@ -73,6 +73,10 @@ inline void simt_barrier_arrive(void *x, int bytes)
     barrier->bytes += bytes;
     barrier->pending--;
     simt::may_end(barrier);
+    if (!bytes) { /* others go on first */
+        const uint64_t now = simt::round;
+        simt::yield_until([=] { return simt::round > now; });
+    }
 }
 
 /* "test_wait.parity: waits for the completion of the phase indicated by phaseParity": that of

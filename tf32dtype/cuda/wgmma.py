@@ -160,7 +160,8 @@ def codes_map(x: native.Operand, k: int, lines: int) -> Any:
     """A map of (k, lines, stacks) by boxes of a slice of so many lines."""
     count, rows, _ = x.storage.shape
     size = x.storage.dtype.itemsize
-    pitch = x.pitch or x.stack or pieces(k * size, 16) * 16  # of one line it says nothing
+    # That of one line says nothing.
+    pitch = x.pitch or x.stack or pieces(k * size, 16) * 16
     return current().tensor_map(
         x.storage,
         size,

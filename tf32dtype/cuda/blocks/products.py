@@ -14,8 +14,8 @@ from ...wording import brief
 from .. import backend
 from ..array import is_ours, plain
 from ..backend import Kernel
-from ..products import as_target, cast, copy_into, current_mode
 from ..native import check_instruction
+from ..products import as_target, cast, copy_into, current_mode
 from ..stacks import stacks
 from ..tiles import LARGEST, MOST, pieces
 from . import array, kernels, native, wgmma

@@ -40,9 +40,7 @@ def stages(block: int, levels: list[tuple[int, int]]) -> tuple[int, int]:
     return count, count * stage + wgmma.ALIGNED
 
 
-def kernel(
-    names: tuple[str, str], block: int, levels: list[tuple[int, int]]
-) -> Kernel:
+def kernel(names: tuple[str, str], block: int, levels: list[tuple[int, int]]) -> Kernel:
     """The kernel for elements, a block size and terms."""
     a, b = (name if name in native.FORMATS else native.E4M3 for name in names)
     macros = {
