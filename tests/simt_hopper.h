@@ -168,6 +168,22 @@ inline void simt_copy_box(void *to, const uint64_t *words, const int *at, int ra
     }
 }
 
+/* cvt.rn.f16x2.e4m3x2 and .e5m2x2, 9.7.9.21: a NaN is 0x7FFF, of either sign. */
+inline uint32_t simt_halves_of(const char *format, uint32_t codes)
+{
+    uint32_t found = 0;
+    for (const simt::Operand &operand : simt::operands) {
+        for (int i = 0; i < 2 && !strcmp(operand.name, format); i++) {
+            const uint32_t number = operand.number(codes >> 8 * i & 0xFF);
+            const _Float16 half = (_Float16)__uint_as_float(number);
+            uint16_t bits;
+            memcpy(&bits, &half, 2);
+            found |= (uint32_t)(half == half ? bits : 0x7FFF) << 16 * i;
+        }
+    }
+    return found;
+}
+
 /* -- wgmma: 9.7.15 ---------------------------------------------------------------------- */
 
 namespace simt {

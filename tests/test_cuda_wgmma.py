@@ -11,12 +11,13 @@ from cuda_arrays import HOST, backend, cupy, tfc  # noqa: F401
 from cuda_operands import on_gpu, on_host
 from cuda_sass import check, remarks
 from native_cases import model, numbers, ours
-from wgmma_cases import E4M3, E5M2, assert_right, blocks_are_right, by_wgmma, product
+from wgmma_cases import E4M3, E5M2, assert_right, blocks_are_right, by_model, product
 
 import tf32dtype as td
 from tf32dtype.cuda import blocks as gpu
 from tf32dtype.cuda import emulation, native, tensor_maps, wgmma
 from tf32dtype.cuda.array import raw
+from tf32dtype.cuda.backend import Kernel
 from tf32dtype.cuda.blocks import wgmma as of_blocks
 
 EXHAUSTIVE = pytest.mark.exhaustive
@@ -203,9 +204,6 @@ def test_leading_parts(hopper, precision, monkeypatch):
         kernels.append(kernel.file)
         launch(kernel, *arguments, **keywords)
 
-    def no_map(*_, **__):
-        raise tensor_maps.TensorMapError
-
     def compute():
         kernels.clear()
         out = hopper.put(np.zeros((1, 30, 20), np.float32))
@@ -306,6 +304,53 @@ def test_blocks(hopper, first, second, terms, size):
     assert blocks_are_right(hopper, first, second, terms, size)
 
 
+def no_map(*_, **__):
+    raise tensor_maps.TensorMapError
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "terms"),
+    [
+        ("tcfp16", "tcfp16", 3),
+        *(
+            pytest.param(*x, marks=EXHAUSTIVE)
+            for x in (
+                ("tcfp8", "tcfp16", None),
+                ("mxfp8_e4m3", "mxfp8_e5m2", None),
+                ("tcfp12", "mxfp6_e3m2", None),
+                ("mxfp4", "mxfp6_e2m3", 1),
+            )
+        ),
+    ],
+)
+def test_blocks_as_mma_sync(hopper, first, second, terms, monkeypatch):
+    """By float16 instructions, where that is said; of all codes, NaN too."""
+    given = first, second, terms, 32, "mma.sync", None
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    with monkeypatch.context() as patch:
+        patch.setattr(of_blocks.native, "product", no_map)
+        assert blocks_are_right(hopper, *given)
+    if terms == 3:
+        monkeypatch.setattr(hopper, "tensor_map", no_map)
+        assert blocks_are_right(hopper, *given)
+
+
+@pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp8_e5m2"])
+def test_all_codes_as_halves(hopper, name, monkeypatch):
+    """Each by one, whose product no rounding touches."""
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    codes = np.zeros((256, 32), np.uint8)
+    for i in range(32):
+        codes[i::32, i] = np.arange(256, dtype=np.uint8)[i::32]
+    a = td.blocks.quantize(np.zeros((256, 32), np.float32), name)
+    b = td.blocks.quantize(np.ones((32, 3), np.float32), name, 0)
+    a.elements.view(np.uint8)[...] = codes
+    p, q = gpu.asarray(a), gpu.asarray(b)
+    with tfc.matmul_mode("native"):
+        got = on_host(gpu.matmul(p, q))
+    np.testing.assert_array_equal(got, by_model(a, b, None, "mma.sync"))
+
+
 def test_stacks_of_blocks(hopper):
     """Residuals whose bytes begin anywhere, and matrices that are repeated or lie
     backwards."""
@@ -315,7 +360,7 @@ def test_stacks_of_blocks(hopper):
     with tfc.matmul_mode("native", instruction="wgmma"):
         straight, backwards = on_host(gpu.matmul(p, q, terms=3)), p[::-1, ::-1]
         back = on_host(gpu.matmul(backwards, q, terms=3))
-    want = np.array([by_wgmma(a[i], b, 3) for i in range(3)])
+    want = np.array([by_model(a[i], b, 3) for i in range(3)])
     np.testing.assert_array_equal(straight.view("u4"), want.view("u4"))
     np.testing.assert_array_equal(back.view("u4"), want[::-1, ::-1].view("u4"))
 
@@ -392,9 +437,25 @@ def test_sass_of_blocks(levels, block):
     assert found["FFMA"] == found["FMUL"] == 64 * chains
 
 
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("levels", [THREE, FOUR, THREE[:1]])
+def test_sass_of_halves(levels):
+    kernel = of_blocks.kernel(("float8_e4m3fn",) * 2, 32, levels, 2)
+    needs = ("HGMMA.64x128x16.F32", "UTMALDG.4D")
+    made_well(kernel, needs, 4 * len(levels), 2 * len(levels))
+
+
+@pytest.mark.parametrize("codes", ["e4m3", "e5m2"])
+def test_sass_of_conversions(codes):
+    kernel = Kernel("block_halves.cu", "block_halves", (f'-DCODES="{codes}"',))
+    needs = (f"F2FP.F16.{codes.upper()}.UNPACK_B", "LDG.E.128", "STG.E.128")
+    check(kernel, wgmma.ARCHITECTURE, needs)
+
+
 def test_shared_memory_suffices():
     assert max(wgmma.CHAINS.shared, wgmma.SUMS.shared) <= 227 << 10
     for levels, block in BLOCK_KERNELS:
-        count, shared = of_blocks.stages(block, levels)
-        assert shared <= 227 << 10
-        assert count >= 2
+        for size in (1, 2)[: 2 if block == 32 else 1]:
+            count, shared = of_blocks.stages(block, levels, size)
+            assert shared <= 227 << 10
+            assert count >= 2

@@ -7,16 +7,18 @@ Text of the kernels is changed: barriers, waits, fences, descriptors, coordinate
 
 from __future__ import annotations
 
+import cuda_block_cases as cases
 import numpy as np
 import pytest
-from cuda_arrays import HOST, backend  # noqa: F401
-from cuda_host import KernelError
+from cuda_arrays import HOST, backend, tfc  # noqa: F401
+from cuda_host import KernelError, numpy_view
+from cuda_operands import on_host
 from native_cases import model, numbers
-from wgmma_cases import E4M3, blocks_are_right, orders, product
+from wgmma_cases import E4M3, blocks_are_right, by_model, orders, product
 
 import tf32dtype as td
 from tf32dtype import nvrtc
-from tf32dtype.cuda import native
+from tf32dtype.cuda import native, wgmma
 from tf32dtype.cuda.backend import Kernel
 
 EXHAUSTIVE = pytest.mark.exhaustive
@@ -283,3 +285,33 @@ def test_faults_of_blocks(backend, fault):
         pytest.skip("faults are for the host")
     edit("block_wgmma.cu", *FAULTS_OF_BLOCKS[fault])
     assert is_caught(blocks_are_right, backend, "tcfp16", "tcfp16", 3, 32)
+
+
+FAULTS_OF_HALVES = {
+    "first and last are swapped": ("*(uint4 *)(to + 16) =", "*(uint4 *)(to + 8) ="),
+    "codes beyond k count": ("rest >= 4  ?", "rest > -99 ?"),
+    "lines of the next matrix": ("row / lines * matrix", "row / lines * line"),
+    "the other codes of a word": ("words[j] & kept) >> 16", "words[j] & kept) >> 8"),
+}
+
+
+def halves_are_right(backend):
+    rng = np.random.default_rng(14)
+    a, p = cases.both(cases.numbers(rng, (2, 40, 70)), "tcfp16", scale="amax")
+    b, q = cases.both(cases.numbers(rng, (5, 70)).T, "tcfp16", 0, scale="amax")
+    for x in (p, q):  # beyond k, which nobody reads
+        numpy_view(x.codes)[..., -1, 70 % 32 :] = 0x3C
+    with tfc.matmul_mode("native"):
+        got = on_host(p @ q)
+    want = np.array([by_model(a[i], b, None, "mma.sync") for i in range(2)])
+    return bool((got.view("u4") == want.view("u4")).all())
+
+
+@pytest.mark.parametrize("fault", [None, *tiers([*FAULTS_OF_HALVES], 1)])
+def test_faults_of_halves(backend, fault, monkeypatch):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    if fault is not None:
+        edit("block_halves.cu", *FAULTS_OF_HALVES[fault])
+    assert is_caught(halves_are_right, backend) == (fault is not None)

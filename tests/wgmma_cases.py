@@ -47,12 +47,12 @@ def assert_right(backend, a, b, sums=native.CHAIN, c=None, **keywords):
         np.testing.assert_array_equal(got, want)
 
 
-def by_wgmma(a, b, terms):
+def by_model(a, b, terms, instruction="wgmma"):
     def chain(p, q):
         e5m2 = [x.format == "mxfp8_e5m2" for x in (a, b)]
         dtypes = [E5M2 if x else E4M3 for x in e5m2]
         p, q = p.astype(dtypes[0]), q.astype(dtypes[1])
-        return td.tensor_core.matmul(p, q.T, device="H100", instruction="wgmma")
+        return td.tensor_core.matmul(p, q.T, device="H100", instruction=instruction)
 
     return cases.product(a, b, terms, chain)
 
@@ -66,15 +66,17 @@ def block_operands(rng, m, k, n, first, second, size):
     ]
 
 
-def blocks_are_right(backend, first, second, terms, size):
+def blocks_are_right(
+    backend, first, second, terms, size, model="wgmma", instruction="wgmma"
+):
     """More slices than stages, more than a tile of columns, and little."""
     rng = np.random.default_rng(9)
     right = True
     for m, k, n in ((65, 460, 130), (3, 33, 5)):
         (a, p), (b, q) = block_operands(rng, m, k, n, first, second, size)
-        want = by_wgmma(a, b, terms)
+        want = by_model(a, b, terms, model)
         for _ in orders(backend):
-            with tfc.matmul_mode("native", instruction="wgmma"):
+            with tfc.matmul_mode("native", instruction=instruction):
                 got = on_host(gpu.matmul(p, q, terms=terms))
             right = right and bool((got.view("u4") == want.view("u4")).all())
     return right

@@ -17,6 +17,7 @@ from ..backend import Kernel
 from ..native import check_instruction
 from ..products import as_target, cast, copy_into, current_mode
 from ..stacks import stacks
+from ..tensor_maps import TensorMapError
 from ..tiles import LARGEST, MOST, pieces
 from . import array, kernels, native, wgmma
 
@@ -138,7 +139,7 @@ def matmul(
     if sums.size and left.k == 0:
         backend.current().call("copyto", sums, np.float32(0))
     elif sums.size:
-        own = wgmma.product if instruction == "wgmma" else native.product
+        own = wgmma.product if instruction == "wgmma" else _as_mma_sync
         write = own if mode == "native" else chain
         _write(left, right, sums, _levels(left, right, terms), write)
     if direct:
@@ -281,6 +282,16 @@ def _write(
         for first in range(0, len(c), MOST):
             here = slice(first, first + MOST)
             write(_of(a, here), _of(b, here), c[here], levels)
+
+
+def _as_mma_sync(a: Operand, b: Operand, c: Any, levels: list[tuple[int, int]]) -> None:
+    """By wgmma of float16 where that may be, which has mma.sync's bits."""
+    if wgmma.leads(a.layout.block_size):
+        try:
+            return wgmma.product(a, b, c, levels, halves=True)
+        except TensorMapError:
+            pass
+    return native.product(a, b, c, levels)
 
 
 def _of(x: Operand, here: slice) -> Operand:
