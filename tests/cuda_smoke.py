@@ -309,11 +309,24 @@ def streams() -> None:
         equal(y, (x.astype(td.bfloat16) + i).astype(np.float32), f"stream {i}")
 
 
+def with_wgmma(function: Callable[[], cupy.ndarray]) -> Callable[[], cupy.ndarray]:
+    """The same by wgmma where that has mma.sync's bits: TF32DTYPE_CUDA_WGMMA=1."""
+
+    def call() -> cupy.ndarray:
+        by_wgmma.ENABLED = True
+        try:
+            return function()
+        finally:
+            by_wgmma.ENABLED = False
+
+    return call
+
+
 @check(120)
 def wgmma() -> None:
     """Nothing takes this kernel unasked yet. HANGS: its barriers. Whole tiles: maps of
     tensors, descriptors. Few differ: the model, see golden's lines of wgmma. If it
-    holds, try emulation with TF32DTYPE_CUDA_WGMMA=1."""
+    holds, TF32DTYPE_CUDA_WGMMA=1 may be the default."""
     if not by_wgmma.is_here():
         return note("another GPU")
     pairs = (
@@ -328,14 +341,16 @@ def wgmma() -> None:
             multiply = partial(tfc.matmul, a, b, instruction="wgmma")
             got, want = multiply(mode="native"), multiply(mode="model", device="H100")
             equal(got, want, f"{np.dtype(first).name} {n}")
-        x, y = (array.raw(put(x[None])) for x in pair(n, td.bfloat16))
-        sums = native.Sums(16, 256, 0.0)
-        outs = [cupy.empty((1, n, n), np.float32) for _ in range(2)]
-        for function, out in zip(
-            (by_wgmma.multiply, native.multiply), outs, strict=True
+        x, y = (put(z) for z in pair(n, np.float32))
+        emulated = partial(tfc.matmul, precision="bf16x9", strategy="eager")
+        p = blocks.quantize(x, "tcfp16", scale="amax")
+        q = blocks.quantize(y, "tcfp16", 0, scale="amax")
+        multiplied = tfc.matmul_mode("native")(partial(blocks.matmul, terms=3))
+        for what, function in (
+            ("bf16x9", partial(emulated, x, y)),
+            ("blocks", partial(multiplied, p, q)),
         ):
-            function(x, y, out, ("bfloat16",) * 2, sums=sums)
-        equal(outs[0], outs[1], f"sums as mma.sync's, {n}")
+            equal(with_wgmma(function)(), function(), f"{what} as by mma.sync, {n}")
     x, y = pair(sized(300, 40), np.float32)
     p, q = td.blocks.quantize(x, "tcfp16"), td.blocks.quantize(y, "tcfp16", 0)
     with tfc.matmul_mode("native", instruction="wgmma"):
@@ -368,10 +383,14 @@ def speed() -> None:
         calls["wgmma bf16"] = n, partial(native_call, instruction="wgmma")
         p = blocks.quantize(x, "tcfp16", scale="amax")
         q = blocks.quantize(y, "tcfp16", 0, scale="amax")
+        product = partial(blocks.matmul, p, q, terms=3, out=out)
         for name in native.INSTRUCTIONS:
-            of_blocks = partial(blocks.matmul, p, q, terms=3, out=out)
             mode = tfc.matmul_mode("native", instruction=name)
-            calls[f"TCFP-16 {name}"] = n, mode(of_blocks)
+            calls[f"TCFP-16 {name}"] = n, mode(product)
+        same = tfc.matmul_mode("native")(product)
+        calls["TCFP-16 mma.sync's bits by wgmma"] = n, with_wgmma(same)
+        nine = partial(emulated, precision="bf16x9")
+        calls["bf16x9 with wgmma"] = n, with_wgmma(nine)
     functions = {name: function for name, (_, function) in calls.items()}
     functions["add"] = lambda: a[:small, :small] + b[:small, :small]
     seconds = gpu_clock.Clock().medians(functions, 5, 20.0)
