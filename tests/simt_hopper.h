@@ -25,11 +25,10 @@ constexpr uint64_t OPAQUE = 0x8AFBA221E55C0DE5;
 
 inline Barrier *barrier_at(const void *x)
 {
-    uint64_t there;
-    memcpy(&there, x, 8);
     const auto found = barriers.find(x);
-    if (found == barriers.end() || there != OPAQUE) {
-        error = found == barriers.end() ? "there is no barrier" : "a barrier is overwritten";
+    const bool is_there = found != barriers.end();
+    if (!is_there || memcmp(x, &OPAQUE, 8)) {
+        error = is_there ? "a barrier is overwritten" : "there is no barrier";
         static Barrier none;
         return &(none = {1000, 1000, 0, 0, true});
     }

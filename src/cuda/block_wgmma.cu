@@ -87,69 +87,90 @@ struct Side {
     TensorMap codes, residuals, scales;
 };
 
+/* A tile of the result: of all turns but the last, while the next one's chain runs. */
+inline void sum_blocks(Results &sums, Ring &ring, const uint8_t *base, int group, int row,
+                       int column, int64_t k)
+{
+    const int slices = (int)((k + DEPTH - 1) / DEPTH);
+    Results d[2];
+#pragma unroll 1
+    for (int slice = 0; slice < slices; slice++, ring.go_on()) {
+        const int blocks = (int)((k - (int64_t)slice * DEPTH + BLOCK_K - 1) / BLOCK_K);
+        const uint8_t *const stage = base + ring.stage * STAGE;
+        ring.await_bytes();
+        begin(d[0], ring.here(), group, turn_of(0));
+#pragma unroll
+        for (int turn = 0; turn < BLOCKS * TERMS; turn++) {
+            if (turn + 1 < BLOCKS * TERMS) {
+                begin(d[(turn + 1) % 2], ring.here(), group, turn_of(turn + 1));
+                await_products<1>();
+            } else {
+                await_products<0>();
+            }
+            const Turn done = turn_of(turn);
+            promote(sums, d[turn % 2], stage, done, row, column, done.block < blocks);
+        }
+        Ring::release(ring.empty());
+    }
+}
+
+/* A block of threads has every gridDim.x-th tile, as in wgmma.cu. */
 extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
     block_wgmma(const __grid_constant__ Side a, const __grid_constant__ Side b, float *out,
-                int64_t m, int64_t n, int64_t k, int32_t stack_a, int32_t stack_b)
+                int64_t m, int64_t n, int64_t k, int32_t stack_a, int32_t stack_b,
+                int32_t tiles)
 {
     DYNAMIC_SHARED(uint8_t, memory);
     uint8_t *const base = memory + (-shared_of(memory) & 1023);
     Ring ring;
     ring.start(shared_of(base), shared_of(base) + STAGES * STAGE);
-    const Tile tile = tile_of(blockIdx.x, (uint32_t)((m + ROWS - 1) / ROWS),
-                              (uint32_t)((n + COLUMNS - 1) / COLUMNS));
-    const int slices = (int)((k + DEPTH - 1) / DEPTH);
+    const uint32_t rows = (uint32_t)((m + ROWS - 1) / ROWS);
+    const uint32_t columns = (uint32_t)((n + COLUMNS - 1) / COLUMNS);
 
     if (threadIdx.x >= THREADS) {
         give_registers<FEW>();
         if (threadIdx.x == THREADS) {
-            const int row = (int)tile.row, column = (int)tile.column;
-            const int of_a = (int)tile.stack * stack_a, of_b = (int)tile.stack * stack_b;
-            for (int slice = 0; slice < slices; slice++, ring.go_on()) {
-                const shared_address stage = ring.here(), full = ring.full();
-                const int first = slice * DEPTH, block = slice * BLOCKS;
-                ring.begin_to_fill();
-                copy_box(stage, &a.codes, first, row, of_a, full);
-                copy_box(stage + OF_B, &b.codes, first, column, of_b, full);
-                if (A_LEVELS > 1) {
-                    copy_box(stage + A_BYTES, &a.residuals, first, row, of_a, full);
+            const int slices = (int)((k + DEPTH - 1) / DEPTH);
+            for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
+                const Tile tile = tile_of(at, rows, columns);
+                const int row = (int)tile.row, column = (int)tile.column;
+                const int of_a = (int)tile.stack * stack_a, of_b = (int)tile.stack * stack_b;
+                for (int slice = 0; slice < slices; slice++, ring.go_on()) {
+                    const shared_address stage = ring.here(), full = ring.full();
+                    const int first = slice * DEPTH, block = slice * BLOCKS;
+                    ring.begin_to_fill();
+                    copy_box(stage, &a.codes, first, row, of_a, full);
+                    copy_box(stage + OF_B, &b.codes, first, column, of_b, full);
+                    if (A_LEVELS > 1) {
+                        copy_box(stage + A_BYTES, &a.residuals, first, row, of_a, full);
+                    }
+                    if (B_LEVELS > 1) {
+                        copy_box(stage + OF_B + B_BYTES, &b.residuals, first, column, of_b,
+                                 full);
+                    }
+                    copy_box(stage + OF_SCALES, &a.scales, row, 0, block, of_a, full);
+                    copy_box(stage + OF_SCALES_OF_B, &b.scales, column, 0, block, of_b,
+                             full);
                 }
-                if (B_LEVELS > 1) {
-                    copy_box(stage + OF_B + B_BYTES, &b.residuals, first, column, of_b, full);
-                }
-                copy_box(stage + OF_SCALES, &a.scales, row, 0, block, of_a, full);
-                copy_box(stage + OF_SCALES_OF_B, &b.scales, column, 0, block, of_b, full);
             }
         }
     } else {
         take_registers<MANY>();
-        const int thread = (int)threadIdx.x, group = thread / 128, lane = thread % 32;
+        const int thread = (int)threadIdx.x, lane = thread % 32;
         const int row = thread / 32 * 16 + lane / 4, column = lane % 4 * 2;
-        Results d[2], sums = {};
-#pragma unroll 1
-        for (int slice = 0; slice < slices; slice++, ring.go_on()) {
-            const int blocks = (int)((k - (int64_t)slice * DEPTH + BLOCK_K - 1) / BLOCK_K);
-            const uint8_t *const stage = base + ring.stage * STAGE;
-            ring.await_bytes();
-            begin(d[0], ring.here(), group, turn_of(0));
-#pragma unroll
-            for (int turn = 0; turn < BLOCKS * TERMS; turn++) {
-                if (turn + 1 < BLOCKS * TERMS) {
-                    begin(d[(turn + 1) % 2], ring.here(), group, turn_of(turn + 1));
-                    await_products<1>();
-                } else {
-                    await_products<0>();
-                }
-                const Turn done = turn_of(turn);
-                promote(sums, d[turn % 2], stage, done, row, column, done.block < blocks);
-            }
-            Ring::release(ring.empty());
-        }
-        float *const place = out + (tile.stack * m + tile.row + row) * n + tile.column + column;
         const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
-        if (tile.row + ROWS <= m && tile.column + COLUMNS <= n && paired) {
-            deposit<true>(sums, place, n, m, n, 0);
-        } else {
-            deposit<false>(sums, place, n, m - tile.row - row, n - tile.column - column, 0);
+#pragma unroll 1
+        for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
+            const Tile tile = tile_of(at, rows, columns);
+            const int64_t down = tile.row + row, over = tile.column + column;
+            Results sums = {};
+            sum_blocks(sums, ring, base, thread / 128, row, column, k);
+            float *const place = out + (tile.stack * m + down) * n + over;
+            if (tile.row + ROWS <= m && tile.column + COLUMNS <= n && paired) {
+                deposit<true>(sums, place, n, m, n, 0);
+            } else {
+                deposit<false>(sums, place, n, m - down, n - over, 0);
+            }
         }
     }
 }

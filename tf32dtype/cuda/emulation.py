@@ -254,7 +254,7 @@ def _split_product(
 
 def _sum_leading(a: Any, b: Any, out: Any, kind: str, sums: native.Sums) -> None:
     """By wgmma where that may be, whose model is that of mma.sync here."""
-    if wgmma.leads(a.dtype.itemsize, sums, a.shape[-1]):
+    if wgmma.leads(out.shape) and wgmma.sums_here(sums, a.dtype.itemsize, a.shape[-1]):
         try:
             wgmma.multiply(a, b, out, (kind, kind), sums)
         except wgmma.TensorMapError:

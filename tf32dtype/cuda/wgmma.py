@@ -63,9 +63,30 @@ def is_here() -> bool:
     return current().architecture() == ARCHITECTURE
 
 
-def leads(size: int, sums: native.Sums, k: int) -> bool:
-    """Whether sums of chains of elements of `size` bytes are to be this kernel's."""
-    return ENABLED and is_here() and k > 0 and sums.promote * size == STEP
+def leads(shape: tuple[int, ...]) -> bool:
+    """Whether a product (s, m, n) whose bits are mma.sync's too is to be this kernel's:
+    it has wide tiles alone, of which few leave the device idle."""
+    return ENABLED and is_here() and 2 * tiles(shape) >= current().processors()
+
+
+def tiles(shape: tuple[int, ...]) -> int:
+    """Of a product (s, m, n).
+
+    Raises
+    ------
+    ValueError
+        For more than a launch has.
+    """
+    s, m, n = shape
+    count = s * pieces(m, ROWS) * pieces(n, COLUMNS)
+    if count >= 1 << 31 or max(m, n, s) > LARGEST:
+        raise ValueError(f"a product of shape {shape} is too large for one launch")
+    return count
+
+
+def sums_here(sums: native.Sums, size: int, k: int) -> bool:
+    """Whether the kernel has chains of elements of `size` bytes."""
+    return k > 0 and sums.promote * size == STEP
 
 
 def multiply(
@@ -89,10 +110,8 @@ def multiply(
     size = a.dtype.itemsize
     if sums.promote * size not in (0, STEP):
         raise ValueError(f"chains of {sums.promote} k are not one instruction each")
-    blocks = s * pieces(m, ROWS) * pieces(n, COLUMNS)
-    if blocks >= 1 << 31 or max(m, n, k, s) > LARGEST:
-        raise ValueError(f"a product of shape {(s, m, n)} is too large for one launch")
-    if blocks == 0:
+    count = tiles((s, m, n))
+    if count == 0:
         return
     if k == 0:  # of which there are no maps
         native.multiply(a, b, out, formats, sums=sums)
@@ -101,13 +120,14 @@ def multiply(
     depth = SUMS if sums.promote else CHAINS
     current().launch(
         kernel(formats, size, bool(sums.promote)),
-        (blocks,),
+        (min(count, current().processors()),),
         (ROWS * 2 + COPYING,),
         codes_map(x, k, ROWS),
         codes_map(y, k, COLUMNS),
         out,
         *(np.int64(i) for i in (m, n, k)),
         *(np.int32(i.stack > 0) for i in (x, y)),
+        np.int32(count),
         np.int32(sums.stretch or 1 << 30),
         np.float32(sums.beta),
         shared=depth.shared,
@@ -172,4 +192,4 @@ def codes_map(x: native.Operand, k: int, lines: int) -> Any:
     )
 
 
-__all__ = ["TensorMapError", "is_here", "leads", "multiply"]
+__all__ = ["TensorMapError", "is_here", "leads", "multiply", "sums_here"]

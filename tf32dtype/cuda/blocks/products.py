@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from ...format import find_dtype
 from ...wording import brief
 from .. import backend
+from .. import wgmma as wide
 from ..array import is_ours, plain
 from ..backend import Kernel
 from ..native import check_instruction
@@ -286,7 +287,7 @@ def _write(
 
 def _as_mma_sync(a: Operand, b: Operand, c: Any, levels: list[tuple[int, int]]) -> None:
     """By wgmma of float16 where that may be, which has mma.sync's bits."""
-    if wgmma.leads(a.layout.block_size):
+    if wide.leads(c.shape) and a.layout.block_size == native.LEAST:
         try:
             return wgmma.product(a, b, c, levels, halves=True)
         except TensorMapError:

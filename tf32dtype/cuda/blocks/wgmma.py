@@ -23,7 +23,7 @@ from .. import backend, strides, wgmma
 from ..backend import Kernel
 from ..native import Operand
 from ..tensor_maps import MAP
-from ..tiles import LARGEST, pieces
+from ..tiles import pieces
 from ..wgmma import COLUMNS, ROWS, SLICE
 from . import native
 
@@ -70,11 +70,6 @@ def _multiplied(name: str) -> str:
     return name if name in native.FORMATS else native.E4M3
 
 
-def leads(block: int) -> bool:
-    """Whether products in mma.sync's bits are to be this kernel's."""
-    return wgmma.ENABLED and wgmma.is_here() and block == native.LEAST
-
-
 def product(
     a: Any, b: Any, c: Any, levels: list[tuple[int, int]], *, halves: bool = False
 ) -> None:
@@ -92,21 +87,19 @@ def product(
     TensorMapError
         If the driver makes no maps of the operands.
     """
-    count, m, n = c.shape
     block, size = a.layout.block_size, 1 + halves
-    grid = count * pieces(m, ROWS) * pieces(n, COLUMNS)
-    if grid >= 1 << 31 or max(m, n, a.k, count) > LARGEST:
-        raise ValueError(f"a product of shape {c.shape} is too large for one launch")
+    tiles = wgmma.tiles(c.shape)
     given = zip((a, b), (ROWS, COLUMNS), zip(*levels, strict=True), strict=True)
     sides = [_side(x, lines, 1 + max(used), size) for x, lines, used in given]
     backend.current().launch(
         kernel((a.names[0], b.names[0]), block, levels, size),
-        (grid,),
+        (min(tiles, backend.current().processors()),),
         (ROWS * 2 + wgmma.COPYING,),
         *(side.maps for side in sides),
         c,
-        *map(np.int64, (m, n, a.k)),
+        *map(np.int64, (*c.shape[1:], a.k)),
         *(np.int32(side.stacks) for side in sides),
+        np.int32(tiles),
         shared=stages(block, levels, size)[1],
     )
 
