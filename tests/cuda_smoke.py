@@ -26,7 +26,7 @@ import numpy as np
 
 import tf32dtype as td
 import tf32dtype.cuda as tfc
-from tf32dtype.cuda import array, backend, blocks, chain, native
+from tf32dtype.cuda import array, backend, blocks, chain, native, products
 from tf32dtype.cuda import wgmma as by_wgmma
 
 HERE = Path(__file__).resolve()
@@ -384,7 +384,7 @@ def speed() -> None:
         p = blocks.quantize(x, "tcfp16", scale="amax")
         q = blocks.quantize(y, "tcfp16", 0, scale="amax")
         product = partial(blocks.matmul, p, q, terms=3, out=out)
-        for name in native.INSTRUCTIONS:
+        for name in products.OWN:
             mode = tfc.matmul_mode("native", instruction=name)
             calls[f"TCFP-16 {name}"] = n, mode(product)
         same = tfc.matmul_mode("native")(product)

@@ -24,6 +24,7 @@ from ..wording import brief
 from . import cublas, cublaslt
 from .array import raw
 from .backend import Kernel, current
+from .products import OWN
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
 FORMATS = {
@@ -33,9 +34,6 @@ FORMATS = {
     "float8_e4m3fn": ("e4m3", 89),
     "float8_e5m2": ("e5m2", 89),
 }
-
-#: Of this package's kernels.
-INSTRUCTIONS = "mma.sync", "wgmma"
 
 #: Architectures of which a block has 99 KiB of shared memory; others have 163 or more.
 _LITTLE = (86, 89, 120, 121)
@@ -161,7 +159,7 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
 
 def check_instruction(instruction: str | None) -> None:
     """Raise a ValueError for one that this GPU does not have here."""
-    if instruction not in (None, *INSTRUCTIONS):
+    if instruction not in (None, *OWN):
         raise ValueError(
             f"instruction={brief(instruction)}: products on this GPU's tensor cores"
             " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
@@ -204,7 +202,7 @@ def _check(formats: tuple[str, str], instruction: str | None) -> None:
 # -- the kernel ------------------------------------------------------------------------
 
 
-class Operand(NamedTuple):
+class _Operand(NamedTuple):
     """Where the kernel finds rows of a, or columns of b."""
 
     storage: Any
@@ -224,7 +222,7 @@ def multiply(
     """The kernel, on the storage of operands whose formats this GPU has."""
     s, m, k = a.shape
     n = b.shape[-1]
-    x, y = operand(a), operand(b.swapaxes(-1, -2))
+    x, y = _operand(a), _operand(b.swapaxes(-1, -2))
     size = a.dtype.itemsize
     if tile is None:
         tile = choose(s, m, n, size, x.along_k, y.along_k, sums.promote)
@@ -318,39 +316,33 @@ def choose(
     return min(tiles(arch, size, a_along_k, b_along_k, promote), key=time)
 
 
-def operand(x: Any, across: bool = True) -> Operand:
-    """Storage (s, rows, k), copied if the kernel cannot read it where it is.
+def _operand(x: Any, mixed: bool = True, always: bool = False) -> _Operand:
+    """Storage (s, rows, k), copied if the kernel cannot read it where it is, or always.
 
     The kernel reads lines of 16-byte chunks, along k or, of 2- and 4-byte elements if
-    `across`, across it.
+    `mixed`, across it.
     """
     size = x.dtype.itemsize
     stacks, rows, depth = x.shape
     stack, of_row, of_k = x.strides
-    mixed = across and size > 1
-    first = mixed and abs(of_row) < abs(of_k)
-    for along_k in (False, True) if first else (True, False):
+    mixed = mixed and size > 1
+    across = mixed and abs(of_row) < abs(of_k)
+    for along_k in (False, True) if across else (True, False):
         inner, within = (of_k, depth) if along_k else (of_row, rows)
         outer, lines = (of_row, rows) if along_k else (of_k, depth)
         used = [x.data.ptr, outer if lines > 1 else 0, stack if stacks > 1 else 0]
         if (
-            (inner == size or within <= 1)
+            not always
+            and (inner == size or within <= 1)
             and (along_k or mixed)
             and all(i % _CHUNK == 0 for i in used)
         ):
-            return Operand(x, along_k, *used[1:])
-    return copied(x, first)
-
-
-def copied(x: Any, across: bool) -> Operand:
-    """Storage (s, rows, k) copied into lines of whole chunks, along k or across it."""
-    stack = x.strides[0]
+            return _Operand(x, along_k, *used[1:])
     one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once
     flipped = one.swapaxes(-1, -2) if across else one
     *counts, width = flipped.shape
-    size = x.dtype.itemsize
     padded = -(-width * size // _CHUNK) * _CHUNK // size
     copy = cupy.empty((*counts, padded), x.dtype)
     current().call("copyto", copy[..., :width], flipped)
     matrix, pitch = copy.strides[:2]
-    return Operand(copy, not across, pitch, matrix if stack else 0)
+    return _Operand(copy, not across, pitch, matrix if stack else 0)

@@ -162,12 +162,12 @@ def kernel(formats: tuple[str, str], size: int, promotes: bool) -> Kernel:
     )
 
 
-def operand(x: Any) -> native.Operand:
+def operand(x: Any) -> native._Operand:
     """Storage (s, lines, k), copied if there is no map of it where it is."""
-    found = native.operand(x, across=False)
+    found = native._operand(x, mixed=False)
     if has_map(found.pitch, found.stack):
         return found
-    return native.copied(x, across=False)
+    return native._operand(x, mixed=False, always=True)
 
 
 def has_map(pitch: int, stack: int) -> bool:
@@ -176,7 +176,7 @@ def has_map(pitch: int, stack: int) -> bool:
     return forward and (not pitch or stack % pitch == 0)
 
 
-def codes_map(x: native.Operand, k: int, lines: int) -> Any:
+def codes_map(x: native._Operand, k: int, lines: int) -> Any:
     """A map of (k, lines, stacks) by boxes of a slice of so many lines."""
     count, rows, _ = x.storage.shape
     size = x.storage.dtype.itemsize

@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import backend, strides, wgmma
 from ..backend import Kernel
-from ..native import Operand
+from ..native import _Operand as Operand
 from ..tensor_maps import MAP
 from ..tiles import pieces
 from ..wgmma import COLUMNS, ROWS, SLICE
