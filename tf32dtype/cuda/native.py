@@ -21,10 +21,9 @@ import numpy as np
 
 from .. import tensor_core
 from ..wording import brief
-from . import cublas, cublaslt
+from . import cublas, cublaslt, products
 from .array import raw
 from .backend import Kernel, current
-from .products import OWN
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
 FORMATS = {
@@ -159,7 +158,7 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
 
 def check_instruction(instruction: str | None) -> None:
     """Raise a ValueError for one that this GPU does not have here."""
-    if instruction not in (None, *OWN):
+    if instruction not in (None, *products.OWN):
         raise ValueError(
             f"instruction={brief(instruction)}: products on this GPU's tensor cores"
             " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
