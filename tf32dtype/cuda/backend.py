@@ -203,7 +203,9 @@ class Device:
     ) -> NDArray[Any]:
         from .tensor_maps import tensor_map
 
-        self._check((data,))
+        here, there = self._device(), data.data.device_id
+        if here != there:  # as of arguments of a launch
+            raise ValueError(f"an array on device {there}, while {here} is current")
         return tensor_map(data.data.ptr, size, extents, strides, box, swizzled)
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
