@@ -72,11 +72,14 @@ struct __align__(64) TensorMap {
     uint64_t words[16];
 };
 
-/* -- barriers: phases that end when as many have arrived, and as many bytes -------------- */
+/* -- barriers: phases that end when as many have arrived, and as many bytes ------------ */
 
 inline void barrier_init(shared_address x, int count)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(x), "r"(count) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :
+                 : "r"(x), "r"(count)
+                 : "memory");
 }
 
 /* After barriers are made, for copies to see them; threads need __syncthreads() as well. */
@@ -113,7 +116,7 @@ inline void barrier_await(shared_address x, uint32_t parity)
     } while (!done);
 }
 
-/* -- copies: of a box that begins there; zeros where the tensor is not ------------------- */
+/* -- copies: of a box that begins there; zeros where the tensor is not ----------------- */
 
 inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int z,
                      shared_address barrier)
@@ -135,7 +138,7 @@ inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int 
                  : "memory");
 }
 
-/* -- registers: a warpgroup has so many from here on ------------------------------------- */
+/* -- registers: a warpgroup has so many from here on ----------------------------------- */
 
 template <int COUNT> inline void take_registers()
 {
@@ -147,7 +150,7 @@ template <int COUNT> inline void give_registers()
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(COUNT));
 }
 
-/* -- wgmma ------------------------------------------------------------------------------- */
+/* -- wgmma ----------------------------------------------------------------------------- */
 
 /* What computes the 64 accumulators, before, and what takes them, after, stays there: the
  * compiler does not see that the instruction goes on. */
@@ -178,7 +181,7 @@ template <int PENDING> inline void await_products()
 
 #ifdef UNIT
 
-/* Begins d = a b, or d += a b where `adds`: 64 rows of a and 128 columns of b, 32 bytes of k.
+/* Begins d = a b, or d += a b where `adds`: 64 rows of a, 128 columns of b, 32 bytes of k.
  * UNIT is what follows "wgmma.mma_async.sync.aligned." in PTX, "m64n128k16.f32.bf16.bf16"
  * for example; TAIL what follows the signs of a and b: ", 0, 0", neither transposed, which
  * formats of 16 bits can be. Warp w of the four has rows 16 w to 16 w + 15, as the results

@@ -51,7 +51,8 @@ inline void read_results(float *totals, const float *first, int64_t n, int64_t r
 #pragma unroll
     for (int i = 0; i < WARP_COLUMNS / 2; i++) {
         const int64_t down = i / 2 % 2 * 8, column = i / 4 * 8 + i % 2;
-        totals[i * THREADS] = down < rows && column < columns ? first[down * n + column] : 0;
+        const bool is_there = down < rows && column < columns;
+        totals[i * THREADS] = is_there ? first[down * n + column] : 0;
     }
 }
 
