@@ -323,14 +323,23 @@ def no_map(*_, **__):
 )
 def test_blocks_as_mma_sync(hopper, first, second, terms, monkeypatch):
     """By float16 instructions, where that is said; of all codes, NaN too."""
-    given = first, second, terms, 32, "mma.sync", None
     monkeypatch.setattr(wgmma, "ENABLED", True)
-    with monkeypatch.context() as patch:
-        patch.setattr(of_blocks.native, "product", no_map)
-        assert blocks_are_right(hopper, *given)
-    if terms == 3:
-        monkeypatch.setattr(hopper, "tensor_map", no_map)
-        assert blocks_are_right(hopper, *given)
+    monkeypatch.setattr(of_blocks.native, "product", no_map)
+    assert blocks_are_right(hopper, first, second, terms, 32, "mma.sync", None)
+
+
+def test_blocks_without_maps(hopper, monkeypatch):
+    """By mma.sync; and not at all where wgmma is asked for."""
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    monkeypatch.setattr(hopper, "tensor_map", no_map)
+    x = gpu.quantize(on_gpu(np.ones((4, 64), np.float32)), "tcfp8")
+    with tfc.matmul_mode("native"):
+        assert (on_host(x @ x.T) == 64).all()
+    with (
+        tfc.matmul_mode("native", instruction="wgmma"),
+        pytest.raises(tensor_maps.TensorMapError),
+    ):
+        x @ x.T
 
 
 @pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp8_e5m2"])
