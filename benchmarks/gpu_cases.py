@@ -146,21 +146,23 @@ def block_products(sizes: Sizes) -> Iterator[Case]:
     import cupy
 
     from tf32dtype import cuda as tfc
-    from tf32dtype.cuda import blocks
+    from tf32dtype.cuda import blocks, wgmma
 
+    instruction = "wgmma" if wgmma.is_here() else "mma.sync"
     for n in sizes.native:
         x, y = (normal((n, n)) for _ in range(2))
         a, b = blocks.quantize(x, "tcfp16"), blocks.quantize(y, "tcfp16", 0)
         out = cupy.empty((n, n), np.float32)
 
-        @tfc.matmul_mode("native")
+        @tfc.matmul_mode("native", instruction=instruction)
         def ours(a: Any = a, b: Any = b, out: Any = out) -> Any:
             return blocks.matmul(a, b, terms=3, out=out)
 
         name = "float8_e4m3fn"
         p, q = operands(n, name)
         plain = partial(library, name, p, q, cupy.empty_like(out))
-        yield Case(f"tcfp16 {n}", "N(0,1)", {"ours": ours, "reference": plain})
+        case = f"tcfp16 {n} by {instruction}"
+        yield Case(case, "N(0,1)", {"ours": ours, "reference": plain})
 
 
 def emulated(sizes: Sizes) -> Iterator[Case]:
@@ -221,8 +223,9 @@ def rows(sizes: Sizes) -> list[Row]:
         Row("own mma.sync kernel", "of cuBLAS", 0.5, 0.7, partial(own, sizes)),
         Row("bf16x9", "of SGEMM", 1.2, 1.5, partial(emulated, sizes)),
         Row("blocks", "of a copy", 0.25, 0.4, partial(block_casts, sizes)),
-        # Three products, and the scales of blocks in float32. It needs wgmma: Hopper's
-        # mma.sync makes FP8 of float16, at a twelfth of the speed and less.
+        # Three products, and the scales of blocks in float32, which alone take as long
+        # as six at the peak. By wgmma on Hopper, whose mma.sync makes FP8 of float16,
+        # at a twelfth of the speed and less.
         Row("TCFP-16", "of FP8", 1 / 4.5, 1 / 3.3, partial(block_products, sizes)),
     ]
 

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import hashlib
 import inspect
+import itertools
 import os
 import re
 import shutil
@@ -90,6 +91,7 @@ def library(
     fibrous = int(any(MEETS.search(text) for text in texts.values()))
     tensor = {"async.h", "mma.h"} & set(texts)
     lines = ['#include "simt.h"', *['#include "simt_mma.h"'] * bool(tensor)]
+    lines += ['#include "simt_hopper.h"'] * ("hopper.h" in texts)
     lines.append(f'#include "{file}"')
     lines += [
         f'extern "C" const char *launch_{name}(void **given, const unsigned *extents)'
@@ -201,6 +203,36 @@ class Host:
         del values
         if error:
             raise KernelError(f"{kernel.file}: {kernel.name}: {error.decode()}")
+
+    def tensor_map(
+        self,
+        data: Any,
+        size: int,
+        extents: tuple[int, ...],
+        strides: tuple[int, ...],
+        box: tuple[int, ...],
+        swizzled: bool,
+    ) -> np.ndarray[Any, Any]:
+        """What simt_hopper.h reads; refuses what cuTensorMapEncodeTiled does."""
+        rank = len(extents)
+        assert len(strides) == rank - 1
+        assert len(box) == rank
+        assert 3 <= rank <= 4  # of 5
+        assert data.data.ptr % 16 == 0
+        assert all(0 < x <= 1 << 32 for x in extents)
+        assert all(x % 16 == 0 and 0 < x < 1 << 40 for x in strides)
+        for before, after in itertools.pairwise(strides):
+            assert after % before == 0
+        assert all(0 < x <= 256 for x in box)
+        assert box[0] * size % 16 == 0
+        assert not swizzled or box[0] * size <= 128
+        assert size in (1, 2, 4)
+        found = np.zeros(16, np.uint64)
+        found[:4] = data.data.ptr, rank, size, swizzled
+        found[4:8], found[11:15] = 1, 1
+        found[4 : 4 + rank], found[8 : 7 + rank] = extents, strides
+        found[11 : 11 + rank], found[15] = box, 0x8AFBA221E55C0DE5
+        return found.view("V128")[0, ...]
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         check_aligned(arguments)

@@ -13,14 +13,18 @@ ARCHITECTURES = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"]
 
 
 @cache
-def _counts(file: str, options: tuple[str, ...], arch: str) -> dict[str, int]:
+def _compiled(file: str, options: tuple[str, ...], arch: str) -> tuple[bytes, str]:
     try:
-        cubin = nvrtc.compile_cuda(file, options, arch)
+        return nvrtc.compile_and_log(file, options, arch)
     except nvrtc.CudaError as error:
         if "cannot be loaded" in str(error):
             pytest.skip(str(error))
         raise
-    found = nvrtc.opcodes(cubin)
+
+
+@cache
+def _counts(file: str, options: tuple[str, ...], arch: str) -> dict[str, int]:
+    found = nvrtc.opcodes(_compiled(file, options, arch)[0])
     if found is None:
         pytest.skip("no nvdisasm")
     return found
@@ -45,3 +49,8 @@ def check(
     for prefix in needs:
         assert any(x.startswith(prefix) for x in found), f"{kernel}: no {prefix}"
     return found
+
+
+def remarks(kernel: Kernel, arch: str) -> str:
+    """Of the compiler and the assembler: of instructions made to wait, for example."""
+    return _compiled(kernel.file, kernel.options, arch)[1]

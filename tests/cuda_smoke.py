@@ -26,7 +26,8 @@ import numpy as np
 
 import tf32dtype as td
 import tf32dtype.cuda as tfc
-from tf32dtype.cuda import array, backend, blocks, chain, native
+from tf32dtype.cuda import array, backend, blocks, chain, native, products
+from tf32dtype.cuda import wgmma as by_wgmma
 
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
@@ -310,6 +311,56 @@ def streams() -> None:
         equal(y, (x.astype(td.bfloat16) + i).astype(np.float32), f"stream {i}")
 
 
+def with_wgmma(function: Callable[[], cupy.ndarray]) -> Callable[[], cupy.ndarray]:
+    """The same by wgmma where that has mma.sync's bits: TF32DTYPE_CUDA_WGMMA=1."""
+
+    def call() -> cupy.ndarray:
+        by_wgmma.ENABLED = True
+        try:
+            return function()
+        finally:
+            by_wgmma.ENABLED = False
+
+    return call
+
+
+@check(120)
+def wgmma() -> None:
+    """Nothing takes this kernel unasked yet. HANGS: its barriers. Whole tiles: maps of
+    tensors, descriptors. Few differ: the model, see golden's lines of wgmma. If it
+    holds, TF32DTYPE_CUDA_WGMMA=1 may be the default."""
+    if not by_wgmma.is_here():
+        return note("another GPU")
+    pairs = (
+        (td.bfloat16, td.bfloat16),
+        (np.float16, np.float16),
+        (td.tf32, td.tf32),
+        (td.float8_e4m3fn, td.float8_e5m2),
+    )
+    for n in {sized(2048, 40), sized(1001, 40)}:
+        for first, second in pairs[:1] if DRY else pairs:
+            a, b = (put(x) for x in pair(n, first, second))
+            multiply = partial(tfc.matmul, a, b, instruction="wgmma")
+            got, want = multiply(mode="native"), multiply(mode="model", device="H100")
+            equal(got, want, f"{np.dtype(first).name} {n}")
+        x, y = (put(z) for z in pair(n, np.float32))
+        emulated = partial(tfc.matmul, precision="bf16x9", strategy="eager")
+        p = blocks.quantize(x, "tcfp16", scale="amax")
+        q = blocks.quantize(y, "tcfp16", 0, scale="amax")
+        multiplied = tfc.matmul_mode("native")(partial(blocks.matmul, terms=3))
+        for what, function in (
+            ("bf16x9", partial(emulated, x, y)),
+            ("blocks", partial(multiplied, p, q)),
+        ):
+            equal(with_wgmma(function)(), function(), f"{what} as by mma.sync, {n}")
+    x, y = pair(sized(300, 40), np.float32)
+    p, q = td.blocks.quantize(x, "tcfp16"), td.blocks.quantize(y, "tcfp16", 0)
+    with tfc.matmul_mode("native", instruction="wgmma"):
+        got = blocks.matmul(blocks.asarray(p), blocks.asarray(q), terms=3)
+    want = td.tensor_core.matmul(p, q, device="H100", instruction="wgmma", terms=3)
+    equal(got, want, "blocks")
+
+
 @check(120)
 def speed() -> None:
     """Nothing fails by being slow: something above is wrong."""
@@ -330,6 +381,18 @@ def speed() -> None:
         "chain": (n, partial(multiply, a, b, dtype=np.float32)),
         "model A100": (m, partial(modelled, dtype=np.float32)),
     }
+    if by_wgmma.is_here():
+        calls["wgmma bf16"] = n, partial(native_call, instruction="wgmma")
+        p = blocks.quantize(x, "tcfp16", scale="amax")
+        q = blocks.quantize(y, "tcfp16", 0, scale="amax")
+        product = partial(blocks.matmul, p, q, terms=3, out=out)
+        for name in products.OWN:
+            mode = tfc.matmul_mode("native", instruction=name)
+            calls[f"TCFP-16 {name}"] = n, mode(product)
+        same = tfc.matmul_mode("native")(product)
+        calls["TCFP-16 mma.sync's bits by wgmma"] = n, with_wgmma(same)
+        nine = partial(emulated, precision="bf16x9")
+        calls["bf16x9 with wgmma"] = n, with_wgmma(nine)
     functions = {name: function for name, (_, function) in calls.items()}
     functions["add"] = lambda: a[:small, :small] + b[:small, :small]
     seconds = gpu_clock.Clock().medians(functions, 5, 20.0)

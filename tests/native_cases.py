@@ -63,12 +63,12 @@ def product(backend, a, b, tile=None, sums=None, c=None):
     return backend.get(out).view(np.uint32)
 
 
-def model(backend, a, b, sums=None, c=None):
+def model(backend, a, b, sums=None, c=None, instruction="mma.sync"):
     """Of what `product` gives, by the CPU."""
 
     def chains(a, b, **keywords):
         return tensor_core.matmul(
-            a, b, device=device, instruction="mma.sync", **keywords
+            a, b, device=device, instruction=instruction, **keywords
         )
 
     def stretch(a, b):

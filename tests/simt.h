@@ -7,13 +7,17 @@
  * one of the two orders what another thread has not written yet. Shared memory is filled
  * with 0xCB before each block. A barrier that some threads miss is an error.
  *
- * Not modelled: races within a warp between barriers, the order of atomics, wgmma, TMA.
+ * A thread may also wait for something that others do (simt_hopper.h); if all wait, the
+ * copies that are under way go on, and if there are none, that is an error.
+ *
+ * Not modelled: races within a warp between barriers, the order of atomics.
  * Source of the collectives: CUDA C++ Programming Guide, 10.22 and 10.6.
  */
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <setjmp.h>
 #include <string>
 #include <tuple>
@@ -27,6 +31,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
+#define __grid_constant__
 #define __align__(n) alignas(n)
 #define __shared__ __attribute__((section("simt_shared"))) static
 /* A block's memory whose size the launch says: float, uint32_t, ... */
@@ -51,16 +56,28 @@ extern "C" char __stop_simt_shared[] __attribute__((weak));
 namespace simt {
 
 inline dim3 thread_index, block_index, block_extent, grid_extent;
-alignas(128) inline unsigned char dynamic[256 << 10];
+/* Shared memory has addresses of 18 bits; a kernel's own begins at a multiple of 128. */
+constexpr size_t SHARED = 256 << 10;
+inline unsigned char memory[2 * SHARED];
+inline unsigned char *const window = memory + (-(uintptr_t)memory & (SHARED - 1));
+inline unsigned char *const dynamic = window + 128;
+inline unsigned dynamic_size;
+inline uint64_t round; /* how often all warps had their turn */
 inline const char *error; /* what a kernel did wrong */
 
-enum Wait { RUNS, BLOCK, WARP, ENDED };
+enum Wait { RUNS, BLOCK, WARP, UNTIL, ENDED };
+
+/* What a file of models wants to do at the beginning of a block, when all threads wait
+ * (whether something changed), and at the end. */
+inline std::function<void()> on_begin = [] {}, on_end = [] {};
+inline std::function<bool()> on_standstill = [] { return false; };
 
 struct Fiber {
     ucontext_t start;
     jmp_buf at;
     bool begun;
     Wait wait;
+    std::function<bool()> until; /* of UNTIL */
     dim3 index;
     uint64_t slot; /* what a collective exchanges */
     std::vector<std::vector<std::tuple<void *, const void *, int>>> copies; /* groups */
@@ -82,6 +99,14 @@ inline void yield(Wait wait)
     }
     self = me;
     thread_index = me->index;
+}
+
+inline void yield_until(std::function<bool()> condition)
+{
+    if (!condition()) {
+        self->until = std::move(condition);
+        yield(UNTIL);
+    }
 }
 
 inline unsigned rank(const dim3 &i)
@@ -402,47 +427,58 @@ inline void run_block(void (*entry)(), bool fibrous, void (*whole)())
     for (Fiber &fiber : fibers) {
         fiber.stack.resize(64 << 10);
     }
+    on_begin();
     for (;;) {
         bool all_ended = true, went_on = false;
-        unsigned waiting = 0, ended = 0;
+        unsigned waiting = 0;
+        round++;
         for (unsigned w = 0; w < count; w += 32) {
             const unsigned first = descends ? (count - 1) / 32 * 32 - w : w;
             const unsigned last = first + 32 < count ? first + 32 : count;
             for (;;) { /* a warp goes on as far as it can without the others */
-                unsigned at_warp = 0, at_rest = 0;
+                unsigned at_warp = 0, at_rest = 0, runs = 0;
                 for (unsigned i = first; i < last; i++) {
-                    at_warp += fibers[i].wait == WARP;
-                    at_rest += fibers[i].wait == BLOCK || fibers[i].wait == ENDED;
+                    Fiber &fiber = fibers[i];
+                    if (fiber.wait == UNTIL && fiber.until()) {
+                        fiber.wait = RUNS;
+                    }
+                    runs += fiber.wait == RUNS;
+                    at_warp += fiber.wait == WARP;
+                    at_rest += fiber.wait == BLOCK || fiber.wait == ENDED;
                 }
-                if (at_warp && at_rest) {
+                if (at_warp && at_rest && !runs) {
                     error = "a barrier of a warp is missed by some of its threads";
                     return;
                 }
-                if (at_rest) {
+                const bool meet = at_warp == last - first;
+                if (!runs && !meet) {
                     break;
                 }
                 for (unsigned i = first; i < last; i++) {
-                    resume(fibers[descends ? last - 1 - (i - first) : i], entry);
+                    Fiber &fiber = fibers[descends ? last - 1 - (i - first) : i];
+                    if (meet || fiber.wait == RUNS) {
+                        resume(fiber, entry);
+                    }
                 }
                 went_on = true;
             }
             for (unsigned i = first; i < last; i++) {
                 all_ended &= fibers[i].wait == ENDED;
                 waiting += fibers[i].wait == BLOCK;
-                ended += fibers[i].wait == ENDED;
             }
         }
         if (all_ended) {
+            on_end();
             return;
         }
-        if (!went_on || waiting + ended == count) {
-            if (waiting != count) {
-                error = "__syncthreads is missed by some threads";
-                return;
-            }
+        if (waiting == count) {
             for (Fiber &fiber : fibers) {
                 fiber.wait = RUNS;
             }
+        } else if (!went_on && !on_standstill()) {
+            error = waiting ? "__syncthreads is missed by some threads"
+                            : "all threads wait for each other";
+            return;
         }
     }
 }
@@ -457,6 +493,7 @@ const char *launch(void (*kernel)(P...), void **given, const unsigned *extents,
     grid_extent = {extents[0], extents[1], extents[2]};
     block_extent = {extents[3], extents[4], extents[5]};
     descends = extents[7];
+    dynamic_size = extents[6];
     for (unsigned z = 0; z < grid_extent.z && !error; z++) {
         for (unsigned y = 0; y < grid_extent.y && !error; y++) {
             for (unsigned x = 0; x < grid_extent.x && !error; x++) {

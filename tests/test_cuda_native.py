@@ -254,7 +254,8 @@ def test_refused(backend):
     refuse("sm_90a", td.bfloat16, td.tf32, "bfloat16 by tf32")
     refuse("sm_90a", td.bfloat16, e4m3, "bfloat16 by float8_e4m3fn", None)
     refuse("sm_75", td.tf32, td.tf32, "sm_75 .* none of these")
-    refuse("sm_90a", td.tf32, td.tf32, "instruction='wgmma'.*'mma.sync'", "wgmma")
+    refuse("sm_90a", td.tf32, td.tf32, "'tcgen05'.*'mma.sync' and 'wgmma'", "tcgen05")
+    refuse("sm_89", td.tf32, td.tf32, "'wgmma' is of .* 9.0.*sm_89", "wgmma")
     refuse("sm_90a", e5m2, e5m2, "cublasLt does not multiply float8_e5m2", None)
     assert "launch" not in HOST.counts
 

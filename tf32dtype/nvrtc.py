@@ -110,6 +110,13 @@ def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
     CudaError
         If NVRTC is missing, does not know the architecture, or refuses the source.
     """
+    return compile_and_log(name, options, arch)[0]
+
+
+def compile_and_log(
+    name: str, options: tuple[str, ...], arch: str
+) -> tuple[bytes, str]:
+    """The same, and what the compiler and the assembler remarked."""
     nvrtc = _nvrtc()
     try:
         version = ".".join(map(str, nvrtc.getVersion()))
@@ -135,7 +142,7 @@ def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
     try:
         nvrtc.compileProgram(program, (f"-arch={arch}", *OPTIONS, *options))
         # CuPy leaves out the last byte.
-        return bytes(nvrtc.getCUBIN(program)) + b"\0"
+        return bytes(nvrtc.getCUBIN(program)) + b"\0", nvrtc.getProgramLog(program)
     except nvrtc.NVRTCError as error:
         log = nvrtc.getProgramLog(program)
         raise CudaError(

@@ -152,6 +152,19 @@ class Backend(Protocol):
         """
         ...
 
+    def tensor_map(
+        self,
+        data: Any,
+        size: int,
+        extents: tuple[int, ...],
+        strides: tuple[int, ...],
+        box: tuple[int, ...],
+        swizzled: bool,
+    ) -> NDArray[Any]:
+        """A kernel's argument by which it copies boxes of a tensor that begins where an
+        array does: see `tensor_maps.tensor_map`."""
+        ...
+
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         """A function of CuPy, on arrays of NumPy's dtypes: "concatenate", or of arrays,
         "ndarray.copy". Instead of an array it may be given a `View`."""
@@ -306,6 +319,22 @@ class Device:
         if device not in known:
             cupy.cuda.runtime.memGetInfo()
             known.add(device)
+
+    def tensor_map(
+        self,
+        data: Any,
+        size: int,
+        extents: tuple[int, ...],
+        strides: tuple[int, ...],
+        box: tuple[int, ...],
+        swizzled: bool,
+    ) -> NDArray[Any]:
+        from .tensor_maps import tensor_map
+
+        here, there = self._device(), data.data.device_id
+        if here != there:  # as of arguments of a launch
+            raise ValueError(f"an array on device {there}, while {here} is current")
+        return tensor_map(data.data.ptr, size, extents, strides, box, swizzled)
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         check_aligned(arguments)

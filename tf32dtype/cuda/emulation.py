@@ -19,7 +19,7 @@ import numpy as np
 from ..modes import Mode, Rounding, Scale, SpecialValues, find_mode
 from ..modes import check as check_options
 from ..rounding import ROUNDINGS
-from . import cublas, native
+from . import cublas, native, wgmma
 from . import strategy as strategies
 from .array import allocate, lying
 from .backend import Backend, Kernel, View, Words, check_aligned, current, int32, int64
@@ -282,13 +282,25 @@ def _split_product(
         y = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
         if step.leading:
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
-            native.multiply(x, y, out, (kind, kind), sums=sums)
+            _sum_leading(x, y, out, kind, sums)
         else:
             machine.gemm(x, y, out, kind, 1.0, step.beta)
     _launch(
         machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
         *(int64(i) for i in (*out.shape, a.shape[-1])), flag,
     )  # fmt: skip
+
+
+def _sum_leading(a: Any, b: Any, out: Any, kind: str, sums: native.Sums) -> None:
+    """By wgmma where that may be, whose model is that of mma.sync here."""
+    if wgmma.leads(out.shape) and wgmma.sums_here(sums, a.dtype.itemsize, a.shape[-1]):
+        try:
+            wgmma.multiply(a, b, out, (kind, kind), sums)
+        except wgmma.TensorMapError:
+            pass
+        else:
+            return
+    native.multiply(a, b, out, (kind, kind), sums=sums)
 
 
 # -- products of rounded operands ------------------------------------------------------

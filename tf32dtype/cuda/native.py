@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import tensor_core
 from ..wording import brief
-from . import cublas, cublaslt
+from . import cublas, cublaslt, products
 from .array import raw
 from .backend import Kernel, current, int32, int64
 from .lines import bytes_along_k
@@ -136,29 +136,43 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
         float32 stands for tf32, of which the unit ignores the low 13 bits.
     out : cupy.ndarray
         (s, m, n), float32, C order; overwritten.
-    instruction : {None, "mma.sync"}
-        None: cuBLAS, and cublasLt for fp8. "mma.sync": this package's kernel.
+    instruction : {None, "mma.sync", "wgmma"}
+        None: cuBLAS, and cublasLt for fp8. Others: this package's kernels.
 
     Raises
     ------
     ValueError
-        For formats that this GPU's tensor cores lack, and other instructions.
+        For formats and instructions that this GPU's tensor cores lack.
     """
-    if instruction not in (None, "mma.sync"):
-        raise ValueError(
-            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
-            " know None (cuBLAS) and 'mma.sync'; mode='model' computes others"
-        )
+    check_instruction(instruction)
     formats = _format(a), _format(b)
     _check(formats, instruction)
-    if instruction is not None:
+    if instruction == "mma.sync":
         multiply(raw(a), raw(b), out, formats)
+    elif instruction == "wgmma":
+        from . import wgmma
+
+        wgmma.multiply(raw(a), raw(b), out, formats)
     elif "float8" in formats[0]:
         cublaslt.gemm(raw(a), raw(b), out, formats)
     else:
         dtype = cublas.DTYPES[formats[0]]
         x, y = (cublas.arranged(x.view(dtype, cupy.ndarray)) for x in (a, b))
         current().gemm(x, y, out, formats[0])
+
+
+def check_instruction(instruction: str | None) -> None:
+    """Raise a ValueError for one that this GPU does not have here."""
+    if instruction not in (None, *products.OWN):
+        raise ValueError(
+            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
+            " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
+        )
+    if instruction == "wgmma" and _number(current().architecture()) != 90:
+        raise ValueError(
+            "instruction='wgmma' is of compute capability 9.0, and this is"
+            f" {current().architecture()}: 'mma.sync' is there"
+        )
 
 
 def _format(x: Any) -> str:
@@ -346,23 +360,25 @@ def _choose(
     return min(tiles(arch, size, a_along_k, b_along_k, promote), key=time)
 
 
-def _operand(x: Any) -> _Operand:
-    """Storage (s, rows, k), copied if the kernel cannot read it where it is.
+def _operand(x: Any, mixed: bool = True, always: bool = False) -> _Operand:
+    """Storage (s, rows, k), copied if the kernel cannot read it where it is, or always.
 
-    The kernel reads lines of 16-byte chunks, along k or, of 2- and 4-byte elements,
-    across it.
+    The kernel reads lines of 16-byte chunks, along k or, of 2- and 4-byte elements if
+    `mixed`, across it.
     """
     size = x.dtype.itemsize
     stacks, rows, depth = x.shape
     stack, of_row, of_k = x.strides
-    across = size > 1 and abs(of_row) < abs(of_k)
+    mixed = mixed and size > 1
+    across = mixed and abs(of_row) < abs(of_k)
     for along_k in (False, True) if across else (True, False):
         inner, within = (of_k, depth) if along_k else (of_row, rows)
         outer, lines = (of_row, rows) if along_k else (of_k, depth)
         used = [x.data.ptr, outer if lines > 1 else 0, stack if stacks > 1 else 0]
         if (
-            (inner == size or within <= 1)
-            and (along_k or size > 1)
+            not always
+            and (inner == size or within <= 1)
+            and (along_k or mixed)
             and all(i % _CHUNK == 0 for i in used)
         ):
             return _Operand(x, along_k, *used[1:])

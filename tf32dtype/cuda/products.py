@@ -35,7 +35,7 @@ from .strides import KEPT
 
 MODES = ("chain", "model", "native")
 #: Of "native", besides None.
-OWN = "mma.sync"
+OWN = "mma.sync", "wgmma"
 
 FLOAT32, FLOAT16 = np.dtype(np.float32), np.dtype(np.float16)
 TF32 = np.dtype(_core.scalar_types[_core.names.index("tf32")])
@@ -74,10 +74,10 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
         raise ValueError(
             f"instruction={brief(instruction)} is for 'model' and 'native'"
         )
-    if instruction not in (None, OWN):
+    if instruction not in (None, *OWN):
         raise ValueError(
-            f"mode='native' has no instruction {brief(instruction)}; it has {OWN}, and"
-            " None for what cuBLAS chooses"
+            f"mode='native' has no instruction {brief(instruction)}; it has"
+            f" {', '.join(OWN)}, and None for what cuBLAS chooses"
         )
     return Mode(str(mode), None, instruction)
 
@@ -211,8 +211,9 @@ def matmul(
         "native": this GPU's tensor cores. None: the mode of the enclosing
         `matmul_mode` block, else "chain".
     device, instruction : str, optional
-        Of "model": as in `tf32dtype.tensor_core.matmul`. Of "native" there is the
-        instruction "mma.sync", a kernel whose bits "model" predicts; None: cuBLAS.
+        Of "model": as in `tf32dtype.tensor_core.matmul`. Of "native" there are
+        the instructions "mma.sync" and, of compute capability 9.0, "wgmma", kernels
+        whose bits "model" predicts; None: cuBLAS.
     precision : str, optional
         For float32 operands, as in `tf32dtype.matmul`: they are rounded or split, and
         multiplied on this GPU's tensor cores. None: that of the enclosing

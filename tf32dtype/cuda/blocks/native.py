@@ -161,11 +161,11 @@ def product(
 def _data(x: Any) -> tuple[Any, Any, Any, Any]:
     """Codes, residuals and scales as the kernel reads them, and how they lie."""
     side = np.zeros((), SIDE)
-    hi = _aligned(x.hi, x)
+    hi = aligned(x.hi, x)
     side["stack"], side["pitch"] = hi.strides[:2]
     lo = None
     if x.lo is not None:
-        lo = _aligned(x.lo, x)
+        lo = aligned(x.lo, x)
         side["lo_stack"], side["lo_pitch"] = lo.strides[:2]
     levels = x.layout.row.levels
     side["level"] = x.scales.shape[-1] // levels
@@ -174,11 +174,14 @@ def _data(x: Any) -> tuple[Any, Any, Any, Any]:
     return hi, lo, x.scales, side
 
 
-def _aligned(first: Any, x: Any) -> Any:
+def aligned(first: Any, x: Any) -> Any:
     """Codes (stack, lines, blocks), of each block the first, or a copy of them all that
     begins where 16 bytes can be read at a time: residuals begin where scales end."""
-    if first.data.ptr % 16 == 0:
-        return first
+    return first if first.data.ptr % 16 == 0 else copied(first, x)
+
+
+def copied(first: Any, x: Any) -> Any:
+    """The same, copied to where all blocks of a line lie side by side."""
     size = x.layout.block_size
     stack = first.shape[0] if first.strides[0] else 1
     whole = cupy.ndarray(

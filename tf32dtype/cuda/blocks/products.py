@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cupy
@@ -11,12 +12,15 @@ from numpy.typing import DTypeLike
 from ...format import find_dtype
 from ...wording import brief
 from .. import backend
+from .. import wgmma as wide
 from ..array import is_ours, plain
 from ..backend import Kernel
+from ..native import check_instruction
 from ..products import as_target, cast, copy_into, current_mode
 from ..stacks import stacks
+from ..tensor_maps import TensorMapError
 from ..tiles import LARGEST, MOST, pieces
-from . import array, kernels, native
+from . import array, kernels, native, wgmma
 
 FLOAT32 = np.dtype(np.float32)
 THREADS = 256
@@ -73,9 +77,10 @@ def matmul(
     `tf32dtype.blocks.matmul` on the CPU.
 
     Within ``tf32dtype.cuda.matmul_mode("native")`` the sum of a block is a chain of FP8
-    instructions of this GPU's tensor cores (mma.sync) from +0 instead. That is for
-    elements of 4, 6 and 8 bits but integers of 8, of both operands, in blocks of 32 or
-    more. Untested on a GPU.
+    instructions of this GPU's tensor cores from +0 instead: mma.sync, or on compute
+    capability 9.0 with ``instruction="wgmma"`` that, which is faster and keeps 13 bits
+    of a block's sum. That is for elements of 4, 6 and 8 bits but integers of 8, of both
+    operands, in blocks of 32, 64 or 128. Untested on a GPU.
 
     Parameters
     ----------
@@ -111,7 +116,7 @@ def matmul(
         raise ValueError(f"terms={brief(terms)}: known are 1, 3, 4, and None for all")
     left, right = _operand(a, "a", -1), _operand(b, "b", -2)
     shape, batch = _fit(a, b, left, right)
-    mode = current_mode().name
+    mode, _, instruction = current_mode()
     if mode == "model":
         raise ValueError(
             "mode='model' has no products of blocks on a GPU:"
@@ -119,6 +124,7 @@ def matmul(
         )
     if mode == "native":
         native.check(left, right)
+        check_instruction(instruction)
         left, right = native.bytewise(a, left), native.bytewise(b, right)
     if out is not None:
         out = as_target(out, wanted, shape)
@@ -134,7 +140,9 @@ def matmul(
     if sums.size and left.k == 0:
         backend.current().call("copyto", sums, np.float32(0))
     elif sums.size:
-        _write(left, right, sums, _levels(left, right, terms), mode == "native")
+        own = wgmma.product if instruction == "wgmma" else _as_mma_sync
+        write = own if mode == "native" else chain
+        _write(left, right, sums, _levels(left, right, terms), write)
     if direct:
         return out
     result = cast(sums, wanted).reshape(shape)
@@ -255,7 +263,11 @@ def _levels(left: Operand, right: Operand, terms: int | None) -> list[tuple[int,
 
 
 def _write(
-    left: Operand, right: Operand, sums: Any, levels: list[tuple[int, int]], own: bool
+    left: Operand,
+    right: Operand,
+    sums: Any,
+    levels: list[tuple[int, int]],
+    write: Callable[[Operand, Operand, Any, list[tuple[int, int]]], None],
 ) -> None:
     """Products of all matrices of a stack into a C-contiguous array."""
     batch = sums.shape[:-2]
@@ -270,9 +282,17 @@ def _write(
         b = right._replace(hi=mine[3], lo=mine[4], scales=mine[5])
         for first in range(0, len(c), MOST):
             here = slice(first, first + MOST)
-            (native.product if own else chain)(
-                _of(a, here), _of(b, here), c[here], levels
-            )
+            write(_of(a, here), _of(b, here), c[here], levels)
+
+
+def _as_mma_sync(a: Operand, b: Operand, c: Any, levels: list[tuple[int, int]]) -> None:
+    """By wgmma of float16 where that may be, which has mma.sync's bits."""
+    if wide.leads(c.shape) and a.layout.block_size == native.LEAST:
+        try:
+            return wgmma.product(a, b, c, levels, halves=True)
+        except TensorMapError:
+            pass
+    return native.product(a, b, c, levels)
 
 
 def _of(x: Operand, here: slice) -> Operand:

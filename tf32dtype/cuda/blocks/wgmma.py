@@ -1,0 +1,170 @@
+"""Products of arrays of blocks by Hopper's wgmma: src/cuda/block_wgmma.cu.
+
+What `native` is for mma.sync. By the FP8 instruction the sum of a block, for each of
+its terms, is a chain of it from +0, as `tf32dtype.tensor_core.matmul` has it with
+device="H100" and instruction="wgmma", whose accumulators keep 13 bits.
+
+By that of float16 it has the bits of mma.sync of FP8, which Hopper's assembler makes of
+float16 instructions: of codes as float16, in the order of k in which it takes them, in
+twice the memory. That is for blocks of 32, one such instruction, and for
+``TF32DTYPE_CUDA_WGMMA=1``.
+
+Untested on a GPU, as `tf32dtype.cuda.wgmma` is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from .. import backend, strides, wgmma
+from ..backend import Kernel
+from ..native import _Operand as Operand
+from ..tensor_maps import MAP
+from ..tiles import pieces
+from ..wgmma import COLUMNS, ROWS, SLICE
+from . import native
+
+#: Bytes of shared memory for stages, a block's most but what finds their beginning.
+ROOM = (227 << 10) - wgmma.ALIGNED
+
+#: struct Side of block_wgmma.cu
+SIDE = np.dtype([(name, MAP) for name in ("codes", "residuals", "scales")])
+
+
+def stages(block: int, levels: list[tuple[int, int]], size: int = 1) -> tuple[int, int]:
+    """How many stages of codes of `size` bytes, and of scales, there are, and bytes of
+    shared memory."""
+    lines = ROWS * (1 + max(i for i, _ in levels))
+    lines += COLUMNS * (1 + max(j for _, j in levels))
+    filled = lines * (SLICE + SLICE // size // block * 4)
+    stage = pieces(filled, wgmma.ALIGNED) * wgmma.ALIGNED + 16
+    count = min(ROOM // stage, 6)
+    return count, count * stage + wgmma.ALIGNED
+
+
+def kernel(
+    names: tuple[str, str], block: int, levels: list[tuple[int, int]], size: int = 1
+) -> Kernel:
+    """The kernel for elements, as float16 if of 2 bytes, a block size and terms."""
+    a, b = map(_multiplied, names)
+    macros = {
+        **wgmma.options(
+            (a, b) if size == 1 else ("float16",) * 2,
+            size,
+            stages(block, levels, size)[0],
+        ),
+        "BLOCK_K": block,
+        "A_LEVELS": 1 + max(i for i, _ in levels),
+        "B_LEVELS": 1 + max(j for _, j in levels),
+        "LAST": int((1, 1) in levels),
+    }
+    options = tuple(f"-D{name}={value}" for name, value in macros.items())
+    return Kernel("block_wgmma.cu", "block_wgmma", options)
+
+
+def _multiplied(name: str) -> str:
+    """The format whose codes an element's are, or became."""
+    return name if name in native.FORMATS else native.E4M3
+
+
+def product(
+    a: Any, b: Any, c: Any, levels: list[tuple[int, int]], *, halves: bool = False
+) -> None:
+    """Write a @ b to c, (s, m, n), float32 in C order.
+
+    Parameters
+    ----------
+    a, b : Operand
+        Of `products`, of bytes.
+    halves : bool
+        Whether to multiply float16 numbers, for the bits of mma.sync.
+
+    Raises
+    ------
+    TensorMapError
+        If the driver makes no maps of the operands.
+    """
+    block, size = a.layout.block_size, 1 + halves
+    tiles = wgmma.tiles(c.shape)
+    given = zip((a, b), (ROWS, COLUMNS), zip(*levels, strict=True), strict=True)
+    sides = [_side(x, lines, 1 + max(used), size) for x, lines, used in given]
+    backend.current().launch(
+        kernel((a.names[0], b.names[0]), block, levels, size),
+        (min(tiles, backend.current().processors()),),
+        (ROWS * 2 + wgmma.COPYING,),
+        *(side.maps for side in sides),
+        c,
+        *map(np.int64, (*c.shape[1:], a.k)),
+        *(np.int32(side.stacks) for side in sides),
+        np.int32(tiles),
+        shared=stages(block, levels, size)[1],
+    )
+
+
+class Side(NamedTuple):
+    """What the kernel is told of an operand."""
+
+    maps: Any
+    stacks: bool  #: whether matrices differ
+    kept: list[Any]  #: what maps point to, which no kernel's argument keeps
+
+
+def _side(x: Any, lines: int, levels: int, size: int) -> Side:
+    """Maps of codes, residuals and scales."""
+    maps = np.zeros((), SIDE)
+    kept = [_operand(first, x) for first in (x.hi, x.lo)[:levels]]
+    depth = x.k
+    if size > 1:
+        names = x.names[:levels]
+        kept = [_halves(y, name, x.k) for y, name in zip(kept, names, strict=True)]
+        depth = kept[0].storage.shape[-1]
+    for name, operand in zip(("codes", "residuals"), kept, strict=False):
+        maps[name] = wgmma.codes_map(operand, depth, lines)
+    count, blocks, width = x.scales.shape
+    stored = x.layout.row.levels
+    stack = x.scales.strides[0] if count > 1 else 0
+    maps["scales"] = backend.current().tensor_map(
+        x.scales,
+        4,
+        (width // stored, levels, blocks, count if stack else 1),
+        (width // stored * 4, width * 4, stack or blocks * width * 4),
+        (lines, levels, SLICE // size // x.layout.block_size, 1),
+        swizzled=False,
+    )
+    return Side(maps, stack > 0, kept)
+
+
+def _operand(first: Any, x: Any) -> Operand:
+    """Where codes are, copied if there is no map of them there."""
+    for place in (native.aligned, native.copied):
+        codes = place(first, x)
+        count, lines, _ = codes.shape
+        stack, pitch, _ = codes.strides
+        found = Operand(
+            codes, True, pitch if lines > 1 else 0, stack if count > 1 else 0
+        )
+        if wgmma.has_map(found.pitch, found.stack):
+            break
+    return found
+
+
+def _halves(x: Operand, name: str, k: int) -> Operand:
+    """Numbers of codes as float16, in mma.sync's order of k: block_halves.cu."""
+    count, lines, blocks = x.storage.shape
+    count = count if x.stack else 1
+    out = cupy.empty((count, lines, blocks * native.LEAST), np.uint16)
+    chunks = out.shape[-1] // 16
+    codes = native.FORMATS[_multiplied(name)]
+    backend.current().launch(
+        Kernel("block_halves.cu", "block_halves", (f'-DCODES="{codes}"',)),
+        (strides.blocks(count * lines * chunks),),
+        (strides.THREADS,),
+        x.storage,
+        out,
+        *map(np.int64, (x.stack, x.pitch, lines, chunks, k, count * lines * chunks)),
+    )
+    stack, pitch, _ = out.strides
+    return Operand(out, True, pitch if lines > 1 else 0, stack if x.stack else 0)
