@@ -262,12 +262,15 @@ class Device:
         return device
 
     def _check(self, arguments: tuple[Any, ...], here: int | None = None) -> None:
-        """What lies in another GPU's memory would end all use of CUDA here."""
-        check_aligned(arguments)
+        """What cannot be read, or lies in another GPU's memory, would end all use of
+        CUDA here."""
         here = self._device() if here is None else here
         for x in arguments:
-            if isinstance(x, cupy.ndarray) and x.size and x.data.device_id != here:
-                there = x.data.device_id
+            if not isinstance(x, ARRAYS):
+                continue
+            _check_elements(x)
+            there = x.data.device_id
+            if there != here and x.size:
                 raise ValueError(
                     f"an array on device {there}, while device {here} is the current"
                     f" one: compute within cupy.cuda.Device({there})"
@@ -405,20 +408,33 @@ def check_aligned(arguments: Iterable[Any]) -> None:
         does not begin at a multiple of its size.
     """
     for x in arguments:
-        if isinstance(x, cupy.ndarray | View):
-            size = x.dtype.alignment
-            if x.data.ptr % size or not (
-                x._c_contiguous or all(step % size == 0 for step in x.strides)
-            ):
-                if x.size == 0:
-                    continue
-                raise ValueError(
-                    f"an array of {x.dtype} whose elements do not begin at multiples"
-                    f" of {size} bytes, which a GPU cannot read: copy the bytes before"
-                    " they are viewed as numbers, x[1:].copy().view(...)"
-                )
+        if isinstance(x, ARRAYS):
+            _check_elements(x)
         elif isinstance(x, tuple | list):
             check_aligned(x)
+
+
+#: What lies in a GPU's memory.
+ARRAYS = cupy.ndarray, View
+
+
+def _check_elements(x: Any) -> None:
+    size = x.dtype.alignment
+    if size == 1 or (
+        x.data.ptr % size == 0 and (x._c_contiguous or _are_multiples(x.strides, size))
+    ):
+        return
+    if x.size:
+        raise ValueError(
+            f"an array of {x.dtype} whose elements do not begin at multiples"
+            f" of {size} bytes, which a GPU cannot read: copy the bytes before"
+            " they are viewed as numbers, x[1:].copy().view(...)"
+        )
+
+
+@lru_cache(maxsize=1 << 12)
+def _are_multiples(strides: tuple[int, ...], size: int) -> bool:
+    return all(step % size == 0 for step in strides)
 
 
 _backend: Backend = Device()
