@@ -49,10 +49,13 @@ H100 = Gpu()
 
 #: Clocks that an instruction of a warp takes one unit of a scheduler, by what it begins
 #: with: CUDA's programming guide, throughput of instructions, compute capability 9.0.
-#: A tensor core multiplies 512 pairs of 16 bits a clock, or 256 of tf32.
+#: A tensor core multiplies 512 pairs of 16 bits a clock, 256 of tf32, or 1024 of FP8.
+#: Of wgmma, which four warps begin together, it does a quarter.
 TENSOR, FP32, CONVERSION, FP64 = "tensor cores", "FP32", "conversions", "FP64"
 MEMORY, ISSUE = "memory", "instructions"
 CLOCKS = (
+    ("HGMMA.64x128x", TENSOR, 64),
+    ("QGMMA.64x128x", TENSOR, 64),
     ("HMMA.16816", TENSOR, 4 / H100.mma_sync),
     ("HMMA.1688.F32.TF32", TENSOR, 4 / H100.mma_sync),
     ("HMMA.1688", TENSOR, 2 / H100.mma_sync),
@@ -67,7 +70,15 @@ CLOCKS = (
     ("FMUL", FP32, 1),
 )
 #: Multiply-adds of an instruction of a warp.
-PAIRS = (("HMMA.16816", 2048), ("HMMA.1688", 1024), ("FFMA", 32), ("F2I", 32))
+PAIRS = (
+    ("HGMMA.64x128x16", 32768),
+    ("HGMMA.64x128x8", 16384),
+    ("QGMMA.64x128x32", 65536),
+    ("HMMA.16816", 2048),
+    ("HMMA.1688", 1024),
+    ("FFMA", 32),
+    ("F2I", 32),
+)
 ACCESS = re.compile(r"(?:LDG|STG)\.E(?:\.(U8|S8|U16|S16|64|128))?\b")
 BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, None: 4, "64": 8, "128": 16}
 
@@ -84,9 +95,10 @@ class Row(NamedTuple):
 def rows() -> Iterator[Row]:
     """What is looked at."""
     with mock.patch.object(cupy.cuda.runtime, "getDeviceCount", return_value=1):
-        from tf32dtype.cuda import casts, chain, model, native
+        from tf32dtype.cuda import casts, chain, model, native, wgmma
     from tf32dtype.cuda.backend import Kernel
     from tf32dtype.cuda.blocks import native as blocks
+    from tf32dtype.cuda.blocks import wgmma as wide_blocks
     from tf32dtype.tensor_core.models import find_model
 
     bf16, single = np.dtype(td.bfloat16), np.dtype(np.float32)
@@ -95,11 +107,19 @@ def rows() -> Iterator[Row]:
         yield Row(f"`mma.sync`, {name}", kernel, "HMMA", "TFLOP/s")
     kernel = native.kernel(("bfloat16",) * 2, 2, True, True, native.SUMS, 16)
     yield Row("leading band of bf16x9", kernel, "HMMA", "TFLOP/s")
-    options = blocks.options(
-        ("float8_e4m3fn",) * 2, 32, [(0, 0), (0, 1), (1, 0)], blocks.LARGE
-    )
+    for name, size in (("bfloat16", 2), ("tf32", 4)):
+        kernel = wgmma.kernel((name, name), size, False)
+        yield Row(f"`wgmma`, {name}", kernel, "HGMMA", "TFLOP/s")
+    kernel = wgmma.kernel(("bfloat16",) * 2, 2, True)
+    yield Row("leading band of bf16x9 by `wgmma`", kernel, "HGMMA", "TFLOP/s")
+    names, terms = ("float8_e4m3fn",) * 2, [(0, 0), (0, 1), (1, 0)]
+    options = blocks.options(names, 32, terms, blocks.LARGE)
     kernel = Kernel("block_native.cu", "block_native", options)
     yield Row("TCFP-16 by `mma.sync`, each of 3 terms", kernel, "HMMA", "TFLOP/s")
+    kernel = wide_blocks.kernel(names, 32, terms)
+    yield Row("TCFP-16 by `wgmma` of FP8, each term", kernel, "QGMMA", "TFLOP/s")
+    kernel = wide_blocks.kernel(names, 32, terms, 2)
+    yield Row("TCFP-16 by `wgmma` of float16, each term", kernel, "HGMMA", "TFLOP/s")
     kernel = Kernel("chain.cu", chain.LARGE.kernel, chain.options(bf16, bf16, bf16))
     yield Row('"chain", bfloat16', kernel, "FFMA", "TFLOP/s")
     for device, instruction in (("A100", None), ("H100", "mma.sync")):
