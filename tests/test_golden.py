@@ -15,6 +15,8 @@ from tf32dtype.golden import command as golden
 from tf32dtype.golden.probes import GROUPS
 from tf32dtype.tensor_core.models import CONTESTED
 
+pytestmark = pytest.mark.once
+
 # -- contested points ------------------------------------------------------------------
 
 SETTLED = [

@@ -14,6 +14,8 @@ from tf32dtype.golden import bulk, launch, tiles, units
 from tf32dtype.golden.probes import probes
 from tf32dtype.nvrtc import CudaError
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).parent
 #: V100 is left out by CUDA 13, whose NVRTC begins with sm_75.
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]

@@ -13,6 +13,8 @@ from tf32dtype.golden import bulk, units
 from tf32dtype.golden.probes import GROUPS, probes
 from tf32dtype.golden.recordings import set_name
 
+pytestmark = pytest.mark.once
+
 # -- probes ----------------------------------------------------------------------------
 
 

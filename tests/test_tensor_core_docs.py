@@ -12,6 +12,8 @@ import tf32dtype as td
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED
 from tf32dtype.tensor_core.models import CONTESTED, MODELS, VERIFIED, devices
 
+pytestmark = pytest.mark.once
+
 PAGE = ROOT / "docs" / "tensor_cores.md"
 
 

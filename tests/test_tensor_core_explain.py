@@ -18,6 +18,8 @@ from tf32dtype.tensor_core import explanation
 from tf32dtype.tensor_core.models import MODELS
 from tf32dtype.tensor_core.steps import steps
 
+pytestmark = pytest.mark.once
+
 explain = td.tensor_core.explain
 
 ROWS = [models[0] for models in by_parameters(MODELS)]

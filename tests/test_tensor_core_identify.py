@@ -15,6 +15,8 @@ import tf32dtype as td
 from tf32dtype.tensor_core import identification
 from tf32dtype.tensor_core.models import MODELS
 
+pytestmark = pytest.mark.once
+
 identify = td.tensor_core.identify
 
 LENGTH = 67  # two instructions of the deepest, and a rest

@@ -19,6 +19,8 @@ from tensor_core_edges import edges
 
 from tf32dtype.tensor_core.models import MODELS
 
+pytestmark = pytest.mark.once
+
 
 class Neighbour(NamedTuple):
     name: str

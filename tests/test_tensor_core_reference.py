@@ -16,6 +16,8 @@ from tensor_core_cases import by_parameters, exact, lists, random_cases
 
 from tf32dtype.tensor_core.models import MODELS, find_model
 
+pytestmark = pytest.mark.once
+
 #: Short names of formats, for rows: device, format, accumulator, instruction.
 NAMES = {
     "f16": "float16",
