@@ -2,7 +2,7 @@
  * threads of a warp have a few numbers each, of 128 / BLOCK_SIZE neighbouring blocks.
  *
  *   HI, RESIDUAL   the elements of both levels, of tf_elements; RESIDUAL -1: one level
- *   BLOCK_SIZE          numbers of a block
+ *   BLOCK_SIZE     numbers of a block
  *   SEARCHES       whether the rule is the search
  */
 #include "block_shares.h"

@@ -3,9 +3,9 @@
  * A thread has SHARE numbers of a block, one after the other, and LANES neighbours have
  * the block. All threads of a warp meet in all that is here, whatever their blocks hold.
  *
- *   BLOCK_SIZE      numbers of a block
- *   RESIDUAL   the element of the second level, of tf_elements; -1: one level
- *   SEARCHES   whether the rule is the search
+ *   BLOCK_SIZE   numbers of a block
+ *   RESIDUAL     the element of the second level, of tf_elements; -1: one level
+ *   SEARCHES     whether the rule is the search
  */
 #ifndef TF32DTYPE_CUDA_BLOCK_SHARES_H
 #define TF32DTYPE_CUDA_BLOCK_SHARES_H
