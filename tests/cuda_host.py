@@ -156,6 +156,15 @@ class Host:
         self.descends = False
         self._libraries: dict[Any, Any] = {}
 
+    def edit(self, file: str, before: str, after: str) -> None:
+        """Change the one place of a file that has this text: a fault."""
+
+        def change(text: str) -> str:
+            assert text.count(before) == 1
+            return text.replace(before, after)
+
+        self.changes[file] = change
+
     def architecture(self) -> str:
         return self.arch
 

@@ -388,11 +388,6 @@ FAULTS = {
 }  # fmt: skip
 
 
-def change(text, before, after):
-    assert text.count(before) == 1
-    return text.replace(before, after)
-
-
 def is_right(backend):
     right = True
     for shape in ((70, 70, 66), (3, 33, 5)):
@@ -410,8 +405,7 @@ def test_faults(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        file, before, after = FAULTS[fault]
-        HOST.changes[file] = lambda text: change(text, before, after)
+        HOST.edit(*FAULTS[fault])
     assert is_right(backend) == (fault is None)
 
 
@@ -460,8 +454,7 @@ def test_faults_of_native(backend, fault):
         pytest.skip("faults are for the host")
     size = 64 if fault == "chains go on" else 32
     if fault is not None:
-        before, after = FAULTS_OF_NATIVE[fault]
-        HOST.changes["block_native.cu"] = lambda text: change(text, before, after)
+        HOST.edit("block_native.cu", *FAULTS_OF_NATIVE[fault])
     assert is_right_on_tensor_cores(backend, size) == (fault is None)
 
 

@@ -414,13 +414,7 @@ def test_faults(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        file, before, after = FAULTS[fault]
-
-        def change(text):
-            assert text.count(before) == 1
-            return text.replace(before, after)
-
-        HOST.changes[file] = change
+        HOST.edit(*FAULTS[fault])
     right = []
     for HOST.descends in (False, True):
         right.append(is_right(backend))

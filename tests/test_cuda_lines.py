@@ -88,13 +88,7 @@ def test_faults(backend, monkeypatch, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        before, after = FAULTS[fault]
-
-        def change(text):
-            assert text.count(before) == 1
-            return text.replace(before, after)
-
-        HOST.changes["transpose.cu"] = change
+        HOST.edit("transpose.cu", *FAULTS[fault])
     monkeypatch.setattr(lines, "MOST", 1)  # a block has several tiles
     right = []
     for HOST.descends in (False, True):

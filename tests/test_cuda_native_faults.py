@@ -116,13 +116,8 @@ def test_without_faults(backend, across):
 def test_faults(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    file, before, after, across = FAULTS[fault]
-
-    def change(text):
-        assert text.count(before) == 1
-        return text.replace(before, after)
-
-    HOST.changes[file] = change
+    *place, across = FAULTS[fault]
+    HOST.edit(*place)
     assert not chain(backend, across)
 
 
@@ -190,14 +185,9 @@ def test_faults_of_sums(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     before, after = FAULTS_OF_SUMS[fault]
-
-    def change(text):
-        assert text.count(before) == 1
-        return text.replace(before, after)
-
     sources = nvrtc.sources("native.cu")
     (file,) = (x for x in ("native.cu", "slices.h") if before in sources[x])
-    HOST.changes[file] = change
+    HOST.edit(file, before, after)
     assert not summed(backend)
 
 
@@ -209,13 +199,7 @@ def test_faults_of_totals(backend, fault):
         return
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    before, after = FAULTS_OF_TOTALS[fault]
-
-    def change(text):
-        assert text.count(before) == 1
-        return text.replace(before, after)
-
-    HOST.changes["native.cu"] = change
+    HOST.edit("native.cu", *FAULTS_OF_TOTALS[fault])
     assert not summed(backend, tile)
 
 

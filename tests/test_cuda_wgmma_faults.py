@@ -207,14 +207,6 @@ def is_caught(right, *arguments):
         return True
 
 
-def edit(file, before, after):
-    def change(text):
-        assert text.count(before) == 1
-        return text.replace(before, after)
-
-    HOST.changes[file] = change
-
-
 def tiers(faults, plain):
     later = [pytest.param(x, marks=EXHAUSTIVE) for x in faults[plain:]]
     return [*faults[:plain], *later]
@@ -225,7 +217,7 @@ def test_faults(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        edit(*FAULTS[fault])
+        HOST.edit(*FAULTS[fault])
     assert is_caught(is_right, backend) == (fault is not None)
 
 
@@ -258,7 +250,7 @@ def test_faults_of_chains(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        edit("wgmma.cu", *FAULTS_OF_CHAINS[fault])
+        HOST.edit("wgmma.cu", *FAULTS_OF_CHAINS[fault])
     assert is_caught(chains_are_right, backend) == (fault is not None)
 
 
@@ -290,7 +282,7 @@ def test_faults_of_blocks(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        edit("block_wgmma.cu", *FAULTS_OF_BLOCKS[fault])
+        HOST.edit("block_wgmma.cu", *FAULTS_OF_BLOCKS[fault])
     given = backend, "tcfp16", "tcfp16", 3, 32
     assert is_caught(blocks_are_right, *given) == (fault is not None)
 
@@ -321,5 +313,5 @@ def test_faults_of_halves(backend, fault, monkeypatch):
         pytest.skip("faults are for the host")
     monkeypatch.setattr(wgmma, "ENABLED", True)
     if fault is not None:
-        edit("block_halves.cu", *FAULTS_OF_HALVES[fault])
+        HOST.edit("block_halves.cu", *FAULTS_OF_HALVES[fault])
     assert is_caught(halves_are_right, backend) == (fault is not None)
