@@ -5,6 +5,7 @@
 #include "binary.h"
 #include "convert.h"
 #include "fpstatus.h"
+#include "indexed.h"
 #include "pair_tables.h"
 #include "surely.h"
 
@@ -83,9 +84,7 @@ struct steps {
 /* Where that is, for ufunc.at. */
 TF_INLINE char *place_of(struct steps s, ptrdiff_t i)
 {
-    ptrdiff_t index;
-    memcpy(&index, s.indices + i * s.index_stride, sizeof index);
-    return s.out + (index < 0 ? index + s.size : index) * s.out_stride;
+    return s.out + tf_index_at(s.indices, s.index_stride, s.size, i) * s.out_stride;
 }
 
 TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, tf_binary_f64_fn *near,
@@ -99,8 +98,8 @@ TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, tf_binary_f64_fn *near,
         const char *x = s.x + i * s.x_stride, *y = s.y + i * s.y_stride;
         char *out = s.out + i * s.out_stride;
         if (s.indices) {
-            if (i < s.n - TF_AHEAD) {
-                __builtin_prefetch(place_of(s, i + TF_AHEAD), 1);
+            if (i < s.n - TF_INDICES_AHEAD) {
+                __builtin_prefetch(place_of(s, i + TF_INDICES_AHEAD), 1);
             }
             x = out = place_of(s, i);
         }

@@ -10,10 +10,6 @@
 
 enum { TF_FEW = 8 };
 
-/* Items that indices name are fetched so many steps before they are needed: they may lie
- * anywhere, and what goes on meanwhile does not reach so far. */
-enum { TF_AHEAD = 16 };
-
 /* As tf_binary and tf_binary_at, one item after the other. How many they did: up to the
  * first result that is Inf or NaN, in doubt, or of which it takes more to tell what it
  * raises; none of some operations, or of bytes as long as there is no table. */

@@ -30,9 +30,7 @@ void tf_binary_at(int format, enum tf_binary_op op, char *const data[3],
         operand += done * strides[2];
         n -= done;
         for (; count < BATCH && (ptrdiff_t)count < n; count++) {
-            ptrdiff_t i;
-            memcpy(&i, index + (ptrdiff_t)count * strides[1], sizeof i);
-            i += i < 0 ? size : 0;
+            const ptrdiff_t i = tf_index_at(index, strides[1], size, (ptrdiff_t)count);
             size_t *place = &last_batch[(size_t)i & (places - 1)];
             if (*place == batch) {
                 break;

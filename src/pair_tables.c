@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "few.h"
 #include "fpstatus.h"
+#include "indexed.h"
 #include "loops/isa.h"
 #include "strided.h"
 
@@ -138,9 +138,7 @@ static unsigned look_up_serially(const struct tf_pair_table *table,
 static inline char *item_at(char *const data[3], const ptrdiff_t strides[3],
                             ptrdiff_t size, ptrdiff_t i)
 {
-    ptrdiff_t at;
-    memcpy(&at, data[1] + i * strides[1], sizeof at);
-    return data[0] + (at < 0 ? at + size : at) * strides[0];
+    return data[0] + tf_index_at(data[1], strides[1], size, i) * strides[0];
 }
 
 unsigned tf_look_up_pairs_at(const struct tf_pair_table *table, char *const data[3],
@@ -149,8 +147,8 @@ unsigned tf_look_up_pairs_at(const struct tf_pair_table *table, char *const data
     const char *operand = data[2];
     unsigned seen = 0;
     for (ptrdiff_t i = 0; i < n; i++) {
-        if (i < n - TF_AHEAD) {
-            __builtin_prefetch(item_at(data, strides, size, i + TF_AHEAD), 1);
+        if (i < n - TF_INDICES_AHEAD) {
+            __builtin_prefetch(item_at(data, strides, size, i + TF_INDICES_AHEAD), 1);
         }
         char *item = item_at(data, strides, size, i);
         const uint16_t found =
