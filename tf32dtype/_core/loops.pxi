@@ -94,11 +94,6 @@ cdef int sum_loop(PyArrayMethod_Context *context, items_t data,
                   const npy_intp *dimensions, const npy_intp *strides,
                   NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
-    # Neither a reduction nor an accumulation: runs of a mask are short.
-    if data[2] != data[0] and data[2] != data[0] + strides[0] and loop.format >= 0:
-        tf_binary(loop.format, TF_ADD if loop.op == TF_SUM else TF_MULTIPLY, data,
-                  strides, dimensions[0])
-        return 0
     if loop.partials == NULL and data[0] == data[2] and strides[0] == strides[2]:
         loop.partials = tf_partials_new(loop.is_reduction)
         if loop.partials == NULL:
