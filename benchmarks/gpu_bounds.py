@@ -130,7 +130,7 @@ def rows() -> Iterator[Row]:
         (single, bf16, "LDG.E.128"),
         (bf16, single, "STG.E.128"),
     ):
-        kernel = casts._kernel(one, other, False)
+        kernel = casts.kernel(one, other, False)
         yield Row(f"cast of {one} to {other}", kernel, works, "TB/s")
 
 

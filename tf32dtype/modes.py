@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
 from . import _core
 from .aliases import canonical, cure
@@ -121,20 +122,27 @@ def choose(
     )
 
 
-def check(
-    precision: str | None,
-    rounding: Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
-) -> None:
-    """Raise what `choose` raises; of names that it knows it is asked once."""
-    given = precision, rounding, scale, special_values
-    kinds = {*map(type, given)}
-    (_choose_by_names if kinds <= _OF_NAMES else choose)(*given)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-_OF_NAMES = {str, type(None)}
-_choose_by_names = lru_cache(maxsize=256)(choose)
+def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, which is asked once for the same names: str, and None. Other
+    arguments may be equal though it tells them apart, or have no hash."""
+    kept = lru_cache(maxsize=256)(function)
+
+    @wraps(function)
+    def asked(*given: P.args, **named: P.kwargs) -> R:
+        names = not named and {*map(type, given)} <= _NAMES
+        return kept(*given) if names else function(*given, **named)
+
+    return asked
+
+
+_NAMES = {str, type(None)}
+
+#: `choose`, where nothing but its errors matters.
+check = kept_for_names(choose)
 
 
 def _find_model(

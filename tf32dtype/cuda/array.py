@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..format import find_dtype
+from .backend import KEPT
 
 #: unsigned dtypes that elements are stored as, by their size
 STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
@@ -63,7 +64,7 @@ def allocate(
     return kind(shape, dtype, memory, strides)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=KEPT)
 def lying(
     shape: tuple[int, ...], itemsize: int, like: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:

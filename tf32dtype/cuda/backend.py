@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 
 from .. import nvrtc
 
+#: Plans that are kept, of what was called last.
+KEPT = 1 << 12
+
 
 class Kernel(NamedTuple):
     """A function of a file in src/cuda, as options make it."""
@@ -210,15 +213,13 @@ def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]
     return np.array([x.ctypes.data for x in values], np.uintp), values
 
 
-#: What CuPy's launch takes as it should.
+#: What CuPy's launch takes as it should, besides None.
 PACKED = cupy.ndarray, cupy.cuda.function.CPointer, np.generic
 
 
 def packed(x: Any) -> Any:
-    """An argument as CuPy's launch takes it, which has a width for Python numbers and
-    looks long at structured arrays."""
-    if x is None or isinstance(x, PACKED):
-        return x
+    """Another argument as CuPy's launch takes it, which has a width for Python numbers
+    and looks long at structured arrays."""
     if isinstance(x, View):
         return x.data
     if isinstance(x, np.ndarray):
@@ -334,9 +335,7 @@ class Device:
     ) -> NDArray[Any]:
         from .tensor_maps import tensor_map
 
-        here, there = self._device(), data.data.device_id
-        if here != there:  # as of arguments of a launch
-            raise ValueError(f"an array on device {there}, while {here} is current")
+        self._check((data,))
         return tensor_map(data.data.ptr, size, extents, strides, box, swizzled)
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
@@ -432,7 +431,7 @@ def _check_elements(x: Any) -> None:
         )
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=KEPT)
 def _are_multiples(strides: tuple[int, ...], size: int) -> bool:
     return all(step % size == 0 for step in strides)
 

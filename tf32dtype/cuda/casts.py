@@ -18,7 +18,7 @@ from ..rounding import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 from ..wording import brief
 from . import array, backend, strides
 from .array import plain
-from .backend import Constant, Kernel, int32
+from .backend import KEPT, Constant, Kernel, int32
 
 #: `enum tf_number_kind` of src/kinds.h, by NumPy's kind and size.
 _KINDS = {
@@ -146,7 +146,7 @@ def cast_into(
     _into(x, out, how)
 
 
-@lru_cache(maxsize=strides.KEPT)
+@lru_cache(maxsize=KEPT)
 def _check(dtype: np.dtype[Any]) -> None:
     if dtype not in (np.complex64, np.complex128):
         kind(dtype)
@@ -196,13 +196,13 @@ def _into(x: Any, out: Any, how: tuple[Constant, Constant] | None) -> None:
         out = out.real
     widest = max(x.itemsize, out.itemsize)
     strides.elementwise(
-        _kernel(x.dtype, out.dtype, how is not None), [out], [x],
+        kernel(x.dtype, out.dtype, how is not None), [out], [x],
         *(how or (int32(0), int32(0))), per_thread=16 // widest * 4,
     )  # fmt: skip
 
 
-@lru_cache(maxsize=strides.KEPT)
-def _kernel(source: np.dtype[Any], target: np.dtype[Any], modes: bool) -> Kernel:
+@lru_cache(maxsize=KEPT)
+def kernel(source: np.dtype[Any], target: np.dtype[Any], modes: bool) -> Kernel:
     """What converts; `modes`: as its arguments say."""
     options = f"-DFROM={kind(source)}", f"-DTO={kind(target)}"
     return Kernel("cast.cu", "cast", (*options, *("-DMODES=1",) * modes))

@@ -9,9 +9,8 @@ import numpy as np
 
 from . import backend
 from .array import allocate, is_ours, lying
-from .backend import Constant, Kernel
+from .backend import KEPT, Constant, Kernel
 from .stacks import of_stack
-from .strides import KEPT
 from .tiles import MOST, Matrices, matrices, option, pieces, task
 
 FILE = "chain.cu"

@@ -10,8 +10,8 @@ import cupy
 import numpy as np
 
 from ..nvrtc import CUBLAS, CudaError
-from .backend import Constant, current
-from .strides import KEPT, Layout
+from .backend import KEPT, Constant, current
+from .strides import Layout
 
 #: NumPy's dtypes that elements of a kind are stored as
 DTYPES = {

@@ -22,9 +22,19 @@ from ..rounding import ROUNDINGS
 from . import cublas, native, wgmma
 from . import strategy as strategies
 from .array import allocate, lying
-from .backend import Backend, Kernel, View, Words, check_aligned, current, int32, int64
+from .backend import (
+    KEPT,
+    Backend,
+    Kernel,
+    View,
+    Words,
+    check_aligned,
+    current,
+    int32,
+    int64,
+)
 from .stacks import stack_of_one
-from .strides import KEPT
+from .tensor_maps import TensorMapError
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
 ALIGNED = 8
@@ -296,7 +306,7 @@ def _sum_leading(a: Any, b: Any, out: Any, kind: str, sums: native.Sums) -> None
     if wgmma.leads(out.shape) and wgmma.sums_here(sums, a.dtype.itemsize, a.shape[-1]):
         try:
             wgmma.multiply(a, b, out, (kind, kind), sums)
-        except wgmma.TensorMapError:
+        except TensorMapError:
             pass
         else:
             return

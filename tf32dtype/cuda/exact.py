@@ -19,7 +19,7 @@ import numpy as np
 from .. import _core
 from . import backend, tables
 from .array import STORAGE, empty, is_ours, plain
-from .strides import KEPT
+from .backend import KEPT
 
 #: The dtype of such operands in NumPy's loops.
 EXACT = _core.exact_number
@@ -124,12 +124,15 @@ class Simple(NamedTuple):
 
 def simple(ufunc: Any, loop: tuple[np.dtype[Any], ...], number: Any) -> Simple | None:
     """What `compute` runs of an array and a Python number, where it is nothing else."""
-    kind: Any = type(number)
-    if kind is not int and kind is not float:
+    if type(number) not in (int, float):
         return None
-    # Equal numbers may differ in their sign.
-    sign = math.copysign(1, number) if kind is float else 0
-    return _simple(ufunc, loop, number, kind, sign)
+    return _simple(ufunc, loop, number, *apart(number))
+
+
+def apart(number: int | float) -> tuple[Any, float]:
+    """What tells a number from those that are equal: its type, and its sign."""
+    is_float = isinstance(number, float)
+    return type(number), math.copysign(1, number) if is_float else 0
 
 
 @lru_cache(maxsize=KEPT)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from ..tensor_core.models import Model
 from . import backend
-from .backend import Constant, Kernel
+from .backend import KEPT, Constant, Kernel
 from .stacks import of_stack
-from .strides import KEPT
 from .tiles import MOST, Matrices, matrices, option, pieces, task
 
 #: of a block of threads: rows and columns of C, threads; k in shared memory

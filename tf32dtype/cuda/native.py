@@ -24,9 +24,8 @@ from .. import tensor_core
 from ..wording import brief
 from . import cublas, cublaslt, products
 from .array import raw
-from .backend import Kernel, current, int32, int64
+from .backend import KEPT, Kernel, current, int32, int64
 from .lines import bytes_along_k
-from .strides import KEPT
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
 FORMATS = {
@@ -168,11 +167,14 @@ def check_instruction(instruction: str | None) -> None:
             f"instruction={brief(instruction)}: products on this GPU's tensor cores"
             " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
         )
-    if instruction == "wgmma" and _number(current().architecture()) != 90:
-        raise ValueError(
-            "instruction='wgmma' is of compute capability 9.0, and this is"
-            f" {current().architecture()}: 'mma.sync' is there"
-        )
+    if instruction == "wgmma":
+        from . import wgmma
+
+        if not wgmma.is_here():
+            raise ValueError(
+                "instruction='wgmma' is of compute capability 9.0, and this is"
+                f" {current().architecture()}: 'mma.sync' is there"
+            )
 
 
 def _format(x: Any) -> str:
@@ -210,7 +212,7 @@ def _check_of(arch: str, formats: tuple[str, str], instruction: str | None) -> N
 # -- the kernel ------------------------------------------------------------------------
 
 
-class _Operand(NamedTuple):
+class Operand(NamedTuple):
     """Where the kernel finds rows of a, or columns of b."""
 
     storage: Any
@@ -230,7 +232,7 @@ def multiply(
     """The kernel, on the storage of operands whose formats this GPU has."""
     s, m, k = a.shape
     n = b.shape[-1]
-    x, y = _operand(a), _operand(b.swapaxes(-1, -2))
+    x, y = operand(a), operand(b.swapaxes(-1, -2))
     size = a.dtype.itemsize
     if tile is None:
         tile = choose(s, m, n, size, x.along_k, y.along_k, sums.promote)
@@ -360,7 +362,7 @@ def _choose(
     return min(tiles(arch, size, a_along_k, b_along_k, promote), key=time)
 
 
-def _operand(x: Any, mixed: bool = True, always: bool = False) -> _Operand:
+def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
     """Storage (s, rows, k), copied if the kernel cannot read it where it is, or always.
 
     The kernel reads lines of 16-byte chunks, along k or, of 2- and 4-byte elements if
@@ -381,11 +383,11 @@ def _operand(x: Any, mixed: bool = True, always: bool = False) -> _Operand:
             and (along_k or mixed)
             and all(i % _CHUNK == 0 for i in used)
         ):
-            return _Operand(x, along_k, *used[1:])
+            return Operand(x, along_k, *used[1:])
     if size == 1 and abs(of_row) < abs(of_k):
         copy = bytes_along_k(x, rows, depth + -depth % _CHUNK)
         matrix, pitch = copy.strides[:2]
-        return _Operand(copy, True, pitch, matrix if stack else 0)
+        return Operand(copy, True, pitch, matrix if stack else 0)
     one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once
     flipped = one.swapaxes(-1, -2) if across else one
     *counts, width = flipped.shape
@@ -393,4 +395,4 @@ def _operand(x: Any, mixed: bool = True, always: bool = False) -> _Operand:
     copy = cupy.empty((*counts, padded), x.dtype)
     current().call("copyto", copy[..., :width], flipped)
     matrix, pitch = copy.strides[:2]
-    return _Operand(copy, not across, pitch, matrix if stack else 0)
+    return Operand(copy, not across, pitch, matrix if stack else 0)

@@ -21,17 +21,16 @@ from numpy.typing import DTypeLike
 
 from .. import _core
 from ..format import find_dtype
-from ..modes import Rounding, Scale, SpecialValues, find_mode
+from ..modes import Rounding, Scale, SpecialValues, find_mode, kept_for_names
 from ..modes import check as check_precision
 from ..precision import Settings, current_settings, leave, mark_context
 from ..tensor_core.models import devices, find_device, find_instruction, find_model
 from ..wording import brief
 from . import backend, chain
 from .array import allocate, as_own, is_ours, lying, ndarray, plain, wrap
-from .backend import Shape, View
+from .backend import KEPT, Shape, View
 from .stacks import like, stack_of_one, stacks
 from .strategy import Strategy
-from .strides import KEPT
 
 MODES = ("chain", "model", "native")
 #: Of "native", besides None.
@@ -52,6 +51,7 @@ class Mode(NamedTuple):
     instruction: str | None = None
 
 
+@kept_for_names
 def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mode:
     """What arguments of `matmul_mode` mean.
 
@@ -80,15 +80,6 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
             f" {', '.join(OWN)}, and None for what cuBLAS chooses"
         )
     return Mode(str(mode), None, instruction)
-
-
-def _known_mode(mode: Any, device: Any, instruction: Any) -> Mode:
-    """`choose_mode`, whose answers about names are kept."""
-    names = {type(mode), type(device), type(instruction)} <= {str, type(None)}
-    return (_mode_of_names if names else choose_mode)(mode, device, instruction)
-
-
-_mode_of_names = lru_cache(maxsize=256)(choose_mode)
 
 
 class _Block(NamedTuple):
@@ -263,7 +254,7 @@ def matmul(
             )
         chosen = current_mode()
     else:
-        chosen = _known_mode(mode, device, instruction)
+        chosen = choose_mode(mode, device, instruction)
     settings = None
     if precision is not None:
         if mode is not None:
@@ -386,7 +377,10 @@ def _way(
         sums = "float16" if wanted == FLOAT16 else "float32"
         model = find_model(mode.device, mode.instruction, x.name, y.name, sums)
         write = partial(models.product, model=model)
-        return _Way(x, y, write, np.dtype(sums), True, True, True)
+        return _Way(
+            x, y, write, np.dtype(sums), reads_tf32=True, takes_matrices=True,
+            broadcasts=True,
+        )  # fmt: skip
     if mode.name == "native":
         from . import native
 
@@ -394,12 +388,13 @@ def _way(
         product = partial(native.product, instruction=mode.instruction)
         if mode.instruction is None:
             return _Way(x, y, _in_c_order(product), FLOAT32, reads_tf32=True)
-        return _Way(x, y, _by_views(product), FLOAT32, True, takes_matrices=True)
+        write = _by_views(product)
+        return _Way(x, y, write, FLOAT32, reads_tf32=True, takes_matrices=True)
     if not is_ours(common):
         return None
     x, y = (x if is_ours(x) or x == FLOAT16 else common for x in (a, b))
     dtype = common if wanted is None else FLOAT32
-    return _Way(x, y, chain.product, dtype, False, True, True)
+    return _Way(x, y, chain.product, dtype, takes_matrices=True, broadcasts=True)
 
 
 def _as_unit_reads(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:

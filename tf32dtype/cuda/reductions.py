@@ -20,7 +20,7 @@ import numpy as np
 from ..format import find_dtype
 from ..wording import brief
 from . import array, backend, casts, strides
-from .backend import Constant, Kernel, int32
+from .backend import KEPT, Constant, Kernel, int32
 
 _THREADS = 256
 #: Vectors that a lane is given before there are more lanes or chunks.
@@ -128,7 +128,7 @@ def _axes_of(shape: tuple[int, ...], axis: Any, keepdims: bool) -> _Axes:
     )
 
 
-_known_axes = lru_cache(maxsize=strides.KEPT)(_axes_of)
+_known_axes = lru_cache(maxsize=KEPT)(_axes_of)
 
 
 def _axes(x: Any, axis: Any, keepdims: Any) -> _Axes:
@@ -224,7 +224,7 @@ class _Gathering(NamedTuple):
     chunks: int  #: and how many there are of each output
 
 
-@lru_cache(maxsize=strides.KEPT)
+@lru_cache(maxsize=KEPT)
 def _gathering(
     operation: _Operation,
     dtype: np.dtype[Any],
@@ -308,7 +308,7 @@ class _Finishing(NamedTuple):
     plan: Constant
 
 
-@lru_cache(maxsize=strides.KEPT)
+@lru_cache(maxsize=KEPT)
 def _finishing(
     op: str, dtype: np.dtype[Any], outputs: int, chunks: int, processors: int
 ) -> _Finishing:
@@ -318,7 +318,7 @@ def _finishing(
     return _Finishing(kernel, plan.grid(outputs, processors), argument)
 
 
-@lru_cache(maxsize=strides.KEPT)
+@lru_cache(maxsize=KEPT)
 def _ending(start: bytes, fields: tuple[tuple[str, int], ...]) -> Constant:
     """What the second pass does at the end; the start is a float64, of any sign."""
     how = np.zeros((), _ENDING)

@@ -12,15 +12,13 @@ import numpy as np
 
 from . import backend
 from .array import plain
-from .backend import Constant, Kernel
+from .backend import KEPT, Constant, Kernel
 
 #: As TF_AXES: what still has more axes is copied to C order first.
 AXES = 8
 THREADS = 256
 #: Blocks that a multiprocessor is given; the rest is the grid's loop.
 BLOCKS = 16
-#: Plans that are kept, of what was called last.
-KEPT = 1 << 12
 
 
 def collapse(

@@ -18,7 +18,6 @@ There are no floating-point flags on a GPU: no warnings are given.
 
 from __future__ import annotations
 
-import math
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -28,8 +27,8 @@ import numpy as np
 from ..format import find_dtype, formats
 from . import backend, exact, tables
 from .array import STORAGE, allocate, is_ours, lying, ndarray, plain, wrap
-from .backend import Constant, Kernel, int32
-from .strides import KEPT, elementwise
+from .backend import KEPT, Constant, Kernel, int32
+from .strides import elementwise
 
 #: In the order of binary.cu and of functions.cu.
 BINARY = (
@@ -333,10 +332,7 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(x, cupy.ndarray):
         return _cast_array(x, dtype)
     if isinstance(x, int | float) and not isinstance(x, np.generic):
-        # Equal numbers of one kind may differ in their sign.
-        sign = math.copysign(1, x) if isinstance(x, float) else 0
-        kind: Any = type(x)
-        return _number(x, kind, sign, dtype)
+        return _number(x, *exact.apart(x), dtype)
     with np.errstate(all="ignore"):
         if isinstance(x, np.generic):
             return x.astype(dtype)

@@ -20,7 +20,6 @@ import numpy as np
 
 from . import native
 from .backend import Kernel, current
-from .tensor_maps import TensorMapError
 from .tiles import LARGEST, pieces
 
 #: The architecture whose instruction it is.
@@ -162,12 +161,12 @@ def kernel(formats: tuple[str, str], size: int, promotes: bool) -> Kernel:
     )
 
 
-def operand(x: Any) -> native._Operand:
+def operand(x: Any) -> native.Operand:
     """Storage (s, lines, k), copied if there is no map of it where it is."""
-    found = native._operand(x, mixed=False)
+    found = native.operand(x, mixed=False)
     if has_map(found.pitch, found.stack):
         return found
-    return native._operand(x, mixed=False, always=True)
+    return native.operand(x, mixed=False, always=True)
 
 
 def has_map(pitch: int, stack: int) -> bool:
@@ -176,7 +175,7 @@ def has_map(pitch: int, stack: int) -> bool:
     return forward and (not pitch or stack % pitch == 0)
 
 
-def codes_map(x: native._Operand, k: int, lines: int) -> Any:
+def codes_map(x: native.Operand, k: int, lines: int) -> Any:
     """A map of (k, lines, stacks) by boxes of a slice of so many lines."""
     count, rows, _ = x.storage.shape
     size = x.storage.dtype.itemsize
@@ -190,6 +189,3 @@ def codes_map(x: native._Operand, k: int, lines: int) -> Any:
         (SLICE // size, lines, 1),
         swizzled=True,
     )
-
-
-__all__ = ["TensorMapError", "is_here", "leads", "multiply", "sums_here"]

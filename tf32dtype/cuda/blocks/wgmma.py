@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import backend, strides, wgmma
 from ..backend import Kernel
-from ..native import _Operand as Operand
+from ..native import Operand
 from ..tensor_maps import MAP
 from ..tiles import pieces
 from ..wgmma import COLUMNS, ROWS, SLICE
@@ -140,12 +140,7 @@ def _side(x: Any, lines: int, levels: int, size: int) -> Side:
 def _operand(first: Any, x: Any) -> Operand:
     """Where codes are, copied if there is no map of them there."""
     for place in (native.aligned, native.copied):
-        codes = place(first, x)
-        count, lines, _ = codes.shape
-        stack, pitch, _ = codes.strides
-        found = Operand(
-            codes, True, pitch if lines > 1 else 0, stack if count > 1 else 0
-        )
+        found = _lines(place(first, x))
         if wgmma.has_map(found.pitch, found.stack):
             break
     return found
@@ -166,5 +161,11 @@ def _halves(x: Operand, name: str, k: int) -> Operand:
         out,
         *map(np.int64, (x.stack, x.pitch, lines, chunks, k, count * lines * chunks)),
     )
-    stack, pitch, _ = out.strides
-    return Operand(out, True, pitch if lines > 1 else 0, stack if x.stack else 0)
+    return _lines(out)
+
+
+def _lines(storage: Any) -> Operand:
+    """Storage (stack, lines, k) where it is."""
+    count, lines, _ = storage.shape
+    stack, pitch, _ = storage.strides
+    return Operand(storage, True, pitch if lines > 1 else 0, stack if count > 1 else 0)
