@@ -205,6 +205,18 @@ TF_INLINE float tf_second_error(struct tf_element lo, float lowest, float greate
     return tf_fma(-u, l, rest);
 }
 
+/* The lesser error of two levels: of the nearest number of the first one, or of the one
+ * beyond it. */
+TF_INLINE float tf_lesser_error(struct tf_element lo, float lowest, float greatest,
+                                float rest, float beside, float u, float inverse)
+{
+    const float first =
+        tf_magnitude_of(tf_second_error(lo, lowest, greatest, rest, u, inverse));
+    const float second =
+        tf_magnitude_of(tf_second_error(lo, lowest, greatest, beside, u, inverse));
+    return second < first ? second : first;
+}
+
 /* Squared errors of two levels with 16 residual scales side by side. */
 TF_INLINE void tf_residual_batch(struct tf_element lo, float lowest, float greatest,
                                  const struct tf_remainders *r, int n, const float *u,
@@ -226,11 +238,8 @@ TF_INLINE void tf_residual_batch(struct tf_element lo, float lowest, float great
         const float rest = r->rest[i], beside = r->rest_beside[i];
         TF_LANES_OF
         for (int v = 0; v < TF_BLOCK_LANES; v++) {
-            const float first = tf_magnitude_of(
-                tf_second_error(lo, lowest, greatest, rest, u[v], inverse[v]));
-            const float second = tf_magnitude_of(
-                tf_second_error(lo, lowest, greatest, beside, u[v], inverse[v]));
-            const float error = second < first ? second : first;
+            const float error =
+                tf_lesser_error(lo, lowest, greatest, rest, beside, u[v], inverse[v]);
             sum[v] = tf_fma(error, error, sum[v]);
         }
     }

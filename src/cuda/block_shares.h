@@ -170,11 +170,8 @@ inline float residual_cost(struct tf_element lo, float lowest, float greatest,
     for (int k = 0; k < BLOCK_SIZE; k += TF_BLOCK_LANES) {
 #pragma unroll
         for (int l = 0; l < TF_BLOCK_LANES; l++) {
-            const float first = tf_magnitude_of(
-                tf_second_error(lo, lowest, greatest, rest[k + l], u, inverse));
-            const float second = tf_magnitude_of(
-                tf_second_error(lo, lowest, greatest, beside[k + l], u, inverse));
-            const float error = second < first ? second : first;
+            const float error = tf_lesser_error(lo, lowest, greatest, rest[k + l],
+                                                beside[k + l], u, inverse);
             sum[l] = tf_fma(error, error, sum[l]);
         }
     }
