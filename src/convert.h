@@ -139,9 +139,11 @@ TF_INLINE uint32_t tf_single_of_item(struct tf_format f, uint32_t item)
     const uint32_t infinity = tf_infinity_magnitude(f) << tf_cut(f);
     uint32_t bits = magnitude;
     if (f.bias != 127) {
-        /* Exact, subnormals included: a product with a power of two. */
-        bits = tf_bits_of(tf_float_of(magnitude) *
-                          tf_float_of((uint32_t)(127 - f.bias + 127) << 23));
+        /* A subnormal number has the bits behind 2^(1 - bias), of which it is the excess.
+         * No subnormal number of float32 is read: some processors take long for it. */
+        const uint32_t least = (UINT32_C(1) << 23) + tf_rebias(f);
+        const float excess = tf_float_of(magnitude + least) - tf_float_of(least);
+        bits = magnitude >> 23 ? magnitude + tf_rebias(f) : tf_bits_of(excess);
     }
     if (f.specials == TF_IEEE) {
         const int special = magnitude >= infinity;

@@ -206,11 +206,11 @@ TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in,
 
 /* Formats of one byte: 256 float32 numbers, which have 16 significant bits at
  * most, so that two byte tables hold them for the byte permutations. */
+#if defined(__AVX512VBMI__)
 TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in,
                             float *out, size_t n)
 {
     size_t i = 0;
-#if defined(__AVX512VBMI__)
     /* Interleaving works within lanes of 16 bytes: each takes four bytes from
      * every quarter, so that the elements come out in order. */
     const __m512i quarters =
@@ -230,11 +230,11 @@ TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in
         _mm512_storeu_si512(out + i + 32, _mm512_unpacklo_epi16(zero, last));
         _mm512_storeu_si512(out + i + 48, _mm512_unpackhi_epi16(zero, last));
     }
-#endif
     for (; i < n; i++) {
         out[i] = tf_float_of(table->bits[in[i]]);
     }
 }
+#endif
 
 /* Every NaN becomes the canonical one with its sign. */
 TF_INLINE void quieten_nan(float *x, size_t n)
@@ -279,7 +279,15 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
             out[i] = tf_float_of(tf_single_of_item(f, in[i]));
         }
     } else {
-        unpack_bytes(&tf_byte_tables[index], items, out, n);
+        const uint8_t *in = items;
+#if defined(__AVX512VBMI__)
+        unpack_bytes(&tf_byte_tables[index], in, out, n);
+#else
+        (void)index;
+        for (size_t i = 0; i < n; i++) {
+            out[i] = tf_float_of(tf_single_of_item(f, in[i]));
+        }
+#endif
     }
 }
 
