@@ -247,6 +247,15 @@ const struct tf_dot TF_NAME(tf_dot) = {
 #endif
 };
 
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "dot_avx2.h"
+
+const struct tf_dot TF_NAME(tf_dot) = {
+    .lanes = lanes,
+    .halves = halves,
+    .singles = singles,
+};
+
 #else
 const struct tf_dot TF_NAME(tf_dot) = {.lanes = lanes};
 #endif

@@ -1,0 +1,146 @@
+/* Chains along lines of memory in vectors of eight: what dot.c does without AVX-512.
+ *
+ * Pieces of 32 bytes of eight lines become, in three rounds of exchange, eight vectors
+ * with a word of each line. Behind the end of lines stand -0 and 0. */
+#ifndef TF32DTYPE_LOOPS_DOT_AVX2_H
+#define TF32DTYPE_LOOPS_DOT_AVX2_H
+
+#include "panels.h"
+
+enum { PIECE = 32, LANES = 8 };
+
+/* A word of each of eight lines, for the words of a piece. */
+TF_INLINE void load_piece(const char *const lines[LANES], size_t at, __m256i out[LANES])
+{
+    __m256i x[LANES], y[LANES];
+    UNROLLED for (int i = 0; i < LANES; i += 2) {
+        const __m256i first = _mm256_loadu_si256((const void *)(lines[i] + at));
+        const __m256i second = _mm256_loadu_si256((const void *)(lines[i + 1] + at));
+        x[i] = _mm256_unpacklo_epi32(first, second);
+        x[i + 1] = _mm256_unpackhi_epi32(first, second);
+    }
+    UNROLLED for (int i = 0; i < LANES; i += 4) {
+        y[i] = _mm256_unpacklo_epi64(x[i], x[i + 2]);
+        y[i + 1] = _mm256_unpackhi_epi64(x[i], x[i + 2]);
+        y[i + 2] = _mm256_unpacklo_epi64(x[i + 1], x[i + 3]);
+        y[i + 3] = _mm256_unpackhi_epi64(x[i + 1], x[i + 3]);
+    }
+    UNROLLED for (int i = 0; i < 4; i++) {
+        out[i] = _mm256_permute2x128_si256(y[i], y[i + 4], 0x20);
+        out[i + 4] = _mm256_permute2x128_si256(y[i], y[i + 4], 0x31);
+    }
+}
+
+/* The numbers of words, of which the bits in `used` count: one, or two of bfloat16. */
+TF_INLINE void numbers_of(int halves, __m256i used, __m256i x, __m256 out[2])
+{
+    if (halves) {
+        out[0] = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+        out[1] = _mm256_castsi256_ps(
+            _mm256_and_si256(x, _mm256_set1_epi32((int)UINT32_C(0xFFFF0000))));
+    } else {
+        out[0] = _mm256_castsi256_ps(_mm256_and_si256(x, used));
+    }
+}
+
+/* A piece of eight lines; `numbers`, if given, are those of its k. */
+TF_INLINE __m256 multiply_piece(int halves, __m256i used, const char *const *a,
+                                const char *const *b, size_t at, const float *numbers,
+                                __m256 sums)
+{
+    const int count = halves ? 2 : 1;
+    __m256i p[LANES], q[LANES];
+    load_piece(a, at, p);
+    if (!numbers) {
+        load_piece(b, at, q);
+    }
+    UNROLLED for (int w = 0; w < LANES; w++) {
+        __m256 x[2], y[2];
+        numbers_of(halves, used, p[w], x);
+        if (!numbers) {
+            numbers_of(halves, used, q[w], y);
+        }
+        UNROLLED for (int k = 0; k < count; k++) {
+            const __m256 factor = numbers ? _mm256_broadcast_ss(numbers + w * count + k)
+                                          : y[k];
+            sums = _mm256_fmadd_ps(x[k], factor, sums);
+        }
+    }
+    return sums;
+}
+
+/* Copies of what is left of lines, with `filler` behind; where they begin. */
+static void copy_rest(const char *const lines[LANES], size_t at, size_t size,
+                      int32_t filler, char copies[LANES][PIECE],
+                      const char *places[LANES])
+{
+    for (int i = 0; i < LANES; i++) {
+        for (size_t word = 0; word < PIECE; word += sizeof filler) {
+            memcpy(copies[i] + word, &filler, sizeof filler);
+        }
+        memcpy(copies[i], lines[i] + at, size);
+        places[i] = copies[i];
+    }
+}
+
+TF_INLINE void chain(int halves, int with_numbers, const struct tf_dot_operands *in,
+                     size_t depth, size_t count, float *sums)
+{
+    const size_t itemsize = halves ? 2 : 4, size = depth * itemsize;
+    const __m256i used = _mm256_set1_epi32((int32_t)in->used);
+    const int32_t minus_zero = with_numbers ? 0
+                               : halves     ? (int32_t)UINT32_C(0x80008000)
+                                            : INT32_MIN;
+    const size_t lines = (count + LANES - 1) / LANES * LANES;
+    const float *numbers = with_numbers ? in->numbers : NULL;
+    for (size_t i = 0; i < lines; i += LANES) {
+        _mm256_storeu_ps(sums + i, _mm256_setzero_ps());
+    }
+    /* All lines advance together: chains of one group alone would wait for their sums. */
+    size_t at = 0;
+    for (; at + PIECE <= size; at += PIECE) {
+        const float *here = with_numbers ? numbers + at / itemsize : NULL;
+        for (size_t i = 0; i < lines; i += LANES) {
+            _mm256_storeu_ps(sums + i,
+                             multiply_piece(halves, used, in->a + i, in->b + i, at, here,
+                                            _mm256_loadu_ps(sums + i)));
+        }
+    }
+    if (at < size) {
+        const float *here = with_numbers ? numbers + at / itemsize : NULL;
+        char copies[2][LANES][PIECE];
+        const char *a[LANES], *b[LANES] = {NULL};
+        for (size_t i = 0; i < lines; i += LANES) {
+            copy_rest(in->a + i, at, size - at, minus_zero, copies[0], a);
+            if (!with_numbers) {
+                copy_rest(in->b + i, at, size - at, 0, copies[1], b);
+            }
+            _mm256_storeu_ps(sums + i, multiply_piece(halves, used, a, b, 0, here,
+                                                      _mm256_loadu_ps(sums + i)));
+        }
+    }
+}
+
+/* -- one instance a width ---------------------------------------------------------- */
+
+static void halves(const struct tf_dot_operands *in, size_t depth, size_t count,
+                   float *sums)
+{
+    if (in->numbers) {
+        chain(1, 1, in, depth, count, sums);
+    } else {
+        chain(1, 0, in, depth, count, sums);
+    }
+}
+
+static void singles(const struct tf_dot_operands *in, size_t depth, size_t count,
+                    float *sums)
+{
+    if (in->numbers) {
+        chain(0, 1, in, depth, count, sums);
+    } else {
+        chain(0, 0, in, depth, count, sums);
+    }
+}
+
+#endif
