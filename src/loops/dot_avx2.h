@@ -5,30 +5,17 @@
 #ifndef TF32DTYPE_LOOPS_DOT_AVX2_H
 #define TF32DTYPE_LOOPS_DOT_AVX2_H
 
-#include "panels.h"
+#include "transpose.h"
 
 enum { PIECE = 32, LANES = 8 };
 
 /* A word of each of eight lines, for the words of a piece. */
 TF_INLINE void load_piece(const char *const lines[LANES], size_t at, __m256i out[LANES])
 {
-    __m256i x[LANES], y[LANES];
-    UNROLLED for (int i = 0; i < LANES; i += 2) {
-        const __m256i first = _mm256_loadu_si256((const void *)(lines[i] + at));
-        const __m256i second = _mm256_loadu_si256((const void *)(lines[i + 1] + at));
-        x[i] = _mm256_unpacklo_epi32(first, second);
-        x[i + 1] = _mm256_unpackhi_epi32(first, second);
+    UNROLLED for (int i = 0; i < LANES; i++) {
+        out[i] = _mm256_loadu_si256((const void *)(lines[i] + at));
     }
-    UNROLLED for (int i = 0; i < LANES; i += 4) {
-        y[i] = _mm256_unpacklo_epi64(x[i], x[i + 2]);
-        y[i + 1] = _mm256_unpackhi_epi64(x[i], x[i + 2]);
-        y[i + 2] = _mm256_unpacklo_epi64(x[i + 1], x[i + 3]);
-        y[i + 3] = _mm256_unpackhi_epi64(x[i + 1], x[i + 3]);
-    }
-    UNROLLED for (int i = 0; i < 4; i++) {
-        out[i] = _mm256_permute2x128_si256(y[i], y[i + 4], 0x20);
-        out[i + 4] = _mm256_permute2x128_si256(y[i], y[i + 4], 0x31);
-    }
+    tf_transpose_registers(out);
 }
 
 /* The numbers of words, of which the bits in `used` count: one, or two of bfloat16. */
@@ -83,37 +70,37 @@ static void copy_rest(const char *const lines[LANES], size_t at, size_t size,
     }
 }
 
-TF_INLINE void chain(int halves, int with_numbers, const struct tf_dot_operands *in,
+/* Of operands that have `numbers`, or NULL. */
+TF_INLINE void chain(int halves, const float *numbers, const struct tf_dot_operands *in,
                      size_t depth, size_t count, float *sums)
 {
     const size_t itemsize = halves ? 2 : 4, size = depth * itemsize;
+    const size_t whole = size / PIECE * PIECE;
     const __m256i used = _mm256_set1_epi32((int32_t)in->used);
-    const int32_t minus_zero = with_numbers ? 0
-                               : halves     ? (int32_t)UINT32_C(0x80008000)
-                                            : INT32_MIN;
     const size_t lines = (count + LANES - 1) / LANES * LANES;
-    const float *numbers = with_numbers ? in->numbers : NULL;
     for (size_t i = 0; i < lines; i += LANES) {
         _mm256_storeu_ps(sums + i, _mm256_setzero_ps());
     }
     /* All lines advance together: chains of one group alone would wait for their sums. */
-    size_t at = 0;
-    for (; at + PIECE <= size; at += PIECE) {
-        const float *here = with_numbers ? numbers + at / itemsize : NULL;
+    for (size_t at = 0; at < whole; at += PIECE) {
+        const float *here = numbers ? numbers + at / itemsize : NULL;
         for (size_t i = 0; i < lines; i += LANES) {
             _mm256_storeu_ps(sums + i,
                              multiply_piece(halves, used, in->a + i, in->b + i, at, here,
                                             _mm256_loadu_ps(sums + i)));
         }
     }
-    if (at < size) {
-        const float *here = with_numbers ? numbers + at / itemsize : NULL;
+    if (whole < size) {
+        const int32_t filler = numbers  ? 0 /* behind the numbers stand -0 */
+                               : halves ? (int32_t)UINT32_C(0x80008000)
+                                        : INT32_MIN;
+        const float *here = numbers ? numbers + whole / itemsize : NULL;
         char copies[2][LANES][PIECE];
         const char *a[LANES], *b[LANES] = {NULL};
         for (size_t i = 0; i < lines; i += LANES) {
-            copy_rest(in->a + i, at, size - at, minus_zero, copies[0], a);
-            if (!with_numbers) {
-                copy_rest(in->b + i, at, size - at, 0, copies[1], b);
+            copy_rest(in->a + i, whole, size - whole, filler, copies[0], a);
+            if (!numbers) {
+                copy_rest(in->b + i, whole, size - whole, 0, copies[1], b);
             }
             _mm256_storeu_ps(sums + i, multiply_piece(halves, used, a, b, 0, here,
                                                       _mm256_loadu_ps(sums + i)));
@@ -121,26 +108,28 @@ TF_INLINE void chain(int halves, int with_numbers, const struct tf_dot_operands 
     }
 }
 
-/* -- one instance a width ---------------------------------------------------------- */
+/* -- one instance a width, with numbers and without ---------------------------------- */
+
+TF_INLINE void chain_lines(int halves, const struct tf_dot_operands *in, size_t depth,
+                           size_t count, float *sums)
+{
+    if (in->numbers) {
+        chain(halves, in->numbers, in, depth, count, sums);
+    } else {
+        chain(halves, NULL, in, depth, count, sums);
+    }
+}
 
 static void halves(const struct tf_dot_operands *in, size_t depth, size_t count,
                    float *sums)
 {
-    if (in->numbers) {
-        chain(1, 1, in, depth, count, sums);
-    } else {
-        chain(1, 0, in, depth, count, sums);
-    }
+    chain_lines(1, in, depth, count, sums);
 }
 
 static void singles(const struct tf_dot_operands *in, size_t depth, size_t count,
                     float *sums)
 {
-    if (in->numbers) {
-        chain(0, 1, in, depth, count, sums);
-    } else {
-        chain(0, 0, in, depth, count, sums);
-    }
+    chain_lines(0, in, depth, count, sums);
 }
 
 #endif

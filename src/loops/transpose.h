@@ -32,6 +32,26 @@ TF_INLINE void tf_transpose_registers(__m512i x[16])
         x[12 + c] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xDD);
     }
 }
+#elif defined(__AVX2__)
+/* 8 x 8 slots in registers: three rounds of interleaving, of 32, 64 and 128 bits. */
+TF_INLINE void tf_transpose_registers(__m256i x[8])
+{
+    __m256i y[8], z[8];
+    UNROLLED for (int i = 0; i < 8; i += 2) {
+        y[i] = _mm256_unpacklo_epi32(x[i], x[i + 1]);
+        y[i + 1] = _mm256_unpackhi_epi32(x[i], x[i + 1]);
+    }
+    UNROLLED for (int i = 0; i < 8; i += 4) {
+        z[i] = _mm256_unpacklo_epi64(y[i], y[i + 2]);
+        z[i + 1] = _mm256_unpackhi_epi64(y[i], y[i + 2]);
+        z[i + 2] = _mm256_unpacklo_epi64(y[i + 1], y[i + 3]);
+        z[i + 3] = _mm256_unpackhi_epi64(y[i + 1], y[i + 3]);
+    }
+    UNROLLED for (int i = 0; i < 4; i++) {
+        x[i] = _mm256_permute2x128_si256(z[i], z[i + 4], 0x20);
+        x[i + 4] = _mm256_permute2x128_si256(z[i], z[i + 4], 0x31);
+    }
+}
 #endif
 
 #endif
