@@ -39,26 +39,30 @@ TF_INLINE __m512i load_two(const char *const lines[CHAINS], int i, size_t at)
                               _mm256_loadu_si256(second), 1);
 }
 
-/* A piece of 16 lines, or of their products with others, which are float32 and of which
- * the bits in `used` count. The first round is loads, which leave the port of shuffles
- * alone. */
-TF_INLINE void load_piece(const char *const a[CHAINS], const char *const *b,
-                          __m512i used, size_t at, __m512i out[WORDS])
+/* A piece of 16 lines, two a vector, or of their products with others, which are float32
+ * and of which the bits in `used` count. This first round of exchange is loads, which
+ * leave the port of shuffles alone. */
+TF_INLINE __m512i read_two(const char *const a[CHAINS], const char *const *b,
+                           __m512i used, int i, size_t at)
+{
+    const int line = i % 4 + i / 4 * 8;
+    const __m512i one = load_two(a, line, at);
+    if (!b) {
+        return one;
+    }
+    const __m512i other = load_two(b, line, at);
+    return _mm512_castps_si512(
+        _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(one, used)),
+                      _mm512_castsi512_ps(_mm512_and_si512(other, used))));
+}
+
+/* Vectors with a word of each line, of pieces of two lines each. */
+TF_INLINE void exchange(const __m512i pieces[WORDS], __m512i out[WORDS])
 {
     __m512i x[WORDS], y[WORDS];
-    UNROLLED for (int i = 0; i < WORDS; i++) {
-        const int line = i % 4 + i / 4 * 8;
-        x[i] = load_two(a, line, at);
-        if (b) {
-            const __m512i other = load_two(b, line, at);
-            x[i] = _mm512_castps_si512(
-                _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(x[i], used)),
-                              _mm512_castsi512_ps(_mm512_and_si512(other, used))));
-        }
-    }
     UNROLLED for (int i = 0; i < 4; i++) {
-        y[i] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
-        y[i + 4] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xDD);
+        y[i] = _mm512_shuffle_i32x4(pieces[i], pieces[i + 4], 0x88);
+        y[i + 4] = _mm512_shuffle_i32x4(pieces[i], pieces[i + 4], 0xDD);
     }
     UNROLLED for (int i = 0; i < WORDS; i += 2) {
         x[i] = _mm512_unpacklo_epi32(y[i], y[i + 1]);
@@ -97,39 +101,58 @@ enum { OVERFLOW = 1 << 3, UNDERFLOW = 1 << 4 };
 
 TF_INLINE int has_left_range(void) { return _mm_getcsr() & (OVERFLOW | UNDERFLOW); }
 
-/* A piece of some groups of lines; `numbers` are those of its k. */
-TF_INLINE void multiply_piece(enum width width, enum other other, int groups,
-                              const struct reading *reading, const char *const *a,
-                              const char *const *b, size_t at, const float *numbers,
-                              __m512 chains[GROUPS])
+/* Pieces of some groups of lines, one behind the other; `numbers` are those of their k.
+ * What is read of a line stands together: lines that lie a power of two apart share few
+ * sets of the first cache, and what it lets go in between would be fetched twice. */
+TF_INLINE void multiply_pieces(enum width width, enum other other, int pieces, int groups,
+                               const struct reading *reading, const char *const *a,
+                               const char *const *b, size_t at, const float *numbers,
+                               __m512 chains[GROUPS])
 {
     const int count = MOST / size_of(width);
-    __m512i p[GROUPS][WORDS], q[GROUPS][WORDS];
+    __m512i p[GROUPS][WORDS], q[GROUPS][WORDS], ours[GROUPS][2][WORDS],
+        others[GROUPS][2][WORDS];
     UNROLLED for (int g = 0; g < groups; g++) {
-        const char *const *others = b + g * CHAINS;
-        load_piece(a + g * CHAINS, other == PRODUCTS ? others : NULL, reading->used, at,
-                   p[g]);
-        if (other == LINES) {
-            load_piece(others, NULL, reading->used, at, q[g]);
+        const char *const *lines = a + g * CHAINS, *const *their_lines = b + g * CHAINS;
+        UNROLLED for (int i = 0; i < WORDS; i++) {
+            UNROLLED for (int piece = 0; piece < pieces; piece++) {
+                const size_t here = at + (size_t)piece * PIECE;
+                ours[g][piece][i] =
+                    read_two(lines, other == PRODUCTS ? their_lines : NULL,
+                             reading->used, i, here);
+                if (other == LINES) {
+                    others[g][piece][i] =
+                        read_two(their_lines, NULL, reading->used, i, here);
+                }
+            }
         }
     }
-    UNROLLED for (int w = 0; w < WORDS; w++) {
+    UNROLLED for (int piece = 0; piece < pieces; piece++) {
         UNROLLED for (int g = 0; g < groups; g++) {
-            __m512 x[MOST], y[MOST];
-            if (other == PRODUCTS) {
-                chains[g] = _mm512_add_ps(chains[g], _mm512_castsi512_ps(p[g][w]));
-                continue;
-            }
-            numbers_of(width, reading, p[g][w], x);
+            exchange(ours[g][piece], p[g]);
             if (other == LINES) {
-                numbers_of(width, reading, q[g][w], y);
+                exchange(others[g][piece], q[g]);
             }
-            UNROLLED for (int k = 0; k < count; k++) {
-                const __m512 factor =
-                    other == NUMBERS      ? _mm512_set1_ps(numbers[w * count + k])
-                    : other == THEMSELVES ? x[k]
-                                          : y[k];
-                chains[g] = _mm512_fmadd_ps(x[k], factor, chains[g]);
+        }
+        UNROLLED for (int w = 0; w < WORDS; w++) {
+            UNROLLED for (int g = 0; g < groups; g++) {
+                __m512 x[MOST], y[MOST];
+                if (other == PRODUCTS) {
+                    chains[g] = _mm512_add_ps(chains[g], _mm512_castsi512_ps(p[g][w]));
+                    continue;
+                }
+                numbers_of(width, reading, p[g][w], x);
+                if (other == LINES) {
+                    numbers_of(width, reading, q[g][w], y);
+                }
+                UNROLLED for (int k = 0; k < count; k++) {
+                    const __m512 factor =
+                        other == NUMBERS
+                            ? _mm512_set1_ps(numbers[(piece * WORDS + w) * count + k])
+                        : other == THEMSELVES ? x[k]
+                                              : y[k];
+                    chains[g] = _mm512_fmadd_ps(x[k], factor, chains[g]);
+                }
             }
         }
     }
@@ -149,22 +172,19 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
     const size_t itemsize = (size_t)size_of(width), size = depth * itemsize;
     const float *numbers = in->numbers;
     size_t at = 0;
-    /* Lines that lie a power of two apart share few sets of the first cache: as long as
-     * those of float32 are, a group's are done with before those of the next. */
+    /* Lines of float32 are long: those of a group are done with before the next. */
     for (; width == SINGLES && at + 2 * PIECE <= size; at += 2 * PIECE) {
         UNROLLED for (int g = 0; g < groups; g++) {
-            UNROLLED for (size_t half = at; half < at + 2 * PIECE; half += PIECE) {
-                multiply_piece(width, other, 1, &reading, in->a + g * CHAINS,
-                               in->b + g * CHAINS, half,
-                               numbers ? numbers + half / itemsize : NULL, &chains[g]);
-            }
+            multiply_pieces(width, other, 2, 1, &reading, in->a + g * CHAINS,
+                            in->b + g * CHAINS, at,
+                            numbers ? numbers + at / itemsize : NULL, &chains[g]);
         }
         if (other == PRODUCTS && at == 0 && has_left_range()) {
             return; /* a processor takes long for such products */
         }
     }
     for (; at + PIECE <= size; at += PIECE) {
-        multiply_piece(width, other, groups, &reading, in->a, in->b, at,
+        multiply_pieces(width, other, 1, groups, &reading, in->a, in->b, at,
                        numbers ? numbers + at / itemsize : NULL, chains);
     }
     if (at < size) {
@@ -177,7 +197,7 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
                 copy_rest(in->b + i, at, size - at, 0, copies[1] + i, places[1] + i);
             }
         }
-        multiply_piece(width, other, groups, &reading, places[0], places[1], 0,
+        multiply_pieces(width, other, 1, groups, &reading, places[0], places[1], 0,
                        numbers ? numbers + at / itemsize : NULL, chains);
     }
     UNROLLED for (int g = 0; g < groups; g++) {
