@@ -407,10 +407,11 @@ class BuildPy(build_py):
         super().run()
         if not self.editable_mode:  # then the checkout's own are used
             folder = Path(self.build_lib, "tf32dtype", "sources")
-            folder.mkdir(parents=True, exist_ok=True)
-            headers = [*ROOT.glob("src/*.h"), ROOT / "src" / "wide.c"]
-            for source in [*headers, *ROOT.glob("src/cuda/*")]:
-                self.copy_file(str(source), str(folder / source.name))
+            texts = [*ROOT.glob("src/**/*.h"), *ROOT.glob("src/cuda/**/*.cu")]
+            for source in [*texts, ROOT / "src" / "wide.c"]:
+                copy = folder / source.relative_to(ROOT / "src")
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                self.copy_file(str(source), str(copy))
 
 
 def extensions() -> list[Extension]:

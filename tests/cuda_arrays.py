@@ -36,6 +36,7 @@ def backend(request: Any) -> Iterator[Any]:
         return
     HOST.counts.clear()
     HOST.changes.clear()
+    HOST.faults.clear()
     HOST.descends = False
     allocator = cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(cuda_host.allocate)

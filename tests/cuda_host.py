@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
@@ -36,6 +36,7 @@ with pytest.MonkeyPatch.context() as patch:
     from tf32dtype.cuda.backend import Kernel, View, check_aligned, parameters, three
 
 HERE = Path(__file__).parent
+SRC = HERE.parent / "src"
 CACHE = Path(tempfile.gettempdir()) / f"tf32dtype-simt-{os.getuid()}"
 #: What makes threads wait for each other; without these they run one by one.
 MEETS = re.compile(r"__sync|__shfl|__ballot|__any_|__all_|simt_|mma")
@@ -89,9 +90,9 @@ def library(
         texts[name] = edited
     kernels = KERNELS.findall(texts[file])
     fibrous = int(any(MEETS.search(text) for text in texts.values()))
-    tensor = {"async.h", "mma.h"} & set(texts)
+    tensor = {"cuda/async.h", "cuda/mma.h"} & set(texts)
     lines = ['#include "simt.h"', *['#include "simt_mma.h"'] * bool(tensor)]
-    lines += ['#include "simt_hopper.h"'] * ("hopper.h" in texts)
+    lines += ['#include "simt_hopper.h"'] * ("cuda/hopper.h" in texts)
     lines.append(f'#include "{file}"')
     lines += [
         f'extern "C" const char *launch_{name}(void **given, const unsigned *extents)'
@@ -103,19 +104,22 @@ def library(
     for header in sorted(HERE.glob("simt_*.h")):
         key.update(header.read_bytes())
     if tensor:
-        key.update((HERE.parent / "src" / "tensor_core.h").read_bytes())
+        key.update((SRC / "tensor_core.h").read_bytes())
     path = CACHE / f"{Path(file).stem}-{key.hexdigest()[:16]}.so"
     if not path.exists():
         CACHE.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
             for name, text in texts.items():
                 if name not in nvrtc.BUILTIN:
-                    (Path(folder) / name).write_text(text)
+                    path_of = Path(folder) / name
+                    path_of.parent.mkdir(parents=True, exist_ok=True)
+                    path_of.write_text(text)
             main = Path(folder) / "main.cpp"
             main.write_text("\n".join(lines) + "\n")
             made = Path(folder) / "kernel.so"
             command = ["g++", *FLAGS, "-DSIMT", *options]
-            command += [f"-I{folder}", f"-I{HERE}", str(main), "-o", str(made)]
+            command += [f"-I{x}" for x in (folder, HERE, SRC)]
+            command += [str(main), "-o", str(made)]
             plain = {n: x for n, x in os.environ.items() if n != "LD_PRELOAD"}
             done = subprocess.run(command, capture_output=True, text=True, env=plain)
             assert done.returncode == 0, done.stderr[:4000]
@@ -141,6 +145,16 @@ def _check_call(function: str, arguments: Any, keywords: Any) -> None:
         assert isinstance(arguments[0 if function == "where" else 1], cupy.ndarray)
 
 
+class Fault(NamedTuple):
+    """A change of a text."""
+
+    before: str
+    after: str
+
+    def __call__(self, text: str) -> str:
+        return text.replace(self.before, self.after)
+
+
 class KernelError(Exception):
     """What simt.h found wrong in a kernel."""
 
@@ -153,17 +167,24 @@ class Host:
         self.gemm_device = gemm_device  # whose model gemm is
         self.counts: Counter[str] = Counter()
         self.changes: dict[str, Any] = {}  # of files' texts, for tests of faults
+        self.faults: list[tuple[str, str]] = []
         self.descends = False
         self._libraries: dict[Any, Any] = {}
 
-    def edit(self, file: str, before: str, after: str) -> None:
-        """Change the one place of a file that has this text: a fault."""
+    def edit(self, before: str, after: str) -> None:
+        """Put a fault into kernels: their sources have this text in one place."""
+        self.faults.append((before, after))
 
-        def change(text: str) -> str:
-            assert text.count(before) == 1
-            return text.replace(before, after)
-
-        self.changes[file] = change
+    def _changes(self, file: str) -> tuple[tuple[str, Any], ...]:
+        """What is changed in the sources of a kernel file, by name."""
+        texts = nvrtc.sources(file)
+        found = [(name, self.changes[name]) for name in texts if name in self.changes]
+        for before, after in self.faults:
+            places = [name for name, text in texts.items() if before in text]
+            if places:
+                assert len(places) == texts[places[0]].count(before) == 1, before
+                found.append((places[0], Fault(before, after)))
+        return tuple(found)
 
     def architecture(self) -> str:
         return self.arch
@@ -184,11 +205,7 @@ class Host:
     ) -> None:
         check_aligned(arguments)
         self.counts["launch"] += 1
-        changes = tuple(
-            (name, self.changes[name])
-            for name in nvrtc.sources(kernel.file)
-            if name in self.changes
-        )
+        changes = self._changes(kernel.file)
         key = kernel.file, kernel.options, changes
         if key not in self._libraries:
             self._libraries[key] = library(kernel.file, kernel.options, changes)

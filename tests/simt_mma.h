@@ -2,7 +2,7 @@
  * 9, element by element, and never from the kernels' headers; the arithmetic is
  * src/tensor_core.h with the rows of tf32dtype/tensor_core/models.py for an architecture.
  */
-#include "../src/tensor_core.h"
+#include "tensor_core.h"
 
 /* 80 for sm_80, 90 for sm_90a, ...: cuda_host.py says which. */
 extern "C" {

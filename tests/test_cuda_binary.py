@@ -127,7 +127,7 @@ CARELESS = with_units(2, 0)
 def test_errors_of_cuda_do_not_show(backend, f):
     if backend is not HOST:
         pytest.skip("a GPU has its own errors")
-    HOST.changes["functions.cu"] = ACCURATE
+    HOST.changes["cuda/functions.cu"] = ACCURATE
     rng = np.random.default_rng(25)
     for function in near_ties.FUNCTIONS:
         same(function, f, *near_ties.solved(function, f, rng, 20_000))
@@ -139,7 +139,7 @@ def test_such_errors_would_show(backend, function):
     """Where exact ties are common."""
     if backend is not HOST:
         pytest.skip("kernels are changed on the host")
-    HOST.changes["functions.cu"] = CARELESS
+    HOST.changes["cuda/functions.cu"] = CARELESS
     rng = np.random.default_rng(26)
     x = np.ldexp(rng.integers(1, 4096, 20_000), -6).astype(dtype(TF))
     y = np.array(2, dtype(TF)) if function == "power" else x * 0.75
@@ -151,19 +151,19 @@ def test_such_errors_would_show(backend, function):
 # -- faults ----------------------------------------------------------------------------
 
 FAULTS = [
-    ("binary.cu", "FORMAT.mantissa_bits <= 7", "true", "multiply"),
-    ("binary.cu", "? x + y : y > x", "? y : y > x", "maximum"),
-    ("binary.cu", "from & ~(unit - 1)", "from", "nextafter"),
-    ("functions.cu", "FMOD: return arrays.slowly([](double x, double y) { return fmod",
+    ("FORMAT.mantissa_bits <= 7", "true", "multiply"),
+    ("? x + y : y > x", "? y : y > x", "maximum"),
+    ("from & ~(unit - 1)", "from", "nextafter"),
+    ("FMOD: return arrays.slowly([](double x, double y) { return fmod",
      "FMOD: return arrays.slowly([](double x, double y) { return remainder", "fmod"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("file", "old", "new", "function"), FAULTS)
-def test_faults_are_seen(backend, file, old, new, function):
+@pytest.mark.parametrize(("old", "new", "function"), FAULTS)
+def test_faults_are_seen(backend, old, new, function):
     if backend is not HOST:
         pytest.skip("kernels are changed on the host")
-    HOST.changes[file] = lambda text: text.replace(old, new)
+    HOST.edit(old, new)
     rng = np.random.default_rng(27)
     if function in near_ties.ARITHMETIC:
         x, y = near_ties.ARITHMETIC[function](TF, rng, 20_000)
@@ -201,10 +201,14 @@ BASIC = [("sm_80", BF), ("sm_90a", TF), ("sm_100a", F8)]
 def test_machine_code_of_arithmetic(arch, f):
     # A float32 division asks whether its operands are NaN or Inf, and adds NaNs.
     division = ("FSETP.GTU.FTZ", "FSETP.NEU.FTZ", "FADD.FTZ")
-    kernel = Kernel("binary.cu", "binary", options(f))
+    kernel = Kernel("cuda/binary.cu", "binary", options(f))
     check(kernel, arch, needs=("LDG.E.128", "STG.E.128"), but=division)
 
 
 @pytest.mark.parametrize(("arch", "f"), cases(WIDE, [("sm_90a", BF)]))
 def test_machine_code_of_functions(arch, f):
-    check(Kernel("functions.cu", "function", options(f)), arch, needs=("DFMA", "DADD"))
+    check(
+        Kernel("cuda/functions.cu", "function", options(f)),
+        arch,
+        needs=("DFMA", "DADD"),
+    )

@@ -352,38 +352,38 @@ def test_native_errors(backend):
 #: what is edited of the kernels, each of which `is_right` would see
 FAULTS = {
     "terms are in another order": (
-        "block_chain.cu", "of_a.fetch(task.a, at, levels & 1",
+        "of_a.fetch(task.a, at, levels & 1",
         "of_a.fetch(task.a, at, 0",
     ),
     "scales of hi for all terms": (
-        "block_chain.cu", "of + (levels & 1) * ROWS", "of + 0 * ROWS",
+        "of + (levels & 1) * ROWS", "of + 0 * ROWS",
     ),
     "scales of the block before": (
-        "block_chain.cu", "scales + (at.k >> shift) % 2 * SCALES",
+        "scales + (at.k >> shift) % 2 * SCALES",
         "scales + ((at.k >> shift) + 1) % 2 * SCALES",
     ),
     "scales are rounded once less": (
-        "block_chain.cu", "__fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s])",
+        "__fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s])",
         "__fmaf_rn(p[r], __fmul_rn(q[s], sum[r][s]), total[r][s])",
     ),
-    "chains go on": ("block_chain.cu", "                    sum[r][s] = 0;\n", ""),
+    "chains go on": ("                    sum[r][s] = 0;\n", ""),
     "no barrier between tiles": (
-        "block_chain.cu", "            at = next;\n        }\n        __syncthreads();",
+        "            at = next;\n        }\n        __syncthreads();",
         "            at = next;\n        }",
     ),
     "no barrier before the first tile": (
-        "block_chain.cu", "    put(at, tiles);\n    __syncthreads();",
+        "    put(at, tiles);\n    __syncthreads();",
         "    put(at, tiles);",
     ),
     "lines beyond the matrix count": (
-        "block_chain.cu", "is_there = first + line < all && k < DEPTH;",
+        "is_there = first + line < all && k < DEPTH;",
         "is_there = first + line < all - 1 && k < DEPTH;",
     ),
     "scales of residuals are not relative": (
-        "block_scales.cu", "__fmul_rn(s, r)", "r",
+        "__fmul_rn(s, r)", "r",
     ),
     "lines are of another matrix": (
-        "block_scales.cu", "i / pitch % blocks", "i / pitch % (blocks - 1)",
+        "i / pitch % blocks", "i / pitch % (blocks - 1)",
     ),
 }  # fmt: skip
 
@@ -454,7 +454,7 @@ def test_faults_of_native(backend, fault):
         pytest.skip("faults are for the host")
     size = 64 if fault == "chains go on" else 32
     if fault is not None:
-        HOST.edit("block_native.cu", *FAULTS_OF_NATIVE[fault])
+        HOST.edit(*FAULTS_OF_NATIVE[fault])
     assert is_right_on_tensor_cores(backend, size) == (fault is None)
 
 
@@ -470,7 +470,7 @@ def chain_kernel(a, b):
         ):  # fmt: skip
             value = f"tf_element_{element}" if element else "-1"
             options.append(f"-D{side}_{level}={value}")
-    return Kernel("block_chain.cu", "block_chain_large", tuple(options))
+    return Kernel("cuda/block_chain.cu", "block_chain_large", tuple(options))
 
 
 @pytest.mark.sampled(3)
@@ -478,7 +478,7 @@ def chain_kernel(a, b):
 def test_sass(arch):
     found = check(chain_kernel("tcfp16", "tcfp16"), arch, needs=("FFMA", "LDS.128"))
     assert found["FFMA"] >= 2 * (64 * 16) // 2
-    check(Kernel("block_scales.cu", "block_scales"), arch)
+    check(Kernel("cuda/block_scales.cu", "block_scales"), arch)
 
 
 @pytest.mark.exhaustive
@@ -493,7 +493,7 @@ def test_sass_of_all(arch, name):
 def native_kernel(levels, block, tile):
     names = ("float8_e4m3fn", "float8_e4m3fn")
     options = native.options(names, block, levels, tile)
-    return Kernel("block_native.cu", "block_native", options)
+    return Kernel("cuda/block_native.cu", "block_native", options)
 
 
 WITH_FP8 = [x for x in ARCHITECTURES if x not in ("sm_80", "sm_86")]

@@ -299,61 +299,61 @@ def test_dequantize_into(backend):
 # -- faults ----------------------------------------------------------------------------
 
 FAULTS = {
-    "draws of another number": ("block_quantize.cu", "draws[at + i]", "draws[at]"),
+    "draws of another number": ("draws[at + i]", "draws[at]"),
     "a short block is not filled up": (
-        "block_quantize.cu", "numbers[i] = i < left ? x[i] : 0;",
+        "numbers[i] = i < left ? x[i] : 0;",
         "numbers[i] = x[i < left ? i : 0];",
     ),
     "bits of a code are lost": (
-        "block_quantize.cu", "bits |= (uint64_t)tf_code", "bits = (uint64_t)tf_code",
+        "bits |= (uint64_t)tf_code", "bits = (uint64_t)tf_code",
     ),
     "codes at an odd place": (
-        "block_quantize.cu", "(bits >> 16 * i)", "(bits >> 16 * (i & 1))",
+        "(bits >> 16 * i)", "(bits >> 16 * (i & 1))",
     ),
-    "a poisoned block": ("block_quantize.cu", "poisoned ? 0xFF", "special ? 0xFE"),
+    "a poisoned block": ("poisoned ? 0xFF", "special ? 0xFE"),
     "half a block has no say": (
-        "block_shares.h", "return most_of_block(tf_greatest_magnitude(x, n));",
+        "return most_of_block(tf_greatest_magnitude(x, n));",
         "const uint32_t y = tf_greatest_magnitude(x, n);"
         " return max(y, __shfl_xor_sync(~0u, y, 1));",
     ),
     "a zero's sign": (
-        "block_element.h", "tf_with_sign(tf_magnitude_of(tf_to_odd(q, x, s)), x)",
+        "tf_with_sign(tf_magnitude_of(tf_to_odd(q, x, s)), x)",
         "tf_to_odd(q, x, s)",
     ),
     "costs of another block": (
-        "block_shares.h", "x = room->x + block * BLOCK_SIZE;", "x = room->x;",
+        "x = room->x + block * BLOCK_SIZE;", "x = room->x;",
     ),
     "remainders of another block": (
-        "block_shares.h", "*y = room->y + block * BLOCK_SIZE;", "*y = room->y;",
+        "*y = room->y + block * BLOCK_SIZE;", "*y = room->y;",
     ),
     "a window of another block": (
-        "block_shares.h", "of_lane(from, block * LANES)", "of_lane(from, 0)",
+        "of_lane(from, block * LANES)", "of_lane(from, 0)",
     ),
     "costs are read before they are there": (
-        "block_shares.h", "found;\n        }\n    }\n    __syncwarp();",
+        "found;\n        }\n    }\n    __syncwarp();",
         "found;\n        }\n    }",
     ),
     "a scale of another block": (
-        "block_shares.h", "of_lane(scale, block * LANES)", "of_lane(scale, 0)",
+        "of_lane(scale, block * LANES)", "of_lane(scale, 0)",
     ),
     "scales are of the block before": (
-        "block_quantize.cu", "scales[2 * b + 1] =", "scales[2 * b] =",
+        "scales[2 * b + 1] =", "scales[2 * b] =",
     ),
     "the least number of blocks": (
-        "block_bounds.cu", "least = most && ~most > least", "least = ~most > least",
+        "least = most && ~most > least", "least = ~most > least",
     ),
     "NaN counts as the greatest": (
-        "block_bounds.cu", "if (magnitude < infinite) {", "if (magnitude) {",
+        "if (magnitude < infinite) {", "if (magnitude) {",
     ),
-    "to nearest first": ("cast.cu", "&& !TO_ODD>(item)", "&& true>(item)"),
+    "to nearest first": ("&& !TO_ODD>(item)", "&& true>(item)"),
     "to nearest before another format": (
-        "block_decode.cu", "const bool is_plain = !of.odd &&", "const bool is_plain =",
+        "const bool is_plain = !of.odd &&", "const bool is_plain =",
     ),
     "an integer's sign": (
-        "block_decode.cu", "return (code ^ sign) - sign;", "return code;",
+        "return (code ^ sign) - sign;", "return code;",
     ),
     "another block's scale": (
-        "block_decode.cu", "scales[TWO ? 2 * block : block]", "scales[block]",
+        "scales[TWO ? 2 * block : block]", "scales[block]",
     ),
 }  # fmt: skip
 
@@ -428,7 +428,7 @@ def decoder(name):
     row = td.blocks.formats[name]
     residual = f"tf_element_{row.residual}" if row.residual else "-1"
     options = f"-DHI=tf_element_{row.element}", f"-DLO={residual}"
-    return Kernel("block_decode.cu", "block_decode_single", options)
+    return Kernel("cuda/block_decode.cu", "block_decode_single", options)
 
 
 @pytest.mark.exhaustive
@@ -441,10 +441,10 @@ def test_sass_of_decode(arch, name):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sass(arch):
-    check(Kernel("block_bounds.cu", "block_bounds"), arch)
+    check(Kernel("cuda/block_bounds.cu", "block_bounds"), arch)
     check(decoder("tcfp16"), arch)
     to_odd = "-DFROM=TF_FLOAT64", "-DTO=TF_FLOAT32", "-DTO_ODD=1"
-    check(Kernel("cast.cu", "cast", to_odd), arch)
+    check(Kernel("cuda/cast.cu", "cast", to_odd), arch)
 
 
 def quantizer(name, size, searches):
@@ -456,7 +456,7 @@ def quantizer(name, size, searches):
         f"-DBLOCK_SIZE={size}",
         f"-DSEARCHES={searches}",
     )
-    return Kernel("block_quantize.cu", "block_quantize", options)
+    return Kernel("cuda/block_quantize.cu", "block_quantize", options)
 
 
 #: Of divisions, which have scaled before what these flush.

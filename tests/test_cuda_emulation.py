@@ -97,7 +97,7 @@ def split(
 ):
     """(parts, lines, k) numbers, by the kernel; the zeros after each part are none."""
     bits_of_part, dtype = {"bfloat16": (8, np.uint16), "tf32": (11, np.uint32)}[format]
-    kernel = Kernel("split.cu", "split", (f"-DPART_BITS={bits_of_part}",))
+    kernel = Kernel("cuda/split.cu", "split", (f"-DPART_BITS={bits_of_part}",))
     lines, k = x.shape
     padded = -(-k // 8) * 8
     made = emulation._lined_up(
@@ -507,11 +507,11 @@ def test_what_is_unknown_is_refused_before_anything(backend):  # noqa: F811
 # -- the kernels -----------------------------------------------------------------------
 
 SHIPPED = [
-    Kernel("split.cu", "split", ("-DPART_BITS=8",)),
-    Kernel("split.cu", "split", ("-DPART_BITS=11",)),
-    Kernel("patch.cu", "patch"),
+    Kernel("cuda/split.cu", "split", ("-DPART_BITS=8",)),
+    Kernel("cuda/split.cu", "split", ("-DPART_BITS=11",)),
+    Kernel("cuda/patch.cu", "patch"),
     *(
-        Kernel("narrow.cu", "narrow", emulation.narrow_options(mode.format))
+        Kernel("cuda/narrow.cu", "narrow", emulation.narrow_options(mode.format))
         for mode in MODES
         if mode.parts == 1 and mode.format != "float32"
     ),
@@ -523,7 +523,7 @@ def each_kernel() -> Iterator[Any]:
     for kernel in SHIPPED:
         name = " ".join((kernel.file, *kernel.options))
         for arch in ARCHITECTURES:
-            slow = kernel.file == "narrow.cu" and arch != "sm_90a"
+            slow = kernel.file == "cuda/narrow.cu" and arch != "sm_90a"
             marks = [pytest.mark.exhaustive] if slow else []
             yield pytest.param(kernel, arch, marks=marks, id=f"{name} {arch}")
 
@@ -531,21 +531,25 @@ def each_kernel() -> Iterator[Any]:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kernel", "arch"), [*each_kernel()])
 def test_sass(kernel, arch):
-    needs = {"patch.cu": ("FFMA", "FADD"), "split.cu": ("FMUL",), "narrow.cu": ("LDS",)}
+    needs = {
+        "cuda/patch.cu": ("FFMA", "FADD"),
+        "cuda/split.cu": ("FMUL",),
+        "cuda/narrow.cu": ("LDS",),
+    }
     # Division of float64 looks at the upper halves of its operands as at float32.
-    halves = ("FADD.FTZ", "FSETP.") if kernel.file == "narrow.cu" else ()
+    halves = ("FADD.FTZ", "FSETP.") if kernel.file == "cuda/narrow.cu" else ()
     check(kernel, arch, needs[kernel.file], halves)
 
 
 FAULTS = {
-    "the last sum alone": ("patch.cu", "first ? total + sum : sum", "sum"),
-    "a column for a row": ("patch.cu", "y, b.row, k", "y, b.column, k"),
-    "Inf alone": ("patch.cu", "(sum[j]) & 0x7F8", "(sum[j]) & 0x7FF"),
-    "Inf is for good": ("patch.cu", "if (total != total)", "if (total - total != 0)"),
-    "saturated always": ("split.cu", "&& !saturates", "&& 0"),
-    "parts in one order": ("split.cu", "reversed ? parts - 1 - part : part", "part"),
-    "too few lines": ("split.cu", "line >= x.lines", "line + 1 >= x.lines"),
-    "lines of other matrices": ("split.cu", "(t.matrix * x.lines + line)", "(line)"),
+    "the last sum alone": ("first ? total + sum : sum", "sum"),
+    "a column for a row": ("y, b.row, k", "y, b.column, k"),
+    "Inf alone": ("(sum[j]) & 0x7F8", "(sum[j]) & 0x7FF"),
+    "Inf is for good": ("if (total != total)", "if (total - total != 0)"),
+    "saturated always": ("&& !saturates", "&& 0"),
+    "parts in one order": ("reversed ? parts - 1 - part : part", "part"),
+    "too few lines": ("line >= x.lines", "line + 1 >= x.lines"),
+    "lines of other matrices": ("(t.matrix * x.lines + line)", "(line)"),
 }  # fmt: skip
 
 
@@ -553,13 +557,13 @@ FAULTS = {
 def test_faults_are_seen(backend, fault):  # noqa: F811
     if backend is not HOST:
         pytest.skip("which changes kernels")
-    file, good, bad = FAULTS[fault]
+    good, bad = FAULTS[fault]
     a, b = (
         np.stack(x)
         for x in zip(*(drawn("sprinkled", (3, 300, 5), i) for i in (1, 2)), strict=True)
     )
     want = bits(multiply(backend, a, b, precision="bf16x9"))
-    backend.changes[file] = lambda text: text.replace(good, bad)
+    HOST.edit(good, bad)
     assert (bits(multiply(backend, a, b, precision="bf16x9")) != want).any()
 
 
@@ -581,5 +585,5 @@ def test_faults_of_scales_are_seen(backend, fault):  # noqa: F811
     b *= np.float32(3) ** np.arange(9, dtype=np.float32)
     keywords = {"precision": "fp8_e4m3", "scale": "row"}
     want = bits(multiply(backend, a, b, **keywords))
-    HOST.edit("narrow.cu", *FAULTS_OF_SCALES[fault])
+    HOST.edit(*FAULTS_OF_SCALES[fault])
     assert (bits(multiply(backend, a, b, **keywords)) != want).any()

@@ -14,7 +14,7 @@ from tf32dtype.cuda import lines
 from tf32dtype.cuda.backend import Kernel
 from tf32dtype.cuda.lines import bytes_along_k
 
-TRANSPOSE = Kernel("transpose.cu", "transpose")
+TRANSPOSE = Kernel("cuda/transpose.cu", "transpose")
 #: (s, lines, k), and the lines and k of the copy
 SHAPES = [
     ((1, 1, 1), (1, 4)),
@@ -88,7 +88,7 @@ def test_faults(backend, monkeypatch, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        HOST.edit("transpose.cu", *FAULTS[fault])
+        HOST.edit(*FAULTS[fault])
     monkeypatch.setattr(lines, "MOST", 1)  # a block has several tiles
     right = []
     for HOST.descends in (False, True):

@@ -16,72 +16,71 @@ from cuda_host import KernelError
 from native_cases import model, numbers, ours, product
 
 import tf32dtype as td
-from tf32dtype import nvrtc
 from tf32dtype.cuda import native
 
 #: what is edited, and whether operands lie across k
 FAULTS = {
     "fragments of b are swapped": (
-        "native.cu", "[j % 2 * 2 +", "[2 - j % 2 * 2 +", False,
+        "[j % 2 * 2 +", "[2 - j % 2 * 2 +", False,
     ),
     "ldmatrix has its second and third matrix swapped": (
-        "slices.h", "line = lane % 8 + down * 8, chunk = step * 2 + further",
+        "line = lane % 8 + down * 8, chunk = step * 2 + further",
         "line = lane % 8 + further * 8, chunk = step * 2 + down", False,
     ),
     "rows of the result are swapped": (
-        "slices.h", "{results[i][j][down * 2], ", "{results[i][j][2 - down * 2], ",
+        "{results[i][j][down * 2], ", "{results[i][j][2 - down * 2], ",
         False,
     ),
     "no barrier between reading a stage and filling it": (
-        "native.cu", "                    __syncthreads();\n                    reads",
+        "                    __syncthreads();\n                    reads",
         "                    reads", False,
     ),
     "no barrier before the first step": (
-        "native.cu", "    __syncthreads();\n    shared_address", "    shared_address",
+        "    __syncthreads();\n    shared_address", "    shared_address",
         False,
     ),
     "a wait of one group less": (
-        "native.cu", "await_copies<STAGES - 2>();\n                    __sync",
+        "await_copies<STAGES - 2>();\n                    __sync",
         "await_copies<STAGES - 1>();\n                    __sync", False,
     ),
     "groups are not committed": (
-        "native.cu", "                    commit_copies();\n                    writes",
+        "                    commit_copies();\n                    writes",
         "                    writes", False,
     ),
     "chunks are permuted when read alone": (
-        "slices.h", "stage += line * LINE + (chunk ^ swizzle(line)) * 16;",
+        "stage += line * LINE + (chunk ^ swizzle(line)) * 16;",
         "stage += line * LINE + chunk * 16;", False,
     ),
     "the next slice begins too early": (
-        "slices.h", "from += ALONG_K ? SLICE :", "from += ALONG_K ? SLICE - 16 :",
+        "from += ALONG_K ? SLICE :", "from += ALONG_K ? SLICE - 16 :",
         False,
     ),
     "the step is read twice": (
-        "native.cu", "y[next][j], reads + Left::BYTES, (step + 1) % STEPS, j",
+        "y[next][j], reads + Left::BYTES, (step + 1) % STEPS, j",
         "y[next][j], reads + Left::BYTES, step, j", False,
     ),
     "a stage is filled while it is read": (
-        "native.cu", "writes = stages + (STAGES - 1) * STAGE;", "writes = stages;",
+        "writes = stages + (STAGES - 1) * STAGE;", "writes = stages;",
         False,
     ),
     "what is beyond k is not zero": (
-        "slices.h", "clamp(depth * SIZE - chunk * 16) : edge", "16 : edge", False,
+        "clamp(depth * SIZE - chunk * 16) : edge", "16 : edge", False,
     ),
     "what is beyond k is not zero, across it": (
-        "slices.h", "ALONG_K ? edge : depth - line", "ALONG_K ? edge : LINES", True,
+        "ALONG_K ? edge : depth - line", "ALONG_K ? edge : LINES", True,
     ),
     "what is beyond the rows is read": (
-        "slices.h", "const int here = rows < EXTENT ? (int)rows : EXTENT;",
+        "const int here = rows < EXTENT ? (int)rows : EXTENT;",
         "const int here = rows < EXTENT ? (int)rows - 1 : EXTENT;", True,
     ),
     "ldmatrix does not transpose": (
-        "async.h", "(const void *)row, true", "(const void *)row, false", True,
+        "(const void *)row, true", "(const void *)row, false", True,
     ),
     "a slice less deep at the end": (
-        "native.cu", "(int)((k - 1) % DEPTH) + 1;", "(int)((k - 1) % DEPTH);", False,
+        "(int)((k - 1) % DEPTH) + 1;", "(int)((k - 1) % DEPTH);", False,
     ),
     "another instruction": (
-        "mma.h", "simt_mma(UNIT,", 'simt_mma("m16n8k16.row.col.f32.f16.f16.f32",',
+        "simt_mma(UNIT,", 'simt_mma("m16n8k16.row.col.f32.f16.f16.f32",',
         False,
     ),
 }  # fmt: skip
@@ -185,9 +184,7 @@ def test_faults_of_sums(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     before, after = FAULTS_OF_SUMS[fault]
-    sources = nvrtc.sources("native.cu")
-    (file,) = (x for x in ("native.cu", "slices.h") if before in sources[x])
-    HOST.edit(file, before, after)
+    HOST.edit(before, after)
     assert not summed(backend)
 
 
@@ -199,26 +196,26 @@ def test_faults_of_totals(backend, fault):
         return
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    HOST.edit("native.cu", *FAULTS_OF_TOTALS[fault])
+    HOST.edit(*FAULTS_OF_TOTALS[fault])
     assert not summed(backend, tile)
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "message"),
+    ("before", "after", "message"),
     [
-        ("slices.h", "stage += line * LINE +", "stage += 8 + line * LINE +",
+        ("stage += line * LINE +", "stage += 8 + line * LINE +",
          "cp.async of an address"),
-        ("slices.h", "stage + (row + line) * LINE", "stage + 4 + (row + line) * LINE",
+        ("stage + (row + line) * LINE", "stage + 4 + (row + line) * LINE",
          "ldmatrix of an address"),
-        ("native.cu", "    __syncthreads();\n    shared_address",
+        ("    __syncthreads();\n    shared_address",
          "    if (threadIdx.x / 32) { __syncthreads(); }\n    shared_address",
          "missed"),
     ],
 )  # fmt: skip
-def test_errors_of_the_kernel(backend, file, before, after, message):
+def test_errors_of_the_kernel(backend, before, after, message):
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    HOST.changes[file] = lambda text: text.replace(before, after)
+    HOST.edit(before, after)
     with pytest.raises(KernelError, match=message):
         chain(backend, False)
 
@@ -239,9 +236,9 @@ def test_banks(backend, tile, across):
         return ctypes.c_int.in_dll(HOST._libraries[key], "simt_conflicts").value
 
     HOST._libraries.clear()  # and what other tests counted is in another library
-    HOST.changes["mma.h"] = lambda text: text + "/* compiled for itself */"
+    HOST.changes["cuda/mma.h"] = lambda text: text + "/* compiled for itself */"
     assert conflicts() == 0
-    HOST.changes["slices.h"] = lambda text: text.replace("line % 8;", "0;").replace(
-        "line / 2 % 4", "0"
-    )
+    HOST.changes["cuda/slices.h"] = lambda text: text.replace(
+        "line % 8;", "0;"
+    ).replace("line / 2 % 4", "0")
     assert conflicts() > 0

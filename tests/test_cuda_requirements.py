@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from interpreters import python
 
-from tf32dtype import nvrtc
-
 ROOT = Path(__file__).parent.parent
 
 #: CuPy as far as the check looks at it. The names in capitals are filled in.
@@ -139,13 +137,10 @@ def test_sources_are_installed(tmp_path: Path) -> None:
     copied = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(copied)
     assert list(copied.FOLDERS) == [installed / "sources"]
-    for kernel in sorted((ROOT / "src" / "cuda").glob("*.cu")):
-        assert copied.sources(kernel.name)[kernel.name] == kernel.read_text()
+    kernels = sorted((ROOT / "src" / "cuda").rglob("*.cu"))
+    assert kernels
+    for kernel in kernels:
+        name = kernel.relative_to(ROOT / "src").as_posix()
+        assert copied.sources(name)[name] == kernel.read_text()
     modules = {x.name for x in (ROOT / "tf32dtype" / "cuda").glob("*.py")}
     assert modules <= {x.name for x in (installed / "cuda").glob("*.py")}
-
-
-def test_no_header_hides_another() -> None:
-    """Kernels look for a header in src/ first, then in src/cuda/."""
-    names = [file.name for folder in nvrtc.FOLDERS for file in folder.glob("*.h")]
-    assert sorted(names) == sorted(set(names))

@@ -35,7 +35,7 @@ def one_processor(monkeypatch):
 # -- layouts ---------------------------------------------------------------------------
 
 PROBE = """
-#include "hopper.h"
+#include "cuda/hopper.h"
 extern "C" __global__ void probe(const TensorMap map, uint64_t *out, uint8_t *bytes)
 {
     DYNAMIC_SHARED(uint8_t, memory);
@@ -110,76 +110,75 @@ def test_layouts(backend, tmp_path, monkeypatch):
 #: what is edited, each of which `is_right` would see
 FAULTS = {
     "a stage is let go before it is read": (
-        "wgmma.cu",
         "await_products<0>();\n            Ring::release(ring.empty());",
         "Ring::release(ring.empty());\n            await_products<0>();",
     ),
     "no wait for bytes": (
-        "wgmma.cu", "ring.await_bytes();\n            begin(d", "begin(d",
+        "ring.await_bytes();\n            begin(d", "begin(d",
     ),
     "a stage is filled while it is read": (
-        "ring.h", "barrier_await(empty(), parity ^ 1);", "",
+        "barrier_await(empty(), parity ^ 1);", "",
     ),
-    "parity stays": ("ring.h", "parity ^= stage == 0;", ""),
+    "parity stays": ("parity ^= stage == 0;", ""),
     "too few bytes are expected": (
-        "ring.h", "expect(full(), FILLED)", "expect(full(), FILLED - 64)",
+        "expect(full(), FILLED)", "expect(full(), FILLED - 64)",
     ),
     "a warp lets go for all": (
-        "ring.h", "barriers + i * 16 + 8, WARPS)", "barriers + i * 16 + 8, 1)",
+        "barriers + i * 16 + 8, WARPS)", "barriers + i * 16 + 8, 1)",
     ),
-    "barriers are not published": ("ring.h", "            publish_barriers();\n", ""),
-    "no barrier after barriers are made": ("ring.h", "        __syncthreads();\n", ""),
-    "steps are of 16 bytes": ("wgmma.cu", "SLICE) + step * 2", "SLICE) + step"),
-    "rows of the other warpgroup": ("wgmma.cu", "group * 64 * SLICE", "0 * SLICE"),
-    "8 lines are 512 bytes": ("hopper.h", "1024 >> 4", "512 >> 4"),
+    "barriers are not published": ("            publish_barriers();\n", ""),
+    "no barrier after barriers are made": ("        __syncthreads();\n", ""),
+    "steps are of 16 bytes": ("SLICE) + step * 2", "SLICE) + step"),
+    "rows of the other warpgroup": ("group * 64 * SLICE", "0 * SLICE"),
+    "8 lines are 512 bytes": ("1024 >> 4", "512 >> 4"),
     "chunks are permuted within 64 bytes": (
-        "hopper.h", "(uint64_t)1 << 62", "(uint64_t)2 << 62",
+        "(uint64_t)1 << 62", "(uint64_t)2 << 62",
     ),
     "stages begin anywhere": (
-        "wgmma.cu", "memory + (-shared_of(memory) & 1023)", "memory",
+        "memory + (-shared_of(memory) & 1023)", "memory",
     ),
-    "chains go on": ("wgmma.cu", "group, step, 0);", "group, step, 1);"),
+    "chains go on": ("group, step, 0);", "group, step, 1);"),
     "accumulators are read too early": (
-        "wgmma.cu", "await_products<1>();", "await_products<2>();",
+        "await_products<1>();", "await_products<2>();",
     ),
-    "no fence of registers": ("wgmma.cu", "    begin_products();\n", ""),
+    "no fence of registers": ("    begin_products();\n", ""),
     "the last instruction is forgotten": (
-        "wgmma.cu", "            add(sums, d[1]);\n        }", "        }",
+        "            add(sums, d[1]);\n        }", "        }",
     ),
     "a stretch is a slice too long": (
-        "wgmma.cu", "slices < stretch ? slices : stretch;",
+        "slices < stretch ? slices : stretch;",
         "slices < stretch + 1 ? slices : stretch + 1;",
     ),
-    "totals are forgotten": ("wgmma.cu", "totals[i * THREADS] = sum;", ""),
+    "totals are forgotten": ("totals[i * THREADS] = sum;", ""),
     "totals are another thread's": (
-        "wgmma.cu", "(base + OF_TOTALS) + thread", "(base + OF_TOTALS) + thread % 128",
+        "(base + OF_TOTALS) + thread", "(base + OF_TOTALS) + thread % 128",
     ),
-    "sums are not begun anew": ("wgmma.cu", "                sum = 0;\n", ""),
-    "beta for ever": ("wgmma.cu", "        beta = 1;\n", ""),
+    "sums are not begun anew": ("                sum = 0;\n", ""),
+    "beta for ever": ("        beta = 1;\n", ""),
     "what is there is not read": (
-        "wgmma.cu", "if (beta != 0) {\n                    read",
+        "if (beta != 0) {\n                    read",
         "if (beta == 0) {\n                    read",
     ),
     "rows of what is there are swapped": (
-        "wgmma.cu", "i / 2 % 2 * 8, column", "(1 - i / 2 % 2) * 8, column",
+        "i / 2 % 2 * 8, column", "(1 - i / 2 % 2) * 8, column",
     ),
     "the next slice begins too early": (
-        "wgmma.cu", "&a, slice * DEPTH,", "&a, slice * (DEPTH - 8),",
+        "&a, slice * DEPTH,", "&a, slice * (DEPTH - 8),",
     ),
     "columns of another tile": (
-        "wgmma.cu", "(int)tile.column,\n", "(int)tile.row,\n",
+        "(int)tile.column,\n", "(int)tile.row,\n",
     ),
     "the first tile for ever": (
-        "wgmma.cu", "            const Tile tile = tile_of(at, rows, columns);\n"
+        "            const Tile tile = tile_of(at, rows, columns);\n"
         "            const int64_t",
         "            const Tile tile = tile_of(blockIdx.x, rows, columns);\n"
         "            const int64_t",
     ),
     "another instruction": (
-        "hopper.h", "simt_wgmma(UNIT,", 'simt_wgmma("m64n128k16.f32.f16.f16",',
+        "simt_wgmma(UNIT,", 'simt_wgmma("m64n128k16.f32.f16.f16",',
     ),
     "fewer columns": (
-        "hopper.h", "simt_wgmma(UNIT,", 'simt_wgmma("m64n120k16.f32.bf16.bf16",',
+        "simt_wgmma(UNIT,", 'simt_wgmma("m64n120k16.f32.bf16.bf16",',
     ),
 }  # fmt: skip
 
@@ -250,7 +249,7 @@ def test_faults_of_chains(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        HOST.edit("wgmma.cu", *FAULTS_OF_CHAINS[fault])
+        HOST.edit(*FAULTS_OF_CHAINS[fault])
     assert is_caught(chains_are_right, backend) == (fault is not None)
 
 
@@ -282,7 +281,7 @@ def test_faults_of_blocks(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        HOST.edit("block_wgmma.cu", *FAULTS_OF_BLOCKS[fault])
+        HOST.edit(*FAULTS_OF_BLOCKS[fault])
     given = backend, "tcfp16", "tcfp16", 3, 32
     assert is_caught(blocks_are_right, *given) == (fault is not None)
 
@@ -313,5 +312,5 @@ def test_faults_of_halves(backend, fault, monkeypatch):
         pytest.skip("faults are for the host")
     monkeypatch.setattr(wgmma, "ENABLED", True)
     if fault is not None:
-        HOST.edit("block_halves.cu", *FAULTS_OF_HALVES[fault])
+        HOST.edit(*FAULTS_OF_HALVES[fault])
     assert is_caught(halves_are_right, backend) == (fault is not None)

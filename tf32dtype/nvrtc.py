@@ -23,12 +23,11 @@ EXTRA = f"{install('cuda')} (CUDA 12: {install('cuda12')})"
 CUBLAS = "pip install nvidia-cublas (CUDA 12: pip install nvidia-cublas-cu12)"
 
 HERE = Path(__file__).parent
-#: Where sources are: beside this file in an installed package, else in a checkout.
-FOLDERS = (
-    [HERE / "sources"]
-    if (HERE / "sources").is_dir()
-    else [HERE.parent / "src", HERE.parent / "src" / "cuda"]
-)
+#: Where sources are: beside this file in an installed package, else in a checkout. They
+#: name what they include from there.
+FOLDERS = [
+    HERE / "sources" if (HERE / "sources").is_dir() else HERE.parent / "src",
+]
 
 #: What NVRTC has no file for.
 STDINT = """\
@@ -99,7 +98,7 @@ def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
     Parameters
     ----------
     name : str
-        A file of src/cuda. It includes others by their bare names.
+        A file, named from src/: "cuda/chain.cu". So it names what it includes.
     options : tuple of str
         Macros that choose what the file becomes, such as "-DROWS=16".
     arch : str

@@ -4,8 +4,8 @@
 #ifndef TF32DTYPE_CUDA_ARITHMETIC_H
 #define TF32DTYPE_CUDA_ARITHMETIC_H
 
-#include "map.h"
-#include "numbers.h"
+#include "cuda/map.h"
+#include "cuda/numbers.h"
 
 typedef ITEM tf_item;
 

@@ -4,7 +4,7 @@
 #ifndef TF32DTYPE_CUDA_ASYNC_H
 #define TF32DTYPE_CUDA_ASYNC_H
 
-#include "common.h"
+#include "cuda/common.h"
 
 #ifdef SIMT /* tests/simt.h and tests/simt_mma.h compute these */
 

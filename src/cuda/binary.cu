@@ -1,7 +1,7 @@
 /* Operations on two arrays of a format that cost no more than a few instructions. FORMAT
  * and ITEM say of which. copysign and nextafter are those of IEEE formats.
  */
-#include "arithmetic.h"
+#include "cuda/arithmetic.h"
 
 /* In the order of tf32dtype/cuda/ufuncs.py. */
 enum {

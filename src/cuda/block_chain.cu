@@ -10,7 +10,7 @@
  * a time; a term's tiles are fetched anew.
  */
 #include "block.h"
-#include "tiles.h"
+#include "cuda/tiles.h"
 
 enum { DEPTH = 16, THREADS = 256 };
 

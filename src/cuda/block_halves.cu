@@ -5,7 +5,7 @@
  *
  * CODES is the format in PTX: "e4m3" or "e5m2".
  */
-#include "hopper.h"
+#include "cuda/hopper.h"
 
 /* Two codes of a word's low half. PTX ISA 9, 9.7.9.21, cvt. */
 inline uint32_t halves_of(uint32_t codes)

@@ -15,8 +15,8 @@
  * As in native.cu, while one instruction's operands are multiplied, the registers of the
  * next are loaded, and slices after this one are under way, with their blocks' scales.
  */
-#include "mma.h"
-#include "slices.h"
+#include "cuda/mma.h"
+#include "cuda/slices.h"
 
 constexpr int TERMS = A_LEVELS * B_LEVELS - (A_LEVELS * B_LEVELS == 4 && !LAST);
 constexpr int CHAIN = BLOCK_K / 32, BLOCKS = SLICE / BLOCK_K; /* instructions; of a slice */

@@ -5,8 +5,8 @@
  *   BLOCK_SIZE     numbers of a block
  *   SEARCHES       whether the rule is the search
  */
-#include "block_shares.h"
-#include "vectors.h"
+#include "cuda/block_shares.h"
+#include "cuda/vectors.h"
 
 /* tf_round_block, with all threads of a warp in it to the end. */
 inline void round_share(struct tf_element e, const struct tf_block_plan &plan,

@@ -1,7 +1,7 @@
 /* Scales of blocks as float32 numbers, as products take them: those of a tile's lines side
  * by side. */
 #include "block.h"
-#include "common.h"
+#include "cuda/common.h"
 
 /* out[matrix][block][level][line], `pitch` lines to a level, of which those beyond `lines`
  * are 0. Level 0 has S; level 1, where there is a residual, RN32(S R).

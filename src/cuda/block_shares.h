@@ -14,7 +14,7 @@
 #define TF_PLAN_RESIDUAL RESIDUAL
 #define TF_PLAN_SEARCHES SEARCHES
 #include "block_round.h"
-#include "common.h"
+#include "cuda/common.h"
 
 enum {
     WARP = 32,

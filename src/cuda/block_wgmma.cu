@@ -16,7 +16,7 @@
  * computed in one set of accumulators, the one before it, in the other set, is scaled and
  * added.
  */
-#include "slices.h"
+#include "cuda/slices.h"
 
 constexpr int TERMS = A_LEVELS * B_LEVELS - (A_LEVELS * B_LEVELS == 4 && !LAST);
 constexpr int BLOCKS = DEPTH / BLOCK_K, CHAIN = STEPS / BLOCKS; /* instructions */
@@ -29,7 +29,7 @@ constexpr int OF_B = A_LEVELS * A_BYTES, OF_SCALES = OF_B + B_LEVELS * B_BYTES;
 constexpr int OF_SCALES_OF_B = OF_SCALES + BLOCKS * A_LEVELS * ROWS * 4;
 constexpr int FILLED = OF_SCALES_OF_B + BLOCKS * B_LEVELS * COLUMNS * 4;
 
-#include "ring.h"
+#include "cuda/ring.h"
 
 /* A chain of a slice: which block it is of, and whether it takes residuals. */
 struct Turn {

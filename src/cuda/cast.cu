@@ -6,10 +6,10 @@
  *   TO_ODD    1: to float32, to odd, which a later rounding takes for the number itself;
  *             2: and Inf for what is beyond its range
  */
-#include "modes.h"
-#include "stored.h"
-#include "strides.h"
-#include "vectors.h"
+#include "cuda/modes.h"
+#include "cuda/stored.h"
+#include "cuda/strides.h"
+#include "cuda/vectors.h"
 
 #ifndef MODES
 #define MODES 0

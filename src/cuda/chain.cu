@@ -6,7 +6,7 @@
  * is shared: each chain has its own blocks of threads, which leave its sums in memory;
  * chain_end adds them. That does not change the order.
  */
-#include "tiles.h"
+#include "cuda/tiles.h"
 
 enum { CHAIN = 256, DEPTH = 8 }; /* k of a chain, and of a tile */
 

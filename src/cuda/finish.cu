@@ -3,8 +3,8 @@
  *   OP  a type of partials.h
  *   TO  the results' kind
  */
-#include "results.h"
-#include "tree.h"
+#include "cuda/results.h"
+#include "cuda/tree.h"
 
 /* What is done to a number at last, in float64; as in reductions.py. */
 struct ending {

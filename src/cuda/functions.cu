@@ -6,7 +6,7 @@
  * Where such a result lies so close to halfway between two numbers that this matters,
  * the integers of wide.c settle it.
  */
-#include "arithmetic.h"
+#include "cuda/arithmetic.h"
 #include "formulas.h"
 
 #ifndef SIMT /* what NVRTC has under other names */

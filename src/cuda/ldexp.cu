@@ -1,6 +1,6 @@
 /* Numbers of any format times powers of two: an array of items, one of int64. */
-#include "numbers.h"
-#include "strides.h"
+#include "cuda/numbers.h"
+#include "cuda/strides.h"
 
 /* FORMAT and ITEM say which. */
 extern "C" __global__ void __launch_bounds__(256)

@@ -2,8 +2,8 @@
 #ifndef TF32DTYPE_CUDA_MAP_H
 #define TF32DTYPE_CUDA_MAP_H
 
-#include "strides.h"
-#include "vectors.h"
+#include "cuda/strides.h"
+#include "cuda/vectors.h"
 
 /* Operands that are no arrays: where bit k of `given` is set, operand k is item[k]
  * for all elements. The array that stands in its place is not read. */

@@ -15,7 +15,7 @@
 #ifndef TF32DTYPE_CUDA_MMA_H
 #define TF32DTYPE_CUDA_MMA_H
 
-#include "common.h"
+#include "cuda/common.h"
 
 /* d = c + a b */
 inline void mma(float *d, const uint32_t *a, const uint32_t *b, const float *c)

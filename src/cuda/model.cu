@@ -9,7 +9,7 @@
  *
  * The compilation says the formats of A and B, and the model, field by field.
  */
-#include "tiles.h"
+#include "cuda/tiles.h"
 #include "tensor_core.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* Operands rounded to a format: FORMAT, whose numbers are stored as those of STORED. */
-#include "numbers.h"
-#include "operands.h"
+#include "cuda/numbers.h"
+#include "cuda/operands.h"
 
 static const struct tf_format tf_float16 = {"float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
 

@@ -19,8 +19,8 @@
  * the registers of the next are loaded, those of a in place; while a slice is multiplied, those
  * up to STAGES - 1 after it are under way.
  */
-#include "mma.h"
-#include "slices.h"
+#include "cuda/mma.h"
+#include "cuda/slices.h"
 
 constexpr int UNITS = 32 / UNIT_BYTES; /* instructions of a step */
 /* Instructions until a chain ends; more than there are, if within no slice. */

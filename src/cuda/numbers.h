@@ -6,7 +6,7 @@
 #ifndef TF32DTYPE_CUDA_NUMBERS_H
 #define TF32DTYPE_CUDA_NUMBERS_H
 
-#include "common.h"
+#include "cuda/common.h"
 #include "convert.h"
 
 /* The number that an item is; all of them are exact in float32. */

@@ -7,7 +7,7 @@
 #ifndef TF32DTYPE_CUDA_OPERANDS_H
 #define TF32DTYPE_CUDA_OPERANDS_H
 
-#include "common.h"
+#include "cuda/common.h"
 
 /* Where numbers are. Strides count numbers. */
 struct operand {

@@ -4,7 +4,7 @@
 #ifndef TF32DTYPE_CUDA_PARTIALS_H
 #define TF32DTYPE_CUDA_PARTIALS_H
 
-#include "stored.h"
+#include "cuda/stored.h"
 
 /* What is made of an element; as in tf32dtype/cuda/reductions.py. */
 enum tf_elements {

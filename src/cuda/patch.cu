@@ -1,5 +1,5 @@
 /* What a product of parts leaves to do. */
-#include "common.h"
+#include "cuda/common.h"
 
 /* A matrix stack; strides count numbers. */
 struct matrices {

@@ -5,10 +5,10 @@
  *   SQUARES  if given: sums of squares of differences from means or, without them, of
  *            the elements, in float64
  */
-#include "results.h"
-#include "strides.h"
-#include "tree.h"
-#include "vectors.h"
+#include "cuda/results.h"
+#include "cuda/strides.h"
+#include "cuda/tree.h"
+#include "cuda/vectors.h"
 
 typedef tf_word<FROM> source;
 enum { VECTOR = sizeof(source) < 4 ? 16 / sizeof(source) : 4 };

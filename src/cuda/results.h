@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_CUDA_RESULTS_H
 #define TF32DTYPE_CUDA_RESULTS_H
 
-#include "stored.h"
+#include "cuda/stored.h"
 
 /* Of a format, float32 or float64. */
 template <int kind> __forceinline__ tf_word<kind> tf_result(double x)

@@ -6,7 +6,7 @@
 #ifndef TF32DTYPE_CUDA_RING_H
 #define TF32DTYPE_CUDA_RING_H
 
-#include "hopper.h"
+#include "cuda/hopper.h"
 
 /* Registers of a thread that copies, and of one that multiplies: of 64 Ki, with two
  * warpgroups of these. */

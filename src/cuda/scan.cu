@@ -6,9 +6,9 @@
  *
  * A block takes a line, tile by tile. The order of a sum follows from the length alone.
  */
-#include "partials.h"
-#include "results.h"
-#include "strides.h"
+#include "cuda/partials.h"
+#include "cuda/results.h"
+#include "cuda/strides.h"
 
 enum { THREADS = 256, EACH = 4, TILE = THREADS * EACH };
 

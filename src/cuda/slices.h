@@ -16,7 +16,7 @@
 #ifndef TF32DTYPE_CUDA_SLICES_H
 #define TF32DTYPE_CUDA_SLICES_H
 
-#include "async.h"
+#include "cuda/async.h"
 
 constexpr int STEPS = SLICE / 32, DEPTH = SLICE / SIZE;
 constexpr int ACROSS = COLUMNS / WARP_COLUMNS, THREADS = ROWS / WARP_ROWS * ACROSS * 32;

@@ -1,5 +1,5 @@
 /* Operands in parts: see split.h. Parts of PART_BITS bits: 8, bfloat16; 11, tf32. */
-#include "operands.h"
+#include "cuda/operands.h"
 #include "split.h"
 
 #if PART_BITS == 8

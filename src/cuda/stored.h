@@ -4,7 +4,7 @@
 #define TF32DTYPE_CUDA_STORED_H
 
 #include "kinds.h"
-#include "numbers.h"
+#include "cuda/numbers.h"
 
 template <int kind> __forceinline__ struct tf_format tf_row_of(void)
 {

@@ -7,7 +7,7 @@
 #ifndef TF32DTYPE_CUDA_STRIDES_H
 #define TF32DTYPE_CUDA_STRIDES_H
 
-#include "common.h"
+#include "cuda/common.h"
 
 enum { TF_AXES = 8 };
 

@@ -2,7 +2,7 @@
  *
  * A table has a result for each code of an operand, or for each pair of one-byte items.
  */
-#include "map.h"
+#include "cuda/map.h"
 
 template <class Out, class In>
 __forceinline__ void look_up(const tf_walk<2> &walk, void *out, const void *items,

@@ -7,7 +7,7 @@
 #ifndef TF32DTYPE_CUDA_TILES_H
 #define TF32DTYPE_CUDA_TILES_H
 
-#include "common.h"
+#include "cuda/common.h"
 #include "convert.h"
 
 /* float32, of which a product takes all, as a format. */

@@ -4,7 +4,7 @@
  * A block moves SIDE lines of SIDE k at a time. Its threads read four lines at once, and
  * turn 4 x 4 bytes in registers, so that they write four k at once.
  */
-#include "common.h"
+#include "cuda/common.h"
 
 enum { SIDE = 128, WORDS = SIDE / 4, WARP = 32, WARPS = 8 };
 

@@ -8,7 +8,7 @@
 #ifndef TF32DTYPE_CUDA_TREE_H
 #define TF32DTYPE_CUDA_TREE_H
 
-#include "partials.h"
+#include "cuda/partials.h"
 
 enum { LOG_THREADS = 8, THREADS = 1 << LOG_THREADS };
 

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_CUDA_VECTORS_H
 #define TF32DTYPE_CUDA_VECTORS_H
 
-#include "common.h"
+#include "cuda/common.h"
 
 /* One access to memory where it is aligned: 16 bytes at most. */
 template <class T, int N> struct alignas(sizeof(T) * N) tf_vector {

@@ -15,11 +15,11 @@
  * tile; while an instruction multiplies into one set of accumulators, the other set is
  * added to the sums. Each thread's totals of its stretches are in shared memory, too.
  */
-#include "slices.h"
+#include "cuda/slices.h"
 
 constexpr int A_BYTES = ROWS * SLICE, FILLED = A_BYTES + COLUMNS * SLICE;
 
-#include "ring.h"
+#include "cuda/ring.h"
 
 constexpr int OF_TOTALS = STAGES * STAGE;
 constexpr int OF_BARRIERS = OF_TOTALS + (PROMOTE ? ROWS * COLUMNS * 4 : 0);

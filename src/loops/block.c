@@ -1,9 +1,9 @@
 /* Blocks with a common scale: many of them, packed. */
 #include <string.h>
 
-#include "costs.h"
-#include "../block_round.h"
-#include "blocks.h"
+#include "loops/costs.h"
+#include "block_round.h"
+#include "loops/blocks.h"
 
 /* -- codes in bytes ---------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "../block_codes.h"
-#include "panels.h"
+#include "block_codes.h"
+#include "loops/panels.h"
 
 /* -- a block of C ------------------------------------------------------------------ */
 

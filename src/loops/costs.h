@@ -6,12 +6,12 @@
 #ifndef TF32DTYPE_LOOPS_COSTS_H
 #define TF32DTYPE_LOOPS_COSTS_H
 
-#include "lanes.h"
+#include "loops/lanes.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
 #define TF_FAST_COSTS
 #endif
-#include "../block_costs.h"
+#include "block_costs.h"
 
 #if defined(TF_FAST_COSTS)
 

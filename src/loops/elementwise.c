@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../formulas.h"
-#include "blocks.h"
+#include "formulas.h"
+#include "loops/blocks.h"
 
 #define BINARY(name, type, expression)                                         \
     static void name##_##type(const float *a, const float *b, type *r, size_t n) \

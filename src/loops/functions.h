@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-#include "../floats.h"
+#include "floats.h"
 
 TF_INLINE float multiply_add(float a, float b, float c)
 {

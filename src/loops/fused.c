@@ -8,9 +8,9 @@
  * number, and its quotients are 2^-16 away from what they are not. Products and
  * quotients of tf32 there are left to the general path.
  */
-#include "../bytes.h"
-#include "../convert.h"
-#include "blocks.h"
+#include "bytes.h"
+#include "convert.h"
+#include "loops/blocks.h"
 
 #define INF UINT32_C(0x7F800000)
 #define QUIET_NAN UINT32_C(0x7FC00000)

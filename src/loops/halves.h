@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_LOOPS_HALVES_H
 #define TF32DTYPE_LOOPS_HALVES_H
 
-#include "blocks.h"
+#include "loops/blocks.h"
 
 #if defined(__AVX512BF16__)
 

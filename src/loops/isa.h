@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../codec.h"
-#include "../floats.h"
-#include "../tensor_core.h"
-#include "../tensor_scaled.h"
+#include "codec.h"
+#include "floats.h"
+#include "tensor_core.h"
+#include "tensor_scaled.h"
 
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
 enum { TF_BLOCK = 1024 };

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "blocks.h"
+#include "loops/blocks.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

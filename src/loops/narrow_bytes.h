@@ -16,8 +16,8 @@
 #ifndef TF32DTYPE_LOOPS_NARROW_BYTES_H
 #define TF32DTYPE_LOOPS_NARROW_BYTES_H
 
-#include "../convert.h"
-#include "lanes.h"
+#include "convert.h"
+#include "loops/lanes.h"
 
 enum { LANE_BYTES = 4 * LANES };
 

@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../floats.h"
-#include "blocks.h"
+#include "floats.h"
+#include "loops/blocks.h"
 
 TF_INLINE double multiply_add(double a, double b, double c)
 {

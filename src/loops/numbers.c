@@ -8,8 +8,8 @@
 #include <float.h>
 #include <string.h>
 
-#include "../kinds.h"
-#include "blocks.h"
+#include "kinds.h"
+#include "loops/blocks.h"
 
 /* -- NumPy's -> float32, to odd -------------------------------------------------- */
 

@@ -5,8 +5,8 @@
  * NaN belongs at one end of the order: above all numbers where it is to be the maximum
  * or is not to be the minimum, else below them.
  */
-#include "../bytes.h"
-#include "blocks.h"
+#include "bytes.h"
+#include "loops/blocks.h"
 
 /* A function of two blocks' items to results; those of a byte have a table. */
 #define LOOP(name)                                                             \

@@ -6,11 +6,11 @@
  */
 #include <string.h>
 
-#include "../bytes.h"
-#include "../split.h"
-#include "halves.h"
-#include "panels.h"
-#include "transpose.h"
+#include "bytes.h"
+#include "split.h"
+#include "loops/halves.h"
+#include "loops/panels.h"
+#include "loops/transpose.h"
 
 extern const struct tf_row TF_NAME(tf_row);
 

@@ -11,8 +11,8 @@
  */
 #include <string.h>
 
-#include "../bytes.h"
-#include "panels.h"
+#include "bytes.h"
+#include "loops/panels.h"
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
 

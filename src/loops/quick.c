@@ -13,8 +13,8 @@
  */
 #include <math.h>
 
-#include "../convert.h"
-#include "blocks.h"
+#include "convert.h"
+#include "loops/blocks.h"
 
 #define LEAST_NORMAL UINT32_C(0x00800000)
 

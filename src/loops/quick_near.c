@@ -10,9 +10,9 @@
  */
 #include <math.h>
 
-#include "../convert.h"
-#include "blocks.h"
-#include "functions.h"
+#include "convert.h"
+#include "loops/blocks.h"
+#include "loops/functions.h"
 
 enum { MARGIN = 2 }; /* results are off by less than a unit in the last place more */
 enum { CHUNK = 256 }; /* results of tf32 that are looked at together */

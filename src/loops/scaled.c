@@ -1,6 +1,6 @@
 /* Chains of block-scaled instructions: what ../tensor_scaled.h does, of elements that
  * were taken apart beforehand, so that an instruction is two short loops over k. */
-#include "blocks.h"
+#include "loops/blocks.h"
 
 /* -- group 1 ----------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
  * a product that counts is no normal float32, nor beyond float32 or special. Elements
  * for which it is not so are done again by the integer function, a block at a time.
  */
-#include "lanes.h"
+#include "loops/lanes.h"
 
 /* -- a block ----------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 #ifndef TF32DTYPE_LOOPS_WORDS_H
 #define TF32DTYPE_LOOPS_WORDS_H
 
-#include "../bytes.h"
-#include "panels.h"
+#include "bytes.h"
+#include "loops/panels.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 

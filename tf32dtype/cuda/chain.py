@@ -13,7 +13,7 @@ from .backend import KEPT, Constant, Kernel
 from .stacks import of_stack
 from .tiles import MOST, Matrices, matrices, option, pieces, task
 
-FILE = "chain.cu"
+FILE = "cuda/chain.cu"
 THREADS = 256
 #: k of a chain
 CHAIN = 256

@@ -40,7 +40,7 @@ from .tensor_maps import TensorMapError
 ALIGNED = 8
 BLOCK = 32, 8  # src/cuda/operands.h; a tile is 32 x 32
 
-PATCH = Kernel("patch.cu", "patch")
+PATCH = Kernel("cuda/patch.cu", "patch")
 
 
 class Chunks(NamedTuple):
@@ -231,8 +231,14 @@ def steps(mode: Mode, depth: int, chunk: int) -> tuple[Step, ...]:
 
 #: The kernel of a format's parts, and how they are stored.
 _SPLITS = {
-    "bfloat16": (Kernel("split.cu", "split", ("-DPART_BITS=8",)), np.dtype(np.uint16)),
-    "tf32": (Kernel("split.cu", "split", ("-DPART_BITS=11",)), np.dtype(np.float32)),
+    "bfloat16": (
+        Kernel("cuda/split.cu", "split", ("-DPART_BITS=8",)),
+        np.dtype(np.uint16),
+    ),
+    "tf32": (
+        Kernel("cuda/split.cu", "split", ("-DPART_BITS=11",)),
+        np.dtype(np.float32),
+    ),
 }
 
 
@@ -349,16 +355,16 @@ def _narrow_product(
         if own is not None:
             count = _distinct(x) * (x.shape[1] if own else 1)
             greatest = machine.call("zeros", count, np.uint32)
-            kernel = Kernel("narrow.cu", "greatest", options)
+            kernel = Kernel("cuda/narrow.cu", "greatest", options)
             _launch_tiles(machine, kernel, x, x.shape[-1], greatest, flag)
             machine.launch(
-                Kernel("narrow.cu", "scales", options), (-(-count // 256),), (256,),
-                greatest, int64(count),
+                Kernel("cuda/narrow.cu", "scales", options),
+                (-(-count // 256),), (256,), greatest, int64(count),
             )  # fmt: skip
         found.append(greatest)
         made = _lined_up(
-            machine, Kernel("narrow.cu", "narrow", options), x, _ITEMS[kind], depth,
-            depth, int32(rounding), greatest, flag,
+            machine, Kernel("cuda/narrow.cu", "narrow", options), x, _ITEMS[kind],
+            depth, depth, int32(rounding), greatest, flag,
         )  # fmt: skip
         _, *layout = _band((made.shape, made.strides), out.shape[0], 0, depth)
         items.append(View(made.dtype, made.data, *layout))
@@ -366,7 +372,7 @@ def _narrow_product(
     if own is not None:
         counts = [int64(i) for i in out.shape]
         each = [int32(_distinct(x) > 1) for x in lines]
-        kernel = Kernel("narrow.cu", "rescale", options)
+        kernel = Kernel("cuda/narrow.cu", "rescale", options)
         _launch(machine, kernel, out.shape, BLOCK[1], out, *found, *counts, *each, flag)
 
 

@@ -127,7 +127,7 @@ def _plan(
 ) -> _Plan:
     count, m, n = c.shape
     return _Plan(
-        Kernel("model.cu", "model", options(model, *dtypes)),
+        Kernel("cuda/model.cu", "model", options(model, *dtypes)),
         (pieces(m, ROWS), pieces(n, COLUMNS), count),
         task(a, b, c, continues=continues, exactly=exactly),
         shared_memory(),

@@ -284,7 +284,7 @@ def kernel(
         "TOTALS": int(tile.totals),
     }
     options = tuple(f"-D{name}={value}" for name, value in macros.items())
-    return Kernel("native.cu", "native", options)
+    return Kernel("cuda/native.cu", "native", options)
 
 
 def tiles(

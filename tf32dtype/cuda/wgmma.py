@@ -157,7 +157,7 @@ def kernel(formats: tuple[str, str], size: int, promotes: bool) -> Kernel:
     depth = SUMS if promotes else CHAINS
     macros = {**options(formats, size, depth.stages), "PROMOTE": int(promotes)}
     return Kernel(
-        "wgmma.cu", "wgmma", tuple(f"-D{name}={x}" for name, x in macros.items())
+        "cuda/wgmma.cu", "wgmma", tuple(f"-D{name}={x}" for name, x in macros.items())
     )
 
 

@@ -142,7 +142,7 @@ def product(
     left, right = _data(a), _data(b)
     backend.current().launch(
         Kernel(
-            "block_native.cu",
+            "cuda/block_native.cu",
             "block_native",
             options((a.names[0], b.names[0]), block, levels, tile),
         ),

@@ -343,7 +343,7 @@ def chain(
         tiles = count * pieces(m, LARGE.rows) * pieces(n, LARGE.columns)
         tile = LARGE if tiles >= backend.current().processors() else SMALL
     backend.current().launch(
-        Kernel("block_chain.cu", tile.kernel, options(a, b)),
+        Kernel("cuda/block_chain.cu", tile.kernel, options(a, b)),
         (pieces(m, tile.rows) * pieces(n, tile.columns), count),
         (THREADS,),
         task, a.hi, a.lo, a.scales, b.hi, b.lo, b.scales, c,

@@ -62,7 +62,7 @@ def kernel(
         "LAST": int((1, 1) in levels),
     }
     options = tuple(f"-D{name}={value}" for name, value in macros.items())
-    return Kernel("block_wgmma.cu", "block_wgmma", options)
+    return Kernel("cuda/block_wgmma.cu", "block_wgmma", options)
 
 
 def _multiplied(name: str) -> str:
@@ -154,7 +154,7 @@ def _halves(x: Operand, name: str, k: int) -> Operand:
     chunks = out.shape[-1] // 16
     codes = native.FORMATS[_multiplied(name)]
     backend.current().launch(
-        Kernel("block_halves.cu", "block_halves", (f'-DCODES="{codes}"',)),
+        Kernel("cuda/block_halves.cu", "block_halves", (f'-DCODES="{codes}"',)),
         (strides.blocks(count * lines * chunks),),
         (strides.THREADS,),
         x.storage,
