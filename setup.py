@@ -250,13 +250,15 @@ class BuildExt(build_ext):
                     isa.identifier,
                 )
                 for isa in reversed(instruction_sets)
-                for source in sorted(Path("src/loops").glob("*.c"))
+                for source in sorted(Path("src").rglob("*.c"))
+                if source.parent.name in ("kernels", "loops")
             ]
             objects += [
                 pool.submit(
                     self.c_object, source, [*plain, *threads], defines, "common"
                 )
-                for source in sorted(Path("src").glob("*.c"))
+                for source in sorted(Path("src").rglob("*.c"))
+                if source.parent.name not in ("kernels", "loops")
             ]
             objects += [
                 pool.submit(

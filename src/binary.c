@@ -5,7 +5,7 @@
 #include "bytes.h"
 #include "convert.h"
 #include "few.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "operand.h"
 #include "order.h"
 #include "pair_tables.h"

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 #include "pair_tables.h"
 
 /* data and strides: two operands and the result, all of one format. A result

@@ -1,11 +1,11 @@
 #include "block_product.h"
 
 #include "block_pack.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "specials.h"
 #include "sums.h"
 #include "tile.h"
-#include "workers.h"
+#include "runtime/thread_pool.h"
 
 struct call {
     struct tf_block_side a, b;

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "large.h"
-#include "loops/isa.h"
+#include "runtime/streaming.h"
+#include "runtime/kernel_table.h"
 #include "pack.h"
-#include "workers.h"
+#include "runtime/thread_pool.h"
 
 /* -- lines and pieces of them ------------------------------------------------------ */
 

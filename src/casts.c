@@ -10,10 +10,10 @@
 #include "byte_casts.h"
 #include "bytes.h"
 #include "elements.h"
-#include "fpstatus.h"
-#include "large.h"
-#include "loops/isa.h"
-#include "strided.h"
+#include "runtime/fp_environment.h"
+#include "runtime/streaming.h"
+#include "runtime/kernel_table.h"
+#include "runtime/strided.h"
 
 static const uint8_t sizes[TF_KIND_COUNT] = {
 #define ROW(name, itemsize, ...) [tf_##name##_index] = itemsize,

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "kinds.h"
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 
 struct tf_cast {
     int from, to; /* enum tf_number_kind or a format's index */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "kinds.h"
 
 /* The real numbers of a complex matrix, or its imaginary ones. */

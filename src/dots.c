@@ -4,8 +4,8 @@
 
 #include "bytes.h"
 #include "casts.h"
-#include "copies.h"
-#include "fpstatus.h"
+#include "runtime/copies.h"
+#include "runtime/fp_environment.h"
 #include "pack.h"
 #include "quads.h"
 #include "specials.h"

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "operand.h"
 #include "pair_tables.h"
 #include "parts.h"

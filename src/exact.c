@@ -5,7 +5,7 @@
 #include "binary.h"
 #include "casts.h"
 #include "elements.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "operand.h"
 #include "order.h"
 

@@ -4,9 +4,9 @@
 
 #include "binary.h"
 #include "bytes.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "segments.h"
-#include "strided.h"
+#include "runtime/strided.h"
 
 static float float_of_order(int32_t order)
 {

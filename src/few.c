@@ -4,7 +4,7 @@
 
 #include "binary.h"
 #include "convert.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "indexed.h"
 #include "pair_tables.h"
 #include "surely.h"

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 
 enum { TF_FEW = 8 };
 

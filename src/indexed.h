@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 
 /* Items that indices name are fetched so many steps before they are needed: they may lie
  * anywhere, and what goes on meanwhile does not reach so far. */

@@ -5,7 +5,7 @@
 
 #include "casts.h"
 #include "dots.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "quads.h"
 #include "scales.h"
 #include "small.h"
@@ -13,7 +13,7 @@
 #include "sums.h"
 #include "tensor.h"
 #include "tile.h"
-#include "workers.h"
+#include "runtime/thread_pool.h"
 
 void tf_matmul_prepare(void)
 {

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "fpstatus.h"
-#include "strided.h"
+#include "runtime/fp_environment.h"
+#include "runtime/strided.h"
 
 /* As bits of a magnitude: beyond it is NaN. */
 enum { INFINITE = 0x7F800000 };

@@ -3,8 +3,8 @@
 #define TF32DTYPE_OPERAND_H
 
 #include "kinds.h"
-#include "loops/isa.h"
-#include "strided.h"
+#include "runtime/kernel_table.h"
+#include "runtime/strided.h"
 
 struct operand {
     const char *data;

@@ -1,7 +1,7 @@
 #include "order.h"
 
 #include "bytes.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "operand.h"
 
 static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)

@@ -6,7 +6,7 @@
 #include "casts.h"
 #include "codec.h"
 #include "quads.h"
-#include "strided.h"
+#include "runtime/strided.h"
 
 int tf_runs_along(struct tf_lines x) { return labs(x.along) <= labs(x.stride); }
 

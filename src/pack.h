@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 #include "kinds.h"
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 #include "split.h"
-#include "stops.h"
+#include "runtime/stops.h"
 
 enum {
     /* Rows of A packed at a time, for the second cache, and of C: whole blocks of 6 and

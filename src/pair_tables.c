@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "indexed.h"
-#include "loops/isa.h"
-#include "strided.h"
+#include "runtime/kernel_table.h"
+#include "runtime/strided.h"
 
 /* Of a pair a, b at a << width | b: 2^16 entries for formats of 8 bits, whose table
  * lies in the second cache, and fewer for narrower ones, in the first. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "dispatch.h"
+#include "runtime/cpu_dispatch.h"
 #include "quads.h"
 
 /* Every number that a product of pairs meets is a multiple of 2^g for the sum g of

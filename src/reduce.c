@@ -4,10 +4,10 @@
 
 #include "binary.h"
 #include "convert.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "pages.h"
 #include "segments.h"
-#include "strided.h"
+#include "runtime/strided.h"
 
 /* -- formats, and float32 as one ---------------------------------------------------- */
 

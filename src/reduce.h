@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 
 enum tf_reduction { TF_SUM, TF_PROD };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "block.h"
-#include "stops.h"
+#include "runtime/stops.h"
 
 enum { COLUMNS = 64 }; /* that a row of A is multiplied with once it is taken apart */
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 
 /* Lines along k, one byte an element: rows of A or columns of B. */
 struct tf_scaled_lines {

@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "casts.h"
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "pack.h"
 #include "pairs.h"
 #include "quads.h"
 #include "specials.h"
 #include "sums.h"
 #include "tile.h"
-#include "workers.h"
+#include "runtime/thread_pool.h"
 
 enum {
     SIDE = 64,

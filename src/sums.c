@@ -4,7 +4,7 @@
 
 #include "casts.h"
 #include "pack.h"
-#include "strided.h"
+#include "runtime/strided.h"
 
 /* Whether some NaN is negative, as x86 makes them: rounding keeps a sign. */
 static int has_negative_nan(const float *sums, size_t n)

@@ -1,7 +1,7 @@
 #include "tensor.h"
 
 #include "casts.h"
-#include "strided.h"
+#include "runtime/strided.h"
 #include "sums.h"
 
 struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,

@@ -14,11 +14,11 @@
 
 #include "convert.h"
 #include "elements.h"
-#include "fpstatus.h"
-#include "large.h"
-#include "loops/isa.h"
+#include "runtime/fp_environment.h"
+#include "runtime/streaming.h"
+#include "runtime/kernel_table.h"
 #include "order.h"
-#include "strided.h"
+#include "runtime/strided.h"
 #include "surely.h"
 
 /* -- the functions: one line each ------------------------------------------------ */

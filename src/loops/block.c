@@ -3,7 +3,7 @@
 
 #include "loops/costs.h"
 #include "block_round.h"
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 /* -- codes in bytes ---------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #ifndef TF32DTYPE_LOOPS_COSTS_H
 #define TF32DTYPE_LOOPS_COSTS_H
 
-#include "loops/lanes.h"
+#include "runtime/kernels/simd.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
 #define TF_FAST_COSTS

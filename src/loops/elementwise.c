@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "formulas.h"
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 #define BINARY(name, type, expression)                                         \
     static void name##_##type(const float *a, const float *b, type *r, size_t n) \

@@ -10,7 +10,7 @@
  */
 #include "bytes.h"
 #include "convert.h"
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 #define INF UINT32_C(0x7F800000)
 #define QUIET_NAN UINT32_C(0x7FC00000)

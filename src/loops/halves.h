@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_LOOPS_HALVES_H
 #define TF32DTYPE_LOOPS_HALVES_H
 
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 #if defined(__AVX512BF16__)
 

@@ -17,7 +17,7 @@
 #define TF32DTYPE_LOOPS_NARROW_BYTES_H
 
 #include "convert.h"
-#include "loops/lanes.h"
+#include "runtime/kernels/simd.h"
 
 enum { LANE_BYTES = 4 * LANES };
 

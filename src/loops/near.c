@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "floats.h"
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 TF_INLINE double multiply_add(double a, double b, double c)
 {

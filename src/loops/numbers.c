@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kinds.h"
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 /* -- NumPy's -> float32, to odd -------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "split.h"
 #include "loops/halves.h"
 #include "loops/panels.h"
-#include "loops/transpose.h"
+#include "runtime/kernels/transpose.h"
 
 extern const struct tf_row TF_NAME(tf_row);
 

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "convert.h"
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 #define LEAST_NORMAL UINT32_C(0x00800000)
 

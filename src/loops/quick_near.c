@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "convert.h"
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 #include "loops/functions.h"
 
 enum { MARGIN = 2 }; /* results are off by less than a unit in the last place more */

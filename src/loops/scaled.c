@@ -1,6 +1,6 @@
 /* Chains of block-scaled instructions: what ../tensor_scaled.h does, of elements that
  * were taken apart beforehand, so that an instruction is two short loops over k. */
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 /* -- group 1 ----------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
  * a product that counts is no normal float32, nor beyond float32 or special. Elements
  * for which it is not so are done again by the integer function, a block at a time.
  */
-#include "loops/lanes.h"
+#include "runtime/kernels/simd.h"
 
 /* -- a block ----------------------------------------------------------------------- */
 

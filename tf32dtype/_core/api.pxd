@@ -273,7 +273,7 @@ cdef extern from "casts.h" nogil:
     size_t tf_kind_size(int)
 
 
-cdef extern from "copies.h" nogil:
+cdef extern from "runtime/copies.h" nogil:
     void tf_copy(size_t, char *, npy_intp, const char *, npy_intp, size_t)
 
 
@@ -461,12 +461,12 @@ cdef extern from "matmul.h" nogil:
     void tf_matmul_prepare()
 
 
-cdef extern from "workers.h" nogil:
+cdef extern from "runtime/thread_pool.h" nogil:
     void tf_workers_free()
     npy_intp tf_workspaces()
 
 
-cdef extern from "stops.h" nogil:
+cdef extern from "runtime/stops.h" nogil:
     struct tf_watch:
         pass
     void tf_stops_prepare(int (*)() noexcept nogil)
@@ -568,6 +568,6 @@ cdef extern from "bytes.h" nogil:
     void tf_byte_tables_fill()
 
 
-cdef extern from "dispatch.h":
+cdef extern from "runtime/cpu_dispatch.h":
     const char *tf_isa_name(int)
     const char *tf_isa_choose(const char *)

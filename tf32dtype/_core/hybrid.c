@@ -4,13 +4,13 @@
 #include <numpy/arrayobject.h>
 
 #include "bytes.h"
-#include "copies.h"
+#include "runtime/copies.h"
 #include "elements.h"
 #include "extremes.h"
 #include "matmul.h"
 #include "objects.h"
 #include "sort.h"
-#include "stops.h"
+#include "runtime/stops.h"
 
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
 PyArray_DTypeMeta tf_dtype_base;

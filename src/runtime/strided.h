@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "copies.h"
+#include "runtime/copies.h"
 
 /* Room for a block of the widest items (long double) with their alignment. */
 #define TF_BUFFER(name) _Alignas(64) unsigned char name[TF_BLOCK * 16]

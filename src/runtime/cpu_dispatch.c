@@ -1,8 +1,8 @@
-#include "dispatch.h"
+#include "runtime/cpu_dispatch.h"
 
 #include <string.h>
 
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 
 extern const struct tf_isa tf_isa_baseline;
 const struct tf_isa *tf_isa = &tf_isa_baseline;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

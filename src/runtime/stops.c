@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 
-#include "stops.h"
+#include "runtime/stops.h"
 
 #include <time.h>
 

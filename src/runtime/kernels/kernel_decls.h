@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 
 /* -0 below +0 (IEEE 754-2019 maximum, minimum): a sum of two zeros has the sign
  * wanted, -0 + -0 is -0 and any other +0. A comparison with NaN is false, which

@@ -1,13 +1,13 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 
-#include "workers.h"
+#include "runtime/thread_pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <time.h>
 
-#include "fpstatus.h"
+#include "runtime/fp_environment.h"
 #include "pack.h"
 
 #if defined(_OPENMP)

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loops/isa.h"
-#include "strided.h"
+#include "runtime/kernel_table.h"
+#include "runtime/strided.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -1,9 +1,9 @@
-#include "copies.h"
+#include "runtime/copies.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#include "loops/isa.h"
+#include "runtime/kernel_table.h"
 
 /* -- backwards ---------------------------------------------------------------- */
 

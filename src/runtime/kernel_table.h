@@ -1,7 +1,7 @@
 /* What one instruction set's build of the loops offers.
  *
  * Every file in this folder is compiled once per instruction set; each build
- * fills one `struct tf_isa`, and src/dispatch.c picks one when the package is
+ * fills one `struct tf_isa`, and src/runtime/cpu_dispatch.c picks one when the package is
  * imported. All functions work on contiguous, aligned blocks, and give the
  * same bits in every build.
  */

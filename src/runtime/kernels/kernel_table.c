@@ -1,5 +1,5 @@
 /* This build's entry in the table of instruction sets: see isa.h. */
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 const struct tf_isa TF_NAME(tf_isa) = {
     .formats = TF_NAME(tf_conversions),

@@ -2,7 +2,7 @@
  * constant sizes and strides. */
 #include <string.h>
 
-#include "loops/blocks.h"
+#include "runtime/kernels/kernel_decls.h"
 
 TF_INLINE void copy_seconds(size_t itemsize, const char *in, char *out, size_t n)
 {
