@@ -2,11 +2,11 @@
 
 #include <math.h>
 
-#include "bytes.h"
-#include "convert.h"
+#include "formats/byte_tables.h"
+#include "formats/fast_codec.h"
 #include "few.h"
 #include "runtime/fp_environment.h"
-#include "operand.h"
+#include "formats/items.h"
 #include "order.h"
 #include "pair_tables.h"
 #include "wide.h"

@@ -12,7 +12,7 @@
 #ifndef TF32DTYPE_BLOCK_H
 #define TF32DTYPE_BLOCK_H
 
-#include "convert.h"
+#include "formats/fast_codec.h"
 
 /* -- elements ---------------------------------------------------------------------- */
 

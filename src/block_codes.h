@@ -3,7 +3,7 @@
 #define TF32DTYPE_BLOCK_CODES_H
 
 #include "block.h"
-#include "bytes.h"
+#include "formats/byte_tables.h"
 
 struct tf_code_table {
     struct tf_element element;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/fp_environment.h"
-#include "kinds.h"
+#include "formats/number_kinds.h"
 
 /* The real numbers of a complex matrix, or its imaginary ones. */
 static struct tf_matrix half(struct tf_matrix x, int imaginary)

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "bytes.h"
-#include "casts.h"
+#include "formats/byte_tables.h"
+#include "formats/casts.h"
 #include "runtime/copies.h"
 #include "runtime/fp_environment.h"
 #include "pack.h"

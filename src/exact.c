@@ -3,10 +3,10 @@
 #include <math.h>
 
 #include "binary.h"
-#include "casts.h"
-#include "elements.h"
+#include "formats/casts.h"
+#include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
-#include "operand.h"
+#include "formats/items.h"
 #include "order.h"
 
 float tf_exact_from_double(double x, int more)

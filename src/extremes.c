@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "binary.h"
-#include "bytes.h"
+#include "formats/byte_tables.h"
 #include "runtime/fp_environment.h"
 #include "segments.h"
 #include "runtime/strided.h"

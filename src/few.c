@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "binary.h"
-#include "convert.h"
+#include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
 #include "indexed.h"
 #include "pair_tables.h"

@@ -1,7 +1,7 @@
 /* Products in BLAS's shape. */
 #include <string.h>
 
-#include "casts.h"
+#include "formats/casts.h"
 #include "matmul.h"
 
 static int transposes(char trans) { return strchr("TtCc", trans) != NULL; }

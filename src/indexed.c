@@ -7,7 +7,7 @@
 
 #include "binary.h"
 #include "few.h"
-#include "formats.h"
+#include "formats/formats.h"
 
 enum { BATCH = 64, PLACES = 4096, FEW_PLACES = 256 };
 

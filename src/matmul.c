@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "casts.h"
+#include "formats/casts.h"
 #include "dots.h"
 #include "runtime/fp_environment.h"
 #include "quads.h"

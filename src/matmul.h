@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "kinds.h"
+#include "formats/number_kinds.h"
 #include "tensor_core.h"
 
 /* Element (i, j) of matrix number l lies at

@@ -1,8 +1,8 @@
 #include "order.h"
 
-#include "bytes.h"
+#include "formats/byte_tables.h"
 #include "runtime/fp_environment.h"
-#include "operand.h"
+#include "formats/items.h"
 
 static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)
 {

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "bytes.h"
-#include "casts.h"
-#include "codec.h"
+#include "formats/byte_tables.h"
+#include "formats/casts.h"
+#include "formats/codec.h"
 #include "quads.h"
 #include "runtime/strided.h"
 

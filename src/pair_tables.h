@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "formats.h"
+#include "formats/formats.h"
 
 /* A result, and above it what that raises, for each pair of codes. */
 struct tf_pair_table;

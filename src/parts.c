@@ -1,7 +1,7 @@
 #include "parts.h"
 
-#include "casts.h"
-#include "operand.h"
+#include "formats/casts.h"
+#include "formats/items.h"
 #include "pair_tables.h"
 
 /* One rounding of n results, to where they belong; what they raise that is not in

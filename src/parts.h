@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_PARTS_H
 #define TF32DTYPE_PARTS_H
 
-#include "elements.h"
+#include "formats/scalar_ops.h"
 
 /* Returns what the results raise. */
 unsigned tf_modf(int format, char *const data[3], const ptrdiff_t strides[3],

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "bytes.h"
+#include "formats/byte_tables.h"
 
 static int is_readable(struct tf_lines x)
 {

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "binary.h"
-#include "convert.h"
+#include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
 #include "pages.h"
 #include "segments.h"

@@ -1,6 +1,6 @@
 /* One row times a matrix, which is read once, in the order of its memory. */
-#include "bytes.h"
-#include "casts.h"
+#include "formats/byte_tables.h"
+#include "formats/casts.h"
 #include "dots.h"
 #include "tile.h"
 

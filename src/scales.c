@@ -1,6 +1,6 @@
 #include "scales.h"
 
-#include "elements.h"
+#include "formats/scalar_ops.h"
 
 /* The greatest finite magnitude of each line. */
 static void find_greatest(const float *numbers, size_t n, size_t line, size_t step,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "casts.h"
+#include "formats/casts.h"
 #include "runtime/fp_environment.h"
 #include "pack.h"
 #include "pairs.h"

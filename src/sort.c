@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "floats.h"
+#include "formats/byte_tables.h"
+#include "formats/float_bits.h"
 
 enum {
     PAYLOAD_BITS = 44, /* an item or an index; the key has at most 19 bits */

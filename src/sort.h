@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "formats.h"
+#include "formats/formats.h"
 
 /* A number that orders codes: less, equal or greater as the values are, with
  * all NaNs equal and greatest. Below 2^width. */

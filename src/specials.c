@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "casts.h"
-#include "codec.h"
+#include "formats/casts.h"
+#include "formats/codec.h"
 
 /* -- marks ------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "casts.h"
+#include "formats/casts.h"
 #include "pack.h"
 #include "runtime/strided.h"
 

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_SURELY_H
 #define TF32DTYPE_SURELY_H
 
-#include "floats.h"
+#include "formats/float_bits.h"
 
 /* The bits of the float32 number that such a result is when it is rounded to so many
  * mantissa bits: by integers, whose few steps a reduction waits for. */

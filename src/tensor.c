@@ -1,6 +1,6 @@
 #include "tensor.h"
 
-#include "casts.h"
+#include "formats/casts.h"
 #include "runtime/strided.h"
 #include "sums.h"
 

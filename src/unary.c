@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "convert.h"
-#include "elements.h"
+#include "formats/fast_codec.h"
+#include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
 #include "runtime/streaming.h"
 #include "runtime/kernel_table.h"

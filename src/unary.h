@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "formats.h"
+#include "formats/formats.h"
 
 /* NumPy's names of the operations, in order; NULL past the end. */
 const char *tf_unary_name(int op);

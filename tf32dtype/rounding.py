@@ -11,7 +11,7 @@ from . import _core
 from .format import find, find_dtype
 from .wording import brief
 
-#: In the order of `enum tf_rounding` in src/codec.h.
+#: In the order of `enum tf_rounding` in src/formats/codec.h.
 Rounding = Literal[
     "ties_to_even",
     "ties_to_away",

@@ -1,6 +1,6 @@
 /* Numbers of one kind to another: one rounding.
  *
- *   FROM, TO  kinds, such as TF_FLOAT32 and tf_bfloat16_index (src/kinds.h)
+ *   FROM, TO  kinds, such as TF_FLOAT32 and tf_bfloat16_index (src/formats/number_kinds.h)
  *   MODES     1: rounding and overflow as the last arguments say; TO is a format,
  *             float16 or float32
  *   TO_ODD    1: to float32, to odd, which a later rounding takes for the number itself;

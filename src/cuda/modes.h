@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_CUDA_MODES_H
 #define TF32DTYPE_CUDA_MODES_H
 
-#include "convert.h"
+#include "formats/fast_codec.h"
 
 /* A magnitude cut to a code, and what was cut off it in units of 2^-32 of the code's
  * last place. Far below the least code no more of it needs to be told than that it is

@@ -7,7 +7,7 @@
 #define TF32DTYPE_CUDA_NUMBERS_H
 
 #include "cuda/common.h"
-#include "convert.h"
+#include "formats/fast_codec.h"
 
 /* The number that an item is; all of them are exact in float32. */
 __forceinline__ float number_of(struct tf_format f, uint32_t item)

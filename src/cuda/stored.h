@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_CUDA_STORED_H
 #define TF32DTYPE_CUDA_STORED_H
 
-#include "kinds.h"
+#include "formats/number_kinds.h"
 #include "cuda/numbers.h"
 
 template <int kind> __forceinline__ struct tf_format tf_row_of(void)

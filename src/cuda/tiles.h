@@ -8,7 +8,7 @@
 #define TF32DTYPE_CUDA_TILES_H
 
 #include "cuda/common.h"
-#include "convert.h"
+#include "formats/fast_codec.h"
 
 /* float32, of which a product takes all, as a format. */
 static const struct tf_format tf_single = {

@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-#include "floats.h"
+#include "formats/float_bits.h"
 
 TF_INLINE float multiply_add(float a, float b, float c)
 {

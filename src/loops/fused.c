@@ -8,8 +8,8 @@
  * number, and its quotients are 2^-16 away from what they are not. Products and
  * quotients of tf32 there are left to the general path.
  */
-#include "bytes.h"
-#include "convert.h"
+#include "formats/byte_tables.h"
+#include "formats/fast_codec.h"
 #include "runtime/kernels/kernel_decls.h"
 
 #define INF UINT32_C(0x7F800000)

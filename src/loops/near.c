@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "floats.h"
+#include "formats/float_bits.h"
 #include "runtime/kernels/kernel_decls.h"
 
 TF_INLINE double multiply_add(double a, double b, double c)

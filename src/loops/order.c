@@ -5,7 +5,7 @@
  * NaN belongs at one end of the order: above all numbers where it is to be the maximum
  * or is not to be the minimum, else below them.
  */
-#include "bytes.h"
+#include "formats/byte_tables.h"
 #include "runtime/kernels/kernel_decls.h"
 
 /* A function of two blocks' items to results; those of a byte have a table. */

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "bytes.h"
+#include "formats/byte_tables.h"
 #include "split.h"
 #include "loops/halves.h"
 #include "loops/panels.h"

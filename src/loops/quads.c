@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "bytes.h"
+#include "formats/byte_tables.h"
 #include "loops/panels.h"
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)

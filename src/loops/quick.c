@@ -13,7 +13,7 @@
  */
 #include <math.h>
 
-#include "convert.h"
+#include "formats/fast_codec.h"
 #include "runtime/kernels/kernel_decls.h"
 
 #define LEAST_NORMAL UINT32_C(0x00800000)

@@ -10,7 +10,7 @@
  */
 #include <math.h>
 
-#include "convert.h"
+#include "formats/fast_codec.h"
 #include "runtime/kernels/kernel_decls.h"
 #include "loops/functions.h"
 

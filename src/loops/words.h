@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_LOOPS_WORDS_H
 #define TF32DTYPE_LOOPS_WORDS_H
 
-#include "bytes.h"
+#include "formats/byte_tables.h"
 #include "loops/panels.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)

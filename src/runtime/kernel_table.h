@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec.h"
-#include "floats.h"
+#include "formats/codec.h"
+#include "formats/float_bits.h"
 #include "tensor_core.h"
 #include "tensor_scaled.h"
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..tensor_core.block_scaled import BlockScaled
 from ..tensor_core.models import Model
 
-#: the formats' names and scalar types, in the order of src/formats.h
+#: the formats' names and scalar types, in the order of src/formats/formats.h
 names: tuple[str, ...]
 scalar_types: list[type[np.floating[Any]]]
 #: the dtype of operands that comparisons and bounds take as they are

@@ -203,7 +203,7 @@ cdef extern from "objects.h":
     int tf_warn(unsigned flags, const char *where) except -1
 
 
-cdef extern from "formats.h" nogil:
+cdef extern from "formats/formats.h" nogil:
     enum tf_specials:
         TF_IEEE
         TF_FN
@@ -234,7 +234,7 @@ cdef extern from "formats.h" nogil:
     int tf_least_exponent(tf_format)
 
 
-cdef extern from "codec.h" nogil:
+cdef extern from "formats/codec.h" nogil:
     int TF_DIVIDE, TF_OVER, TF_UNDER, TF_INVALID
     enum tf_rounding:
         TF_ROUNDING_COUNT
@@ -242,7 +242,7 @@ cdef extern from "codec.h" nogil:
         TF_OVERFLOW_IEEE
 
 
-cdef extern from "elements.h" nogil:
+cdef extern from "formats/scalar_ops.h" nogil:
     uint32_t tf_load_code(tf_format, const char *)
     void tf_store_code(tf_format, char *, uint32_t)
     double tf_double_from_code(tf_format, uint32_t)
@@ -256,13 +256,13 @@ cdef extern from "elements.h" nogil:
     void tf_other(int, tf_other_op, items_t, const npy_intp *, npy_intp)
 
 
-cdef extern from "kinds.h" nogil:
+cdef extern from "formats/number_kinds.h" nogil:
     int TF_FLOAT16, TF_FLOAT32, TF_FLOAT64, TF_LONGDOUBLE, TF_BOOL
     int TF_INT8, TF_INT16, TF_INT32, TF_INT64
     int TF_UINT8, TF_UINT16, TF_UINT32, TF_UINT64, TF_KIND_COUNT
 
 
-cdef extern from "casts.h" nogil:
+cdef extern from "formats/casts.h" nogil:
     struct tf_cast:
         int source "from"
         int to
@@ -277,7 +277,7 @@ cdef extern from "runtime/copies.h" nogil:
     void tf_copy(size_t, char *, npy_intp, const char *, npy_intp, size_t)
 
 
-cdef extern from "quantize.h" nogil:
+cdef extern from "formats/quantize.h" nogil:
     unsigned tf_quantize(int, int, const char *, char *, npy_intp, tf_rounding,
                      tf_overflow, const uint64_t *)
     uint32_t tf_code_from_integer(tf_format, int, uint64_t, int, int, unsigned *)
@@ -564,7 +564,7 @@ cdef extern from "sort.h" nogil:
     int tf_argsort(int, const void *, npy_intp *, npy_intp, int)
 
 
-cdef extern from "bytes.h" nogil:
+cdef extern from "formats/byte_tables.h" nogil:
     void tf_byte_tables_fill()
 
 

@@ -104,7 +104,7 @@ def block_quantize(lines, layout, int rule, float tensor, int rounding, bint poi
     tensor : float
         The scale of all scales: a float32.
     rounding : int
-        As in src/codec.h.
+        As in src/formats/codec.h.
     poison : bool
         Whether what is not finite makes its block NaN; else Inf becomes the greatest
         number, and NaN stays where the element has it.

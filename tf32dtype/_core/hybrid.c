@@ -3,9 +3,9 @@
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_hybrid_ARRAY_API
 #include <numpy/arrayobject.h>
 
-#include "bytes.h"
+#include "formats/byte_tables.h"
 #include "runtime/copies.h"
-#include "elements.h"
+#include "formats/scalar_ops.h"
 #include "extremes.h"
 #include "matmul.h"
 #include "objects.h"

@@ -9,7 +9,7 @@
 #include <numpy/ndarraytypes.h>
 #include <numpy/dtype_api.h>
 
-#include "formats.h"
+#include "formats/formats.h"
 
 /* One class a format, and the abstract class that all derive from. */
 extern PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];

@@ -4,7 +4,7 @@
 #include <numpy/arrayobject.h>
 #include <numpy/ufuncobject.h>
 
-#include "elements.h"
+#include "formats/scalar_ops.h"
 
 static tf_set_other *set_other;
 

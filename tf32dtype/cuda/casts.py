@@ -20,7 +20,7 @@ from . import array, backend, strides
 from .array import plain
 from .backend import KEPT, Constant, Kernel, int32
 
-#: `enum tf_number_kind` of src/kinds.h, by NumPy's kind and size.
+#: `enum tf_number_kind` of src/formats/number_kinds.h, by NumPy's kind and size.
 _KINDS = {
     ("b", 1): "TF_BOOL",
     ("f", 2): "TF_FLOAT16",

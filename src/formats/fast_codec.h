@@ -10,8 +10,8 @@
 #ifndef TF32DTYPE_CONVERT_H
 #define TF32DTYPE_CONVERT_H
 
-#include "codec.h"
-#include "floats.h"
+#include "formats/codec.h"
+#include "formats/float_bits.h"
 
 /* -- facts of a format in float32's bits ----------------------------------- */
 

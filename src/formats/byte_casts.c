@@ -1,4 +1,4 @@
-#include "byte_casts.h"
+#include "formats/byte_casts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-#include "quantize.h"
+#include "formats/quantize.h"
 
 #include <float.h>
 #include <math.h>
 
-#include "casts.h"
-#include "elements.h"
+#include "formats/casts.h"
+#include "formats/scalar_ops.h"
 
 static struct tf_value value_from_integer(int negative, uint64_t magnitude)
 {

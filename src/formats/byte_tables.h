@@ -4,7 +4,7 @@
 #ifndef TF32DTYPE_BYTES_H
 #define TF32DTYPE_BYTES_H
 
-#include "formats.h"
+#include "formats/formats.h"
 #include "runtime/kernel_table.h"
 
 /* What tf_code_of_number() makes of a format's facts, for loops that serve all. */

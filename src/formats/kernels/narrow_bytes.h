@@ -16,7 +16,7 @@
 #ifndef TF32DTYPE_LOOPS_NARROW_BYTES_H
 #define TF32DTYPE_LOOPS_NARROW_BYTES_H
 
-#include "convert.h"
+#include "formats/fast_codec.h"
 #include "runtime/kernels/simd.h"
 
 enum { LANE_BYTES = 4 * LANES };

@@ -1,10 +1,10 @@
 /* float32 <-> every format, a block at a time: loops over convert.h. */
 #include <string.h>
 
-#include "bytes.h"
-#include "convert.h"
-#include "elements.h"
-#include "loops/narrow_bytes.h"
+#include "formats/byte_tables.h"
+#include "formats/fast_codec.h"
+#include "formats/scalar_ops.h"
+#include "formats/kernels/narrow_bytes.h"
 
 /* -- float32 -> items ------------------------------------------------------- */
 

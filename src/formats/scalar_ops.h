@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "codec.h"
-#include "floats.h"
+#include "formats/byte_tables.h"
+#include "formats/codec.h"
+#include "formats/float_bits.h"
 
 /* The item at a place in a contiguous, aligned array. */
 static inline uint32_t tf_item_at(struct tf_format f, const void *items, size_t i)

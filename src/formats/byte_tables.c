@@ -1,10 +1,10 @@
-#include "bytes.h"
+#include "formats/byte_tables.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "convert.h"
-#include "elements.h"
+#include "formats/fast_codec.h"
+#include "formats/scalar_ops.h"
 
 struct tf_byte_table tf_byte_tables[TF_FORMAT_COUNT];
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kinds.h"
+#include "formats/number_kinds.h"
 #include "pair_tables.h"
 
 /* Casts n bytes; what that raised. */

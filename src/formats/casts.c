@@ -2,14 +2,14 @@
  * the source is wider. The formats have 11 significant bits at most, and
  * float32's subnormals reach 13 bits below theirs, so that rounding such a
  * number once more gives what one rounding of the source would have given. */
-#include "casts.h"
+#include "formats/casts.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#include "byte_casts.h"
-#include "bytes.h"
-#include "elements.h"
+#include "formats/byte_casts.h"
+#include "formats/byte_tables.h"
+#include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
 #include "runtime/streaming.h"
 #include "runtime/kernel_table.h"

@@ -7,7 +7,7 @@
 #ifndef TF32DTYPE_CODEC_H
 #define TF32DTYPE_CODEC_H
 
-#include "formats.h"
+#include "formats/formats.h"
 
 /* Exceptions of IEEE 754 section 7, as far as NumPy reports them. */
 enum { TF_DIVIDE = 1, TF_OVER = 2, TF_UNDER = 4, TF_INVALID = 8 };

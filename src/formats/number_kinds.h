@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_KINDS_H
 #define TF32DTYPE_KINDS_H
 
-#include "formats.h"
+#include "formats/formats.h"
 
 enum tf_number_kind {
     /* 0 .. TF_FORMAT_COUNT - 1 are the formats. */

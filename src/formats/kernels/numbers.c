@@ -8,7 +8,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "kinds.h"
+#include "formats/number_kinds.h"
 #include "runtime/kernels/kernel_decls.h"
 
 /* -- NumPy's -> float32, to odd -------------------------------------------------- */

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "kinds.h"
+#include "formats/number_kinds.h"
 #include "runtime/kernel_table.h"
 
 struct tf_cast {

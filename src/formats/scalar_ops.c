@@ -1,9 +1,9 @@
-#include "elements.h"
+#include "formats/scalar_ops.h"
 
 #include <math.h>
 
 #include "runtime/fp_environment.h"
-#include "operand.h"
+#include "formats/items.h"
 #include "pair_tables.h"
 #include "parts.h"
 

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_OPERAND_H
 #define TF32DTYPE_OPERAND_H
 
-#include "kinds.h"
+#include "formats/number_kinds.h"
 #include "runtime/kernel_table.h"
 #include "runtime/strided.h"
 

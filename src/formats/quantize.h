@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec.h"
-#include "kinds.h"
+#include "formats/codec.h"
+#include "formats/number_kinds.h"
 
 /* n contiguous items of a kind (or a format's index) to n contiguous items of
  * a format, float16 or float32. `draws` are the random numbers of stochastic
