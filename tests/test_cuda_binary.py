@@ -106,14 +106,14 @@ inline double less_accurate(double r, int units)
 #define exp(x) less_accurate(exp(x), UNITS)
 #define exp2(x) less_accurate(exp2(x), UNITS)
 #define log1p(x) less_accurate(log1p(x), UNITS)
-#include "formulas.h"
+#include "ufuncs/binary_formulas.h"
 """
 
 
 def with_units(units, doubt):
     def change(text):
         errors = LESS_ACCURATE.replace("UNITS", str(units))
-        text = text.replace('#include "formulas.h"\n', errors)
+        text = text.replace('#include "ufuncs/binary_formulas.h"\n', errors)
         return text.replace("DOUBT = 512", f"DOUBT = {doubt}")
 
     return change

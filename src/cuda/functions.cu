@@ -7,7 +7,7 @@
  * the integers of wide.c settle it.
  */
 #include "cuda/arithmetic.h"
-#include "formulas.h"
+#include "ufuncs/binary_formulas.h"
 
 #ifndef SIMT /* what NVRTC has under other names */
 #define __extension__
@@ -16,7 +16,7 @@
 #define __builtin_signbit(x) (__double_as_longlong(x) < 0)
 #endif
 namespace exact {
-#include "wide.c"
+#include "ufuncs/exact_binary.c"
 }
 
 /* In the order of tf32dtype/cuda/ufuncs.py. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "formats/number_kinds.h"
-#include "pair_tables.h"
+#include "ufuncs/pair_tables.h"
 
 /* Casts n bytes; what that raised. */
 typedef unsigned tf_cast_bytes(int from, int to, const uint8_t *in, uint8_t *out,

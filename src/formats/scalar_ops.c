@@ -4,8 +4,8 @@
 
 #include "runtime/fp_environment.h"
 #include "formats/items.h"
-#include "pair_tables.h"
-#include "parts.h"
+#include "ufuncs/pair_tables.h"
+#include "ufuncs/parts.h"
 
 double tf_double_from_code(struct tf_format f, uint32_t code)
 {

@@ -283,12 +283,12 @@ cdef extern from "formats/quantize.h" nogil:
     uint32_t tf_code_from_integer(tf_format, int, uint64_t, int, int, unsigned *)
 
 
-cdef extern from "unary.h" nogil:
+cdef extern from "ufuncs/unary.h" nogil:
     const char *tf_unary_name(int)
     int tf_unary(int, int, items_t, const npy_intp *, npy_intp)
 
 
-cdef extern from "binary.h" nogil:
+cdef extern from "ufuncs/binary.h" nogil:
     enum tf_binary_op:
         TF_ADD, TF_SUBTRACT, TF_MULTIPLY, TF_TRUE_DIVIDE, TF_FLOOR_DIVIDE
         TF_REMAINDER, TF_FMOD, TF_POWER, TF_ARCTAN2, TF_HYPOT, TF_LOGADDEXP
@@ -303,7 +303,7 @@ cdef extern from "binary.h" nogil:
     void tf_divmod(int, items_t, const npy_intp *, npy_intp)
 
 
-cdef extern from "order.h" nogil:
+cdef extern from "ufuncs/compare.h" nogil:
     void tf_copysign_items(int, items_t, const npy_intp *, npy_intp)
     void tf_compare(int, tf_compare_op, items_t, const npy_intp *, npy_intp)
     void tf_is_close(int, items_t, const npy_intp *, npy_intp)
@@ -311,7 +311,7 @@ cdef extern from "order.h" nogil:
     void tf_clip(int, items_t, const npy_intp *, npy_intp)
 
 
-cdef extern from "exact.h" nogil:
+cdef extern from "ufuncs/exact_compare.h" nogil:
     float tf_exact_from_double(double, int)
     void tf_exact_compare(int, tf_compare_op, int, items_t, const npy_intp *, npy_intp)
     void tf_exact_extreme(int, tf_binary_op, int, items_t, const npy_intp *, npy_intp)
@@ -319,7 +319,7 @@ cdef extern from "exact.h" nogil:
     void tf_exact_clip(int, int, items_t, const npy_intp *, npy_intp)
 
 
-cdef extern from "reduce.h" nogil:
+cdef extern from "ufuncs/reduce.h" nogil:
     enum tf_reduction:
         TF_SUM, TF_PROD
     struct tf_partials
@@ -332,7 +332,7 @@ cdef extern from "reduce.h" nogil:
     int tf_sum_rows(int, const char *, char *, npy_intp, npy_intp, npy_intp)
 
 
-cdef extern from "moments.h" nogil:
+cdef extern from "ufuncs/moments.h" nogil:
     struct tf_summed:
         int format
         const char *items
@@ -353,12 +353,12 @@ cdef extern from "moments.h" nogil:
     int tf_weighted_mean(const tf_summed *, const char *, npy_intp, void *, unsigned *)
 
 
-cdef extern from "extremes.h" nogil:
+cdef extern from "ufuncs/minmax.h" nogil:
     void tf_reduce_extreme(int, tf_binary_op, items_t, npy_intp, npy_intp)
     void tf_accumulate_extreme(int, tf_binary_op, items_t, const npy_intp *, npy_intp)
 
 
-cdef extern from "segments.h" nogil:
+cdef extern from "ufuncs/segments.h" nogil:
     struct tf_segments:
         const char *items
         npy_intp stride, size
@@ -555,11 +555,11 @@ cdef extern from "complex64.h" nogil:
                             npy_intp, npy_intp, npy_intp, npy_intp)
 
 
-cdef extern from "indexed.h" nogil:
+cdef extern from "ufuncs/indexed.h" nogil:
     void tf_binary_at(int, tf_binary_op, items_t, const npy_intp *, npy_intp, npy_intp)
 
 
-cdef extern from "sort.h" nogil:
+cdef extern from "ufuncs/sort.h" nogil:
     int tf_sort(int, void *, npy_intp, int, int)
     int tf_argsort(int, const void *, npy_intp *, npy_intp, int)
 

@@ -1,5 +1,5 @@
 # Exact numbers: what comparisons and bounds make of Python numbers and of integers that
-# float64 does not hold (src/exact.h). No array of a user's has this dtype.
+# float64 does not hold (src/ufuncs/exact_compare.h). No array of a user's has this dtype.
 
 cdef object exact_repr(object self):
     return "exact_number"

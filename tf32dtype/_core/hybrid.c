@@ -6,10 +6,10 @@
 #include "formats/byte_tables.h"
 #include "runtime/copies.h"
 #include "formats/scalar_ops.h"
-#include "extremes.h"
+#include "ufuncs/minmax.h"
 #include "matmul.h"
 #include "objects.h"
-#include "sort.h"
+#include "ufuncs/sort.h"
 #include "runtime/stops.h"
 
 PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];

@@ -4,7 +4,7 @@
 #define TF32DTYPE_SEGMENTS_H
 
 #include "runtime/kernel_table.h"
-#include "reduce.h"
+#include "ufuncs/reduce.h"
 
 /* Each segment ends where the next one starts, the last one with the items; one that
  * starts after its end is one item. */

@@ -6,7 +6,7 @@
  * and tf32 take a short way (see loops/quick.c, loops/quick_near.c): they look up, or
  * compute one by one, what it leaves open.
  */
-#include "unary.h"
+#include "ufuncs/unary.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -17,9 +17,9 @@
 #include "runtime/fp_environment.h"
 #include "runtime/streaming.h"
 #include "runtime/kernel_table.h"
-#include "order.h"
+#include "ufuncs/compare.h"
 #include "runtime/strided.h"
-#include "surely.h"
+#include "ufuncs/surely.h"
 
 /* -- the functions: one line each ------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-#include "order.h"
+#include "ufuncs/compare.h"
 
 #include "formats/byte_tables.h"
 #include "runtime/fp_environment.h"

@@ -1,11 +1,11 @@
-#include "pair_tables.h"
+#include "ufuncs/pair_tables.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/fp_environment.h"
-#include "indexed.h"
+#include "ufuncs/indexed.h"
 #include "runtime/kernel_table.h"
 #include "runtime/strided.h"
 

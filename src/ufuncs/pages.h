@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_PAGES_H
 #define TF32DTYPE_PAGES_H
 
-#include "reduce.h"
+#include "ufuncs/reduce.h"
 
 /* Powers of two of a page's elements: where results come one by one, in short rows and
  * in long ones. */

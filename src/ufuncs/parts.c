@@ -1,8 +1,8 @@
-#include "parts.h"
+#include "ufuncs/parts.h"
 
 #include "formats/casts.h"
 #include "formats/items.h"
-#include "pair_tables.h"
+#include "ufuncs/pair_tables.h"
 
 /* One rounding of n results, to where they belong; what they raise that is not in
  * `flags` yet. NaN was an operand. */

@@ -1,11 +1,11 @@
-#include "extremes.h"
+#include "ufuncs/minmax.h"
 
 #include <math.h>
 
-#include "binary.h"
+#include "ufuncs/binary.h"
 #include "formats/byte_tables.h"
 #include "runtime/fp_environment.h"
-#include "segments.h"
+#include "ufuncs/segments.h"
 #include "runtime/strided.h"
 
 static float float_of_order(int32_t order)

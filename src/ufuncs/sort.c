@@ -5,7 +5,7 @@
  * completely. Bytes are always counted, unused bits and all. Shorter arrays of two or
  * four bytes become whole numbers, which NumPy sorts in vectors, and come back, without
  * NaN where a negative one would come first; and so do words of a few indices. */
-#include "sort.h"
+#include "ufuncs/sort.h"
 
 #include <stdlib.h>
 #include <string.h>

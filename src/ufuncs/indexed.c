@@ -1,12 +1,12 @@
 /* Items that differ are gathered, take the operation together, and go back: up to the
  * first that may be among them already. Of a table whose places are shared, each says
  * which batch was the last to have an item there. */
-#include "indexed.h"
+#include "ufuncs/indexed.h"
 
 #include <string.h>
 
-#include "binary.h"
-#include "few.h"
+#include "ufuncs/binary.h"
+#include "ufuncs/few.h"
 #include "formats/formats.h"
 
 enum { BATCH = 64, PLACES = 4096, FEW_PLACES = 256 };

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formulas.h"
+#include "ufuncs/binary_formulas.h"
 #include "runtime/kernels/kernel_decls.h"
 
 #define BINARY(name, type, expression)                                         \

@@ -1,15 +1,15 @@
-#include "binary.h"
+#include "ufuncs/binary.h"
 
 #include <math.h>
 
 #include "formats/byte_tables.h"
 #include "formats/fast_codec.h"
-#include "few.h"
+#include "ufuncs/few.h"
 #include "runtime/fp_environment.h"
 #include "formats/items.h"
-#include "order.h"
-#include "pair_tables.h"
-#include "wide.h"
+#include "ufuncs/compare.h"
+#include "ufuncs/pair_tables.h"
+#include "ufuncs/exact_binary.h"
 
 /* What the general path needs to know of an operation. */
 struct operation {

@@ -1,12 +1,12 @@
-#include "reduce.h"
+#include "ufuncs/reduce.h"
 
 #include <math.h>
 
-#include "binary.h"
+#include "ufuncs/binary.h"
 #include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
-#include "pages.h"
-#include "segments.h"
+#include "ufuncs/pages.h"
+#include "ufuncs/segments.h"
 #include "runtime/strided.h"
 
 /* -- formats, and float32 as one ---------------------------------------------------- */

@@ -1,4 +1,4 @@
-#include "pages.h"
+#include "ufuncs/pages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  * loses c bits where its two terms cancel, but only for one pair in 2^c: the
  * bound stays.)
  */
-#include "wide.h"
+#include "ufuncs/exact_binary.h"
 
 #include <stdint.h>
 #include <string.h>

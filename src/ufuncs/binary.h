@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "runtime/kernel_table.h"
-#include "pair_tables.h"
+#include "ufuncs/pair_tables.h"
 
 /* data and strides: two operands and the result, all of one format. A result
  * that is the next item's first operand (reduce, accumulate) is respected. */

@@ -1,13 +1,13 @@
-#include "few.h"
+#include "ufuncs/few.h"
 
 #include <string.h>
 
-#include "binary.h"
+#include "ufuncs/binary.h"
 #include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
-#include "indexed.h"
-#include "pair_tables.h"
-#include "surely.h"
+#include "ufuncs/indexed.h"
+#include "ufuncs/pair_tables.h"
+#include "ufuncs/surely.h"
 
 /* -- items of tf32 and bfloat16 ------------------------------------------------------ */
 

@@ -1,13 +1,13 @@
-#include "exact.h"
+#include "ufuncs/exact_compare.h"
 
 #include <math.h>
 
-#include "binary.h"
+#include "ufuncs/binary.h"
 #include "formats/casts.h"
 #include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
 #include "formats/items.h"
-#include "order.h"
+#include "ufuncs/compare.h"
 
 float tf_exact_from_double(double x, int more)
 {

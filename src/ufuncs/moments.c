@@ -1,4 +1,4 @@
-#include "moments.h"
+#include "ufuncs/moments.h"
 
 #include <math.h>
 

@@ -12,7 +12,7 @@
 
 #include "formats/fast_codec.h"
 #include "runtime/kernels/kernel_decls.h"
-#include "loops/functions.h"
+#include "ufuncs/kernels/functions.h"
 
 enum { MARGIN = 2 }; /* results are off by less than a unit in the last place more */
 enum { CHUNK = 256 }; /* results of tf32 that are looked at together */
