@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "specials.h"
-#include "tile.h"
+#include "matmul/specials.h"
+#include "matmul/macro_kernel.h"
 
 struct tf_block_side tf_block_side_from(struct tf_block_side lines, ptrdiff_t number,
                                         ptrdiff_t line)

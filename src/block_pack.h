@@ -3,7 +3,7 @@
 #define TF32DTYPE_BLOCK_PACK_H
 
 #include "block_product.h"
-#include "pairs.h"
+#include "matmul/bf16_dot.h"
 
 enum {
     TF_BLOCKS = TF_DEPTH / TF_LEAST_BLOCK, /* of a line that are packed at a time */

@@ -2,9 +2,9 @@
 
 #include "block_pack.h"
 #include "runtime/fp_environment.h"
-#include "specials.h"
-#include "sums.h"
-#include "tile.h"
+#include "matmul/specials.h"
+#include "matmul/epilogue.h"
+#include "matmul/macro_kernel.h"
 #include "runtime/thread_pool.h"
 
 struct call {

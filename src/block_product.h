@@ -3,8 +3,8 @@
 #define TF32DTYPE_BLOCK_PRODUCT_H
 
 #include "block_codes.h"
-#include "matmul.h"
-#include "pack.h"
+#include "matmul/matmul.h"
+#include "matmul/pack.h"
 
 enum { TF_BLOCK_LEVELS = 2, TF_LEAST_BLOCK = 16 };
 

@@ -5,7 +5,7 @@
 
 #include "runtime/streaming.h"
 #include "runtime/kernel_table.h"
-#include "pack.h"
+#include "matmul/pack.h"
 #include "runtime/thread_pool.h"
 
 /* -- lines and pieces of them ------------------------------------------------------ */

@@ -2,7 +2,7 @@
 
 #include "formats/casts.h"
 #include "runtime/strided.h"
-#include "sums.h"
+#include "matmul/epilogue.h"
 
 struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,
                                  const struct tf_terms *terms, int swapped)

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_TENSOR_H
 #define TF32DTYPE_TENSOR_H
 
-#include "tile.h"
+#include "matmul/macro_kernel.h"
 
 /* How the elements of a product are chained on a device; the terms are those of its
  * parts. `swapped`: A and B have changed places. */

@@ -1,6 +1,6 @@
 /* Operands in parts: see split.h. Parts of PART_BITS bits: 8, bfloat16; 11, tf32. */
 #include "cuda/operands.h"
-#include "split.h"
+#include "matmul/operand_split.h"
 
 #if PART_BITS == 8
 typedef uint16_t stored;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "block_codes.h"
-#include "loops/panels.h"
+#include "matmul/kernels/micro_tile.h"
 
 /* -- a block of C ------------------------------------------------------------------ */
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "runtime/fp_environment.h"
-#include "pack.h"
+#include "matmul/pack.h"
 
 #if defined(_OPENMP)
 #include <omp.h>

@@ -423,7 +423,7 @@ cdef extern from "scaled.h" nogil:
     int tf_scale_values(const char *, const char *, float *)
 
 
-cdef extern from "matmul.h" nogil:
+cdef extern from "matmul/matmul.h" nogil:
     struct tf_device:
         tf_tensor_model model
         int promote
@@ -550,7 +550,7 @@ cdef extern from "block_product.h" nogil:
                         unsigned *)
 
 
-cdef extern from "complex64.h" nogil:
+cdef extern from "matmul/complex64.h" nogil:
     int tf_matmul_complex64(const tf_precision *, int, tf_matrix, tf_matrix, tf_matrix,
                             npy_intp, npy_intp, npy_intp, npy_intp)
 

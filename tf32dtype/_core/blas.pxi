@@ -22,7 +22,7 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
          npy_intp lda, b, npy_intp ldb, float beta, c, npy_intp ldc,
          str format="float32", int rounding=0, int scaling=0, int parts=1, int bands=1,
          bint saturates=False):
-    """tf_gemm of src/matmul.h on contiguous arrays; its result."""
+    """tf_gemm of src/matmul/matmul.h on contiguous arrays; its result."""
     cdef tf_precision precision
     cdef tf_kinds kinds
     cdef int status
@@ -49,7 +49,7 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
 
 
 def split(x, int parts, str format):
-    """float32 numbers in parts of bfloat16 or tf32, as float32: see src/split.h."""
+    """float32 numbers in parts of bfloat16 or tf32, as float32: see src/matmul/operand_split.h."""
     cdef cnp.ndarray numbers = np.ascontiguousarray(x, np.float32)
     cdef cnp.ndarray out = np.empty((parts, *np.shape(x)), np.float32)
     cdef npy_intp n = cnp.PyArray_SIZE(numbers)

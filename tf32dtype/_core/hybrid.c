@@ -7,7 +7,7 @@
 #include "runtime/copies.h"
 #include "formats/scalar_ops.h"
 #include "ufuncs/minmax.h"
-#include "matmul.h"
+#include "matmul/matmul.h"
 #include "objects.h"
 #include "ufuncs/sort.h"
 #include "runtime/stops.h"

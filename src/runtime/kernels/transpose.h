@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_LOOPS_TRANSPOSE_H
 #define TF32DTYPE_LOOPS_TRANSPOSE_H
 
-#include "loops/panels.h"
+#include "matmul/kernels/micro_tile.h"
 
 #if defined(__AVX512F__)
 /* 16 x 16 slots in registers: four rounds of interleaving, of 32, 64, 128 and 256

@@ -3,7 +3,7 @@
  * The matrix is read in the order of its memory, many whole rows at a time; lines along
  * k are for dot.c. Exceptions and NaN are left to the caller.
  */
-#include "loops/words.h"
+#include "matmul/kernels/words.h"
 
 enum { TOGETHER = 8 }; /* rows read at the same time */
 

@@ -1,4 +1,4 @@
-#include "dots.h"
+#include "matmul/dot.h"
 
 #include <math.h>
 
@@ -6,11 +6,11 @@
 #include "formats/casts.h"
 #include "runtime/copies.h"
 #include "runtime/fp_environment.h"
-#include "pack.h"
-#include "quads.h"
-#include "specials.h"
-#include "sums.h"
-#include "tile.h"
+#include "matmul/pack.h"
+#include "matmul/int8_dot.h"
+#include "matmul/specials.h"
+#include "matmul/epilogue.h"
+#include "matmul/macro_kernel.h"
 
 /* A vector has one chain, and a tile of the product of matrices would take as long as the
  * whole of it: so the chains of some vectors stand side by side. */

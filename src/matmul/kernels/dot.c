@@ -7,7 +7,7 @@
  * of lines stand -0 and 0, whose product changes no sum: items of a byte have 0 alone,
  * since no product of theirs is below the range, and no sum -0.
  */
-#include "loops/words.h"
+#include "matmul/kernels/words.h"
 
 enum { CHAINS = TF_DOT_CHAINS };
 
@@ -268,7 +268,7 @@ const struct tf_dot TF_NAME(tf_dot) = {
 };
 
 #elif defined(__AVX2__) && defined(__FMA__)
-#include "loops/dot_avx2.h"
+#include "matmul/kernels/dot_avx2.h"
 
 const struct tf_dot TF_NAME(tf_dot) = {
     .lanes = lanes,

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "formats/byte_tables.h"
-#include "split.h"
-#include "loops/halves.h"
-#include "loops/panels.h"
+#include "matmul/operand_split.h"
+#include "matmul/kernels/simd_bf16.h"
+#include "matmul/kernels/micro_tile.h"
 #include "runtime/kernels/transpose.h"
 
 extern const struct tf_row TF_NAME(tf_row);

@@ -1,9 +1,9 @@
-#include "sums.h"
+#include "matmul/epilogue.h"
 
 #include <math.h>
 
 #include "formats/casts.h"
-#include "pack.h"
+#include "matmul/pack.h"
 #include "runtime/strided.h"
 
 /* Whether some NaN is negative, as x86 makes them: rounding keeps a sign. */

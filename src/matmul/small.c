@@ -1,15 +1,15 @@
-#include "small.h"
+#include "matmul/small.h"
 
 #include <string.h>
 
 #include "formats/casts.h"
 #include "runtime/fp_environment.h"
-#include "pack.h"
-#include "pairs.h"
-#include "quads.h"
-#include "specials.h"
-#include "sums.h"
-#include "tile.h"
+#include "matmul/pack.h"
+#include "matmul/bf16_dot.h"
+#include "matmul/int8_dot.h"
+#include "matmul/specials.h"
+#include "matmul/epilogue.h"
+#include "matmul/macro_kernel.h"
 #include "runtime/thread_pool.h"
 
 enum {

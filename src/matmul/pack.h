@@ -6,7 +6,7 @@
 
 #include "formats/number_kinds.h"
 #include "runtime/kernel_table.h"
-#include "split.h"
+#include "matmul/operand_split.h"
 #include "runtime/stops.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "scales.h"
+#include "matmul/operand_scales.h"
 
 #include "formats/scalar_ops.h"
 

@@ -1,13 +1,13 @@
-#include "tile.h"
+#include "matmul/macro_kernel.h"
 
 #include <math.h>
 
 #include "formats/byte_tables.h"
 #include "formats/casts.h"
 #include "formats/codec.h"
-#include "dots.h"
-#include "quads.h"
-#include "specials.h"
+#include "matmul/dot.h"
+#include "matmul/int8_dot.h"
+#include "matmul/specials.h"
 #include "tensor.h"
 
 /* -- the terms of a chain ---------------------------------------------------------- */

@@ -2,8 +2,8 @@
 #ifndef TF32DTYPE_DOTS_H
 #define TF32DTYPE_DOTS_H
 
-#include "matmul.h"
-#include "pack.h"
+#include "matmul/matmul.h"
+#include "matmul/pack.h"
 
 /* Whether `count` rows of a and columns of b, of k numbers each, are worth it. */
 int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,

@@ -1,4 +1,4 @@
-#include "complex64.h"
+#include "matmul/complex64.h"
 
 #include <fenv.h>
 #include <math.h>

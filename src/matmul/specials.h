@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_SPECIALS_H
 #define TF32DTYPE_SPECIALS_H
 
-#include "pack.h"
+#include "matmul/pack.h"
 
 /* What a line holds, as it is stored. Beside NaN, Inf may go unmarked: it does not
  * count. */

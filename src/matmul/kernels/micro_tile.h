@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_LOOPS_PANELS_H
 #define TF32DTYPE_LOOPS_PANELS_H
 
-#include "loops/halves.h"
+#include "matmul/kernels/simd_bf16.h"
 
 #if defined(__AVX512F__)
 typedef __m512 vector;

@@ -1,4 +1,4 @@
-#include "quads.h"
+#include "matmul/int8_dot.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_PAIRS_H
 #define TF32DTYPE_PAIRS_H
 
-#include "pack.h"
+#include "matmul/pack.h"
 
 struct tf_range tf_no_range(void);
 

@@ -1,8 +1,8 @@
 /* One row times a matrix, which is read once, in the order of its memory. */
 #include "formats/byte_tables.h"
 #include "formats/casts.h"
-#include "dots.h"
-#include "tile.h"
+#include "matmul/dot.h"
+#include "matmul/macro_kernel.h"
 
 /* -- columns side by side ---------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_SCALES_H
 #define TF32DTYPE_SCALES_H
 
-#include "pack.h"
+#include "matmul/pack.h"
 
 /* Of `count` lines of k numbers, each its own scale or all the same one: the greatest
  * finite magnitude over the format's, rounded to float32; 2^-126 if it is less, 1 if

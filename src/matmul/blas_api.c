@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "formats/casts.h"
-#include "matmul.h"
+#include "matmul/matmul.h"
 
 static int transposes(char trans) { return strchr("TtCc", trans) != NULL; }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "formats/byte_tables.h"
-#include "loops/panels.h"
+#include "matmul/kernels/micro_tile.h"
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
 

@@ -1,4 +1,4 @@
-#include "specials.h"
+#include "matmul/specials.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-#include "pairs.h"
+#include "matmul/bf16_dot.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "runtime/cpu_dispatch.h"
-#include "quads.h"
+#include "matmul/int8_dot.h"
 
 /* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
  * what its operands are multiples of, so that from -126 on none is subnormal. */

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_SMALL_H
 #define TF32DTYPE_SMALL_H
 
-#include "matmul.h"
+#include "matmul/matmul.h"
 
 /* tf_matmul of these: on one thread, on the stack. 0, and C is untouched, where matrices
  * are none of them. */

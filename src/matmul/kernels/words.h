@@ -3,7 +3,7 @@
 #define TF32DTYPE_LOOPS_WORDS_H
 
 #include "formats/byte_tables.h"
-#include "loops/panels.h"
+#include "matmul/kernels/micro_tile.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 

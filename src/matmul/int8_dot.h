@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_QUADS_H
 #define TF32DTYPE_QUADS_H
 
-#include "pack.h"
+#include "matmul/pack.h"
 
 /* Whether two operands, as they lie in memory, are multiplied as quads: wherever that is
  * possible. */

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "matmul.h"
-#include "pack.h"
-#include "pairs.h"
+#include "matmul/matmul.h"
+#include "matmul/pack.h"
+#include "matmul/bf16_dot.h"
 
 /* What is multiplied and added one after the other: see matmul.h. */
 struct tf_terms {

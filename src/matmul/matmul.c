@@ -1,18 +1,18 @@
-#include "matmul.h"
+#include "matmul/matmul.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "formats/casts.h"
-#include "dots.h"
+#include "matmul/dot.h"
 #include "runtime/fp_environment.h"
-#include "quads.h"
-#include "scales.h"
-#include "small.h"
-#include "specials.h"
-#include "sums.h"
+#include "matmul/int8_dot.h"
+#include "matmul/operand_scales.h"
+#include "matmul/small.h"
+#include "matmul/specials.h"
+#include "matmul/epilogue.h"
 #include "tensor.h"
-#include "tile.h"
+#include "matmul/macro_kernel.h"
 #include "runtime/thread_pool.h"
 
 void tf_matmul_prepare(void)

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_COMPLEX64_H
 #define TF32DTYPE_COMPLEX64_H
 
-#include "matmul.h"
+#include "matmul/matmul.h"
 
 /* C = A @ B of complex64, or conj(A) @ B, with P a float32 product:
  *

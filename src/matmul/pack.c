@@ -1,11 +1,11 @@
-#include "pack.h"
+#include "matmul/pack.h"
 
 #include <stdlib.h>
 
 #include "formats/byte_tables.h"
 #include "formats/casts.h"
 #include "formats/codec.h"
-#include "quads.h"
+#include "matmul/int8_dot.h"
 #include "runtime/strided.h"
 
 int tf_runs_along(struct tf_lines x) { return labs(x.along) <= labs(x.stride); }
