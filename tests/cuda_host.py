@@ -104,7 +104,7 @@ def library(
     for header in sorted(HERE.glob("simt_*.h")):
         key.update(header.read_bytes())
     if tensor:
-        key.update((SRC / "tensor_core.h").read_bytes())
+        key.update((SRC / "tensor_core/mma_model.h").read_bytes())
     path = CACHE / f"{Path(file).stem}-{key.hexdigest()[:16]}.so"
     if not path.exists():
         CACHE.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 /* For simt.h: barriers in shared memory, copies of boxes of tensors, and wgmma, from the text
  * and figures of PTX ISA 9 and CUTLASS's descriptions of layouts, never from the kernels'
- * headers; the arithmetic is src/tensor_core.h with the rows of
+ * headers; the arithmetic is src/tensor_core/mma_model.h with the rows of
  * tf32dtype/tensor_core/models.py.
  *
  * A copy is done at once in descending order, and in ascending order when no thread can go

@@ -1,8 +1,8 @@
 /* ldmatrix and mma.sync for simt.h. Which lane has what is taken from the figures of PTX ISA
  * 9, element by element, and never from the kernels' headers; the arithmetic is
- * src/tensor_core.h with the rows of tf32dtype/tensor_core/models.py for an architecture.
+ * src/tensor_core/mma_model.h with the rows of tf32dtype/tensor_core/models.py for an architecture.
  */
-#include "tensor_core.h"
+#include "tensor_core/mma_model.h"
 
 /* 80 for sm_80, 90 for sm_90a, ...: cuda_host.py says which. */
 extern "C" {

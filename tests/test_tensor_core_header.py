@@ -1,4 +1,4 @@
-"""src/tensor_core.h and src/tensor_scaled.h are one text for all compilers."""
+"""src/tensor_core/mma_model.h and src/tensor_core/scaled_mma_model.h are one text for all compilers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SRC = Path(__file__).parents[1] / "src"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
 
 CALL = """
-#include "tensor_scaled.h"
+#include "tensor_core/scaled_mma_model.h"
 {prefix} void chain(const struct tf_tensor_model *model, const uint32_t *a,
                     const uint32_t *b, uint32_t *c)
 {{
@@ -67,7 +67,7 @@ def test_nvcc(tmp_path):
 )
 def test_nvrtc(arch):
     nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc")
-    names = "tensor_core.h", "tensor_scaled.h"
+    names = "tensor_core/mma_model.h", "tensor_core/scaled_mma_model.h"
     code = CALL.format(prefix='extern "C" __global__')
     headers = [(SRC / name).read_bytes() for name in names]
     named = headers, [name.encode() for name in names]

@@ -10,7 +10,7 @@
  * The compilation says the formats of A and B, and the model, field by field.
  */
 #include "cuda/tiles.h"
-#include "tensor_core.h"
+#include "tensor_core/mma_model.h"
 
 enum {
     ROWS = 64,

@@ -8,7 +8,7 @@
 #include "matmul/dot.h"
 #include "matmul/int8_dot.h"
 #include "matmul/specials.h"
-#include "tensor.h"
+#include "tensor_core/mma_matmul.h"
 
 /* -- the terms of a chain ---------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "matmul/small.h"
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
-#include "tensor.h"
+#include "tensor_core/mma_matmul.h"
 #include "matmul/macro_kernel.h"
 #include "runtime/thread_pool.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "formats/number_kinds.h"
-#include "tensor_core.h"
+#include "tensor_core/mma_model.h"
 
 /* Element (i, j) of matrix number l lies at
  * data + l * step + i * strides[0] + j * strides[1] (bytes). */

@@ -13,8 +13,8 @@
 
 #include "formats/codec.h"
 #include "formats/float_bits.h"
-#include "tensor_core.h"
-#include "tensor_scaled.h"
+#include "tensor_core/mma_model.h"
+#include "tensor_core/scaled_mma_model.h"
 
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
 enum { TF_BLOCK = 1024 };

@@ -368,7 +368,7 @@ cdef extern from "ufuncs/segments.h" nogil:
     void tf_extreme_segments(int, tf_binary_op, const tf_segments *, char *)
 
 
-cdef extern from "tensor_core.h" nogil:
+cdef extern from "tensor_core/mma_model.h" nogil:
     enum:
         TF_NO_EXPONENT
     struct tf_tensor_model:
@@ -389,7 +389,7 @@ cdef extern from "tensor_core.h" nogil:
                              const uint32_t *, int64_t, int64_t, uint32_t)
 
 
-cdef extern from "tensor_scaled.h" nogil:
+cdef extern from "tensor_core/scaled_mma_model.h" nogil:
     struct tf_scaled_model:
         int32_t depth
         int32_t block
@@ -407,7 +407,7 @@ cdef extern from "tensor_scaled.h" nogil:
                              const uint8_t *, int64_t, uint32_t)
 
 
-cdef extern from "scaled.h" nogil:
+cdef extern from "tensor_core/scaled_matmul.h" nogil:
     struct tf_scaled_lines:
         const char *codes
         npy_intp line

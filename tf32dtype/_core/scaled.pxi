@@ -29,7 +29,7 @@ cdef cnp.ndarray scales_of(array, model, npy_intp n, npy_intp k):
 
 
 def scaled_blocks(model, a, scales_a, b, scales_b, c):
-    """The chains of src/tensor_scaled.h: rows of a times rows of b plus c.
+    """The chains of src/tensor_core/scaled_mma_model.h: rows of a times rows of b plus c.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ cdef cnp.ndarray words_of(array, int ndim, str format=""):
 
 
 def tensor_blocks(model, a, b, c):
-    """The chains of src/tensor_core.h: rows of a times rows of b plus c.
+    """The chains of src/tensor_core/mma_model.h: rows of a times rows of b plus c.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def product(
     continues : bool
         Whether the accumulators begin with what is in `out`, not with +0.
     exactly : bool
-        Whether all is computed by the integers of src/tensor_core.h, which only what is
+        Whether all is computed by the integers of src/tensor_core/mma_model.h, which only what is
         in doubt needs: the same bits, slowly.
     """
     if 0 in out.shape or (continues and a.shape[-1] == 0):

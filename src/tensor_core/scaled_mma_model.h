@@ -17,7 +17,7 @@
 #ifndef TF32DTYPE_TENSOR_SCALED_H
 #define TF32DTYPE_TENSOR_SCALED_H
 
-#include "tensor_core.h"
+#include "tensor_core/mma_model.h"
 
 #if defined(__CUDACC_RTC__)
 typedef unsigned char uint8_t;

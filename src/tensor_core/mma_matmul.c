@@ -1,4 +1,4 @@
-#include "tensor.h"
+#include "tensor_core/mma_matmul.h"
 
 #include "formats/casts.h"
 #include "runtime/strided.h"

@@ -1,4 +1,4 @@
-#include "scaled.h"
+#include "tensor_core/scaled_matmul.h"
 
 #include <stdlib.h>
 #include <string.h>
