@@ -9,7 +9,7 @@
  * block without residuals. Codes are decoded on their way to shared memory, DEPTH of k at
  * a time; a term's tiles are fetched anew.
  */
-#include "block.h"
+#include "blocks/block_formats.h"
 #include "cuda/tiles.h"
 
 enum { DEPTH = 16, THREADS = 256 };

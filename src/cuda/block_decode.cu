@@ -4,7 +4,7 @@
  *
  * A thread has EACH neighbours of a line, which lie in one block. Lines are y, what is in
  * them x; parts lie as tf_blocks_quantize has them. */
-#include "block_round.h"
+#include "blocks/quantize_block.h"
 #include "cuda/common.h"
 
 enum { EACH = 4 };

@@ -1,6 +1,6 @@
 /* Scales of blocks as float32 numbers, as products take them: those of a tile's lines side
  * by side. */
-#include "block.h"
+#include "blocks/block_formats.h"
 #include "cuda/common.h"
 
 /* out[matrix][block][level][line], `pitch` lines to a level, of which those beyond `lines`

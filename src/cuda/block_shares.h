@@ -13,7 +13,7 @@
 #define TF_BLOCK_SHARE 4 /* numbers that 16 bytes hold */
 #define TF_PLAN_RESIDUAL RESIDUAL
 #define TF_PLAN_SEARCHES SEARCHES
-#include "block_round.h"
+#include "blocks/quantize_block.h"
 #include "cuda/common.h"
 
 enum {
@@ -77,7 +77,7 @@ TF_INLINE struct tf_spread tf_block_spread(const float *x, int n)
 /* -- the search --------------------------------------------------------------------- */
 
 /* Costs of the blocks of a warp: a thread has one scale at a time, for all numbers of one
- * block, so that it adds them in the order of src/block_costs.h by itself. */
+ * block, so that it adds them in the order of src/blocks/search_cost.h by itself. */
 struct alignas(16) tf_search_room {
     float x[WARP * SHARE], y[WARP * SHARE]; /* numbers of the warp */
     float cost[TOGETHER][TF_COSTS];

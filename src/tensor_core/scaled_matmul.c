@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "block.h"
+#include "blocks/block_formats.h"
 #include "runtime/stops.h"
 
 enum { COLUMNS = 64 }; /* that a row of A is multiplied with once it is taken apart */

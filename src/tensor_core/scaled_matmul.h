@@ -27,7 +27,7 @@ void tf_promote_block(const float *block, const float *scales_a, const float *sc
                       float *sums, ptrdiff_t m, ptrdiff_t n);
 
 /* What the codes of a scale format are worth: by themselves or, unless `residual` is
- * empty, as scales of such elements. Returns -1 for names that src/block.h has not. */
+ * empty, as scales of such elements. Returns -1 for names that src/blocks/block_formats.h has not. */
 int tf_scale_values(const char *scale, const char *residual, float values[256]);
 
 #endif

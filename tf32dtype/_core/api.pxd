@@ -473,7 +473,7 @@ cdef extern from "runtime/stops.h" nogil:
     int tf_is_stopped(tf_watch *, int)
 
 
-cdef extern from "blocks.h" nogil:
+cdef extern from "blocks/block_arrays.h" nogil:
     struct tf_element:
         const char *name
         uint8_t width
@@ -522,11 +522,11 @@ cdef extern from "blocks.h" nogil:
     tf_block_bounds tf_blocks_bounds(const float *, tf_block_lines, int)
 
 
-cdef extern from "block_codes.h" nogil:
+cdef extern from "blocks/code_tables.h" nogil:
     void tf_code_tables_fill()
 
 
-cdef extern from "block_product.h" nogil:
+cdef extern from "blocks/block_matmul.h" nogil:
     struct tf_block_level:
         const uint8_t *codes
         npy_intp line

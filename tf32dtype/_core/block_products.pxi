@@ -98,7 +98,7 @@ def block_matmul(a, b, out, npy_intp k, npy_intp block, int terms):
     k, block : int
         Of a line, and of a block.
     terms : int
-        How many products of levels are added, in the order of src/block_product.h.
+        How many products of levels are added, in the order of src/blocks/block_matmul.h.
     """
     cdef tf_block_factor x, y
     cdef tf_matrix z

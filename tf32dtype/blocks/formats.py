@@ -59,11 +59,11 @@ class Element:
 
     @property
     def index(self) -> int:
-        """Its row in src/block.h."""
+        """Its row in src/blocks/block_formats.h."""
         return list(elements).index(self.name)
 
 
-#: Elements by name, and the mantissa bits of the scale formats, as in src/block.h.
+#: Elements by name, and the mantissa bits of the scale formats, as in src/blocks/block_formats.h.
 elements = {name: Element(name, width) for name, width in _core.block_elements}
 scale_formats = dict(_core.block_scales)
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "block_codes.h"
+#include "blocks/code_tables.h"
 #include "matmul/kernels/micro_tile.h"
 
 /* -- a block of C ------------------------------------------------------------------ */

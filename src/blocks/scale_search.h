@@ -8,7 +8,7 @@
 #ifndef TF32DTYPE_BLOCK_SEARCH_H
 #define TF32DTYPE_BLOCK_SEARCH_H
 
-#include "block_costs.h"
+#include "blocks/search_cost.h"
 
 /* What a block becomes. The numbers of both levels lie on the element's grid, or are
  * such that rounding them to it, to nearest, is what is wanted. */

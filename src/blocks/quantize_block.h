@@ -7,8 +7,8 @@
 #ifndef TF32DTYPE_BLOCK_ROUND_H
 #define TF32DTYPE_BLOCK_ROUND_H
 
-#include "block_numbers.h"
-#include "block_search.h"
+#include "blocks/dequantize.h"
+#include "blocks/scale_search.h"
 
 /* From which part of a unit on each of n quotients goes up; 2: never. What is
  * exact never does, but in the middle when ties go away from zero. */

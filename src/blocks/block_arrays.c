@@ -1,4 +1,4 @@
-#include "blocks.h"
+#include "blocks/block_arrays.h"
 
 #include <stdlib.h>
 #include <string.h>

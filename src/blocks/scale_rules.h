@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_BLOCK_SCALE_H
 #define TF32DTYPE_BLOCK_SCALE_H
 
-#include "block_element.h"
+#include "blocks/element_rounding.h"
 
 struct tf_block_layout {
     int element;  /* of tf_elements */

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_BLOCK_PRODUCT_H
 #define TF32DTYPE_BLOCK_PRODUCT_H
 
-#include "block_codes.h"
+#include "blocks/code_tables.h"
 #include "matmul/matmul.h"
 #include "matmul/pack.h"
 

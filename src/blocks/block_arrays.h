@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "block_round.h"
+#include "blocks/quantize_block.h"
 
 struct tf_block_lines {
     ptrdiff_t count, length;

@@ -1,8 +1,8 @@
 /* Blocks with a common scale: many of them, packed. */
 #include <string.h>
 
-#include "loops/costs.h"
-#include "block_round.h"
+#include "blocks/kernels/vector_search_cost.h"
+#include "blocks/quantize_block.h"
 #include "runtime/kernels/kernel_decls.h"
 
 /* -- codes in bytes ---------------------------------------------------------------- */

@@ -1,11 +1,11 @@
 /* What scales of a block would cost: squared errors of its numbers, many scales at once.
  *
- * src/loops/costs.h says the same with vectors, which is then used.
+ * src/blocks/kernels/vector_search_cost.h says the same with vectors, which is then used.
  */
 #ifndef TF32DTYPE_BLOCK_COSTS_H
 #define TF32DTYPE_BLOCK_COSTS_H
 
-#include "block_scale.h"
+#include "blocks/scale_rules.h"
 
 /* What S is in a normalised block: within normal numbers. */
 #define TF_LEAST_WITHIN 1.17549435e-38f

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_BLOCK_PACK_H
 #define TF32DTYPE_BLOCK_PACK_H
 
-#include "block_product.h"
+#include "blocks/block_matmul.h"
 #include "matmul/bf16_dot.h"
 
 enum {

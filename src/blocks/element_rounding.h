@@ -7,7 +7,7 @@
 #ifndef TF32DTYPE_BLOCK_ELEMENT_H
 #define TF32DTYPE_BLOCK_ELEMENT_H
 
-#include "block.h"
+#include "blocks/block_formats.h"
 
 enum {
     TF_BLOCK_LANES = 16,

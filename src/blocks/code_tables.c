@@ -1,4 +1,4 @@
-#include "block_codes.h"
+#include "blocks/code_tables.h"
 
 struct tf_code_table tf_code_tables[TF_ELEMENT_COUNT];
 

@@ -1,4 +1,4 @@
-#include "block_pack.h"
+#include "blocks/block_pack.h"
 
 #include <math.h>
 

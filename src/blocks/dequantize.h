@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_BLOCK_NUMBERS_H
 #define TF32DTYPE_BLOCK_NUMBERS_H
 
-#include "block_element.h"
+#include "blocks/element_rounding.h"
 
 /* The scale of a residual: S R rounded to float32's 24 bits; where float32 has fewer,
  * all of them. */

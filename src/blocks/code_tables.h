@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_BLOCK_CODES_H
 #define TF32DTYPE_BLOCK_CODES_H
 
-#include "block.h"
+#include "blocks/block_formats.h"
 #include "formats/byte_tables.h"
 
 struct tf_code_table {

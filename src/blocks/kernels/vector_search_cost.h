@@ -1,4 +1,4 @@
-/* What scales of a block would cost, with vectors: src/block_costs.h says what that is.
+/* What scales of a block would cost, with vectors: src/blocks/search_cost.h says what that is.
  *
  * Candidates lie side by side; the lanes of the definition are added in its order, four
  * of them at a time, so that all sums stay in registers.
@@ -11,7 +11,7 @@
 #if defined(__AVX2__) && defined(__FMA__)
 #define TF_FAST_COSTS
 #endif
-#include "block_costs.h"
+#include "blocks/search_cost.h"
 
 #if defined(TF_FAST_COSTS)
 

@@ -1,6 +1,6 @@
-#include "block_product.h"
+#include "blocks/block_matmul.h"
 
-#include "block_pack.h"
+#include "blocks/block_pack.h"
 #include "runtime/fp_environment.h"
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
