@@ -114,19 +114,19 @@ def rows() -> Iterator[Row]:
     yield Row("leading band of bf16x9 by `wgmma`", kernel, "HGMMA", "TFLOP/s")
     names, terms = ("float8_e4m3fn",) * 2, [(0, 0), (0, 1), (1, 0)]
     options = blocks.options(names, 32, terms, blocks.LARGE)
-    kernel = Kernel("cuda/block_native.cu", "block_native", options)
+    kernel = Kernel("cuda/blocks/native_matmul.cu", "block_native", options)
     yield Row("TCFP-16 by `mma.sync`, each of 3 terms", kernel, "HMMA", "TFLOP/s")
     kernel = wide_blocks.kernel(names, 32, terms)
     yield Row("TCFP-16 by `wgmma` of FP8, each term", kernel, "QGMMA", "TFLOP/s")
     kernel = wide_blocks.kernel(names, 32, terms, 2)
     yield Row("TCFP-16 by `wgmma` of float16, each term", kernel, "HGMMA", "TFLOP/s")
     kernel = Kernel(
-        "cuda/chain.cu", chain.LARGE.kernel, chain.options(bf16, bf16, bf16)
+        "cuda/matmul/fma_matmul.cu", chain.LARGE.kernel, chain.options(bf16, bf16, bf16)
     )
     yield Row('"chain", bfloat16', kernel, "FFMA", "TFLOP/s")
     for device, instruction in (("A100", None), ("H100", "mma.sync")):
         found = find_model(device, instruction, "bfloat16", "bfloat16", "float32")
-        kernel = Kernel("cuda/model.cu", "model", model.options(found, bf16, bf16))
+        kernel = Kernel("cuda/tensor_core/mma_model.cu", "model", model.options(found, bf16, bf16))
         yield Row(f'"model" of {device}, bfloat16', kernel, "F2I", "TMAC/s")
     for one, other, works in (
         (single, bf16, "LDG.E.128"),

@@ -90,9 +90,9 @@ def library(
         texts[name] = edited
     kernels = KERNELS.findall(texts[file])
     fibrous = int(any(MEETS.search(text) for text in texts.values()))
-    tensor = {"cuda/async.h", "cuda/mma.h"} & set(texts)
+    tensor = {"cuda/matmul/async_copy.h", "cuda/matmul/mma.h"} & set(texts)
     lines = ['#include "simt.h"', *['#include "simt_mma.h"'] * bool(tensor)]
-    lines += ['#include "simt_hopper.h"'] * ("cuda/hopper.h" in texts)
+    lines += ['#include "simt_hopper.h"'] * ("cuda/common/hopper.h" in texts)
     lines.append(f'#include "{file}"')
     lines += [
         f'extern "C" const char *launch_{name}(void **given, const unsigned *extents)'

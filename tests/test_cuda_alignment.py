@@ -61,7 +61,7 @@ def test_the_device_refuses_them(backend, monkeypatch):
     for x in misaligned(np.float32, (4, 6)):
         machine = backends.Device()
         monkeypatch.setattr(machine, "_device", lambda: 0)
-        kernel = backends.Kernel("cuda/patch.cu", "patch")
+        kernel = backends.Kernel("cuda/matmul/patch_specials.cu", "patch")
         with pytest.raises(ValueError, match="multiples of 4 bytes"):
             machine.launch(kernel, (1,), (1,), None, x)
         with pytest.raises(ValueError, match="multiples of 4 bytes"):

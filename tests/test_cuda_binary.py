@@ -127,7 +127,7 @@ CARELESS = with_units(2, 0)
 def test_errors_of_cuda_do_not_show(backend, f):
     if backend is not HOST:
         pytest.skip("a GPU has its own errors")
-    HOST.changes["cuda/functions.cu"] = ACCURATE
+    HOST.changes["cuda/ufuncs/binary_exact.cu"] = ACCURATE
     rng = np.random.default_rng(25)
     for function in near_ties.FUNCTIONS:
         same(function, f, *near_ties.solved(function, f, rng, 20_000))
@@ -139,7 +139,7 @@ def test_such_errors_would_show(backend, function):
     """Where exact ties are common."""
     if backend is not HOST:
         pytest.skip("kernels are changed on the host")
-    HOST.changes["cuda/functions.cu"] = CARELESS
+    HOST.changes["cuda/ufuncs/binary_exact.cu"] = CARELESS
     rng = np.random.default_rng(26)
     x = np.ldexp(rng.integers(1, 4096, 20_000), -6).astype(dtype(TF))
     y = np.array(2, dtype(TF)) if function == "power" else x * 0.75
@@ -201,14 +201,14 @@ BASIC = [("sm_80", BF), ("sm_90a", TF), ("sm_100a", F8)]
 def test_machine_code_of_arithmetic(arch, f):
     # A float32 division asks whether its operands are NaN or Inf, and adds NaNs.
     division = ("FSETP.GTU.FTZ", "FSETP.NEU.FTZ", "FADD.FTZ")
-    kernel = Kernel("cuda/binary.cu", "binary", options(f))
+    kernel = Kernel("cuda/ufuncs/binary.cu", "binary", options(f))
     check(kernel, arch, needs=("LDG.E.128", "STG.E.128"), but=division)
 
 
 @pytest.mark.parametrize(("arch", "f"), cases(WIDE, [("sm_90a", BF)]))
 def test_machine_code_of_functions(arch, f):
     check(
-        Kernel("cuda/functions.cu", "function", options(f)),
+        Kernel("cuda/ufuncs/binary_exact.cu", "function", options(f)),
         arch,
         needs=("DFMA", "DADD"),
     )

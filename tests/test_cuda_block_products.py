@@ -470,7 +470,7 @@ def chain_kernel(a, b):
         ):  # fmt: skip
             value = f"tf_element_{element}" if element else "-1"
             options.append(f"-D{side}_{level}={value}")
-    return Kernel("cuda/block_chain.cu", "block_chain_large", tuple(options))
+    return Kernel("cuda/blocks/fma_matmul.cu", "block_chain_large", tuple(options))
 
 
 @pytest.mark.sampled(3)
@@ -478,7 +478,7 @@ def chain_kernel(a, b):
 def test_sass(arch):
     found = check(chain_kernel("tcfp16", "tcfp16"), arch, needs=("FFMA", "LDS.128"))
     assert found["FFMA"] >= 2 * (64 * 16) // 2
-    check(Kernel("cuda/block_scales.cu", "block_scales"), arch)
+    check(Kernel("cuda/blocks/scales.cu", "block_scales"), arch)
 
 
 @pytest.mark.exhaustive
@@ -493,7 +493,7 @@ def test_sass_of_all(arch, name):
 def native_kernel(levels, block, tile):
     names = ("float8_e4m3fn", "float8_e4m3fn")
     options = native.options(names, block, levels, tile)
-    return Kernel("cuda/block_native.cu", "block_native", options)
+    return Kernel("cuda/blocks/native_matmul.cu", "block_native", options)
 
 
 WITH_FP8 = [x for x in ARCHITECTURES if x not in ("sm_80", "sm_86")]

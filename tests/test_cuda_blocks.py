@@ -428,7 +428,7 @@ def decoder(name):
     row = td.blocks.formats[name]
     residual = f"tf_element_{row.residual}" if row.residual else "-1"
     options = f"-DHI=tf_element_{row.element}", f"-DLO={residual}"
-    return Kernel("cuda/block_decode.cu", "block_decode_single", options)
+    return Kernel("cuda/blocks/decode.cu", "block_decode_single", options)
 
 
 @pytest.mark.exhaustive
@@ -441,10 +441,10 @@ def test_sass_of_decode(arch, name):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sass(arch):
-    check(Kernel("cuda/block_bounds.cu", "block_bounds"), arch)
+    check(Kernel("cuda/blocks/bounds.cu", "block_bounds"), arch)
     check(decoder("tcfp16"), arch)
     to_odd = "-DFROM=TF_FLOAT64", "-DTO=TF_FLOAT32", "-DTO_ODD=1"
-    check(Kernel("cuda/cast.cu", "cast", to_odd), arch)
+    check(Kernel("cuda/formats/cast.cu", "cast", to_odd), arch)
 
 
 def quantizer(name, size, searches):
@@ -456,7 +456,7 @@ def quantizer(name, size, searches):
         f"-DBLOCK_SIZE={size}",
         f"-DSEARCHES={searches}",
     )
-    return Kernel("cuda/block_quantize.cu", "block_quantize", options)
+    return Kernel("cuda/blocks/quantize.cu", "block_quantize", options)
 
 
 #: Of divisions, which have scaled before what these flush.

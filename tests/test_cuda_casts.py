@@ -388,7 +388,7 @@ def test_errors(backend: Any) -> None:
 
 def kernel(source: Any, target: Any, *more: str) -> Kernel:
     options = (f"-DFROM={casts.kind(source)}", f"-DTO={casts.kind(target)}", *more)
-    return Kernel("cuda/cast.cu", "cast", options)
+    return Kernel("cuda/formats/cast.cu", "cast", options)
 
 
 NARROW = [

@@ -62,7 +62,7 @@ def device(monkeypatch: Any, backend: Any) -> Any:  # noqa: F811
     return made
 
 
-KERNEL = Kernel("cuda/cast.cu", "cast")
+KERNEL = Kernel("cuda/formats/cast.cu", "cast")
 
 
 def test_each_thread_has_a_context(device: Any) -> None:

@@ -70,7 +70,7 @@ def test_machine_code_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(nvrtc, "compile_cuda", compile_cuda)
     for arch in ("sm_80", "sm_90a", "sm_80"):
         expected = b"machine code of " + arch.encode()
-        assert backend.cubin("cuda/patch.cu", (), arch) == expected
+        assert backend.cubin("cuda/matmul/patch_specials.cu", (), arch) == expected
     assert [arch for *_, arch in made] == ["sm_80", "sm_90a"]
     assert len(list((tmp_path / "kernels").iterdir())) == 2
     monkeypatch.delenv("CUPY_CACHE_DIR")
@@ -88,7 +88,7 @@ def test_arrays_of_another_device(monkeypatch):
     monkeypatch.setattr(machine, "_device", lambda: 0)
     monkeypatch.setattr(machine, "architecture", lambda: "sm_90a")
     monkeypatch.setattr(machine, "_bind", lambda device: None)
-    kernel = backend.Kernel("cuda/patch.cu", "patch")
+    kernel = backend.Kernel("cuda/matmul/patch_specials.cu", "patch")
     here, there = on_device(0, 4), on_device(1, 4)
     with pytest.raises(ValueError, match=r"on device 1, .* within cupy.cuda.Device\(1"):
         machine.launch(kernel, (1,), (1,), here, there, np.int64(4))

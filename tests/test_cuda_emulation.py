@@ -97,7 +97,7 @@ def split(
 ):
     """(parts, lines, k) numbers, by the kernel; the zeros after each part are none."""
     bits_of_part, dtype = {"bfloat16": (8, np.uint16), "tf32": (11, np.uint32)}[format]
-    kernel = Kernel("cuda/split.cu", "split", (f"-DPART_BITS={bits_of_part}",))
+    kernel = Kernel("cuda/matmul/split_operands.cu", "split", (f"-DPART_BITS={bits_of_part}",))
     lines, k = x.shape
     padded = -(-k // 8) * 8
     made = emulation._lined_up(
@@ -507,11 +507,11 @@ def test_what_is_unknown_is_refused_before_anything(backend):  # noqa: F811
 # -- the kernels -----------------------------------------------------------------------
 
 SHIPPED = [
-    Kernel("cuda/split.cu", "split", ("-DPART_BITS=8",)),
-    Kernel("cuda/split.cu", "split", ("-DPART_BITS=11",)),
-    Kernel("cuda/patch.cu", "patch"),
+    Kernel("cuda/matmul/split_operands.cu", "split", ("-DPART_BITS=8",)),
+    Kernel("cuda/matmul/split_operands.cu", "split", ("-DPART_BITS=11",)),
+    Kernel("cuda/matmul/patch_specials.cu", "patch"),
     *(
-        Kernel("cuda/narrow.cu", "narrow", emulation.narrow_options(mode.format))
+        Kernel("cuda/matmul/round_operands.cu", "narrow", emulation.narrow_options(mode.format))
         for mode in MODES
         if mode.parts == 1 and mode.format != "float32"
     ),
@@ -523,7 +523,7 @@ def each_kernel() -> Iterator[Any]:
     for kernel in SHIPPED:
         name = " ".join((kernel.file, *kernel.options))
         for arch in ARCHITECTURES:
-            slow = kernel.file == "cuda/narrow.cu" and arch != "sm_90a"
+            slow = kernel.file == "cuda/matmul/round_operands.cu" and arch != "sm_90a"
             marks = [pytest.mark.exhaustive] if slow else []
             yield pytest.param(kernel, arch, marks=marks, id=f"{name} {arch}")
 
@@ -532,12 +532,12 @@ def each_kernel() -> Iterator[Any]:
 @pytest.mark.parametrize(("kernel", "arch"), [*each_kernel()])
 def test_sass(kernel, arch):
     needs = {
-        "cuda/patch.cu": ("FFMA", "FADD"),
-        "cuda/split.cu": ("FMUL",),
-        "cuda/narrow.cu": ("LDS",),
+        "cuda/matmul/patch_specials.cu": ("FFMA", "FADD"),
+        "cuda/matmul/split_operands.cu": ("FMUL",),
+        "cuda/matmul/round_operands.cu": ("LDS",),
     }
     # Division of float64 looks at the upper halves of its operands as at float32.
-    halves = ("FADD.FTZ", "FSETP.") if kernel.file == "cuda/narrow.cu" else ()
+    halves = ("FADD.FTZ", "FSETP.") if kernel.file == "cuda/matmul/round_operands.cu" else ()
     check(kernel, arch, needs[kernel.file], halves)
 
 

@@ -1,4 +1,4 @@
-"""Bytes whose lines lie side by side, as lines of bytes: src/cuda/transpose.cu."""
+"""Bytes whose lines lie side by side, as lines of bytes: src/cuda/matmul/transpose.cu."""
 
 # ruff: noqa: F811
 
@@ -14,7 +14,7 @@ from tf32dtype.cuda import lines
 from tf32dtype.cuda.backend import Kernel
 from tf32dtype.cuda.lines import bytes_along_k
 
-TRANSPOSE = Kernel("cuda/transpose.cu", "transpose")
+TRANSPOSE = Kernel("cuda/matmul/transpose.cu", "transpose")
 #: (s, lines, k), and the lines and k of the copy
 SHAPES = [
     ((1, 1, 1), (1, 4)),

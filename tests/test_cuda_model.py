@@ -299,7 +299,7 @@ def test_models_do_not_differ(backend):
 def test_faults_are_seen(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are put in where the host runs kernels")
-    backend.changes["cuda/model.cu"] = FAULTS[fault]
+    backend.changes["cuda/tensor_core/mma_model.cu"] = FAULTS[fault]
     with contextlib.suppress(KernelError):
         assert models_differ()
 
@@ -309,7 +309,7 @@ def test_faults_are_seen(backend, fault):
 
 def kernel_of(model):
     dtypes = arrays.dtype(model.a), arrays.dtype(model.b)
-    return Kernel("cuda/model.cu", "model", models.options(model, *dtypes))
+    return Kernel("cuda/tensor_core/mma_model.cu", "model", models.options(model, *dtypes))
 
 
 def check_code(model, arch):

@@ -236,9 +236,9 @@ def test_banks(backend, tile, across):
         return ctypes.c_int.in_dll(HOST._libraries[key], "simt_conflicts").value
 
     HOST._libraries.clear()  # and what other tests counted is in another library
-    HOST.changes["cuda/mma.h"] = lambda text: text + "/* compiled for itself */"
+    HOST.changes["cuda/matmul/mma.h"] = lambda text: text + "/* compiled for itself */"
     assert conflicts() == 0
-    HOST.changes["cuda/slices.h"] = lambda text: text.replace(
+    HOST.changes["cuda/matmul/mma_tiles.h"] = lambda text: text.replace(
         "line % 8;", "0;"
     ).replace("line / 2 % 4", "0")
     assert conflicts() > 0

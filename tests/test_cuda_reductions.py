@@ -400,7 +400,7 @@ def test_missing_barriers_are_seen(backend: Any, barrier: int) -> None:
     x = random(td.bfloat16, (3000,), 17)
     want = np.cumsum(x)
     seen = False
-    backend.changes["cuda/scan.cu"] = change
+    backend.changes["cuda/ufuncs/scan.cu"] = change
     for backend.descends in (False, True):
         try:
             got = get(backend, reductions.accumulate("cumsum", put(backend, x)))
@@ -418,19 +418,19 @@ def kernels(dtype: Any) -> list[Kernel]:
     found = []
     for op in ("sums", "products", "greatest", "least", "counts"):
         found.append(
-            Kernel("cuda/reduce.cu", "reduce", (f"-DOP={op}", f"-DFROM={kind}"))
+            Kernel("cuda/ufuncs/reduce.cu", "reduce", (f"-DOP={op}", f"-DFROM={kind}"))
         )
         for to in ("TF_BOOL", "TF_INT64") if op == "counts" else (kind,):
             found.append(
-                Kernel("cuda/finish.cu", "finish", (f"-DOP={op}", f"-DTO={to}"))
+                Kernel("cuda/ufuncs/reduce_finish.cu", "finish", (f"-DOP={op}", f"-DTO={to}"))
             )
         if op != "counts":
             options = (f"-DOP={op}", f"-DFROM={kind}", f"-DTO={kind}")
-            found.append(Kernel("cuda/scan.cu", "scan", options))
+            found.append(Kernel("cuda/ufuncs/scan.cu", "scan", options))
     sums = found[0].options
-    found.append(Kernel("cuda/reduce.cu", "reduce", (*sums, "-DSQUARES")))
+    found.append(Kernel("cuda/ufuncs/reduce.cu", "reduce", (*sums, "-DSQUARES")))
     options = ("-DOP=least", "-DTO=TF_INT64")
-    found.append(Kernel("cuda/finish.cu", "finish", options))
+    found.append(Kernel("cuda/ufuncs/reduce_finish.cu", "finish", options))
     return found
 
 

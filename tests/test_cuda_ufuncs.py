@@ -472,7 +472,7 @@ def test_faults_are_seen(backend, old, new, f, ufunc):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code_of_tables(arch):
-    check(Kernel("cuda/table.cu", "one"), arch, needs=("LDG.E.128", "STG.E.128"))
+    check(Kernel("cuda/ufuncs/lookup.cu", "one"), arch, needs=("LDG.E.128", "STG.E.128"))
 
 
 @pytest.mark.sampled(3)
@@ -482,4 +482,4 @@ def test_machine_code_of_ldexp(f, arch):
     if arch != "sm_90a" and f is not F8:
         pytest.skip("one architecture for the rest")
     options = f"-DFORMAT=tf_{f.name}", f"-DITEM=uint{8 * dtype(f).itemsize}_t"
-    check(Kernel("cuda/ldexp.cu", "by_power", options), arch)
+    check(Kernel("cuda/ufuncs/ldexp.cu", "by_power", options), arch)

@@ -209,13 +209,13 @@ def test_leading_parts(hopper, precision, monkeypatch):
     monkeypatch.setattr(hopper, "launch", noted)
     monkeypatch.setattr(wgmma, "ENABLED", False)
     want = compute()
-    assert "cuda/wgmma.cu" not in kernels
+    assert "cuda/matmul/wgmma.cu" not in kernels
     monkeypatch.setattr(wgmma, "ENABLED", True)
     np.testing.assert_array_equal(compute(), want)
-    assert "cuda/wgmma.cu" in kernels
+    assert "cuda/matmul/wgmma.cu" in kernels
     monkeypatch.setattr(hopper, "tensor_map", no_map)
     np.testing.assert_array_equal(compute(), want)
-    assert "cuda/wgmma.cu" not in kernels
+    assert "cuda/matmul/wgmma.cu" not in kernels
 
 
 def test_when_it_leads(backend, monkeypatch):
@@ -454,7 +454,7 @@ def test_sass_of_halves(levels):
 
 @pytest.mark.parametrize("codes", ["e4m3", "e5m2"])
 def test_sass_of_conversions(codes):
-    kernel = Kernel("cuda/block_halves.cu", "block_halves", (f'-DCODES="{codes}"',))
+    kernel = Kernel("cuda/blocks/halves.cu", "block_halves", (f'-DCODES="{codes}"',))
     needs = (f"F2FP.F16.{codes.upper()}.UNPACK_B", "LDG.E.128", "STG.E.128")
     check(kernel, wgmma.ARCHITECTURE, needs)
 

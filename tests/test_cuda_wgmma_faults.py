@@ -35,7 +35,7 @@ def one_processor(monkeypatch):
 # -- layouts ---------------------------------------------------------------------------
 
 PROBE = """
-#include "cuda/hopper.h"
+#include "cuda/common/hopper.h"
 extern "C" __global__ void probe(const TensorMap map, uint64_t *out, uint8_t *bytes)
 {
     DYNAMIC_SHARED(uint8_t, memory);

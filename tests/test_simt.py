@@ -16,7 +16,7 @@ from tf32dtype import nvrtc
 from tf32dtype.cuda.backend import Kernel
 
 TEXT = """
-#include "cuda/common.h"
+#include "cuda/common/common.h"
 struct pair { int32_t first; double second; };
 extern "C" __global__ void __launch_bounds__(64) sums(const float *x, float *out)
 {

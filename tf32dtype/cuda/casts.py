@@ -205,7 +205,7 @@ def _into(x: Any, out: Any, how: tuple[Constant, Constant] | None) -> None:
 def kernel(source: np.dtype[Any], target: np.dtype[Any], modes: bool) -> Kernel:
     """What converts; `modes`: as its arguments say."""
     options = f"-DFROM={kind(source)}", f"-DTO={kind(target)}"
-    return Kernel("cuda/cast.cu", "cast", (*options, *("-DMODES=1",) * modes))
+    return Kernel("cuda/formats/cast.cu", "cast", (*options, *("-DMODES=1",) * modes))
 
 
 def _singles(dtype: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Products in the contract's order, whose bits are the CPU's: see src/cuda/chain.cu."""
+"""Products in the contract's order, whose bits are the CPU's: see src/cuda/matmul/fma_matmul.cu."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .backend import KEPT, Constant, Kernel
 from .stacks import of_stack
 from .tiles import MOST, Matrices, matrices, option, pieces, task
 
-FILE = "cuda/chain.cu"
+FILE = "cuda/matmul/fma_matmul.cu"
 THREADS = 256
 #: k of a chain
 CHAIN = 256

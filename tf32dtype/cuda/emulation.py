@@ -38,9 +38,9 @@ from .tensor_maps import TensorMapError
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
 ALIGNED = 8
-BLOCK = 32, 8  # src/cuda/operands.h; a tile is 32 x 32
+BLOCK = 32, 8  # src/cuda/matmul/operands.h; a tile is 32 x 32
 
-PATCH = Kernel("cuda/patch.cu", "patch")
+PATCH = Kernel("cuda/matmul/patch_specials.cu", "patch")
 
 
 class Chunks(NamedTuple):
@@ -232,11 +232,11 @@ def steps(mode: Mode, depth: int, chunk: int) -> tuple[Step, ...]:
 #: The kernel of a format's parts, and how they are stored.
 _SPLITS = {
     "bfloat16": (
-        Kernel("cuda/split.cu", "split", ("-DPART_BITS=8",)),
+        Kernel("cuda/matmul/split_operands.cu", "split", ("-DPART_BITS=8",)),
         np.dtype(np.uint16),
     ),
     "tf32": (
-        Kernel("cuda/split.cu", "split", ("-DPART_BITS=11",)),
+        Kernel("cuda/matmul/split_operands.cu", "split", ("-DPART_BITS=11",)),
         np.dtype(np.float32),
     ),
 }
@@ -328,7 +328,7 @@ _ITEMS = {"tf32": np.float32, "bfloat16": np.uint16, "float16": np.uint16}
 
 
 def narrow_options(format: str) -> tuple[str, ...]:
-    """Of src/cuda/narrow.cu."""
+    """Of src/cuda/matmul/round_operands.cu."""
     stored = _STORED.get(format, "float16")
     bits = 8 * np.dtype(_ITEMS[stored]).itemsize
     return f"-DFORMAT=tf_{format}", f"-DSTORED=tf_{stored}", f"-DSTORED_BITS={bits}"
@@ -355,15 +355,15 @@ def _narrow_product(
         if own is not None:
             count = _distinct(x) * (x.shape[1] if own else 1)
             greatest = machine.call("zeros", count, np.uint32)
-            kernel = Kernel("cuda/narrow.cu", "greatest", options)
+            kernel = Kernel("cuda/matmul/round_operands.cu", "greatest", options)
             _launch_tiles(machine, kernel, x, x.shape[-1], greatest, flag)
             machine.launch(
-                Kernel("cuda/narrow.cu", "scales", options),
+                Kernel("cuda/matmul/round_operands.cu", "scales", options),
                 (-(-count // 256),), (256,), greatest, int64(count),
             )  # fmt: skip
         found.append(greatest)
         made = _lined_up(
-            machine, Kernel("cuda/narrow.cu", "narrow", options), x, _ITEMS[kind],
+            machine, Kernel("cuda/matmul/round_operands.cu", "narrow", options), x, _ITEMS[kind],
             depth, depth, int32(rounding), greatest, flag,
         )  # fmt: skip
         _, *layout = _band((made.shape, made.strides), out.shape[0], 0, depth)
@@ -372,7 +372,7 @@ def _narrow_product(
     if own is not None:
         counts = [int64(i) for i in out.shape]
         each = [int32(_distinct(x) > 1) for x in lines]
-        kernel = Kernel("cuda/narrow.cu", "rescale", options)
+        kernel = Kernel("cuda/matmul/round_operands.cu", "rescale", options)
         _launch(machine, kernel, out.shape, BLOCK[1], out, *found, *counts, *each, flag)
 
 

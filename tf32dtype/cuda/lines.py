@@ -10,7 +10,7 @@ import numpy as np
 from .backend import Kernel, current
 from .tiles import MOST, pieces
 
-#: src/cuda/transpose.cu: lines and k of a tile, and threads for it
+#: src/cuda/matmul/transpose.cu: lines and k of a tile, and threads for it
 _SIDE, _THREADS = 128, 256
 #: struct tf_bytes
 _BYTES = np.dtype(
@@ -43,7 +43,7 @@ def bytes_along_k(x: Any, rows: int, depth: int) -> Any:
     if made.size:
         grid = pieces(depth, _SIDE), min(pieces(rows, _SIDE), MOST), min(len(one), MOST)
         current().launch(
-            Kernel("cuda/transpose.cu", "transpose"), grid, (_THREADS,), one, made,
+            Kernel("cuda/matmul/transpose.cu", "transpose"), grid, (_THREADS,), one, made,
             np.array((stack, of_line, of_k, *one.shape), _BYTES), np.int64(rows),
             np.int64(depth),
         )  # fmt: skip

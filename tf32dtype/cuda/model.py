@@ -1,4 +1,4 @@
-"""Products as a modelled tensor core has them, on any GPU: see src/cuda/model.cu."""
+"""Products as a modelled tensor core has them, on any GPU: see src/cuda/tensor_core/mma_model.cu."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _plan(
 ) -> _Plan:
     count, m, n = c.shape
     return _Plan(
-        Kernel("cuda/model.cu", "model", options(model, *dtypes)),
+        Kernel("cuda/tensor_core/mma_model.cu", "model", options(model, *dtypes)),
         (pieces(m, ROWS), pieces(n, COLUMNS), count),
         task(a, b, c, continues=continues, exactly=exactly),
         shared_memory(),

@@ -1,6 +1,6 @@
 """Products by this GPU's own tensor cores: cuBLAS, or a kernel with a fixed order of k.
 
-The kernel (src/cuda/native.cu) makes each element of the result one chain of mma.sync
+The kernel (src/cuda/matmul/native.cu) makes each element of the result one chain of mma.sync
 from +0, k ascending, so that `tf32dtype.tensor_core.matmul` with `device_of(...)` and
 instruction="mma.sync" gives its bits. That holds of every tile that it may choose. In
 which order cuBLAS adds is not known. Neither reports overflow or invalid.
@@ -284,7 +284,7 @@ def kernel(
         "TOTALS": int(tile.totals),
     }
     options = tuple(f"-D{name}={value}" for name, value in macros.items())
-    return Kernel("cuda/native.cu", "native", options)
+    return Kernel("cuda/matmul/native.cu", "native", options)
 
 
 def tiles(

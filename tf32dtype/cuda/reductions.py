@@ -28,7 +28,7 @@ _SWEEPS = 4
 #: Blocks that share an array, if it is large: some for each processor of any GPU.
 _BLOCKS = 1 << 11
 
-#: `enum tf_elements` of src/cuda/partials.h.
+#: `enum tf_elements` of src/cuda/ufuncs/partials.h.
 _SKIP_NANS, _EQUAL_ZEROS, _COUNT_ZEROS, _COUNT_NUMBERS = 1, 2, 4, 8
 
 _PLAN = np.dtype(
@@ -256,7 +256,7 @@ def _gathering(
     plan = _planned(outputs, axes.elements, max(4, 16 // itemsize), across)
     options = [f"-DOP={operation.op}", f"-DFROM={casts.kind(dtype)}"]
     return _Gathering(
-        Kernel("cuda/reduce.cu", "reduce", (*options, *("-DSQUARES",) * squares)),
+        Kernel("cuda/ufuncs/reduce.cu", "reduce", (*options, *("-DSQUARES",) * squares)),
         plan.grid(outputs, processors),
         (plan.argument(outputs, axes.elements), *map(Constant, walks)),
         plan.chunks * outputs * _SIZES[operation.op],
@@ -314,7 +314,7 @@ def _finishing(
 ) -> _Finishing:
     plan = _Plan(min(_log2_above(chunks), 8), True, max(1, chunks), 1)
     kernel = Kernel(
-        "cuda/finish.cu", "finish", (f"-DOP={op}", f"-DTO={casts.kind(dtype)}")
+        "cuda/ufuncs/reduce_finish.cu", "finish", (f"-DOP={op}", f"-DTO={casts.kind(dtype)}")
     )
     argument = plan.argument(outputs, chunks)
     return _Finishing(kernel, plan.grid(outputs, processors), argument)
@@ -655,7 +655,7 @@ def _scan(op: str, x: Any, kind: str, result: Any, dtype: Any, axis: int) -> Non
     walk = strides.describe(*lines, (0, 0))
     most = strides.BLOCKS * backend.current().processors()
     backend.current().launch(
-        Kernel("cuda/scan.cu", "scan", options), (min(int(walk["size"]), most),),
+        Kernel("cuda/ufuncs/scan.cu", "scan", options), (min(int(walk["size"]), most),),
         (_THREADS,), walk, result, x, np.int64(x.shape[axis]),
         np.int64(result.strides[axis]), np.int64(x.strides[axis]),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Kernels over arrays of any strides: `struct tf_walk` of src/cuda/strides.h."""
+"""Kernels over arrays of any strides: `struct tf_walk` of src/cuda/common/strides.h."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels of products are told: src/cuda/tiles.h has the same."""
+"""What kernels of products are told: src/cuda/matmul/tile_loader.h has the same."""
 
 from __future__ import annotations
 

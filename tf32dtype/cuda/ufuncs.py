@@ -486,12 +486,12 @@ def _route(ufunc: np.ufunc, dtype: np.dtype[Any]) -> _Route | None:
     """What computes it; None: its tables."""
     name = ufunc.__name__
     if name in BINARY and (dtype.itemsize > 1 or name not in OF_CODES):
-        kernel = Kernel("cuda/binary.cu", "binary", _options(dtype))
+        kernel = Kernel("cuda/ufuncs/binary.cu", "binary", _options(dtype))
         return _Route(kernel, int32(BINARY.index(name)), 16 // dtype.itemsize)
     if dtype.itemsize == 1:
         return None
     if name in FUNCTIONS:
-        kernel = Kernel("cuda/functions.cu", "function", _options(dtype))
+        kernel = Kernel("cuda/ufuncs/binary_exact.cu", "function", _options(dtype))
         return _Route(kernel, int32(FUNCTIONS.index(name)), 1)
     raise TypeError(f"np.{name} of {dtype} has no kernel")
 
@@ -519,7 +519,7 @@ def _scale(out: Any, x: Any, exponents: Any) -> None:
     if not isinstance(exponents, cupy.ndarray):
         exponents = _filled(exponents, ())
     exponents = _cast_array(exponents, np.dtype(np.int64))
-    kernel = Kernel("cuda/ldexp.cu", "by_power", _options(out.dtype))
+    kernel = Kernel("cuda/ufuncs/ldexp.cu", "by_power", _options(out.dtype))
     elementwise(kernel, [out], [x, exponents])
 
 

@@ -1,6 +1,6 @@
 """What a golden run covers without keeping it: digests of many dots and conversions.
 
-Random inputs are those of src/cuda/inputs.cu, computed here with NumPy: a digest of
+Random inputs are those of src/cuda/recorder/record_inputs.cu, computed here with NumPy: a digest of
 dots can be made again without a GPU.
 """
 
@@ -99,7 +99,7 @@ class Conversion(NamedTuple):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """How src/cuda/inputs.cu is compiled for it."""
+        """How src/cuda/recorder/record_inputs.cu is compiled for it."""
         return (f'-DCONVERSION="{self.ptx}"',)
 
 

@@ -72,14 +72,14 @@ def run_all(
         digest = gpu.convert_all(conversion)
         conversions[conversion.name] = {
             "ptx": conversion.ptx,
-            "opcodes": gpu.opcodes("cuda/inputs.cu", conversion.options),
+            "opcodes": gpu.opcodes("cuda/recorder/record_inputs.cu", conversion.options),
         }
         arrays[f"{conversion.name}/y"] = y
         arrays[f"{conversion.name}/digest"] = digest
 
     def run_unit(unit: Unit) -> None:
         recording = record(gpu, unit)
-        found = gpu.opcodes("cuda/golden.cu", unit.options)
+        found = gpu.opcodes("cuda/recorder/record_mma.cu", unit.options)
         expected = None
         if found is not None:
             wanted = unit.opcodes(gpu.capability)

@@ -60,7 +60,7 @@ class Gpu:
         self.name = facts["name"].decode()
         self._modules: dict[tuple[str, tuple[str, ...]], tuple[Any, bytes]] = {}
         self._files = tempfile.TemporaryDirectory()
-        self._load("cuda/inputs.cu", ())
+        self._load("cuda/recorder/record_inputs.cu", ())
 
     def facts(self) -> dict[str, Any]:
         """What else decides on results: versions of all that is involved."""
@@ -104,7 +104,7 @@ class Gpu:
         self, unit: Unit, a: Any, b: Any, c: Any, chain: int, scale_d: bool
     ) -> Bits:
         d = self.cupy.empty(c.shape, np.uint32)
-        kernel = self._kernel("cuda/golden.cu", unit.options, "run")
+        kernel = self._kernel("cuda/recorder/record_mma.cu", unit.options, "run")
         arguments = a, b, c, d, np.int32(chain), np.int32(scale_d)
         kernel((c.shape[0],), (unit.threads,), arguments)
         return d.get()  # type: ignore[no-any-return]
@@ -129,7 +129,7 @@ class Gpu:
             self.cupy.asarray(np.array(x, np.uint32)) for x in (draw.low, draw.span)
         ]
         arguments = out, *numbers, *map(np.int32, bits), *ranges
-        self._kernel("cuda/inputs.cu", (), "fill")(
+        self._kernel("cuda/recorder/record_inputs.cu", (), "fill")(
             (-(-count // 256),), (256,), arguments
         )
         return out
@@ -150,4 +150,4 @@ class Gpu:
         return sums.get()  # type: ignore[no-any-return]
 
     def _conversion(self, conversion: Conversion, name: str) -> Any:
-        return self._kernel("cuda/inputs.cu", conversion.options, name)
+        return self._kernel("cuda/recorder/record_inputs.cu", conversion.options, name)

@@ -165,7 +165,7 @@ class Unit:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """How src/cuda/golden.cu is compiled for it."""
+        """How src/cuda/recorder/record_mma.cu is compiled for it."""
         wgmma = self.instruction == "wgmma"
         return (
             f"-DWGMMA={int(wgmma)}",

@@ -1,4 +1,4 @@
-"""Kernels on the parts of arrays of blocks: src/cuda/block_decode.cu and others."""
+"""Kernels on the parts of arrays of blocks: src/cuda/blocks/decode.cu and others."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def decode(
     """
     which = "single" if out.dtype == np.float32 else "double"
     options = f"-DHI={_element(plan.element)}", f"-DLO={_element(plan.residual)}"
-    kernel = Kernel("cuda/block_decode.cu", f"block_decode_{which}", options)
+    kernel = Kernel("cuda/blocks/decode.cu", f"block_decode_{which}", options)
     _each(kernel, plan, *parts, out, _of_lines(plan, odd))
 
 
@@ -86,7 +86,7 @@ def unpack(plan: Layout, packed: Any, element: Element) -> Any:
     name = "block_unpack_bytes" if bytes_ == 1 else "block_unpack_words"
     options = f"-DHI={_element(element)}", "-DLO=-1"
     _each(
-        Kernel("cuda/block_decode.cu", name, options),
+        Kernel("cuda/blocks/decode.cu", name, options),
         plan,
         packed,
         out,
@@ -103,7 +103,7 @@ def as_e4m3(plan: Layout, packed: Any, element: Element) -> Any:
     whole = replace(plan, shape=(plan.lines, plan.blocks * plan.block_size), axis=1)
     out = cupy.empty((*plan.others, plan.blocks, plan.block_size), np.uint8)
     options = f"-DHI={_element(element)}", "-DLO=-1"
-    kernel = Kernel("cuda/block_decode.cu", "block_as_e4m3", options)
+    kernel = Kernel("cuda/blocks/decode.cu", "block_as_e4m3", options)
     _each(kernel, whole, packed, out, _of_lines(whole))
     return out
 
@@ -121,7 +121,7 @@ def scale_numbers(plan: Layout, scales: Any) -> Any:
     _, residual, scale, _ = plan.core
     if found.size:
         backend.current().launch(
-            Kernel("cuda/block_scales.cu", "block_scales"),
+            Kernel("cuda/blocks/scales.cu", "block_scales"),
             (blocks(found.size // levels),),
             (THREADS,),
             scales,
@@ -156,7 +156,7 @@ def bounds(lines: Any, block: int) -> tuple[float, float, bool, bool]:
     if lines.size:
         lanes = min(block, 32)
         backend.current().launch(
-            Kernel("cuda/block_bounds.cu", "block_bounds"),
+            Kernel("cuda/blocks/bounds.cu", "block_bounds"),
             (blocks(count * pieces(length, block) * lanes),),
             (THREADS,),
             lines,
@@ -195,7 +195,7 @@ def quantize(
     count = plan.lines * plan.blocks * plan.block_size // _SHARE
     most = 64 * backend.current().processors()  # what remains is the threads' loop
     backend.current().launch(
-        Kernel("cuda/block_quantize.cu", "block_quantize", options),
+        Kernel("cuda/blocks/quantize.cu", "block_quantize", options),
         (min(pieces(count, _QUANTIZERS), most),),
         (_QUANTIZERS,),
         backend.current().put(np.frombuffer(settings, np.uint8)),

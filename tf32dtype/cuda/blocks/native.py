@@ -1,4 +1,4 @@
-"""Products of arrays of blocks on this GPU's tensor cores: src/cuda/block_native.cu.
+"""Products of arrays of blocks on this GPU's tensor cores: src/cuda/blocks/native_matmul.cu.
 
 The sum of a block, for each of its terms, is a chain of the FP8 instruction mma.sync
 from +0, as `tf32dtype.tensor_core.matmul` has it with `native.device_of(...)`; it is
@@ -142,7 +142,7 @@ def product(
     left, right = _data(a), _data(b)
     backend.current().launch(
         Kernel(
-            "cuda/block_native.cu",
+            "cuda/blocks/native_matmul.cu",
             "block_native",
             options((a.names[0], b.names[0]), block, levels, tile),
         ),

@@ -1,4 +1,4 @@
-"""Products of arrays of blocks on a GPU: see src/cuda/block_chain.cu."""
+"""Products of arrays of blocks on a GPU: see src/cuda/blocks/fma_matmul.cu."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def chain(
         tiles = count * pieces(m, LARGE.rows) * pieces(n, LARGE.columns)
         tile = LARGE if tiles >= backend.current().processors() else SMALL
     backend.current().launch(
-        Kernel("cuda/block_chain.cu", tile.kernel, options(a, b)),
+        Kernel("cuda/blocks/fma_matmul.cu", tile.kernel, options(a, b)),
         (pieces(m, tile.rows) * pieces(n, tile.columns), count),
         (THREADS,),
         task, a.hi, a.lo, a.scales, b.hi, b.lo, b.scales, c,

@@ -117,7 +117,7 @@ def _lines(x: Any, axis: int, overflow: cpu.Overflow) -> Any:
         options = (
             f"-DFROM={casts.kind(x.dtype)}", "-DTO=TF_FLOAT32", f"-DTO_ODD={to_odd}"
         )  # fmt: skip
-        strides.elementwise(Kernel("cuda/cast.cu", "cast", options), [single], [moved],
+        strides.elementwise(Kernel("cuda/formats/cast.cu", "cast", options), [single], [moved],
                             np.int32(0), np.int32(0))  # fmt: skip
         moved = single
     if x.size == 0:

@@ -1,4 +1,4 @@
-"""Products of arrays of blocks by Hopper's wgmma: src/cuda/block_wgmma.cu.
+"""Products of arrays of blocks by Hopper's wgmma: src/cuda/blocks/wgmma_matmul.cu.
 
 What `native` is for mma.sync. By the FP8 instruction the sum of a block, for each of
 its terms, is a chain of it from +0, as `tf32dtype.tensor_core.matmul` has it with
@@ -62,7 +62,7 @@ def kernel(
         "LAST": int((1, 1) in levels),
     }
     options = tuple(f"-D{name}={value}" for name, value in macros.items())
-    return Kernel("cuda/block_wgmma.cu", "block_wgmma", options)
+    return Kernel("cuda/blocks/wgmma_matmul.cu", "block_wgmma", options)
 
 
 def _multiplied(name: str) -> str:
@@ -154,7 +154,7 @@ def _halves(x: Operand, name: str, k: int) -> Operand:
     chunks = out.shape[-1] // 16
     codes = native.FORMATS[_multiplied(name)]
     backend.current().launch(
-        Kernel("cuda/block_halves.cu", "block_halves", (f'-DCODES="{codes}"',)),
+        Kernel("cuda/blocks/halves.cu", "block_halves", (f'-DCODES="{codes}"',)),
         (strides.blocks(count * lines * chunks),),
         (strides.THREADS,),
         x.storage,

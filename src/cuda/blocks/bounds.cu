@@ -1,0 +1,72 @@
+/* What the scale of all scales and the check for what is not finite need to know of lines
+ * of float32: see tf_blocks_bounds in src/blocks/block_arrays.h. A group of threads takes a block. */
+#include "cuda/common/common.h"
+#include "formats/float_bits.h"
+
+enum { WARP = 32 };
+
+/* All are the greatest of something, so that threads may come in any order; 0: nothing.
+ * tf32dtype/cuda/blocks/quantization.py has the same. */
+struct tf_bounds {
+    uint32_t greatest; /* bits of the greatest finite magnitude */
+    uint32_t least;    /* those of the least that a block other than zero has, inverted */
+    uint64_t special;  /* where the first number is that is not finite, inverted */
+    uint64_t nan;      /* the first NaN */
+};
+
+template <class T> inline T greatest_of(T x, int lanes)
+{
+#pragma unroll 1
+    for (int mask = lanes / 2; mask; mask /= 2) {
+        const T other = __shfl_xor_sync(0xFFFFFFFFu, x, mask);
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    block_bounds(const float *x, struct tf_bounds *bounds, int64_t lines, int64_t length,
+                 int32_t block)
+{
+    const int lanes = block < WARP ? block : WARP; /* that take a block */
+    const int lane = (int)threadIdx.x % lanes;
+    const int64_t blocks = (length + block - 1) / block, all = lines * blocks;
+    const int64_t groups = (int64_t)gridDim.x * blockDim.x / lanes;
+    const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
+    const uint32_t infinite = 0x7F800000u;
+    uint32_t greatest = 0, least = 0;
+    uint64_t special = 0, nan = 0;
+#pragma unroll 1
+    for (int64_t i = group; i - group < all; i += groups) { /* all lanes of a warp go on */
+        const int64_t line = i / blocks, first = i % blocks * block;
+        uint32_t most = 0;
+#pragma unroll 1
+        for (int k = lane; k < block; k += lanes) {
+            const int64_t at = line * length + first + k;
+            if (i >= all || first + k >= length) {
+                continue;
+            }
+            const uint32_t magnitude = __float_as_uint(x[at]) & 0x7FFFFFFFu;
+            if (magnitude < infinite) {
+                most = magnitude > most ? magnitude : most;
+                continue;
+            }
+            const uint64_t place = ~(uint64_t)at;
+            special = place > special ? place : special;
+            nan = magnitude > infinite && place > nan ? place : nan;
+        }
+        most = greatest_of(most, lanes);
+        greatest = most > greatest ? most : greatest;
+        least = most && ~most > least ? ~most : least;
+    }
+    greatest = greatest_of(greatest, WARP);
+    least = greatest_of(least, WARP);
+    special = greatest_of(special, WARP);
+    nan = greatest_of(nan, WARP);
+    if (threadIdx.x % WARP == 0) {
+        atomicMax(&bounds->greatest, greatest);
+        atomicMax(&bounds->least, least);
+        atomicMax(&bounds->special, special);
+        atomicMax(&bounds->nan, nan);
+    }
+}

@@ -1,0 +1,48 @@
+/* FP8 codes of blocks of 32 as float16, in the order in which mma.sync of FP8 takes them on
+ * Hopper, where the assembler makes it of float16 instructions: of each four k of a block
+ * the first two, then, 16 numbers on, the last two. So two instructions of float16, the
+ * second of which goes on from the first, give its bits.
+ *
+ * CODES is the format in PTX: "e4m3" or "e5m2".
+ */
+#include "cuda/common/hopper.h"
+
+/* Two codes of a word's low half. PTX ISA 9, 9.7.9.21, cvt. */
+inline uint32_t halves_of(uint32_t codes)
+{
+#ifdef SIMT /* tests/simt_hopper.h computes it */
+    return simt_halves_of(CODES, codes & 0xFFFF);
+#else
+    uint32_t found;
+    asm("cvt.rn.f16x2." CODES "x2 %0, %1;" : "=r"(found) : "h"((uint16_t)codes));
+    return found;
+#endif
+}
+
+/* out (matrices, lines, chunks * 16) of codes that lie `chunks` times 16 side by side, those
+ * from k on as zeros. Strides are bytes from line to line and from matrix to matrix. */
+extern "C" __global__ void __launch_bounds__(256)
+    block_halves(const uint8_t *codes, uint16_t *out, int64_t matrix, int64_t line,
+                 int64_t lines, int64_t chunks, int64_t k, int64_t all)
+{
+    const int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += step) {
+        const int64_t chunk = i % chunks, row = i / chunks;
+        const uint8_t *from = codes + row / lines * matrix + row % lines * line + chunk * 16;
+        const uint4 read = *(const uint4 *)from;
+        const uint32_t words[] = {read.x, read.y, read.z, read.w};
+        uint32_t first[4], last[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const int64_t rest = k - chunk * 16 - j * 4; /* codes of this word and after */
+            const uint32_t kept = rest >= 4  ? ~UINT32_C(0)
+                                  : rest > 0 ? (UINT32_C(1) << 8 * rest) - 1
+                                             : 0;
+            first[j] = halves_of(words[j] & kept);
+            last[j] = halves_of((words[j] & kept) >> 16);
+        }
+        uint16_t *to = out + row * chunks * 16 + chunk / 2 * 32 + chunk % 2 * 8;
+        *(uint4 *)to = {first[0], first[1], first[2], first[3]};
+        *(uint4 *)(to + 16) = {last[0], last[1], last[2], last[3]};
+    }
+}

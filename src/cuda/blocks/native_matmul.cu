@@ -1,0 +1,246 @@
+/* C = A B of blocks with scales, by this GPU's tensor cores: for each block of k in order,
+ * and each term of it (hi hi, hi lo, lo hi, lo lo, those that there are), a chain of
+ * mma.sync from +0; then, on the CUDA cores,
+ *
+ *     c = fma(RN32(scale of A's block * scale of B's), chain, c)
+ *
+ * The options of the compilation (tf32dtype/cuda/blocks/native.py) are those of slices.h,
+ * with SIZE 1 and k contiguous, and
+ *
+ *   UNIT, UNIT_BYTES          the instruction, see mma.h; UNIT_BYTES is 32
+ *   BLOCK_K                   k of a block: 32, 64 or 128, of which slices are whole ones
+ *   A_LEVELS, B_LEVELS        1, or 2: residuals are multiplied too
+ *   LAST                      1: lo lo as well
+ *
+ * As in native.cu, while one instruction's operands are multiplied, the registers of the
+ * next are loaded, and slices after this one are under way, with their blocks' scales.
+ */
+#include "cuda/matmul/mma.h"
+#include "cuda/matmul/mma_tiles.h"
+
+constexpr int TERMS = A_LEVELS * B_LEVELS - (A_LEVELS * B_LEVELS == 4 && !LAST);
+constexpr int CHAIN = BLOCK_K / 32, BLOCKS = SLICE / BLOCK_K; /* instructions; of a slice */
+constexpr int TURNS = STEPS * TERMS;                      /* instructions of a slice */
+static_assert(SLICE % BLOCK_K == 0 && UNIT_BYTES == 32 && SIZE == 1, "whole blocks");
+
+/* Where things are in a stage: codes of both levels, and scales, of each block's levels
+ * those of all lines. */
+constexpr int SCALES_OF_A = A_LEVELS * ROWS * 4, SCALES_OF_B = B_LEVELS * COLUMNS * 4;
+constexpr int OF_B = A_LEVELS * Left::BYTES;
+constexpr int OF_SCALES = OF_B + B_LEVELS * Right::BYTES;
+constexpr int STAGE = OF_SCALES + BLOCKS * (SCALES_OF_A + SCALES_OF_B);
+
+/* An instruction of a slice: which block it is of, and which residuals it takes. */
+struct Turn {
+    int block, step, a_level, b_level;
+    bool begins, ends; /* its chain */
+};
+
+constexpr Turn turn_of(int turn)
+{
+    const int block = turn / (TERMS * CHAIN), term = turn / CHAIN % TERMS;
+    const int i = turn % CHAIN;
+    return {block,           block * CHAIN + i,   term / B_LEVELS % A_LEVELS,
+            term % B_LEVELS, i == 0,              i == CHAIN - 1};
+}
+
+/* Numbers of a level's lines, from memory on their way to a stage: 16 bytes a thread at a
+ * time. `pitch` numbers are there, in whole chunks. */
+template <int EXTENT>
+inline void copy_scales(shared_address to, const float *from, int64_t begin, int64_t pitch,
+                        bool is_there)
+{
+#pragma unroll
+    for (int i = (int)threadIdx.x * 4; i < EXTENT; i += THREADS * 4) {
+        copy_async(to + i * 4, from + begin + i,
+                   is_there && begin + i < pitch ? 16 : 0);
+    }
+}
+
+/* What an operand is. Codes' strides are bytes from line to line and from matrix to matrix;
+ * scales' are numbers from level to level, from block to block, and from matrix to matrix. */
+struct Side {
+    int64_t pitch, stack, lo_pitch, lo_stack;
+    int64_t level, block, scale_stack;
+};
+
+/* The scales of a turn's block: of this lane's rows, and of its columns. */
+inline void load_scales(float *p, float *q, shared_address scales, Turn turn, int row,
+                        int column)
+{
+    const int lane = threadIdx.x % 32;
+    const shared_address of_a = scales + turn.block * (SCALES_OF_A + SCALES_OF_B) +
+                                (turn.a_level * ROWS + row + lane / 4) * 4;
+    const shared_address of_b =
+        scales + turn.block * (SCALES_OF_A + SCALES_OF_B) + SCALES_OF_A +
+        (turn.b_level * COLUMNS + column + lane % 4 * 2) * 4;
+#pragma unroll
+    for (int i = 0; i < WARP_ROWS / 8; i++) {
+        p[i] = __uint_as_float(load_word(of_a + i * 32));
+    }
+#pragma unroll
+    for (int j = 0; j < WARP_COLUMNS / 4; j++) {
+        q[j] = __uint_as_float(load_word(of_b + j / 2 * 32 + j % 2 * 4));
+    }
+}
+
+/* A term's chains onto the sums. */
+inline void promote(Results &sums, const Results &chains, const float *p, const float *q)
+{
+#pragma unroll
+    for (int i = 0; i < WARP_ROWS / 16; i++) {
+#pragma unroll
+        for (int j = 0; j < WARP_COLUMNS / 8; j++) {
+#pragma unroll
+            for (int r = 0; r < 4; r++) {
+                const float scale = __fmul_rn(p[i * 2 + r / 2], q[j * 2 + r % 2]);
+                sums[i][j][r] = __fmaf_rn(scale, chains[i][j][r], sums[i][j][r]);
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+    block_native(const uint8_t *a, const uint8_t *a_lo, const float *a_scales,
+                 const uint8_t *b, const uint8_t *b_lo, const float *b_scales, float *out,
+                 const Side side_a, const Side side_b, int64_t m, int64_t n, int64_t k)
+{
+    DYNAMIC_SHARED(uint8_t, memory);
+    const shared_address stages = shared_of(memory);
+    const uint32_t rows = (uint32_t)((m + ROWS - 1) / ROWS);
+    const uint32_t columns = (uint32_t)((n + COLUMNS - 1) / COLUMNS);
+    const Tile tile = tile_of(blockIdx.x, rows, columns);
+
+    Left left[A_LEVELS];
+    Right right[B_LEVELS];
+    const int warp_row = (int)threadIdx.x / 32 / ACROSS * WARP_ROWS;
+    const int warp_column = (int)threadIdx.x / 32 % ACROSS * WARP_COLUMNS;
+    left[0].start(a + tile.stack * side_a.stack, side_a.pitch, tile.row, m, warp_row);
+    right[0].start(b + tile.stack * side_b.stack, side_b.pitch, tile.column, n,
+                   warp_column);
+    if (A_LEVELS > 1) {
+        left[A_LEVELS - 1].start(a_lo + tile.stack * side_a.lo_stack, side_a.lo_pitch,
+                                 tile.row, m, warp_row);
+    }
+    if (B_LEVELS > 1) {
+        right[B_LEVELS - 1].start(b_lo + tile.stack * side_b.lo_stack, side_b.lo_pitch,
+                                  tile.column, n, warp_column);
+    }
+    a_scales += tile.stack * side_a.scale_stack;
+    b_scales += tile.stack * side_b.scale_stack;
+    Results d, sums = {};
+    const float zero[4] = {};
+    uint32_t x[WARP_ROWS / 16][4], y[2][WARP_COLUMNS / 16][4];
+    float p[WARP_ROWS / 8], q[WARP_COLUMNS / 4];
+
+    int ahead = (int)((k + DEPTH - 1) / DEPTH);  /* slices that are not copied yet */
+    const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last one */
+    const auto copy = [&](shared_address stage) {
+        const int depth = ahead > 1 ? DEPTH : last;
+#pragma unroll
+        for (int level = 0; level < A_LEVELS; level++) {
+            left[level].copy(stage + level * Left::BYTES, depth);
+        }
+#pragma unroll
+        for (int level = 0; level < B_LEVELS; level++) {
+            right[level].copy(stage + OF_B + level * Right::BYTES, depth);
+        }
+#pragma unroll
+        for (int block = 0; block < BLOCKS; block++) {
+            const bool is_there = block * BLOCK_K < depth;
+            shared_address to =
+                stage + OF_SCALES + block * (SCALES_OF_A + SCALES_OF_B);
+#pragma unroll
+            for (int level = 0; level < A_LEVELS; level++) {
+                copy_scales<ROWS>(to, a_scales + level * side_a.level, tile.row,
+                                  side_a.level, is_there);
+                to += ROWS * 4;
+            }
+#pragma unroll
+            for (int level = 0; level < B_LEVELS; level++) {
+                copy_scales<COLUMNS>(to, b_scales + level * side_b.level, tile.column,
+                                     side_b.level, is_there);
+                to += COLUMNS * 4;
+            }
+            a_scales += is_there ? side_a.block : 0;
+            b_scales += is_there ? side_b.block : 0;
+        }
+    };
+
+    /* 1. The first slices are under way, the first instruction's operands in registers. */
+#pragma unroll
+    for (int slice = 0; slice < STAGES - 1; slice++) {
+        if (ahead > 0) {
+            copy(stages + slice * STAGE);
+        }
+        commit_copies();
+        ahead--;
+    }
+    await_copies<STAGES - 2>();
+    __syncthreads();
+    shared_address reads = stages, writes = stages + (STAGES - 1) * STAGE;
+#pragma unroll
+    for (int i = 0; i < WARP_ROWS / 16; i++) {
+        left[0].load(x[i], reads, 0, i);
+    }
+#pragma unroll
+    for (int j = 0; j < WARP_COLUMNS / 16; j++) {
+        right[0].load(y[0][j], reads + OF_B, 0, j);
+    }
+
+    /* 2. Slice by slice. */
+#pragma unroll 1
+    for (; ahead > 1 - STAGES; ahead--) {
+        const int depth = ahead == 2 - STAGES ? last : DEPTH; /* of this slice */
+#pragma unroll
+        for (int turn = 0; turn < TURNS; turn++) {
+            const Turn now = turn_of(turn), next = turn_of((turn + 1) % TURNS);
+            const int parity = turn % 2;
+            if (now.ends) {
+                load_scales(p, q, reads + OF_SCALES, now, warp_row, warp_column);
+            }
+            if (turn == TURNS - 1) { /* all warps have what they need of this stage */
+                await_copies<STAGES - 2>();
+                __syncthreads();
+                reads = reads == stages + (STAGES - 1) * STAGE ? stages : reads + STAGE;
+            }
+#pragma unroll
+            for (int j = 0; j < WARP_COLUMNS / 16; j++) {
+                right[0].load(y[1 - parity][j],
+                              reads + OF_B + next.b_level * Right::BYTES, next.step, j);
+            }
+            if (turn == 0) { /* into the stage that was read last */
+                if (ahead > 0) {
+                    copy(writes);
+                }
+                commit_copies();
+                writes = writes == stages + (STAGES - 1) * STAGE ? stages : writes + STAGE;
+            }
+#pragma unroll
+            for (int i = 0; i < WARP_ROWS / 16; i++) {
+#pragma unroll
+                for (int j = 0; j < WARP_COLUMNS / 8; j++) {
+                    mma(d[i][j], x[i], &y[parity][j / 2][j % 2 * 2],
+                        now.begins ? zero : d[i][j]);
+                }
+                left[0].load(x[i], reads + next.a_level * Left::BYTES, next.step, i);
+            }
+            if (now.ends && now.block * BLOCK_K < depth) {
+                promote(sums, d, p, q);
+            }
+        }
+    }
+
+    /* 3. The result. Where it is would take registers before. */
+    const int thread = computed_here((int)threadIdx.x), lane = thread % 32;
+    const Tile to = tile_of((uint32_t)computed_here((int)blockIdx.x), rows, columns);
+    const int64_t row = to.row + warp_row + lane / 4;
+    const int64_t column = to.column + warp_column + lane % 4 * 2;
+    float *const place = out + (to.stack * m + row) * n + column;
+    const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
+    if (to.row + ROWS <= m && to.column + COLUMNS <= n && paired) {
+        deposit<true>(sums, place, n, m, n, 0);
+    } else {
+        deposit<false>(sums, place, n, m - row, n - column, 0);
+    }
+}

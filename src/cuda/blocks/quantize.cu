@@ -1,0 +1,147 @@
+/* Lines of float32 to blocks of codes with scales, by the text that the CPU compiles: the
+ * threads of a warp have a few numbers each, of 128 / BLOCK_SIZE neighbouring blocks.
+ *
+ *   HI, RESIDUAL   the elements of both levels, of tf_elements; RESIDUAL -1: one level
+ *   BLOCK_SIZE     numbers of a block
+ *   SEARCHES       whether the rule is the search
+ */
+#include "cuda/blocks/warp_shares.h"
+#include "cuda/common/vectors.h"
+
+/* tf_round_block, with all threads of a warp in it to the end. */
+inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
+                        const float *x, const uint64_t *draws, struct tf_block *block)
+{
+    const uint32_t infinite = UINT32_C(0x7F800000);
+    uint32_t most = tf_greatest_of_block(x, SHARE);
+    const bool special = most >= infinite, poisoned = special && plan.poison;
+    float finite[SHARE];
+#pragma unroll
+    for (int i = 0; i < SHARE; i++) {
+        finite[i] = x[i];
+    }
+    if (__any_sync(0xFFFFFFFFu, special)) {
+        uint32_t infinities = 0;
+#pragma unroll
+        for (int i = 0; i < SHARE; i++) {
+            const uint32_t magnitude = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+            infinities |= (uint32_t)(magnitude == infinite);
+            finite[i] = magnitude < infinite ? x[i] : 0;
+        }
+        infinities = most_of_block(infinities);
+        most = tf_greatest_of_block(finite, SHARE);
+        most = most == 0 && infinities ? infinite - 1 : most;
+    }
+    const bool nothing = most == 0 || poisoned; /* is done with as if it were 1 */
+    tf_round_finite(e, &plan, finite, nothing ? 1.0f : tf_float_of(most), draws, block);
+    if (nothing) {
+        tf_round_zeros(block, SHARE);
+        block->code = poisoned ? 0xFF : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < SHARE; i++) {
+        const uint32_t magnitude = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+        if (magnitude >= infinite && !poisoned) {
+            block->hi[i] = magnitude == infinite ? tf_with_sign(plan.greatest, x[i])
+                                                 : tf_float_of(UINT32_C(0x7FC00000));
+            block->lo[i] = 0;
+        }
+    }
+}
+
+/* Codes of a share, the first in the lowest bits; in pieces that memory is aligned to. */
+inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
+{
+    uint64_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < SHARE; i++) {
+        bits |= (uint64_t)tf_code_in_block(e, numbers[i]) << i * e.width;
+    }
+    const int size = SHARE * e.width / 8;
+    if (size % 4 == 0 && (uintptr_t)out % size == 0) {
+        if (size == 8) {
+            *(uint64_t *)out = bits;
+        } else {
+            *(uint32_t *)out = (uint32_t)bits;
+        }
+    } else if (size % 2 == 0 && (uintptr_t)out % 2 == 0) {
+#pragma unroll
+        for (int i = 0; i < size / 2; i++) {
+            ((uint16_t *)out)[i] = (uint16_t)(bits >> 16 * i);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < size; i++) {
+            out[i] = (uint8_t)(bits >> 8 * i);
+        }
+    }
+}
+
+/* As many numbers from x on as there are of `left`, and zeros. */
+inline void get_numbers(const float *x, int64_t left, float *numbers)
+{
+    if (left >= SHARE && tf_is_aligned<float, SHARE>(x)) {
+        const auto vector = tf_vector_at<true, float, SHARE>(x);
+#pragma unroll
+        for (int i = 0; i < SHARE; i++) {
+            numbers[i] = vector.of[i];
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < SHARE; i++) {
+            numbers[i] = i < left ? x[i] : 0;
+        }
+    }
+}
+
+/* `length` numbers of a line, of which the last block may be short; `draws` lie like them,
+ * or are null. Parts as tf_blocks_quantize has them. */
+extern "C" __global__ void __launch_bounds__(WARP * WARPS)
+    block_quantize(const struct tf_block_plan *__restrict__ given, const float *x,
+                   const uint64_t *draws, uint8_t *codes, uint8_t *scales,
+                   uint8_t *residuals, int64_t lines, int64_t length)
+{
+    const struct tf_block_plan &plan = *given;
+    const struct tf_element e = tf_elements[HI];
+    const struct tf_element lo = tf_elements[RESIDUAL < 0 ? HI : RESIDUAL];
+    const int64_t blocks = (length + BLOCK_SIZE - 1) / BLOCK_SIZE, all = lines * blocks;
+    const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    const int mine = lane % LANES * SHARE; /* of a block, the first */
+    const int64_t step = (int64_t)gridDim.x * WARPS * TOGETHER;
+#pragma unroll 1
+    for (int64_t b = ((int64_t)blockIdx.x * WARPS + warp) * TOGETHER + lane / LANES;
+         b - lane / LANES < all; b += step) {
+        int64_t at = b * BLOCK_SIZE + mine, left = BLOCK_SIZE;
+        if (length % BLOCK_SIZE != 0) {
+            const int64_t line = b / blocks;
+            const int64_t first = (b - line * blocks) * BLOCK_SIZE + mine;
+            at = line * length + first;
+            left = length - first;
+        }
+        left = b < all ? left : 0;
+        float numbers[SHARE];
+        get_numbers(x + at, left, numbers);
+        uint64_t drawn[SHARE] = {};
+        if (draws) {
+#pragma unroll
+            for (int i = 0; i < SHARE; i++) {
+                drawn[i] = i < left ? draws[at + i] : 0;
+            }
+        }
+        struct tf_block block;
+        round_share(e, plan, numbers, drawn, &block);
+        if (b >= all) {
+            continue;
+        }
+        put_codes(e, block.hi, codes + (b * BLOCK_SIZE + mine) * e.width / 8);
+        if (RESIDUAL >= 0) {
+            put_codes(lo, block.lo, residuals + (b * BLOCK_SIZE + mine) * lo.width / 8);
+        }
+        if (mine == 0) {
+            scales[RESIDUAL < 0 ? b : 2 * b] = (uint8_t)block.code;
+            if (RESIDUAL >= 0) {
+                scales[2 * b + 1] = (uint8_t)block.residual_code;
+            }
+        }
+    }
+}

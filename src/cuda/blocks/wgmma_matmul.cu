@@ -1,0 +1,176 @@
+/* C = A B of blocks with scales, by Hopper's wgmma: what block_native.cu is for mma.sync.
+ * For each block of k in order, and each term of it (hi hi, hi lo, lo hi, lo lo, those that
+ * there are), a chain of instructions from +0; then, on the CUDA cores,
+ *
+ *     c = fma(RN32(scale of A's block * scale of B's), chain, c)
+ *
+ * The options of the compilation (tf32dtype/cuda/blocks/wgmma.py) are those of slices.h, k
+ * contiguous, warps of 16 x 128 and slices of 128 bytes, and
+ *
+ *   UNIT, TAIL                the instruction, see hopper.h
+ *   BLOCK_K                   k of a block, of which slices are whole ones
+ *   A_LEVELS, B_LEVELS        1, or 2: residuals are multiplied too
+ *   LAST                      1: lo lo as well
+ *
+ * As in wgmma.cu, one thread copies, STAGES slices ahead, codes and scales; while a chain is
+ * computed in one set of accumulators, the one before it, in the other set, is scaled and
+ * added.
+ */
+#include "cuda/matmul/mma_tiles.h"
+
+constexpr int TERMS = A_LEVELS * B_LEVELS - (A_LEVELS * B_LEVELS == 4 && !LAST);
+constexpr int BLOCKS = DEPTH / BLOCK_K, CHAIN = STEPS / BLOCKS; /* instructions */
+static_assert(DEPTH % BLOCK_K == 0, "whole blocks");
+
+/* Where things are in a stage: codes of both levels; and scales, of each block those of
+ * both levels. */
+constexpr int A_BYTES = ROWS * SLICE, B_BYTES = COLUMNS * SLICE;
+constexpr int OF_B = A_LEVELS * A_BYTES, OF_SCALES = OF_B + B_LEVELS * B_BYTES;
+constexpr int OF_SCALES_OF_B = OF_SCALES + BLOCKS * A_LEVELS * ROWS * 4;
+constexpr int FILLED = OF_SCALES_OF_B + BLOCKS * B_LEVELS * COLUMNS * 4;
+
+#include "cuda/matmul/ring.h"
+
+/* A chain of a slice: which block it is of, and whether it takes residuals. */
+struct Turn {
+    int block, a_level, b_level;
+};
+
+constexpr Turn turn_of(int turn)
+{
+    const int term = turn % TERMS;
+    return {turn / TERMS, term / B_LEVELS % A_LEVELS, term % B_LEVELS};
+}
+
+/* Begins a chain, a group of instructions. */
+inline void begin(Results &d, shared_address stage, int group, Turn turn)
+{
+    float *const first = &d[0][0][0];
+    const uint64_t a = descriptor(stage + turn.a_level * A_BYTES + group * 64 * SLICE);
+    const uint64_t b = descriptor(stage + OF_B + turn.b_level * B_BYTES);
+    registers_are_ready(first);
+    begin_products();
+#pragma unroll
+    for (int i = 0; i < CHAIN; i++) {
+        const int step = (turn.block * CHAIN + i) * 2;
+        multiply(first, a + step, b + step, i > 0);
+    }
+    commit_products();
+}
+
+/* A chain onto the sums, with the scales of its block. That of a block beyond k is +0 and
+ * adds -0, which changes nothing. */
+inline void promote(Results &sums, Results &d, const uint8_t *stage, Turn turn, int row,
+                    int column, bool is_there)
+{
+    registers_are_ready(&d[0][0][0]);
+    const float *p =
+        (const float *)(stage + OF_SCALES) + (turn.block * A_LEVELS + turn.a_level) * ROWS;
+    const float *q = (const float *)(stage + OF_SCALES_OF_B) +
+                     (turn.block * B_LEVELS + turn.b_level) * COLUMNS;
+    const float of_rows[2] = {is_there ? p[row] : -0.f, is_there ? p[row + 8] : -0.f};
+#pragma unroll
+    for (int j = 0; j < WARP_COLUMNS / 8; j++) {
+        const float2 of_columns = *(const float2 *)(q + column + j * 8);
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            const float scale =
+                __fmul_rn(of_rows[r / 2], r % 2 ? of_columns.y : of_columns.x);
+            sums[0][j][r] = __fmaf_rn(scale, d[0][j][r], sums[0][j][r]);
+        }
+    }
+}
+
+/* The maps are those of codes (k, lines, stacks) by boxes of a slice of the tile's lines,
+ * and of scales (lines, levels, blocks, stacks) by boxes of all that go with one. */
+struct Side {
+    TensorMap codes, residuals, scales;
+};
+
+/* A tile of the result: of all turns but the last, while the next one's chain runs. */
+inline void sum_blocks(Results &sums, Ring &ring, const uint8_t *base, int group, int row,
+                       int column, int64_t k)
+{
+    const int slices = (int)((k + DEPTH - 1) / DEPTH);
+    Results d[2];
+#pragma unroll 1
+    for (int slice = 0; slice < slices; slice++, ring.go_on()) {
+        const int blocks = (int)((k - (int64_t)slice * DEPTH + BLOCK_K - 1) / BLOCK_K);
+        const uint8_t *const stage = base + ring.stage * STAGE;
+        ring.await_bytes();
+        begin(d[0], ring.here(), group, turn_of(0));
+#pragma unroll
+        for (int turn = 0; turn < BLOCKS * TERMS; turn++) {
+            if (turn + 1 < BLOCKS * TERMS) {
+                begin(d[(turn + 1) % 2], ring.here(), group, turn_of(turn + 1));
+                await_products<1>();
+            } else {
+                await_products<0>();
+            }
+            const Turn done = turn_of(turn);
+            promote(sums, d[turn % 2], stage, done, row, column, done.block < blocks);
+        }
+        Ring::release(ring.empty());
+    }
+}
+
+/* A block of threads has every gridDim.x-th tile, as in wgmma.cu. */
+extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
+    block_wgmma(const __grid_constant__ Side a, const __grid_constant__ Side b, float *out,
+                int64_t m, int64_t n, int64_t k, int32_t stack_a, int32_t stack_b,
+                int32_t tiles)
+{
+    DYNAMIC_SHARED(uint8_t, memory);
+    uint8_t *const base = memory + (-shared_of(memory) & 1023);
+    Ring ring;
+    ring.start(shared_of(base), shared_of(base) + STAGES * STAGE);
+    const uint32_t rows = (uint32_t)((m + ROWS - 1) / ROWS);
+    const uint32_t columns = (uint32_t)((n + COLUMNS - 1) / COLUMNS);
+
+    if (threadIdx.x >= THREADS) {
+        give_registers<FEW>();
+        if (threadIdx.x == THREADS) {
+            const int slices = (int)((k + DEPTH - 1) / DEPTH);
+            for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
+                const Tile tile = tile_of(at, rows, columns);
+                const int row = (int)tile.row, column = (int)tile.column;
+                const int of_a = (int)tile.stack * stack_a, of_b = (int)tile.stack * stack_b;
+                for (int slice = 0; slice < slices; slice++, ring.go_on()) {
+                    const shared_address stage = ring.here(), full = ring.full();
+                    const int first = slice * DEPTH, block = slice * BLOCKS;
+                    ring.begin_to_fill();
+                    copy_box(stage, &a.codes, first, row, of_a, full);
+                    copy_box(stage + OF_B, &b.codes, first, column, of_b, full);
+                    if (A_LEVELS > 1) {
+                        copy_box(stage + A_BYTES, &a.residuals, first, row, of_a, full);
+                    }
+                    if (B_LEVELS > 1) {
+                        copy_box(stage + OF_B + B_BYTES, &b.residuals, first, column, of_b,
+                                 full);
+                    }
+                    copy_box(stage + OF_SCALES, &a.scales, row, 0, block, of_a, full);
+                    copy_box(stage + OF_SCALES_OF_B, &b.scales, column, 0, block, of_b,
+                             full);
+                }
+            }
+        }
+    } else {
+        take_registers<MANY>();
+        const int thread = (int)threadIdx.x, lane = thread % 32;
+        const int row = thread / 32 * 16 + lane / 4, column = lane % 4 * 2;
+        const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
+#pragma unroll 1
+        for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
+            const Tile tile = tile_of(at, rows, columns);
+            const int64_t down = tile.row + row, over = tile.column + column;
+            Results sums = {};
+            sum_blocks(sums, ring, base, thread / 128, row, column, k);
+            float *const place = out + (tile.stack * m + down) * n + over;
+            if (tile.row + ROWS <= m && tile.column + COLUMNS <= n && paired) {
+                deposit<true>(sums, place, n, m, n, 0);
+            } else {
+                deposit<false>(sums, place, n, m - down, n - over, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+/* What sm_90a alone has: copies of boxes of tensors to shared memory, barriers in shared
+ * memory that count their bytes, and wgmma, the tensor core's instruction for 128 threads
+ * at a time, whose operands lie in shared memory.
+ *
+ * PTX ISA 9: 9.7.9.27 (cp.async.bulk.tensor), 9.7.13.15 (mbarrier), 9.7.15 (wgmma) and
+ * 9.7.19.5 (setmaxnreg).
+ */
+#ifndef TF32DTYPE_CUDA_HOPPER_H
+#define TF32DTYPE_CUDA_HOPPER_H
+
+#include "cuda/matmul/async_copy.h"
+
+/* How wgmma finds a matrix whose lines of 128 bytes of k lie one after the other, 8 of them
+ * to 1,024 bytes, beginning at a multiple of that, with chunks of 16 bytes permuted: chunk
+ * c of line l is where c ^ l % 8 would be. So the copies leave it. 9.7.15.5.1.2.2, "Matrix
+ * Descriptor Format"; CUTLASS, mma_sm90_desc.hpp:
+ *
+ *   bits 0 to 13    the address / 16; it goes up by 2 for a step of 32 bytes of k
+ *   bits 16 to 29   has no meaning with permuted chunks; 1 is what CUTLASS says
+ *   bits 32 to 45   from 8 lines to the next 8, / 16
+ *   bits 62, 63     1: chunks are permuted within 128 bytes
+ */
+inline uint64_t descriptor(shared_address x)
+{
+    return (uint64_t)(x & 0x3FFFF) >> 4 | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 |
+           (uint64_t)1 << 62;
+}
+
+#ifdef SIMT /* tests/simt_hopper.h computes these */
+
+struct TensorMap {
+    uint64_t words[16];
+};
+
+inline void barrier_init(shared_address x, int count)
+{
+    simt_barrier_init((void *)x, count);
+}
+inline void publish_barriers() { simt_publish_barriers(); }
+inline void barrier_arrive(shared_address x) { simt_barrier_arrive((void *)x, 0); }
+inline void barrier_expect(shared_address x, int bytes)
+{
+    simt_barrier_arrive((void *)x, bytes);
+}
+inline void barrier_await(shared_address x, uint32_t parity)
+{
+    simt_barrier_await((void *)x, parity);
+}
+inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int z,
+                     shared_address barrier)
+{
+    const int at[] = {x, y, z};
+    simt_copy_box((void *)to, map->words, at, 3, (void *)barrier);
+}
+inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int z, int w,
+                     shared_address barrier)
+{
+    const int at[] = {x, y, z, w};
+    simt_copy_box((void *)to, map->words, at, 4, (void *)barrier);
+}
+template <int COUNT> inline void take_registers() { simt::yield(simt::WARP); }
+template <int COUNT> inline void give_registers() { simt::yield(simt::WARP); }
+inline void registers_are_ready(float *d) { (void)d; }
+inline void begin_products() { simt_wgmma_fence(); }
+inline void commit_products() { simt_wgmma_commit(); }
+template <int PENDING> inline void await_products() { simt_wgmma_wait(PENDING); }
+
+#else
+
+/* CUtensorMap of the driver, which makes it; a parameter of a kernel. */
+struct __align__(64) TensorMap {
+    uint64_t words[16];
+};
+
+/* -- barriers: phases that end when as many have arrived, and as many bytes ------------ */
+
+inline void barrier_init(shared_address x, int count)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :
+                 : "r"(x), "r"(count)
+                 : "memory");
+}
+
+/* After barriers are made, for copies to see them; threads need __syncthreads() as well. */
+inline void publish_barriers()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+}
+
+inline void barrier_arrive(shared_address x)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(x) : "memory");
+}
+
+/* Arrives, and says that so many bytes will. */
+inline void barrier_expect(shared_address x, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :
+                 : "r"(x), "r"(bytes)
+                 : "memory");
+}
+
+/* Until the phase of this parity has ended; the one before the first is that of 1. */
+inline void barrier_await(shared_address x, uint32_t parity)
+{
+    uint32_t done;
+    do {
+        asm volatile("{\n.reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done)
+                     : "r"(x), "r"(parity)
+                     : "memory");
+    } while (!done);
+}
+
+/* -- copies: of a box that begins there; zeros where the tensor is not ----------------- */
+
+inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int z,
+                     shared_address barrier)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+                 :
+                 : "r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+                 : "memory");
+}
+
+inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int z, int w,
+                     shared_address barrier)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
+                 :
+                 : "r"(to), "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
+                 : "memory");
+}
+
+/* -- registers: a warpgroup has so many from here on ----------------------------------- */
+
+template <int COUNT> inline void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(COUNT));
+}
+
+template <int COUNT> inline void give_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(COUNT));
+}
+
+/* -- wgmma ----------------------------------------------------------------------------- */
+
+/* What computes the 64 accumulators, before, and what takes them, after, stays there: the
+ * compiler does not see that the instruction goes on. */
+inline void registers_are_ready(float *d)
+{
+#pragma unroll
+    for (int i = 0; i < 64; i++) {
+        asm volatile("" : "+f"(d[i]) : : "memory");
+    }
+}
+
+/* Between what a warp did with registers and instructions that take them. */
+inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+
+/* Makes a group of the instructions so far. */
+inline void commit_products()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+}
+
+/* Until all but the last PENDING groups are done. */
+template <int PENDING> inline void await_products()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(PENDING) : "memory");
+}
+
+#endif
+
+#ifdef UNIT
+
+/* Begins d = a b, or d += a b where `adds`: 64 rows of a, 128 columns of b, 32 bytes of k.
+ * UNIT is what follows "wgmma.mma_async.sync.aligned." in PTX, "m64n128k16.f32.bf16.bf16"
+ * for example; TAIL what follows the signs of a and b: ", 0, 0", neither transposed, which
+ * formats of 16 bits can be. Warp w of the four has rows 16 w to 16 w + 15, as the results
+ * of mma.h lie: d[4 j] and after are those of columns 8 j to 8 j + 7. */
+inline void multiply(float *d, uint64_t a, uint64_t b, int adds)
+{
+#ifdef SIMT
+    simt_wgmma(UNIT, d, a, b, adds);
+#else
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned." UNIT " "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p, 1, 1" TAIL ";\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+          "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+          "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+          "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
+          "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]),
+          "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
+          "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        : "l"(a), "l"(b), "r"(adds));
+#endif
+}
+
+#endif
+#endif

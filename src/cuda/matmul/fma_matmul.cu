@@ -1,0 +1,183 @@
+/* C = A B in the contract's order: exact products, a chain of fused multiply-adds over
+ * each 256 consecutive k from +0, these sums added in the order of k, one rounding.
+ *
+ * The compilation says the formats of A, B and C. C is rounded to its format, or left
+ * in float32, as the task has it. Where there are too few tiles of C for the machine, k
+ * is shared: each chain has its own blocks of threads, which leave its sums in memory;
+ * chain_end adds them. That does not change the order.
+ */
+#include "cuda/matmul/tile_loader.h"
+
+enum { CHAIN = 256, DEPTH = 8 }; /* k of a chain, and of a tile */
+
+/* A padded product is -0, which leaves every sum as it is; +0 would not leave -0. */
+#define NOTHING_OF_A -0.0f
+#define NOTHING_OF_B 0.0f
+
+inline void store(const struct tf_task &task, char *c, int64_t row, int64_t column,
+                  float sum)
+{
+    const uint32_t bits = sum == sum ? __float_as_uint(sum) : 0x7FC00000u;
+    char *p = c + row * task.c[1] + column * task.c[2];
+    if (task.rounds) {
+        const uint32_t code = tf_code_of_single(C_FORMAT, bits);
+        tf_store_item(C_FORMAT, p, code << C_FORMAT.shift);
+    } else {
+        *(uint32_t *)p = bits;
+    }
+}
+
+/* The sums of a thread's chains onto the tile's totals, which it alone touches. */
+template <int ROWS, int COLUMNS, int HIGH, int WIDE>
+inline void add_chains(float *totals, float sum[HIGH][WIDE], int y, int x, bool is_first)
+{
+#pragma unroll
+    for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+        for (int s = 0; s < WIDE; s++) {
+            float *total = totals + tf_line_of<ROWS, HIGH>(y, r) * COLUMNS +
+                           tf_line_of<COLUMNS, WIDE>(x, s);
+            /* The first one may be -0. */
+            *total = is_first ? sum[r][s] : __fadd_rn(*total, sum[r][s]);
+            sum[r][s] = 0;
+        }
+    }
+}
+
+/* A tile of one matrix: k is chains [0, depth) from `a` and `b` on. */
+template <int ROWS, int COLUMNS, int HIGH, int WIDE>
+inline void multiply_tile(const struct tf_task &task, const char *a, const char *b,
+                          int depth, float *tiles, float *totals)
+{
+    const int ACROSS = COLUMNS / WIDE, THREADS = ROWS / HIGH * ACROSS;
+    typedef tf_carrier<ROWS, DEPTH, THREADS> carrier_a;
+    typedef tf_carrier<COLUMNS, DEPTH, THREADS> carrier_b;
+    const int TILE_OF_A = DEPTH * carrier_a::LD;
+    const int BOTH = TILE_OF_A + DEPTH * carrier_b::LD;
+    const int y = (int)threadIdx.x / ACROSS, x = (int)threadIdx.x % ACROSS;
+    carrier_a of_a;
+    carrier_b of_b;
+    float sum[HIGH][WIDE] = {};
+
+    of_a.begin(a, task.a, task.a_across, (int)blockIdx.x * ROWS, task.m);
+    of_b.begin(b, task.b, task.b_across, (int)blockIdx.y * COLUMNS, task.n);
+    of_a.fetch(A_FORMAT, depth);
+    of_b.fetch(B_FORMAT, depth);
+    of_a.put(A_FORMAT, tiles, depth, NOTHING_OF_A);
+    of_b.put(B_FORMAT, tiles + TILE_OF_A, depth, NOTHING_OF_B);
+    __syncthreads();
+#pragma unroll 1
+    for (int k = 0; k < depth; k += DEPTH) {
+        const int rest = depth - k - DEPTH; /* after this tile */
+        float *now = tiles + k / DEPTH % 2 * BOTH;
+        float *next = tiles + (k / DEPTH + 1) % 2 * BOTH;
+        if (rest > 0) { /* arrives while this is multiplied */
+            of_a.fetch(A_FORMAT, rest);
+            of_b.fetch(B_FORMAT, rest);
+        }
+        const float *rows = now + tf_line_of<ROWS, HIGH>(y, 0);
+        const float *columns = now + TILE_OF_A + tf_line_of<COLUMNS, WIDE>(x, 0);
+#pragma unroll
+        for (int i = 0; i < DEPTH; i++) {
+            float p[HIGH], q[WIDE];
+            tf_load_lines<ROWS, HIGH>(p, rows + i * carrier_a::LD);
+            tf_load_lines<COLUMNS, WIDE>(q, columns + i * carrier_b::LD);
+#pragma unroll
+            for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+                for (int s = 0; s < WIDE; s++) {
+                    sum[r][s] = __fmaf_rn(p[r], q[s], sum[r][s]);
+                }
+            }
+        }
+        if ((k + DEPTH) % CHAIN == 0 || rest <= 0) {
+            add_chains<ROWS, COLUMNS, HIGH, WIDE>(totals, sum, y, x, k < CHAIN);
+        }
+        if (rest > 0) { /* where the tile before this was: all have done with it */
+            of_a.put(A_FORMAT, next, rest, NOTHING_OF_A);
+            of_b.put(B_FORMAT, next + TILE_OF_A, rest, NOTHING_OF_B);
+        }
+        __syncthreads();
+    }
+}
+
+/* Tiles of ROWS x COLUMNS, of which a thread has HIGH x WIDE. A block in z is a matrix,
+ * or a part of k of the only one. */
+template <int ROWS, int COLUMNS, int HIGH, int WIDE>
+inline void multiply(const struct tf_task &task, const char *a, const char *b, char *c)
+{
+    const int THREADS = ROWS / HIGH * (COLUMNS / WIDE);
+    DYNAMIC_SHARED(float, totals); /* and two tiles of each operand */
+    const bool shares = task.parts > 1;
+    const int first = shares ? (int)blockIdx.z * CHAIN : 0;
+    const int depth = shares ? min((int)CHAIN, task.k - first) : task.k;
+    const int64_t matrix = shares ? 0 : (int)blockIdx.z;
+    multiply_tile<ROWS, COLUMNS, HIGH, WIDE>(
+        task, a + matrix * task.a[0] + first * task.a[2],
+        b + matrix * task.b[0] + first * task.b[2], depth, totals + ROWS * COLUMNS,
+        totals);
+    c += shares ? blockIdx.z * task.part : matrix * task.c[0];
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < ROWS * COLUMNS; i += THREADS) {
+        const int row = (int)blockIdx.x * ROWS + i / COLUMNS;
+        const int column = (int)blockIdx.y * COLUMNS + i % COLUMNS;
+        if (row < task.m && column < task.n) {
+            store(task, c, row, column, totals[i]);
+        }
+    }
+}
+
+/* Two blocks of threads have the memory that they share on some machines alone. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
+#define LARGE_BLOCKS 2
+#else
+#define LARGE_BLOCKS 1
+#endif
+
+extern "C" __global__ void __launch_bounds__(256, LARGE_BLOCKS)
+    chain_large(struct tf_task task, const char *a, const char *b, char *c)
+{
+    multiply<128, 128, 8, 8>(task, a, b, c);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    chain_small(struct tf_task task, const char *a, const char *b, char *c)
+{
+    multiply<64, 64, 4, 4>(task, a, b, c);
+}
+
+/* Few columns: a thread has a row. */
+extern "C" __global__ void __launch_bounds__(256, 2)
+    chain_narrow(struct tf_task task, const char *a, const char *b, char *c)
+{
+    multiply<256, 8, 1, 8>(task, a, b, c);
+}
+
+/* One column. */
+extern "C" __global__ void __launch_bounds__(256, 2)
+    chain_vector(struct tf_task task, const char *a, const char *b, char *c)
+{
+    multiply<256, 1, 1, 1>(task, a, b, c);
+}
+
+/* The sums of chains that other blocks left, added. */
+extern "C" __global__ void __launch_bounds__(256)
+    chain_end(struct tf_task task, char *c, const float *sums)
+{
+    const int column = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    const int64_t all = (int64_t)task.m * task.n;
+    if (column >= task.n) {
+        return;
+    }
+#pragma unroll 1
+    for (int row = (int)(blockIdx.y * blockDim.y + threadIdx.y); row < task.m;
+         row += (int)(gridDim.y * blockDim.y)) {
+        const float *first = sums + (int64_t)row * task.n + column;
+        float total = task.parts ? *first : 0; /* where there is no k */
+#pragma unroll 4
+        for (int part = 1; part < task.parts; part++) {
+            total = __fadd_rn(total, first[part * all]);
+        }
+        store(task, c + blockIdx.z * task.c[0], row, column, total);
+    }
+}

@@ -1,0 +1,217 @@
+/* a @ b by this GPU's tensor cores, with a fixed order of k: each element of the result is
+ * one chain of mma.sync from +0, k ascending, so that a model of the instruction gives
+ * its bits (tf32dtype/tensor_core). What is missing of the last slice of k is zero.
+ *
+ * Or the chain begins anew after every PROMOTE instructions, and what it came to is added
+ * to a sum from +0 by float32 addition, to nearest. Either is done for stretches of k
+ * one after the other, each of which is added to the result.
+ *
+ * The options of the compilation (tf32dtype/cuda/native.py) are those of slices.h and
+ *
+ *   UNIT, UNIT_BYTES          the instruction, see mma.h
+ *   PROMOTE                   instructions to a chain; 0: a stretch is one chain
+ *   TOTALS                    1: with PROMOTE, the results of stretches lie in shared
+ *                             memory until the last one, else in the result itself
+ *
+ *        global ---cp.async---> shared: STAGES slices ---ldmatrix---> registers: 2 steps
+ *
+ * A slice's step is 32 bytes of k, one instruction or two. While one step is multiplied,
+ * the registers of the next are loaded, those of a in place; while a slice is multiplied, those
+ * up to STAGES - 1 after it are under way.
+ */
+#include "cuda/matmul/mma.h"
+#include "cuda/matmul/mma_tiles.h"
+
+constexpr int UNITS = 32 / UNIT_BYTES; /* instructions of a step */
+/* Instructions until a chain ends; more than there are, if within no slice. */
+constexpr int CHAIN = PROMOTE ? PROMOTE : STEPS * UNITS + 1;
+static_assert(PROMOTE == 0 || STEPS * UNITS % PROMOTE == 0, "slices are whole chains");
+constexpr int STAGE = Left::BYTES + Right::BYTES;
+static_assert(PROMOTE || !TOTALS, "one stretch has no totals");
+
+/* The totals of a thread's results, in pairs as these lie, each a block's side by side. */
+inline float2 *totals_of(uint8_t *memory)
+{
+    return (float2 *)(memory + STAGES * STAGE) + computed_here((int)threadIdx.x);
+}
+
+/* A lane's first result, how many rows and columns there are from it on, and whether all
+ * of the tile is there, in aligned pairs. */
+struct Place {
+    float *first;
+    int64_t rows, columns;
+    bool whole;
+};
+
+/* What is there of the result, to where its totals will be. */
+inline void fetch_totals(float2 *totals, const Place &of, int64_t n)
+{
+#pragma unroll
+    for (int i = 0; i < WARP_ROWS / 8; i++) {
+        float2 before[WARP_COLUMNS / 8] = {};
+#pragma unroll
+        for (int j = 0; j < WARP_COLUMNS / 8; j++) {
+            const float *from = of.first + i * 8 * n + j * 8;
+            before[j].x = i * 8 < of.rows && j * 8 < of.columns ? from[0] : 0;
+            before[j].y = i * 8 < of.rows && j * 8 + 1 < of.columns ? from[1] : 0;
+        }
+#pragma unroll
+        for (int j = 0; j < WARP_COLUMNS / 8; j++) {
+            totals[(i * (WARP_COLUMNS / 8) + j) * THREADS] = before[j];
+        }
+    }
+}
+
+/* Adds beta times the totals; 0: there are none yet. Keeps the results if more follow. */
+inline void add_totals(Results &results, float2 *totals, float beta, bool more)
+{
+#pragma unroll
+    for (int e = 0; e < WARP_ROWS * WARP_COLUMNS / 64; e++) {
+        const int i = e / (WARP_COLUMNS / 8), j = e % (WARP_COLUMNS / 8);
+        float *const x = &results[i / 2][j][i % 2 * 2];
+        if (beta != 0) {
+            const float2 before = totals[e * THREADS];
+            x[0] = __fmaf_rn(beta, before.x, x[0]);
+            x[1] = __fmaf_rn(beta, before.y, x[1]);
+        }
+        if (more) {
+            totals[e * THREADS] = {x[0], x[1]};
+        }
+    }
+}
+
+/* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n) + beta out, which is not read if
+ * beta is 0. A pitch is the bytes from a line to the next, a stack's are those from a
+ * matrix to the next; multiples of 16, as the addresses are. A stretch is so many k, a
+ * multiple of DEPTH. */
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+    native(const uint8_t *a, const uint8_t *b, float *out, int64_t m, int64_t n, int64_t k,
+           int64_t pitch_a, int64_t pitch_b, int64_t stack_a, int64_t stack_b,
+           int32_t stretch, float beta)
+{
+    DYNAMIC_SHARED(uint8_t, memory);
+    const shared_address stages = shared_of(memory);
+    const uint32_t rows = (uint32_t)((m + ROWS - 1) / ROWS);
+    const uint32_t columns = (uint32_t)((n + COLUMNS - 1) / COLUMNS);
+    const Tile tile = tile_of(blockIdx.x, rows, columns);
+
+    Left left;
+    Right right;
+    left.start(a + tile.stack * stack_a, pitch_a, tile.row, m,
+               (int)threadIdx.x / 32 / ACROSS * WARP_ROWS);
+    right.start(b + tile.stack * stack_b, pitch_b, tile.column, n,
+                (int)threadIdx.x / 32 % ACROSS * WARP_COLUMNS);
+    if (PROMOTE == 0) { /* that this is known when it is compiled saves registers */
+        beta = 0;
+    }
+    Results d = {}, sums = {}; /* of chains, and of these */
+    Results &results = PROMOTE ? sums : d;
+    const float zero[4] = {};
+    uint32_t x[WARP_ROWS / 16][4], y[2][WARP_COLUMNS / 16][4];
+    const auto find_result = [&] { /* to have it all the time would take registers */
+        const int lane = computed_here((int)threadIdx.x) % 32;
+        const Tile to = tile_of((uint32_t)computed_here((int)blockIdx.x), rows, columns);
+        const int64_t row = to.row + left.first + lane / 4;
+        const int64_t column = to.column + right.first + lane % 4 * 2;
+        const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
+        const bool whole = to.row + ROWS <= m && to.column + COLUMNS <= n && paired;
+        return Place{out + (to.stack * m + row) * n + column, m - row, n - column, whole};
+    };
+
+    /* 1. The first slices are under way, the first one's first step is in registers. */
+    int ahead = (int)((k + DEPTH - 1) / DEPTH);  /* slices that are not copied yet */
+    const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last one */
+#pragma unroll
+    for (int slice = 0; slice < STAGES - 1; slice++) {
+        if (ahead > 0) {
+            const int depth = ahead > 1 ? DEPTH : last;
+            left.copy(stages + slice * STAGE, depth);
+            right.copy(stages + slice * STAGE + Left::BYTES, depth);
+        }
+        commit_copies();
+        ahead--;
+    }
+    if (TOTALS && beta != 0) {
+        fetch_totals(totals_of(memory), find_result(), n);
+    }
+    await_copies<STAGES - 2>();
+    __syncthreads();
+    shared_address reads = stages, writes = stages + (STAGES - 1) * STAGE;
+#pragma unroll
+    for (int i = 0; i < WARP_ROWS / 16; i++) {
+        left.load(x[i], reads, 0, i);
+    }
+#pragma unroll
+    for (int j = 0; j < WARP_COLUMNS / 16; j++) {
+        right.load(y[0][j], reads + Left::BYTES, 0, j);
+    }
+
+#pragma unroll 1
+    do {
+        /* 2. Slice by slice. */
+        const int pause = PROMOTE ? ahead - stretch / DEPTH : 0;
+        const int until = PROMOTE && pause > 1 - STAGES ? pause : 1 - STAGES;
+#pragma unroll 1
+        for (; ahead > until; ahead--) {
+#pragma unroll
+            for (int step = 0; step < STEPS; step++) {
+                const int now = step % 2, next = 1 - now;
+                if (step == STEPS - 1) { /* all warps have what they need of this stage */
+                    await_copies<STAGES - 2>();
+                    __syncthreads();
+                    reads = reads == stages + (STAGES - 1) * STAGE ? stages : reads + STAGE;
+                }
+#pragma unroll
+                for (int j = 0; j < WARP_COLUMNS / 16; j++) {
+                    right.load(y[next][j], reads + Left::BYTES, (step + 1) % STEPS, j);
+                }
+                if (step == 0) { /* into the stage that was read last */
+                    if (ahead > 0) {
+                        const int depth = ahead > 1 ? DEPTH : last;
+                        left.copy(writes, depth);
+                        right.copy(writes + Left::BYTES, depth);
+                    }
+                    commit_copies();
+                    writes =
+                        writes == stages + (STAGES - 1) * STAGE ? stages : writes + STAGE;
+                }
+#pragma unroll
+                for (int i = 0; i < WARP_ROWS / 16; i++) {
+#pragma unroll
+                    for (int e = 0; e < UNITS * WARP_COLUMNS / 8; e++) {
+                        const int half = e / (WARP_COLUMNS / 8), j = e % (WARP_COLUMNS / 8);
+                        const int unit = step * UNITS + half; /* of the slice */
+                        const bool begins = PROMOTE && unit % CHAIN == 0;
+                        mma(d[i][j], &x[i][half * 2], &y[now][j / 2][j % 2 * 2 + half],
+                            begins ? zero : d[i][j]);
+#pragma unroll
+                        for (int r = 0; r < 4 && (unit + 1) % CHAIN == 0; r++) {
+                            sums[i][j][r] = __fadd_rn(sums[i][j][r], d[i][j][r]);
+                        }
+                    }
+                    left.load(x[i], reads, (step + 1) % STEPS, i);
+                }
+            }
+        }
+
+        /* 3. The result. */
+        const bool more = PROMOTE && ahead > 1 - STAGES;
+        if (TOTALS) {
+            add_totals(results, totals_of(memory), beta, more);
+        }
+        if (!TOTALS || !more) {
+            const Place to = find_result();
+            const float scale = TOTALS ? 0 : beta;
+            if (to.whole) {
+                deposit<true>(results, to.first, n, to.rows, to.columns, scale);
+            } else {
+                deposit<false>(results, to.first, n, to.rows, to.columns, scale);
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < WARP_ROWS * WARP_COLUMNS / 32; e++) {
+            sums[e / (WARP_COLUMNS / 2)][e / 4 % (WARP_COLUMNS / 8)][e % 4] = 0;
+        }
+        beta = 1;
+    } while (PROMOTE && ahead > 1 - STAGES);
+}

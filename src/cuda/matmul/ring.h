@@ -1,0 +1,70 @@
+/* Stages in shared memory that one thread fills by copies of boxes and warps read by wgmma.
+ * Each has two barriers, for "all bytes are there" and "all warps have read them".
+ *
+ * Before it slices.h is included, whose THREADS are those that multiply, and FILLED is
+ * defined, the bytes of a stage that copies fill. */
+#ifndef TF32DTYPE_CUDA_RING_H
+#define TF32DTYPE_CUDA_RING_H
+
+#include "cuda/common/hopper.h"
+
+/* Registers of a thread that copies, and of one that multiplies: of 64 Ki, with two
+ * warpgroups of these. */
+constexpr int FEW = 40, MANY = 232;
+
+constexpr int WARPS = THREADS / 32;
+constexpr int STAGE = (FILLED + 1023) / 1024 * 1024;
+static_assert(SLICE == 128 && WARP_ROWS == 16 && WARP_COLUMNS == 128 && ACROSS == 1,
+              "of wgmma");
+
+/* As one of its users goes round. */
+struct Ring {
+    shared_address stages, barriers;
+    int stage = 0;
+    uint32_t parity = 0; /* of the round */
+
+    shared_address here() const { return stages + stage * STAGE; }
+    shared_address full() const { return barriers + stage * 16; }
+    shared_address empty() const { return barriers + stage * 16 + 8; }
+
+    void go_on()
+    {
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+
+    /* Where stages begin and barriers are; all threads of the block take part. */
+    void start(shared_address first, shared_address barriers_)
+    {
+        stages = first;
+        barriers = barriers_;
+        if (threadIdx.x == 0) {
+            for (int i = 0; i < STAGES; i++) {
+                barrier_init(barriers + i * 16, 1);
+                barrier_init(barriers + i * 16 + 8, WARPS);
+            }
+            publish_barriers();
+        }
+        __syncthreads();
+    }
+
+    /* Until a stage may be filled; all of it will be. */
+    void begin_to_fill() const
+    {
+        barrier_await(empty(), parity ^ 1);
+        barrier_expect(full(), FILLED);
+    }
+
+    void await_bytes() const { barrier_await(full(), parity); }
+
+    /* A warp lets its stage go: what it and its instructions read of it is read. */
+    static void release(shared_address empty)
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+            barrier_arrive(empty);
+        }
+    }
+};
+
+#endif

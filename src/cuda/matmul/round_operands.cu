@@ -1,0 +1,113 @@
+/* Operands rounded to a format: FORMAT, whose numbers are stored as those of STORED. */
+#include "cuda/formats/numbers.h"
+#include "cuda/matmul/operands.h"
+
+static const struct tf_format tf_float16 = {"float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
+
+/* Nearest to x / y. In float64 first: a quotient of two float32 is a tie, or further from
+ * one than that rounds. float32's own division has steps that flush. */
+inline float quotient(float x, float y) { return (float)((double)x / (double)y); }
+
+/* What numbers are divided by before they are rounded: see docs/precision.md. */
+inline float scale_of(uint32_t greatest)
+{
+    const struct tf_format f = FORMAT;
+    const uint64_t maximum = tf_double_bits(tf_decode(f, tf_maximum_magnitude(f)));
+    const float scale = quotient(__uint_as_float(greatest),
+                                 (float)__longlong_as_double((int64_t)maximum));
+    return greatest == 0 ? 1 : scale < 0x1p-126f ? 0x1p-126f : scale;
+}
+
+/* The greatest finite magnitudes, as bits, of lines or, if not their `own`, matrices;
+ * they begin with zeros. */
+extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
+    greatest(struct operand x, uint32_t *found, int own)
+{
+    __shared__ tile_row numbers[SIDE];
+    struct tile t = first_tile();
+    for (; is_tile(x, t); t = next_tile(x, x.k, t)) {
+        read_tile(x, t, numbers);
+        for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
+            uint32_t bits = __float_as_uint(numbers[r][threadIdx.x]) & 0x7FFFFFFFu;
+            bits = bits >= 0x7F800000u ? 0 : bits;
+            for (int distance = SIDE / 2; distance; distance /= 2) {
+                bits = max(bits, __shfl_xor_sync(~0u, bits, distance));
+            }
+            if (threadIdx.x == 0 && t.line + r < x.lines) {
+                atomicMax(found + (own ? t.matrix * x.lines + t.line + r : t.matrix), bits);
+            }
+        }
+    }
+}
+
+/* What `greatest` found, as scales in its place: once, not for each number. */
+extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
+    scales(uint32_t *found, int64_t count)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) {
+        found[i] = __float_as_uint(scale_of(found[i]));
+    }
+}
+
+#if STORED_BITS == 16
+typedef uint16_t stored;
+#else
+typedef uint32_t stored;
+#endif
+
+inline uint32_t rounded_item(struct tf_format f, float x, int rounding)
+{
+    unsigned flags = 0;
+    const uint64_t bits = (uint64_t)__double_as_longlong((double)x);
+    return tf_encode(f, tf_value_from_double_bits(bits), (enum tf_rounding)rounding,
+                     TF_OVERFLOW_IEEE, 0, &flags)
+           << f.shift;
+}
+
+/* Lines of `padded` k each, divided by their scales if that is not NULL. */
+extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
+    narrow(struct operand x, stored *out, int64_t padded, int rounding,
+           const float *scale, int own)
+{
+    __shared__ tile_row numbers[SIDE];
+    struct tile t = first_tile();
+    for (; is_tile(x, t); t = next_tile(x, padded, t)) {
+        read_tile(x, t, numbers);
+        const int64_t k = t.k + threadIdx.x;
+        for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
+            const int64_t line = t.matrix * x.lines + t.line + r;
+            if (t.line + r >= x.lines || k >= padded) {
+                continue;
+            }
+            float number = numbers[r][threadIdx.x];
+            if (scale) {
+                number = quotient(number, scale[own ? line : t.matrix]);
+            }
+            const uint32_t item = rounded_item(FORMAT, number, rounding);
+            out[line * padded + k] =
+                (stored)rounded_item(STORED, number_of(FORMAT, item), TF_TIES_TO_EVEN);
+        }
+    }
+}
+
+/* Sums times the scales that their operands were divided by, A's first. A's matrix is
+ * the same for all where `a_step` is 0; else 1; so is B's. */
+extern "C" __global__ void rescale(float *sums, const float *a, const float *b,
+                                   int64_t count, int64_t m, int64_t n, int a_step,
+                                   int b_step, int own)
+{
+    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t top = (int64_t)blockIdx.y * blockDim.y + threadIdx.y;
+    for (int64_t matrix = blockIdx.z; matrix < count; matrix += gridDim.z) {
+        const int64_t in_a = matrix * a_step, in_b = matrix * b_step;
+        for (int64_t row = top; row < m; row += (int64_t)gridDim.y * blockDim.y) {
+            const float of_row = a[own ? in_a * m + row : in_a];
+            float *sum = sums + (matrix * m + row) * n;
+#pragma unroll 1
+            for (int64_t j = first; j < n; j += (int64_t)gridDim.x * blockDim.x) {
+                sum[j] = sum[j] * of_row * b[own ? in_b * n + j : in_b];
+            }
+        }
+    }
+}

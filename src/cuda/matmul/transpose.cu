@@ -1,0 +1,100 @@
+/* Bytes whose lines lie side by side to lines of bytes, k side by side: FP8 operands as
+ * tensor cores read them.
+ *
+ * A block moves SIDE lines of SIDE k at a time. Its threads read four lines at once, and
+ * turn 4 x 4 bytes in registers, so that they write four k at once.
+ */
+#include "cuda/common/common.h"
+
+enum { SIDE = 128, WORDS = SIDE / 4, WARP = 32, WARPS = 8 };
+
+/* Strides count bytes. */
+struct tf_bytes {
+    int64_t matrix, line, step;
+    int64_t count, lines, k;
+};
+
+/* Whether all of a tile is there, in words. */
+inline bool is_whole(const uint8_t *x, const struct tf_bytes &of, int64_t line, int64_t k)
+{
+    const bool aligned = ((uintptr_t)x | (uintptr_t)of.step) % 4 == 0;
+    return aligned && of.line == 1 && line + SIDE <= of.lines && k + SIDE <= of.k;
+}
+
+/* Bytes of four lines at a k, zeros where there are none; the first is the lowest. */
+inline uint32_t four_lines(const uint8_t *x, const struct tf_bytes &of, int64_t line,
+                           int64_t k)
+{
+    uint32_t word = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (k < of.k && line + i < of.lines) {
+            word |= (uint32_t)x[(line + i) * of.line + k * of.step] << 8 * i;
+        }
+    }
+    return word;
+}
+
+/* Byte i of each of four words. */
+inline uint32_t byte_of_each(const uint32_t *words, int i)
+{
+    const uint32_t low = __byte_perm(words[0], words[1], (uint32_t)(i | (i + 4) << 4));
+    const uint32_t high = __byte_perm(words[2], words[3], (uint32_t)(i | (i + 4) << 4));
+    return __byte_perm(low, high, 0x5410);
+}
+
+/* `rows` lines of `padded` k each, a multiple of 4; what x lacks is 0. */
+extern "C" __global__ void __launch_bounds__(WARP * WARPS)
+    transpose(const uint8_t *x, uint32_t *out, const struct tf_bytes of, int64_t rows,
+              int64_t padded)
+{
+    __shared__ uint32_t tile[SIDE][WORDS + 1]; /* k, lines: 4 x 33 words lie in 4 banks */
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    const int64_t k0 = (int64_t)blockIdx.x * SIDE;
+#pragma unroll 1
+    for (int64_t matrix = blockIdx.z; matrix < of.count; matrix += gridDim.z) {
+        const uint8_t *from = x + matrix * of.matrix;
+#pragma unroll 1
+        for (int64_t line0 = (int64_t)blockIdx.y * SIDE; line0 < rows;
+             line0 += (int64_t)gridDim.y * SIDE) {
+            __syncthreads();
+            const int64_t line = line0 + 4 * lane;
+            if (is_whole(from, of, line0, k0)) { /* a warp reads 128 bytes */
+                uint32_t words[SIDE / WARPS];
+                const uint8_t *at = from + line + (k0 + warp) * of.step;
+#pragma unroll
+                for (int i = 0; i < SIDE / WARPS; i++) {
+                    words[i] = *(const uint32_t *)(at + i * WARPS * of.step);
+                }
+#pragma unroll
+                for (int i = 0; i < SIDE / WARPS; i++) {
+                    tile[i * WARPS + warp][lane] = words[i];
+                }
+            } else {
+#pragma unroll 1
+                for (int i = warp; i < SIDE; i += WARPS) {
+                    tile[i][lane] = four_lines(from, of, line, k0 + i);
+                }
+            }
+            __syncthreads();
+#pragma unroll 1
+            for (int i = warp; i < WORDS * WORDS / WARP; i += WARPS) {
+                const int fours = i % (WORDS / 8) * 8 + lane / 4; /* of k */
+                const int column = i / (WORDS / 8) * 4 + lane % 4;
+                const int64_t row = line0 + 4 * column, k = k0 + 4 * fours;
+                uint32_t words[4];
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    words[j] = tile[4 * fours + j][column];
+                }
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    if (row + j < rows && k < padded) {
+                        out[((matrix * rows + row + j) * padded + k) / 4] =
+                            byte_of_each(words, j);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,438 @@
+/* C = A B as a device's tensor core computes it, on any GPU: what ../tensor_core.h does,
+ * a few elements of C a thread.
+ *
+ * As in ../loops/tensor.c: products of operands are exact in float32, where a power of
+ * two brings them to the unit of their block's sum; a conversion to integers that cuts
+ * toward zero is then the alignment. The exponent of a product is a sum of two 16-bit
+ * numbers, two columns to a word. Where that does not hold (see complete()) the thread
+ * asks the integer function, for the element's block alone.
+ *
+ * The compilation says the formats of A and B, and the model, field by field.
+ */
+#include "cuda/matmul/tile_loader.h"
+#include "tensor_core/mma_model.h"
+
+enum {
+    ROWS = 64,
+    COLUMNS = 64,
+    HIGH = 4, /* of C, a thread's */
+    WIDE = 4,
+    PAIRS = WIDE / 2,
+    ACROSS = COLUMNS / WIDE,
+    THREADS = ROWS / HIGH * ACROSS,
+    STAGE = 32, /* k in shared memory: a block of any model, or more of them */
+    FITS = 16,  /* products whose sum fits 32 bits, at 25 fraction bits */
+    BIAS = 127,
+    NO_EXPONENT = -8000, /* of zero */
+    SPECIAL = 16000,     /* of Inf and NaN; twice that is no overflow */
+    LOWEST = MODEL_FRACTION + 2,
+    HIGHEST = 2 * BIAS - 2,
+    LEAST_SUM = MODEL_ZERO_C > MODEL_FLOOR ? MODEL_ZERO_C : MODEL_FLOOR,
+    LOW = MODEL_HALF && LEAST_SUM > TF_NO_EXPONENT ? LEAST_SUM + BIAS : -32768,
+    ALL_FIT = (4ll * MODEL_BLOCK + 2) << MODEL_FRACTION <= INT32_MAX
+};
+static_assert(STAGE % MODEL_INSTRUCTION == 0 && MODEL_INSTRUCTION % MODEL_BLOCK == 0, "");
+static_assert(!MODEL_EMULATED || 2 * MODEL_BLOCK == STAGE, "");
+
+#define MODEL                                                                  \
+    {MODEL_BLOCK,    MODEL_INSTRUCTION, MODEL_FRACTION,  MODEL_KEPT,           \
+     MODEL_HALF,     MODEL_LEAST_A,     MODEL_LEAST_B,   MODEL_EMULATED,       \
+     MODEL_CUT_FIRST, MODEL_FLOOR,      MODEL_ZERO_C,    MODEL_ZERO_PRODUCTS,  \
+     MODEL_NEGATIVE_ZERO}
+
+typedef tf_carrier<ROWS, STAGE, THREADS> carrier_a;
+typedef tf_carrier<COLUMNS, STAGE, THREADS> carrier_b;
+enum { LDA = carrier_a::LD, LDB = carrier_b::LD };
+
+/* What is in shared memory, k after k. */
+struct tiles {
+    float a[STAGE * LDA], b[STAGE * LDB];
+    uint32_t a_exponents[STAGE * LDA]; /* twice in a word, biased */
+    uint16_t b_exponents[STAGE * LDB];
+    float settled[HIGH * WIDE][THREADS];
+};
+
+/* Sums of two tell whether there is a special number, or a zero: neither is near an
+ * ordinary sum. */
+inline int exponent_of(float x, int least)
+{
+    const uint32_t bits = __float_as_uint(x);
+    const int field = (int)(bits >> 23 & 0xFF);
+    const int e = max(field - BIAS, least);
+    const int of_zero = MODEL_ZERO_PRODUCTS ? (int)TF_LEAST_SINGLE : (int)NO_EXPONENT;
+    return bits << 1 == 0 ? of_zero : field == 255 ? (int)SPECIAL : e;
+}
+
+/* Of each four k of an emulated instruction the first two are the first block's. */
+inline int place_of(int k)
+{
+    return MODEL_EMULATED ? k % 4 / 2 * MODEL_BLOCK + k / 4 * 2 + k % 2 : k;
+}
+
+/* -- a block ------------------------------------------------------------------------- */
+
+inline uint32_t twice(int x) { return ((uint32_t)x & 0xFFFFu) * 0x10001u; }
+
+/* The exponents of two accumulators, biased. */
+inline uint32_t exponents_of(float left, float right)
+{
+    const uint32_t fields = __float_as_uint(left) >> 23 & 0xFFu |
+                            __float_as_uint(right) >> 7 & 0xFF0000u;
+    if (!MODEL_HALF) {
+        return fields;
+    }
+    /* No less than float16's least one, but for zero. */
+    const uint32_t least = (fields & 0xFFFFu ? TF_LEAST_HALF + BIAS : 0) |
+                           (fields >> 16 ? (TF_LEAST_HALF + BIAS) << 16 : 0);
+    return __vmaxs2(fields, least);
+}
+
+/* The greatest exponents of two elements' blocks, within what floats do, whatever the
+ * products and accumulators are; `doubt` has bits where they were not.
+ *
+ * Let e be the greatest exponent and F the fraction bits. Terms are scaled by 2^(F - e).
+ * From e = F - 125 on a term below 2^-126, which float32 may have rounded, is below one
+ * after that and counts as nothing, as it should; all others are exact, with 24 bits or
+ * fewer. Then the unit of the sum, 2^(e - F), is 2^-125 or more, so that results are
+ * normal. Up to e = 125 a product, less than 2^(e + 2), is no Inf. */
+inline uint32_t complete(uint32_t greatest, float left, float right, uint32_t &doubt)
+{
+    uint32_t e = __vmaxs2(greatest, exponents_of(left, right));
+    if (LOW > -32768) { /* a float32 accumulator has no floor that is not out of range */
+        e = __vmaxs2(e, twice(LOW));
+    }
+    const uint32_t within = __vmins2(__vmaxs2(e, twice(LOWEST)), twice(HIGHEST));
+    doubt |= within ^ e;
+    return within;
+}
+
+/* Toward zero; or to odd, which a later rounding to fewer bits takes for what it was. */
+inline float toward_zero(int32_t sum)
+{
+    const float x = __int2float_rz(sum);
+    const bool odd = MODEL_HALF && __float2int_rz(x) != sum;
+    return odd ? __uint_as_float(__float_as_uint(x) | 1) : x;
+}
+
+/* To the nearest float16, ties to even. */
+inline float to_half(float x)
+{
+    return tf_float_of(
+        tf_single_of_item(tf_half, tf_code_of_single(tf_half, tf_bits_of(x))));
+}
+
+/* The sum of a block as its result. */
+inline float result_of(int32_t sum, float scale)
+{
+    /* 2^(greatest - fraction) is the inverse of the scale. */
+    const float unit = __uint_as_float((2u * BIAS << 23) - __float_as_uint(scale));
+    const float x = __fmul_rn(toward_zero(sum), unit);
+    const int bits = !MODEL_HALF ? MODEL_KEPT : MODEL_CUT_FIRST ? MODEL_CUT_FIRST : 23;
+    const float cut =
+        __uint_as_float(__float_as_uint(x) & ~((1u << (23 - bits)) - 1));
+    return !MODEL_HALF           ? cut
+           : MODEL_NEGATIVE_ZERO ? to_half(cut)
+                                 : __fadd_rn(to_half(cut), 0.0f);
+}
+
+/* Why results are in doubt. */
+enum { OUT_OF_RANGE = 1, WRAPPED = 2 };
+
+/* The accumulators with a block's products, whose k begin at `first`; what of them is in
+ * doubt. */
+inline int add_block(const struct tiles &tiles, int first, int y, int x,
+                          float c[HIGH][WIDE])
+{
+    uint32_t greatest[HIGH][PAIRS], doubt = 0, wrapped = 0;
+    float scale[HIGH][WIDE];
+    uint32_t total[HIGH][WIDE], before[HIGH][WIDE];
+
+#pragma unroll
+    for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+        for (int s = 0; s < PAIRS; s++) {
+            greatest[r][s] = twice(-32768);
+        }
+    }
+#pragma unroll 4
+    for (int i = 0; i < MODEL_BLOCK; i++) {
+        const uint4 of_a =
+            *(const uint4 *)(tiles.a_exponents + (first + i) * LDA + y * HIGH);
+        const uint2 of_b =
+            *(const uint2 *)(tiles.b_exponents + (first + i) * LDB + x * WIDE);
+        const uint32_t e[HIGH] = {of_a.x, of_a.y, of_a.z, of_a.w};
+#pragma unroll
+        for (int r = 0; r < HIGH; r++) {
+            greatest[r][0] = __viaddmax_s16x2(e[r], of_b.x, greatest[r][0]);
+            greatest[r][1] = __viaddmax_s16x2(e[r], of_b.y, greatest[r][1]);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+        for (int s = 0; s < WIDE; s += 2) {
+            const uint32_t e =
+                complete(greatest[r][s / 2], c[r][s], c[r][s + 1], doubt);
+            /* 2^(fraction - greatest); no half borrows of the other. */
+            const uint32_t both = twice(MODEL_FRACTION + 2 * BIAS) - e;
+            scale[r][s] = __uint_as_float(both << 23);
+            scale[r][s + 1] = __uint_as_float(both << 7 & 0x7F800000u);
+        }
+#pragma unroll
+        for (int s = 0; s < WIDE; s++) {
+            total[r][s] = (uint32_t)__float2int_rz(__fmul_rn(c[r][s], scale[r][s]));
+        }
+    }
+    const int together = ALL_FIT ? MODEL_BLOCK : FITS;
+#pragma unroll 1
+    for (int begin = 0; begin < MODEL_BLOCK; begin += together) {
+#pragma unroll
+        for (int r = 0; r < HIGH && !ALL_FIT; r++) {
+#pragma unroll
+            for (int s = 0; s < WIDE; s++) {
+                before[r][s] = total[r][s];
+                total[r][s] = 0;
+            }
+        }
+#pragma unroll 4
+        for (int i = 0; i < together; i++) {
+            float p[HIGH], q[WIDE];
+            tf_load_lines<ROWS, HIGH>(p, tiles.a + (first + begin + i) * LDA + y * HIGH);
+            tf_load_lines<COLUMNS, WIDE>(q,
+                                         tiles.b + (first + begin + i) * LDB + x * WIDE);
+#pragma unroll
+            for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+                for (int s = 0; s < WIDE; s++) {
+                    const float product = __fmul_rn(p[r], q[s]);
+                    total[r][s] +=
+                        (uint32_t)__float2int_rz(__fmul_rn(product, scale[r][s]));
+                }
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < HIGH && !ALL_FIT; r++) {
+#pragma unroll
+            for (int s = 0; s < WIDE; s++) {
+                const uint32_t sum = before[r][s] + total[r][s];
+                wrapped |= (sum ^ before[r][s]) & (sum ^ total[r][s]);
+                total[r][s] = sum;
+            }
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+        for (int s = 0; s < WIDE; s++) {
+            c[r][s] = result_of((int32_t)total[r][s], scale[r][s]);
+        }
+    }
+    return (doubt ? OUT_OF_RANGE : 0) | (wrapped >> 31 ? WRAPPED : 0);
+}
+
+/* -- what is in doubt ---------------------------------------------------------------- */
+
+/* One element's result by integers, or `fast` where that is right. Where all is zero the
+ * exponent looks as if it were too low, and the sum is right; what was NaN remains one,
+ * and so does Inf, where no operand is special. */
+inline float settle_one(const struct tiles &tiles, int first, int count, int row,
+                        int column, float c, float fast, bool surely)
+{
+    const struct tf_tensor_model model = MODEL;
+    int greatest = -32768;
+    uint32_t out = 0;
+#pragma unroll 1
+    for (int i = 0; i < count; i++) {
+        const int of_a = (int16_t)tiles.a_exponents[(first + i) * LDA + row];
+        const int of_b = (int16_t)tiles.b_exponents[(first + i) * LDB + column];
+        greatest = max(greatest, of_a + of_b);
+    }
+    complete(twice(greatest), c, c, out);
+    if (c != c) {
+        return __uint_as_float(tf_tensor_nan(MODEL_HALF));
+    }
+    if (!surely && (out == 0 || (greatest < NO_EXPONENT / 2 && c == 0))) {
+        return fast;
+    }
+    if (__float_as_uint(c) << 1 == 0xFF000000u && greatest < SPECIAL / 2) {
+        return c;
+    }
+    return __uint_as_float(tf_tensor_block(
+        &model, (const uint32_t *)tiles.a + first * LDA + row, LDA,
+        (const uint32_t *)tiles.b + first * LDB + column, LDB, count,
+        __float_as_uint(c), 0));
+}
+
+/* All elements of a thread again. They go by way of shared memory, where the thread has
+ * room of its own: a loop cannot choose among registers. */
+inline void settle(struct tiles &tiles, int first, int count, int y, int x,
+                   const float given[HIGH][WIDE], float c[HIGH][WIDE], bool surely)
+{
+    float(*mine)[THREADS] = tiles.settled;
+    const int thread = (int)threadIdx.x;
+    /* A result is written where what it is made of was. */
+#pragma unroll
+    for (int i = 0; i < HIGH * WIDE; i++) {
+        mine[i][thread] = given[i / WIDE][i % WIDE];
+    }
+    const float none = __uint_as_float(0xFFFFFFFFu); /* no result */
+#pragma unroll 1
+    for (int i = 0; i < HIGH * WIDE; i++) {
+        mine[i][thread] = settle_one(tiles, first, count, y * HIGH + i / WIDE,
+                                     x * WIDE + i % WIDE, mine[i][thread], none, surely);
+    }
+#pragma unroll
+    for (int i = 0; i < HIGH * WIDE; i++) {
+        const float found = mine[i][thread];
+        c[i / WIDE][i % WIDE] =
+            __float_as_uint(found) == 0xFFFFFFFFu ? c[i / WIDE][i % WIDE] : found;
+    }
+}
+
+inline void add_block_exactly(const struct tf_task &task, struct tiles &tiles, int first,
+                              int count, int y, int x, float c[HIGH][WIDE])
+{
+    float given[HIGH][WIDE];
+#pragma unroll
+    for (int i = 0; i < HIGH * WIDE; i++) {
+        given[i / WIDE][i % WIDE] = c[i / WIDE][i % WIDE];
+    }
+    const int doubts = add_block(tiles, first, y, x, c);
+    if (doubts | task.exactly) { /* of sums that wrapped it is not known which */
+        const bool surely = doubts & WRAPPED || task.exactly;
+        settle(tiles, first, count, y, x, given, c, surely);
+    }
+}
+
+/* -- chains -------------------------------------------------------------------------- */
+
+/* The blocks of a stage, of which `depth` k are there. */
+inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth, int y,
+                      int x, float c[HIGH][WIDE])
+{
+    if (!MODEL_EMULATED) {
+        const int instructions = (depth + MODEL_INSTRUCTION - 1) / MODEL_INSTRUCTION;
+        const int filled = instructions * MODEL_INSTRUCTION;
+#pragma unroll 1
+        for (int k = 0; k < filled; k += MODEL_BLOCK) {
+            const int count = max(0, min((int)MODEL_BLOCK, depth - k));
+            add_block_exactly(task, tiles, k, count, y, x, c);
+        }
+        return;
+    }
+    float sum[HIGH][WIDE] = {};
+#pragma unroll 1
+    for (int part = 0; part < 2; part++) {
+        const int count = depth / 4 * 2 + max(0, min(2, depth % 4 - 2 * part));
+        add_block_exactly(task, tiles, part * MODEL_BLOCK, count, y, x, sum);
+    }
+#pragma unroll
+    for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+        for (int s = 0; s < WIDE; s++) {
+            const float total = __fadd_rn(c[r][s], sum[r][s]);
+            c[r][s] = MODEL_HALF ? to_half(total) : total;
+        }
+    }
+}
+
+inline float load(const char *p)
+{
+    return MODEL_HALF ? tf_operand(tf_half, tf_load_item(tf_half, p)) : *(const float *)p;
+}
+
+inline void store(char *p, float x)
+{
+    const bool nan = x != x;
+    if (MODEL_HALF) { /* exact */
+        *(uint16_t *)p =
+            (uint16_t)(nan ? 0x7FFFu : tf_code_of_single(tf_half, __float_as_uint(x)));
+    } else {
+        *(uint32_t *)p = nan ? tf_tensor_nan(0) : __float_as_uint(x);
+    }
+}
+
+/* What of C a thread has. It goes by way of shared memory, so that places in C are not
+ * kept in registers from the first to the last. */
+inline void load_sums(const struct tf_task &task, const char *c, struct tiles &tiles,
+                      int high, int wide, float sum[HIGH][WIDE])
+{
+    const int thread = (int)threadIdx.x;
+#pragma unroll 1
+    for (int i = 0; i < HIGH * WIDE; i++) {
+        const int r = i / WIDE, s = i % WIDE;
+        const bool there = r < high && s < wide;
+        tiles.settled[i][thread] =
+            there ? load(c + r * task.c[1] + s * task.c[2]) : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < HIGH * WIDE; i++) {
+        sum[i / WIDE][i % WIDE] = tiles.settled[i][thread];
+    }
+}
+
+inline void store_sums(const struct tf_task &task, char *c, struct tiles &tiles, int high,
+                       int wide, const float sum[HIGH][WIDE])
+{
+    const int thread = (int)threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < HIGH * WIDE; i++) {
+        tiles.settled[i][thread] = sum[i / WIDE][i % WIDE];
+    }
+#pragma unroll 1
+    for (int i = 0; i < HIGH * WIDE; i++) {
+        const int r = i / WIDE, s = i % WIDE;
+        if (r < high && s < wide) {
+            store(c + r * task.c[1] + s * task.c[2], tiles.settled[i][thread]);
+        }
+    }
+}
+
+/* Two blocks of threads hide each other's waiting, where registers are enough. */
+enum { RESIDENT = ALL_FIT && !MODEL_HALF && !MODEL_EMULATED ? 2 : 1 };
+
+extern "C" __global__ void __launch_bounds__(256, RESIDENT)
+    model(struct tf_task task, const char *a, const char *b, char *c)
+{
+    DYNAMIC_SHARED(struct tiles, shared);
+    struct tiles &tiles = *shared;
+    const int first_row = (int)blockIdx.x * ROWS, first_column = (int)blockIdx.y * COLUMNS;
+    const int y = (int)threadIdx.x / ACROSS, x = (int)threadIdx.x % ACROSS;
+    const int high = task.m - first_row - y * HIGH;
+    const int wide = task.n - first_column - x * WIDE;
+    carrier_a of_a;
+    carrier_b of_b;
+    float sum[HIGH][WIDE] = {};
+
+    of_a.begin(a + blockIdx.z * task.a[0], task.a, task.a_across, first_row, task.m);
+    of_b.begin(b + blockIdx.z * task.b[0], task.b, task.b_across, first_column, task.n);
+    c += blockIdx.z * task.c[0] + (int64_t)(first_row + y * HIGH) * task.c[1] +
+         (int64_t)(first_column + x * WIDE) * task.c[2];
+    if (task.continues) {
+        load_sums(task, c, tiles, high, wide, sum);
+    }
+    of_a.fetch(A_FORMAT, task.k);
+    of_b.fetch(B_FORMAT, task.k);
+#pragma unroll 1
+    for (int k = 0; k < task.k; k += STAGE) {
+        const int depth = task.k - k; /* from here on */
+        __syncthreads();              /* all have done with what was there */
+        of_a.put_each(A_FORMAT, depth, 0, [&](int at, int line, float p) {
+            tiles.a[place_of(at) * LDA + line] = p;
+            tiles.a_exponents[place_of(at) * LDA + line] =
+                twice(exponent_of(p, MODEL_LEAST_A) + BIAS);
+        });
+        of_b.put_each(B_FORMAT, depth, 0, [&](int at, int line, float q) {
+            tiles.b[place_of(at) * LDB + line] = q;
+            tiles.b_exponents[place_of(at) * LDB + line] =
+                (uint16_t)exponent_of(q, MODEL_LEAST_B);
+        });
+        __syncthreads();
+        if (depth > STAGE) { /* arrives while this is multiplied */
+            of_a.fetch(A_FORMAT, depth - STAGE);
+            of_b.fetch(B_FORMAT, depth - STAGE);
+        }
+        add_stage(task, tiles, min((int)STAGE, depth), y, x, sum);
+    }
+    store_sums(task, c, tiles, high, wide, sum);
+}

@@ -1,0 +1,71 @@
+/* Functions of two arrays of a format, as functions of numbers. FORMAT and ITEM, which
+ * holds its items, say of which.
+ */
+#ifndef TF32DTYPE_CUDA_ARITHMETIC_H
+#define TF32DTYPE_CUDA_ARITHMETIC_H
+
+#include "cuda/common/map.h"
+#include "cuda/formats/numbers.h"
+
+typedef ITEM tf_item;
+
+/* Results are rounded once; every NaN among them becomes one. */
+__forceinline__ tf_item tf_result(float x)
+{
+    return (tf_item)(x != x ? tf_nan_code(FORMAT) << FORMAT.shift
+                            : item_of_single(FORMAT, x));
+}
+__forceinline__ tf_item tf_result(double x)
+{
+    return (tf_item)(x != x ? tf_nan_code(FORMAT) << FORMAT.shift
+                            : item_of_double(FORMAT, x));
+}
+
+/* The arrays of a call, and what a function of two numbers makes of them. */
+struct tf_arrays {
+    const tf_walk<3> &walk;
+    void *out;
+    const tf_item *a, *b;
+    const tf_constants &constants;
+
+    /* f(item, item) is an item. */
+    template <class F> __forceinline__ void of_items(F f) const
+    {
+        tf_map<16 / sizeof(tf_item), 2>(walk, (tf_item *)out, a, b, constants, f);
+    }
+
+    /* f(float, float), rounded. */
+    template <class F> __forceinline__ void in_float(F f) const
+    {
+        of_items([=](tf_item x, tf_item y) {
+            return tf_result(f(number_of(FORMAT, x), number_of(FORMAT, y)));
+        });
+    }
+
+    /* f(double, double), rounded. */
+    template <class F> __forceinline__ void in_double(F f) const
+    {
+        of_items([=](tf_item x, tf_item y) {
+            return tf_result(f((double)number_of(FORMAT, x), (double)number_of(FORMAT, y)));
+        });
+    }
+
+    /* f(float, float) is true or false. */
+    template <class F> __forceinline__ void to_bool(F f) const
+    {
+        tf_map<16 / sizeof(tf_item), 2>(
+            walk, (uint8_t *)out, a, b, constants, [=](tf_item x, tf_item y) {
+                return f(number_of(FORMAT, x), number_of(FORMAT, y)) ? 1 : 0;
+            });
+    }
+
+    /* As in_double, for functions that take long: one element at a time. */
+    template <class F> __forceinline__ void slowly(F f) const
+    {
+        tf_map<1, 2>(walk, (tf_item *)out, a, b, constants, [=](tf_item x, tf_item y) {
+            return tf_result(f((double)number_of(FORMAT, x), (double)number_of(FORMAT, y)));
+        });
+    }
+};
+
+#endif

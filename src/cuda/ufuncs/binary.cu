@@ -1,0 +1,107 @@
+/* Operations on two arrays of a format that cost no more than a few instructions. FORMAT
+ * and ITEM say of which. copysign and nextafter are those of IEEE formats.
+ */
+#include "cuda/ufuncs/arithmetic.h"
+
+/* In the order of tf32dtype/cuda/ufuncs.py. */
+enum {
+    ADD,
+    SUBTRACT,
+    MULTIPLY,
+    DIVIDE,
+    MAXIMUM,
+    MINIMUM,
+    FMAX,
+    FMIN,
+    HEAVISIDE,
+    COPYSIGN,
+    NEXTAFTER,
+    EQUAL,
+    NOT_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    GREATER,
+    GREATER_EQUAL
+};
+
+/* A sum of two zeros has the sign wanted: -0 is below +0. A comparison with NaN is
+ * false, which leaves x. */
+__forceinline__ float greater_of(float x, float y)
+{
+    return x == 0 && y == 0 ? x + y : y > x ? y : x;
+}
+__forceinline__ float lesser_of(float x, float y)
+{
+    return x == 0 && y == 0 ? -(-x - y) : y < x ? y : x;
+}
+
+/* Items of one sign follow one another as their numbers do. */
+__forceinline__ tf_item next_after(tf_item from, tf_item toward)
+{
+    const float x = number_of(FORMAT, from), y = number_of(FORMAT, toward);
+    const uint32_t unit = UINT32_C(1) << FORMAT.shift;
+    const uint32_t clean = from & ~(unit - 1);
+    const uint32_t least = unit | (y < 0 ? tf_sign_mask(FORMAT) << FORMAT.shift : 0);
+    const int outward = (y > x) == (x > 0);
+    return (tf_item)(x != x || y != y ? tf_nan_code(FORMAT) << FORMAT.shift
+                     : x == y         ? clean
+                     : x == 0         ? least
+                     : outward        ? clean + unit
+                                      : clean - unit);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    binary(const tf_walk<3> walk, void *out, const tf_item *a, const tf_item *b,
+           const tf_constants constants, int32_t operation)
+{
+    const tf_arrays arrays = {walk, out, a, b, constants};
+    switch (operation) {
+    /* float32's 24 bits serve tf32 too, 2 * 11 + 2, where the result is no subnormal.
+     * Subnormal sums are exact; subnormal quotients, of integers below 2^11, keep
+     * 2^-13 of tf32's least number from a tie that they are not, and float32 rounds
+     * by 2^-14 of it. Subnormal products are as close to ties as can be; and what
+     * float32 rounds to zero, e8m0, which has none, rounds to its least number. */
+    case ADD: return arrays.in_float([](float x, float y) { return x + y; });
+    case SUBTRACT: return arrays.in_float([](float x, float y) { return x - y; });
+    case DIVIDE:
+        if (FORMAT.specials != TF_POWERS) {
+            return arrays.in_float([](float x, float y) { return x / y; });
+        }
+        return arrays.in_double([](double x, double y) { return x / y; });
+    case MULTIPLY:
+        if (FORMAT.mantissa_bits <= 7 && FORMAT.specials != TF_POWERS) {
+            return arrays.in_float([](float x, float y) { return x * y; });
+        }
+        return arrays.in_double([](double x, double y) { return x * y; });
+    /* The other NaN is chosen, or avoided, last. */
+    case MAXIMUM:
+        return arrays.in_float(
+            [](float x, float y) { return y != y ? y : greater_of(x, y); });
+    case MINIMUM:
+        return arrays.in_float(
+            [](float x, float y) { return y != y ? y : lesser_of(x, y); });
+    case FMAX:
+        return arrays.in_float(
+            [](float x, float y) { return x != x ? y : greater_of(x, y); });
+    case FMIN:
+        return arrays.in_float(
+            [](float x, float y) { return x != x ? y : lesser_of(x, y); });
+    case HEAVISIDE:
+        return arrays.in_float([](float x, float y) {
+            return x != x ? x : x == 0 ? y : x > 0 ? 1.0f : 0.0f;
+        });
+    case COPYSIGN:
+        return arrays.of_items([](tf_item x, tf_item y) {
+            const uint32_t sign = tf_sign_mask(FORMAT) << FORMAT.shift;
+            const uint32_t magnitude = tf_magnitude_mask(FORMAT) << FORMAT.shift;
+            return (tf_item)((x & magnitude) | (y & sign));
+        });
+    case NEXTAFTER: return arrays.of_items(next_after);
+    case EQUAL: return arrays.to_bool([](float x, float y) { return x == y; });
+    case NOT_EQUAL: return arrays.to_bool([](float x, float y) { return x != y; });
+    case LESS: return arrays.to_bool([](float x, float y) { return x < y; });
+    case LESS_EQUAL: return arrays.to_bool([](float x, float y) { return x <= y; });
+    case GREATER: return arrays.to_bool([](float x, float y) { return x > y; });
+    case GREATER_EQUAL: return arrays.to_bool([](float x, float y) { return x >= y; });
+    }
+}

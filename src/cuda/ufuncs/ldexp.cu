@@ -1,0 +1,22 @@
+/* Numbers of any format times powers of two: an array of items, one of int64. */
+#include "cuda/formats/numbers.h"
+#include "cuda/common/strides.h"
+
+/* FORMAT and ITEM say which. */
+extern "C" __global__ void __launch_bounds__(256)
+    by_power(const tf_walk<3> walk, ITEM *out, const ITEM *items,
+             const int64_t *exponents)
+{
+#pragma unroll 1
+    for (int64_t i = tf_thread(); i < walk.size; i += tf_threads()) {
+        const tf_offsets<3> at = tf_offsets_at(walk, i);
+        const int64_t exponent = tf_at<int64_t>(exponents, at.of[2]);
+        /* Beyond +-600 every format overflows or underflows alike. */
+        const int bounded = exponent > 600    ? 600
+                            : exponent < -600 ? -600
+                                              : (int)exponent;
+        const double x = number_of(FORMAT, tf_at<ITEM>(items, at.of[1]));
+        const double r = ldexp(x, bounded);
+        tf_at<ITEM>(out, at.of[0]) = (ITEM)item_of_double(FORMAT, x != x ? fabs(x) : r);
+    }
+}

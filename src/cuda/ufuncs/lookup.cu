@@ -1,0 +1,52 @@
+/* Functions of which all results are known: looked up.
+ *
+ * A table has a result for each code of an operand, or for each pair of one-byte items.
+ */
+#include "cuda/common/map.h"
+
+template <class Out, class In>
+__forceinline__ void look_up(const tf_walk<2> &walk, void *out, const void *items,
+                             const void *table, int shift)
+{
+    const tf_constants none = {};
+    const Out *results = (const Out *)table;
+    const In *in = (const In *)items;
+    tf_map<tf_vector_length<In, Out>(), 1>(
+        walk, (Out *)out, in, in, none,
+        [=](In item, In) { return __ldg(results + ((uint32_t)item >> shift)); });
+}
+
+template <class In>
+__forceinline__ void look_up_by_size(const tf_walk<2> &walk, void *out,
+                                     const void *items, const void *table, int shift,
+                                     int result_size)
+{
+    switch (result_size) {
+    case 1: return look_up<uint8_t, In>(walk, out, items, table, shift);
+    case 2: return look_up<uint16_t, In>(walk, out, items, table, shift);
+    default: return look_up<uint32_t, In>(walk, out, items, table, shift);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    one(const tf_walk<2> walk, void *out, const void *items, const void *table,
+        int32_t shift, int32_t size, int32_t result_size)
+{
+    switch (size) {
+    case 1:
+        return look_up_by_size<uint8_t>(walk, out, items, table, shift, result_size);
+    case 2:
+        return look_up_by_size<uint16_t>(walk, out, items, table, shift, result_size);
+    default:
+        return look_up_by_size<uint32_t>(walk, out, items, table, shift, result_size);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    pair(const tf_walk<3> walk, uint8_t *out, const uint8_t *a, const uint8_t *b,
+         const tf_constants constants, const uint8_t *table)
+{
+    tf_map<16, 2>(walk, out, a, b, constants, [=](uint8_t x, uint8_t y) {
+        return __ldg(table + ((uint32_t)x << 8 | y));
+    });
+}
