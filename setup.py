@@ -1,12 +1,12 @@
 """Builds the extension modules; everything static is in pyproject.toml.
 
-The C sources know no Python, and those in src/loops are compiled once per
+The C sources know no Python, and the kernels among them are compiled once per
 instruction set, so setuptools' own scheme (one list of sources, one list of
 flags) does not fit. Here each C file is one task, each Cython file is another,
 all run side by side, and setuptools only links what comes out.
 
-    src/*.c                 baseline flags           } linked into
-    src/loops/*.c           each instruction set     } tf32dtype._core._core
+    src/*/*.c               baseline flags           } linked into
+    src/*/kernels/*.c       each instruction set     } tf32dtype._core._core
     tf32dtype/_core/*.c     Python and NumPy headers }
     tf32dtype/_core/*.pyx   one extension module a file
 
@@ -250,15 +250,13 @@ class BuildExt(build_ext):
                     isa.identifier,
                 )
                 for isa in reversed(instruction_sets)
-                for source in sorted(Path("src").rglob("*.c"))
-                if source.parent.name in ("kernels", "loops")
+                for source in sorted(Path("src").glob("*/kernels/*.c"))
             ]
             objects += [
                 pool.submit(
                     self.c_object, source, [*plain, *threads], defines, "common"
                 )
-                for source in sorted(Path("src").rglob("*.c"))
-                if source.parent.name not in ("kernels", "loops")
+                for source in sorted(Path("src").glob("*/*.c"))
             ]
             objects += [
                 pool.submit(

@@ -126,7 +126,9 @@ def rows() -> Iterator[Row]:
     yield Row('"chain", bfloat16', kernel, "FFMA", "TFLOP/s")
     for device, instruction in (("A100", None), ("H100", "mma.sync")):
         found = find_model(device, instruction, "bfloat16", "bfloat16", "float32")
-        kernel = Kernel("cuda/tensor_core/mma_model.cu", "model", model.options(found, bf16, bf16))
+        kernel = Kernel(
+            "cuda/tensor_core/mma_model.cu", "model", model.options(found, bf16, bf16)
+        )
         yield Row(f'"model" of {device}, bfloat16', kernel, "F2I", "TMAC/s")
     for one, other, works in (
         (single, bf16, "LDG.E.128"),

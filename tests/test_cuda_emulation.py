@@ -97,7 +97,9 @@ def split(
 ):
     """(parts, lines, k) numbers, by the kernel; the zeros after each part are none."""
     bits_of_part, dtype = {"bfloat16": (8, np.uint16), "tf32": (11, np.uint32)}[format]
-    kernel = Kernel("cuda/matmul/split_operands.cu", "split", (f"-DPART_BITS={bits_of_part}",))
+    kernel = Kernel(
+        "cuda/matmul/split_operands.cu", "split", (f"-DPART_BITS={bits_of_part}",)
+    )
     lines, k = x.shape
     padded = -(-k // 8) * 8
     made = emulation._lined_up(
@@ -511,7 +513,11 @@ SHIPPED = [
     Kernel("cuda/matmul/split_operands.cu", "split", ("-DPART_BITS=11",)),
     Kernel("cuda/matmul/patch_specials.cu", "patch"),
     *(
-        Kernel("cuda/matmul/round_operands.cu", "narrow", emulation.narrow_options(mode.format))
+        Kernel(
+            "cuda/matmul/round_operands.cu",
+            "narrow",
+            emulation.narrow_options(mode.format),
+        )
         for mode in MODES
         if mode.parts == 1 and mode.format != "float32"
     ),
@@ -537,7 +543,9 @@ def test_sass(kernel, arch):
         "cuda/matmul/round_operands.cu": ("LDS",),
     }
     # Division of float64 looks at the upper halves of its operands as at float32.
-    halves = ("FADD.FTZ", "FSETP.") if kernel.file == "cuda/matmul/round_operands.cu" else ()
+    halves = (
+        ("FADD.FTZ", "FSETP.") if kernel.file == "cuda/matmul/round_operands.cu" else ()
+    )
     check(kernel, arch, needs[kernel.file], halves)
 
 

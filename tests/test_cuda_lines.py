@@ -1,4 +1,4 @@
-"""Bytes whose lines lie side by side, as lines of bytes: src/cuda/matmul/transpose.cu."""
+"""Lines that lie side by side, as lines of bytes: src/cuda/matmul/transpose.cu."""
 
 # ruff: noqa: F811
 

@@ -309,7 +309,9 @@ def test_faults_are_seen(backend, fault):
 
 def kernel_of(model):
     dtypes = arrays.dtype(model.a), arrays.dtype(model.b)
-    return Kernel("cuda/tensor_core/mma_model.cu", "model", models.options(model, *dtypes))
+    return Kernel(
+        "cuda/tensor_core/mma_model.cu", "model", models.options(model, *dtypes)
+    )
 
 
 def check_code(model, arch):

@@ -422,7 +422,11 @@ def kernels(dtype: Any) -> list[Kernel]:
         )
         for to in ("TF_BOOL", "TF_INT64") if op == "counts" else (kind,):
             found.append(
-                Kernel("cuda/ufuncs/reduce_finish.cu", "finish", (f"-DOP={op}", f"-DTO={to}"))
+                Kernel(
+                    "cuda/ufuncs/reduce_finish.cu",
+                    "finish",
+                    (f"-DOP={op}", f"-DTO={to}"),
+                )
             )
         if op != "counts":
             options = (f"-DOP={op}", f"-DFROM={kind}", f"-DTO={kind}")

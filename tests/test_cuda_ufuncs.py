@@ -472,7 +472,9 @@ def test_faults_are_seen(backend, old, new, f, ufunc):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code_of_tables(arch):
-    check(Kernel("cuda/ufuncs/lookup.cu", "one"), arch, needs=("LDG.E.128", "STG.E.128"))
+    check(
+        Kernel("cuda/ufuncs/lookup.cu", "one"), arch, needs=("LDG.E.128", "STG.E.128")
+    )
 
 
 @pytest.mark.sampled(3)

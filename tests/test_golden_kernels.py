@@ -73,7 +73,11 @@ def dots(tmp_path, unit):
     """A unit's kernel with the threads and the instruction of warp.h."""
     options = f"-DBITS={unit.a.storage}", *unit.options
     return built(
-        tmp_path, "cuda/recorder/record_mma.cu", f'#include "{HERE / "warp.h"}"', "", *options
+        tmp_path,
+        "cuda/recorder/record_mma.cu",
+        f'#include "{HERE / "warp.h"}"',
+        "",
+        *options,
     )
 
 
@@ -146,7 +150,9 @@ def conversion_digest(first_byte, y):
 
 @needs_compiler
 def test_random_operands_and_digests_are_numpys(tmp_path):
-    library = built(tmp_path, "cuda/recorder/record_inputs.cu", INPUTS, LOOPS, "-DCONVERSION")
+    library = built(
+        tmp_path, "cuda/recorder/record_inputs.cu", INPUTS, LOOPS, "-DCONVERSION"
+    )
     for unit in SHAPES:
         for draw in bulk.draws(unit):
             first, count = 4 * draw.per_tile - 5, draw.per_tile + 9
@@ -237,8 +243,13 @@ def made_up_cupy(libraries):
 def test_launches(unit, tmp_path, monkeypatch):
     unit = ALL[unit]
     (tmp_path / "a").mkdir()
-    inputs = built(tmp_path / "a", "cuda/recorder/record_inputs.cu", INPUTS, LOOPS, "-DCONVERSION")
-    libraries = {b"cuda/recorder/record_inputs.cu": inputs, b"cuda/recorder/record_mma.cu": dots(tmp_path, unit)}
+    inputs = built(
+        tmp_path / "a", "cuda/recorder/record_inputs.cu", INPUTS, LOOPS, "-DCONVERSION"
+    )
+    libraries = {
+        b"cuda/recorder/record_inputs.cu": inputs,
+        b"cuda/recorder/record_mma.cu": dots(tmp_path, unit),
+    }
     monkeypatch.setattr(launch, "_cupy", lambda: made_up_cupy(libraries))
     monkeypatch.setattr(launch, "compile_cuda", lambda name, *_: name.encode())
     monkeypatch.setattr(launch, "CHUNKS", 1)
@@ -348,7 +359,9 @@ def test_every_unit_assembles(capability, nvrtc, compared):
 def test_every_conversion_assembles(capability, nvrtc):
     for conversion in bulk.conversions(capability):
         arch = units.architecture(capability)
-        cubin = compiler.compile_cuda("cuda/recorder/record_inputs.cu", conversion.options, arch)
+        cubin = compiler.compile_cuda(
+            "cuda/recorder/record_inputs.cu", conversion.options, arch
+        )
         found = compiler.opcodes(cubin)
         if found is not None and "rna" not in conversion.name:  # which is integer work
             assert any(name.startswith("F2F") for name in found), (conversion, found)

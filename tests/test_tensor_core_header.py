@@ -1,4 +1,5 @@
-"""src/tensor_core/mma_model.h and src/tensor_core/scaled_mma_model.h are one text for all compilers."""
+"""The models in src/tensor_core/ are one text for all compilers: mma_model.h and
+scaled_mma_model.h."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
     Parameters
     ----------
     name : str
-        A file, named from src/: "cuda/matmul/fma_matmul.cu". So it names what it includes.
+        A file, named from src/: "cuda/formats/cast.cu". So it names what it includes.
     options : tuple of str
         Macros that choose what the file becomes, such as "-DROWS=16".
     arch : str

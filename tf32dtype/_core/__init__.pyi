@@ -134,7 +134,8 @@ def tensor_product(
     precision: Precision, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any]
 ) -> None: ...
 
-#: (name, bits of a code) and (name, bits of the mantissa), as src/blocks/block_formats.h has them
+#: (name, bits of a code) and (name, bits of the mantissa), as they are in
+#: src/blocks/block_formats.h
 block_elements: tuple[tuple[str, int], ...]
 block_scales: tuple[tuple[str, int], ...]
 

@@ -63,7 +63,8 @@ class Element:
         return list(elements).index(self.name)
 
 
-#: Elements by name, and the mantissa bits of the scale formats, as in src/blocks/block_formats.h.
+#: Elements by name, and the mantissa bits of the scale formats, as in
+#: src/blocks/block_formats.h.
 elements = {name: Element(name, width) for name, width in _core.block_elements}
 scale_formats = dict(_core.block_scales)
 

@@ -1,4 +1,4 @@
-"""Products in the contract's order, whose bits are the CPU's: see src/cuda/matmul/fma_matmul.cu."""
+"""Products in the contract's order, with the CPU's bits: src/cuda/matmul/fma_matmul.cu."""
 
 from __future__ import annotations
 

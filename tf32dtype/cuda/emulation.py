@@ -363,8 +363,8 @@ def _narrow_product(
             )  # fmt: skip
         found.append(greatest)
         made = _lined_up(
-            machine, Kernel("cuda/matmul/round_operands.cu", "narrow", options), x, _ITEMS[kind],
-            depth, depth, int32(rounding), greatest, flag,
+            machine, Kernel("cuda/matmul/round_operands.cu", "narrow", options), x,
+            _ITEMS[kind], depth, depth, int32(rounding), greatest, flag,
         )  # fmt: skip
         _, *layout = _band((made.shape, made.strides), out.shape[0], 0, depth)
         items.append(View(made.dtype, made.data, *layout))

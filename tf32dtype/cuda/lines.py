@@ -43,7 +43,8 @@ def bytes_along_k(x: Any, rows: int, depth: int) -> Any:
     if made.size:
         grid = pieces(depth, _SIDE), min(pieces(rows, _SIDE), MOST), min(len(one), MOST)
         current().launch(
-            Kernel("cuda/matmul/transpose.cu", "transpose"), grid, (_THREADS,), one, made,
+            Kernel("cuda/matmul/transpose.cu", "transpose"), grid, (_THREADS,),
+            one, made,
             np.array((stack, of_line, of_k, *one.shape), _BYTES), np.int64(rows),
             np.int64(depth),
         )  # fmt: skip

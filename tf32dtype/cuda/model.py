@@ -1,4 +1,7 @@
-"""Products as a modelled tensor core has them, on any GPU: see src/cuda/tensor_core/mma_model.cu."""
+"""Products as a modelled tensor core has them, on any GPU.
+
+The kernel is src/cuda/tensor_core/mma_model.cu.
+"""
 
 from __future__ import annotations
 
@@ -75,8 +78,8 @@ def product(
     continues : bool
         Whether the accumulators begin with what is in `out`, not with +0.
     exactly : bool
-        Whether all is computed by the integers of src/tensor_core/mma_model.h, which only what is
-        in doubt needs: the same bits, slowly.
+        Whether all is computed by the integers of src/tensor_core/mma_model.h, which
+        only what is in doubt needs: the same bits, slowly.
     """
     if 0 in out.shape or (continues and a.shape[-1] == 0):
         return

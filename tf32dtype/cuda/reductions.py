@@ -256,7 +256,9 @@ def _gathering(
     plan = _planned(outputs, axes.elements, max(4, 16 // itemsize), across)
     options = [f"-DOP={operation.op}", f"-DFROM={casts.kind(dtype)}"]
     return _Gathering(
-        Kernel("cuda/ufuncs/reduce.cu", "reduce", (*options, *("-DSQUARES",) * squares)),
+        Kernel(
+            "cuda/ufuncs/reduce.cu", "reduce", (*options, *("-DSQUARES",) * squares)
+        ),
         plan.grid(outputs, processors),
         (plan.argument(outputs, axes.elements), *map(Constant, walks)),
         plan.chunks * outputs * _SIZES[operation.op],
@@ -314,7 +316,9 @@ def _finishing(
 ) -> _Finishing:
     plan = _Plan(min(_log2_above(chunks), 8), True, max(1, chunks), 1)
     kernel = Kernel(
-        "cuda/ufuncs/reduce_finish.cu", "finish", (f"-DOP={op}", f"-DTO={casts.kind(dtype)}")
+        "cuda/ufuncs/reduce_finish.cu",
+        "finish",
+        (f"-DOP={op}", f"-DTO={casts.kind(dtype)}"),
     )
     argument = plan.argument(outputs, chunks)
     return _Finishing(kernel, plan.grid(outputs, processors), argument)

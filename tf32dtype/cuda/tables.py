@@ -19,7 +19,10 @@ from .backend import Kernel, int32
 from .interchange import device_of
 from .strides import elementwise
 
-ONE, PAIR = Kernel("cuda/ufuncs/lookup.cu", "one"), Kernel("cuda/ufuncs/lookup.cu", "pair")
+ONE, PAIR = (
+    Kernel("cuda/ufuncs/lookup.cu", "one"),
+    Kernel("cuda/ufuncs/lookup.cu", "pair"),
+)
 
 _tables: dict[tuple[Any, ...], list[Any]] = {}
 

@@ -1,7 +1,7 @@
 """Products by wgmma, the instruction of Hopper's tensor cores for 128 threads.
 
-The kernel (src/cuda/matmul/wgmma.cu) is what that of `native` is for mma.sync: each element of
-the result is one chain of instructions from +0, k ascending, or a sum of such. Its bits
+The kernel (src/cuda/matmul/wgmma.cu) is what that of `native` is for mma.sync: each
+element of the result is one chain of instructions from +0, k ascending, or a sum of such. Its bits
 are those of `tf32dtype.tensor_core.matmul` with device="H100" and instruction="wgmma",
 of which the models of all formats but FP8 are those of mma.sync too.
 
@@ -157,7 +157,9 @@ def kernel(formats: tuple[str, str], size: int, promotes: bool) -> Kernel:
     depth = SUMS if promotes else CHAINS
     macros = {**options(formats, size, depth.stages), "PROMOTE": int(promotes)}
     return Kernel(
-        "cuda/matmul/wgmma.cu", "wgmma", tuple(f"-D{name}={x}" for name, x in macros.items())
+        "cuda/matmul/wgmma.cu",
+        "wgmma",
+        tuple(f"-D{name}={x}" for name, x in macros.items()),
     )
 
 

@@ -1,7 +1,7 @@
 """What a golden run covers without keeping it: digests of many dots and conversions.
 
-Random inputs are those of src/cuda/recorder/record_inputs.cu, computed here with NumPy: a digest of
-dots can be made again without a GPU.
+Random inputs are those of src/cuda/recorder/record_inputs.cu, computed here with
+NumPy: a digest of dots can be made again without a GPU.
 """
 
 from __future__ import annotations

@@ -72,7 +72,9 @@ def run_all(
         digest = gpu.convert_all(conversion)
         conversions[conversion.name] = {
             "ptx": conversion.ptx,
-            "opcodes": gpu.opcodes("cuda/recorder/record_inputs.cu", conversion.options),
+            "opcodes": gpu.opcodes(
+                "cuda/recorder/record_inputs.cu", conversion.options
+            ),
         }
         arrays[f"{conversion.name}/y"] = y
         arrays[f"{conversion.name}/digest"] = digest

@@ -1,6 +1,7 @@
 """What a tensor core does to one element, step by step, in Python's integers.
 
-This is the model of models.py once more, written without the C of src/tensor_core/mma_model.h:
+This is the model of models.py once more, written without the C of
+src/tensor_core/mma_model.h:
 tests hold them against each other. `explain` makes text of it.
 """
 

@@ -1,4 +1,4 @@
-"""Products of arrays of blocks on this GPU's tensor cores: src/cuda/blocks/native_matmul.cu.
+"""Products of arrays of blocks on tensor cores: src/cuda/blocks/native_matmul.cu.
 
 The sum of a block, for each of its terms, is a chain of the FP8 instruction mma.sync
 from +0, as `tf32dtype.tensor_core.matmul` has it with `native.device_of(...)`; it is

@@ -117,8 +117,8 @@ def _lines(x: Any, axis: int, overflow: cpu.Overflow) -> Any:
         options = (
             f"-DFROM={casts.kind(x.dtype)}", "-DTO=TF_FLOAT32", f"-DTO_ODD={to_odd}"
         )  # fmt: skip
-        strides.elementwise(Kernel("cuda/formats/cast.cu", "cast", options), [single], [moved],
-                            np.int32(0), np.int32(0))  # fmt: skip
+        kernel = Kernel("cuda/formats/cast.cu", "cast", options)
+        strides.elementwise(kernel, [single], [moved], np.int32(0), np.int32(0))
         moved = single
     if x.size == 0:
         others = [n for i, n in enumerate(x.shape) if i != axis]
