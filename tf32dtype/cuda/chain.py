@@ -1,4 +1,4 @@
-"""Products in the contract's order, with the CPU's bits: src/cuda/matmul/fma_matmul.cu."""
+"""Products with the bits of the CPU's: see src/cuda/matmul/fma_matmul.cu."""
 
 from __future__ import annotations
 

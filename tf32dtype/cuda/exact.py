@@ -1,8 +1,9 @@
 """Comparisons and bounds of a format's arrays with any other numbers, on a GPU.
 
-They give the bits of src/ufuncs/exact_compare.h on the CPU: a comparison is with the number as it is, and so is a bound beyond the format's range, which overflows
-where it is the result. Python numbers are replaced here by what a kernel for arrays of
-the format can take.
+They give the bits of src/ufuncs/exact_compare.h on the CPU: a comparison is with the
+number as it is, and so is a bound beyond the format's range, which overflows where it
+is the result. Python numbers are replaced here by what a kernel for arrays of the
+format can take.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Products by this GPU's own tensor cores: cuBLAS, or a kernel with a fixed order of k.
 
 The kernel (src/cuda/matmul/native.cu) makes each element of the result one chain of
-mma.sync from +0, k ascending, so that `tf32dtype.tensor_core.matmul` with `device_of(...)` and
-instruction="mma.sync" gives its bits. That holds of every tile that it may choose. In
-which order cuBLAS adds is not known. Neither reports overflow or invalid.
+mma.sync from +0, k ascending, so that `tf32dtype.tensor_core.matmul` with
+`device_of(...)` and instruction="mma.sync" gives its bits. That holds of every tile
+that it may choose. In which order cuBLAS adds is not known. Neither reports overflow or
+invalid.
 
 The kernel also makes chains of a few k and adds their results to nearest, as a tensor
 core cuts: its bits are then those of the same with `promote_every`. See `Sums`.

@@ -1,9 +1,10 @@
 """Products by wgmma, the instruction of Hopper's tensor cores for 128 threads.
 
 The kernel (src/cuda/matmul/wgmma.cu) is what that of `native` is for mma.sync: each
-element of the result is one chain of instructions from +0, k ascending, or a sum of such. Its bits
-are those of `tf32dtype.tensor_core.matmul` with device="H100" and instruction="wgmma",
-of which the models of all formats but FP8 are those of mma.sync too.
+element of the result is one chain of instructions from +0, k ascending, or a sum of
+such. Its bits are those of `tf32dtype.tensor_core.matmul` with device="H100" and
+instruction="wgmma", of which the models of all formats but FP8 are those of mma.sync
+too.
 
 Untested on a GPU: the tests compute instructions by their models, with shared memory
 laid out as CUTLASS publishes it, and look at the machine code. So nothing takes this
