@@ -556,7 +556,7 @@ FAULTS = {
     "Inf is for good": ("if (total != total)", "if (total - total != 0)"),
     "saturated always": ("&& !saturates", "&& 0"),
     "parts in one order": ("reversed ? parts - 1 - part : part", "part"),
-    "too few lines": ("line >= x.lines", "line + 1 >= x.lines"),
+    "too few lines": ("line >= x.lines ||", "line + 1 >= x.lines ||"),
     "lines of other matrices": ("(t.matrix * x.lines + line)", "(line)"),
 }  # fmt: skip
 
