@@ -28,7 +28,7 @@ from common import machine, restart_as_usual  # noqa: E402
 from promises import measure_rows  # noqa: E402
 from report import show  # noqa: E402
 
-from tf32dtype.nvrtc import CudaError  # noqa: E402
+from tf32dtype._nvrtc import CudaError  # noqa: E402
 
 
 def versions() -> dict[str, str]:
@@ -115,7 +115,7 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     parser.add_argument("--figure", type=Path, help="draw the two heat maps here")
     options = parser.parse_args(arguments)
     try:
-        from tf32dtype.cuda import strategy
+        from tf32dtype.cuda._matmul import crossover as strategy
 
         device = versions()
     except (ImportError, CudaError) as error:

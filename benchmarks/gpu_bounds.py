@@ -27,7 +27,7 @@ import cupy
 import numpy as np
 
 import tf32dtype as td
-from tf32dtype import nvrtc
+from tf32dtype import _nvrtc
 
 RESULTS = Path(__file__).parent / "results" / "gpu_bounds.json"
 ARCH = "sm_90a"
@@ -95,8 +95,9 @@ class Row(NamedTuple):
 def rows() -> Iterator[Row]:
     """What is looked at."""
     with mock.patch.object(cupy.cuda.runtime, "getDeviceCount", return_value=1):
-        from tf32dtype.cuda import casts, chain, model, native, wgmma
-    from tf32dtype.cuda.backend import Kernel
+        from tf32dtype.cuda._arrays import casts
+        from tf32dtype.cuda._matmul import fma, mma_model, native, wgmma
+    from tf32dtype.cuda._runtime.backend import Kernel
     from tf32dtype.cuda.blocks import native as blocks
     from tf32dtype.cuda.blocks import wgmma as wide_blocks
     from tf32dtype.tensor_core.models import find_model
@@ -121,13 +122,15 @@ def rows() -> Iterator[Row]:
     kernel = wide_blocks.kernel(names, 32, terms, 2)
     yield Row("TCFP-16 by `wgmma` of float16, each term", kernel, "HGMMA", "TFLOP/s")
     kernel = Kernel(
-        "cuda/matmul/fma_matmul.cu", chain.LARGE.kernel, chain.options(bf16, bf16, bf16)
+        "cuda/matmul/fma_matmul.cu", fma.LARGE.kernel, fma.options(bf16, bf16, bf16)
     )
     yield Row('"chain", bfloat16', kernel, "FFMA", "TFLOP/s")
     for device, instruction in (("A100", None), ("H100", "mma.sync")):
         found = find_model(device, instruction, "bfloat16", "bfloat16", "float32")
         kernel = Kernel(
-            "cuda/tensor_core/mma_model.cu", "model", model.options(found, bf16, bf16)
+            "cuda/tensor_core/mma_model.cu",
+            "model",
+            mma_model.options(found, bf16, bf16),
         )
         yield Row(f'"model" of {device}, bfloat16', kernel, "F2I", "TMAC/s")
     for one, other, works in (
@@ -143,11 +146,11 @@ def rows() -> Iterator[Row]:
 
 def listing(kernel: Any) -> str:
     """What nvdisasm prints of a kernel's file."""
-    cubin = nvrtc.compile_cuda(kernel.file, kernel.options, ARCH)
+    cubin = _nvrtc.compile_cuda(kernel.file, kernel.options, ARCH)
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        for program in nvrtc.disassemblers():
+        for program in _nvrtc.disassemblers():
             done = subprocess.run(
                 [program, "-c", file.name], capture_output=True, text=True
             )

@@ -37,7 +37,7 @@ QUICK = Sizes(1 << 24, (1024,), (2048,), (1024,), grid=(64, 512), energy=(1024,)
 def normal(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
     """N(0, 1) on the device."""
     from tf32dtype import cuda as tfc
-    from tf32dtype.cuda import backend
+    from tf32dtype.cuda._runtime import backend
 
     count = int(np.prod(shape))
     block = np.random.default_rng(2024).standard_normal(min(count, 1 << 22), np.float32)
@@ -50,7 +50,8 @@ def casts(sizes: Sizes) -> Iterator[Case]:
     """Against a device copy that reads and writes as many bytes together."""
     import cupy
 
-    from tf32dtype.cuda import backend, casts
+    from tf32dtype.cuda._arrays import casts
+    from tf32dtype.cuda._runtime import backend
 
     for name in FORMATS:
         dtype = np.dtype(getattr(td, name))
@@ -94,14 +95,15 @@ def native(sizes: Sizes) -> Iterator[Case]:
 
 def library(name: str, a: Any, b: Any, c: Any) -> None:
     """One call of cuBLAS, or of cublasLt, and nothing else."""
-    from tf32dtype.cuda import array, backend, cublaslt
+    from tf32dtype.cuda._arrays import ndarray
+    from tf32dtype.cuda._runtime import backend, cublaslt
 
     if name in KINDS:
         kind, storage = KINDS[name]
-        x, y = (array.raw(z).view(storage) for z in (a, b))
+        x, y = (ndarray.raw(z).view(storage) for z in (a, b))
         backend.current().gemm(x, y, c, kind)
     else:
-        x, y = (array.raw(z)[np.newaxis] for z in (a, b))
+        x, y = (ndarray.raw(z)[np.newaxis] for z in (a, b))
         cublaslt.gemm(x, y, c[np.newaxis], (name, name))
 
 
@@ -127,7 +129,8 @@ def block_casts(sizes: Sizes) -> Iterator[Case]:
     """Arrays of blocks against a device copy of the numbers. No search: "amax"."""
     import cupy
 
-    from tf32dtype.cuda import backend, blocks
+    from tf32dtype.cuda import blocks
+    from tf32dtype.cuda._runtime import backend
 
     x = normal((sizes.elements // 256, 256))
     target = cupy.empty(x.shape, np.float32)
@@ -146,7 +149,8 @@ def block_products(sizes: Sizes) -> Iterator[Case]:
     import cupy
 
     from tf32dtype import cuda as tfc
-    from tf32dtype.cuda import blocks, wgmma
+    from tf32dtype.cuda import blocks
+    from tf32dtype.cuda._matmul import wgmma
 
     instruction = "wgmma" if wgmma.is_here() else "mma.sync"
     for n in sizes.native:
@@ -178,7 +182,7 @@ def products(
     import cupy
 
     from tf32dtype import cuda as tfc
-    from tf32dtype.cuda import backend
+    from tf32dtype.cuda._runtime import backend
 
     m, n, k = shape
     a, b = normal((m, k)), normal((k, n))
@@ -197,7 +201,7 @@ def snr(n: int, precision: str) -> dict[str, float]:
     import cupy
 
     from tf32dtype import cuda as tfc
-    from tf32dtype.cuda import backend
+    from tf32dtype.cuda._runtime import backend
 
     machine = backend.current()
     a, b = normal((n, n)), normal((n, n))

@@ -87,7 +87,9 @@ def no_driver() -> Iterator[Launches]:
     """Everything that would reach the driver left out; what is launched instead."""
     with mock.patch.object(cupy.cuda.runtime, "getDeviceCount", return_value=1):
         import tf32dtype.cuda  # noqa: F401
-    from tf32dtype.cuda import backend, cublas, strategy, tables
+    from tf32dtype.cuda._functions import lookup_tables
+    from tf32dtype.cuda._matmul import crossover
+    from tf32dtype.cuda._runtime import backend, cublas
 
     launches = Launches()
     # Those that last come first: nothing may overlap them.
@@ -108,8 +110,8 @@ def no_driver() -> Iterator[Launches]:
         (backend.Device, "put", put),
         (cublas, "_library", lambda: mock_blas),
         (cublas, "_handle", lambda: 0),
-        (strategy, "read", lambda device: None),
-        (tables, "_tables", {}),
+        (crossover, "read", lambda device: None),
+        (lookup_tables, "_tables", {}),
     ]
     mock_blas = type("Blas", (), {name: staticmethod(lambda *_: 0) for name in BLAS})
     allocator = cupy.cuda.get_allocator()
@@ -141,7 +143,7 @@ def _empty(shape: tuple[int, ...], name: str) -> Any:
 def cases() -> list[Case]:
     """All calls; arrays are of 2-D shapes, as most are."""
     import tf32dtype.cuda as tfc
-    from tf32dtype.cuda import casts
+    from tf32dtype.cuda._arrays import casts
 
     x, y, out = (_empty((512, 768), "bfloat16") for _ in range(3))
     e, f = (_empty((512, 768), "float8_e4m3fn") for _ in range(2))

@@ -78,12 +78,13 @@ class Products:
         import cuda_host
         import cupy
 
-        from tf32dtype.cuda import backend, emulation
+        from tf32dtype.cuda._matmul import split_emulation
+        from tf32dtype.cuda._runtime import backend
 
         cupy.cuda.set_allocator(cuda_host.allocate)
         self.host = cuda_host.Host()
         backend.use(self.host)
-        self.emulation, self.cupy = emulation, cupy
+        self.emulation, self.cupy = split_emulation, cupy
 
     def default(self, device: str, precision: str) -> Any:
         return self.emulation.chunks_for(DEVICES[device], precision, max(LENGTHS))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import tf32dtype as td
-from tf32dtype.cli import main
+from tf32dtype._cli.main import main
 
 ALL = [*td.formats, "float16", "float32", "float64"]
 SIGNED = [name for name in td.formats if name != "float8_e8m0fnu"]

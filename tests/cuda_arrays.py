@@ -20,7 +20,7 @@ if not shutil.which("g++"):
 import cuda_host
 from cuda_host import HAS_GPU, tfc
 
-from tf32dtype.cuda import backend as backends
+from tf32dtype.cuda._runtime import backend as backends
 
 #: One for all tests: it keeps compiled kernels.
 HOST = cuda_host.Host()

@@ -46,7 +46,7 @@ def replace_gpu() -> None:
     import gpu_clock
     from golden_made_up import MadeUp
 
-    from tf32dtype.cuda import backend, cublaslt
+    from tf32dtype.cuda._runtime import backend, cublaslt
     from tf32dtype.golden import command, launch
 
     cupy.cuda.set_allocator(cuda_host.allocate)
@@ -61,11 +61,11 @@ def main(program: str, arguments: list[str]) -> None:
     os.environ["TF32DTYPE_DRY"] = "1"
     sys.path[:0] = [str(HERE), str(BENCHMARKS)]
     replace_gpu()
-    from tf32dtype.cuda import strategy
+    from tf32dtype.cuda._matmul import crossover
 
     sys.argv = [program, *arguments]
     with tempfile.TemporaryDirectory() as folder:
-        strategy.FOLDER = Path(folder)
+        crossover.FOLDER = Path(folder)
         if program.endswith(".py"):
             runpy.run_path(program, run_name="__main__")
         else:

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tf32dtype import nvrtc
+from tf32dtype import _nvrtc
 
 try:
     HAS_GPU = cupy.cuda.runtime.getDeviceCount() > 0
@@ -33,7 +33,13 @@ with pytest.MonkeyPatch.context() as patch:
     if not HAS_GPU:
         patch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 1)
     import tf32dtype.cuda as tfc
-    from tf32dtype.cuda.backend import Kernel, View, check_aligned, parameters, three
+    from tf32dtype.cuda._runtime.backend import (
+        Kernel,
+        View,
+        check_aligned,
+        parameters,
+        three,
+    )
 
 HERE = Path(__file__).parent
 SRC = HERE.parent / "src"
@@ -83,7 +89,7 @@ def library(
     `changes` edit texts before, by name, of the file or of what it includes: for tests
     of what a fault does.
     """
-    texts = dict(nvrtc.sources(file))
+    texts = dict(_nvrtc.sources(file))
     for name, change in changes:
         edited = change(texts[name])
         assert edited != texts[name], "the change changes nothing"
@@ -110,7 +116,7 @@ def library(
         CACHE.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
             for name, text in texts.items():
-                if name not in nvrtc.BUILTIN:
+                if name not in _nvrtc.BUILTIN:
                     path_of = Path(folder) / name
                     path_of.parent.mkdir(parents=True, exist_ok=True)
                     path_of.write_text(text)
@@ -177,7 +183,7 @@ class Host:
 
     def _changes(self, file: str) -> tuple[tuple[str, Any], ...]:
         """What is changed in the sources of a kernel file, by name."""
-        texts = nvrtc.sources(file)
+        texts = _nvrtc.sources(file)
         found = [(name, self.changes[name]) for name in texts if name in self.changes]
         for before, after in self.faults:
             places = [name for name, text in texts.items() if before in text]

@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from cuda_arrays import backends
 
-from tf32dtype.cuda import array
+from tf32dtype.cuda._arrays import ndarray
 
 
 def on_gpu(x: Any) -> Any:
     """A NumPy array there, of this package's class if its dtype is."""
     x = np.asarray(x)
-    if not array.is_ours(x.dtype):
+    if not ndarray.is_ours(x.dtype):
         return backends.current().put(x)
-    items = np.ascontiguousarray(x).view(array.STORAGE[x.dtype.itemsize])
-    return array.wrap(backends.current().put(items.reshape(x.shape)), x.dtype)
+    items = np.ascontiguousarray(x).view(ndarray.STORAGE[x.dtype.itemsize])
+    return ndarray.wrap(backends.current().put(items.reshape(x.shape)), x.dtype)
 
 
 def on_host(x: Any) -> Any:
     """A copy here, C-contiguous."""
-    ours = array.is_ours(x.dtype)
-    plain = array.raw(x) if ours else x.view(x.dtype, array.cupy.ndarray)
+    ours = ndarray.is_ours(x.dtype)
+    plain = ndarray.raw(x) if ours else x.view(x.dtype, ndarray.cupy.ndarray)
     found = np.ascontiguousarray(backends.current().get(plain)).reshape(x.shape)
     return found.view(x.dtype) if ours else found
 

@@ -26,8 +26,11 @@ import numpy as np
 
 import tf32dtype as td
 import tf32dtype.cuda as tfc
-from tf32dtype.cuda import array, backend, blocks, chain, native, products
-from tf32dtype.cuda import wgmma as by_wgmma
+from tf32dtype.cuda import blocks
+from tf32dtype.cuda._arrays import ndarray
+from tf32dtype.cuda._matmul import fma, matmul, native
+from tf32dtype.cuda._matmul import wgmma as by_wgmma
+from tf32dtype.cuda._runtime import backend
 
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
@@ -84,7 +87,7 @@ def put(x: np.ndarray) -> cupy.ndarray:
 def bits(x: np.ndarray | cupy.ndarray) -> np.ndarray:
     unsigned = f"u{x.dtype.itemsize}"
     if isinstance(x, cupy.ndarray):
-        plain = array.raw(x) if array.is_ours(x.dtype) else x.view(cupy.ndarray)
+        plain = ndarray.raw(x) if ndarray.is_ours(x.dtype) else x.view(cupy.ndarray)
         x = backend.current().get(plain)
     return np.ascontiguousarray(x).view(unsigned)
 
@@ -148,7 +151,7 @@ def chain_large() -> None:
     n = sized(2048, 130)
     a, b = pair(n, td.tf32)
     out = cupy.empty((1, n, n), np.float32)
-    chain.product(tfc.asarray(a)[None], tfc.asarray(b)[None], out, chain.LARGE)
+    fma.product(tfc.asarray(a)[None], tfc.asarray(b)[None], out, fma.LARGE)
     equal(out[0], td.matmul(a, b, dtype=np.float32), "chain")
 
 
@@ -211,7 +214,7 @@ def mma_e4m3_e5m2() -> None:
 def every_tile() -> None:
     """The stages of the tile that is named; SMALL may serve in its place meanwhile."""
     n = sized(1500 if "TF32DTYPE_SMALL" not in os.environ else 300, 70)
-    a, b = (array.raw(put(x[None])) for x in pair(n, td.bfloat16))
+    a, b = (ndarray.raw(put(x[None])) for x in pair(n, td.bfloat16))
     b = b.swapaxes(1, 2)  # along k, as a is
     ordinary = (
         native.WIDE, native.WIDE_SHORT, native.SQUARE,
@@ -386,7 +389,7 @@ def speed() -> None:
         p = blocks.quantize(x, "tcfp16", scale="amax")
         q = blocks.quantize(y, "tcfp16", 0, scale="amax")
         product = partial(blocks.matmul, p, q, terms=3, out=out)
-        for name in products.OWN:
+        for name in matmul.OWN:
             mode = tfc.matmul_mode("native", instruction=name)
             calls[f"TCFP-16 {name}"] = n, mode(product)
         same = tfc.matmul_mode("native")(product)

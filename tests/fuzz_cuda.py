@@ -26,8 +26,8 @@ from cuda_host import tfc
 from fuzz_calls import BINARY, UNARY
 
 import tf32dtype as td
-from tf32dtype.cuda import backend as backends
-from tf32dtype.cuda.array import wrap
+from tf32dtype.cuda._arrays.ndarray import wrap
+from tf32dtype.cuda._runtime import backend as backends
 
 cupy = cuda_host.cupy
 OURS = [f.dtype for f in td.formats.values()]

@@ -20,7 +20,7 @@ from cuda_host import allocate
 from cuda_operands import bits, on_gpu, on_host
 
 import tf32dtype as td
-from tf32dtype.cuda import products
+from tf32dtype.cuda._matmul import matmul
 from tf32dtype.tensor_core.models import devices
 
 #: Few, as each pair is a kernel to compile.
@@ -201,7 +201,7 @@ def check(seed: int) -> None:
         label = f"seed {seed}: {device} {x.dtype} {x.shape} {y.shape}"
         want = outcome(lambda: td.tensor_core.matmul(x, y, device=device))
         there = placed(x), placed(y)
-        got = outcome(lambda: products.matmul(*there, mode="model", device=device))
+        got = outcome(lambda: matmul.matmul(*there, mode="model", device=device))
     else:
         name, operands, keywords = fuzz.call()
         seen = [getattr(z, "shape", z) for z in operands]
@@ -211,7 +211,7 @@ def check(seed: int) -> None:
         more = {"optimize": False} if name == "einsum" else {}
         want = outcome(lambda: function(*operands, **keywords, **more))
         there = tuple(map(placed, operands))
-        got = outcome(lambda: products.dispatch(name, there, keywords))
+        got = outcome(lambda: matmul.dispatch(name, there, keywords))
     compare(got, want, label)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from cuda_arrays import cupy
 
 from tf32dtype import tensor_core
-from tf32dtype.cuda import native
-from tf32dtype.cuda.array import STORAGE, raw, wrap
+from tf32dtype.cuda._arrays.ndarray import STORAGE, raw, wrap
+from tf32dtype.cuda._matmul import native
 
 
 def numbers(rng, shape, dtype, special=False):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy._core import multiarray
 
 import tf32dtype as td
-from tf32dtype import replaced
+from tf32dtype._matmul import numpy_patch
 
 Array = np.ndarray[Any, Any]
 
@@ -50,7 +50,7 @@ def is_own() -> bool:
         name
         for module in modules
         for name, value in vars(module).items()
-        if isinstance(value, type(replaced._OURS[0]))
+        if isinstance(value, type(numpy_patch._OURS[0]))
     ]
     names = all(
         getattr(module, name) is function

@@ -9,7 +9,7 @@ import pytest
 from helpers import ALL, dtype, items_of, name
 
 import tf32dtype as td
-from tf32dtype import answers
+from tf32dtype._functions import answers
 
 each = pytest.mark.parametrize("f", ALL, ids=name)
 

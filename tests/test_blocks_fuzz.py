@@ -12,9 +12,9 @@ from block_arrays import same
 
 import tf32dtype as td
 from tf32dtype import blocks
+from tf32dtype._formats.quantize import ROUNDINGS
 from tf32dtype.blocks import BlockArray
 from tf32dtype.blocks.formats import scale_formats
-from tf32dtype.rounding import ROUNDINGS
 
 MAX = float(np.finfo(np.float32).max)
 EXPECTED = (TypeError, ValueError, IndexError)

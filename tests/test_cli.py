@@ -12,8 +12,8 @@ import pytest
 from command_line import ALL, complaint, on_a_terminal, plain, report
 
 import tf32dtype as td
-from tf32dtype.cli import main
-from tf32dtype.commands import text
+from tf32dtype._cli import text
+from tf32dtype._cli.main import main
 
 
 def test_without_a_command_the_help_names_all(capsys):

@@ -5,8 +5,8 @@ import pytest
 from command_line import SIGNED, complaint, plain, report
 
 import tf32dtype as td
-from tf32dtype.commands import devices, measures
-from tf32dtype.commands.facts import facts
+from tf32dtype._cli import compare_devices, error_measures
+from tf32dtype._cli.format_facts import facts
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_compare_against_numpy_by_hand(pair, capsys):
 
 def test_blocks_change_nothing(pair, capsys, monkeypatch):
     whole = report(capsys, "compare", *pair)
-    monkeypatch.setattr(measures, "BLOCK_ELEMENTS", 7 * 50)
+    monkeypatch.setattr(error_measures, "BLOCK_ELEMENTS", 7 * 50)
     blocks = report(capsys, "compare", *pair)
     for one, other in zip(whole["formats"], blocks["formats"], strict=True):
         assert one["overflows"] == other["overflows"]
@@ -252,17 +252,17 @@ def test_ulps():
     one = np.float32([1, -0.0, 2**-149, -1, np.nan, np.nan, np.inf, 1])
     two = np.float32([1, 0.0, -(2**-149), -1, np.nan, 1, np.inf, 1])
     two[0], two[3] = np.nextafter(np.float32(1), 2), np.nextafter(np.float32(-1), 0)
-    unit = devices.Unit("A100", "mma.sync")
+    unit = compare_devices.Unit("A100", "mma.sync")
     found = []
     for i in range(len(one)):
-        pair = devices.Pair(unit, unit, facts("tf32"))
+        pair = compare_devices.Pair(unit, unit, facts("tf32"))
         with np.errstate(all="ignore"):
             pair.take(one[i : i + 1], two[i : i + 1])
         found.append(pair.largest_ulps)
         assert pair.differing == (found[-1] > 0)
         assert (pair.snr == np.inf) == (not pair.differing)
     assert found == [1, 0, 2, 1, 0, np.inf, 0, 0]
-    pair = devices.Pair(unit, unit, facts("tf32"))
+    pair = compare_devices.Pair(unit, unit, facts("tf32"))
     pair.take(np.float32([3, np.inf]), np.float32([4, 4]))
     assert pair.largest_ulps == 0x7F800000 - 0x40800000
     assert pair.snr == -np.inf
@@ -271,7 +271,7 @@ def test_ulps():
 def test_devices_in_blocks_and_with_scales(pair, capsys, monkeypatch):
     argv = ["compare", *pair, "--device", "H100", "--device", "L40S"]
     whole = report(capsys, *argv, "--scale")
-    monkeypatch.setattr(measures, "BLOCK_ELEMENTS", 7 * 50)
+    monkeypatch.setattr(error_measures, "BLOCK_ELEMENTS", 7 * 50)
     blocks = report(capsys, *argv, "--scale")
     plain = report(capsys, *argv)
     for one, other, unscaled in zip(

@@ -6,9 +6,9 @@ from command_line import ALL, SIGNED, complaint, plain, report
 
 import tf32dtype as td
 from tf32dtype import blocks
-from tf32dtype.commands import storing
-from tf32dtype.commands.facts import facts
-from tf32dtype.modes import MODES
+from tf32dtype._cli import compare_storage
+from tf32dtype._cli.format_facts import facts
+from tf32dtype._matmul.precisions import MODES
 
 SHORTS = [mode.short for mode in MODES]
 PRODUCTS = {"tf32x3": 3, "bf16x3": 3, "bf16x6": 6, "bf16x9": 9, "tcfp12": 4}
@@ -125,7 +125,7 @@ def test_one_array_against_numpy_by_hand(factors, capsys):
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4, 5)])
 def test_one_array_of_any_shape(shape, capsys, monkeypatch):
-    monkeypatch.setattr(storing, "BLOCK_ELEMENTS", 7)
+    monkeypatch.setattr(compare_storage, "BLOCK_ELEMENTS", 7)
     x = np.asfortranarray(np.random.default_rng(1).standard_normal(shape))
     np.save("x.npy", x)
     argv = ["compare", "x.npy", "--formats", "fp8_e4m3,mxfp8_e4m3"]

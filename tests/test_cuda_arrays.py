@@ -17,7 +17,7 @@ from reference import formats
 from reference.arrays import item_type
 
 import tf32dtype as td
-from tf32dtype.cuda import interchange
+from tf32dtype.cuda._arrays import interchange
 from tf32dtype.interop.dlpack import CODES
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -50,14 +50,14 @@ def same(x: Any, want: Any) -> None:
 
 
 def _plain(x: Any) -> Any:
-    from tf32dtype.cuda import backend as backends
+    from tf32dtype.cuda._runtime import backend as backends
 
     assert isinstance(x, cupy.ndarray)
     return backends.current().get(x)
 
 
 def put(x: Any) -> Any:
-    from tf32dtype.cuda import backend as backends
+    from tf32dtype.cuda._runtime import backend as backends
 
     return backends.current().put(np.asarray(x))
 

@@ -15,8 +15,9 @@ import pytest
 from cuda_arrays import HOST, backend, cupy  # noqa: F401
 from cuda_dry import Clock, sizes
 
-from tf32dtype import nvrtc
-from tf32dtype.cuda import cublaslt, strategy
+from tf32dtype import _nvrtc
+from tf32dtype.cuda._matmul import crossover
+from tf32dtype.cuda._runtime import cublaslt
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 DEVICE = {"gpu": "the host", "driver": "580.1", "nvrtc": "[13, 5]"}
@@ -35,10 +36,10 @@ def gpu(backend, monkeypatch, tmp_path):
     spec.loader.exec_module(module)
     monkeypatch.setattr(module.cases, "QUICK", sizes(module.cases))
     monkeypatch.setattr(module, "versions", lambda: DEVICE)
-    monkeypatch.setattr(strategy, "FOLDER", tmp_path / "package")
-    strategy.read.cache_clear()
+    monkeypatch.setattr(crossover, "FOLDER", tmp_path / "package")
+    crossover.read.cache_clear()
     yield module
-    strategy.read.cache_clear()
+    crossover.read.cache_clear()
 
 
 @pytest.fixture
@@ -86,12 +87,12 @@ def test_everything_runs(gpu, fp8, tmp_path, capsys):
     ]
     assert {c["performant over the better"] for c in cells} == {0.5}
 
-    table = strategy.read("the host")
+    table = crossover.read("the host")
     assert table.sides == table.depths == [16, 32]
     assert table.speedup == {"bf16x9": [[2, 2], [2, 2]]}
     assert table.measured == {"driver": "580.1", "nvrtc": "[13, 5]"}
     assert [p.name for p in (tmp_path / "tables").iterdir()] == ["the_host.json"]
-    assert strategy.emulates("bf16x9", "performant", 32, 32, 32)
+    assert crossover.emulates("bf16x9", "performant", 32, 32, 32)
     assert "performant takes at most 0.500" in capsys.readouterr().out
 
 
@@ -124,7 +125,7 @@ def test_cells_are_tabled_by_side_and_depth(gpu):
         for k in (2, 1)
         for mn in (64, 128)
     ]
-    table = strategy.Crossover(**gpu.tabled(DEVICE, "bf16x3", cells))
+    table = crossover.Crossover(**gpu.tabled(DEVICE, "bf16x3", cells))
     assert (table.sides, table.depths) == ([64, 128], [1, 2])
     assert table.speedup == {"bf16x3": [[16, 8], [32, 16]]}
 
@@ -187,7 +188,7 @@ def test_energy(gpu, monkeypatch):
 
 def test_no_gpu_is_said(gpu, monkeypatch, capsys):
     def none():
-        raise nvrtc.CudaError("there is no NVIDIA GPU")
+        raise _nvrtc.CudaError("there is no NVIDIA GPU")
 
     monkeypatch.setattr(gpu, "versions", none)
     assert gpu.main(["--quick"], Clock()) == 1

@@ -11,8 +11,8 @@ from helpers import ALL, WIDE, array, dtype, name
 from test_binary import edges, moderate_pairs
 from test_cuda_ufuncs import assert_same, on_cpu, put, sample
 
-from tf32dtype.cuda.backend import Kernel
-from tf32dtype.cuda.ufuncs import BINARY, FUNCTIONS, call
+from tf32dtype.cuda._functions.ufuncs import BINARY, FUNCTIONS, call
+from tf32dtype.cuda._runtime.backend import Kernel
 
 BF, TF = sorted(WIDE, key=lambda f: f.count)
 

@@ -15,9 +15,9 @@ from cuda_sass import ARCHITECTURES, check
 import tf32dtype as td
 from tf32dtype.blocks.formats import scale_formats
 from tf32dtype.cuda import blocks as gpu
-from tf32dtype.cuda.backend import Kernel
+from tf32dtype.cuda._matmul.native import device_of
+from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda.blocks import native, products
-from tf32dtype.cuda.native import device_of
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from cuda_sass import ARCHITECTURES, check
 import tf32dtype as td
 from tf32dtype.blocks.formats import scale_formats
 from tf32dtype.cuda import blocks as gpu
-from tf32dtype.cuda.backend import Kernel
+from tf32dtype.cuda._runtime.backend import Kernel
 
 RULES = ("amax", "floor", "even", "nf", "mse", "published")
 

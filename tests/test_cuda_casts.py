@@ -17,9 +17,10 @@ from reference.arrays import all_items
 from reference.formats import Format
 
 import tf32dtype as td
-from tf32dtype.cuda import array, casts, strides
-from tf32dtype.cuda.backend import Kernel
-from tf32dtype.rounding import OVERFLOWS, ROUNDINGS
+from tf32dtype._formats.quantize import OVERFLOWS, ROUNDINGS
+from tf32dtype.cuda._arrays import casts, ndarray
+from tf32dtype.cuda._runtime import strides
+from tf32dtype.cuda._runtime.backend import Kernel
 
 FORMATS = [f.dtype for f in td.formats.values()]
 #: One of each kind: IEEE, its upper bits, fn, fnuz, neither Inf nor NaN, powers.
@@ -47,9 +48,9 @@ MODES = [
 
 def put(backend: Any, x: np.ndarray) -> Any:
     """An array of any dtype on the device."""
-    if not array.is_ours(x.dtype):
+    if not ndarray.is_ours(x.dtype):
         return backend.put(x)
-    return array.wrap(backend.put(x.view(array.STORAGE[x.itemsize])), x.dtype)
+    return ndarray.wrap(backend.put(x.view(ndarray.STORAGE[x.itemsize])), x.dtype)
 
 
 def get(backend: Any, x: Any) -> np.ndarray:
@@ -97,7 +98,7 @@ def numbers(source: np.dtype, target: np.dtype, count: int = 20000) -> np.ndarra
     """What is hard to cast: ties of the target and their neighbours, all that is
     special, the bounds of the range, and random bits."""
     rng = np.random.default_rng(1)
-    if array.is_ours(source):
+    if ndarray.is_ours(source):
         items = all_items(form(source))
         return items.view(source)
     width = source.itemsize
@@ -117,7 +118,7 @@ def numbers(source: np.dtype, target: np.dtype, count: int = 20000) -> np.ndarra
         shifts = rng.integers(0, 8 * width, count).astype(source)
         return np.concatenate([np.array(kept, source), random, random >> shifts])
     parts = [random, np.array([0.0, np.inf, np.nan, 1, 0.5], source)]
-    if array.is_ours(target):
+    if ndarray.is_ours(target):
         with np.errstate(over="ignore"):
             parts.append(beside_midpoints(form(target), source.type)[0][:60000])
         least = np.array(float(form(target).tiny_value)).astype(source)
@@ -304,11 +305,11 @@ def test_into_itself(backend: Any) -> None:
     """An input that overlaps the output is read as it was."""
     x = np.random.default_rng(5).normal(0, 9, 1000).astype(np.float32)
     there = put(backend, x)
-    tf32 = array.wrap(there.view(np.uint32), td.tf32)
+    tf32 = ndarray.wrap(there.view(np.uint32), td.tf32)
     casts.cast_into(there[:-1], tf32[1:])
     same(get(backend, tf32)[1:], x[:-1].astype(td.tf32), x[:-1])
     there = put(backend, x)
-    halves = array.wrap(there.view(np.uint16), td.bfloat16)
+    halves = ndarray.wrap(there.view(np.uint16), td.bfloat16)
     casts.cast_into(there, halves[1000:])
     same(get(backend, halves)[1000:], x.astype(td.bfloat16), x)
 
@@ -359,10 +360,10 @@ def test_complex(backend: Any, dtype: Any) -> None:
 def test_classes_and_copies(backend: Any) -> None:
     x = put(backend, np.arange(4, dtype=np.float32))
     ours = casts.cast(x, td.bfloat16)
-    assert type(ours) is array.ndarray
+    assert type(ours) is ndarray.ndarray
     assert type(casts.cast(ours, np.float64)) is cupy.ndarray
     single = casts.cast(ours, np.float32)
-    assert type(single) is array.ndarray
+    assert type(single) is ndarray.ndarray
     assert type(casts.cast(x, np.float32)) is cupy.ndarray
     assert casts.cast(ours, td.bfloat16, copy=False) is ours
     again = casts.cast(ours, td.bfloat16)
@@ -425,5 +426,5 @@ def test_machine_code_of_more() -> None:
 @pytest.mark.parametrize("pair", PLAIN + REST, ids=names)
 def test_machine_code_of_all(pair: Any) -> None:
     check(kernel(*pair), "sm_90a")
-    if array.is_ours(pair[1]):
+    if ndarray.is_ours(pair[1]):
         check(kernel(*pair, "-DMODES=1"), "sm_90a")

@@ -17,8 +17,9 @@ from cuda_arrays import HOST, backend, cupy  # noqa: F401
 from native_cases import lay, ours
 
 import tf32dtype as td
-from tf32dtype import nvrtc
-from tf32dtype.cuda import cublas, cublaslt, native
+from tf32dtype import _nvrtc
+from tf32dtype.cuda._matmul import native
+from tf32dtype.cuda._runtime import cublas, cublaslt
 
 TYPES = {
     0: np.dtype(np.float32),
@@ -194,7 +195,7 @@ def test_library_that_is_missing(monkeypatch):
         raise ImportError("no libcublas.so.13")
 
     monkeypatch.setattr(cublas.importlib, "import_module", fail)
-    with pytest.raises(nvrtc.CudaError, match=r"libcublas.so.13.*nvidia-cublas"):
+    with pytest.raises(_nvrtc.CudaError, match=r"libcublas.so.13.*nvidia-cublas"):
         cublas._library()
 
 
@@ -388,7 +389,7 @@ def test_fp8_errors(backend, monkeypatch, made, message):
         HOST.put(np.zeros((1, 16, 16), np.uint8)),
         HOST.put(np.ones((1, 16, 16), "f4")),
     )
-    with pytest.raises(nvrtc.CudaError, match=message):
+    with pytest.raises(_nvrtc.CudaError, match=message):
         cublaslt.gemm(a, a, out, ("float8_e4m3fn", "float8_e4m3fn"))
     assert len(made.objects) <= 1  # the handle
     assert (HOST.get(out) == 1).all()
@@ -400,7 +401,9 @@ def test_cublaslt_that_is_missing(monkeypatch):
 
     monkeypatch.setattr(cublaslt.importlib, "import_module", fail)
     monkeypatch.setattr(cublaslt.ctypes, "CDLL", fail)
-    with pytest.raises(nvrtc.CudaError, match=r"no libcublasLt.so.12\).*nvidia-cublas"):
+    with pytest.raises(
+        _nvrtc.CudaError, match=r"no libcublasLt.so.12\).*nvidia-cublas"
+    ):
         cublaslt._library.__wrapped__()
 
 

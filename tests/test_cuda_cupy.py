@@ -11,10 +11,10 @@ import pytest
 from cuda_arrays import HOST, backend, cupy, tfc  # noqa: F401
 
 import tf32dtype as td
-from tf32dtype.cuda import backend as backends
-from tf32dtype.cuda import tables
-from tf32dtype.cuda.array import raw
-from tf32dtype.cuda.backend import Device, Kernel
+from tf32dtype.cuda._arrays.ndarray import raw
+from tf32dtype.cuda._functions import lookup_tables
+from tf32dtype.cuda._runtime import backend as backends
+from tf32dtype.cuda._runtime.backend import Device, Kernel
 
 DTYPES = [td.bfloat16, td.tf32, td.float8_e4m3fn, np.float32]
 each = pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: np.dtype(t).name)
@@ -101,8 +101,8 @@ def test_tables_are_where_the_array_is(backend: Any, monkeypatch: Any) -> None: 
             pass
 
     x = tfc.asarray([1.0, 2.0], td.bfloat16)
-    monkeypatch.setattr(tables, "device_of", On)
-    monkeypatch.setattr(tables, "_tables", {})
+    monkeypatch.setattr(lookup_tables, "device_of", On)
+    monkeypatch.setattr(lookup_tables, "_tables", {})
     same(np.exp2(x), np.array([2.0, 4.0], td.bfloat16))
     assert entered == [x.data.device_id]
 

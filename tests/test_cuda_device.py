@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from cuda_arrays import cupy
 
-from tf32dtype import nvrtc
-from tf32dtype.cuda import backend
+from tf32dtype import _nvrtc
+from tf32dtype.cuda._runtime import backend
 
 ROOT = Path(__file__).parent.parent
 FILES = [
@@ -67,7 +67,7 @@ def test_machine_code_is_kept(tmp_path, monkeypatch):
         made.append((file, options, arch))
         return b"machine code of " + arch.encode()
 
-    monkeypatch.setattr(nvrtc, "compile_cuda", compile_cuda)
+    monkeypatch.setattr(_nvrtc, "compile_cuda", compile_cuda)
     for arch in ("sm_80", "sm_90a", "sm_80"):
         expected = b"machine code of " + arch.encode()
         assert backend.cubin("cuda/matmul/patch_specials.cu", (), arch) == expected

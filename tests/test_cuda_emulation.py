@@ -24,9 +24,9 @@ from precision_cases import (
 
 import tf32dtype as td
 from tf32dtype import _core
-from tf32dtype.cuda import emulation, native
-from tf32dtype.cuda.backend import Kernel
-from tf32dtype.modes import MODES, find_mode
+from tf32dtype._matmul.precisions import MODES, find_mode
+from tf32dtype.cuda._matmul import native, split_emulation
+from tf32dtype.cuda._runtime.backend import Kernel
 
 Array = np.ndarray[Any, Any]
 
@@ -56,7 +56,7 @@ def multiply(machine: Any, a: Any, b: Any, **keywords: Any) -> Array:
         x, y = x[None], y[None]
     out = cupy.empty((len(x), x.shape[1], y.shape[2]), np.float32)
     before = Counter(machine.counts) if machine is HOST else None
-    emulation.product(x, y, out, **keywords)
+    split_emulation.product(x, y, out, **keywords)
     if before is not None:
         assert machine.counts["get"] == before["get"]
         made = machine.counts["call"] - before["call"]  # by NumPy, put there after
@@ -102,7 +102,7 @@ def split(
     )
     lines, k = x.shape
     padded = -(-k // 8) * 8
-    made = emulation._lined_up(
+    made = split_emulation._lined_up(
         machine, kernel, machine.put(x)[None], dtype, parts * padded, padded,
         np.int32(parts), np.int32(reversed), np.int32(saturates),
     )  # fmt: skip
@@ -147,7 +147,7 @@ def test_steps_are_all_products_of_parts(precision):
     for depth in (8, 64, 72, 200):
         for chunk in (24, 128, 8, 512):
             out: Counter[tuple[int, int, int]] = Counter()
-            made = [*emulation.steps(mode, depth, chunk)]
+            made = [*split_emulation.steps(mode, depth, chunk)]
             assert [step.leading for step in made] == [False] * (len(made) - 1) + [True]
             assert made[-1].depth == depth
             for step in made:
@@ -177,14 +177,14 @@ def test_chunks(precision, arch):
     most."""
     size = 2 if precision.startswith("bf16") else 4
     for k in (1, 2, 8, 9, 64, 128, 129, 1000, 16384, 10**6):
-        chunks = emulation.chunks_for(arch, precision, k)
+        chunks = split_emulation.chunks_for(arch, precision, k)
         assert chunks.others % 8 == 0
         assert chunks.leading in (8, 16)
         assert chunks.leading * size in (16, 32)
         assert chunks.stretch * size % native.STRETCHES == 0
         assert chunks.stretch >= 32 * chunks.leading
         if arch.startswith(("sm_75", "sm_999", "sm_8")):
-            assert chunks == emulation.chunks_for("sm_80", precision, k)
+            assert chunks == split_emulation.chunks_for("sm_80", precision, k)
 
 
 def test_launches(backend, monkeypatch):  # noqa: F811
@@ -201,8 +201,8 @@ def test_launches(backend, monkeypatch):  # noqa: F811
             assert backend.counts["gemm"] - before["gemm"] == gemms
             # both splits, the products of the greatest parts, and the patches
             assert backend.counts["launch"] - before["launch"] == 4
-    others = [x for x in emulation.steps(find_mode("bf16x9"), 16384, emulation.OTHERS)]
-    assert len(others) == 8 + 1
+    steps = split_emulation.steps(find_mode("bf16x9"), 16384, split_emulation.OTHERS)
+    assert len(list(steps)) == 8 + 1
 
 
 # -- accuracy --------------------------------------------------------------------------
@@ -377,7 +377,7 @@ def test_what_cublas_is_given(backend, precision, monkeypatch):  # noqa: F811
     a, b = drawn("normal", (5, 77, 3), 0)
     multiply(backend, a, b, precision=precision)
     assert backend.counts["gemm"] == find_mode(precision).bands - 1
-    chunks = emulation.Chunks(8, 16, 128)
+    chunks = split_emulation.Chunks(8, 16, 128)
     multiply(backend, a, b, precision=precision, chunks=chunks)
     assert backend.counts["gemm"] > 2 * find_mode(precision).bands
 
@@ -516,7 +516,7 @@ SHIPPED = [
         Kernel(
             "cuda/matmul/round_operands.cu",
             "narrow",
-            emulation.narrow_options(mode.format),
+            split_emulation.narrow_options(mode.format),
         )
         for mode in MODES
         if mode.parts == 1 and mode.format != "float32"

@@ -11,8 +11,8 @@ from helpers import dtype, name
 from test_cuda_ufuncs import F8, SOME, assert_same, on_cpu, put, sample
 from test_exact import COMPARISONS, EXTREMES, INTEGERS, bounds, numbers
 
-from tf32dtype.cuda import ufuncs
-from tf32dtype.cuda.ufuncs import call
+from tf32dtype.cuda._functions import ufuncs
+from tf32dtype.cuda._functions.ufuncs import call
 
 some = pytest.mark.parametrize("f", SOME, ids=name)
 

@@ -13,8 +13,8 @@ from cuda_arrays import HOST, backend, cupy, tfc  # noqa: F401
 from cuda_functions_table import CUPY, NUMPY, REFUSED, rows
 
 import tf32dtype as td
-from tf32dtype.cuda import functions
-from tf32dtype.cuda.array import is_ours
+from tf32dtype.cuda import dispatch
+from tf32dtype.cuda._arrays.ndarray import is_ours
 
 TYPES = [td.bfloat16, td.tf32, td.float8_e4m3fn]
 each_type = pytest.mark.parametrize("scalar_type", TYPES, ids=lambda t: t.__name__)
@@ -30,14 +30,14 @@ def up(x: Any) -> Any:
     if isinstance(x, np.ndarray) and type(x) is np.ndarray and x.dtype.names is None:
         if is_ours(x.dtype) or x.dtype == np.float32:
             return tfc.asarray(x)
-        return functions.backend.current().put(x)
+        return dispatch.backend.current().put(x)
     return x
 
 
 def down(x: Any) -> Any:
     if isinstance(x, tfc.ndarray):
         return x.get()
-    return functions.backend.current().get(x) if isinstance(x, cupy.ndarray) else x
+    return dispatch.backend.current().get(x) if isinstance(x, cupy.ndarray) else x
 
 
 def letters(scalar_type: Any) -> dict[str, Any]:

@@ -23,9 +23,11 @@ from cuda_arrays import HOST, backend, cupy, tfc  # noqa: F401
 from cuda_operands import assert_same, on_gpu
 
 import tf32dtype as td
-from tf32dtype.cuda import array, chain, native, reductions
-from tf32dtype.cuda import backend as backends
-from tf32dtype.cuda.backend import Constant, Kernel, Words, int32
+from tf32dtype.cuda._arrays import ndarray
+from tf32dtype.cuda._functions import reductions
+from tf32dtype.cuda._matmul import fma, native
+from tf32dtype.cuda._runtime import backend as backends
+from tf32dtype.cuda._runtime.backend import Constant, Kernel, Words, int32
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 BF16 = np.dtype(td.bfloat16)
@@ -70,7 +72,7 @@ def test_calls_take_no_more_of_python(gpu_host):
 @pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="needs Python 3.12")
 def test_a_call_that_takes_more_is_seen(gpu_host, monkeypatch):
     """A plan that is made anew each time, for example."""
-    from tf32dtype.cuda import strides
+    from tf32dtype.cuda._runtime import strides
 
     with gpu_host.no_driver():
         (case,) = (x for x in gpu_host.cases() if x.name == "x + y")
@@ -269,7 +271,7 @@ def test_a_changed_precision_is_seen(backend):
     host_only(backend)
     rng = np.random.default_rng(6)
     a, b = (rng.standard_normal((6, 6)).astype(np.float32) for _ in range(2))
-    x, y = (array.wrap(backend.put(z), np.float32) for z in (a, b))
+    x, y = (ndarray.wrap(backend.put(z), np.float32) for z in (a, b))
     found = []
     for _ in range(2):
         each = {}
@@ -305,13 +307,13 @@ def test_another_device_has_another_grid(backend, monkeypatch):
     grids = []
     launch = lambda kernel, grid, *_, **__: grids.append(grid)  # noqa: E731
     monkeypatch.setattr(HOST, "launch", launch)
-    x = array.empty((1 << 20,), BF16)
-    y = array.empty((1, 256, 256), BF16)
-    out = array.empty((1, 256, 256), BF16)
+    x = ndarray.empty((1 << 20,), BF16)
+    y = ndarray.empty((1, 256, 256), BF16)
+    out = ndarray.empty((1, 256, 256), BF16)
     for processors in (2, 132, 2):
         monkeypatch.setattr(HOST, "processors", lambda count=processors: count)
         np.add(x, x)
-        chain.product(y, y, out)
+        fma.product(y, y, out)
     each = len(grids) // 3
     assert grids[:each] != grids[each : 2 * each]
     assert grids[0] == grids[-each] != grids[each]

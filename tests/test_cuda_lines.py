@@ -10,9 +10,9 @@ from cuda_arrays import HOST, backend, cupy, tfc  # noqa: F401
 from cuda_operands import on_gpu, on_host
 from cuda_sass import ARCHITECTURES, check
 
-from tf32dtype.cuda import lines
-from tf32dtype.cuda.backend import Kernel
-from tf32dtype.cuda.lines import bytes_along_k
+from tf32dtype.cuda._matmul import byte_lines
+from tf32dtype.cuda._matmul.byte_lines import bytes_along_k
+from tf32dtype.cuda._runtime.backend import Kernel
 
 TRANSPOSE = Kernel("cuda/matmul/transpose.cu", "transpose")
 #: (s, lines, k), and the lines and k of the copy
@@ -89,7 +89,7 @@ def test_faults(backend, monkeypatch, fault):
         pytest.skip("faults are for the host")
     if fault is not None:
         HOST.edit(*FAULTS[fault])
-    monkeypatch.setattr(lines, "MOST", 1)  # a block has several tiles
+    monkeypatch.setattr(byte_lines, "MOST", 1)  # a block has several tiles
     right = []
     for HOST.descends in (False, True):
         right += [is_right(*shapes) for shapes in SHAPES]

@@ -18,9 +18,9 @@ from tensor_core_cases import by_parameters, lengths, named, random_cases
 from tensor_core_edges import edges
 
 import tf32dtype as td
-from tf32dtype.cuda import model as models
-from tf32dtype.cuda.backend import Kernel
-from tf32dtype.cuda.products import matmul, matmul_mode
+from tf32dtype.cuda._matmul import mma_model as models
+from tf32dtype.cuda._matmul.matmul import matmul, matmul_mode
+from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.tensor_core.models import MODELS, find_model
 
 #: Models that compute different things.

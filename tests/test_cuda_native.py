@@ -1,4 +1,4 @@
-"""tf32dtype.cuda.native: the bits of its kernel are the model's."""
+"""Products by mma.sync: the bits of its kernel are the model's."""
 
 # ruff: noqa: F811
 
@@ -11,7 +11,7 @@ from cuda_sass import ARCHITECTURES, check
 from native_cases import has, model, numbers, ours, product
 
 import tf32dtype as td
-from tf32dtype.cuda import native
+from tf32dtype.cuda._matmul import native
 
 FP8 = (td.float8_e4m3fn, td.float8_e5m2)
 PAIRS = [(x, x) for x in (td.tf32, td.bfloat16, np.float16)] + [

@@ -1,4 +1,4 @@
-"""Faults in the kernel of tf32dtype.cuda.native, each of which its tests would see.
+"""Faults in src/cuda/matmul/native.cu, each of which its tests would see.
 
 Text of it is changed: fragments, permutations, barriers, waits, edges, addresses.
 """
@@ -16,7 +16,7 @@ from cuda_host import KernelError
 from native_cases import model, numbers, ours, product
 
 import tf32dtype as td
-from tf32dtype.cuda import native
+from tf32dtype.cuda._matmul import native
 
 #: what is edited, and whether operands lie across k
 FAULTS = {

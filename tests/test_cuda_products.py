@@ -19,15 +19,17 @@ from helpers import ALL, dtype
 from helpers import name as format_name
 
 import tf32dtype as td
-from tf32dtype.cuda import array, chain, products
-from tf32dtype.cuda import backend as backends
-from tf32dtype.cuda.backend import Kernel
-from tf32dtype.cuda.products import dispatch, matmul, matmul_mode
-from tf32dtype.modes import find_mode
+from tf32dtype._matmul.precisions import find_mode
+from tf32dtype.cuda._arrays import ndarray
+from tf32dtype.cuda._matmul import fma
+from tf32dtype.cuda._matmul import matmul as products
+from tf32dtype.cuda._matmul.matmul import dispatch, matmul, matmul_mode
+from tf32dtype.cuda._runtime import backend as backends
+from tf32dtype.cuda._runtime.backend import Kernel
 
 BF16 = np.dtype(td.bfloat16)
 KINDS = ("ordinary", "wide", "codes")
-TILES = (chain.LARGE, chain.SMALL, chain.NARROW, chain.VECTOR)
+TILES = (fma.LARGE, fma.SMALL, fma.NARROW, fma.VECTOR)
 
 #: k around the depths of tiles and chains, in shapes for every kernel
 SHAPES = [
@@ -83,7 +85,7 @@ def test_mixed_formats(backend, names):
 @pytest.mark.parametrize("first", ALL, ids=format_name)
 def test_all_pairs(backend, first):
     for second in [*(dtype(f) for f in ALL), np.dtype(np.float16)]:
-        if array.is_ours(np.result_type(dtype(first), second)):
+        if ndarray.is_ours(np.result_type(dtype(first), second)):
             compare(dtype(first), second, SHAPES[:3])
 
 
@@ -107,20 +109,20 @@ def test_every_tile(backend, tile, descends):
         a = numbers("wide", (2, m, k), BF16, seed)
         b = numbers("codes", (2, k, n), BF16, seed)
         for out, want in (
-            (array.empty((2, m, n), BF16), a @ b),
+            (ndarray.empty((2, m, n), BF16), a @ b),
             (cupy.empty((2, m, n), np.float32), np.matmul(a, b, dtype=np.float32)),
         ):
-            chain.product(on_gpu(a), on_gpu(b), out, tile)
+            fma.product(on_gpu(a), on_gpu(b), out, tile)
             assert_same(out, want, (m, k, n))
 
 
 def test_shapes_choose_tiles():
-    assert chain.choose(1, 4096, 1, 132) == chain.VECTOR
-    assert chain.choose(1, 4096, 8, 132) == chain.NARROW
-    assert chain.choose(1, 512, 512, 132) == chain.SMALL
-    assert chain.choose(1, 4096, 4096, 132) == chain.LARGE
-    assert chain.choose(64, 256, 256, 132) == chain.LARGE
-    assert chain.SMALL.shared <= 64 << 10, "more than Turing's block has"
+    assert fma.choose(1, 4096, 1, 132) == fma.VECTOR
+    assert fma.choose(1, 4096, 8, 132) == fma.NARROW
+    assert fma.choose(1, 512, 512, 132) == fma.SMALL
+    assert fma.choose(1, 4096, 4096, 132) == fma.LARGE
+    assert fma.choose(64, 256, 256, 132) == fma.LARGE
+    assert fma.SMALL.shared <= 64 << 10, "more than Turing's block has"
     for tile in TILES:
         assert tile.shared <= 99 << 10, "more than any GPU's block has"
 
@@ -487,10 +489,10 @@ def test_turing_has_little_shared_memory(backend, monkeypatch):
         pytest.skip("of another GPU")
     kernels = []
     monkeypatch.setattr(HOST, "launch", lambda kernel, *_, **__: kernels.append(kernel))
-    x = array.empty((1, 512, 512), BF16)
+    x = ndarray.empty((1, 512, 512), BF16)
     for arch in ("sm_75", "sm_80"):
         monkeypatch.setattr(HOST, "arch", arch)
-        chain.product(x, x, array.empty((1, 512, 512), BF16))
+        fma.product(x, x, ndarray.empty((1, 512, 512), BF16))
     assert [kernel.name for kernel in kernels] == ["chain_small", "chain_large"]
 
 
@@ -504,7 +506,7 @@ def test_sizes_that_no_kernel_counts_to(backend, monkeypatch):
     def product(m, k):
         x = cupy.broadcast_to(one, (1, m, k))
         out = cupy.broadcast_to(cupy.empty((1, 1, 1), np.float32), (1, m, 1))
-        chain.product(x, cupy.broadcast_to(one, (1, k, 1)), out)
+        fma.product(x, cupy.broadcast_to(one, (1, k, 1)), out)
 
     with pytest.raises(ValueError, match=r"matrices of .* kernels of products count"):
         product(2**31, 1)
@@ -588,10 +590,10 @@ def test_native(backend, recorded):
 
 def test_precisions(backend, recorded):
     x = on_gpu(np.ones((4, 4), np.float32))
-    ours = array.wrap(x, np.float32)
+    ours = ndarray.wrap(x, np.float32)
     assert_same(matmul(x, x), np.full((4, 4), 4, np.float32))
     assert type(matmul(x, x)) is cupy.ndarray
-    assert type(matmul(ours, x)) is array.ndarray
+    assert type(matmul(ours, x)) is ndarray.ndarray
     assert recorded == []
     four = np.full((4, 4), 4, np.float32)
     assert_same(matmul(x, x, precision="BF16_BF16_F32_X9", strategy="eager"), four)
@@ -606,7 +608,7 @@ def test_precisions(backend, recorded):
     assert recorded == [("performant", 4, 4, 4), ("emulation", "float32", "f32", {})]
     recorded.clear()
     with td.matmul_precision("fp8_e4m3", scale="row"):
-        assert type(dispatch("matmul", (ours, ours), {})) is array.ndarray
+        assert type(dispatch("matmul", (ours, ours), {})) is ndarray.ndarray
         with td.matmul_precision(None):
             matmul(x, x)
         bf16 = on_gpu(np.ones((4, 4), BF16))
@@ -731,7 +733,7 @@ def chains_differ():
             room = cupy.empty((a.shape[0] + 2, b.shape[1] + 70), np.float32)
             numpy_view(room)[...] = 7
             out = room[1:-1, :-70]
-            chain.product(on_gpu(a)[None], on_gpu(b)[None], out[None])
+            fma.product(on_gpu(a)[None], on_gpu(b)[None], out[None])
             want = np.full(room.shape, 7, np.float32)
             want[1:-1, :-70] = np.matmul(a, b, dtype=np.float32)
             if (on_host(room).view("u4") != want.view("u4")).any():
@@ -748,7 +750,7 @@ def test_chains_do_not_differ(backend):
 def test_faults_are_seen(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are put in where the host runs kernels")
-    backend.changes[chain.FILE] = FAULTS[fault]
+    backend.changes[fma.FILE] = FAULTS[fault]
     with contextlib.suppress(KernelError):
         assert chains_differ()
 
@@ -758,7 +760,7 @@ def test_faults_are_seen(backend, fault):
 
 def kernel_of(a, b):
     common = np.result_type(a, b)
-    return Kernel(chain.FILE, "chain_large", chain.options(a, b, common))
+    return Kernel(fma.FILE, "chain_large", fma.options(a, b, common))
 
 
 @pytest.mark.sampled(3)

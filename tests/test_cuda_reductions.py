@@ -18,8 +18,9 @@ from test_cuda_casts import FORMATS, bits, get, put, same
 from test_reductions import random, within
 
 import tf32dtype as td
-from tf32dtype.cuda import array, casts, reductions
-from tf32dtype.cuda.backend import Kernel
+from tf32dtype.cuda._arrays import casts, ndarray
+from tf32dtype.cuda._functions import reductions
+from tf32dtype.cuda._runtime.backend import Kernel
 
 FEW = [np.dtype(x) for x in (td.bfloat16, td.tf32, td.float8_e4m3fn)]
 each_few = pytest.mark.parametrize("dtype", FEW, ids=lambda d: d.name)
@@ -232,8 +233,8 @@ def test_dtypes(backend: Any) -> None:
     compare(backend, "sum", x, axis=0, dtype=np.dtype(td.float8_e4m3fn))
     compare(backend, "sum", x, axis=0, dtype=np.dtype(np.int32))
     single = x.astype(np.float32)
-    got = reductions.reduce("sum", array.wrap(put(backend, single), np.float32), 0)
-    assert type(got) is array.ndarray
+    got = reductions.reduce("sum", ndarray.wrap(put(backend, single), np.float32), 0)
+    assert type(got) is ndarray.ndarray
     same(get(backend, got), oracle.exact_sum(x, 0).astype(np.float32), single)
     with pytest.raises(TypeError, match="an array of float64"):
         reductions.reduce("sum", put(backend, x.astype(float)))

@@ -130,7 +130,7 @@ def test_sources_are_installed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     installed = built / "tf32dtype"
     spec = importlib.util.spec_from_file_location(
-        "tf32dtype.nvrtc", installed / "nvrtc.py"
+        "tf32dtype._nvrtc", installed / "nvrtc.py"
     )
     assert spec is not None
     assert spec.loader is not None

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from cuda_arrays import HOST, backend  # noqa: F401
 
-from tf32dtype.cuda import emulation, strategy
-from tf32dtype.modes import MODES
+from tf32dtype._matmul.precisions import MODES
+from tf32dtype.cuda._matmul import crossover, split_emulation
 
 SPLIT = [mode.short for mode in MODES if mode.parts > 1]
 
 
-def table(**keywords: Any) -> strategy.Crossover:
+def table(**keywords: Any) -> crossover.Crossover:
     facts: dict[str, Any] = {
         "device": HOST.name(),
         "measured": {"driver": "none", "date": "2026-11-21"},
@@ -23,33 +23,33 @@ def table(**keywords: Any) -> strategy.Crossover:
         "depths": [64, 4096],
         "speedup": {"bf16x9": [[0.5, 0.9], [0.8, 1.2], [1.0, 1.5]]},
     }
-    return strategy.Crossover(**facts | keywords)
+    return crossover.Crossover(**facts | keywords)
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    strategy.read.cache_clear()
-    monkeypatch.setattr(strategy, "FOLDER", tmp_path / "crossover")
+    crossover.read.cache_clear()
+    monkeypatch.setattr(crossover, "FOLDER", tmp_path / "crossover")
     yield tmp_path / "crossover"
-    strategy.read.cache_clear()
+    crossover.read.cache_clear()
 
 
 def test_without_a_table_performant_never_emulates(backend, folder):  # noqa: F811
     for mode in MODES:
         whole = mode.short if mode.parts == 1 else "f32"
         for name in (mode.short, mode.preset):
-            assert emulation.choose(name, "performant", 4096, 4096, 4096) == whole
-            assert emulation.choose(name, "eager", 1, 1, 1) == mode.short
-    assert emulation.choose(None, "performant", 1, 1, 1) == "f32"
+            assert split_emulation.choose(name, "performant", 4096, 4096, 4096) == whole
+            assert split_emulation.choose(name, "eager", 1, 1, 1) == mode.short
+    assert split_emulation.choose(None, "performant", 1, 1, 1) == "f32"
 
 
 def test_a_table_is_read_as_it_was_written(backend, folder):  # noqa: F811
-    assert strategy.read("a device (of 80 GB)") is None
-    path = strategy.write(table(device="a device (of 80 GB)"))
+    assert crossover.read("a device (of 80 GB)") is None
+    path = crossover.write(table(device="a device (of 80 GB)"))
     assert path == folder / "a_device_of_80_GB.json"
-    assert strategy.read("a device (of 80 GB)") == table(device="a device (of 80 GB)")
-    strategy.write(table(device="a device (of 80 GB)", speedup={}))
-    assert strategy.read("a device (of 80 GB)").speedup == {}
+    assert crossover.read("a device (of 80 GB)") == table(device="a device (of 80 GB)")
+    crossover.write(table(device="a device (of 80 GB)", speedup={}))
+    assert crossover.read("a device (of 80 GB)").speedup == {}
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_a_table_is_read_as_it_was_written(backend, folder):  # noqa: F811
     ],
 )
 def test_crossover(backend, folder, m, n, k, faster):  # noqa: F811
-    assert strategy.is_faster(table(), "bf16x9", m, n, k) == faster
-    assert not strategy.is_faster(table(), "tf32x3", m, n, k)
+    assert crossover.is_faster(table(), "bf16x9", m, n, k) == faster
+    assert not crossover.is_faster(table(), "tf32x3", m, n, k)
     if backend is HOST:
-        strategy.write(table())
+        crossover.write(table())
         wanted = "bf16x9" if faster else "f32"
-        assert emulation.choose("bf16x9", "performant", m, n, k) == wanted
-        assert emulation.choose("bf16x6", "performant", m, n, k) == "f32"
-        assert emulation.choose("tf32", "performant", m, n, k) == "tf32"
+        assert split_emulation.choose("bf16x9", "performant", m, n, k) == wanted
+        assert split_emulation.choose("bf16x6", "performant", m, n, k) == "f32"
+        assert split_emulation.choose("tf32", "performant", m, n, k) == "tf32"
 
 
 @pytest.mark.parametrize(
@@ -92,34 +92,34 @@ def test_crossover(backend, folder, m, n, k, faster):  # noqa: F811
 )
 def test_tables_that_are_none(folder, keywords, text):
     with pytest.raises(ValueError, match=text):
-        strategy.write(table(**keywords))
-    path = strategy.write(table())
+        crossover.write(table(**keywords))
+    path = crossover.write(table())
     path.write_text(json.dumps(table(**keywords)._asdict()))
     with pytest.raises(ValueError, match=f"{path.name}: .*{text}"):
-        strategy.read(HOST.name())
+        crossover.read(HOST.name())
 
 
 def test_a_file_that_is_of_another_device_or_broken(folder):
-    path = strategy.write(table())
-    path.rename(strategy.path_of("other"))
+    path = crossover.write(table())
+    path.rename(crossover.path_of("other"))
     with pytest.raises(ValueError, match="is of the host, not of other"):
-        strategy.read("other")
-    strategy.path_of("other").write_text("{}")
+        crossover.read("other")
+    crossover.path_of("other").write_text("{}")
     with pytest.raises(ValueError, match=r"other\.json"):
-        strategy.read("other")
+        crossover.read("other")
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(
         ValueError, match="strategy='fast': known are performant, eager"
     ):
-        emulation.choose("bf16x9", "fast", 1, 1, 1)
+        split_emulation.choose("bf16x9", "fast", 1, 1, 1)
     with pytest.raises(ValueError, match="unknown precision 'x9'"):
-        emulation.choose("x9", "eager", 1, 1, 1)
+        split_emulation.choose("x9", "eager", 1, 1, 1)
 
 
 def test_the_tables_that_are_shipped():
-    for path in Path(strategy.__file__).parent.glob("crossover/*.json"):
-        found = strategy.read(json.loads(path.read_text())["device"])
+    for path in Path(crossover.__file__).parent.glob("crossover/*.json"):
+        found = crossover.read(json.loads(path.read_text())["device"])
         assert found is not None
-        assert strategy.path_of(found.device) == path
+        assert crossover.path_of(found.device) == path

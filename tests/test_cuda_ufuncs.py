@@ -12,10 +12,10 @@ from helpers import ALL, BYTES, dtype, name
 from reference.arrays import all_items, item_type, random_items
 
 import tf32dtype as td
-from tf32dtype.cuda import ufuncs
-from tf32dtype.cuda.array import STORAGE, is_ours, raw, wrap
-from tf32dtype.cuda.backend import Kernel
-from tf32dtype.cuda.ufuncs import call
+from tf32dtype.cuda._arrays.ndarray import STORAGE, is_ours, raw, wrap
+from tf32dtype.cuda._functions import ufuncs
+from tf32dtype.cuda._functions.ufuncs import call
+from tf32dtype.cuda._runtime.backend import Kernel
 
 NAMES = [
     x for x in dir(np) if isinstance(u := getattr(np, x), np.ufunc) and u.__name__ == x

@@ -1,4 +1,4 @@
-"""tf32dtype.cuda.wgmma: the bits of its kernels are the model's; and descriptors."""
+"""Products by wgmma: the bits of the kernels are the model's; and descriptors."""
 
 # ruff: noqa: F811
 
@@ -15,9 +15,10 @@ from wgmma_cases import E4M3, E5M2, assert_right, blocks_are_right, by_model, pr
 
 import tf32dtype as td
 from tf32dtype.cuda import blocks as gpu
-from tf32dtype.cuda import emulation, native, tensor_maps, wgmma
-from tf32dtype.cuda.array import raw
-from tf32dtype.cuda.backend import Kernel
+from tf32dtype.cuda._arrays.ndarray import raw
+from tf32dtype.cuda._matmul import native, split_emulation, wgmma
+from tf32dtype.cuda._runtime import tensor_maps
+from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda.blocks import wgmma as of_blocks
 
 EXHAUSTIVE = pytest.mark.exhaustive
@@ -203,7 +204,7 @@ def test_leading_parts(hopper, precision, monkeypatch):
         kernels.clear()
         out = hopper.put(np.zeros((1, 30, 20), np.float32))
         a, b = (hopper.put(z[None]) for z in (x, y))
-        emulation.product(a, b, out, precision)
+        split_emulation.product(a, b, out, precision)
         return hopper.get(out).view(np.uint32)
 
     monkeypatch.setattr(hopper, "launch", noted)

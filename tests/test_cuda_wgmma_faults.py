@@ -17,9 +17,9 @@ from native_cases import model, numbers
 from wgmma_cases import E4M3, blocks_are_right, by_model, orders, product
 
 import tf32dtype as td
-from tf32dtype import nvrtc
-from tf32dtype.cuda import native, wgmma
-from tf32dtype.cuda.backend import Kernel
+from tf32dtype import _nvrtc
+from tf32dtype.cuda._matmul import native, wgmma
+from tf32dtype.cuda._runtime.backend import Kernel
 
 EXHAUSTIVE = pytest.mark.exhaustive
 
@@ -81,7 +81,7 @@ def test_layouts(backend, tmp_path, monkeypatch):
     if backend is not HOST:
         pytest.skip("of the host")
     (tmp_path / "probe.cu").write_text(PROBE)
-    monkeypatch.setattr(nvrtc, "FOLDERS", [*nvrtc.FOLDERS, tmp_path])
+    monkeypatch.setattr(_nvrtc, "FOLDERS", [*_nvrtc.FOLDERS, tmp_path])
     rng = np.random.default_rng(11)
     numbers = rng.integers(1, 1 << 16, (2, 70, 104), np.uint16)
     x = HOST.put(numbers)

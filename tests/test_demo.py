@@ -11,7 +11,7 @@ from documents import README, table
 from interpreters import python
 
 import tf32dtype as td
-from tf32dtype.commands import facts, measures
+from tf32dtype._cli import error_measures, format_facts
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +88,10 @@ def test_demo_without_scikit_learn(capsys, monkeypatch):
 
 @pytest.mark.parametrize("name", SIGNED)
 def test_scales_fill_the_range(name):
-    form = facts.facts(name)
+    form = format_facts.facts(name)
     rng = np.random.default_rng(0)
     for amax in [*rng.lognormal(0, 20, 200), form.max, form.max / 2, 1.0]:
-        scale = measures.power_of_two_scale(float(amax), form)
+        scale = error_measures.power_of_two_scale(float(amax), form)
         assert math.frexp(scale)[0] == 0.5
         assert amax * scale <= form.max < 2 * amax * scale
-    assert measures.power_of_two_scale(0.0, form) == 1
+    assert error_measures.power_of_two_scale(0.0, form) == 1

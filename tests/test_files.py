@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tf32dtype.interop import files
+from tf32dtype import _files
 
 FORMATS = list(td.formats.values())
 IDS = list(td.formats)
@@ -86,7 +86,7 @@ def test_unused_bits_are_written_as_zeros(name, tmp_path):
 
 @pytest.mark.parametrize("step", [1, 3, -1])
 def test_many_chunks(monkeypatch, step):
-    monkeypatch.setattr(files, "_CHUNK_BYTES", 64)
+    monkeypatch.setattr(_files, "_CHUNK_BYTES", 64)
     array = random_array(td.formats["tf32"], 1000)[::step]
     stream = io.BytesIO()
     td.save(stream, array)

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tf32dtype import nvrtc as compiler
+from tf32dtype import _nvrtc as compiler
+from tf32dtype._nvrtc import CudaError
 from tf32dtype.golden import bulk, launch, tiles, units
 from tf32dtype.golden.probes import probes
-from tf32dtype.nvrtc import CudaError
 
 pytestmark = pytest.mark.once
 

@@ -11,9 +11,9 @@ import pytest
 from interpreters import python, run_code
 
 import tf32dtype as td
-from tf32dtype.cli import main
-from tf32dtype.format import find, find_dtype
-from tf32dtype.modes import MODES, find_mode
+from tf32dtype._cli.main import main
+from tf32dtype._formats.table import find, find_dtype
+from tf32dtype._matmul.precisions import MODES, find_mode
 
 ALL = list(td.formats)
 SHORT = {alias: name for name, f in td.formats.items() for alias in f.aliases}

@@ -27,8 +27,8 @@ from switch import (
 )
 
 import tf32dtype as td
-from tf32dtype import precision, products
-from tf32dtype.modes import MODES
+from tf32dtype._matmul import context, matmul
+from tf32dtype._matmul.precisions import MODES
 
 pytestmark = pytest.mark.usefixtures("own_numpy")
 
@@ -313,7 +313,7 @@ def test_wrong_arguments(make: Callable[..., Any]) -> None:
     assert is_own()
 
 
-@pytest.mark.parametrize("module", [precision, products])
+@pytest.mark.parametrize("module", [context, matmul])
 def test_examples(module: ModuleType) -> None:
     results = doctest.testmod(module)
     assert results.attempted > 0
@@ -374,10 +374,10 @@ def test_out_may_be_an_operand(precision: str) -> None:
     rng = np.random.default_rng(7)
     for shape in ((300, 300), (64, 64), (2, 2)):
         a, b = (rng.standard_normal(shape, dtype=np.float32) for _ in range(2))
-        wanted = td.matmul(a, b, precision=precision)
+        wanted = td.matmul(a, b, precision=context)
         for x, y in ((a.copy(), b), (a, b.copy())):
             out = x if x is not a else y
-            assert td.matmul(x, y, precision=precision, out=out) is out
+            assert td.matmul(x, y, precision=context, out=out) is out
             assert same(out, wanted)
     large = np.full((2, 2), 3e38, np.float32)
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):

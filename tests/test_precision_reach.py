@@ -18,7 +18,7 @@ from interpreters import run_code
 from switch import OWN, PLAIN, ROUNDED, SQUARE, A, Array, B, random, same, typed
 
 import tf32dtype as td
-from tf32dtype.modes import MODES
+from tf32dtype._matmul.precisions import MODES
 
 DOCUMENT = ROOT / "docs" / "precision.md"
 

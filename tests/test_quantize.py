@@ -11,7 +11,7 @@ from reference.arrays import Items, all_items, item_type, midpoints, values
 from reference.formats import FLOAT16, FLOAT32, FORMATS, Format
 
 import tf32dtype as td
-from tf32dtype.rounding import target_dtype
+from tf32dtype._formats.quantize import target_dtype
 
 INPUTS = (np.float64, np.float32, np.float16, np.longdouble, np.int64, np.uint8)
 SEED = 2026

@@ -8,8 +8,8 @@ import pytest
 from documents import DOCUMENTS, NUMPY, README, blocks, check_block, outcome, run, table
 
 import tf32dtype as td
-from tf32dtype.cli import main
-from tf32dtype.commands.text import number, power_of_two
+from tf32dtype._cli.main import main
+from tf32dtype._cli.text import number, power_of_two
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ if not shutil.which("g++"):
 import cuda_host
 from cuda_host import Host, KernelError, numpy_view
 
-from tf32dtype import nvrtc
-from tf32dtype.cuda.backend import Kernel
+from tf32dtype import _nvrtc
+from tf32dtype.cuda._runtime.backend import Kernel
 
 TEXT = """
 #include "cuda/common/common.h"
@@ -68,10 +68,10 @@ extern "C" __global__ void missed_in_a_warp(float *out)
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     (tmp_path / "sample.cu").write_text(TEXT)
-    monkeypatch.setattr(nvrtc, "FOLDERS", [*nvrtc.FOLDERS, tmp_path])
+    monkeypatch.setattr(_nvrtc, "FOLDERS", [*_nvrtc.FOLDERS, tmp_path])
     monkeypatch.setattr(cuda_host, "CACHE", tmp_path / "cache")
     cupy.cuda.set_allocator(cuda_host.allocate)
-    nvrtc.sources.cache_clear()
+    _nvrtc.sources.cache_clear()
     return Host()
 
 

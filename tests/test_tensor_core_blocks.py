@@ -29,7 +29,7 @@ from tensor_block_cases import (
 import tf32dtype as td
 from tf32dtype import _core
 from tf32dtype.tensor_core import devices
-from tf32dtype.tensor_core.blocks import read
+from tf32dtype.tensor_core.block_products import read
 from tf32dtype.tensor_core.models import find_model
 
 matmul = td.tensor_core.matmul

@@ -15,8 +15,8 @@ from test_tensor_core_vectors import each_recording
 
 import tf32dtype as td
 from tf32dtype.tensor_core import explanation
+from tf32dtype.tensor_core.integer_model import steps
 from tf32dtype.tensor_core.models import MODELS
-from tf32dtype.tensor_core.steps import steps
 
 pytestmark = pytest.mark.once
 

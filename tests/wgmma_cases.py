@@ -10,8 +10,8 @@ from native_cases import model, ours
 
 import tf32dtype as td
 from tf32dtype.cuda import blocks as gpu
-from tf32dtype.cuda import native, wgmma
-from tf32dtype.cuda.array import raw
+from tf32dtype.cuda._arrays.ndarray import raw
+from tf32dtype.cuda._matmul import native, wgmma
 
 E4M3, E5M2 = td.float8_e4m3fn, td.float8_e5m2
 

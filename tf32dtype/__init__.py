@@ -14,25 +14,25 @@ from ._requirements import check as _check
 _check()
 del _check
 
-from . import answers as _answers  # noqa: E402
 from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
+from ._files import load, save, savez  # noqa: E402
+from ._formats.aliases import cure as _cure  # noqa: E402
+from ._formats.codes import bits, from_bits  # noqa: E402
+from ._formats.naming import names  # noqa: E402
+from ._formats.naming import register as _register_names  # noqa: E402
+from ._formats.quantize import quantize  # noqa: E402
+from ._formats.table import Format, formats  # noqa: E402
+from ._functions import answers as _answers  # noqa: E402
+from ._matmul.context import matmul_precision, set_matmul_precision  # noqa: E402
+from ._matmul.context import read_environment as _read_environment  # noqa: E402
+from ._matmul.einsum import einsum  # noqa: E402
+from ._matmul.matmul import matmul  # noqa: E402
 from ._version import __version__  # noqa: E402
-from .aliases import cure as _cure  # noqa: E402
-from .codes import bits, from_bits  # noqa: E402
-from .contraction import einsum  # noqa: E402
-from .format import Format, formats  # noqa: E402
 from .interop import dlpack as _dlpack  # noqa: E402
 from .interop import finfo as _finfo  # noqa: E402
 from .interop import masked as _masked  # noqa: E402
 from .interop import printing as _printing  # noqa: E402
-from .interop.files import load, save, savez  # noqa: E402
-from .naming import names  # noqa: E402
-from .naming import register as _register_names  # noqa: E402
-from .precision import matmul_precision, set_matmul_precision  # noqa: E402
-from .precision import read_environment as _read_environment  # noqa: E402
-from .products import matmul  # noqa: E402
-from .rounding import quantize  # noqa: E402
 
 (
     tf32,

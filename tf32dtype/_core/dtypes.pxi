@@ -229,7 +229,7 @@ def register_dtypes():
     tf_dtype_base_ready()
     for i in range(TF_FORMAT_COUNT):
         register_dtype(i)
-        # What np.vectorize looks up; names are in tf32dtype/naming.py.
+        # What np.vectorize looks up; names are in tf32dtype/_formats/naming.py.
         np.sctypeDict.setdefault(chr(tf_format_rows[i].typechar), scalar_types[i])
         # np.asarray_chkfinite looks for NaN in dtypes of these letters.
         np.typecodes["AllFloat"] += chr(tf_format_rows[i].typechar)

@@ -7,7 +7,7 @@ BlockArray('mxfp4', shape=(2, 64), axis=1, scale_format='float8_e8m0fnu', 4.25 b
 """
 
 from .array import BlockArray
-from .feedback import ErrorFeedback
+from .error_feedback import ErrorFeedback
 from .formats import BlockFormat, formats
 from .products import matmul
 from .quantization import quantize

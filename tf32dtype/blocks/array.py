@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import layout, packing, values, wrapping
+from . import bit_packing, dequantization, layout
+from . import from_codes as wrapping
 from .base import Blocks
 from .formats import BlockFormat, Element, ScaleFormat
 from .layout import Facts, Layout
@@ -147,7 +148,7 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
 
     def _unpacked(self, packed: NDArray[np.uint8], element: Element) -> NDArray[Any]:
         plan = self._layout
-        codes = packing.unpack(packed, element.width)
+        codes = bit_packing.unpack(packed, element.width)
         padded = codes.reshape(plan.lines, plan.blocks * plan.block_size)
         lines = wrapping.items_of(padded[:, : plan.length], element)
         return np.ascontiguousarray(from_lines(lines, plan.shape, plan.axis))
@@ -180,7 +181,7 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
         ValueError
             If `out` has another shape or is read-only.
         """
-        return values.dequantize(self._layout, self._parts, dtype, out)
+        return dequantization.dequantize(self._layout, self._parts, dtype, out)
 
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from .. import _core
-from ..format import UnknownFormat
-from ..format import formats as number_formats
-from ..wording import brief
+from .._formats.table import UnknownFormat
+from .._formats.table import formats as number_formats
+from .._wording import brief
 
 #: How the scale of a block is found, in the order of `enum tf_block_rule`.
 Rule = Literal["amax", "floor", "even", "nf", "mse", "published"]

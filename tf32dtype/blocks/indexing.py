@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..wording import brief
+from .._wording import brief
 
 
 def take(

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..aliases import canonical
-from ..wording import brief
+from .._formats.aliases import canonical
+from .._wording import brief
 from .formats import (
     BLOCK_SIZES,
     POWERS,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..format import find
+from .._formats.table import find
 
 
 def checked(x: object) -> NDArray[Any]:

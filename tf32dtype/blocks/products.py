@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from ..format import as_own, find, find_dtype
-from ..wording import brief
+from .._formats.table import as_own, find, find_dtype
+from .._wording import brief
 from .array import BlockArray
 
 Terms = Literal[1, 3, 4]

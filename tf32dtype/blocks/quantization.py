@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from ..rounding import ROUNDINGS, Rounding, check_arguments
-from ..wording import brief
+from .._formats.quantize import ROUNDINGS, Rounding, check_arguments
+from .._wording import brief
 from .array import BlockArray
 from .formats import (
     POWERS,

@@ -21,8 +21,7 @@ except ImportError as _error:
 del _check
 
 from . import blocks  # noqa: E402
-from .array import ndarray  # noqa: E402
-from .creation import (  # noqa: E402
+from ._arrays.creation import (  # noqa: E402
     asarray,
     bits,
     empty_like,
@@ -35,8 +34,9 @@ from .creation import (  # noqa: E402
     zeros,
     zeros_like,
 )
-from .creation import new as empty  # noqa: E402
-from .products import matmul, matmul_mode  # noqa: E402
+from ._arrays.creation import new as empty  # noqa: E402
+from ._arrays.ndarray import ndarray  # noqa: E402
+from ._matmul.matmul import matmul, matmul_mode  # noqa: E402
 
 __all__ = [
     "asarray",

@@ -35,8 +35,8 @@ from typing import Any
 
 import numpy as np
 
+from .._nvrtc import CudaError
 from .._version import __version__
-from ..nvrtc import CudaError
 from . import bulk, settle
 from .launch import Gpu
 from .recordings import GROUP_NAMES, Recording, judge, read, record, to_arrays

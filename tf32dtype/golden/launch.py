@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..nvrtc import EXTRA, CudaError, compile_cuda, opcodes
+from .._nvrtc import EXTRA, CudaError, compile_cuda, opcodes
 from .bulk import CHUNK, CHUNKS, Conversion, Draw, digest, draws
 from .units import Bits, Unit, architecture
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..commands.facts import Facts, facts
+from .._cli.format_facts import Facts, facts
 from ..tensor_core.models import MODELS, Model, devices
 
 Bits = NDArray[np.uint32]

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tf32dtype.averages import FORMATS, rounded
-from tf32dtype.format import Format
+from tf32dtype._formats.table import Format
+from tf32dtype._functions.averages import FORMATS, rounded
 
 from .imports import when_imported
 

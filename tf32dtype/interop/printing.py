@@ -18,7 +18,7 @@ import numpy as np
 from numpy._core import arrayprint
 
 from tf32dtype import _core
-from tf32dtype.format import Format
+from tf32dtype._formats.table import Format
 
 _Write = Callable[..., str]
 _Notation = Literal["positional", "scientific"]

@@ -30,10 +30,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .. import blocks
+from .._formats.table import formats
+from .._wording import brief
 from ..blocks.formats import POWERS, find
 from ..blocks.quantization import resolved
-from ..format import formats
-from ..wording import brief
 
 _HALVES = (torch.bfloat16, torch.float16)
 _FLOATS = (torch.float32, torch.float64, *_HALVES)

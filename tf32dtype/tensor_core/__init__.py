@@ -10,7 +10,7 @@ from .block_scaled import BLOCK_SCALED, BlockScaled
 from .explanation import explain
 from .identification import identify
 from .models import CONTESTED, MODELS, Contested, Device, Model, devices
-from .product import matmul
+from .products import matmul
 
 __all__ = [
     "BLOCK_SCALED",

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..modes import Rounding
+from .._matmul.precisions import Rounding
+from .integer_model import Addition, Block, Exact, Step, Term, steps
 from .models import VERIFIED, Model
-from .product import as_accumulators, as_operand, resolve
-from .steps import Addition, Block, Exact, Step, Term, steps
+from .products import as_accumulators, as_operand, resolve
 
 #: With more blocks than these, each is a line.
 IN_FULL = 8

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .models import MODELS, Model
-from .product import as_operand, format_name, matmul
+from .products import as_operand, format_name, matmul
 
 #: What models that compute the same may differ in. Zeros that fill up an instruction
 #: change nothing.

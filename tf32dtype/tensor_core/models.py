@@ -15,7 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from .. import _core
-from ..wording import brief
+from .._wording import brief
 from .listing import listing
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 /* Walking arrays of any strides together: from an element's number to its place in each.
  *
- * tf32dtype/cuda/strides.py makes the structure: axes of one element are gone, axes that
+ * tf32dtype/cuda/_runtime/strides.py makes the structure: axes of one element are gone, axes that
  * follow one another in all arrays are one, and there is at least one axis. An array
  * that is broadcast along an axis has stride 0 there; strides may be negative.
  */

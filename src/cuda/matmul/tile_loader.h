@@ -16,7 +16,7 @@ static const struct tf_format tf_single = {
 
 /* A product of stacks of matrices: (count, m, k) times (count, k, n). Strides are in
  * bytes: from matrix to matrix, line to line (of C, row to row), and along k (of C,
- * column to column). tf32dtype/cuda/tiles.py has the same. */
+ * column to column). tf32dtype/cuda/_matmul/tile_options.py has the same. */
 struct tf_task {
     int64_t a[3], b[3], c[3];
     int64_t part; /* bytes from one part of k's sums to those of the next one */

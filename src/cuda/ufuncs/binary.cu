@@ -3,7 +3,7 @@
  */
 #include "cuda/ufuncs/arithmetic.h"
 
-/* In the order of tf32dtype/cuda/ufuncs.py. */
+/* In the order of tf32dtype/cuda/_functions/ufuncs.py. */
 enum {
     ADD,
     SUBTRACT,

@@ -19,7 +19,7 @@ namespace exact {
 #include "ufuncs/exact_binary.c"
 }
 
-/* In the order of tf32dtype/cuda/ufuncs.py. */
+/* In the order of tf32dtype/cuda/_functions/ufuncs.py. */
 enum {
     FLOOR_DIVIDE,
     REMAINDER,

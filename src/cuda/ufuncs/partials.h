@@ -6,7 +6,7 @@
 
 #include "cuda/formats/stored.h"
 
-/* What is made of an element; as in tf32dtype/cuda/reductions.py. */
+/* What is made of an element; as in tf32dtype/cuda/_functions/reductions.py. */
 enum tf_elements {
     TF_SKIP_NANS = 1,   /* as if they were not there */
     TF_EQUAL_ZEROS = 2, /* -0 is +0: which is first is asked for */

@@ -12,7 +12,7 @@
 
 enum { LOG_THREADS = 8, THREADS = 1 << LOG_THREADS };
 
-/* As in tf32dtype/cuda/reductions.py. */
+/* As in tf32dtype/cuda/_functions/reductions.py. */
 struct plan {
     int64_t outputs;
     int64_t count;  /* elements reduced to an output */

@@ -10,13 +10,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from ... import blocks
 from ...blocks.base import Blocks
+from ...blocks.dequantization import _value_dtype
 from ...blocks.formats import Element
 from ...blocks.layout import Layout
 from ...blocks.lines import from_lines
-from ...blocks.values import _value_dtype
-from .. import backend
-from ..array import wrap
-from ..products import cast, copy_into
+from .._arrays.ndarray import wrap
+from .._matmul.matmul import cast, copy_into
+from .._runtime import backend
 from . import kernels
 
 

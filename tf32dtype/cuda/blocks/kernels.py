@@ -11,10 +11,10 @@ import numpy as np
 
 from ...blocks.formats import Element, scale_formats
 from ...blocks.layout import Layout
-from .. import backend
-from ..backend import Kernel
-from ..strides import THREADS, blocks
-from ..tiles import MOST, pieces
+from .._matmul.tile_options import MOST, pieces
+from .._runtime import backend
+from .._runtime.backend import Kernel
+from .._runtime.strides import THREADS, blocks
 
 #: float32 numbers of 16 bytes, which is what products copy at a time
 CHUNK = 4

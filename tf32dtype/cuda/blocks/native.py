@@ -4,7 +4,7 @@ The sum of a block, for each of its terms, is a chain of the FP8 instruction mma
 from +0, as `tf32dtype.tensor_core.matmul` has it with `native.device_of(...)`; it is
 added with its scale by one float32 fused multiply-add.
 
-Untested on a GPU, as the kernel of `tf32dtype.cuda.native` is: the tests compute the
+Untested on a GPU, as the kernel of `cuda._matmul.native` is: the tests compute the
 instruction by its model, and look at the machine code. Tiles are estimates.
 """
 
@@ -15,9 +15,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from .. import backend, native
-from ..backend import Kernel
-from ..native import Tile
+from .._matmul import native
+from .._matmul.native import Tile
+from .._runtime import backend
+from .._runtime.backend import Kernel
 from . import kernels
 
 #: Elements that the instruction multiplies: PTX's names.

@@ -9,17 +9,17 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...format import find_dtype
-from ...wording import brief
-from .. import backend
-from .. import wgmma as wide
-from ..array import is_ours, plain
-from ..backend import Kernel
-from ..native import check_instruction
-from ..products import as_target, cast, copy_into, current_mode
-from ..stacks import stacks
-from ..tensor_maps import TensorMapError
-from ..tiles import LARGEST, MOST, pieces
+from ..._formats.table import find_dtype
+from ..._wording import brief
+from .._arrays.ndarray import is_ours, plain
+from .._matmul import wgmma as wide
+from .._matmul.matmul import as_target, cast, copy_into, current_mode
+from .._matmul.native import check_instruction
+from .._matmul.stacks import stacks
+from .._matmul.tile_options import LARGEST, MOST, pieces
+from .._runtime import backend
+from .._runtime.backend import Kernel
+from .._runtime.tensor_maps import TensorMapError
 from . import array, kernels, native, wgmma
 
 FLOAT32 = np.dtype(np.float32)

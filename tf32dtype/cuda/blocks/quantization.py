@@ -8,13 +8,14 @@ import cupy
 import numpy as np
 
 from ... import _core
+from ..._formats.quantize import ROUNDINGS, Rounding
 from ...blocks import quantization as cpu
 from ...blocks.formats import POWERS, RULES, BlockFormat, Rule, ScaleFormat, find
 from ...blocks.layout import Layout, checked_axis
-from ...rounding import ROUNDINGS, Rounding
-from .. import backend, casts, strides
-from ..array import is_ours, plain
-from ..backend import Kernel
+from .._arrays import casts
+from .._arrays.ndarray import is_ours, plain
+from .._runtime import backend, strides
+from .._runtime.backend import Kernel
 from . import kernels
 from .array import BlockArray
 

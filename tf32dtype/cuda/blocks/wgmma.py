@@ -9,7 +9,7 @@ float16 instructions: of codes as float16, in the order of k in which it takes t
 twice the memory. That is for blocks of 32, one such instruction, and for
 ``TF32DTYPE_CUDA_WGMMA=1``.
 
-Untested on a GPU, as `tf32dtype.cuda.wgmma` is.
+Untested on a GPU, as `tf32dtype.cuda._matmul.wgmma` is.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from .. import backend, strides, wgmma
-from ..backend import Kernel
-from ..native import Operand
-from ..tensor_maps import MAP
-from ..tiles import pieces
-from ..wgmma import COLUMNS, ROWS, SLICE
+from .._matmul import wgmma
+from .._matmul.native import Operand
+from .._matmul.tile_options import pieces
+from .._matmul.wgmma import COLUMNS, ROWS, SLICE
+from .._runtime import backend, strides
+from .._runtime.backend import Kernel
+from .._runtime.tensor_maps import MAP
 from . import native
 
 #: Bytes of shared memory for stages, a block's most but what finds their beginning.

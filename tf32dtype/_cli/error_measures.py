@@ -1,0 +1,126 @@
+"""What several commands measure and choose."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .format_facts import Facts
+
+Array = NDArray[Any]
+
+BLOCK_ELEMENTS = 1 << 22  # of a result: 32 MiB in float64
+
+
+def blocks(m: int, n: int) -> Iterator[slice]:
+    """Rows of an (m, n) result, so many at a time that blocks stay small."""
+    step = max(1, BLOCK_ELEMENTS // n)
+    for start in range(0, m, step):
+        yield slice(start, min(m, start + step))
+
+
+def largest_magnitude(x: Array) -> float:
+    """The largest magnitude."""
+    return max(abs(float(x.max())), abs(float(x.min())))
+
+
+def errors(x: Array, truth: Array) -> Array:
+    """Magnitudes of errors; infinite where x is NaN, which is an overflow here."""
+    error: Array = np.abs(x - truth)
+    error[np.isnan(error)] = np.inf
+    return error
+
+
+def largest_relative(error: Array, truth: Array) -> float:
+    """The largest of the errors, relative to what is true; 0 if there is no error."""
+    wrong = error > 0
+    return float(np.max(error[wrong] / np.abs(truth[wrong]), initial=0.0))
+
+
+def _saturates(form: Facts) -> bool:
+    return not (form.has_infinity or form.has_nan)
+
+
+def overflows(form: Facts, source: Array, rounded: Array) -> int:
+    """How many numbers are beyond the format's range."""
+    if _saturates(form):
+        half = form.spacing(Fraction(form.max)) / 2
+        limit = float(Fraction(form.max) + half)  # the tie goes up, to an even number
+        beyond = np.abs(source) >= limit
+    else:
+        beyond = np.isfinite(source) & ~np.isfinite(rounded)
+    return int(np.count_nonzero(beyond))
+
+
+def underflows(form: Facts, source: Array, rounded: Array) -> int:
+    """How many nonzero numbers below the smallest normal did not stay exact."""
+    tiny = (source != 0) & (np.abs(source) < form.smallest_normal)
+    got = rounded[tiny].astype(np.float64)
+    return int(np.count_nonzero((got != source[tiny]) & np.isfinite(got)))
+
+
+def squares(x: Array) -> float:
+    """Their sum."""
+    return float(np.vdot(x, x))
+
+
+def snr_db(error_squares: float, truth_squares: float) -> float:
+    """Signal-to-noise ratio in dB from the sums of squares of error and truth.
+
+    Infinite if nothing is lost, minus infinity if the error is not finite.
+    """
+    if error_squares == 0:
+        return math.inf
+    if truth_squares == 0 or not math.isfinite(error_squares):
+        return -math.inf
+    return 10 * math.log10(truth_squares / error_squares)
+
+
+@dataclass
+class Distance:
+    """How far results are from the truth, gathered piece by piece."""
+
+    error_squares: float = field(default=0.0, init=False)
+    truth_squares: float = field(default=0.0, init=False)
+    largest_relative: float = field(default=0.0, init=False)
+
+    @property
+    def snr(self) -> float:
+        """In dB."""
+        return snr_db(self.error_squares, self.truth_squares)
+
+    def gather(self, result: Array, truth: Array) -> Array:
+        """Take in a piece, both in float64 and without a scale; its `errors`."""
+        error = errors(result, truth)
+        self.error_squares += squares(error)
+        self.truth_squares += squares(truth)
+        worst = largest_relative(error, truth)
+        self.largest_relative = max(self.largest_relative, worst)
+        return error
+
+
+def power_of_two_scale(amax: float, form: Facts) -> float:
+    """The largest power of two that keeps a tensor within a format.
+
+    Parameters
+    ----------
+    amax : float
+        The largest magnitude in the tensor.
+    form : Facts
+        The format that is to hold the tensor times the scale.
+
+    Returns
+    -------
+    float
+        The scale; 1.0 for a tensor of zeros.
+    """
+    if amax == 0:
+        return 1.0
+    # amax = a * 2^i and max = m * 2^j with a, m in [0.5, 1)
+    a, i = math.frexp(amax)
+    m, j = math.frexp(form.max)
+    return math.ldexp(1.0, j - i if a <= m else j - i - 1)

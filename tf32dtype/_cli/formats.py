@@ -1,0 +1,82 @@
+"""The facts of every format, with NumPy's floats beside them.
+
+max            the largest finite number
+normal, least  the smallest normal and the smallest positive number
+eps            from 1 to the next number above
+digits         decimal digits that survive decimal -> format -> decimal
+[1,2) ...      spacing of the numbers there
+"""
+
+from argparse import ArgumentParser, Namespace
+from fractions import Fraction
+from typing import Any
+
+from .format_facts import Facts, facts, known
+from .text import Table, number, power_of_two, print_json
+
+_OCTAVES = {"[0.5,1)": Fraction(1, 2), "[1,2)": Fraction(1), "[2,4)": Fraction(2)}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """No arguments of its own."""
+
+
+def run(arguments: Namespace) -> None:
+    """Print the table."""
+    all_facts = [facts(name) for name in known()]
+    if arguments.json:
+        print_json([_record(f) for f in all_facts])
+    else:
+        table(all_facts).print()
+
+
+def table(all_facts: list[Facts]) -> Table:
+    """The facts as text."""
+    header = ["format", "bits", "s-e-m", "bias", "max", "normal", "least", "eps"]
+    return Table(
+        "Formats (s-e-m: bits of sign, exponent, mantissa; 2^n is exact)",
+        [*header, "digits", *_OCTAVES, "Inf", "NaN"],
+        [_row(f) for f in all_facts],
+    )
+
+
+def _row(f: Facts) -> list[str]:
+    return [
+        f.name,
+        str(f.bits),
+        f"{int(f.signed)}-{f.exponent_bits}-{f.mantissa_bits}",
+        str(f.bias),
+        number(f.max, 5),
+        power_of_two(f.smallest_normal),
+        power_of_two(f.smallest_subnormal),
+        power_of_two(f.eps),
+        str(f.decimal_digits),
+        *[power_of_two(spacing) for spacing in _spacings(f).values()],
+        "yes" if f.has_infinity else "no",
+        "yes" if f.has_nan else "no",
+    ]
+
+
+def _record(f: Facts) -> dict[str, Any]:
+    return {
+        "name": f.name,
+        "bits": f.bits,
+        "itemsize": f.dtype.itemsize,
+        "signed": f.signed,
+        "exponent_bits": f.exponent_bits,
+        "mantissa_bits": f.mantissa_bits,
+        "bias": f.bias,
+        "min": f.min,
+        "max": f.max,
+        "smallest_normal": f.smallest_normal,
+        "smallest_subnormal": f.smallest_subnormal,
+        "eps": f.eps,
+        "decimal_digits": f.decimal_digits,
+        "spacing": _spacings(f),
+        "has_infinity": f.has_infinity,
+        "has_nan": f.has_nan,
+    }
+
+
+def _spacings(f: Facts) -> dict[str, float]:
+    return {name: float(f.spacing(start)) for name, start in _OCTAVES.items()}

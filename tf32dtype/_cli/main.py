@@ -1,0 +1,95 @@
+"""The command line: `tf32dtype demo | compare | formats | inspect | run | sizes`.
+
+Whatever the user has to put right is one line on standard error and exit code 2. Exit
+code 1 is for an answer that is no, and for output that cannot be written.
+"""
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .. import __version__
+from . import CommandError, compare, demo, formats, inspect, run, sizes
+
+_COMMANDS = {
+    "demo": (demo, "classify real images with every format"),
+    "compare": (compare, "what a product, or storing an array, loses in each format"),
+    "formats": (formats, "range, precision and spacing of every format"),
+    "inspect": (inspect, "the bits of a number, and its error in every format"),
+    "run": (run, "a program with NumPy's products in a chosen precision"),
+    "sizes": (sizes, "bytes of so many numbers in every format"),
+}
+
+# A negative number, which argparse would take for an option where it is no plain
+# decimal (-inf, -1/3). A blank before it keeps it an argument.
+_NEGATIVE = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("unrecognized"):
+            message += f" ({self.prog} COMMAND --help lists what there is)"
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after the program's name; `sys.argv[1:]` by default.
+
+    Returns
+    -------
+    int
+        The exit code: 0, 1 if the answer is no (nothing reaches `--target-db`), or 2 if
+        the arguments cannot be used.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] != ["run"]:  # whose words are another program's
+        words = [f" {word}" if _NEGATIVE.match(word) else word for word in words]
+    parser = _parser()
+    arguments = parser.parse_args(words)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    code: int | None = 0
+    try:
+        code = _COMMANDS[arguments.command][0].run(arguments)
+        sys.stdout.flush()
+    except CommandError as error:
+        print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        # What is still to be written must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # a reader that has enough is fine
+            print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
+            return 1
+    except KeyboardInterrupt:
+        return 130
+    return code or 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="tf32dtype",
+        description="Reduced-precision numbers: what they are and what they lose.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"tf32dtype {__version__}"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (module, summary) in _COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+        module.add_arguments(command)
+        if module is not run:
+            command.add_argument(
+                "--json", action="store_true", help="print JSON instead of tables"
+            )
+    return parser

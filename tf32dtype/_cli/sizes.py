@@ -1,0 +1,125 @@
+"""What numbers take in every format: bytes of that many parameters.
+
+bits     that one number takes in an array of the format, scales of blocks included:
+         tf32 lies in four bytes, FP6 and FP4 in one each, but packed in blocks
+bytes    of all numbers in one row; blocks are whole, the last is filled up. Formats
+         whose scales are relative to one of the tensor take 4 bytes more a tensor
+GiB      2^30 bytes
+"""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from ..blocks.formats import BLOCK_SIZES
+from ..blocks.formats import formats as block_formats
+from . import CommandError
+from .format_facts import facts, known
+from .text import Table, print_json
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Arguments of `tf32dtype sizes`."""
+    parser.add_argument(
+        "--parameters",
+        required=True,
+        metavar="COUNT",
+        help="how many numbers: 7e9, 124000000",
+    )
+    parser.add_argument(
+        "--block-size",
+        metavar="N",
+        help=f"{_choices()} numbers a scale (a block format's own)",
+    )
+
+
+def run(arguments: Namespace) -> None:
+    """Print the table."""
+    count = _count(arguments.parameters)
+    sizes = [_of_array(name, count) for name in known()]
+    sizes += [_of_blocks(f, count, _block(arguments.block_size)) for f in block_formats]
+    if arguments.json:
+        print_json({"parameters": count, "formats": [size.record() for size in sizes]})
+    else:
+        _table(sizes, count).print()
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a format takes."""
+
+    name: str
+    block: int | None  # None: each number by itself
+    bits: float  # of a number
+    bytes: int  # of all
+
+    @property
+    def gib(self) -> float:
+        """The bytes in units of 2^30."""
+        return self.bytes / 2**30
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "format": self.name,
+            "block_size": self.block,
+            "bits_per_value": self.bits,
+            "bytes": self.bytes,
+            "gib": self.gib,
+        }
+
+
+def _of_array(name: str, count: int) -> Size:
+    itemsize = facts(name).dtype.itemsize
+    return Size(name, None, 8.0 * itemsize, itemsize * count)
+
+
+def _of_blocks(name: str, count: int, size: int | None) -> Size:
+    form = block_formats[name]
+    block = size or form.block_size
+    bits = form.bits(block)
+    return Size(name, block, bits, -(-count // block) * int(bits * block) // 8)
+
+
+def _count(text: str) -> int:
+    try:
+        number = Decimal(text.strip())
+        if number.is_finite() and 1 <= number <= 10**18 and number == int(number):
+            return int(number)
+    except InvalidOperation:
+        pass
+    raise CommandError(
+        f"--parameters {text.strip()}: a whole number from 1 to 1e18 is needed"
+    )
+
+
+def _block(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text not in map(str, BLOCK_SIZES):
+        raise CommandError(f"--block-size {text.strip()}: allowed are {_choices()}")
+    return int(text)
+
+
+def _choices() -> str:
+    return ", ".join(map(str, BLOCK_SIZES))
+
+
+def _table(sizes: list[Size], count: int) -> Table:
+    single = next(size for size in sizes if size.name == "float32")
+    return Table(
+        f"{count} parameters",
+        ["format", "block", "bits", "bytes", "GiB", "of float32"],
+        [
+            [
+                size.name,
+                str(size.block or "-"),
+                f"{size.bits:g}",
+                str(size.bytes),
+                f"{size.gib:.1f}",
+                f"{size.bytes / single.bytes:.1%}",
+            ]
+            for size in sizes
+        ],
+    )

@@ -1,0 +1,66 @@
+"""The names of formats: one spelling for many, and help with those that are none's."""
+
+from __future__ import annotations
+
+import re
+
+from .. import _core
+
+#: Short names of the formats, for NumPy too. They are attributes of the package.
+ALIASES = {
+    "bfloat16": ("bf16",),
+    "float8_e4m3fn": ("fp8_e4m3",),
+    "float8_e5m2": ("fp8_e5m2",),
+    "float4_e2m1fn": ("fp4",),
+}
+#: Those of NumPy's floats, where these have a place beside the formats.
+NUMPY_ALIASES = {
+    "float16": ("fp16", "f16", "half"),
+    "float32": ("fp32", "f32", "single"),
+    "float64": ("fp64", "f64", "double"),
+}
+_CANONICAL = {
+    alias: name
+    for name, aliases in (ALIASES | NUMPY_ALIASES).items()
+    for alias in aliases
+}
+
+_FP8 = (
+    "there are two kinds of fp8: fp8_e4m3 (float8_e4m3fn: more precision, up to 448)"
+    " and fp8_e5m2 (float8_e5m2: more range, up to 57344)"
+)
+_FP6 = (
+    "there are two kinds of fp6: float6_e2m3fn (more precision, up to 7.5) and"
+    " float6_e3m2fn (more range, up to 28)"
+)
+_AMBIGUOUS = {"fp8": _FP8, "float8": _FP8, "fp6": _FP6, "float6": _FP6}
+# Not compiled here: only who errs pays for it.
+_BLOCKS = r"(mx|nv)(fp|int)?\d+\w*|tcfp\d+|int(8|12|16)"
+_LAYOUT = r"e\d+m\d+|float4"
+
+
+def canonical(name: str) -> str:
+    """The full name of a format of this package or of NumPy's floats, in small letters;
+    other names in small letters too."""
+    small = name.lower()
+    return _CANONICAL.get(small, small)
+
+
+def cure(name: str) -> str | None:
+    """What to write in place of a name that is no format's, if that can be told."""
+    small = name.lower()
+    if small in _AMBIGUOUS:
+        return _AMBIGUOUS[small]
+    if canonical(name) in NUMPY_ALIASES:
+        return f"NumPy has it: np.{canonical(name)}"
+    if re.fullmatch(_BLOCKS, small):
+        from ..blocks.formats import formats
+
+        kinds = [known for known in formats if known.startswith(small)]
+        lines = [f"td.blocks.quantize(x, {kind!r})" for kind in kinds]
+        return "numbers in blocks with a scale each are in tf32dtype.blocks: " + (
+            " or ".join(lines) or f"td.blocks.formats has {', '.join(formats)}"
+        )
+    layout = re.search(_LAYOUT, small)
+    similar = [known for known in _core.names if layout and layout[0] in known]
+    return f"did you mean {' or '.join(similar)}?" if similar else None

@@ -1,0 +1,102 @@
+"""Arrays as codes, and codes as arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._wording import brief
+from .table import as_own, find
+
+
+def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]:
+    """Codes of an array of one of the formats.
+
+    Parameters
+    ----------
+    a : array_like
+        An array, or a scalar, whose dtype is a format of this package or its like in
+        ml_dtypes.
+
+    Returns
+    -------
+    ndarray or unsigned integer
+        uint8, uint16 or uint32 of the same shape. Unused bits are zero: the low 13
+        of tf32, whose codes have float32's layout, and the high ones of fp6 and fp4.
+
+    Raises
+    ------
+    TypeError
+        If the dtype of `a` is no format of this package.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> hex(td.bits(td.tf32(-1.5)))
+    '0xbfc00000'
+    """
+    array = np.asarray(as_own(a))
+    find(array.dtype)
+    result: NDArray[np.unsignedinteger[Any]] = _core.bits_of(array)[()]
+    return result
+
+
+def from_bits(
+    codes: ArrayLike,
+    dtype: object,
+    *,
+    dirty: Literal["raise", "ignore"] = "raise",
+) -> NDArray[Any]:
+    """An array of a format from its codes.
+
+    Parameters
+    ----------
+    codes : array_like of int
+        Unsigned integers as `bits` returns them; other integers are converted if
+        they fit.
+    dtype : str, dtype or type
+        The format.
+    dirty : {"raise", "ignore"}
+        What to do about codes with unused bits set: raise ValueError, or keep the
+        bits, which every operation ignores.
+
+    Returns
+    -------
+    ndarray
+        A view of `codes` where they are an array of the right integer type.
+
+    Raises
+    ------
+    ValueError
+        For an integer that is no code, or an unknown `dirty`.
+    TypeError
+        If `codes` are no integers.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> td.from_bits([0x7E, 0x08], "float8_e4m3fn").astype(float)
+    array([4.48e+02, 1.56e-02])
+    """
+    if dirty not in ("raise", "ignore"):
+        raise ValueError(f'dirty={brief(dirty)}: known are "raise" and "ignore"')
+    form = find(dtype)
+    array = np.asarray(codes)
+    if array.dtype.kind not in "ui":
+        raise TypeError(f"codes are integers, not {array.dtype}")
+    wanted = np.dtype(f"u{form.itemsize}")
+    if array.dtype != wanted:
+        limits = np.iinfo(wanted)
+        outside = (array < 0) | (array > limits.max)
+        if outside.any():
+            value = array[outside].flat[0]
+            raise ValueError(
+                f"{int(value)} is no code of {form.name}: codes are 0 to {limits.max}"
+            )
+        array = array.astype(wanted)
+    index = list(_core.names).index(form.name)
+    result: NDArray[Any] = _core.from_bits_of(array, index, dirty == "raise")
+    return result

@@ -1,0 +1,95 @@
+"""Whose dtypes names such as "bfloat16" are to NumPy: ml_dtypes has them too."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from .. import _core
+from ..interop.imports import when_imported
+from .table import Format, formats
+
+Owner = Literal["tf32dtype", "ml_dtypes"]
+
+#: The scalar types of ml_dtypes, by our names, once the program has imported it.
+_theirs: dict[str, type[Any]] = {}
+_chosen: Owner | None = None
+
+
+def names(owner: Owner | None = None) -> Owner:
+    """Say, or set, whose dtypes names such as "bfloat16" are to NumPy.
+
+    Names given to functions of this package always mean its own formats. Those given
+    to NumPy's, as in ``np.dtype("bfloat16")`` or ``x.astype("bf16")``, are ml_dtypes'
+    from when the program imports ml_dtypes, itself or through another package, and
+    until then those of this one. Names of formats that ml_dtypes lacks, such as
+    "tf32", stay.
+
+    Parameters
+    ----------
+    owner : {"tf32dtype", "ml_dtypes"}, optional
+        Whose they are from now on, in the whole process, also if ml_dtypes is
+        imported later. Libraries that give names to NumPy and want ml_dtypes' dtypes
+        back (JAX) need them to be ml_dtypes'.
+
+    Returns
+    -------
+    str
+        Whose they are.
+
+    Raises
+    ------
+    ValueError
+        For another owner; for "ml_dtypes" if it has not been imported.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> td.names("tf32dtype")
+    'tf32dtype'
+    >>> np.dtype("bfloat16") == td.bfloat16
+    True
+    """
+    global _chosen
+    if owner is not None:
+        if owner not in get_args(Owner):
+            raise ValueError(f"owner={owner!r}: known are {', '.join(get_args(Owner))}")
+        if owner == "ml_dtypes" and not _theirs:
+            raise ValueError(
+                'owner="ml_dtypes", which has not been imported: import it first'
+            )
+        _chosen = owner
+        _write()
+    return "ml_dtypes" if _are_theirs() else "tf32dtype"
+
+
+def register() -> None:
+    """Give NumPy the names, and join ml_dtypes, if and when it is imported."""
+    _write()
+    when_imported("ml_dtypes", _join)
+
+
+def _join(ml_dtypes: ModuleType) -> None:
+    found = {name: getattr(ml_dtypes, name, None) for name in formats}
+    _theirs.update({name: t for name, t in found.items() if isinstance(t, type)})
+    _core.add_twins(_theirs)
+    _write()
+
+
+def _are_theirs() -> bool:
+    return bool(_theirs) and _chosen != "tf32dtype"
+
+
+def _write() -> None:
+    for form in formats.values():
+        types = {form.type, _theirs.get(form.name)}
+        for name in (form.name, *form.aliases):
+            # What a third package has put there is left to it.
+            if np.sctypeDict.get(name, form.type) in types:
+                np.sctypeDict[name] = _type(form)
+
+
+def _type(form: Format) -> type[Any]:
+    return _theirs.get(form.name, form.type) if _are_theirs() else form.type

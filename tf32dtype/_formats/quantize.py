@@ -1,0 +1,164 @@
+"""Explicit rounding: any numbers to a format, float16 or float32, in any mode."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._wording import brief
+from .table import find, find_dtype
+
+#: In the order of `enum tf_rounding` in src/formats/codec.h.
+Rounding = Literal[
+    "ties_to_even",
+    "ties_to_away",
+    "toward_zero",
+    "toward_positive",
+    "toward_negative",
+    "to_odd",
+    "stochastic",
+]
+#: In the order of `enum tf_overflow`.
+Overflow = Literal["ieee", "saturate"]
+
+ROUNDINGS = get_args(Rounding)
+OVERFLOWS = get_args(Overflow)
+
+#: What is rounded to besides the formats.
+_BUILTIN = (np.dtype(np.float16), np.dtype(np.float32))
+
+
+def quantize(
+    x: ArrayLike,
+    dtype: object,
+    *,
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "ieee",
+    rng: np.random.Generator | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Round numbers to a format, once, in a chosen mode.
+
+    Parameters
+    ----------
+    x : array_like
+        Real numbers of any builtin dtype, or of one of the formats.
+    dtype : str, dtype or type
+        The format to round to; or float16 or float32.
+    rounding : str
+        An IEEE 754 rounding direction: "ties_to_even", "ties_to_away",
+        "toward_zero", "toward_positive" or "toward_negative"; or "to_odd" (inexact
+        results take the neighbour with an odd code), or "stochastic" (away from zero
+        with a probability that equals the fraction cut off).
+    overflow : {"ieee", "saturate"}
+        Magnitudes beyond the largest finite number: "ieee" gives Inf, NaN where the
+        format has no Inf, the largest number where it has neither; a directed mode,
+        and "to_odd", stop at the largest where IEEE 754 section 7.4 has them stop.
+        "saturate" gives the largest number, for Inf too.
+    rng : numpy.random.Generator
+        For "stochastic": one 64-bit draw an element, in C order,
+        ``rng.integers(0, 2**64, size=x.shape, dtype=np.uint64)``. The result is
+        rounded away from zero if the draw is less than 2^64 times the fraction.
+    out : ndarray, optional
+        An array of the dtype and of x's shape to write into.
+
+    Returns
+    -------
+    ndarray or scalar
+        `out` if given.
+
+    Raises
+    ------
+    ValueError
+        For an unknown format, rounding or overflow; for "stochastic" without `rng`
+        or `rng` without it; for an `out` of another shape.
+    TypeError
+        If `x` is not made of real numbers, or `out` is not an array of the dtype.
+
+    Notes
+    -----
+    Floating-point errors are reported as NumPy does for casts (`numpy.errstate`).
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> td.quantize([0.3, 500.0], "float8_e4m3fn", overflow="saturate").astype(float)
+    array([3.125e-01, 4.480e+02])
+    """
+    target = target_dtype(dtype)
+    check_arguments(rounding, overflow, OVERFLOWS, rng)
+    source = np.asarray(x)
+    if out is not None:
+        if not isinstance(out, np.ndarray) or find_dtype(out.dtype) != target:
+            raise TypeError(f"out is an array of {target.name}, not {brief(out)}")
+        if out.shape != source.shape:
+            raise ValueError(f"out has shape {out.shape}, x has {source.shape}")
+    if source.dtype.kind == "O":
+        raise TypeError("x is an array of objects; convert it to numbers first")
+    draws = None
+    if rng is not None:
+        draws = rng.integers(0, 2**64, size=source.shape, dtype=np.uint64)
+    native = source.astype(source.dtype.newbyteorder("="), order="C", copy=False)
+    result = np.empty(source.shape, target)
+    flags = _core.quantize_items(
+        native, result, ROUNDINGS.index(rounding), OVERFLOWS.index(overflow), draws
+    )
+    _core.report(flags)
+    if out is None:
+        return result[()]
+    out[...] = result
+    return out
+
+
+def target_dtype(which: object) -> np.dtype[Any]:
+    """What a name, dtype or type stands for: a format's dtype, float16 or float32.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `find`.
+    """
+    try:
+        dtype = find_dtype(which)
+        if dtype in _BUILTIN:
+            return dtype
+    except TypeError:
+        pass  # `find` says what there is
+    try:
+        return find(which).dtype
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; float16 and float32 are known too") from None
+
+
+def check_arguments(
+    rounding: str,
+    overflow: str,
+    overflows: tuple[str, ...],
+    rng: np.random.Generator | None,
+) -> None:
+    """Whether such arguments of a `quantize` are known, and fit together.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they do not.
+    """
+    if rounding not in ROUNDINGS:
+        raise ValueError(
+            f"rounding={brief(rounding)}: known are {', '.join(ROUNDINGS)}"
+        )
+    if overflow not in overflows:
+        raise ValueError(
+            f"overflow={brief(overflow)}: known are {', '.join(overflows)}"
+        )
+    if (rng is None) == (rounding == "stochastic"):
+        raise ValueError(
+            'rounding="stochastic" needs rng, a numpy.random.Generator'
+            if rng is None
+            else f'rng is for rounding="stochastic", not for {brief(rounding)}'
+        )
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng is a numpy.random.Generator, not {brief(rng)}")

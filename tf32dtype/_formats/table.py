@@ -1,0 +1,249 @@
+"""The formats: nine facts each, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._wording import brief
+from .aliases import ALIASES, NUMPY_ALIASES, canonical, cure
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A number format. Codes are those of an array item, as `td.bits` gives them.
+
+    NumPy takes it for its dtype: ``x.astype(td.formats["bf16"])``.
+    """
+
+    #: full name, as in ml_dtypes
+    name: str
+    #: short names
+    aliases: tuple[str, ...]
+    #: the scalar type, which also serves as a dtype
+    type: type[np.floating[Any]]
+    #: bits of a code: sign, exponent and mantissa
+    bits: int
+    #: bytes an array item takes
+    itemsize: int
+    #: unused low bits of an item
+    unused_low_bits: int
+    exponent_bits: int
+    #: stored mantissa bits; the significand has one more
+    mantissa_bits: int
+    bias: int
+    signed: bool
+    #: which codes are not numbers: "ieee", "fn", "fnuz", "finite" or "powers"
+    specials: str
+    #: largest finite number
+    max: float
+    smallest_normal: float
+    smallest_subnormal: float
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.type)
+
+    @property
+    def min(self) -> float:
+        """The most negative number, or the least one of an unsigned format."""
+        return -self.max if self.signed else self.smallest_normal
+
+    @property
+    def eps(self) -> float:
+        """Distance from 1 to the next larger number."""
+        return 2.0**-self.mantissa_bits
+
+    @property
+    def decimal_digits(self) -> int:
+        """Decimal digits that every number of the normal range keeps."""
+        return self.mantissa_bits * 30103 // 100000
+
+    @property
+    def has_infinity(self) -> bool:
+        return self.specials == "ieee"
+
+    @property
+    def has_nan(self) -> bool:
+        return self.specials != "finite"
+
+    @property
+    def has_zero(self) -> bool:
+        return self.specials != "powers"
+
+    @property
+    def has_negative_zero(self) -> bool:
+        return self.signed and self.specials != "fnuz"
+
+    @property
+    def infinity_codes(self) -> tuple[int, ...]:
+        if not self.has_infinity:
+            return ()
+        infinity = ((1 << self.exponent_bits) - 1) << self.mantissa_bits
+        return self._items(infinity, infinity | self._sign)
+
+    @property
+    def nan_codes(self) -> tuple[int, ...]:
+        top = self._sign if self.signed else 1 << self.bits
+        if self.specials == "ieee":
+            first = (((1 << self.exponent_bits) - 1) << self.mantissa_bits) + 1
+            positive = range(first, top)
+            return self._items(*positive, *(code | self._sign for code in positive))
+        if self.specials == "fn":
+            return self._items(top - 1, top - 1 | self._sign)
+        if self.specials == "fnuz":
+            return self._items(self._sign)
+        return self._items(top - 1) if self.specials == "powers" else ()
+
+    @property
+    def _sign(self) -> int:
+        return 1 << (self.bits - 1) if self.signed else 0
+
+    def _items(self, *codes: int) -> tuple[int, ...]:
+        return tuple(code << self.unused_low_bits for code in codes)
+
+
+class Formats(Mapping[str, Format]):
+    """All formats by name, in the table's order.
+
+    Short names are found too, in capitals or not, and dtypes and scalar types, those
+    of ml_dtypes among them.
+    """
+
+    def __init__(self, rows: list[Format]) -> None:
+        self._rows = {row.name: row for row in rows}
+
+    def __getitem__(self, which: object) -> Format:
+        if isinstance(which, str):
+            row = self._rows.get(canonical(which))
+            if row is not None:
+                return row
+            advice = cure(which)
+            if advice is None or canonical(which) in NUMPY_ALIASES:
+                known = f"known are {', '.join(self.known())}"
+                advice = known if advice is None else f"{advice}; {known}"
+            raise UnknownFormat(f"unknown format {brief(which)}; {advice}")
+        try:
+            return find(which)
+        except TypeError as error:
+            raise UnknownFormat(*error.args) from None
+
+    def __contains__(self, which: object) -> bool:
+        if isinstance(which, str):
+            return canonical(which) in self._rows
+        return super().__contains__(which)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def known(self) -> list[str]:
+        """All names, the short ones last."""
+        short = [alias for row in self._rows.values() for alias in row.aliases]
+        return [*self._rows, *short]
+
+    def __repr__(self) -> str:
+        return f"<formats: {', '.join(self._rows)}>"
+
+
+class UnknownFormat(KeyError, ValueError):
+    """A name that is no format's."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _rows() -> list[Format]:
+    return [
+        Format(aliases=ALIASES.get(name, ()), type=scalar, **_core.facts(index))
+        for index, (name, scalar) in enumerate(
+            zip(_core.names, _core.scalar_types, strict=True)
+        )
+    ]
+
+
+formats = Formats(_rows())
+
+
+def find(which: object) -> Format:
+    """The format that a name, dtype or scalar type stands for.
+
+    Parameters
+    ----------
+    which : str, dtype, type or Format
+        A full or short name, a dtype of this package or of ml_dtypes, or a scalar
+        type. Names always mean the formats of this package.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; it lists the known ones.
+    TypeError
+        For a dtype that is none of these formats.
+    """
+    if isinstance(which, Format):
+        return which
+    if isinstance(which, str):
+        return formats[which]
+    try:
+        dtype = np.dtype(which)  # type: ignore[call-overload]
+    except TypeError:
+        raise TypeError(_not_a_format(which)) from None
+    own = _own_dtype(dtype).type
+    if own in _core.scalar_types:
+        return formats[own.__name__]
+    raise TypeError(_not_a_format(which))
+
+
+def find_dtype(which: object) -> np.dtype[Any]:
+    """The dtype that a format, or one of NumPy's, stands for.
+
+    Names mean the formats of this package, as for `find`, then NumPy's; ml_dtypes'
+    dtypes become those of this package.
+
+    Raises
+    ------
+    TypeError
+        For what is none, as `numpy.dtype` does.
+    """
+    if isinstance(which, np.dtype):
+        return _own_dtype(which)
+    if isinstance(which, str):
+        name = canonical(which)
+        if name in _core.names:
+            return formats[name].dtype
+        return np.dtype(name if name in NUMPY_ALIASES else which)
+    return _own_dtype(np.dtype(which))  # type: ignore[call-overload]
+
+
+def as_own(x: Any) -> Any:
+    """Arrays of ml_dtypes' types under this package's; what else there is as it is."""
+    if not isinstance(x, np.ndarray | np.generic):
+        return x
+    own = _own_dtype(x.dtype)
+    return x if own is x.dtype else np.asanyarray(x).view(own)
+
+
+def _own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    kind: Any = dtype.type
+    own = _own_of_type(kind)
+    return dtype if own is None else own
+
+
+@lru_cache(maxsize=256)
+def _own_of_type(kind: Any) -> np.dtype[Any] | None:
+    """This package's dtype for a type of ml_dtypes; None for other types."""
+    if kind.__module__.partition(".")[0] == "ml_dtypes" and kind.__name__ in formats:
+        return formats[kind.__name__].dtype
+    return None
+
+
+def _not_a_format(which: object) -> str:
+    return f"{brief(which)} is no format of tf32dtype; these are {', '.join(formats)}"

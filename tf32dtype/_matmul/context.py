@@ -1,0 +1,319 @@
+"""The precision of NumPy's products: of a block, of a call, or of the process."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+
+from .. import _core
+from . import numpy_patch
+from .precisions import Rounding, Scale, SpecialValues, choose, known
+
+VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Settings(NamedTuple):
+    """What a precision was asked for with: the arguments of `matmul_precision`."""
+
+    precision: str | None
+    rounding: Rounding = "ties_to_even"
+    scale: Scale = "tensor"
+    special_values: SpecialValues = "propagate"
+    float64: bool = False
+    complex64: bool = False
+    device: str | None = None
+    instruction: str | None = None
+
+
+def current_settings() -> Settings | None:
+    """What the precision in force was asked for with, for products that are not
+    NumPy's; None: no precision."""
+    blocks = _core.precision_variable.get()
+    owner = blocks[-1].owner if blocks else None
+    settings = owner.settings if isinstance(owner, matmul_precision) else _settings
+    return settings if settings and settings.precision is not None else None
+
+
+class _Block(_core.Block):
+    """A block that is open in a context.
+
+    NumPy obeys as long as one lives, not until the block is left: a task that a block
+    has started has a copy of its context, and may go on after it.
+    """
+
+    opened: Token[None]
+
+    def __init__(self, owner: object, precision: _core.Precision | None) -> None:
+        if precision is not None:
+            numpy_patch.need(self)
+
+    def __del__(self) -> None:
+        numpy_patch.release(self)
+
+
+_here: ContextVar[None] = ContextVar("tf32dtype_here")
+
+
+def mark_context() -> Token[None]:
+    """What tells this context, for `leave`, from copies that have the same blocks."""
+    return _here.set(None)
+
+
+def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
+    """Take an owner's innermost block off those that are open in a context.
+
+    It need not be the last: generators may leave blocks in another order than they
+    entered them.
+
+    Raises
+    ------
+    RuntimeError
+        If the owner has no block here, or it was opened in another context.
+    """
+    blocks = variable.get()
+    for i in reversed(range(len(blocks))):
+        if blocks[i].owner is owner:
+            try:
+                _here.reset(blocks[i].opened)
+            except ValueError:  # this context is a copy of that one
+                break
+            variable.set(blocks[:i] + blocks[i + 1 :])
+            return
+    raise RuntimeError(
+        f"{owner!r} is not open here: it was not entered, was left already, or was"
+        " entered in another thread, task or context"
+    )
+
+
+class matmul_precision:
+    """NumPy's float32 products in a chosen precision: a block, or a decorator.
+
+    Inside, `numpy.matmul` and ``@``, `numpy.matvec`, `numpy.vecmat`, `numpy.vecdot`,
+    `numpy.dot`, `numpy.inner`, `numpy.vdot`, and what NumPy computes by them
+    (`numpy.tensordot`, `numpy.linalg.multi_dot`, ``numpy.einsum(..., optimize=True)``,
+    ...) round the operands as told and sum in float32 in a fixed order. The bits are
+    the same on every machine. See docs/precision.md for what is reached, and how the
+    sums are ordered.
+
+    Parameters
+    ----------
+    precision : str or None
+        A preset's name or its short one: "F32_F32_F32" or "f32", "TF32_TF32_F32" or
+        "tf32", "BF16_BF16_F32_X9" or "bf16x9", ... None is NumPy's own, also inside
+        another block.
+    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}
+        How "tf32" rounds the operands.
+    scale : {"tensor", "row"}
+        What has a scale of its own under "fp8_e4m3" and "fp8_e5m2": each matrix, or
+        each row of the first operand and each column of the second.
+    special_values : {"propagate", "saturate"}
+        What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
+        largest float32. NaN is NaN.
+    float64 : bool
+        Whether float64 products obey too. Operands are rounded to float32 first, the
+        result is widened.
+    complex64 : bool
+        Whether complex64 products obey too, by four float32 products.
+    device, instruction : str, optional
+        A device whose tensor core computes the products, and one of its instructions:
+        see `tensor_core.matmul`. Not for "f32", which no tensor core has.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; for `rounding`, `scale` or `special_values` where the
+        precision has no use for it; for a device that has no model for it.
+    TypeError
+        If a generator function is decorated, whose body would run outside.
+    RuntimeError
+        If a block is left that is not open, or that was entered in another thread, task
+        or context; then nothing changes.
+
+    See Also
+    --------
+    matmul : One product.
+    set_matmul_precision : For the whole process.
+
+    Notes
+    -----
+    As with `numpy.errstate`, a precision belongs to a thread and to an asyncio task: a
+    new thread starts without one, a new task with that of the code which made it. One
+    object may be entered many times, also while it is entered. It decorates ``async
+    def`` functions too. After the last block NumPy's functions are its own again.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.array([[1.001, 1], [1, 1]], dtype=np.float32)
+    >>> a @ a
+    array([[2.002001, 2.001   ],
+           [2.001   , 2.      ]], dtype=float32)
+    >>> with td.matmul_precision("bf16"):
+    ...     a @ a
+    array([[2., 2.],
+           [2., 2.]], dtype=float32)
+    >>> @td.matmul_precision("tf32", rounding="toward_zero")
+    ... def square(x):
+    ...     return x @ x
+    >>> square(a)
+    array([[2.001954 , 2.0009766],
+           [2.0009766, 2.       ]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        precision: str | None,
+        *,
+        rounding: Rounding = "ties_to_even",
+        scale: Scale = "tensor",
+        special_values: SpecialValues = "propagate",
+        float64: bool = False,
+        complex64: bool = False,
+        device: str | None = None,
+        instruction: str | None = None,
+    ) -> None:
+        self.settings = Settings(
+            precision,
+            rounding,
+            scale,
+            special_values,
+            float64,
+            complex64,
+            device,
+            instruction,
+        )
+        self._precision = choose(*self.settings)
+
+    def __enter__(self) -> Self:
+        blocks = _core.precision_variable.get()
+        block = _Block(self, self._precision)
+        block.opened = mark_context()
+        _core.precision_variable.set((*blocks, block))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        leave(_core.precision_variable, self)
+
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        generators = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        if any(is_one(function) for is_one in generators):
+            raise TypeError(
+                "matmul_precision cannot decorate a generator function, whose body runs"
+                " after the call: open a block in it"
+            )
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def inner(*args: _P.args, **kwargs: _P.kwargs) -> Any:
+                with self:
+                    return await function(*args, **kwargs)
+
+            return inner  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            with self:
+                return function(*args, **kwargs)
+
+        return wrapper
+
+    def __repr__(self) -> str:
+        given = [repr(self.settings.precision)]
+        for name in ("device", "instruction"):
+            if value := getattr(self.settings, name):
+                given.append(f"{name}={value!r}")
+        return f"<matmul_precision({', '.join(given)})>"
+
+
+#: What keeps NumPy obeying while the process has a precision.
+_process: _Block | None = None
+_settings: Settings | None = None
+
+
+def set_matmul_precision(
+    precision: str | None,
+    *,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+    float64: bool = False,
+    complex64: bool = False,
+    device: str | None = None,
+    instruction: str | None = None,
+) -> None:
+    """Set the precision of NumPy's products for the whole process.
+
+    It holds in all threads and tasks, where no `matmul_precision` block is open. The
+    environment variable ``TF32DTYPE_MATMUL_PRECISION`` sets it when tf32dtype is
+    imported, to a name without keywords.
+
+    Parameters
+    ----------
+    precision : str or None
+        As in `matmul_precision`. None: as NumPy computes.
+    rounding, scale, special_values, float64, complex64, device, instruction
+        As in `matmul_precision`.
+
+    Raises
+    ------
+    ValueError
+        As `matmul_precision` does; then nothing changes.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.full((2, 2), 1.001, dtype=np.float32)
+    >>> td.set_matmul_precision("bf16")
+    >>> a @ a
+    array([[2., 2.],
+           [2., 2.]], dtype=float32)
+    >>> td.set_matmul_precision(None)
+    """
+    global _process, _settings
+    settings = Settings(
+        precision,
+        rounding,
+        scale,
+        special_values,
+        float64,
+        complex64,
+        device,
+        instruction,
+    )
+    chosen = choose(*settings)
+    with numpy_patch.lock:
+        block = _Block(None, chosen)
+        _core.set_default_precision(chosen)
+        _process, _settings = block, settings
+
+
+def read_environment() -> None:
+    """Set what the environment variable names.
+
+    Raises
+    ------
+    ImportError
+        If it names no precision.
+    """
+    name = os.environ.get(VARIABLE, "")
+    if not name:
+        return
+    try:
+        set_matmul_precision(name)
+    except ValueError:
+        raise ImportError(
+            f"{VARIABLE}={name!r}: known are {', '.join(known())}"
+        ) from None

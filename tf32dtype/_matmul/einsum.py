@@ -1,0 +1,232 @@
+"""Einstein summation: one np.matmul for each pair of operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .._formats.table import as_own, find_dtype
+from .._wording import brief
+from .subscripts import Plan, Product, Shape, View, parse, plan_for
+
+
+class Functions(Protocol):
+    """What arrays are contracted with, of whatever kind they are."""
+
+    def asarray(self, x: Any) -> Any: ...
+    def as_strided(
+        self, x: Any, shape: Sequence[int], strides: Sequence[int]
+    ) -> Any: ...
+    def broadcast_to(self, x: Any, shape: tuple[int, ...]) -> Any: ...
+    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any: ...
+    def cast(self, x: Any, dtype: np.dtype[Any]) -> Any: ...
+    def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any: ...
+    def matmul(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any: ...
+    def multiply(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any: ...
+    def is_array(self, x: Any) -> bool: ...
+    def copyto(self, out: Any, x: Any) -> None: ...
+
+
+class _NumPy:
+    """NumPy's."""
+
+    as_strided = staticmethod(np.lib.stride_tricks.as_strided)
+    broadcast_to = staticmethod(np.broadcast_to)
+
+    def asarray(self, x: Any) -> Any:
+        return as_own(np.asarray(x))
+
+    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return x.reshape(shape)
+
+    def cast(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        return x.astype(dtype, copy=False)
+
+    def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        return np.asarray(np.sum(x, axis=axis, dtype=dtype))
+
+    def matmul(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+        return np.matmul(x, y, dtype=dtype)
+
+    def multiply(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+        return np.multiply(x, y, dtype=dtype)
+
+    def is_array(self, x: Any) -> bool:
+        return isinstance(x, np.ndarray)
+
+    def copyto(self, out: Any, x: Any) -> None:
+        np.copyto(out, x, casting="same_kind")
+
+
+_NUMPY = _NumPy()
+
+
+def einsum(
+    subscripts: ArrayLike,
+    *operands: Any,
+    out: NDArray[Any] | None = None,
+    dtype: DTypeLike | None = None,
+    optimize: bool | Sequence[Any] = "greedy",
+) -> Any:
+    """Sum products of arrays over the letters that the result does not have.
+
+    What `numpy.einsum` computes, for the formats of this package too, with
+    `numpy.matmul` for the products that are summed.
+
+    Parameters
+    ----------
+    subscripts : str
+        One letter for each dimension of each operand, ``...`` for any number of
+        further ones, ``,`` between operands, and ``->`` before the letters of the
+        result. Without ``->`` the result has the dimensions of ``...`` and then, in
+        alphabetic order, the letters that occur once. Spaces do not matter.
+    *operands : array_like
+        As many arrays as the subscripts name. A letter has one length in all of
+        them; a length of 1 is repeated as often as needed. Also possible are
+        operands with lists of the numbers 0 to 51 and Ellipsis in place of letters:
+        ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+    out : ndarray, optional
+        An array of the result's shape to write into; the result is converted to its
+        dtype, by casting "same_kind".
+    dtype : data-type, optional
+        Of every sum and product, and so of the result, by casting "same_kind". If it
+        is not given: `numpy.result_type` of the operands, where Python's numbers and
+        lists count as the arrays that `numpy.asarray` makes of them.
+    optimize : {"greedy", "optimal", True, False} or list or tuple
+        The order of products of three operands and more, as `numpy.einsum_path`
+        chooses it (True is "greedy"); False is from left to right. Also possible are
+        a path that it returned, and a name with a limit of elements in between,
+        beyond which it leaves what is left together: that goes from left to right.
+
+    Returns
+    -------
+    ndarray or scalar
+        `out` if given. A view of the operand where there is one and nothing to sum.
+
+    Raises
+    ------
+    ValueError
+        For subscripts that are malformed or do not fit the operands, letters of the
+        result that occur twice there or in no operand, lengths of a letter that
+        differ, an `out` of another shape, an unknown `optimize`.
+    TypeError
+        If an operand does not convert to `dtype`, or the result to `out`; for an
+        `out` that is no array; for lists that hold anything but integers and
+        Ellipsis.
+
+    Notes
+    -----
+    Two operands are multiplied in at most three steps, each of which has results of
+    `dtype` and rounds once:
+
+    - letters that only one of the two has, and nothing else needs, are summed first,
+      by ``np.sum(a, axis, dtype=dtype)``;
+    - letters that both have, and nothing else needs, are the k of one
+      ``np.matmul(a, b, dtype=dtype)``, in the order of the first operand, the last of
+      them fastest;
+    - without such letters the product is ``np.multiply(a, b, dtype=dtype)``.
+
+    So ``"ij,jk->ik"`` rounds once and has the bits of ``a @ b``, three matrices round
+    twice, and ``dtype=np.float32`` gives the float32 sums of the formats' products,
+    which a third operand is multiplied with in float32.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.array([[1, 2], [3, 4]], dtype=td.bfloat16)
+    >>> td.einsum("ij,kj->ik", a, a)
+    array([[ 5., 11.],
+           [11., 25.]], dtype=bfloat16)
+    >>> td.einsum("bij,bjk,k->bi", a[None], a[None], a[0], dtype=np.float32)
+    array([[27., 59.]], dtype=float32)
+    """
+    result = contract(_NUMPY, subscripts, operands, out, dtype, optimize)
+    return result[()] if out is None else out
+
+
+def contract(
+    functions: Functions,
+    subscripts: Any,
+    operands: tuple[Any, ...],
+    out: Any = None,
+    dtype: DTypeLike | None = None,
+    optimize: bool | Sequence[Any] = "greedy",
+) -> Any:
+    """`einsum` of arrays of any kind; an array, or `out` if given."""
+    given, labels, output = parse(subscripts, operands)
+    arrays = [functions.asarray(operand) for operand in given]
+    for number, array in enumerate(arrays):
+        if array.dtype.kind in "SUTmM" or array.dtype.type is np.void:
+            raise TypeError(f"operand {number} is {array.dtype}: numbers are needed")
+    plan = plan_for(labels, output, tuple([x.shape for x in arrays]), optimize)
+    common = _common(arrays) if dtype is None else find_dtype(dtype)
+    for number, array in enumerate(arrays):
+        if array.dtype != common and not np.can_cast(array.dtype, common, "same_kind"):
+            raise TypeError(
+                f"operand {number} of dtype {array.dtype} does not convert to"
+                f' dtype={common} by casting "same_kind"'
+            )
+    if out is not None:
+        if not functions.is_array(out):
+            raise TypeError(f"out is an array, not {brief(out)}")
+        if out.shape != plan.shape:
+            raise ValueError(f"out has shape {out.shape}, the result {plan.shape}")
+    array = _run(functions, plan, arrays, common)
+    if dtype is not None:  # one operand, and nothing was summed
+        array = functions.cast(array, common)
+    if out is None:
+        return array
+    functions.copyto(out, array)
+    return out
+
+
+def _common(arrays: list[Any]) -> np.dtype[Any]:
+    first, *others = [array.dtype for array in arrays]
+    if all(dtype is first for dtype in others):
+        return np.result_type(first)
+    return np.result_type(first, *others)
+
+
+# -- the steps of a plan -------------------------------------------------------------
+
+
+def _run(
+    functions: Functions, plan: Plan, arrays: list[Any], dtype: np.dtype[Any]
+) -> Any:
+    values = [
+        x if axes is None else _diagonal(functions, x, axes)
+        for x, axes in zip(arrays, plan.diagonals, strict=True)
+    ]
+    for step in plan.steps:
+        if isinstance(step, Product):
+            a = _seen(functions, values[step.first.place], step.first, dtype)
+            b = _seen(functions, values[step.second.place], step.second, dtype)
+            multiply = functions.matmul if step.summed else functions.multiply
+            values.append(_shaped(functions, multiply(a, b, dtype), step.shape))
+        else:
+            values.append(_seen(functions, values[step.place], step, dtype))
+    return values[-1]
+
+
+def _diagonal(functions: Functions, x: Any, places: tuple[tuple[int, ...], ...]) -> Any:
+    """A view of an array whose labels are all different."""
+    shape = [x.shape[axes[0]] for axes in places]
+    strides = [sum(x.strides[axis] for axis in axes) for axes in places]
+    return functions.as_strided(x, shape, strides)
+
+
+def _seen(functions: Functions, x: Any, view: View, dtype: np.dtype[Any]) -> Any:
+    if view.axes:
+        x = functions.sum(x, view.axes, dtype)
+    if view.order is not None:
+        x = x.transpose(view.order)
+    if view.whole is not None:
+        x = functions.broadcast_to(x, view.whole)
+    return _shaped(functions, x, view.shape)
+
+
+def _shaped(functions: Functions, x: Any, shape: Shape | None) -> Any:
+    return x if shape is None or x.shape == shape else functions.reshape(x, shape)

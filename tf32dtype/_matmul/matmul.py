@@ -1,0 +1,177 @@
+"""Products of float32 arrays in a chosen precision."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .. import _core
+from .._formats.table import as_own, find_dtype
+from .._wording import brief
+from .precisions import Rounding, Scale, SpecialValues, choose
+
+_CURES = {
+    "float64": "cast them, x.astype(np.float32), or multiply in a block of"
+    " td.matmul_precision({}, float64=True)",
+    "complex64": "multiply in a block of td.matmul_precision({}, complex64=True)",
+    "complex128": "cast them to complex64, and multiply in a block of"
+    " td.matmul_precision({}, complex64=True)",
+}
+
+
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: str | None = None,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+    device: str | None = None,
+    instruction: str | None = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
+) -> Any:
+    """Multiply matrices in a chosen precision.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
+        other axes broadcast; a vector of length k is a row, or a column. With a
+        precision their dtypes promote to float32.
+    precision : str or None
+        As in `matmul_precision`. None: that of the enclosing block, else NumPy's own
+        result.
+    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}
+        How "tf32" rounds the operands.
+    scale : {"tensor", "row"}
+        What has a scale of its own under "fp8_e4m3" and "fp8_e5m2": each matrix, or
+        each row of `a` and each column of `b`.
+    special_values : {"propagate", "saturate"}
+        What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
+        largest float32. NaN is NaN.
+    device, instruction : str, optional
+        A device whose tensor core computes the product, and one of its instructions,
+        as in `tensor_core.matmul`.
+    dtype : dtype, optional
+        The float32 sums are rounded to it, once, ties to even; also those of products
+        of this package's formats, without a precision. For products that are NumPy's
+        own it means what it means to `numpy.matmul`.
+    out : ndarray, optional
+        An array of the result's shape to write into. It may overlap the operands.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of shape (..., m, n), without the axis that a vector lacks; float32 or `dtype`.
+        `out` if given.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit; an unknown precision; a keyword that the precision
+        has no use for; a device that has no model for it.
+    TypeError
+        With a precision, if the operands do not promote to float32 or are of a format
+        of this package (whose products have one precision: ``a @ b``); if float32
+        cannot be cast to `dtype`, or `dtype` to that of `out`.
+    MemoryError
+        Then `out` is as it was.
+
+    See Also
+    --------
+    matmul_precision : For all products of a block.
+
+    Notes
+    -----
+    Floating-point errors are reported as NumPy does (`numpy.errstate`): overflow for
+    an Inf in the result whose row and column are finite, invalid for a NaN whose row
+    and column hold none. docs/precision.md has the order of the sums.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.array([[1.001, 2], [3, 4]], dtype=np.float32)
+    >>> td.matmul(a, a, precision="bf16")
+    array([[ 7., 10.],
+           [15., 22.]], dtype=float32)
+    >>> td.matmul(a, a, precision="tf32", dtype=np.float16)
+    array([[ 7.004, 10.   ],
+           [15.   , 22.   ]], dtype=float16)
+    """
+    chosen = choose(
+        precision,
+        rounding,
+        scale,
+        special_values,
+        device=device,
+        instruction=instruction,
+    )
+    a, b = as_own(a), as_own(b)
+    dtype = None if dtype is None else find_dtype(dtype)
+    numpys: Any = np.matmul
+    if chosen is None and dtype is None:
+        return numpys(a, b, out=out)
+    target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if target is not None and not isinstance(target, np.ndarray):
+        raise TypeError(f"out is an array, not {brief(target)}")
+    x, y = np.asanyarray(a), np.asanyarray(b)
+    multiply: Any
+    if chosen is not None:
+        _check_operands(x, y, precision)
+        multiply = partial(_product, x, y, chosen)
+    elif (common := np.result_type(x, y)).type in _core.scalar_types:
+        _core.prepare_product(x.dtype, y.dtype, common)
+        multiply = partial(numpys, x, y, dtype=np.float32)
+    else:
+        chosen = _core.current_precision()
+        if chosen is None or common != np.float32:
+            return numpys(a, b, out=out, dtype=dtype)
+        multiply = partial(_product, x, y, chosen)
+    if dtype is None or np.dtype(dtype) == np.float32:
+        return multiply(out=out)
+    if np.dtype(dtype).kind not in "fc":
+        raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
+    result = multiply().astype(dtype)
+    if target is None:
+        return result
+    if target.shape != result.shape:
+        raise ValueError(f"out has shape {target.shape}, the product {result.shape}")
+    np.copyto(target, result, casting="same_kind")
+    return target
+
+
+def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> None:
+    formats = [x.dtype.name for x in (a, b) if x.dtype.type in _core.scalar_types]
+    if formats:
+        raise TypeError(
+            f"precision={precision!r} rounds float32 operands; {formats[0]} has its own"
+            " precision: leave precision= out, or cast to float32,"
+            " x.astype(np.float32)"
+        )
+    common = np.result_type(a, b)
+    if common != np.float32:
+        cure = _CURES.get(common.name, "cast them, x.astype(np.float32)")
+        raise TypeError(
+            f"precision={precision!r} is for products in float32; {a.dtype} and"
+            f" {b.dtype} make {common}: {cure.format(repr(precision))}"
+        )
+
+
+def _product(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    precision: _core.Precision,
+    out: NDArray[Any] | None = None,
+) -> Any:
+    variable = _core.precision_variable
+    token = variable.set((*variable.get(), _core.Block(None, precision)))
+    try:
+        return _core.matmul(a, b, out=out)
+    finally:
+        variable.reset(token)
+        del token  # a traceback would keep the blocks around this call

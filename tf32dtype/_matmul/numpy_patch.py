@@ -1,0 +1,205 @@
+"""What is replaced in NumPy: its ufuncs' loops, the names dot, inner and vdot, and
+what `numpy.einsum` makes of two operands.
+
+They are replaced while anybody needs it, in any thread. What stands in their place asks
+for the precision in force where it is called, and is NumPy's own where there is none.
+`numpy.dot`, `numpy.inner` and `numpy.vdot` are no ufuncs, so that it is their names
+which are replaced, in all of NumPy's modules. So is that of `bmm_einsum`, which calls
+`numpy.matmul`, but multiplies element by element where all that is summed has length 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from _thread import RLock  # as functools: threading takes longer to import
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy._core import einsumfunc, multiarray
+from numpy.typing import NDArray
+
+from .. import _core
+from .einsum import einsum
+
+Array = NDArray[Any]
+
+
+# -- the functions ---------------------------------------------------------------------
+#
+# NotImplemented stands for all that NumPy's own function is to do: products that have
+# no precision, numbers times arrays, arguments that are wrong.
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    return _core.dot(_obeys, a, b, out)
+
+
+def inner(a: Any, b: Any, /) -> Any:
+    return _core.inner(_obeys, a, b)
+
+
+def vdot(a: Any, b: Any, /) -> Any:
+    return _core.vdot(_obeys, a, b)
+
+
+def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> Any:
+    """Of `numpy.einsum`: two operands, each letter of which has a length."""
+    terms, names = eq.split("->")
+    first, second = terms.split(",")
+    lengths = dict(zip(first, a.shape, strict=True))
+    pairs = [
+        (lengths[letter], length)
+        for letter, length in zip(second, b.shape, strict=True)
+        if letter in lengths and letter not in names
+    ]
+    # What it does not multiply by a matrix product, or not all of it.
+    repeated = any(x != y for x, y in pairs)
+    if not (repeated or (pairs and all(x == 1 for x, _ in pairs))):
+        return NotImplemented
+    order = kwargs.get("order", "K").upper()
+    operands = _core.dot_operands(_obeys, a, b, out)
+    if operands is None or order not in "CFAK" or kwargs.get("dtype") is not None:
+        return NotImplemented
+    result = einsum(eq, *operands)
+    if out is not None:
+        np.copyto(out, result, casting=kwargs.get("casting", "safe"))
+        return out
+    if order == "A":
+        order = "F" if a.flags.f_contiguous and b.flags.f_contiguous else "C"
+    return result if order == "K" else np.asanyarray(result, order=order)
+
+
+def _obeys(dtype: np.dtype[Any]) -> bool:
+    """Whether products of this dtype have the precision in force."""
+    precision = _core.current_precision()
+    return precision is not None and (
+        dtype == np.float32
+        or (precision.float64 and dtype == np.float64)
+        or (precision.complex64 and dtype == np.complex64)
+    )
+
+
+class _Obeying:
+    """A function that asks for a precision, and NumPy's own where there is none.
+
+    To code that keeps functions in a dictionary, as implementations of
+    ``__array_function__`` do, it is equal to NumPy's own.
+    """
+
+    def __init__(self, own: Callable[..., Any], product: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, own)
+        self._own = own
+        self._product = product
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        result = NotImplemented
+        if _core.current_precision() is not None:
+            result = self._product(*args, **kwargs)
+        return self._own(*args, **kwargs) if result is NotImplemented else result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._own
+
+    def __hash__(self) -> int:
+        return hash(self._own)
+
+    def __repr__(self) -> str:
+        return repr(self._own)
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        return _named, (self._own.__name__,)
+
+
+def _named(name: str) -> Any:
+    return getattr(np if hasattr(np, name) else einsumfunc, name)
+
+
+_PRODUCTS: list[tuple[Any, Callable[..., Any]]] = [
+    (multiarray.dot, dot),
+    (multiarray.inner, inner),
+    (multiarray.vdot, vdot),
+]
+if _einsum := getattr(einsumfunc, bmm_einsum.__name__, None):
+    _PRODUCTS.append((_einsum, bmm_einsum))
+_OWN: list[Any] = [own for own, _ in _PRODUCTS]
+_OURS = [_Obeying(own, product) for own, product in _PRODUCTS]
+
+
+# -- when they are in place ------------------------------------------------------------
+
+_users: set[int] = set()
+_in_place = False
+# Re-entrant: the garbage collector may let a user go while another comes.
+lock = RLock()
+
+if hasattr(os, "register_at_fork"):  # no child may inherit it locked
+    os.register_at_fork(
+        before=lock.acquire,
+        after_in_parent=lock.release,
+        after_in_child=lock.release,
+    )
+
+
+def need(user: object) -> None:
+    """Have NumPy obey until this object is released."""
+    with lock:
+        _users.add(id(user))
+        _settle()
+
+
+def release(user: object) -> None:
+    """Nothing happens if the object never needed it."""
+    if sys.is_finalizing():  # modules are being taken apart
+        return
+    with lock:
+        _users.discard(id(user))
+        _settle()
+
+
+def _settle() -> None:
+    global _in_place
+    if _users and not _in_place:
+        _in_place = True
+        _core.replace_loops()
+        _exchange(_OWN, _OURS)
+    elif not _users and _in_place:
+        _exchange(_OURS, _OWN)
+        _core.restore_loops()
+        _in_place = False
+
+
+def _exchange(found: list[Any], put: list[Any]) -> None:
+    for module, name in _places():
+        value = vars(module).get(name)
+        for old, new in zip(found, put, strict=True):
+            if value is old:
+                setattr(module, name, new)
+
+
+# Looking through all modules takes longer than anything else here.
+_known_places: list[tuple[ModuleType, str]] = []
+_modules_then: tuple[int, str] | None = None
+
+
+def _places() -> list[tuple[ModuleType, str]]:
+    """The names in NumPy's modules that are, or stand for, its own functions."""
+    global _known_places, _modules_then
+    modules_now = len(sys.modules), next(reversed(sys.modules))
+    if modules_now != _modules_then:
+        functions = {id(function) for function in _OWN + _OURS}
+        _known_places = [
+            (module, name)
+            for path, module in list(sys.modules.items())
+            if path.partition(".")[0] == "numpy" and isinstance(module, ModuleType)
+            for name, value in list(vars(module).items())
+            if id(value) in functions
+        ]
+        _modules_then = modules_now
+    return _known_places

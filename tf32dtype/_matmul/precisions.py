@@ -1,0 +1,206 @@
+"""The ways to compute float32 products: their names, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar, get_args
+
+from .. import _core
+from .._formats.aliases import canonical, cure
+from .._formats.quantize import ROUNDINGS
+from .._wording import brief
+
+if TYPE_CHECKING:
+    from ..tensor_core.models import Model
+
+Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
+Scale = Literal["tensor", "row"]
+SpecialValues = Literal["propagate", "saturate"]
+
+
+class Mode(NamedTuple):
+    """A way to compute float32 products."""
+
+    #: the long name
+    preset: str
+    #: the short name
+    short: str
+    #: what operands are rounded to
+    format: str
+    #: how many numbers of the format stand for one of an operand
+    parts: int = 1
+    #: how many orders of magnitude the products of parts that are summed have
+    bands: int = 1
+
+
+MODES = (
+    Mode("F32_F32_F32", "f32", "float32"),
+    Mode("TF32_TF32_F32", "tf32", "tf32"),
+    Mode("TF32_TF32_F32_X3", "tf32x3", "tf32", 2, 2),
+    Mode("BF16_BF16_F32", "bf16", "bfloat16"),
+    Mode("BF16_BF16_F32_X3", "bf16x3", "bfloat16", 2, 2),
+    Mode("BF16_BF16_F32_X6", "bf16x6", "bfloat16", 3, 3),
+    Mode("BF16_BF16_F32_X9", "bf16x9", "bfloat16", 3, 5),
+    Mode("F16_F16_F32", "f16", "float16"),
+    Mode("F8E4M3FN_F8E4M3FN_F32", "fp8_e4m3", "float8_e4m3fn"),
+    Mode("F8E5M2_F8E5M2_F32", "fp8_e5m2", "float8_e5m2"),
+)
+_BY_NAME = {mode.preset.lower(): mode for mode in MODES}
+_BY_NAME |= {mode.short: mode for mode in MODES}
+#: What operands are rounded to names a precision too.
+_BY_FORMAT = {mode.format: mode for mode in MODES if mode.parts == 1}
+
+_SCALED = ["fp8_e4m3", "fp8_e5m2"]
+_SPLIT = [mode.short for mode in MODES if mode.parts > 1]
+#: In the order of `enum tf_scaling`, whose first is for those that need no scale.
+_SCALINGS = (None, *get_args(Scale))
+
+
+def known() -> list[str]:
+    """All names, the short ones last."""
+    return [*(mode.preset for mode in MODES), *(mode.short for mode in MODES)]
+
+
+def find_mode(name: object) -> Mode:
+    """The mode that a preset's name, its short name or a format's stands for.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; it lists the known ones.
+    """
+    text = name if isinstance(name, str) else ""
+    mode = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
+    if mode is None:
+        advice = f"known are {', '.join(known())}"
+        if text.lower() in ("fp8", "float8"):
+            advice = cure(text) or advice
+        elif "td.blocks" in (cure(text) or ""):
+            advice = f"{advice}; {cure(text)}"
+        raise ValueError(f"unknown precision {brief(name)}; {advice}")
+    return mode
+
+
+def choose(
+    precision: str | None,
+    rounding: Rounding = "ties_to_even",
+    scale: Scale = "tensor",
+    special_values: SpecialValues = "propagate",
+    float64: bool = False,
+    complex64: bool = False,
+    device: str | None = None,
+    instruction: str | None = None,
+) -> _core.Precision | None:
+    """What the arguments of `matmul_precision` mean; None: as NumPy computes.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a keyword that the precision has no use for, or a device
+        that has no model for it.
+    """
+    mode = None if precision is None else find_mode(precision)
+    short = mode.short if mode else None
+    _check("rounding", rounding, Rounding, short, ["tf32"])
+    _check("scale", scale, Scale, short, _SCALED)
+    _check("special_values", special_values, SpecialValues, short, _SPLIT)
+    model = _find_model(mode, device, instruction)
+    if mode is None:
+        return None
+    return _core.Precision(
+        mode.format,
+        rounding=ROUNDINGS.index(rounding),
+        scaling=_SCALINGS.index(scale if short in _SCALED else None),
+        parts=mode.parts,
+        bands=mode.bands,
+        saturates=special_values == "saturate",
+        float64=float64,
+        complex64=complex64,
+        model=model,
+        scales_inside=model is not None and model.scales_inside,
+    )
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, which is asked once for the same names: str, and None. Other
+    arguments may be equal though it tells them apart, or have no hash."""
+    kept = lru_cache(maxsize=256)(function)
+
+    @wraps(function)
+    def asked(*given: P.args, **named: P.kwargs) -> R:
+        names = not named and {*map(type, given)} <= _NAMES
+        return kept(*given) if names else function(*given, **named)
+
+    return asked
+
+
+_NAMES = {str, type(None)}
+
+#: `choose`, where nothing but its errors matters.
+check = kept_for_names(choose)
+
+
+def _find_model(
+    mode: Mode | None, device: str | None, instruction: str | None
+) -> Model | None:
+    """What computes the products; None: not a device."""
+    if device is None:
+        if instruction is not None:
+            raise ValueError(
+                f"instruction={brief(instruction)} is for a device: add device=,"
+                f" {_which(instruction)}"
+            )
+        return None
+    if mode is None:
+        raise ValueError(
+            f"device={brief(device)} is for a precision, which float32 operands are"
+            f" rounded to: add precision=, {_shorts(device)}. Arrays of formats are"
+            f" multiplied by td.tensor_core.matmul(a, b, device={brief(device)})"
+        )
+    if mode.format == "float32":
+        raise ValueError(
+            f"precision={mode.short!r} is none of a tensor core's; those of"
+            f" {brief(device)} are {_shorts(device)}. Without device= it is computed"
+            " here"
+        )
+    from ..tensor_core.models import find_model
+
+    return find_model(device, instruction, mode.format, mode.format, "float32")
+
+
+def _shorts(device: object) -> str:
+    """The precisions that a device has models for."""
+    from ..tensor_core.models import find_device
+
+    models = find_device(device).models
+    has = {m.a for m in models if m.a == m.b and m.accumulator == "float32"}
+    return ", ".join(mode.short for mode in MODES if mode.format in has)
+
+
+def _which(instruction: object) -> str:
+    """The devices that have an instruction; all where none has it."""
+    from ..tensor_core.models import devices
+
+    has = {name: device.instructions for name, device in devices.items()}
+    those = [name for name in has if str(instruction) in has[name]]
+    return ", ".join(those or devices)
+
+
+def _check(
+    keyword: str, value: object, kind: object, short: str | None, useful: list[str]
+) -> None:
+    """Values are those of a Literal; all but the first are for some precisions."""
+    values = get_args(kind)
+    if value not in values:
+        raise ValueError(f"{keyword}={brief(value)}: known are {', '.join(values)}")
+    if value != values[0] and short not in useful:
+        given = f"given is {short!r}" if short else "none is given"
+        raise ValueError(
+            f"{keyword}={brief(value)} is for the precisions"
+            f" {', '.join(useful)}; {given}"
+        )

@@ -1,0 +1,87 @@
+"""The numbers that blocks stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import _core
+from .._formats.table import find, find_dtype
+from .._wording import brief
+from .layout import Layout, Parts
+from .lines import from_lines
+
+_BY_CORE = (np.float32, np.float64)
+
+
+def dequantize(
+    plan: Layout,
+    parts: Parts,
+    dtype: DTypeLike | None,
+    out: NDArray[Any] | None,
+) -> NDArray[Any]:
+    """`BlockArray.dequantize` of codes, scales and residuals (or None)."""
+    wanted = _value_dtype(dtype)
+    if out is not None:
+        _check_out(out, wanted, plan.shape)
+    direct = out is not None and _takes_lines(out, plan.axis)
+    if out is not None and direct:
+        lines = out.reshape(plan.lines, plan.length)
+    else:
+        item = wanted if wanted in _BY_CORE else np.dtype(np.float32)
+        lines = np.empty((plan.lines, plan.length), item)
+    codes, scales, residuals = parts
+    _core.block_dequantize(
+        codes.reshape(-1),
+        scales.reshape(-1),
+        None if residuals is None else residuals.reshape(-1),
+        plan.core,
+        plan.tensor_scale,
+        plan.length,
+        lines,
+        wanted not in _BY_CORE,  # to odd, so that the cast is the one rounding
+    )
+    if out is not None and direct:
+        return out
+    result = from_lines(lines, plan.shape, plan.axis).astype(wanted, copy=False)
+    if out is None:
+        return np.ascontiguousarray(result)
+    out[...] = result
+    return out
+
+
+def _value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
+    """float32, float64, float16 or a format's dtype, of native order."""
+    if dtype is None:
+        return np.dtype(np.float32)
+    try:
+        wanted = find(dtype).dtype
+    except (TypeError, ValueError):
+        wanted = find_dtype(dtype).newbyteorder("=")
+        if wanted not in (*_BY_CORE, np.float16):
+            raise TypeError(
+                f"values are float32, float64, float16 or a format's, not {wanted}"
+            ) from None
+    return wanted
+
+
+def _check_out(out: object, wanted: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is an array, not {brief(out)}")
+    if out.dtype.newbyteorder("=") != wanted:
+        raise TypeError(
+            f"out is an array of {out.dtype}, not of {wanted}: say dtype=out.dtype"
+        )
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}, the array {shape}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
+
+
+def _takes_lines(out: NDArray[Any], axis: int) -> bool:
+    """Whether the core can write into this memory."""
+    flags = out.flags
+    native = out.dtype.isnative and out.dtype in _BY_CORE
+    return native and flags.c_contiguous and flags.aligned and axis == out.ndim - 1

@@ -1,0 +1,150 @@
+"""Codes and scales that exist, checked: as packed bytes or one an item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._formats.codes import bits, from_bits
+from .._formats.table import as_own, find
+from . import bit_packing
+from .formats import POWERS, Element
+from .layout import Layout
+from .lines import as_lines
+
+
+def buffer_of(
+    plan: Layout, codes: ArrayLike, scales: ArrayLike, residuals: ArrayLike | None
+) -> NDArray[np.uint8]:
+    """The buffer of a layout, of its parts as a caller has them."""
+    if (residuals is None) != (plan.residual is None):
+        what = "needs residuals" if residuals is None else "has no residuals"
+        raise ValueError(f"{plan.row.name} {what}")
+    parts = [
+        _packed(plan, np.asarray(codes), plan.element, plan.shapes[0], "codes"),
+        _scales(plan, np.asarray(scales)),
+    ]
+    if plan.residual is not None:
+        lower = np.asarray(residuals)
+        shape = plan.shapes[2]
+        parts.append(_packed(plan, lower, plan.residual, shape, "residuals"))
+    buffer = np.concatenate([part.reshape(-1) for part in parts])
+    check_buffer(plan, buffer)
+    return buffer
+
+
+def check_buffer(plan: Layout, buffer: NDArray[np.uint8]) -> None:
+    """Raise if these bytes are not all of an array of this layout."""
+    if not isinstance(buffer, np.ndarray) or buffer.dtype != np.uint8:
+        raise TypeError("the bytes of an array of blocks are an array of uint8")
+    if buffer.shape != (plan.size,):
+        raise ValueError(
+            f"{plan.row.name} of shape {plan.shape} takes {plan.size} bytes in blocks "
+            f"of {plan.block_size}, not {buffer.size}"
+        )
+    codes, scales, residuals = plan.parts(buffer)
+    _check_padding(plan, codes, plan.element)
+    if residuals is not None and plan.residual is not None:
+        _check_padding(plan, residuals, plan.residual)
+    first = scales if residuals is None else scales[..., 0]
+    if plan.scale_format == "ue4m3" and (scales > 0x7F).any():
+        code = int(scales[scales > 0x7F].flat[0])
+        raise ValueError(f"0x{code:02x} is no ue4m3 scale: they are 0 to 0x7f")
+    beyond = np.isinf(block_scales(plan)[first])
+    if beyond.any():
+        raise ValueError(
+            f"the scale 0x{int(first[beyond].flat[0]):02x} times the tensor_scale "
+            f"{plan.tensor_scale!r} is beyond float32"
+        )
+
+
+def block_scales(plan: Layout) -> NDArray[np.float32]:
+    """The scale S of each of the 256 codes, the tensor's included."""
+    with np.errstate(all="ignore"):
+        return np.float32(plan.tensor_scale) * _core.scale_values(plan.scale_format)
+
+
+def items_of(codes: NDArray[np.unsignedinteger[Any]], element: Element) -> NDArray[Any]:
+    """Unpacked codes as elements: numbers of a format, or signed integers."""
+    if not element.is_integer:
+        return from_bits(np.ascontiguousarray(codes), element.dtype)
+    unused = 8 * element.dtype.itemsize - element.width
+    return (
+        codes.astype(f"u{element.dtype.itemsize}").view(element.dtype)
+        << unused
+        >> unused
+    )
+
+
+def _packed(
+    plan: Layout,
+    codes: NDArray[Any],
+    element: Element,
+    shape: tuple[int, ...],
+    name: str,
+) -> NDArray[np.uint8]:
+    """Packed codes of that shape, from packed ones or from elements."""
+    if codes.dtype == np.uint8:
+        *grid, blocks, size = shape
+        if codes.shape not in (shape, (*grid, blocks * size)):
+            raise ValueError(
+                f"{name} have shape {codes.shape}; packed they have {shape}, or the "
+                "last two axes as one"
+            )
+        return np.ascontiguousarray(codes).reshape(shape)
+    if as_own(codes).dtype != element.dtype:
+        raise TypeError(
+            f"{name} are an array of {codes.dtype}: packed ones are uint8, single ones "
+            f"{element.dtype}"
+        )
+    if codes.shape != plan.shape:
+        raise ValueError(f"{name} have shape {codes.shape}, the array {plan.shape}")
+    lines = as_lines(as_own(codes), plan.axis)
+    if element.is_integer:
+        most = 1 << element.width - 1
+        outside = (lines < -most) | (lines >= most)
+        if outside.any():
+            value = int(lines[outside].flat[0])
+            raise ValueError(
+                f"{value} is no {element.name}: they are {-most} to {most - 1}"
+            )
+        item = lines.view(f"u{lines.dtype.itemsize}")
+        mask = item.dtype.type((1 << element.width) - 1)
+        raw = item & mask
+    else:
+        raw = bits(lines)
+    padded = np.zeros((plan.lines, plan.blocks * plan.block_size), raw.dtype)
+    padded[:, : plan.length] = raw
+    return bit_packing.pack(padded, element.width).reshape(shape)
+
+
+def _scales(plan: Layout, scales: NDArray[Any]) -> NDArray[np.uint8]:
+    twins = {POWERS: POWERS, "ue4m3": "float8_e4m3fn"}
+    own = as_own(scales)
+    if own.dtype != np.uint8:
+        twin = twins.get(plan.scale_format)
+        if twin is None or own.dtype != find(twin).dtype:
+            also = f" or {twin}" if twin else ""
+            raise TypeError(
+                f"scales are an array of {scales.dtype}; {plan.scale_format} ones are "
+                f"uint8{also}"
+            )
+        own = own.view(np.uint8)
+    if own.shape != plan.shapes[1]:
+        raise ValueError(f"scales have shape {scales.shape}, not {plan.shapes[1]}")
+    return np.ascontiguousarray(own)
+
+
+def _check_padding(plan: Layout, packed: NDArray[np.uint8], element: Element) -> None:
+    used = plan.length % plan.block_size
+    if used == 0:
+        return
+    last = bit_packing.unpack(np.ascontiguousarray(packed[..., -1, :]), element.width)
+    if last[..., used:].any():
+        raise ValueError(
+            f"the last block of a line holds {used} values, and its other "
+            f"{plan.block_size - used} codes are not all zero"
+        )

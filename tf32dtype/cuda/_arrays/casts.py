@@ -1,0 +1,214 @@
+"""Casts on a GPU: any kind of number to any other, rounded once.
+
+The bits are those of `astype` and `quantize` on the CPU. No floating-point error is
+reported: a GPU has no flags.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ..._formats.quantize import OVERFLOWS, ROUNDINGS, Overflow, Rounding
+from ..._formats.table import find_dtype
+from ..._wording import brief
+from .._runtime import backend, strides
+from .._runtime.backend import KEPT, Constant, Kernel, int32
+from . import ndarray
+from .ndarray import plain
+
+#: `enum tf_number_kind` of src/formats/number_kinds.h, by NumPy's kind and size.
+_KINDS = {
+    ("b", 1): "TF_BOOL",
+    ("f", 2): "TF_FLOAT16",
+    ("f", 4): "TF_FLOAT32",
+    ("f", 8): "TF_FLOAT64",
+    **{("i", size): f"TF_INT{8 * size}" for size in (1, 2, 4, 8)},
+    **{("u", size): f"TF_UINT{8 * size}" for size in (1, 2, 4, 8)},
+}
+
+
+def kind(dtype: Any) -> str:
+    """A dtype's name in the kernels: of a format, or of one of NumPy's real numbers.
+
+    Raises
+    ------
+    TypeError
+        For another dtype.
+    """
+    dtype = find_dtype(dtype)
+    if dtype.type in _core.scalar_types:
+        return f"tf_{dtype.name}_index"
+    try:
+        return _KINDS[dtype.kind, dtype.itemsize]
+    except KeyError:
+        raise TypeError(
+            f"an array of {dtype} on a GPU: known are this package's formats, and"
+            " NumPy's booleans, integers, float16, float32, float64, complex64 and"
+            " complex128"
+        ) from None
+
+
+def empty(shape: Any, dtype: Any) -> Any:
+    """Memory as it is, in C order: of this package's class if the dtype is a format."""
+    dtype = np.dtype(dtype)
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    return ndarray.allocate(shape, dtype, ndarray.lying(shape, dtype.itemsize))
+
+
+def cast(
+    x: Any,
+    dtype: Any,
+    *,
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "ieee",
+    copy: bool = True,
+) -> Any:
+    """An array of another dtype, in C order.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        Numbers of one of the formats, or of one of NumPy's dtypes. Of complex numbers
+        the real parts are taken, with NumPy's warning.
+    dtype : dtype or type
+        Of one of the formats, or NumPy's.
+    rounding, overflow : str
+        As those of `tf32dtype.quantize`, to a format, float16 or float32; not
+        "stochastic".
+    copy : bool
+        Whether an array that has the dtype already is copied.
+
+    Returns
+    -------
+    cupy.ndarray
+        Of the class of this package if the dtype is a format, or float32 where `x` is
+        of that class; else a plain one.
+
+    Raises
+    ------
+    TypeError
+        For dtypes that are not numbers.
+    ValueError
+        For an unknown rounding or overflow, or one that the dtype does not know.
+    """
+    dtype = find_dtype(dtype)
+    how = _manner(dtype, rounding, overflow)
+    _check(x.dtype)
+    _check(dtype)
+    if x.dtype == dtype and how is None:
+        if not copy:
+            return x
+        result = backend.current().call("ndarray.copy", plain(x))
+    else:
+        result = empty(x.shape, dtype)
+        _into(x, result, how)
+        if ndarray.is_ours(dtype):
+            return result
+    single = dtype == np.float32 and isinstance(x, ndarray.ndarray)
+    return ndarray.wrap(result, dtype) if ndarray.is_ours(dtype) or single else result
+
+
+def converted(x: Any, dtype: np.dtype[Any], strides: tuple[int, ...]) -> Any:
+    """An array of another dtype, whose strides leave no gaps: of this package's class
+    if the dtype is a format, else a plain one."""
+    _check(x.dtype)
+    _check(dtype)
+    result = ndarray.allocate(x.shape, dtype, strides)
+    _into(x, result, None)
+    return result
+
+
+def cast_into(
+    x: Any,
+    out: Any,
+    *,
+    rounding: Rounding = "ties_to_even",
+    overflow: Overflow = "ieee",
+) -> None:
+    """Round an array's numbers to another's dtype, and write them there.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        Of a shape that broadcasts to that of `out`. The two may overlap.
+    out : cupy.ndarray
+        Of any strides.
+    rounding, overflow : str
+        As for `cast`.
+    """
+    how = _manner(out.dtype, rounding, overflow)
+    _check(x.dtype)
+    _check(out.dtype)
+    _into(x, out, how)
+
+
+@lru_cache(maxsize=KEPT)
+def _check(dtype: np.dtype[Any]) -> None:
+    if dtype not in (np.complex64, np.complex128):
+        kind(dtype)
+
+
+def _manner(
+    dtype: Any, rounding: str, overflow: str
+) -> tuple[Constant, Constant] | None:
+    """The kernel's arguments that say how to round; None for what casts do."""
+    if rounding == ROUNDINGS[0] and overflow == OVERFLOWS[0]:
+        return None
+    known = [name for name in ROUNDINGS if name != "stochastic"]
+    if rounding == "stochastic":
+        raise ValueError(
+            'rounding="stochastic" needs random numbers, which are drawn on the CPU:'
+            f" use tf32dtype.quantize there; a GPU has {', '.join(known)}"
+        )
+    if rounding not in known:
+        raise ValueError(f"rounding={brief(rounding)}: known are {', '.join(known)}")
+    if overflow not in OVERFLOWS:
+        raise ValueError(
+            f"overflow={brief(overflow)}: known are {', '.join(OVERFLOWS)}"
+        )
+    if not ndarray.is_ours(dtype) and dtype not in (np.float16, np.float32):
+        raise ValueError(
+            f"rounding={brief(rounding)}, overflow={brief(overflow)} are for this"
+            f" package's formats, float16 and float32, not for {dtype}: that is rounded"
+            " to nearest alone"
+        )
+    return int32(ROUNDINGS.index(rounding)), int32(OVERFLOWS.index(overflow))
+
+
+def _into(x: Any, out: Any, how: tuple[Constant, Constant] | None) -> None:
+    if x.dtype.kind == "c" and out.dtype.kind != "c":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning,
+            stacklevel=4,
+        )
+        x = x.real
+    call = backend.current().call
+    if how is None and not _singles(x.dtype) and not _singles(out.dtype):
+        call("copyto", plain(out), plain(x), casting="unsafe")
+        return
+    if out.dtype.kind == "c":
+        call("copyto", out.imag, 0)
+        out = out.real
+    widest = max(x.itemsize, out.itemsize)
+    strides.elementwise(
+        kernel(x.dtype, out.dtype, how is not None), [out], [x],
+        *(how or (int32(0), int32(0))), per_thread=16 // widest * 4,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=KEPT)
+def kernel(source: np.dtype[Any], target: np.dtype[Any], modes: bool) -> Kernel:
+    """What converts; `modes`: as its arguments say."""
+    options = f"-DFROM={kind(source)}", f"-DTO={kind(target)}"
+    return Kernel("cuda/formats/cast.cu", "cast", (*options, *("-DMODES=1",) * modes))
+
+
+def _singles(dtype: Any) -> bool:
+    """Whether the kernel converts from or to it: all others are NumPy's to convert."""
+    return ndarray.is_ours(dtype) or dtype == np.float32

@@ -1,0 +1,108 @@
+"""Elements of arrays, read and written: all of it done on the elements' storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from .._runtime import backend
+from .ndarray import STORAGE, is_ours, raw, wrap
+
+
+def is_basic(key: Any) -> bool:
+    """Whether an index gives a view."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(
+        part is None
+        or part is Ellipsis
+        or isinstance(part, slice)
+        or (isinstance(part, int | np.integer) and not isinstance(part, bool))
+        for part in parts
+    )
+
+
+def get(x: Any, key: Any) -> Any:
+    """x[key] with arrays, masks or lists in the key."""
+    call = backend.current().call
+    return wrap(call("ndarray.__getitem__", raw(x), _indices(key)), x.dtype)
+
+
+def _indices(key: Any) -> Any:
+    """A key whose empty lists are indices, which for NumPy's arrays are floats."""
+    if isinstance(key, tuple):
+        return tuple(_indices(part) for part in key)
+    return (
+        np.zeros(np.shape(key), np.intp) if isinstance(key, list) and not key else key
+    )
+
+
+def set(x: Any, key: Any, value: Any) -> None:
+    """x[key] = value, cast once to x's dtype."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        if value.size == 1:
+            value = value.reshape(())[()]
+        elif key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
+            x.set(value)  # as CuPy: of the same dtype and shape
+            return
+    target, storage = raw(x), as_elements(value, x.dtype)
+    if is_basic(key):
+        target, key = target[key], ...
+    storage = apart(storage, target, in_place=key is ...)
+    backend.current().call("ndarray.__setitem__", target, _indices(key), storage)
+
+
+def apart(x: Any, target: Any, *, in_place: bool = False) -> Any:
+    """An array, or a copy of it where it shares memory with what is to be written: CuPy
+    copies as memory lies. `in_place`: each element is written where it is read."""
+    if not isinstance(x, cupy.ndarray) or not cupy.may_share_memory(x, target):
+        return x
+    same = x.data.ptr == target.data.ptr and x.strides == target.strides
+    if in_place and same and x.shape == target.shape:
+        return x
+    return backend.current().call("ndarray.copy", x)
+
+
+def _cast_on_host(value: Any, dtype: Any) -> Any:
+    with np.errstate(all="ignore"):  # a GPU has no flags
+        return np.asarray(value, dtype)
+
+
+def on_host(value: Any, dtype: Any) -> Any:
+    """Numbers, perhaps several, as storage of a dtype that stays on the host."""
+    return _cast_on_host(value, dtype).view(STORAGE[np.dtype(dtype).itemsize])
+
+
+def as_elements(value: Any, dtype: Any) -> Any:
+    """A value as storage of a dtype: an array's on the device, a NumPy scalar.
+
+    For a dtype that is not of this class, an array of it.
+
+    Raises
+    ------
+    TypeError
+        For a NumPy array: what is on the host is not moved unasked.
+    """
+    dtype = np.dtype(dtype)
+    stored = is_ours(dtype) or dtype == np.float32
+    if isinstance(value, cupy.ndarray):
+        if value.dtype != dtype:
+            from . import casts
+
+            value = casts.cast(value, dtype)
+        return raw(value) if stored else value.view(dtype, cupy.ndarray)
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise TypeError(
+            f"a NumPy array of shape {value.shape} among arrays on a GPU:"
+            " tf32dtype.cuda.asarray(...) moves it there"
+        )
+    number = _cast_on_host(value, dtype)
+    if number.ndim:
+        return backend.current().put(
+            number.view(STORAGE[dtype.itemsize]) if stored else number
+        )
+    return number.view(STORAGE[dtype.itemsize])[()] if stored else number[()]
+
+
+__all__ = ["apart", "as_elements", "get", "is_basic", "set"]

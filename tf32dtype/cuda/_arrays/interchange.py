@@ -1,0 +1,183 @@
+"""Arrays to and from the host and other libraries."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._formats.table import formats
+from ..._wording import brief
+from ...interop.dlpack import CODES
+from .._runtime import backend
+from .ndarray import STORAGE, is_ours, raw, wrap
+
+
+def device_of(x: Any) -> Any:
+    """What makes an array's device the current one, where there are devices."""
+    return x.device if cupy.cuda.is_available() else contextlib.nullcontext()
+
+
+# -- the host --------------------------------------------------------------------------
+
+
+def get(
+    x: Any, stream: Any, order: Any, out: NDArray[Any] | None, blocking: bool
+) -> NDArray[Any]:
+    """As `ndarray.get` says."""
+    if out is not None:
+        if not isinstance(out, np.ndarray) or out.dtype != x.dtype:
+            found = getattr(out, "dtype", type(out).__name__)
+            raise TypeError(f"out is a NumPy array of {x.dtype}, not {found}")
+        if out.shape != x.shape:
+            raise ValueError(f"out has shape {out.shape}, the array {x.shape}")
+    letter = str(order)[:1].upper()
+    if letter not in ("C", "F", "A"):
+        raise ValueError(f'order={order!r}: known are "C", "F" and "A"')
+    if letter == "A":
+        letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
+    storage = STORAGE[x.dtype.itemsize]
+    if stream is not None or not blocking:
+        into = None if out is None else out.view(storage)
+        found = raw(x).get(stream, letter, into, blocking)
+        if out is not None:
+            return out
+        return found.view(x.dtype)  # type: ignore[no-any-return]
+    if out is not None:
+        np.copyto(out.view(storage), backend.current().get(raw(x)))
+        return out
+    turned = x.T if letter == "F" else x
+    codes = np.ascontiguousarray(backend.current().get(raw(turned)))
+    made: NDArray[Any] = codes.view(x.dtype).reshape(turned.shape)
+    return made.T if letter == "F" else made
+
+
+def set(x: Any, arr: NDArray[Any], stream: Any) -> None:
+    """As `ndarray.set` says."""
+    if not isinstance(arr, np.ndarray) or arr.dtype != x.dtype:
+        found = getattr(arr, "dtype", type(arr).__name__)
+        raise TypeError(
+            f"a NumPy array of {x.dtype} is what can be copied here, not {found}"
+        )
+    if arr.shape != x.shape:
+        raise ValueError(f"the array has shape {x.shape}, what is copied {arr.shape}")
+    codes = np.ascontiguousarray(arr).view(STORAGE[x.dtype.itemsize]).reshape(x.shape)
+    if stream is not None:
+        raw(x).set(codes, stream)
+        return
+    with device_of(x):
+        there = backend.current().put(codes)
+        backend.current().call("ndarray.__setitem__", raw(x), ..., there)
+
+
+def put(x: NDArray[Any]) -> Any:
+    """A NumPy array on the device: of the class where its dtype is a format."""
+    if not is_ours(x.dtype):
+        return backend.current().put(x)
+    codes = np.ascontiguousarray(x).view(STORAGE[x.dtype.itemsize]).reshape(x.shape)
+    return wrap(backend.current().put(codes), x.dtype)
+
+
+# -- the CUDA array interface ----------------------------------------------------------
+
+
+def cuda_array_interface(x: Any) -> dict[str, Any]:
+    """What the interface has no type for is shown as its storage; tf32 as float32."""
+    as_float = x.dtype.name in ("tf32", "float32")
+    shown = x.view(np.float32, cupy.ndarray) if as_float else raw(x)
+    return shown.__cuda_array_interface__  # type: ignore[no-any-return]
+
+
+# -- DLPack ----------------------------------------------------------------------------
+
+# dlpack.h, version 1.1: DLTensor has its DLDataType {uint8 code, uint8 bits, uint16
+# lanes} after a pointer, a DLDevice {int32, int32} and int32 ndim. DLManagedTensor
+# begins with it; DLManagedTensorVersioned has a DLPackVersion {uint32, uint32}, two
+# pointers and uint64 flags before it.
+_TYPE_IN_TENSOR = 8 + 8 + 4
+_TENSOR_IN = {b"dltensor": 0, b"dltensor_versioned": 8 + 8 + 8 + 8}
+_UNSIGNED, _FLOAT = 1, 2
+_NAMES = {code: name for name, code in CODES.items()}
+
+_get_name = ctypes.pythonapi.PyCapsule_GetName
+_get_name.restype, _get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype = ctypes.c_void_p
+_get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def type_code(capsule: Any) -> Any:
+    """The type code of a DLPack capsule's tensor, a byte that can be written to."""
+    name = _get_name(capsule) if type(capsule).__name__ == "PyCapsule" else None
+    if name not in _TENSOR_IN:
+        raise BufferError(f"no DLPack capsule, or one that was used: {brief(capsule)}")
+    start = _get_pointer(capsule, name) + _TENSOR_IN[name] + _TYPE_IN_TENSOR
+    return ctypes.c_uint8.from_address(start)
+
+
+def to_dlpack(x: Any, **keywords: Any) -> Any:
+    """A DLPack capsule, under the format's own code; tf32 as float32.
+
+    Raises
+    ------
+    BufferError
+        For FP6 and FP4, which DLPack packs, while an element here is a byte.
+    """
+    name = x.dtype.name
+    if name in ("tf32", "float32"):
+        shown, code = x.view(np.float32, cupy.ndarray), _FLOAT
+    elif name in CODES:
+        shown, code = raw(x), CODES[name]
+    else:
+        raise BufferError(
+            f"DLPack packs what it calls {name}, an element here takes a byte:"
+            " exchange tf32dtype.cuda.bits(x)"
+        )
+    capsule = backend.current().call("ndarray.__dlpack__", shown, **keywords)
+    type_code(capsule).value = code
+    return capsule
+
+
+class _Producer:
+    """An array of another library, whose elements are called unsigned integers."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+        self.code = _UNSIGNED
+
+    def __dlpack_device__(self) -> Any:
+        return self.x.__dlpack_device__()
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        try:
+            capsule = self.x.__dlpack__(**keywords)
+        except TypeError:  # older ones know the stream alone
+            keywords = {k: v for k, v in keywords.items() if k == "stream"}
+            capsule = self.x.__dlpack__(**keywords)
+        found = type_code(capsule)
+        self.code = found.value
+        if self.code in _NAMES:
+            found.value = _UNSIGNED
+        return capsule
+
+
+def from_dlpack(x: Any) -> Any:
+    """A CuPy array of another library's array, or a NumPy array if it is on the host;
+    the memory is shared. Of one of the formats if its type code is one's.
+
+    Raises
+    ------
+    BufferError
+        For types that neither CuPy nor this package has.
+    """
+    producer = _Producer(x)
+    on_host = x.__dlpack_device__()[0] == 1  # kDLCPU
+    found = (np if on_host else cupy).from_dlpack(producer)
+    if producer.code not in _NAMES:
+        return found
+    dtype = formats[_NAMES[producer.code]].dtype
+    return found.view(dtype) if on_host else wrap(found, dtype)

@@ -1,0 +1,508 @@
+"""The array class, and its memory."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from functools import lru_cache
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _core
+from ..._formats.table import find_dtype
+from .._runtime.backend import KEPT
+
+#: unsigned dtypes that elements are stored as, by their size
+STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
+_TYPES = frozenset(_core.scalar_types)
+
+
+def is_ours(dtype: Any) -> bool:
+    """Whether a dtype is one of this package's formats."""
+    found = dtype if isinstance(dtype, np.dtype) else find_dtype(dtype)
+    return found.type in _TYPES
+
+
+def raw(x: Any) -> Any:
+    """The elements' storage: a plain CuPy array of unsigned integers, a view."""
+    return x.view(STORAGE[x.dtype.itemsize], cupy.ndarray)
+
+
+def plain(x: Any) -> Any:
+    """The elements as CuPy's own functions take them: a plain array of a dtype that
+    NumPy has, storage if that of `x` is ours; a view."""
+    return raw(x) if is_ours(x.dtype) else cupy.ndarray.view(x, x.dtype, cupy.ndarray)
+
+
+def wrap(storage: Any, dtype: Any) -> ndarray:
+    """Storage, or a float32 array, as an array of a dtype: a view."""
+    return cupy.ndarray.view(storage, np.dtype(dtype), ndarray)  # type: ignore[no-any-return]
+
+
+def as_own(x: Any) -> Any:
+    """Arrays of ml_dtypes' types under this package's, a view; others as they are."""
+    own = find_dtype(x.dtype)
+    return x if own == x.dtype else wrap(x, own)
+
+
+def empty(shape: Any, dtype: Any) -> ndarray:
+    """Memory as it is; C order."""
+    dtype = np.dtype(dtype)
+    return wrap(cupy.empty(shape, STORAGE[dtype.itemsize]), dtype)
+
+
+def allocate(
+    shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]
+) -> Any:
+    """Memory as it is, for axes that lie in it without gaps, in any order; a plain
+    CuPy array if the dtype is NumPy's own."""
+    memory = cupy.cuda.alloc(math.prod(shape) * dtype.itemsize)
+    kind = ndarray if is_ours(dtype) else cupy.ndarray
+    return kind(shape, dtype, memory, strides)
+
+
+@lru_cache(maxsize=KEPT)
+def lying(
+    shape: tuple[int, ...], itemsize: int, like: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Strides without gaps, of axes that follow each other as others do; None: in C
+    order."""
+    order = sorted(range(len(shape)), key=lambda i: -abs(like[i]) if like else i)
+    strides = [0] * len(shape)
+    for axis in reversed(order):
+        strides[axis] = itemsize
+        itemsize *= max(shape[axis], 1)
+    return tuple(strides)
+
+
+class ndarray(cupy.ndarray):  # type: ignore[misc]
+    """An array on a GPU whose dtype is of this package, or float32.
+
+    `tf32dtype.cuda.asarray`, `zeros` and others make them. They are CuPy arrays: what
+    CuPy documents of its arrays holds, with the results that NumPy has for the dtype on
+    a CPU. Views, slices and results of operations are of this class again, if their
+    dtype is one of the package's; casts and views to NumPy's own dtypes are plain CuPy
+    arrays. Operations with NumPy arrays are refused, as CuPy refuses them.
+
+    Nothing here raises floating-point warnings: a GPU keeps no flags.
+    """
+
+    # -- the same memory, seen otherwise
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """The same memory as another dtype; of NumPy's own: a plain CuPy array."""
+        if isinstance(dtype, builtins.type) and issubclass(dtype, cupy.ndarray):
+            dtype, type = None, dtype
+        if dtype is None:
+            return cupy.ndarray.view(self, type=type or ndarray)
+        dtype = find_dtype(dtype)
+        if type is None:
+            type = ndarray if is_ours(dtype) else cupy.ndarray
+        return cupy.ndarray.view(self, dtype, type)
+
+    @property
+    def imag(self) -> Any:
+        """Zeros: all numbers are real."""
+        from .creation import zeros_like
+
+        return zeros_like(self)
+
+    @property
+    def flat(self) -> Any:
+        """The elements in C order: a view where the array is contiguous, and there
+        alone, as what is written to a copy would be lost."""
+        if not self.flags.c_contiguous:
+            raise TypeError(
+                "flat is for contiguous arrays of these dtypes; to read, x.ravel()"
+            )
+        return self.reshape(-1)
+
+    def ravel(self, order: Any = "C") -> Any:
+        """The elements in one axis, contiguous: a view where that is one."""
+        letter, x = _order(order), self
+        if letter == "A":
+            letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
+        if letter == "F":
+            x = x.T
+        elif letter == "K":
+            x = x.transpose(sorted(range(x.ndim), key=lambda k: -abs(x.strides[k])))
+        x = x.reshape(-1)
+        return x if x.flags.c_contiguous else x.copy()
+
+    # -- copies and casts
+
+    def astype(
+        self,
+        dtype: Any,
+        order: Any = "K",
+        casting: Any = None,
+        subok: Any = None,
+        copy: bool = True,
+    ) -> Any:
+        """Cast, rounding once. To NumPy's own dtypes: a plain CuPy array.
+
+        Raises
+        ------
+        TypeError
+            If `casting` is given and does not allow it.
+        """
+        wanted = find_dtype(dtype)
+        if casting is not None and not np.can_cast(self.dtype, wanted, casting):
+            raise TypeError(
+                f"{casting!r} casting has none from {self.dtype} to {wanted}"
+            )
+        if wanted == self.dtype:
+            kept = _keeps(self, order)
+            return self if kept and not copy else self.copy(order)
+        from . import casts
+
+        return casts.converted(self, wanted, _strides(self, order, wanted.itemsize))
+
+    def copy(self, order: Any = "C") -> Any:
+        """A copy in memory of its own, on the current device."""
+        from .._runtime import backend
+
+        def in_c_order(x: Any) -> Any:
+            return wrap(backend.current().call("ndarray.copy", raw(x)), self.dtype)
+
+        return _ordered(self, order, in_c_order)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        from . import interchange
+
+        with interchange.device_of(self):
+            return self.copy()
+
+    def __reduce__(self) -> Any:
+        from .creation import asarray
+
+        return asarray, (self.get(),)
+
+    def get(
+        self,
+        stream: Any = None,
+        order: Any = "C",
+        out: NDArray[Any] | None = None,
+        blocking: bool = True,
+    ) -> NDArray[Any]:
+        """A NumPy array of the same dtype and elements, as `cupy.ndarray.get` makes it.
+
+        Parameters
+        ----------
+        stream : cupy.cuda.Stream
+            Where to copy; the current stream by default.
+        order : {"C", "F", "A"}
+            Of the result.
+        out : numpy.ndarray
+            What to write into, of this dtype and shape.
+        blocking : bool
+            Whether to wait for the copy.
+        """
+        from . import interchange
+
+        return interchange.get(self, stream, order, out, blocking)
+
+    def set(self, arr: NDArray[Any], stream: Any = None) -> None:
+        """Copy a NumPy array of this dtype and shape into the array."""
+        from . import interchange
+
+        interchange.set(self, arr, stream)
+
+    # -- elements
+
+    def __getitem__(self, key: Any) -> Any:
+        from . import indexing
+
+        if indexing.is_basic(key):
+            return cupy.ndarray.__getitem__(self, key)
+        return indexing.get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from . import indexing
+
+        indexing.set(self, key, value)
+
+    def fill(self, value: Any) -> None:
+        """Set all elements to a number, cast once."""
+        self[...] = value
+
+    # -- what is a function too
+
+    def take(self, indices: Any, axis: Any = None, out: Any = None) -> Any:
+        return np.take(self, indices, axis, out)
+
+    def put(self, indices: Any, values: Any, mode: Any = "wrap") -> None:
+        np.put(self, indices, values, mode)
+
+    def choose(self, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+        raise TypeError(f"choose takes indices, which {self.dtype} numbers are not")
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        return np.compress(condition, self, axis, out)
+
+    def repeat(self, repeats: Any, axis: Any = None) -> Any:
+        return np.repeat(self, repeats, axis)
+
+    def nonzero(self) -> Any:
+        return np.nonzero(self)
+
+    def sort(self, axis: Any = -1, kind: Any = None) -> None:
+        from .._functions import sorting
+
+        sorting.sort_into(self, axis)
+
+    def argsort(self, axis: Any = -1, kind: Any = None) -> Any:
+        return np.argsort(self, axis)
+
+    def partition(self, kth: Any, axis: Any = -1) -> None:
+        self.sort(axis)
+
+    def argpartition(self, kth: Any, axis: Any = -1) -> Any:
+        return np.argpartition(self, kth, axis)
+
+    def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+        return np.searchsorted(self, v, side, sorter)
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
+        return np.clip(self, min, max, out)
+
+    def round(self, decimals: int = 0, out: Any = None) -> Any:
+        return np.round(self, decimals, out)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        # CuPy's own allocates where there are no elements.
+        return wrap(raw(self).diagonal(offset, axis1, axis2), self.dtype)
+
+    def trace(
+        self,
+        offset: int = 0,
+        axis1: int = 0,
+        axis2: int = 1,
+        dtype: Any = None,
+        out: Any = None,
+    ) -> Any:
+        return np.trace(self, offset, axis1, axis2, dtype, out)
+
+    def dot(self, b: Any, out: Any = None) -> Any:
+        return np.dot(self, b, out)
+
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        **options: Any,
+    ) -> Any:
+        return np.sum(self, axis, dtype, out, keepdims, **options)
+
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        **options: Any,
+    ) -> Any:
+        return np.prod(self, axis, dtype, out, keepdims, **options)
+
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        **options: Any,
+    ) -> Any:
+        return np.mean(self, axis, dtype, out, keepdims, **options)
+
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        **options: Any,
+    ) -> Any:
+        return np.var(self, axis, dtype, out, ddof, keepdims, **options)
+
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        **options: Any,
+    ) -> Any:
+        return np.std(self, axis, dtype, out, ddof, keepdims, **options)
+
+    def max(
+        self, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any
+    ) -> Any:
+        return np.max(self, axis, out, keepdims, **options)
+
+    def min(
+        self, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any
+    ) -> Any:
+        return np.min(self, axis, out, keepdims, **options)
+
+    def ptp(self, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+        return np.ptp(self, axis, out, keepdims)
+
+    # CuPy's own functions pass a dtype to these two, which NumPy's have not.
+
+    def argmax(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        dtype: Any = None,
+        keepdims: Any = False,
+    ) -> Any:
+        found = np.argmax(self, axis, out, keepdims=keepdims)
+        return found if dtype is None else found.astype(dtype)
+
+    def argmin(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        dtype: Any = None,
+        keepdims: Any = False,
+    ) -> Any:
+        found = np.argmin(self, axis, out, keepdims=keepdims)
+        return found if dtype is None else found.astype(dtype)
+
+    def any(
+        self, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any
+    ) -> Any:
+        return np.any(self, axis, out, keepdims, **options)
+
+    def all(
+        self, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any
+    ) -> Any:
+        return np.all(self, axis, out, keepdims, **options)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        return np.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        return np.cumprod(self, axis, dtype, out)
+
+    def byteswap(self, inplace: bool = False) -> Any:
+        raise TypeError("there is no byteswap here: bytes are those of the machine")
+
+    def scatter_add(self, slices: Any, value: Any) -> None:
+        raise TypeError(f"scatter_add has no kernel for arrays of {self.dtype}")
+
+    def scatter_max(self, slices: Any, value: Any) -> None:
+        raise TypeError(f"scatter_max has no kernel for arrays of {self.dtype}")
+
+    def scatter_min(self, slices: Any, value: Any) -> None:
+        raise TypeError(f"scatter_min has no kernel for arrays of {self.dtype}")
+
+    def _add_reduceat(self, *args: Any) -> None:
+        raise TypeError(f"add.reduceat has no kernel for arrays of {self.dtype}")
+
+    # -- operators: CuPy's own reach the hooks below, except for products
+
+    def __matmul__(self, other: Any) -> Any:
+        return np.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return np.matmul(other, self)
+
+    def __imatmul__(self, other: Any) -> Any:
+        return np.matmul(self, other, out=self)
+
+    # -- who calls: NumPy
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
+    ) -> Any:
+        return _functions().ufunc_method(ufunc, method, inputs, keywords)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        for t in types:
+            if not issubclass(t, cupy.ndarray | np.ndarray):
+                return NotImplemented
+        return _functions().numpy_function(func, args, kwargs)
+
+    # -- who calls: CuPy's kernels, of any of their arguments
+
+    def __cupy_override_elementwise_kernel__(
+        self, kernel: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        return _functions().cupy_kernel(kernel, args, kwargs)
+
+    def __cupy_override_reduction_kernel__(
+        self, kernel: Any, axis: Any, dtype: Any, out: Any, keepdims: Any
+    ) -> Any:
+        return _functions().cupy_reduction(kernel, self, axis, dtype, out, keepdims)
+
+    # -- who calls: other libraries
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        from . import interchange
+
+        return interchange.cuda_array_interface(self)
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        from . import interchange
+
+        return interchange.to_dlpack(self, **keywords)
+
+    def toDlpack(self) -> Any:
+        return self.__dlpack__()
+
+
+@lru_cache(maxsize=1)
+def _functions() -> Any:
+    from .. import dispatch
+
+    return dispatch
+
+
+def _keeps(x: Any, order: Any) -> bool:
+    """Whether an array is in a memory order already."""
+    c, f = x.flags.c_contiguous, x.flags.f_contiguous
+    return bool({"C": c, "F": f, "A": c or f}.get(_order(order), True))
+
+
+def _order(order: Any) -> str:
+    letter = "K" if order is None else str(order)[:1].upper()
+    if letter not in ("C", "F", "A", "K"):
+        raise ValueError(f'order={order!r}: known are "C", "F", "A" and "K"')
+    return letter
+
+
+def _strides(x: Any, order: Any, itemsize: int) -> tuple[int, ...]:
+    """Those of an array of other items, in the order asked for."""
+    letter, shape = _order(order), x.shape
+    if letter == "A":
+        letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
+    if letter == "F":
+        return lying(shape[::-1], itemsize)[::-1]
+    return lying(shape, itemsize, x.strides if letter == "K" else None)
+
+
+def _ordered(x: Any, order: Any, make: Any) -> Any:
+    """What `make` makes in C order, in the order asked for."""
+    letter = _order(order)
+    if letter == "F":
+        return make(x.T).T
+    if letter != "C" and x.ndim > 1:
+        # The order of the strides; for "A" what is not Fortran's is C's.
+        if letter == "A":
+            f = x.flags.f_contiguous and not x.flags.c_contiguous
+            return make(x.T).T if f else make(x)
+        axes = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+        return make(x.transpose(axes)).transpose(np.argsort(axes).tolist())
+    return make(x)

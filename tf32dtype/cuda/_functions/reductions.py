@@ -1,0 +1,666 @@
+"""Sums, products, extremes and counts of arrays on a GPU.
+
+Sums and products are as if exact, rounded once: they are formed in float64, in an
+order that follows from shapes and strides alone, so that their bits do not depend on
+the device. So are means, variances and norms: the float64 result is rounded once.
+Extremes and counts have the CPU's bits. No floating-point error is reported: a GPU has
+no flags.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ..._formats.table import find_dtype
+from ..._wording import brief
+from .._arrays import casts, ndarray
+from .._runtime import backend, strides
+from .._runtime.backend import KEPT, Constant, Kernel, int32
+
+_THREADS = 256
+#: Vectors that a lane is given before there are more lanes or chunks.
+_SWEEPS = 4
+#: Blocks that share an array, if it is large: some for each processor of any GPU.
+_BLOCKS = 1 << 11
+
+#: `enum tf_elements` of src/cuda/ufuncs/partials.h.
+_SKIP_NANS, _EQUAL_ZEROS, _COUNT_ZEROS, _COUNT_NUMBERS = 1, 2, 4, 8
+
+_PLAN = np.dtype(
+    [
+        ("outputs", "i8"),
+        ("count", "i8"),
+        ("chunk", "i8"),
+        ("log", "i4"),
+        ("across", "i4"),
+    ]
+)
+_ENDING = np.dtype(
+    [("initial", "f8"), ("divisor", "i8"), ("less", "i8"), ("begins", "i4"),
+     ("divides", "i4"), ("strict", "i4"), ("root", "i4"), ("nothing", "i4"),
+     ("padding", "i4")]
+)  # fmt: skip
+
+#: Size of `OP::value`, by the operation's name there.
+_SIZES = {"sums": 8, "products": 16, "greatest": 16, "least": 16, "counts": 8}
+
+
+class _NoValue:
+    def __repr__(self) -> str:
+        return "<no value>"
+
+
+NO_VALUE = _NoValue()
+
+
+class _Operation(NamedTuple):
+    op: str
+    elements: int = 0
+    ufunc: str = ""  # NumPy's name, in errors
+
+
+_NUMBERS = {
+    "sum": _Operation("sums", 0, "add"),
+    "prod": _Operation("products", 0, "multiply"),
+    "max": _Operation("greatest", 0, "maximum"),
+    "min": _Operation("least", 0, "minimum"),
+    "nansum": _Operation("sums", _SKIP_NANS, "add"),
+    "nanprod": _Operation("products", _SKIP_NANS, "multiply"),
+    "nanmax": _Operation("greatest", _SKIP_NANS, "fmax"),
+    "nanmin": _Operation("least", _SKIP_NANS, "fmin"),
+}
+_INDICES = {
+    "argmax": _Operation("greatest", _EQUAL_ZEROS),
+    "argmin": _Operation("least", _EQUAL_ZEROS),
+    "nanargmax": _Operation("greatest", _EQUAL_ZEROS | _SKIP_NANS),
+    "nanargmin": _Operation("least", _EQUAL_ZEROS | _SKIP_NANS),
+}
+_COUNTS = {
+    "any": _Operation("counts", 0),
+    "all": _Operation("counts", _COUNT_ZEROS),
+    "count_nonzero": _Operation("counts", 0),
+}
+QUOTIENTS = ("mean", "nanmean", "var", "nanvar", "std", "nanstd")
+_NORM = "norm"  # the square root of the sum of squares
+_SCANS = {
+    "cumsum": "sums",
+    "cumprod": "products",
+    "maximum": "greatest",
+    "minimum": "least",
+}
+
+NAMES = (*_NUMBERS, *_INDICES, *_COUNTS, *QUOTIENTS, _NORM, "ptp")
+
+
+# -- arguments -------------------------------------------------------------------------
+
+
+class _Axes(NamedTuple):
+    """The axes that are reduced, and the result's shape."""
+
+    reduced: tuple[int, ...]
+    kept: tuple[int, ...]
+    outputs: tuple[int, ...]
+    elements: int
+    whole: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def _axes_of(shape: tuple[int, ...], axis: Any, keepdims: bool) -> _Axes:
+    # As NumPy: what has no axes may be reduced along one.
+    nothing = not shape and isinstance(axis, int | np.integer) and axis in (0, -1)
+    if axis is None or nothing:
+        reduced = tuple(range(len(shape)))
+    else:
+        given = axis if isinstance(axis, tuple) else (axis,)
+        reduced = np.lib.array_utils.normalize_axis_tuple(given, len(shape))
+    kept = tuple(k for k in range(len(shape)) if k not in reduced)
+    outputs = tuple(shape[k] for k in kept)
+    whole = tuple(1 if k in reduced else length for k, length in enumerate(shape))
+    elements = math.prod(shape[k] for k in reduced)
+    return _Axes(
+        reduced, kept, outputs, elements, whole, whole if keepdims else outputs
+    )
+
+
+_known_axes = lru_cache(maxsize=KEPT)(_axes_of)
+
+
+def _axes(x: Any, axis: Any, keepdims: Any) -> _Axes:
+    # 1 and 1.0 are equal, and one of them is no axis.
+    plain = axis is None or type(axis) is int
+    return (_known_axes if plain else _axes_of)(x.shape, axis, bool(keepdims))
+
+
+def _mask(where: Any, x: Any) -> Any:
+    """None, or a mask of x's shape."""
+    if where is True or (isinstance(where, np.bool_) and where):
+        return None
+    if isinstance(where, bool | np.bool_):
+        where = backend.current().put(np.array(bool(where)))
+    if not isinstance(where, cupy.ndarray) or where.dtype != np.bool_:
+        # The array itself would have to be waited for.
+        given = f"{type(where).__name__} of {getattr(where, 'dtype', 'no dtype')}"
+        raise TypeError(f"where is a CuPy array of bool, or True, not {given}")
+    return cupy.broadcast_to(where, x.shape)
+
+
+def _scalar(initial: Any, dtype: Any) -> float:
+    """An initial value, rounded to the dtype as NumPy does."""
+    if isinstance(initial, cupy.ndarray):
+        raise TypeError("initial is a number on the host, not an array on a GPU")
+    with np.errstate(all="ignore"):
+        value = np.asarray(initial)
+        if value.ndim:
+            raise ValueError(f"initial is one number, not {brief(initial)}")
+        return float(value.astype(dtype))
+
+
+def _deliver(result: Any, axes: _Axes, out: Any) -> Any:
+    if result.shape != axes.shape:
+        result = result.reshape(axes.shape)
+    if out is None:
+        return result
+    casts.cast_into(result, out)
+    return out
+
+
+def _check_out(out: Any, axes: _Axes, name: str) -> None:
+    if out is None:
+        return
+    if not isinstance(out, cupy.ndarray):
+        raise TypeError(f"out is a CuPy array, not {type(out).__name__}")
+    if out.shape != axes.shape:
+        raise ValueError(f"out of {name} has shape {out.shape}, not {axes.shape}")
+
+
+# -- the two passes --------------------------------------------------------------------
+
+
+def _log2_above(n: int) -> int:
+    return max(0, n - 1).bit_length()
+
+
+class _Plan(NamedTuple):
+    log: int
+    across: bool
+    chunk: int
+    chunks: int
+
+    def argument(self, outputs: int, count: int) -> Constant:
+        return Constant(
+            np.array((outputs, count, self.chunk, self.log, self.across), _PLAN)
+        )
+
+    def grid(self, outputs: int, processors: int) -> tuple[int, int]:
+        groups = -(-outputs // (_THREADS >> self.log))
+        most = strides.BLOCKS * processors
+        return max(1, min(groups, most)), self.chunks
+
+
+def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
+    """How blocks and lanes share outputs and elements: by shapes and strides alone."""
+    vectors = -(-count // vector)
+    log = min(_log2_above(-(-vectors // _SWEEPS)), 2 if across else 8)
+    sweep = vector << log
+    groups = -(-outputs // (_THREADS >> log))
+    wanted = min(-(-count // (_SWEEPS * sweep)), -(-_BLOCKS // groups))
+    chunk = -(-count // (wanted * sweep)) * sweep
+    return _Plan(log, across, chunk, -(-count // chunk))
+
+
+class _Gathering(NamedTuple):
+    """The first pass over arrays of one layout."""
+
+    kernel: Kernel
+    grid: tuple[int, int]
+    constants: tuple[Constant, ...]
+    size: int  #: bytes of the partial results
+    chunks: int  #: and how many there are of each output
+
+
+@lru_cache(maxsize=KEPT)
+def _gathering(
+    operation: _Operation,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    steps: tuple[tuple[int, ...] | None, ...],
+    axes: _Axes,
+    squares: bool,
+    processors: int,
+) -> _Gathering | None:
+    """`steps` are the strides of the array and of its mask, if it has one. None: there
+    are too many axes."""
+    ordered = bool(operation.elements & _EQUAL_ZEROS)  # indices count in C order
+    each = [
+        strides.collapse(
+            [shape[k] for k in some],
+            [[0 if x is None else x[k] for k in some] for x in steps],
+            reorder=reorder,
+        )
+        for some, reorder in ((axes.kept, False), (axes.reduced, not ordered))
+    ]
+    kept, reduced = each
+    if max(len(kept[0]), len(reduced[0])) > strides.AXES:
+        return None
+    itemsize = dtype.itemsize
+    walks = [strides.describe(*walk, (itemsize, 0)) for walk in each]
+    inner = [abs(walk[1][0][-1]) if walk[0] else itemsize for walk in each]
+    outputs = math.prod(axes.outputs)
+    across = outputs >= 32 and bool(kept[0]) and inner[0] < inner[1]
+    plan = _planned(outputs, axes.elements, max(4, 16 // itemsize), across)
+    options = [f"-DOP={operation.op}", f"-DFROM={casts.kind(dtype)}"]
+    return _Gathering(
+        Kernel(
+            "cuda/ufuncs/reduce.cu", "reduce", (*options, *("-DSQUARES",) * squares)
+        ),
+        plan.grid(outputs, processors),
+        (plan.argument(outputs, axes.elements), *map(Constant, walks)),
+        plan.chunks * outputs * _SIZES[operation.op],
+        plan.chunks,
+    )
+
+
+def _gather(
+    operation: _Operation,
+    x: Any,
+    mask: Any,
+    axes: _Axes,
+    squares: bool = False,
+    means: Any = None,
+) -> tuple[Any, int]:
+    """The first pass: partial results, and how many there are of each output. Squares
+    are those of the differences from float64 means, or from zero."""
+    if axes.elements == 0 or 0 in axes.outputs:
+        return _bytes(0), 0
+    machine = backend.current()
+    dtype = x.dtype
+    for _ in range(2):
+        steps = x.strides, None if mask is None else mask.strides
+        found = _gathering(
+            operation, dtype, x.shape, steps, axes, squares, machine.processors()
+        )
+        if found is not None:
+            break
+        x = machine.call("ascontiguousarray", ndarray.plain(x))
+        mask = None if mask is None else machine.call("ascontiguousarray", mask)
+    assert found is not None  # two axes are enough of what has no gaps
+    partials = _bytes(found.size)
+    machine.launch(
+        found.kernel, found.grid, (_THREADS,), *found.constants,
+        partials, x, mask, int32(operation.elements), means,
+    )  # fmt: skip
+    return partials, found.chunks
+
+
+def _bytes(size: int) -> Any:
+    return ndarray.allocate((size,), np.dtype(np.uint8), (1,))
+
+
+class _Finishing(NamedTuple):
+    """The second pass."""
+
+    kernel: Kernel
+    grid: tuple[int, int]
+    plan: Constant
+
+
+@lru_cache(maxsize=KEPT)
+def _finishing(
+    op: str, dtype: np.dtype[Any], outputs: int, chunks: int, processors: int
+) -> _Finishing:
+    plan = _Plan(min(_log2_above(chunks), 8), True, max(1, chunks), 1)
+    kernel = Kernel(
+        "cuda/ufuncs/reduce_finish.cu",
+        "finish",
+        (f"-DOP={op}", f"-DTO={casts.kind(dtype)}"),
+    )
+    argument = plan.argument(outputs, chunks)
+    return _Finishing(kernel, plan.grid(outputs, processors), argument)
+
+
+@lru_cache(maxsize=KEPT)
+def _ending(start: bytes, fields: tuple[tuple[str, int], ...]) -> Constant:
+    """What the second pass does at the end; the start is a float64, of any sign."""
+    how = np.zeros((), _ENDING)
+    how["initial"] = np.frombuffer(start)[0]
+    for field, value in fields:
+        how[field] = value
+    return Constant(how)
+
+
+def _finish(
+    op: str,
+    partials: Any,
+    chunks: int,
+    axes: _Axes,
+    dtype: Any,
+    *,
+    initial: float = 0.0,
+    divisors: Any = None,
+    **ending: int,
+) -> Any:
+    """The second pass: results of a dtype, in the shape that is asked for. `ending` are
+    fields of `_ENDING`; `divisors` an array."""
+    dtype = np.dtype(dtype)
+    result = casts.empty(axes.shape, dtype)
+    outputs = math.prod(axes.outputs)
+    if outputs:
+        machine = backend.current()
+        found = _finishing(op, dtype, outputs, chunks, machine.processors())
+        how = _ending(struct.pack("=d", initial), tuple(ending.items()))
+        machine.launch(
+            found.kernel, found.grid, (_THREADS,), found.plan, result, partials, how,
+            divisors,
+        )  # fmt: skip
+    return result
+
+
+# -- what users call -------------------------------------------------------------------
+
+
+def reduce(
+    name: str,
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+    ddof: int = 0,
+) -> Any:
+    """An array reduced over some of its axes.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`, which are those of NumPy's functions.
+    x : cupy.ndarray
+        Numbers of one of the formats, or float32.
+    axis : None, int or tuple of int
+        The axes that go; all of them by default. An index is asked for along one axis,
+        or None.
+    dtype : dtype, optional
+        Of sums, products and means: a format, or float32 or float64 for the result as
+        it was before the last rounding; any other dtype casts the elements first.
+    out : cupy.ndarray, optional
+        Where the result is written; without `dtype` its dtype is that of the result.
+    keepdims : bool
+        Whether the axes that go stay with length 1.
+    initial : number, optional
+        The value to start from, on the host; None: none, so that there must be
+        elements.
+    where : cupy.ndarray of bool
+        The elements that count.
+    ddof : int
+        Of var and std: what is taken off the number of elements.
+
+    Returns
+    -------
+    cupy.ndarray
+        Without axes if all go; never a scalar, which would have to wait for the GPU.
+
+    Raises
+    ------
+    ValueError
+        For nothing to reduce where there must be something, a wrong axis or `out`, or
+        a name that is none.
+    TypeError
+        For arguments that the reduction does not take.
+
+    Notes
+    -----
+    `nanargmax` and `nanargmin` give -1 where all are NaN: NumPy's error would have to
+    wait for the GPU.
+    """
+    if name not in NAMES:
+        raise ValueError(f"{name!r}: known are {', '.join(NAMES)}")
+    axes = _axes(x, axis, keepdims)
+    _check_out(out, axes, name)
+    mask = _mask(where, x)
+    if name == "ptp":
+        return _range(x, axis, out, keepdims)
+    if name in _INDICES or name in _COUNTS:
+        _exact(x, x.dtype)
+    if name in _INDICES:
+        return _index(name, x, axes, out, (dtype, initial, mask))
+    if name in _COUNTS:
+        return _count(name, x, axes, out, mask, dtype, initial)
+    if dtype is None and out is not None:
+        dtype = out.dtype
+    dtype = x.dtype if dtype is None else find_dtype(dtype)
+    if name in QUOTIENTS or name == _NORM:
+        if initial is not NO_VALUE:
+            raise TypeError(f"{name} takes no initial value")
+        result = _mean(name, x, axes, dtype, mask, ddof)
+    else:
+        result = _number(name, x, axes, dtype, initial, mask)
+    return _deliver(_classed(result, x), axes, out)
+
+
+def _classed(result: Any, x: Any) -> Any:
+    """float32 results of arrays of this package's class are of it too."""
+    if result.dtype == np.float32 and isinstance(x, ndarray.ndarray):
+        return ndarray.wrap(result, np.float32)
+    return result
+
+
+def _wide(dtype: Any) -> bool:
+    """Whether it takes a float64 result, be it rounded."""
+    return ndarray.is_ours(dtype) or dtype in (np.float32, np.float64)
+
+
+def _exact(x: Any, dtype: Any) -> Any:
+    """The elements as a reduction reads them: of a format, or float32."""
+    if ndarray.is_ours(dtype):
+        return x if x.dtype == dtype else casts.cast(x, dtype)
+    if not ndarray.is_ours(x.dtype) and x.dtype != np.float32:
+        raise TypeError(
+            f"an array of {x.dtype}: reductions here are of this package's formats and"
+            " float32; CuPy has its own for others"
+        )
+    return x
+
+
+def _number(name: str, x: Any, axes: _Axes, dtype: Any, initial: Any, mask: Any) -> Any:
+    operation = _NUMBERS[name]
+    if not _wide(dtype):
+        return _by_numpy(name, x, axes, dtype, initial, mask)
+    x = _exact(x, dtype)
+    start = _start(operation, axes, dtype, initial, mask)
+    if start is None and axes.elements == 1:  # as NumPy: a NaN too is what it was
+        return casts.cast(x, dtype)
+    partials, chunks = _gather(operation, x, mask, axes)
+    if start is None:
+        return _finish(operation.op, partials, chunks, axes, dtype)
+    return _finish(
+        operation.op, partials, chunks, axes, dtype, begins=True, initial=start
+    )
+
+
+def _start(
+    operation: _Operation, axes: _Axes, dtype: Any, initial: Any, mask: Any
+) -> float | None:
+    """The value that a reduction starts from, if there is one."""
+    if initial is not NO_VALUE and initial is not None:
+        return _scalar(initial, dtype)
+    identity = {"sums": 0.0, "products": 1.0}.get(operation.op)
+    if initial is NO_VALUE and identity is not None:
+        return identity
+    if mask is not None:
+        raise ValueError(
+            f"reduction operation {operation.ufunc!r} does not have an identity, so to"
+            " use a where mask one has to specify 'initial'"
+        )
+    if axes.elements == 0:
+        raise ValueError(
+            f"zero-size array to reduction operation {operation.ufunc} which has no"
+            " identity"
+        )
+    return None
+
+
+def _by_numpy(
+    name: str, x: Any, axes: _Axes, dtype: Any, initial: Any, mask: Any
+) -> Any:
+    """In another of NumPy's dtypes: CuPy's own, on the elements cast to it."""
+    if initial is not NO_VALUE or mask is not None:
+        raise TypeError(
+            f"{name} with dtype={dtype} takes neither initial nor where on a GPU:"
+            " known for them are this package's formats, float32 and float64"
+        )
+    call = backend.current().call
+    return call(name, casts.cast(x, dtype), axis=axes.reduced, dtype=dtype)
+
+
+def _index(name: str, x: Any, axes: _Axes, out: Any, given: tuple[Any, ...]) -> Any:
+    if given != (None, NO_VALUE, None):
+        raise TypeError(f"{name} takes neither dtype, initial nor where")
+    if len(axes.reduced) not in (1, x.ndim):
+        raise TypeError(f"{name} goes along one axis, or None for all of them")
+    if axes.elements == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    operation = _INDICES[name]
+    partials, chunks = _gather(operation, x, None, axes)
+    index = np.dtype(np.int64)
+    result = _finish(operation.op, partials, chunks, axes, index)
+    return _deliver(result, axes, out)
+
+
+def _count(
+    name: str, x: Any, axes: _Axes, out: Any, mask: Any, dtype: Any, initial: Any
+) -> Any:
+    if dtype is not None or initial is not NO_VALUE:
+        raise TypeError(f"{name} takes neither dtype nor initial")
+    operation = _COUNTS[name]
+    partials, chunks = _gather(operation, x, mask, axes)
+    kind = np.dtype(np.int64 if name == "count_nonzero" else np.bool_)
+    result = _finish("counts", partials, chunks, axes, kind, nothing=name == "all")
+    return _deliver(result, axes, out)
+
+
+def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> Any:
+    """A mean, or what is made of squares of differences: from means, or from zero."""
+    if not _wide(dtype):
+        raise TypeError(
+            f"{name} with dtype={dtype} on a GPU: known are this package's formats,"
+            " float32 and float64"
+        )
+    x = _exact(x, dtype)
+    skips = _SKIP_NANS if name.startswith("nan") else 0
+    sums = _Operation("sums", skips)
+    if name == _NORM:
+        squares = _gather(sums, x, mask, axes, True)
+        return _finish("sums", *squares, axes, dtype, begins=True, root=True)
+    ending: dict[str, Any] = {"begins": True, "divides": True, "divisor": axes.elements}
+    if skips or mask is not None:
+        ending["divisors"] = _counted(x, axes, mask, skips)
+    is_mean = name.endswith("mean")
+    means = _finish(
+        "sums",
+        *_gather(sums, x, mask, axes),
+        axes,
+        dtype if is_mean else np.dtype(np.float64),
+        **ending,
+    )
+    if is_mean:
+        return means
+    ending |= {"less": ddof, "strict": bool(skips), "root": name.endswith("std")}
+    squares = _gather(sums, x, mask, axes, True, means)
+    return _finish("sums", *squares, axes, dtype, **ending)
+
+
+def _counted(x: Any, axes: _Axes, mask: Any, skips: int) -> Any:
+    """How many elements each output has."""
+    if skips:
+        given = _gather(_Operation("counts", _COUNT_NUMBERS), x, mask, axes)
+    else:
+        given = _gather(_Operation("counts"), mask, None, axes)
+    return _finish("counts", *given, axes, np.dtype(np.int64))
+
+
+def _range(x: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+    from . import ufuncs  # type: ignore[attr-defined, unused-ignore]
+
+    ends = [reduce(name, x, axis, keepdims=keepdims) for name in ("max", "min")]
+    return ufuncs.call(np.subtract, tuple(ends), out=out)
+
+
+def accumulate(
+    name: str, x: Any, axis: Any = None, dtype: Any = None, out: Any = None
+) -> Any:
+    """Every prefix of an array's lines reduced, each result rounded once.
+
+    Parameters
+    ----------
+    name : {"cumsum", "cumprod", "maximum", "minimum"}
+        The last two are the ufuncs' `accumulate`.
+    x : cupy.ndarray
+        Numbers of one of the formats, or float32.
+    axis : None or int
+        Along which; None for all elements in C order.
+    dtype : dtype, optional
+        Of the result: a format, float32 or float64.
+    out : cupy.ndarray, optional
+        Where the result is written.
+    """
+    if name not in _SCANS:
+        raise ValueError(f"{name!r}: known are {', '.join(_SCANS)}")
+    if dtype is None and out is not None:
+        dtype = out.dtype
+    dtype = x.dtype if dtype is None else find_dtype(dtype)
+    if not _wide(dtype):
+        raise TypeError(
+            f"{name} with dtype={dtype} on a GPU: known are this package's formats,"
+            " float32 and float64"
+        )
+    x = _exact(x, dtype)
+    kind = casts.kind(x.dtype)
+    given = ndarray.plain(x)
+    call = backend.current().call
+    if axis is None:
+        given = call("ascontiguousarray", given).reshape(-1)
+        axis = 0
+    axis = np.lib.array_utils.normalize_axis_index(axis, given.ndim)
+    if out is not None and (
+        not isinstance(out, cupy.ndarray) or out.shape != given.shape
+    ):
+        raise ValueError(f"out of {name} is a CuPy array of shape {given.shape}")
+    result = casts.empty(given.shape, dtype)
+    if result.size:
+        _scan(_SCANS[name], given, kind, ndarray.plain(result), dtype, axis)
+    result = _classed(result, x)
+    if out is None:
+        return result
+    casts.cast_into(result, out)
+    return out
+
+
+def _scan(op: str, x: Any, kind: str, result: Any, dtype: Any, axis: int) -> None:
+    others = [k for k in range(x.ndim) if k != axis]
+
+    def collapsed(
+        x: Any,
+    ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        steps = [[y.strides[k] for k in others] for y in (result, x)]
+        return strides.collapse([x.shape[k] for k in others], steps)
+
+    lines = collapsed(x)
+    if len(lines[0]) > strides.AXES:
+        x = backend.current().call("ascontiguousarray", x)
+        lines = collapsed(x)
+    options = f"-DOP={op}", f"-DFROM={kind}", f"-DTO={casts.kind(dtype)}"
+    walk = strides.describe(*lines, (0, 0))
+    most = strides.BLOCKS * backend.current().processors()
+    backend.current().launch(
+        Kernel("cuda/ufuncs/scan.cu", "scan", options), (min(int(walk["size"]), most),),
+        (_THREADS,), walk, result, x, np.int64(x.shape[axis]),
+        np.int64(result.strides[axis]), np.int64(x.strides[axis]),
+    )  # fmt: skip

@@ -1,0 +1,241 @@
+"""NumPy's functions that move elements and know nothing of numbers: CuPy's own, on the
+elements' storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ..._formats.table import find_dtype
+from .._arrays.indexing import apart, as_elements, on_host
+from .._arrays.ndarray import is_ours, ndarray, wrap
+from .._runtime import backend
+
+FLOAT32 = np.dtype(np.float32)
+
+#: Functions that move elements and know nothing of numbers: their parameters, a star at
+#: those that are elements. They have the type that they promote to.
+MOVES = {
+    "append": "*arr *values axis",
+    "choose": "a *choices out mode",
+    "column_stack": "*tup",
+    "compress": "condition *a axis out",
+    "concat": "*arrays axis out",
+    "concatenate": "*arrays axis out",
+    "delete": "*arr obj axis",
+    "diag": "*v k",
+    "diagflat": "*v k",
+    "dstack": "*tup",
+    "extract": "condition *arr",
+    "fft.fftshift": "*x axes",
+    "fft.ifftshift": "*x axes",
+    "hstack": "*tup",
+    "pad": "*array pad_width mode",
+    "repeat": "*a repeats axis",
+    "resize": "*a new_shape",
+    "roll": "*a shift axis",
+    "select": "condlist *choicelist *default",
+    "stack": "*arrays axis out",
+    "take": "*a indices axis out mode",
+    "take_along_axis": "*arr indices axis",
+    "tile": "*A reps",
+    "tril": "*m k",
+    "triu": "*m k",
+    "vstack": "*tup",
+    "where": "condition *x *y",
+}
+
+#: The same, of functions that write into the first, whose dtype all elements take.
+WRITES = {
+    "copyto": "*dst *src casting where",
+    "fill_diagonal": "*a *val wrap",
+    "place": "*arr mask *vals",
+    "put": "*a ind *v mode",
+    "put_along_axis": "*arr indices *values axis",
+    "putmask": "*a mask *values",
+}
+
+#: Modes of np.pad that compute nothing.
+PADS = {"constant", "edge", "empty", "reflect", "symmetric", "wrap"}
+
+
+def leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, tuple | list):
+        for y in x:
+            yield from leaves(y)
+    else:
+        yield x
+
+
+def check_out(out: Any) -> None:
+    for x in leaves((out,)):
+        if x is not None and not isinstance(x, cupy.ndarray):
+            raise TypeError(f"out is an array on the GPU, not {type(x).__name__}")
+
+
+def _parameters(spec: str, args: Any, kwargs: Any) -> tuple[dict[str, Any], list[str]]:
+    """Arguments by name, and the names of those that are elements."""
+    names = spec.replace("*", "").split()
+    named = dict(zip(names, args, strict=False)) | kwargs
+    starred = [x[1:] for x in spec.split() if x.startswith("*")]
+    return named, [x for x in starred if named.get(x) is not None]
+
+
+def _as_storage(x: Any, dtype: Any) -> Any:
+    if isinstance(x, tuple | list) and any(
+        isinstance(y, cupy.ndarray | tuple | list) for y in x
+    ):
+        return type(x)(_as_storage(y, dtype) for y in x)
+    return as_elements(x, dtype)
+
+
+def _common(values: Any) -> Any:
+    kinds = [
+        x.dtype if isinstance(x, cupy.ndarray | np.ndarray | np.generic) else x
+        for x in leaves(values)
+    ]
+    return np.result_type(*kinds)
+
+
+def move(name: str, args: Any, kwargs: Any) -> Any:
+    """A function of `MOVES`, on storage."""
+    named, elements = _parameters(MOVES[name], args, kwargs)
+    if name == "where" and len(named) == 1:
+        return np.nonzero(named["condition"])
+    if name == "pad" and named.get("mode", "constant") not in PADS:
+        raise TypeError(
+            f"np.pad(mode={named['mode']!r}) has no kernel on a GPU: there"
+            f" {', '.join(sorted(PADS))}"
+        )
+    if name == "pad" and named.get("mode", "constant") == "constant":
+        # Pairs of numbers, which CuPy wants on the host.
+        given = named.get("constant_values", 0)
+        named["constant_values"] = on_host(given, named["array"].dtype)
+    if name == "select":
+        named.setdefault("default", 0)
+        elements = ["choicelist", "default"]
+    if name == "pad" and named.get("reflect_type", "even") != "even":
+        raise TypeError("np.pad(reflect_type='odd') has no kernel on a GPU")
+    out, dtype = named.pop("out", None), named.pop("dtype", None)
+    check_out(out)
+    casting = named.pop("casting", "same_kind")
+    common = _common([named[x] for x in elements])
+    target = common if dtype is None else find_dtype(dtype)
+    into = target if out is None else out.dtype
+    for found in (target, into):
+        if not np.can_cast(common, found, casting):
+            raise TypeError(f"{casting!r} casting has none from {common} to {found}")
+    for x in elements:
+        named[x] = _as_storage(named[x], target)
+    if name == "take":
+        named["indices"] = _bounded(named)
+    if name == "take_along_axis":
+        named.setdefault("axis", -1)
+    if name == "choose" and isinstance(named["choices"], tuple | list):
+        named["choices"] = _stacked(named["choices"])
+    if name == "where":
+        named["condition"] = condition(named["condition"])
+    if name == "tile":  # CuPy's has another name for it
+        result = backend.current().call(name, named["A"], named["reps"])
+    else:
+        result = _called(name, MOVES[name], named)
+    if is_ours(target) or (target == FLOAT32 and _any_of_class(args, kwargs)):
+        result = wrap(result, target)
+    elif target == FLOAT32:
+        result = result.view(FLOAT32)
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
+    from .._arrays import casts
+
+    casts.cast_into(result, out)
+    return out
+
+
+def _bounded(named: dict[str, Any]) -> Any:
+    """Indices for CuPy's take, which knows no mode: what is out of range wraps."""
+    mode, indices = named.pop("mode", "raise"), named["indices"]
+    if mode not in ("clip", "raise", "wrap"):
+        raise ValueError(f'mode={mode!r}: known are "clip", "raise" and "wrap"')
+    if mode == "raise":
+        return indices
+    x, axis = named["a"], named.get("axis")
+    length = x.size if axis is None or x.ndim == 0 else x.shape[axis]
+    if not isinstance(indices, cupy.ndarray):
+        indices = np.asarray(indices)
+        return np.clip(indices, 0, length - 1) if mode == "clip" else indices % length
+    call = backend.current().call
+    if mode == "clip":
+        return call("clip", indices, 0, length - 1)
+    return call("remainder", indices, length)
+
+
+def _stacked(choices: Any) -> Any:
+    """Elements to choose from as one array, as CuPy wants them."""
+    put = backend.current().put
+    made = [x if isinstance(x, cupy.ndarray) else put(np.asarray(x)) for x in choices]
+    shape = np.broadcast_shapes(*(x.shape for x in made))
+    made = [cupy.broadcast_to(x, shape) for x in made]
+    return backend.current().call("stack", made)
+
+
+def condition(x: Any) -> Any:
+    """A condition as an array there, which CuPy wants; one number is moved."""
+    if isinstance(x, np.ndarray) and x.ndim:
+        raise TypeError(
+            "a NumPy array as the condition of arrays on a GPU: cupy.asarray(...) moves"
+            " it there"
+        )
+    return x if isinstance(x, cupy.ndarray) else backend.current().put(np.asarray(x))
+
+
+def _any_of_class(*given: Any) -> bool:
+    found = list(
+        leaves([list(x.values()) if isinstance(x, dict) else x for x in given])
+    )
+    return any(isinstance(x, ndarray) and x.dtype == FLOAT32 for x in found)
+
+
+def _called(name: str, spec: str, named: dict[str, Any]) -> Any:
+    """Positional arguments as far as they are given: names differ in CuPy."""
+    order = spec.replace("*", "").split()
+    args = []
+    for parameter in order[:4]:
+        if parameter not in named:
+            break
+        args.append(named.pop(parameter))
+    return backend.current().call(name, *args, **named)
+
+
+def write(name: str, args: Any, kwargs: Any) -> None:
+    """A function of `WRITES`, on storage."""
+    named, elements = _parameters(WRITES[name], args, kwargs)
+    target = named[elements[0]]
+    if not isinstance(target, cupy.ndarray):
+        raise TypeError(
+            f"np.{name} into a {type(target).__name__} from a GPU: x.get() is a NumPy"
+            " array"
+        )
+    if name == "copyto":
+        casting = named.pop("casting", "same_kind")
+        found = _common([named["src"]])
+        if not np.can_cast(found, target.dtype, casting):
+            raise TypeError(
+                f"{casting!r} casting has none from {found} to {target.dtype}"
+            )
+        if named.get("where", True) is True:
+            named.pop("where", None)
+        else:
+            named["where"] = condition(named["where"])
+    for x in elements:
+        named[x] = _as_storage(named[x], target.dtype)
+    for x in elements[1:]:
+        named[x] = apart(named[x], named[elements[0]], in_place=name == "copyto")
+    if name == "put":
+        # To check is to wait for the GPU: as CuPy, unless it is asked for.
+        named.setdefault("mode", "wrap")
+    _called(name, WRITES[name], named)

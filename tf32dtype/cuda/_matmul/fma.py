@@ -1,0 +1,210 @@
+"""Products with the bits of the CPU's: see src/cuda/matmul/fma_matmul.cu."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._arrays.ndarray import allocate, is_ours, lying
+from .._runtime import backend
+from .._runtime.backend import KEPT, Constant, Kernel
+from .stacks import of_stack
+from .tile_options import MOST, Matrices, matrices, option, pieces, task
+
+FILE = "cuda/matmul/fma_matmul.cu"
+THREADS = 256
+#: k of a chain
+CHAIN = 256
+#: k of a tile in shared memory, and what its lines are longer than they are wide
+_DEPTH, _PADDING = 8, 4
+_SINGLE = np.dtype(np.float32)
+#: Bytes of chains' sums that are worth it to share k among blocks of threads.
+_MOST_SUMS = 1 << 27
+
+
+class Tile(NamedTuple):
+    """A kernel and what of C its blocks of threads compute."""
+
+    kernel: str
+    rows: int
+    columns: int
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory: totals, and two tiles of each operand."""
+        lines = self.rows + self.columns + 2 * _PADDING
+        return 4 * (self.rows * self.columns + 2 * _DEPTH * lines)
+
+    def blocks(self, m: int, n: int) -> tuple[int, int]:
+        """How many, down and across."""
+        return pieces(m, self.rows), pieces(n, self.columns)
+
+
+LARGE = Tile("chain_large", 128, 128)
+SMALL = Tile("chain_small", 64, 64)
+#: It has 64 KiB of shared memory for a block, which are too few for a large tile.
+TURING = "sm_75"
+NARROW = Tile("chain_narrow", 256, 8)
+VECTOR = Tile("chain_vector", 256, 1)
+
+
+def options(
+    a: np.dtype[Any], b: np.dtype[Any], c: np.dtype[Any]
+) -> tuple[str, str, str]:
+    """Of the compilation for operands and a result, which may be float32."""
+    if not is_ours(c):
+        c = np.result_type(a, b)  # never used, but products of one pair share a kernel
+    return option("A_FORMAT", a), option("B_FORMAT", b), option("C_FORMAT", c)
+
+
+def choose(count: int, m: int, n: int, processors: int) -> Tile:
+    """The tile for matrices that are at least as high as they are wide."""
+    if n <= NARROW.columns:
+        return VECTOR if n == 1 else NARROW
+    down, across = LARGE.blocks(m, n)
+    return LARGE if count * down * across >= processors else SMALL
+
+
+class _Launch(NamedTuple):
+    """One of the kernels that a product takes."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    task: Constant
+    shared: int = 0
+
+
+class _Plan(NamedTuple):
+    """What computes a product, wherever its operands are."""
+
+    flipped: bool  #: whether it is the transposed one of b and a
+    #: how many of a stack go at a time; where not all do, that is all of it
+    step: int
+    #: the products, and of which k they are; of all if there is one
+    launches: tuple[_Launch, ...] = ()
+    parts: int = 0  #: chains that are computed side by side, of which it makes sums
+    end: _Launch | None = None  #: adds them
+
+
+@lru_cache(maxsize=KEPT)
+def _plan(
+    a: Matrices,
+    b: Matrices,
+    c: Matrices,
+    dtypes: tuple[np.dtype[Any], ...],
+    tile: Tile | None,
+    processors: int,
+    turing: bool,
+) -> _Plan:
+    flipped = a.shape[1] < b.shape[2]
+    if flipped:  # as high as wide, or higher
+        a, b, c = b.flipped, a.flipped, c.flipped
+        dtypes = dtypes[1], dtypes[0], dtypes[2]
+    (count, m, k), n = a.shape, b.shape[2]
+    if 0 in (count, m, n):
+        return _Plan(flipped, count)
+    tile = tile or choose(count, m, n, processors)
+    if turing and tile is LARGE:
+        tile = SMALL
+    down, across = tile.blocks(m, n)
+    parts = pieces(k, CHAIN)
+    few = count * down * across < processors
+    shares = few and parts > 1 and 4 * parts * m * n <= _MOST_SUMS
+    step = 1 if shares else MOST
+    rounds = is_ours(dtypes[2])
+    if count > step:
+        return _Plan(flipped, step)
+    kernel = Kernel(FILE, tile.kernel, options(*dtypes))
+
+    def launched(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> _Launch:
+        grid = down, across, c.shape[0]
+        told = task(a, b, c, **fields)
+        return _Launch(kernel, grid, (THREADS,), told, tile.shared)
+
+    if k == 0:
+        return _Plan(flipped, count, (), 0, _end(a, b, c, dtypes, 0))
+    if not shares:
+        return _Plan(flipped, count, (launched(a, b, c, parts=1, rounds=rounds),))
+    size = 4 * m * n
+    launches = []
+    for first in range(0, parts, MOST):
+        here = min(parts - first, MOST)
+        depth = min(k - first * CHAIN, MOST * CHAIN)
+        x = a._replace(shape=(1, m, depth))
+        y = b._replace(shape=(1, depth, n))
+        z = Matrices((here, m, n), (size, 4 * n, 4))
+        launches.append(launched(x, y, z, parts=max(here, 2), part=size))
+    return _Plan(flipped, count, tuple(launches), parts, _end(a, b, c, dtypes, parts))
+
+
+def _end(
+    a: Matrices, b: Matrices, c: Matrices, dtypes: tuple[np.dtype[Any], ...], parts: int
+) -> _Launch:
+    """Adds the sums of chains; there are none where there is no k."""
+    count, m, n = c.shape
+    wide = min(32, 1 << (n - 1).bit_length())
+    high = THREADS // wide
+    # Of k there may be more than a task counts.
+    x, y = a._replace(shape=(count, m, 0)), b._replace(shape=(count, 0, n))
+    return _Launch(
+        Kernel(FILE, "chain_end", options(*dtypes)),
+        (pieces(n, wide), min(pieces(m, high), MOST), count),
+        (wide, high),
+        task(x, y, c, parts=parts, rounds=is_ours(dtypes[2])),
+    )
+
+
+def product(a: Any, b: Any, out: Any, tile: Tile | None = None) -> None:
+    """Write a @ b to `out`: (s, m, k), (s, k, n) and (s, m, n), or without s.
+
+    Parameters
+    ----------
+    a, b : cupy.ndarray
+        Of this package's formats, float16 or float32, and of any strides. float32 is
+        multiplied as it is. One matrix, or a stack of one, is multiplied by all.
+    out : cupy.ndarray
+        Of a format of this package, or float32 for the sums as they are. It does not
+        overlap the operands.
+    tile : Tile, optional
+        None: by the shapes.
+    """
+    machine = backend.current()
+    count = len(out) if out.ndim == 3 else 1
+    plan = _plan(
+        matrices(a, count),
+        matrices(b, count),
+        matrices(out, count),
+        (a.dtype, b.dtype, out.dtype),
+        tile,
+        machine.processors(),
+        machine.architecture() == TURING,
+    )
+    if plan.step < count:
+        for first in range(0, count, plan.step):
+            part = slice(first, first + plan.step)
+            x, y = (of_stack(x, count, part) for x in (a, b))
+            product(x, y, out[part], tile)
+        return
+    sums = None
+    if plan.parts:
+        shape = plan.parts, out.shape[-2] * out.shape[-1]
+        sums = allocate(shape, _SINGLE, lying(shape, 4))
+    x, y = (b, a) if plan.flipped else (a, b)
+    for i, launch in enumerate(plan.launches):
+        given = x, y, out if sums is None else sums
+        if sums is not None and len(plan.launches) > 1:
+            k = slice(i * MOST * CHAIN, (i + 1) * MOST * CHAIN)
+            x_k = x[..., k, :] if plan.flipped else x[..., k]
+            y_k = y[..., k] if plan.flipped else y[..., k, :]
+            given = x_k, y_k, sums[i * MOST :]
+        machine.launch(
+            launch.kernel, launch.grid, launch.block, launch.task, *given,
+            shared=launch.shared,
+        )  # fmt: skip
+    if plan.end is not None:
+        machine.launch(
+            plan.end.kernel, plan.end.grid, plan.end.block, plan.end.task, out, sums
+        )

@@ -1,0 +1,137 @@
+"""Products as a modelled tensor core has them, on any GPU.
+
+The kernel is src/cuda/tensor_core/mma_model.cu.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ...tensor_core.models import Model
+from .._runtime import backend
+from .._runtime.backend import KEPT, Constant, Kernel
+from .stacks import of_stack
+from .tile_options import MOST, Matrices, matrices, option, pieces, task
+
+#: of a block of threads: rows and columns of C, threads; k in shared memory
+ROWS, COLUMNS, THREADS, STAGE = 64, 64, 256, 32
+_ELEMENTS = ROWS * COLUMNS // THREADS
+_NONE = -100000  # enum TF_NO_EXPONENT
+
+
+def shared_memory() -> int:
+    """Bytes of `struct tiles`."""
+    lines = ROWS + COLUMNS + 8
+    exponents = 4 * (ROWS + 4) + 2 * (COLUMNS + 4)
+    return STAGE * (4 * lines + exponents) + 4 * THREADS * _ELEMENTS
+
+
+def options(model: Model, a: Any, b: Any) -> tuple[str, ...]:
+    """Of the compilation for a model and the dtypes of operands."""
+    least_a, least_b = model.least_exponents
+    zero_c = model.zero_c_exponent
+    fields = {
+        "BLOCK": model.depth,
+        "INSTRUCTION": model.instruction_depth,
+        "FRACTION": model.fraction,
+        "KEPT": model.kept,
+        "HALF": int(model.accumulator == "float16"),
+        "LEAST_A": least_a,
+        "LEAST_B": least_b,
+        "EMULATED": int(model.emulated),
+        "CUT_FIRST": model.cut_first or 0,
+        "FLOOR": _NONE if model.floor is None else model.floor,
+        "ZERO_C": _NONE if zero_c is None else zero_c,
+        "ZERO_PRODUCTS": int(model.zero_products),
+        "NEGATIVE_ZERO": int(model.negative_zero),
+    }
+    return (
+        option("A_FORMAT", a),
+        option("B_FORMAT", b),
+        *(f"-DMODEL_{name}={value}" for name, value in fields.items()),
+    )
+
+
+def product(
+    a: Any,
+    b: Any,
+    out: Any,
+    model: Model,
+    *,
+    continues: bool = False,
+    exactly: bool = False,
+) -> None:
+    """Write a @ b to `out` as the model has it: (s, m, k), (s, k, n) and (s, m, n),
+    or without s.
+
+    Parameters
+    ----------
+    a, b : cupy.ndarray
+        Of the model's formats and any strides. One matrix, or a stack of one, is
+        multiplied by all.
+    out : cupy.ndarray
+        Of the accumulator's dtype. It does not overlap the operands.
+    model : Model
+        A row of `tensor_core.MODELS`.
+    continues : bool
+        Whether the accumulators begin with what is in `out`, not with +0.
+    exactly : bool
+        Whether all is computed by the integers of src/tensor_core/mma_model.h, which
+        only what is in doubt needs: the same bits, slowly.
+    """
+    if 0 in out.shape or (continues and a.shape[-1] == 0):
+        return
+    count = len(out) if out.ndim == 3 else 1
+    wide = MOST * COLUMNS
+    if count > MOST or out.shape[-1] > wide:
+        how = {"continues": continues, "exactly": exactly}
+        for first, left in itertools.product(
+            range(0, count, MOST), range(0, out.shape[-1], wide)
+        ):
+            part = slice(first, first + MOST)
+            x, y, z = (of_stack(x, count, part) for x in (a, b, out))
+            y, z = (array[..., left : left + wide] for array in (y, z))
+            product(x, y, z, model, **how)
+        return
+    told = _plan(
+        matrices(a, count),
+        matrices(b, count),
+        matrices(out, count),
+        (a.dtype, b.dtype),
+        model,
+        continues,
+        exactly,
+    )
+    backend.current().launch(
+        told.kernel, told.grid, (THREADS,), told.task, a, b, out, shared=told.shared
+    )
+
+
+class _Plan(NamedTuple):
+    """The launch of a product, wherever its operands are."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    task: Constant
+    shared: int
+
+
+@lru_cache(maxsize=KEPT)
+def _plan(
+    a: Matrices,
+    b: Matrices,
+    c: Matrices,
+    dtypes: tuple[Any, Any],
+    model: Model,
+    continues: bool,
+    exactly: bool,
+) -> _Plan:
+    count, m, n = c.shape
+    return _Plan(
+        Kernel("cuda/tensor_core/mma_model.cu", "model", options(model, *dtypes)),
+        (pieces(m, ROWS), pieces(n, COLUMNS), count),
+        task(a, b, c, continues=continues, exactly=exactly),
+        shared_memory(),
+    )

@@ -1,0 +1,400 @@
+"""Products by this GPU's own tensor cores: cuBLAS, or a kernel with a fixed order of k.
+
+The kernel (src/cuda/matmul/native.cu) makes each element of the result one chain of
+mma.sync from +0, k ascending, so that `tf32dtype.tensor_core.matmul` with
+`device_of(...)` and instruction="mma.sync" gives its bits. That holds of every tile
+that it may choose. In which order cuBLAS adds is not known. Neither reports overflow or
+invalid.
+
+The kernel also makes chains of a few k and adds their results to nearest, as a tensor
+core cuts: its bits are then those of the same with `promote_every`. See `Sums`.
+
+Untested on a GPU: the tests compute the instruction by its model, with registers placed
+as PTX says, and look at the machine code. Tiles and their weights are estimates.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ... import tensor_core
+from ..._wording import brief
+from .._arrays.ndarray import raw
+from .._runtime import cublas, cublaslt
+from .._runtime.backend import KEPT, Kernel, current, int32, int64
+from . import matmul
+from .byte_lines import bytes_along_k
+
+#: Formats of mma.sync: PTX's name, and the first architecture that has it.
+FORMATS = {
+    "tf32": ("tf32", 80),
+    "bfloat16": ("bf16", 80),
+    "float16": ("f16", 80),
+    "float8_e4m3fn": ("e4m3", 89),
+    "float8_e5m2": ("e5m2", 89),
+}
+
+#: Architectures of which a block has 99 KiB of shared memory; others have 163 or more.
+_LITTLE = (86, 89, 120, 121)
+#: The alignment of the kernel's 16-byte copies.
+_CHUNK = 16
+
+
+class Tile(NamedTuple):
+    """How the kernel divides a product."""
+
+    rows: int  #: of the result, a block's
+    columns: int
+    warp_rows: int  #: and a warp's
+    warp_columns: int
+    slice: int  #: bytes of k that are copied at a time
+    stages: int
+    resident: int  #: blocks that a multiprocessor holds
+    weight: float  #: of time for an element, an estimate: less is reused in small ones
+    totals: bool = False  #: whether sums of stretches lie in shared memory
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.rows // self.warp_rows * self.columns // self.warp_columns * 32
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a block."""
+        stages = (self.rows + self.columns) * self.slice * self.stages
+        return stages + self.totals * self.rows * self.columns * 4
+
+
+class Sums(NamedTuple):
+    """In which order the kernel adds.
+
+    With `promote`, t is a sum from +0 of chains from +0, and out becomes t + beta out,
+    rounded once, for the t of each stretch in turn; from the second one on beta is 1.
+    Without, out is one chain, and the other numbers have no meaning.
+    """
+
+    #: k of a chain: of an instruction, a power of two of them, no more than 64 bytes of
+    #: k; or for 2-byte formats 8, by m16n8k8
+    promote: int = 0
+    #: k, a multiple of `STRETCHES` bytes; 0: all
+    stretch: int = 0
+    #: 0: out is not read
+    beta: float = 0.0
+
+
+#: One chain of all k.
+CHAIN = Sums()
+
+#: k that are whole slices of every tile, in bytes.
+STRETCHES = 128
+
+WIDE = Tile(128, 256, 64, 64, 128, 3, 1, 1.0)
+#: where shared memory is little, or registers are scarce
+WIDE_SHORT = Tile(128, 256, 64, 64, 64, 4, 1, 1.0)
+SQUARE = Tile(128, 128, 64, 64, 64, 3, 2, 1.1)
+#: for sums of chains, which take registers besides those of the sums
+SUMS = Tile(128, 192, 64, 48, 64, 4, 1, 1.05)
+#: where the compiler makes an instruction of several, or needs more registers for sums
+SPARING = Tile(128, 128, 64, 32, 64, 4, 1, 1.1)
+SMALL = Tile(64, 64, 32, 32, 128, 3, 2, 1.7)
+SMALL_SHORT = Tile(64, 64, 32, 32, 64, 4, 2, 1.7)
+
+
+def device_of(arch: str) -> str:
+    """The name in `tensor_core.devices` of the GPU that an architecture means.
+
+    Parameters
+    ----------
+    arch : str
+        As `backend.Backend.architecture` has it: "sm_90a".
+
+    Raises
+    ------
+    ValueError
+        If no device of it is modelled.
+    """
+    try:
+        return tensor_core.devices[arch].name
+    except KeyError:
+        known = [x for d in tensor_core.devices.values() for x in d.aliases]
+        raise ValueError(
+            f"the tensor cores of {arch} are not modelled; known are"
+            f" {', '.join(x for x in known if x.startswith('sm_'))}"
+        ) from None
+
+
+def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
+    """Multiply stacks of matrices on this GPU's tensor cores, a @ b into out.
+
+    Parameters
+    ----------
+    a, b : ndarray
+        (s, m, k) and (s, k, n), of any strides. Their dtypes choose the format;
+        float32 stands for tf32, of which the unit ignores the low 13 bits.
+    out : cupy.ndarray
+        (s, m, n), float32, C order; overwritten.
+    instruction : {None, "mma.sync", "wgmma"}
+        None: cuBLAS, and cublasLt for fp8. Others: this package's kernels.
+
+    Raises
+    ------
+    ValueError
+        For formats and instructions that this GPU's tensor cores lack.
+    """
+    check_instruction(instruction)
+    formats = _format(a), _format(b)
+    _check(formats, instruction)
+    if instruction == "mma.sync":
+        multiply(raw(a), raw(b), out, formats)
+    elif instruction == "wgmma":
+        from . import wgmma
+
+        wgmma.multiply(raw(a), raw(b), out, formats)
+    elif "float8" in formats[0]:
+        cublaslt.gemm(raw(a), raw(b), out, formats)
+    else:
+        dtype = cublas.DTYPES[formats[0]]
+        x, y = (cublas.arranged(x.view(dtype, cupy.ndarray)) for x in (a, b))
+        current().gemm(x, y, out, formats[0])
+
+
+def check_instruction(instruction: str | None) -> None:
+    """Raise a ValueError for one that this GPU does not have here."""
+    if instruction not in (None, *matmul.OWN):
+        raise ValueError(
+            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
+            " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
+        )
+    if instruction == "wgmma":
+        from . import wgmma
+
+        if not wgmma.is_here():
+            raise ValueError(
+                "instruction='wgmma' is of compute capability 9.0, and this is"
+                f" {current().architecture()}: 'mma.sync' is there"
+            )
+
+
+def _format(x: Any) -> str:
+    return "tf32" if x.dtype == np.float32 else str(x.dtype.name)
+
+
+def _number(arch: str) -> int:
+    return int("".join(c for c in arch if c.isdigit()))
+
+
+def _check(formats: tuple[str, str], instruction: str | None) -> None:
+    _check_of(current().architecture(), formats, instruction)
+
+
+@lru_cache(maxsize=KEPT)
+def _check_of(arch: str, formats: tuple[str, str], instruction: str | None) -> None:
+    has = [name for name, (_, first) in FORMATS.items() if _number(arch) >= first]
+    eight = [name for name in has if "float8" in name]
+    a, b = formats
+    if a in has and (a == b or (a in eight and b in eight)):
+        if instruction is None and a == b == "float8_e5m2":
+            raise ValueError(
+                "cublasLt does not multiply float8_e5m2 by float8_e5m2:"
+                " instruction='mma.sync' does, or cast one to float8_e4m3fn"
+            )
+        return
+    mixed = f", {' x '.join(eight)}" if eight else ""
+    allowed = f"{', '.join(has)}, each by itself{mixed}" if has else "none of these"
+    raise ValueError(
+        f"the tensor cores of {arch} do not multiply {a} by {b} here: they have"
+        f" {allowed}. Cast them, or take mode='chain' or mode='model'"
+    )
+
+
+# -- the kernel ------------------------------------------------------------------------
+
+
+class Operand(NamedTuple):
+    """Where the kernel finds rows of a, or columns of b."""
+
+    storage: Any
+    along_k: bool
+    pitch: int  # bytes from a line to the next
+    stack: int  # from a matrix to the next
+
+
+def multiply(
+    a: Any,
+    b: Any,
+    out: Any,
+    formats: tuple[str, str],
+    tile: Tile | None = None,
+    sums: Sums = CHAIN,
+) -> None:
+    """The kernel, on the storage of operands whose formats this GPU has."""
+    s, m, k = a.shape
+    n = b.shape[-1]
+    x, y = operand(a), operand(b.swapaxes(-1, -2))
+    size = a.dtype.itemsize
+    if tile is None:
+        tile = choose(s, m, n, size, x.along_k, y.along_k, sums.promote)
+    blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
+    if blocks >= 1 << 31:
+        raise ValueError(f"a product of shape {(s, m, n)} is too large for one launch")
+    if blocks == 0:
+        return
+    current().launch(
+        kernel(formats, size, x.along_k, y.along_k, tile, sums.promote),
+        (blocks,),
+        (tile.threads,),
+        x.storage,
+        y.storage,
+        out,
+        *(int64(i) for i in (m, n, k, x.pitch, y.pitch, x.stack, y.stack)),
+        int32(sums.stretch or 1 << 30),
+        np.float32(sums.beta),
+        shared=tile.shared,
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def kernel(
+    formats: tuple[str, str],
+    size: int,
+    a_along_k: bool,
+    b_along_k: bool,
+    tile: Tile,
+    promote: int = 0,
+) -> Kernel:
+    """The kernel for operands of formats of `size` bytes, contiguous as said."""
+    a, b = (FORMATS[name][0] for name in formats)
+    depth = min(32 // size, promote or 32)
+    macros = {
+        "UNIT": f'"m16n8k{depth}.row.col.f32.{a}.{b}.f32"',
+        "UNIT_BYTES": depth * size,
+        "PROMOTE": promote // depth,
+        "SIZE": size,
+        "A_ALONG_K": int(a_along_k),
+        "B_ALONG_K": int(b_along_k),
+        "ROWS": tile.rows,
+        "COLUMNS": tile.columns,
+        "WARP_ROWS": tile.warp_rows,
+        "WARP_COLUMNS": tile.warp_columns,
+        "SLICE": tile.slice,
+        "STAGES": tile.stages,
+        "RESIDENT": tile.resident,
+        "TOTALS": int(tile.totals),
+    }
+    options = tuple(f"-D{name}={value}" for name, value in macros.items())
+    return Kernel("cuda/matmul/native.cu", "native", options)
+
+
+def tiles(
+    arch: str, size: int, a_along_k: bool, b_along_k: bool, promote: int = 0
+) -> list[Tile]:
+    """What the kernel may choose from, so that registers and shared memory suffice.
+
+    4-byte operands that do not lie along k are loaded word by word, which takes more
+    registers.
+    """
+    if promote:
+        number, halves = _number(arch), promote * size < 32
+        found = [SUMS] if a_along_k and b_along_k and number < 120 - 20 * halves else []
+        found += [SMALL_SHORT] if halves and number >= 120 else [SPARING, SMALL_SHORT]
+        return [with_totals(tile, arch) for tile in found]
+    if size == 1 and device_of(arch) in ("H100", "B200"):
+        return [SPARING, SMALL]
+    across = (not a_along_k) + (not b_along_k) if size == 4 else 0
+    if across == 2:
+        return [SQUARE, SMALL]
+    short = across == 1 or _number(arch) in _LITTLE
+    return [WIDE_SHORT if short else WIDE, SQUARE, SMALL]
+
+
+def with_totals(tile: Tile, arch: str) -> Tile:
+    """The same with totals in shared memory, or as it is where they have no room: at
+    most one stage is given up for them."""
+    number = _number(arch)
+    room = 100 if number in _LITTLE else 164 if number < 90 else 228  # KiB, of all
+    for stages in (tile.stages, tile.stages - 1):
+        found = tile._replace(stages=stages, totals=True)
+        if (found.shared + 1024) * tile.resident <= room << 10:
+            return found
+    return tile
+
+
+def choose(
+    s: int,
+    m: int,
+    n: int,
+    size: int,
+    a_along_k: bool,
+    b_along_k: bool,
+    promote: int = 0,
+) -> Tile:
+    """The tile that is estimated to take the least time. All give the same bits."""
+    machine = current()
+    return _choose(
+        machine.architecture(),
+        machine.processors(),
+        (s, m, n),
+        size,
+        a_along_k,
+        b_along_k,
+        promote,
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def _choose(
+    arch: str,
+    processors: int,
+    shape: tuple[int, int, int],
+    size: int,
+    a_along_k: bool,
+    b_along_k: bool,
+    promote: int,
+) -> Tile:
+    s, m, n = shape
+
+    def time(tile: Tile) -> float:
+        blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
+        return -(-blocks // processors) * tile.rows * tile.columns * tile.weight
+
+    return min(tiles(arch, size, a_along_k, b_along_k, promote), key=time)
+
+
+def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
+    """Storage (s, rows, k), copied if the kernel cannot read it where it is, or always.
+
+    The kernel reads lines of 16-byte chunks, along k or, of 2- and 4-byte elements if
+    `mixed`, across it.
+    """
+    size = x.dtype.itemsize
+    stacks, rows, depth = x.shape
+    stack, of_row, of_k = x.strides
+    mixed = mixed and size > 1
+    across = mixed and abs(of_row) < abs(of_k)
+    for along_k in (False, True) if across else (True, False):
+        inner, within = (of_k, depth) if along_k else (of_row, rows)
+        outer, lines = (of_row, rows) if along_k else (of_k, depth)
+        used = [x.data.ptr, outer if lines > 1 else 0, stack if stacks > 1 else 0]
+        if (
+            not always
+            and (inner == size or within <= 1)
+            and (along_k or mixed)
+            and all(i % _CHUNK == 0 for i in used)
+        ):
+            return Operand(x, along_k, *used[1:])
+    if size == 1 and abs(of_row) < abs(of_k):
+        copy = bytes_along_k(x, rows, depth + -depth % _CHUNK)
+        matrix, pitch = copy.strides[:2]
+        return Operand(copy, True, pitch, matrix if stack else 0)
+    one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once
+    flipped = one.swapaxes(-1, -2) if across else one
+    *counts, width = flipped.shape
+    padded = -(-width * size // _CHUNK) * _CHUNK // size
+    copy = cupy.empty((*counts, padded), x.dtype)
+    current().call("copyto", copy[..., :width], flipped)
+    matrix, pitch = copy.strides[:2]
+    return Operand(copy, not across, pitch, matrix if stack else 0)

@@ -1,0 +1,417 @@
+"""NumPy's products of GPU arrays: all of them are products of stacks of matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..._formats.table import find_dtype
+from ..._matmul import einsum as contraction
+from ..._matmul.context import current_settings
+from ..._wording import brief
+from .._arrays.ndarray import as_own, is_ours, plain
+from .._runtime.backend import current
+from . import matmul as products
+from .matmul import FLOAT32, as_matrices, as_target, cast, copy_into
+from .stacks import reshape
+
+# -- ufuncs ----------------------------------------------------------------------------
+
+
+def _ufunc(
+    name: str,
+    a: Any,
+    b: Any,
+    out: Any,
+    dtype: DTypeLike | None,
+    casting: str,
+) -> tuple[Any, Any, DTypeLike | None]:
+    """Operands of a ufunc as they are multiplied, and `dtype` where it still matters.
+
+    To any dtype but float32 NumPy casts the operands.
+    """
+    for i, x in enumerate((a, b)):
+        if not isinstance(x, cupy.ndarray):
+            raise TypeError(
+                f"{name}: operand {i} is {type(x).__name__}, not an array on a GPU"
+            )
+    if dtype is None:
+        return a, b, None
+    wanted = find_dtype(dtype)
+    common = np.result_type(a.dtype, b.dtype)
+    if products.current_mode().name != "chain" or (
+        wanted == FLOAT32 and is_ours(common)
+    ):
+        return a, b, wanted
+    for i, x in enumerate((a, b)):
+        if not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
+            raise TypeError(
+                f"Cannot cast ufunc {name!r} input {i} from {x.dtype} to {wanted} with"
+                f" casting rule {casting!r}"
+            )
+    return cast(a, wanted), cast(b, wanted), None
+
+
+def _multiply(
+    x: Any, y: Any, dtype: DTypeLike | None, out: Any, shape: tuple[int, ...]
+) -> Any:
+    """In the mode and the precision that are in force."""
+    settings = current_settings()
+    return products.product(x, y, dtype, out, shape=shape, settings=settings)
+
+
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+    axes: Any = None,
+    order: str = "K",
+    subok: bool = True,
+) -> Any:
+    a, b, wanted = _ufunc("matmul", x1, x2, out, dtype, casting)
+    if axes is not None:
+        return _by_axes(matmul, a, b, axes, out, dtype)
+    x, y, shape = as_matrices(a, b)
+    return _multiply(x, y, wanted, out, shape)
+
+
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+    axis: int = -1,
+    keepdims: bool = False,
+    order: str = "K",
+    subok: bool = True,
+) -> Any:
+    a, b, wanted = _ufunc("vecdot", x1, x2, out, dtype, casting)
+    for x in (a, b):
+        if not -x.ndim <= axis < x.ndim:
+            raise np.exceptions.AxisError(axis, x.ndim)
+    a, b = cupy.moveaxis(a, axis, -1), cupy.moveaxis(b, axis, -1)
+    _check_vectors("vecdot", a, b, a.shape[-1], b.shape[-1])
+    shape = _batch("vecdot", a.shape[:-1], b.shape[:-1])
+    if keepdims:
+        place = axis if axis < 0 else axis - max(a.ndim, b.ndim)
+        at = len(shape) + 1 + place
+        shape = (*shape[:at], 1, *shape[at:])
+    return _multiply(a[..., np.newaxis, :], b[..., np.newaxis], wanted, out, shape)
+
+
+def matvec(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+    axes: Any = None,
+    order: str = "K",
+    subok: bool = True,
+) -> Any:
+    a, b, wanted = _ufunc("matvec", x1, x2, out, dtype, casting)
+    if axes is not None:
+        return _by_axes(matvec, a, b, axes, out, dtype)
+    _check_dimensions("matvec", a, 2, b, 1)
+    _check_vectors("matvec", a, b, a.shape[-1], b.shape[-1])
+    shape = _batch("matvec", a.shape[:-2], b.shape[:-1])
+    return _multiply(a, b[..., np.newaxis], wanted, out, (*shape, a.shape[-2]))
+
+
+def vecmat(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
+    axes: Any = None,
+    order: str = "K",
+    subok: bool = True,
+) -> Any:
+    a, b, wanted = _ufunc("vecmat", x1, x2, out, dtype, casting)
+    if axes is not None:
+        return _by_axes(vecmat, a, b, axes, out, dtype)
+    _check_dimensions("vecmat", a, 1, b, 2)
+    _check_vectors("vecmat", a, b, a.shape[-1], b.shape[-2])
+    shape = _batch("vecmat", a.shape[:-1], b.shape[:-2])
+    return _multiply(a[..., np.newaxis, :], b, wanted, out, (*shape, b.shape[-1]))
+
+
+def _check_dimensions(name: str, a: Any, of_a: int, b: Any, of_b: int) -> None:
+    if a.ndim < of_a or b.ndim < of_b:
+        raise ValueError(
+            f"{name} takes at least {of_a} and {of_b} dimensions, not {a.ndim} and"
+            f" {b.ndim}"
+        )
+
+
+def _check_vectors(name: str, a: Any, b: Any, k: int, other: int) -> None:
+    if k != other:
+        raise ValueError(
+            f"{name}: shapes {a.shape} and {b.shape} do not fit: k is {k} and {other}"
+        )
+
+
+def _batch(name: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        raise ValueError(f"{name}: stacks {a} and {b} do not broadcast") from None
+
+
+def _by_axes(
+    function: Callable[..., Any], a: Any, b: Any, axes: Any, out: Any, dtype: Any
+) -> Any:
+    """With the axes of both operands, and of the result, last."""
+
+    def moved(x: Any, chosen: Any) -> Any:
+        chosen = (chosen,) if isinstance(chosen, int) else tuple(chosen)
+        return cupy.moveaxis(x, chosen, tuple(range(-len(chosen), 0)))
+
+    if len(axes) != 3:
+        raise ValueError(
+            f"axes={brief(axes)}: one entry for each operand and the result"
+        )
+    if out is not None:
+        raise TypeError("axes with out is not for arrays on a GPU: move the axes first")
+    result = function(moved(a, axes[0]), moved(b, axes[1]), dtype=dtype)
+    chosen = (axes[2],) if isinstance(axes[2], int) else tuple(axes[2])
+    return cupy.moveaxis(result, tuple(range(-len(chosen), 0)), chosen)
+
+
+# -- functions -------------------------------------------------------------------------
+
+
+def _scaled(a: Any, b: Any, out: Any = None) -> Any:
+    """The product with a number."""
+    from .._functions import ufuncs
+
+    given = tuple(
+        x if isinstance(x, cupy.ndarray) else np.asarray(x)[()] for x in (a, b)
+    )
+    return ufuncs.call(np.multiply, given, out=out)
+
+
+def _is_number(*given: Any) -> bool:
+    return any(np.ndim(x) == 0 for x in given)
+
+
+def _exact_out(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """What np.dot and its like take as `out`."""
+    acceptable = (
+        isinstance(out, cupy.ndarray)
+        and out.dtype == dtype
+        and out.shape == shape
+        and out.flags.c_contiguous
+    )
+    if not acceptable:
+        raise ValueError(
+            f"out must be a C-contiguous array of dtype {dtype} and shape {shape}"
+        )
+
+
+def _result_dtype(a: Any, b: Any) -> np.dtype[Any]:
+    """Of a product in the mode in force."""
+    common = np.result_type(a.dtype, b.dtype)
+    return FLOAT32 if products.current_mode().name != "chain" else common
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    if _is_number(a, b):
+        return _scaled(a, b, out)
+    return _contract_last(a, b, max(b.ndim - 2, 0), out)
+
+
+def inner(a: Any, b: Any, /) -> Any:
+    if _is_number(a, b):
+        return _scaled(a, b)
+    return _contract_last(a, b, b.ndim - 1, None)
+
+
+def _contract_last(a: Any, b: Any, axis: int, out: Any) -> Any:
+    """Sums over the last axis of a and one of b."""
+    for x in (a, b):
+        if not isinstance(x, cupy.ndarray):
+            raise TypeError(f"{type(x).__name__} is no array on a GPU")
+    k = a.shape[-1]
+    if b.shape[axis] != k:
+        raise ValueError(
+            f"shapes {a.shape} and {b.shape} not aligned: {k} (dim {a.ndim - 1}) !="
+            f" {b.shape[axis]} (dim {axis})"
+        )
+    rows = a.shape[:-1]
+    columns = b.shape[:axis] + b.shape[axis + 1 :]
+    shape = rows + columns
+    if out is not None:
+        _exact_out(out, _result_dtype(a, b), shape)
+    x = reshape(a, (math.prod(rows), k)) if a.ndim != 2 else a
+    if b.ndim == 2:
+        y = b if axis == 0 else b.T
+    else:  # all others before it, so that inner's is a view
+        y = reshape(cupy.moveaxis(b, axis, -1), (math.prod(columns), k)).T
+    return _multiply(x, y, None, out, shape)
+
+
+def vdot(a: Any, b: Any, /) -> Any:
+    if a.size != b.size:
+        raise ValueError(
+            f"shapes {a.shape} and {b.shape} do not fit: vdot takes as many elements"
+            " of both"
+        )
+    return _multiply(reshape(a, (1, a.size)), reshape(b, (b.size, 1)), None, None, ())
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    try:
+        of_a, of_b = axes
+    except TypeError:
+        of_a, of_b = list(range(-index(axes), 0)), list(range(index(axes)))
+    of_a, of_b = (list(x) if np.iterable(x) else [x] for x in (of_a, of_b))
+    if len(of_a) != len(of_b) or any(
+        a.shape[i] != b.shape[j] for i, j in zip(of_a, of_b, strict=True)
+    ):
+        raise ValueError("shape-mismatch for sum")
+    of_a, of_b = [i % a.ndim for i in of_a], [j % b.ndim for j in of_b]
+    rows = [i for i in range(a.ndim) if i not in of_a]
+    columns = [j for j in range(b.ndim) if j not in of_b]
+    m, n = [a.shape[i] for i in rows], [b.shape[j] for j in columns]
+    k = math.prod(a.shape[i] for i in of_a)
+    x = reshape(a.transpose([*rows, *of_a]), (math.prod(m), k))
+    y = reshape(b.transpose([*of_b, *columns]), (k, math.prod(n)))
+    return _multiply(x, y, None, None, (*m, *n))
+
+
+class _StandIn(np.ndarray):
+    """A NumPy array of the shape of one on the GPU: NumPy says in which order many are
+    multiplied."""
+
+    on_gpu: Any = None
+
+    @classmethod
+    def of(cls, x: Any) -> _StandIn:
+        made = np.broadcast_to(np.float32(0), x.shape).view(cls)
+        made.on_gpu = x
+        return made
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func is not np.dot:
+            return super().__array_function__(func, types, args, kwargs)
+        out = kwargs.get("out", args[2] if len(args) > 2 else None)
+        return self.of(
+            dot(args[0].on_gpu, args[1].on_gpu, getattr(out, "on_gpu", None))
+        )
+
+
+def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
+    arrays = list(arrays)
+    if len(arrays) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    first, last = arrays[0], arrays[-1]
+    shape = first.shape[: first.ndim - 1] + last.shape[1:]
+    if first.ndim == 1:
+        arrays[0] = first[np.newaxis]
+    if last.ndim == 1:
+        arrays[-1] = last[:, np.newaxis]
+    for x in arrays:
+        if x.ndim != 2:
+            raise np.linalg.LinAlgError(
+                f"{x.ndim}-dimensional array given. Array must be two-dimensional"
+            )
+    planned: Any = np.linalg.multi_dot([_StandIn.of(x) for x in arrays])
+    result = planned.on_gpu
+    result = result.reshape(shape)
+    if out is None:
+        return result
+    _exact_out(out, result.dtype, shape)
+    copy_into(result, out)
+    return out
+
+
+# -- einsum ----------------------------------------------------------------------------
+
+
+class _CuPy:
+    """What einsum contracts GPU arrays with."""
+
+    reshape = staticmethod(reshape)
+
+    def copyto(self, out: Any, x: Any) -> None:
+        copy_into(x, as_target(out, x.dtype, x.shape))
+
+    def asarray(self, x: Any) -> Any:
+        if not isinstance(x, cupy.ndarray):
+            raise TypeError(
+                f"einsum of {type(x).__name__} and an array on a GPU:"
+                " tf32dtype.cuda.asarray(...) moves it there"
+            )
+        return as_own(x)
+
+    def as_strided(self, x: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
+        made = cupy.ndarray(tuple(shape), x.dtype, x.data, tuple(strides))
+        return made.view(x.dtype, type(x))
+
+    def broadcast_to(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return cupy.broadcast_to(x, shape)
+
+    def cast(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        return cast(x, dtype)
+
+    def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        from .._functions import reductions
+
+        if not (is_ours(x.dtype) or x.dtype == FLOAT32):
+            if not is_ours(dtype):
+                return current().call("sum", plain(x), axis=axis, dtype=dtype)
+            x = cast(x, dtype)
+        return reductions.reduce("sum", x, axis, dtype)
+
+    def matmul(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+        return matmul(x, y, dtype=dtype)
+
+    def multiply(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+        from .._functions import ufuncs
+
+        return ufuncs.call(np.multiply, (x, y), dtype=dtype)
+
+    def is_array(self, x: Any) -> bool:
+        return isinstance(x, cupy.ndarray)
+
+
+def einsum(
+    *operands: Any,
+    out: Any = None,
+    optimize: Any = False,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    casting: str = "safe",
+) -> Any:
+    subscripts, *arrays = operands
+    return contraction.contract(
+        _CuPy(), subscripts, tuple(arrays), out, dtype, optimize
+    )
+
+
+#: By NumPy's names.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        matmul, vecdot, matvec, vecmat, dot, inner, vdot, tensordot, multi_dot, einsum,
+    )
+}  # fmt: skip

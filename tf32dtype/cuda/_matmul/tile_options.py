@@ -1,0 +1,79 @@
+"""What kernels of products are told: src/cuda/matmul/tile_loader.h has the same."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._runtime.backend import Constant
+
+#: struct tf_task
+TASK = np.dtype(
+    [
+        *((name, np.int64, 3) for name in "abc"),
+        ("part", np.int64),
+        *((name, np.int32) for name in ("m", "n", "k", "count")),
+        *((name, np.int32) for name in ("a_across", "b_across", "parts", "rounds")),
+        *((name, np.int32) for name in ("continues", "exactly")),
+    ]
+)
+
+#: int32, with room for a tile beyond it.
+LARGEST = (1 << 31) - (1 << 10)
+#: The most blocks of threads along y and z.
+MOST = 65535
+
+
+class Matrices(NamedTuple):
+    """How a matrix, or a stack of them, lies in memory: strides of (s, rows, columns),
+    in bytes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def flipped(self) -> Matrices:
+        """Rows as columns."""
+        (s, m, n), (stack, down, across) = self
+        return Matrices((s, n, m), (stack, across, down))
+
+
+def matrices(x: Any, count: int) -> Matrices:
+    """Of an array of two axes, or of three, as a stack of so many."""
+    shape, strides = x.shape, x.strides
+    if len(shape) == 2:
+        return Matrices((count, *shape), (0, *strides))
+    if shape[0] != count:  # 1
+        return Matrices((count, *shape[1:]), (0, *strides[1:]))
+    return Matrices(shape, strides)
+
+
+def task(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> Constant:
+    """A task for (s, m, k) times (s, k, n) into (s, m, n)."""
+    x = np.zeros((), TASK)
+    (count, m, k), n = a.shape, b.shape[2]
+    if max(m, k, n) > LARGEST:
+        raise ValueError(
+            f"matrices of {m} x {k} and {k} x {n}: kernels of products count to"
+            f" {LARGEST} along an axis"
+        )
+    x["a"], x["b"], x["c"] = a.strides, b.flipped.strides, c.strides
+    x["m"], x["n"], x["k"], x["count"] = m, n, k, count
+    for name, lines in (("a_across", a), ("b_across", b.flipped)):
+        _, down, across = lines.strides
+        x[name] = abs(down) < abs(across)
+    for name, value in fields.items():
+        x[name] = value
+    return Constant(x)
+
+
+def option(macro: str, dtype: np.dtype[Any]) -> str:
+    """The option of a compilation that says an operand's format."""
+    rows = {"float16": "half", "float32": "single"}
+    return f"-D{macro}=tf_{rows.get(dtype.name, dtype.name)}"
+
+
+def pieces(whole: int, piece: int) -> int:
+    """How many it takes."""
+    return -(-whole // piece)

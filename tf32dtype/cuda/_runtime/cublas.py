@@ -1,0 +1,177 @@
+"""Products by cuBLAS, through the bindings that CuPy has. Untested on a GPU."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ..._nvrtc import CUBLAS, CudaError
+from .backend import KEPT, Constant, current
+from .strides import Layout
+
+#: NumPy's dtypes that elements of a kind are stored as
+DTYPES = {
+    "tf32": np.dtype(np.float32),
+    "bfloat16": np.dtype(np.uint16),
+    "float16": np.dtype(np.float16),
+    "float32": np.dtype(np.float32),
+}
+#: cudaDataType and cublasComputeType_t of each kind. float32 never becomes tf32: the
+#: compute type says so, and the handle's math mode, which CuPy may have changed, is set
+_SINGLE = 0  # CUDA_R_32F
+_KINDS = {
+    "tf32": (_SINGLE, 77),  # CUBLAS_COMPUTE_32F_FAST_TF32
+    "bfloat16": (14, 68),  # CUDA_R_16BF, CUBLAS_COMPUTE_32F
+    "float16": (2, 68),  # CUDA_R_16F
+    "float32": (_SINGLE, 68),
+}
+_DEFAULT = -1  # CUBLAS_GEMM_DEFAULT
+_ON_HOST = 0  # CUBLAS_POINTER_MODE_HOST
+_PLAIN_MATH = 0  # CUBLAS_DEFAULT_MATH
+_MOST = (1 << 31) - 1
+
+
+class _Matrix(NamedTuple):
+    """A row-major matrix in cuBLAS's eyes: the column-major one that is its transpose,
+    or (`flipped`) that is the matrix itself."""
+
+    flipped: int
+    leading: int
+
+
+@lru_cache(maxsize=KEPT)
+def _matrix(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> _Matrix | None:
+    """How cuBLAS can read the matrices of an array; None if it cannot."""
+    rows, columns = shape[-2:]
+    down, right = (i // itemsize for i in strides[-2:])
+    if (right == 1 or columns <= 1) and (down >= columns or rows <= 1):
+        return _Matrix(0, down if rows > 1 else max(columns, 1))
+    if (down == 1 or rows <= 1) and (right >= rows or columns <= 1):
+        return _Matrix(1, right if columns > 1 else max(rows, 1))
+    return None
+
+
+def _layout(x: Any) -> Layout:
+    return x.shape, x.strides, x.itemsize
+
+
+def arranged(x: Any) -> Any:
+    """The same stack of matrices, copied unless cuBLAS can read it where it is."""
+    stacks, stack = x.shape[0], x.strides[0]
+    if _matrix(*_layout(x)) is not None and (stacks <= 1 or stack >= 0):
+        return x
+    one = x[:1] if stack == 0 else x
+    return cupy.broadcast_to(current().call("ascontiguousarray", one), x.shape)
+
+
+@cache
+def _library() -> Any:
+    try:
+        return importlib.import_module("cupy_backends.cuda.libs.cublas")
+    except ImportError as error:
+        raise CudaError(f"cuBLAS cannot be loaded ({error}): {CUBLAS}") from error
+
+
+def _handle() -> int:
+    return int(cupy.cuda.device.get_cublas_handle())
+
+
+def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -> None:
+    """alpha a @ b + beta c into c, as `backend.Backend.gemm` says.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind, arrays that cuBLAS cannot read where they are, and sizes
+        of 2^31 or more.
+    CudaError
+        If cuBLAS is missing.
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"kind={kind!r}: known are {', '.join(_KINDS)}")
+    shape = _shape_of(_layout(a), _layout(b), _layout(c))
+    if shape.m == 0 or shape.n == 0 or shape.stacks == 0:
+        return
+    if shape.k == 0:  # cuBLAS would not read a and b, but want their pointers
+        if beta == 0:
+            current().call("ndarray.fill", c, 0)
+        else:
+            current().call("multiply", c, np.float32(beta), c)
+        return
+    # c.T = b.T a.T, in column-major order.
+    library, handle = _library(), _handle()
+    at = _scales(alpha, beta).ptr
+    mode, math = library.getPointerMode(handle), library.getMathMode(handle)
+    try:
+        library.setPointerMode(handle, _ON_HOST)
+        library.setMathMode(handle, _PLAIN_MATH)
+        _run(library, handle, shape, (a, b, c), _KINDS[kind], at)
+    finally:
+        library.setPointerMode(handle, mode)
+        library.setMathMode(handle, math)
+
+
+def _run(
+    library: Any, handle: int, x: _Shape, arrays: Any, kind: tuple[int, int], at: int
+) -> None:
+    a, b, c = arrays
+    type_, compute = kind
+    if x.stacks == 1:
+        library.gemmEx(
+            handle, x.b.flipped, x.a.flipped, x.n, x.m, x.k, at, b.data.ptr, type_,
+            x.b.leading, a.data.ptr, type_, x.a.leading, at + 4, c.data.ptr, _SINGLE,
+            x.c.leading, compute, _DEFAULT,
+        )  # fmt: skip
+    else:
+        of_b, of_a, of_c = x.steps
+        library.gemmStridedBatchedEx(
+            handle, x.b.flipped, x.a.flipped, x.n, x.m, x.k, at, b.data.ptr, type_,
+            x.b.leading, of_b, a.data.ptr, type_, x.a.leading, of_a, at + 4,
+            c.data.ptr, _SINGLE, x.c.leading, of_c, x.stacks, compute, _DEFAULT,
+        )  # fmt: skip
+
+
+class _Shape(NamedTuple):
+    """What cuBLAS is told of arrays, wherever they are."""
+
+    m: int
+    n: int
+    k: int
+    stacks: int
+    a: _Matrix
+    b: _Matrix
+    c: _Matrix
+    steps: tuple[int, int, int]  #: from one of a stack to the next: of b, a and c
+
+
+@lru_cache(maxsize=KEPT)
+def _shape_of(a: Layout, b: Layout, c: Layout) -> _Shape:
+    """Of the layouts of a product's operands and its result."""
+    (m, n), k = c[0][-2:], a[0][-1]
+    stacks = c[0][0] if len(c[0]) == 3 else 1
+    of_a, of_b, of_c = (_matrix(*x) for x in (a, b, c))
+    if of_a is None or of_b is None or of_c is None or of_c.flipped:
+        raise ValueError(
+            "cuBLAS takes a and b that are contiguous along one of their last two axes,"
+            " c along the last; not strides of"
+            f" {', '.join(str(strides) for _, strides, _ in (a, b, c))} bytes"
+        )
+    if max(m, n, k, stacks, of_a.leading, of_b.leading, of_c.leading) > _MOST:
+        raise ValueError(f"cuBLAS takes sizes below 2^31, not {(stacks, m, k, n)}")
+    each = [
+        strides[0] // size if len(own) == 3 else 0 for own, strides, size in (b, a, c)
+    ]
+    steps = each[0], each[1], each[2]
+    return _Shape(m, n, k, stacks, of_a, of_b, of_c, steps)
+
+
+@lru_cache(maxsize=256)
+def _scales(alpha: float, beta: float) -> Constant:
+    """Both, in the host's memory."""
+    return Constant(np.array([alpha, beta], np.float32))

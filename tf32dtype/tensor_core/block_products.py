@@ -1,0 +1,301 @@
+"""Products of block-scaled arrays as a device's tensor core computes them.
+
+Either the instruction itself applies the scales (block_scaled.py), or a kernel does:
+each block of k is a chain of ordinary instructions from zero, whose sum is multiplied
+by the scales and added to a float32 accumulator outside of the tensor core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import _core
+from .._formats.table import find_dtype
+from .._wording import brief
+from .block_scaled import BlockScaled, find_block_scaled
+from .models import Model, find_device, find_instruction, find_model
+
+Array = NDArray[Any]
+Bytes = NDArray[np.uint8]
+Singles = NDArray[np.float32]
+
+_POWERS = "float8_e8m0fnu"
+_TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
+
+
+class Blocks(Protocol):
+    """What is used of a `tf32dtype.blocks.BlockArray`."""
+
+    format: str
+    shape: tuple[int, ...]
+    #: the axis that blocks lie along, and how many values of it are one
+    axis: int
+    block_size: int
+    scale_format: str
+    #: float32
+    tensor_scale: Any
+    #: of the array's shape, one an item; None: there are no residuals
+    elements: Array
+    residual_elements: Array | None
+    #: codes: (*others, blocks), or (*others, blocks, 2) with residuals
+    scales: Bytes
+
+
+def is_blocks(x: Any) -> bool:
+    """Whether an operand is an array of blocks."""
+    return not isinstance(x, np.ndarray) and hasattr(x, "scale_format")
+
+
+class Level(NamedTuple):
+    """Elements of one scale each block, as lines along k."""
+
+    elements: Array  # (..., lines, k)
+    scales: Bytes  # codes: (..., lines, blocks)
+    values: Singles  # what these are worth
+
+
+class Operand(NamedTuple):
+    """An operand of a product: rows of a, or columns of b."""
+
+    name: str
+    format: str  # of its elements
+    scale_format: str
+    block_size: int
+    tensor_scale: np.float32
+    levels: tuple[Level, ...]
+    is_vector: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(..., lines, k)."""
+        return self.levels[0].elements.shape
+
+
+# -- operands --------------------------------------------------------------------------
+
+
+def read(x: Any, name: str, other: str) -> Operand:
+    """Take an array of blocks apart; blocks of b lie along its axis before the last.
+
+    Raises
+    ------
+    TypeError
+        For what is no array of blocks; for elements that no tensor core multiplies.
+    ValueError
+        For blocks along another axis.
+    """
+    if not is_blocks(x):
+        raise TypeError(
+            f"{name} is {getattr(x, 'dtype', type(x).__name__)} and {other} an array of"
+            " blocks: both have to be, see tf32dtype.blocks.quantize"
+        )
+    blocks: Blocks = x
+    ndim = len(blocks.shape)
+    along = ndim - 1 if name == "a" or ndim == 1 else ndim - 2
+    if blocks.axis % ndim != along:
+        raise ValueError(
+            f"{name}, of shape {blocks.shape}, has its blocks along axis {blocks.axis};"
+            f" in a product they lie along k, axis {along - ndim if ndim > 1 else 0}"
+        )
+    levels = []
+    for level in _levels(blocks, name):
+        elements, scales, values = level
+        if ndim == 1:
+            level = Level(elements[np.newaxis], scales[np.newaxis], values[np.newaxis])
+        elif name == "b":
+            level = Level(elements.swapaxes(-1, -2), scales, values)
+        levels.append(level)
+    return Operand(
+        name,
+        levels[0].elements.dtype.name,
+        blocks.scale_format,
+        blocks.block_size,
+        np.float32(blocks.tensor_scale),
+        tuple(levels),
+        ndim == 1,
+    )
+
+
+def _levels(x: Blocks, name: str) -> Iterator[Level]:
+    """What is high; then the residual. In the axes that the array has."""
+    elements, residuals = np.asarray(x.elements), x.residual_elements
+    if elements.dtype.name not in _TYPES:
+        raise TypeError(
+            f"{name} is {x.format}, whose elements are {elements.dtype}: no tensor core"
+            " here multiplies these"
+        )
+    codes = x.scales if residuals is None else x.scales[..., 0]
+    values = _core.scale_values(x.scale_format)
+    with np.errstate(all="ignore"):
+        if x.scale_format != _POWERS:
+            values = np.float32(x.tensor_scale) * values
+        scales = values[codes]
+        yield Level(elements, codes, scales)
+        if residuals is not None:
+            lower = np.asarray(residuals)
+            of = lower.dtype.name if lower.dtype.name in _TYPES else "int4"
+            relative = _core.scale_values(x.scale_format, of)[x.scales[..., 1]]
+            # Integers of four bits are numbers of every format here.
+            lower = lower.astype(elements.dtype)
+            yield Level(lower, x.scales[..., 1], scales * relative)
+
+
+# -- products --------------------------------------------------------------------------
+
+
+class Request(NamedTuple):
+    """A product that is asked for."""
+
+    a: Operand
+    b: Operand
+    model: Model | BlockScaled
+    terms: int
+
+
+def resolve(
+    a: Any,
+    b: Any,
+    device: str,
+    instruction: str | None,
+    accumulator: DTypeLike,
+    terms: int | None,
+) -> Request:
+    """What arguments of `matmul` mean.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `matmul` does.
+    """
+    x, y = read(a, "a", "b"), read(b, "b", "a")
+    if find_dtype(accumulator).newbyteorder("=") != np.float32:
+        raise ValueError(
+            f"accumulator={brief(accumulator)}: products of blocks have float32 ones"
+        )
+    if terms not in (None, 1, 3, 4):
+        raise ValueError(f"terms={brief(terms)}: 1, 3 and 4 are known, and None")
+    if x.block_size != y.block_size:
+        raise ValueError(
+            f"a has blocks of {x.block_size} and b of {y.block_size}: a product needs"
+            " one size"
+        )
+    scaled = _block_scaled(x, y, device, instruction)
+    if scaled is not None:
+        return Request(x, y, scaled, 1)
+    found = find_device(device)
+    model = find_model(device, instruction, x.format, y.format, "float32")
+    depth = 2 * model.depth if model.emulated else model.depth
+    if x.block_size % depth:
+        name = find_instruction(found, instruction)
+        raise ValueError(
+            f"blocks of {x.block_size}: {found.name} {name} is modelled with"
+            f" {depth} products of {x.format} in a sum, so blocks are of {depth} or a"
+            " multiple of that"
+        )
+    return Request(x, y, model, terms or 4)
+
+
+def _block_scaled(
+    x: Operand, y: Operand, device: str, instruction: str | None
+) -> BlockScaled | None:
+    """The block-scaled instruction that is named, or that takes such operands."""
+    found = find_device(device)
+    known = dict.fromkeys(model.instruction for model in found.block_scaled)
+    if instruction in found.instructions:
+        return None
+    if instruction is not None and instruction not in known:
+        has = ", ".join((*found.instructions, *known))
+        raise ValueError(
+            f"{found.name} has no instruction {brief(instruction)}; it has {has}"
+        )
+    for operand in (x, y):
+        if len(operand.levels) > 1 or operand.scale_format != x.scale_format:
+            if instruction is None:
+                return None
+            what = (
+                f"{operand.name} has residuals"
+                if len(operand.levels) > 1
+                else f"scales are {x.scale_format} and {y.scale_format}"
+            )
+            others = ", ".join(found.instructions)
+            raise ValueError(
+                f"{what}: {found.name} {instruction} multiplies elements with one scale"
+                f" each block, of one format; {others} multiply them block by block"
+            )
+    return find_block_scaled(
+        found, instruction, x.format, y.format, x.scale_format, x.block_size
+    )
+
+
+def add_product(request: Request, sums: Singles) -> None:
+    """Add a product to accumulators, (..., m, n), C-contiguous."""
+    a, b, model, terms = request
+    for index in np.ndindex(sums.shape[:-2]):
+        if isinstance(model, BlockScaled):
+            _add_scaled(model, a, b, index, sums[index])
+        else:
+            _add_promoted(model, a, b, index, terms, sums[index])
+    if isinstance(model, BlockScaled):
+        _finish(sums, a.tensor_scale, b.tensor_scale)
+
+
+def _at(x: Array, index: tuple[int, ...]) -> Array:
+    """A matrix of a stack, which broadcasts to stacks of such an index."""
+    axes = x.ndim - 2
+    pairs = zip(index[len(index) - axes :], x.shape[:axes], strict=True)
+    matrix: Array = x[tuple(i if n > 1 else 0 for i, n in pairs)]
+    return matrix
+
+
+def _add_scaled(
+    model: BlockScaled, a: Operand, b: Operand, index: tuple[int, ...], sums: Singles
+) -> None:
+    x, y = a.levels[0], b.levels[0]
+    _core.scaled_product(
+        model,
+        _at(x.elements, index).view(np.uint8),
+        _at(x.scales, index),
+        _at(y.elements, index).view(np.uint8),
+        _at(y.scales, index),
+        sums,
+    )
+
+
+def _finish(sums: Singles, scale_a: np.float32, scale_b: np.float32) -> None:
+    """Multiply by the scales of both tensors, as a kernel does before it stores."""
+    with np.errstate(all="ignore"):
+        scale = scale_a * scale_b
+        if scale != 1:
+            sums *= scale
+            sums.view(np.uint32)[np.isnan(sums)] = 0x7FFFFFFF
+
+
+def _add_promoted(
+    model: Model,
+    a: Operand,
+    b: Operand,
+    index: tuple[int, ...],
+    terms: int,
+    sums: Singles,
+) -> None:
+    """Block after block, and of each block the terms: high times high first."""
+    precision = _core.Precision("float32", model=model, silent=True)
+    block: Singles = np.empty((1, *sums.shape), np.float32)
+    pairs = [(x, y) for x in a.levels for y in b.levels][:terms]
+    lines = [
+        [(_at(level.elements, index), _at(level.values, index)) for level in pair]
+        for pair in pairs
+    ]
+    k = a.shape[-1]
+    for number, first in enumerate(range(0, k, a.block_size)):
+        stretch = slice(first, min(first + a.block_size, k))
+        for (x, s), (y, t) in lines:
+            _core.tensor_product(
+                precision, x[np.newaxis, :, stretch], y.T[np.newaxis, stretch], block
+            )
+            scales = (np.ascontiguousarray(z[:, number]) for z in (s, t))
+            _core.promote_block(sums, block[0], *scales)

@@ -1,0 +1,351 @@
+"""Products as a device's tensor core computes them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import _core
+from .._formats.quantize import quantize
+from .._formats.table import as_own, find_dtype
+from .._matmul.precisions import Rounding
+from .._wording import brief
+from . import block_products
+from .block_scaled import BlockScaled
+from .models import CONTESTED, Model, find_model
+
+Array = NDArray[Any]
+
+#: of an operand, so that stacks of them broadcast
+_AXES = 32
+_TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    device: str,
+    instruction: str | None = None,
+    accumulator: DTypeLike = np.float32,
+    rounding: Rounding | None = None,
+    promote_every: int | None = None,
+    terms: int | None = None,
+    out: Array | tuple[Array] | None = None,
+) -> Any:
+    """Multiply matrices as the tensor core of a device does: a @ b + c.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
+        other axes broadcast; a vector of length k is a row, or a column. Their dtypes
+        choose the format: float16, or `tf32`, `bfloat16`, `float8_e4m3fn`,
+        `float8_e5m2` and `float4_e2m1fn` of this package; float32 stands for tf32.
+        Or both are `tf32dtype.blocks.BlockArray`, a with its blocks along the last
+        axis and b along the one before the last, of one size: see the notes.
+    c : array_like, optional
+        Of the accumulator's dtype and a shape that broadcasts to the result's, or a
+        number: what the accumulators begin with. None: +0.
+    device : str
+        "V100", "T4", "A100", "L40S", "H100", "B200" or "RTX Blackwell", or an alias of
+        one, as `devices` has them. Case is ignored.
+    instruction : {"mma.sync", "wgmma", "tcgen05"}, optional
+        None: what the device's GEMM libraries use. Block-scaled ones have a kind:
+        "tcgen05.mxf8f6f4", "mma.sync.mxf4nvf4".
+    accumulator : dtype
+        float32 or float16: of the accumulators and of the result.
+    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
+        How float32 operands become tf32. None: raw, as the unit reads them: it ignores
+        the low 13 bits. "ties_to_away" is what cuBLAS does on Ampere.
+    promote_every : int, optional
+        After so many k, a multiple of the instruction's depth, the accumulators are
+        added to others in float32, which began with `c`, and start from zero again;
+        128 is what DeepGEMM does for fp8. For float32 accumulators.
+    terms : {1, 3, 4}, optional
+        Of blocks with residuals, which products are added: high times high alone; all
+        but low times low; all. None: all.
+    out : ndarray, optional
+        An array of the result's shape and dtype to write into. It may overlap the
+        operands.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of shape (..., m, n), without the axis that a vector lacks.
+
+    Raises
+    ------
+    TypeError
+        For operands of another dtype (float64 and integers have no format); for `c` or
+        `out` that are not of the accumulator's.
+    ValueError
+        For shapes that do not fit; an unknown device; a pair of formats that is not
+        modelled on it, with a list of those that are; a keyword out of place.
+
+    See Also
+    --------
+    explain : How one element comes about.
+    tf32dtype.matmul_precision : NumPy's float32 products with a device's bits.
+
+    Notes
+    -----
+    k ascends in blocks of the model's depth, each of which is added exactly, cut and
+    rounded once, and chained to the next; what is missing of the last instruction is
+    filled with zeros. A GEMM library that splits k among warps adds in another order.
+    NaN results are 0x7FFFFFFF, or 0x7FFF in float16. Nothing is reported as overflow or
+    invalid: the unit reports nothing. docs/tensor_cores.md says how each model was
+    verified, and what is contested.
+
+    Blocks whose elements and scales one of the device's block-scaled instructions takes
+    are multiplied by that: the scales take part in the alignment. Those of the tensors,
+    if any, multiply the result afterwards, `c` in it: ``result * (scale_a * scale_b)``,
+    both products rounded to nearest. Other blocks of E4M3, E5M2 or E2M1 are multiplied
+    as a kernel around ordinary instructions does it. For each block of k, and for each
+    term in the order high * high, high * low, low * high, low * low, the sum of the
+    block starts from zero in the tensor core; then ``acc = fma(scale_a * scale_b, sum,
+    acc)`` in float32, to nearest, the product of scales rounded first. `acc` begins
+    with `c`.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> x = np.array([[1, 2.0**-24, -1]], np.float32)
+    >>> y = np.ones((3, 1), np.float32)
+    >>> td.tensor_core.matmul(x, y, device="A100")
+    array([[5.9604645e-08]], dtype=float32)
+    >>> td.tensor_core.matmul(x, y, device="V100")
+    Traceback (most recent call last):
+        ...
+    ValueError: V100 has no model of mma.sync for tf32 x tf32 -> float32; ...
+    """
+    if block_products.is_blocks(a) or block_products.is_blocks(b):
+        for name, value in (("rounding", rounding), ("promote_every", promote_every)):
+            if value is not None:
+                raise ValueError(f"{name}={brief(value)} is not for arrays of blocks")
+        found = block_products.resolve(a, b, device, instruction, accumulator, terms)
+        return _of_blocks(found, c, out)
+    if terms is not None:
+        raise ValueError(f"terms={brief(terms)} is for arrays of blocks")
+    model, x, y, promote = resolve(
+        a, b, device, instruction, accumulator, rounding, promote_every
+    )
+    result_type = np.dtype(model.accumulator)
+    left = x[np.newaxis] if x.ndim == 1 else x
+    right = y[:, np.newaxis] if y.ndim == 1 else y
+    if left.ndim == 0 or right.ndim == 0:
+        raise ValueError(
+            f"a and b are at least vectors, not single numbers: their shapes are"
+            f" {x.shape} and {y.shape}"
+        )
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(
+            f"shapes {x.shape} and {y.shape} do not fit: k is {left.shape[-1]} and"
+            f" {right.shape[-2]}"
+        )
+    m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
+    batch = _batch(left.shape[:-2], right.shape[:-2])
+    shape = batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
+    start = as_accumulators(c, model, shape)
+    target = _as_target(out, result_type, shape)
+
+    result: Array = np.empty((*batch, m, n), result_type)
+    result.reshape(shape)[...] = start
+    precision = _core.Precision(
+        "float32", model=model, promote=promote, continues=True, silent=True
+    )
+    stack = batch or (1,)
+    _core.tensor_product(
+        precision,
+        np.broadcast_to(left, (*stack, m, k)),
+        np.broadcast_to(right, (*stack, k, n)),
+        result.reshape(*stack, m, n),
+    )
+    if target is not None:
+        target[...] = result.reshape(shape)
+        return target
+    return result.reshape(shape)[()]
+
+
+def _of_blocks(request: block_products.Request, c: Any, out: Any) -> Any:
+    """The product of arrays of blocks."""
+    x, y, model, _ = request
+    *batch_a, m, k = x.shape
+    *batch_b, n, other = y.shape
+    if k != other:
+        raise ValueError(
+            f"a and b do not fit: k, which blocks lie along, is {k} and {other}"
+        )
+    batch = _batch(tuple(batch_a), tuple(batch_b))
+    shape = batch + (m,) * (not x.is_vector) + (n,) * (not y.is_vector)
+    start = as_accumulators(c, model, shape)
+    target = _as_target(out, np.dtype(np.float32), shape)
+    result = np.empty((*batch, m, n), np.float32)
+    result.reshape(shape)[...] = start
+    block_products.add_product(request, result)
+    if target is not None:
+        target[...] = result.reshape(shape)
+        return target
+    return result.reshape(shape)[()]
+
+
+def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        raise ValueError(
+            f"stacks of matrices of shapes {a} and {b} do not broadcast: lengths are"
+            " equal, or 1"
+        ) from None
+
+
+# -- arguments -------------------------------------------------------------------------
+
+
+def resolve(
+    a: Any,
+    b: Any,
+    device: str,
+    instruction: str | None,
+    accumulator: DTypeLike,
+    rounding: Rounding | None,
+    promote_every: int | None,
+) -> tuple[Model, Array, Array, int]:
+    """What arguments of `matmul` mean: the model, what it multiplies, when it promotes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `matmul` does.
+    """
+    x, y = as_operand(a, "a"), as_operand(b, "b")
+    model = find_model(
+        device, instruction, format_name(x), format_name(y), _accumulator(accumulator)
+    )
+    if rounding is not None:
+        if rounding not in get_args(Rounding):
+            known = ", ".join(get_args(Rounding))
+            raise ValueError(f"rounding={brief(rounding)}: known are {known}, and None")
+        if np.float32 not in (x.dtype, y.dtype):
+            raise ValueError(
+                f"rounding={brief(rounding)} is for float32 operands; {x.dtype} and"
+                f" {y.dtype} are multiplied as they are"
+            )
+    promote = _promotion(promote_every, model)
+    return model, _as_read(x, rounding), _as_read(y, rounding), promote
+
+
+def as_operand(x: Any, name: str) -> Array:
+    """An array of a dtype that has a format, in this machine's byte order."""
+    if block_products.is_blocks(x):
+        raise TypeError(f"{name} is an array of blocks: tensor_core.matmul takes these")
+    array: Array = as_own(_plain(x, name))
+    dtype = array.dtype
+    if dtype.name in _TYPES:
+        return array
+    if dtype in (np.float16, np.float32):
+        return array
+    raise TypeError(
+        f"{name} is {dtype}: no tensor core here multiplies that; float16, float32 (as"
+        " tf32) and this package's formats have one. Cast it first,"
+        f" {name}.astype(np.float32)"
+    )
+
+
+def format_name(x: Array) -> str:
+    """The format that stands for an operand's dtype."""
+    return "tf32" if x.dtype == np.float32 else x.dtype.name
+
+
+def as_accumulators(
+    c: Any, model: Model | BlockScaled, shape: tuple[int, ...]
+) -> Array:
+    """What the accumulators of a result of the shape begin with."""
+    dtype = np.dtype(model.accumulator)
+    if c is None:
+        return np.zeros(shape, dtype)
+    if type(c) in (bool, int, float):
+        with np.errstate(over="ignore"):
+            try:
+                start = np.asarray(c).astype(np.float64).astype(dtype)
+            except (OverflowError, TypeError):
+                raise ValueError(f"c is an integer beyond {dtype}") from None
+    else:
+        start = _plain(c, "c")
+    if start.dtype != dtype:
+        raise TypeError(f"c is {start.dtype}, the accumulators are {dtype}: cast it")
+    try:
+        return np.broadcast_to(start, shape)
+    except ValueError:
+        raise ValueError(
+            f"c has shape {start.shape}, which does not broadcast to {shape}"
+        ) from None
+
+
+def _plain(x: Any, name: str) -> Array:
+    """An array in this machine's byte order, without a mask."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: fill it first ({name}.filled(0))")
+    array = np.asarray(x)
+    if array.ndim > _AXES:
+        raise ValueError(f"{name} has {array.ndim} axes; {_AXES} are the most")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _as_read(x: Array, rounding: Rounding | None) -> Array:
+    """float32 as tf32: rounded, or as the unit reads it, without the low 13 bits."""
+    if x.dtype != np.float32:
+        return x
+    if rounding is None and not CONTESTED["low_bits_nan"].value:
+        return x.view(_TYPES["tf32"])
+    with np.errstate(all="ignore"):
+        return quantize(x, _TYPES["tf32"], rounding=rounding or "toward_zero")
+
+
+def _accumulator(dtype: DTypeLike) -> str:
+    try:
+        found = find_dtype(dtype).newbyteorder("=")
+    except TypeError:
+        found = None
+    if found not in (np.float32, np.float16):
+        raise ValueError(f"accumulator={brief(dtype)}: float32 and float16 are known")
+    return found.name
+
+
+def _promotion(promote_every: int | None, model: Model) -> int:
+    if promote_every is None:
+        return 0
+    try:
+        every = operator.index(promote_every)
+    except TypeError:
+        raise TypeError(
+            f"promote_every is an integer, not {brief(promote_every)}"
+        ) from None
+    depth = model.instruction_depth
+    if every < 1 or every % depth:
+        raise ValueError(
+            f"promote_every={every}: a positive multiple of {depth}, which is the k of"
+            f" an instruction of {model.name}"
+        )
+    if model.accumulator != "float32":
+        raise ValueError(f"promote_every={every} is for float32 accumulators")
+    return min(every, 1 << 30)  # more than any k
+
+
+def _as_target(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array | None:
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if target is None:
+        return None
+    if not isinstance(target, np.ndarray):
+        raise TypeError(f"out is an array, not {brief(target)}")
+    if target.dtype.newbyteorder("=") != dtype:
+        raise TypeError(f"out is {target.dtype}, the accumulators are {dtype}")
+    if target.shape != shape:
+        raise ValueError(f"out has shape {target.shape}, the product {shape}")
+    if not target.flags.writeable:
+        raise ValueError("out is read-only")
+    return target
