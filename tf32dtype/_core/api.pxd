@@ -163,7 +163,7 @@ cdef extern from "numpy/ufuncobject.h":
     int PyUFunc_AddPromoter(object ufunc, object dtypes, object capsule) except -1
 
 
-cdef extern from "hybrid.h":
+cdef extern from "numpy_glue.h":
     PyArray_DTypeMeta tf_dtypes[]
     PyArray_DTypeMeta tf_dtype_base
     PyArray_DTypeMeta tf_exact_dtype

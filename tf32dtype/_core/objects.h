@@ -1,8 +1,8 @@
-/* Items from and to the commonest Python objects; conversion.pxi takes all others. */
+/* Items from and to the commonest Python objects; formats/conversion.pxi takes all others. */
 #ifndef TF32DTYPE_OBJECTS_H
 #define TF32DTYPE_OBJECTS_H
 
-#include "hybrid.h"
+#include "numpy_glue.h"
 
 /* For the slots of a DType. */
 struct tf_objects {

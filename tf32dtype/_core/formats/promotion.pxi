@@ -38,7 +38,7 @@ def _register_builtins():
 
 _register_builtins()
 
-# The same formats in ml_dtypes, once the program has imported it (twins.pxi): its
+# The same formats in ml_dtypes, once the program has imported it (formats/twins.pxi): its
 # classes by index.
 cdef PyArray_DTypeMeta *twins[TF_MAX_FORMATS]
 

@@ -1,6 +1,6 @@
-#include "hybrid.h"
+#include "numpy_glue.h"
 
-#define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_hybrid_ARRAY_API
+#define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_numpy_glue_ARRAY_API
 #include <numpy/arrayobject.h>
 
 #include "formats/byte_tables.h"
