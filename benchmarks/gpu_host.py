@@ -7,8 +7,8 @@ left out: launches, allocations (addresses are made up), questions about the dev
 cuBLAS. What CuPy takes to pack a launch's arguments is measured apart, and in the
 figures. A call's figure is the median of many; beside it are its ratio to a fixed piece
 of Python, which is about the same on any processor, and how many instructions of
-Python's and calls it takes, which are the same in every run: tests/test_cuda_host.py
-holds those against benchmarks/results/gpu_host.json.
+Python's and calls it takes, which are the same in every run:
+tests/cuda/test_host_time.py holds those against benchmarks/results/gpu_host.json.
 """
 
 from __future__ import annotations

@@ -74,15 +74,15 @@ class Products:
     """Products by `tf32dtype.cuda` on the CPU."""
 
     def __init__(self) -> None:
-        sys.path.append(str(Path(__file__).parent.parent / "tests"))
-        import cuda_host
+        sys.path.append(str(Path(__file__).parent.parent))
         import cupy
 
+        from tests.support.simulator.backend import Host, allocate
         from tf32dtype.cuda._matmul import split_emulation
         from tf32dtype.cuda._runtime import backend
 
-        cupy.cuda.set_allocator(cuda_host.allocate)
-        self.host = cuda_host.Host()
+        cupy.cuda.set_allocator(allocate)
+        self.host = Host()
         backend.use(self.host)
         self.emulation, self.cupy = split_emulation, cupy
 

@@ -24,7 +24,7 @@ PROPERTY = "inputs compared"
 @pytest.fixture
 def own_numpy() -> Iterator[None]:
     """NumPy's functions are its own, before the test and after it."""
-    from switch import is_own
+    from tests.support.precision_switch import is_own
 
     assert is_own()
     yield

@@ -23,7 +23,8 @@ from collections.abc import Callable
 import numpy as np
 
 from . import operations
-from .arrays import (
+from .codec import DIVIDE, INVALID, OVER
+from .codec_arrays import (
     Flags,
     Floats,
     Items,
@@ -34,11 +35,10 @@ from .arrays import (
     near_boundary,
     values,
 )
-from .codec import DIVIDE, INVALID, OVER
 from .formats import Format
 
 #: NumPy's float64 functions err by less, relative to the result
-#: (tests/test_reference.py samples it).
+#: (tests/formats/test_reference.py samples it).
 RELATIVE_ERROR = 2.0**-44
 
 

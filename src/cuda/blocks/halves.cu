@@ -10,7 +10,7 @@
 /* Two codes of a word's low half. PTX ISA 9, 9.7.9.21, cvt. */
 inline uint32_t halves_of(uint32_t codes)
 {
-#ifdef SIMT /* tests/simt_hopper.h computes it */
+#ifdef SIMT /* tests/support/simulator/simt_hopper.h computes it */
     return simt_halves_of(CODES, codes & 0xFFFF);
 #else
     uint32_t found;

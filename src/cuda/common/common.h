@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A block's memory whose size the launch says. tests/simt.h has its own. */
+/* A block's memory whose size the launch says. tests/support/simulator/simt.h has its own. */
 #ifndef SIMT
 #define DYNAMIC_SHARED(type, name)                                             \
     extern __shared__ __align__(128) unsigned char tf_dynamic_shared[];        \

@@ -26,7 +26,7 @@ inline uint64_t descriptor(shared_address x)
            (uint64_t)1 << 62;
 }
 
-#ifdef SIMT /* tests/simt_hopper.h computes these */
+#ifdef SIMT /* tests/support/simulator/simt_hopper.h computes these */
 
 struct TensorMap {
     uint64_t words[16];

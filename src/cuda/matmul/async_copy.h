@@ -6,7 +6,7 @@
 
 #include "cuda/common/common.h"
 
-#ifdef SIMT /* tests/simt.h and tests/simt_mma.h compute these */
+#ifdef SIMT /* tests/support/simulator/simt.h and tests/support/simulator/simt_mma.h compute these */
 
 typedef uintptr_t shared_address;
 

@@ -20,7 +20,7 @@
 /* d = c + a b */
 inline void mma(float *d, const uint32_t *a, const uint32_t *b, const float *c)
 {
-#ifdef SIMT /* tests/simt_mma.h computes it */
+#ifdef SIMT /* tests/support/simulator/simt_mma.h computes it */
     simt_mma(UNIT, d, a, b, c);
 #elif UNIT_BYTES == 16
     asm volatile("mma.sync.aligned." UNIT

@@ -1,0 +1,70 @@
+"""Elements that do not begin at a multiple of their size are refused: a GPU cannot read
+them, and what tries ends all use of CUDA."""
+
+# ruff: noqa: F811
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support.cuda import HOST, backend, backends, cupy, tfc  # noqa: F401
+
+
+def misaligned(dtype, shape):
+    """Arrays whose first element, and whose rows, begin at no multiple of the size."""
+    itemsize = np.dtype(dtype).itemsize
+    size = int(np.prod(shape)) * itemsize
+    memory = cupy.ndarray((size + itemsize,), np.uint8)
+    yield memory[1 : size + 1].view(dtype).reshape(shape)
+    width = shape[-1] * itemsize
+    rows = cupy.ndarray((*shape[:-1], width + 1), np.uint8)
+    yield rows[..., :width].view(dtype)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.exp(tfc.from_bits(x, td.bfloat16)),
+        lambda x: tfc.asarray(x.view(np.float16), dtype=td.bfloat16),
+        lambda x: x.view(td.bfloat16).view(tfc.ndarray) + 1,
+        lambda x: x.view(td.bfloat16).view(tfc.ndarray) @ x.view(td.bfloat16).T,
+        lambda x: np.concatenate([x.view(td.bfloat16).view(tfc.ndarray)] * 2),
+        lambda x: x.view(td.bfloat16).view(tfc.ndarray).sum(),
+        lambda x: x.view(td.bfloat16).view(tfc.ndarray)[::-1].copy(),
+    ],
+)
+def test_misaligned(backend, call):
+    for x in misaligned(np.uint16, (4, 6)):
+        started = getattr(backend, "counts", {}).copy()
+        with pytest.raises(ValueError, match="multiples of 2 bytes"):
+            call(x)
+        if backend is HOST:
+            assert backend.counts["launch"] == started["launch"]
+        call(cupy.ndarray(x.shape, x.dtype))
+
+
+@pytest.mark.parametrize("precision", ["bf16x3", "tf32", "fp8_e4m3", "f32"])
+def test_misaligned_products(backend, precision):
+    y = cupy.ndarray((6, 4), np.float32)
+    for x in misaligned(np.float32, (4, 6)):
+        for a, b in ((x, y), (y, x)):
+            with pytest.raises(ValueError, match="multiples of 4 bytes"):
+                tfc.matmul(a, b, precision=precision, strategy="eager")
+        with pytest.raises(ValueError, match="multiples of 4 bytes"):
+            tfc.blocks.quantize(x, "mxfp8_e4m3")
+
+
+def test_the_device_refuses_them(backend, monkeypatch):
+    """Before anything is compiled or started."""
+    for x in misaligned(np.float32, (4, 6)):
+        machine = backends.Device()
+        monkeypatch.setattr(machine, "_device", lambda: 0)
+        kernel = backends.Kernel("cuda/matmul/patch_specials.cu", "patch")
+        with pytest.raises(ValueError, match="multiples of 4 bytes"):
+            machine.launch(kernel, (1,), (1,), None, x)
+        with pytest.raises(ValueError, match="multiples of 4 bytes"):
+            machine.call("concatenate", [x, x])
+        with pytest.raises(ValueError, match="multiples of 4 bytes"):
+            machine.gemm(x, x, x, "float32")

@@ -1,0 +1,196 @@
+"""`python benchmarks/gpu.py` on the host: all of it runs, but for clocks."""
+
+# ruff: noqa: F811
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from tests.support.cuda import HOST, backend, cupy  # noqa: F401
+from tests.support.paths import BENCHMARKS
+from tests.support.simulator.dry_run import Clock, sizes
+from tf32dtype import _nvrtc
+from tf32dtype.cuda._matmul import crossover
+from tf32dtype.cuda._runtime import cublaslt
+
+DEVICE = {"gpu": "the host", "driver": "580.1", "nvrtc": "[13, 5]"}
+
+
+@pytest.fixture
+def gpu(backend, monkeypatch, tmp_path):
+    """The benchmark's module, its sizes tiny."""
+    if backend is not HOST:
+        pytest.skip("the benchmark itself runs on a GPU")
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    for name in ("gpu_cases", "gpu_clock", "common", "promises", "report"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    spec = importlib.util.spec_from_file_location(
+        "benchmarks_gpu", BENCHMARKS / "gpu.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module.cases, "QUICK", sizes(module.cases))
+    monkeypatch.setattr(module, "versions", lambda: DEVICE)
+    monkeypatch.setattr(crossover, "FOLDER", tmp_path / "package")
+    crossover.read.cache_clear()
+    yield module
+    crossover.read.cache_clear()
+
+
+@pytest.fixture
+def fp8(monkeypatch):
+    """Products that cublasLt was asked for."""
+    asked = []
+
+    def multiply(x, y, out, formats):
+        asked.append((x.shape, y.shape, out.shape, formats))
+
+    monkeypatch.setattr(cublaslt, "_multiply", multiply)
+    return asked
+
+
+def test_everything_runs(gpu, fp8, tmp_path, capsys):
+    clock, path = Clock(), tmp_path / "out" / "gpu.json"
+    arguments = ["--quick", "--no-energy", "--json", str(path)]
+    arguments += ["--tables", str(tmp_path / "tables")]
+    drawn = tmp_path / "gpu.png"
+    if importlib.util.find_spec("matplotlib"):
+        arguments += ["--figure", str(drawn)]
+    assert gpu.main(arguments, clock) == 0
+    if importlib.util.find_spec("matplotlib"):
+        assert drawn.stat().st_size > 1000
+
+    report = json.loads(path.read_text())
+    assert report["device"] == DEVICE
+    rows = {row["name"]: row for row in report["results"][0]["rows"]}
+    counts = {name: len(row["measured"]) for name, row in rows.items()}
+    assert counts == {
+        "casts": 8, "native products": 3, "own mma.sync kernel": 2, "bf16x9": 1,
+        "A100 emulated": 2, "blocks": 4, "TCFP-16": 1,
+    }  # fmt: skip
+    assert {m["ratio"] for m in rows["casts"]["measured"]} == {2}
+    assert set(fp8) == {((1, 16, 16), (1, 16, 16), (1, 16, 16), ("float8_e4m3fn",) * 2)}
+    assert len(fp8) == 3  # ours, and the library's, twice
+    for ratio in report["snr"]["32"].values():
+        assert 120 < ratio < 200
+    cells = report["crossover"]["cells"]
+    assert [(c["mn"], c["k"]) for c in cells] == [
+        (16, 16),
+        (16, 32),
+        (32, 16),
+        (32, 32),
+    ]
+    assert {c["performant over the better"] for c in cells} == {0.5}
+
+    table = crossover.read("the host")
+    assert table.sides == table.depths == [16, 32]
+    assert table.speedup == {"bf16x9": [[2, 2], [2, 2]]}
+    assert table.measured == {"driver": "580.1", "nvrtc": "[13, 5]"}
+    assert [p.name for p in (tmp_path / "tables").iterdir()] == ["the_host.json"]
+    assert crossover.emulates("bf16x9", "performant", 32, 32, 32)
+    assert "performant takes at most 0.500" in capsys.readouterr().out
+
+
+def test_every_row_is_judged_the_right_way_round(gpu):
+    """Half the speed that a row must have fails, twice what it aims at does not."""
+    report = importlib.import_module("report")
+    names = [row.name for row in gpu.cases.rows(gpu.cases.QUICK)]
+    for factor, verdict in ((0.5, "NO"), (2, "aim")):
+        rows = []
+        for row in gpu.cases.rows(gpu.cases.QUICK):
+            row.take(
+                "case", "data", "ours", factor * (row.must if factor < 1 else row.aim)
+            )
+            rows.append(row.record())
+        lines = report.table({"rows": rows})
+        assert [(line[0], line[4]) for line in lines] == [(n, verdict) for n in names]
+
+
+def test_fp8_lies_along_k(gpu):
+    """As cublasLt takes it: or the library's row would measure a transpose."""
+    for name in ("float8_e4m3fn", "bfloat16"):
+        a, b = gpu.cases.operands(16, name)
+        assert (b.strides[0] == b.itemsize) == (name == "float8_e4m3fn")
+        assert a.strides[1] == a.itemsize
+
+
+def test_cells_are_tabled_by_side_and_depth(gpu):
+    cells = [
+        {"mn": mn, "k": k, "native": float(mn), "emulated": 4.0 * k}
+        for k in (2, 1)
+        for mn in (64, 128)
+    ]
+    table = crossover.Crossover(**gpu.tabled(DEVICE, "bf16x3", cells))
+    assert (table.sides, table.depths) == ([64, 128], [1, 2])
+    assert table.speedup == {"bf16x3": [[16, 8], [32, 16]]}
+
+
+def test_clock(gpu, monkeypatch):
+    """Events of which each costs a millisecond, and each call two."""
+    now = [0.0]
+
+    class Event:
+        def record(self):
+            now[0] += 1
+            self.at = now[0]
+
+        def synchronize(self):
+            pass
+
+    def call():
+        now[0] += 2
+
+    monkeypatch.setattr(cupy.cuda, "Event", Event)
+    monkeypatch.setattr(
+        cupy.cuda, "get_elapsed_time", lambda begin, end: end.at - begin.at
+    )
+    clock = gpu.gpu_clock.Clock()
+    assert clock.seconds(call, 4) == pytest.approx(9e-3 / 4)
+    assert clock.medians({"ours": call}, 3, 1.0) == {"ours": pytest.approx(3e-3)}
+
+
+def test_figure_has_both_maps(gpu, tmp_path):
+    pytest.importorskip("matplotlib")
+    draw = importlib.import_module("gpu_figure").draw
+    cells = [{"mn": 64, "k": 64, "native": 1e-3, "emulated": np.inf}]
+    draw({"device": DEVICE, "crossover": {"cells": cells}}, tmp_path / "x.png")
+    assert (tmp_path / "x.png").stat().st_size > 1000
+
+
+def test_no_energy_counter_stops_nothing(gpu, fp8, monkeypatch, tmp_path, capsys):
+    def none():
+        raise OSError("nvmlInit_v2 failed with 9")
+
+    monkeypatch.setattr(gpu.gpu_clock, "Energy", none)
+    path = tmp_path / "gpu.json"
+    assert gpu.main(["--quick", "--json", str(path)], Clock()) == 0
+    assert "no energy counters: nvmlInit_v2 failed" in capsys.readouterr().err
+    assert "energy" not in json.loads(path.read_text())
+
+
+def test_energy(gpu, monkeypatch):
+    class Counter:
+        def per_call(self, function, seconds):
+            function()
+            return {"joules": 2.0, "seconds": 0.5}
+
+    monkeypatch.setattr(gpu.gpu_clock, "Energy", Counter)
+    (line,) = gpu.energy((16,))
+    assert line["n"] == 16
+    assert line["bf16x9 GFLOP/J"] == line["SGEMM GFLOP/J"] == 2 * 16**3 / 2 * 1e-9
+    assert line["SGEMM TFLOP/s"] == 2 * 16**3 / 0.5 * 1e-12
+
+
+def test_no_gpu_is_said(gpu, monkeypatch, capsys):
+    def none():
+        raise _nvrtc.CudaError("there is no NVIDIA GPU")
+
+    monkeypatch.setattr(gpu, "versions", none)
+    assert gpu.main(["--quick"], Clock()) == 1
+    assert "gpu.py: there is no NVIDIA GPU" in capsys.readouterr().err

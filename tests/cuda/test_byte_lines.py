@@ -1,0 +1,104 @@
+"""Lines that lie side by side, as lines of bytes: src/cuda/matmul/transpose.cu."""
+
+# ruff: noqa: F811
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
+from tests.support.cuda_operands import on_gpu, on_host
+from tests.support.sass import ARCHITECTURES, check
+from tf32dtype.cuda._matmul import byte_lines
+from tf32dtype.cuda._matmul.byte_lines import bytes_along_k
+from tf32dtype.cuda._runtime.backend import Kernel
+
+TRANSPOSE = Kernel("cuda/matmul/transpose.cu", "transpose")
+#: (s, lines, k), and the lines and k of the copy
+SHAPES = [
+    ((1, 1, 1), (1, 4)),
+    ((1, 128, 128), (128, 128)),
+    ((2, 300, 70), (304, 80)),
+    ((3, 5, 260), (16, 272)),
+    ((1, 131, 33), (131, 36)),
+]
+
+
+def operands(shape):
+    """Matrices whose lines are close in memory, in several ways."""
+    s, rows, k = shape
+    x = np.random.default_rng(1).integers(1, 256, (s, k, rows + 5), np.uint8)
+    yield on_gpu(x[..., :rows].copy()).swapaxes(1, 2)  # as a row-major b has them
+    yield on_gpu(x)[..., 1 : rows + 1].swapaxes(1, 2)  # at an odd address
+    yield on_gpu(x)[:, ::-1, rows:0:-1].swapaxes(1, 2)
+    wide = np.random.default_rng(2).integers(1, 256, (s, k, 2 * rows), np.uint8)
+    yield on_gpu(wide)[..., ::2].swapaxes(1, 2)
+    yield cupy.broadcast_to(on_gpu(x)[:1, :, :rows].swapaxes(1, 2), shape)
+
+
+def is_right(shape, wanted):
+    for x in operands(shape):
+        made = bytes_along_k(x, *wanted)
+        found, source = on_host(made), on_host(x)
+        one = source[:1] if x.strides[0] == 0 else source
+        expected = np.zeros((len(one), *wanted), np.uint8)
+        expected[:, : shape[1], : shape[2]] = one
+        if not np.array_equal(found, expected):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(("shape", "wanted"), SHAPES)
+def test_lines(backend, shape, wanted):
+    assert is_right(shape, wanted)
+
+
+def test_one_launch(backend):
+    """A row-major b takes the kernel, and what lies along k CuPy's copy."""
+    x = on_gpu(np.zeros((1, 40, 30), np.uint8))
+    if backend is HOST:
+        backend.counts.clear()
+        bytes_along_k(x.swapaxes(1, 2), 32, 48)
+        assert backend.counts == {"launch": 1}
+        bytes_along_k(x, 48, 32)
+        assert backend.counts["launch"] == 1
+        assert backend.counts["call"] == 2
+
+
+FAULTS = {
+    "no barrier before reading": (
+        "k0 + i);\n                }\n            }\n            __syncthreads();",
+        "k0 + i);\n                }\n            }",
+    ),
+    "no barrier before the next tile": (
+        "gridDim.y * SIDE) {\n            __syncthreads();", "gridDim.y * SIDE) {",
+    ),
+    "bytes in another order": ("0x5410", "0x1054"),
+    "k that is not there": ("if (k < of.k && line + i", "if (line + i"),
+    "words of other lines": ("return aligned && of.line == 1 &&", "return aligned &&"),
+    "a short tile as a whole one": ("k + SIDE <= of.k", "k < of.k"),
+    "a warp's words": ("tile[i * WARPS + warp][lane]", "tile[i * WARPS][lane]"),
+    "another matrix": ("x + matrix * of.matrix", "x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+def test_faults(backend, monkeypatch, fault):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    if fault is not None:
+        HOST.edit(*FAULTS[fault])
+    monkeypatch.setattr(byte_lines, "MOST", 1)  # a block has several tiles
+    right = []
+    for HOST.descends in (False, True):
+        right += [is_right(*shapes) for shapes in SHAPES]
+    assert all(right) == (fault is None)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_sass(arch):
+    """Four lines at a time, turned by permutations of bytes."""
+    found = check(TRANSPOSE, arch, ("PRMT", "STS", "LDS", "STG.E"))
+    assert any(x.startswith("LDG.E") and "U8" not in x for x in found)

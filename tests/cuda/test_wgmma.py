@@ -1,0 +1,476 @@
+"""Products by wgmma: the bits of the kernels are the model's; and descriptors."""
+
+# ruff: noqa: F811
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.cuda import block_cases as cases
+from tests.cuda.native_cases import model, numbers, ours
+from tests.cuda.wgmma_cases import (
+    E4M3,
+    E5M2,
+    assert_right,
+    blocks_are_right,
+    by_model,
+    product,
+)
+from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
+from tests.support.cuda_operands import on_gpu, on_host
+from tests.support.sass import check, remarks
+from tf32dtype.cuda import blocks as gpu
+from tf32dtype.cuda._arrays.ndarray import raw
+from tf32dtype.cuda._matmul import native, split_emulation, wgmma
+from tf32dtype.cuda._runtime import tensor_maps
+from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda.blocks import wgmma as of_blocks
+
+EXHAUSTIVE = pytest.mark.exhaustive
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    before = HOST.arch
+    monkeypatch.setattr(HOST, "processors", lambda: 1)  # which has all tiles
+    with np.errstate(all="ignore"):
+        yield
+    HOST.arch = before
+
+
+@pytest.fixture
+def hopper(backend):
+    """A backend that has the instruction."""
+    if backend is not HOST and backend.architecture() != wgmma.ARCHITECTURE:
+        pytest.skip("another GPU")
+    return backend
+
+
+# -- bits ------------------------------------------------------------------------------
+
+#: More slices of k than stages, edges of tiles, and little.
+SHAPES = (70, 450, 130), (3, 40, 129), (1, 1, 1)
+PAIRS = [
+    (td.bfloat16, td.bfloat16),
+    (np.float16, np.float16),
+    (td.tf32, td.tf32),
+    *((x, y) for x in (E4M3, E5M2) for y in (E4M3, E5M2)),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_chains(hopper, first, second):
+    rng = np.random.default_rng(1)
+    for special in (False, True):
+        for m, k, n in SHAPES:
+            a = numbers(rng, (1, m, k), first, special)
+            b = numbers(rng, (1, k, n), second, special)
+            assert_right(hopper, a, b)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        td.bfloat16,
+        *(pytest.param(x, marks=EXHAUSTIVE) for x in (td.tf32, np.float16, E4M3)),
+    ],
+)
+def test_sums(hopper, dtype):
+    """Of stretches; onto what is there, or not."""
+    rng = np.random.default_rng(2)
+    promote = wgmma.STEP // np.dtype(dtype).itemsize
+    for (m, k, n), special, stretch, beta in (
+        ((70, 450, 70), False, 128, 2.0**-8),
+        ((130, 70, 130), True, 0, 1.0),
+        ((3, 400, 7), True, 256, 0.0),
+        ((1, 1, 1), False, 128, 0.5),
+    ):
+        a = numbers(rng, (1, m, k), dtype, special)
+        b = numbers(rng, (1, k, n), dtype, special)
+        c = rng.standard_normal((1, m, n)).astype(np.float32)
+        sums = native.Sums(promote, stretch, beta)
+        assert_right(hopper, a, b, sums, c if beta else c * np.nan)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    ["rows", "columns", "pitched", "odd", "thinned", "reversed", "repeated"],
+)
+def test_strides(hopper, layout):
+    rng = np.random.default_rng(3)
+    for m, k, n in ((17, 45, 19), (32, 16, 48), (1, 32, 1)):
+        a = numbers(rng, (3, m, k), td.bfloat16)
+        b = numbers(rng, (3, k, n), td.bfloat16)
+        if layout == "repeated":
+            a[:], b[:] = a[:1].copy(), b[:1].copy()
+        c = np.zeros((3, m, n), np.float32)
+        sums = native.Sums(16)
+        assert_right(hopper, a, b, sums, c, layouts=(layout, "columns"))
+        assert_right(hopper, a, b, sums, c, layouts=("rows", layout))
+
+
+def test_strides_without_a_map(hopper):
+    """Stacks whose lines are no part of the way from one to the next."""
+    rng = np.random.default_rng(4)
+    a = numbers(rng, (6, 2, 16), td.bfloat16)
+    b = numbers(rng, (2, 16, 5), td.bfloat16)
+    x = ours(hopper, a, "rows").reshape(12, 16)
+    bits = np.lib.stride_tricks.as_strided(
+        a.view(np.uint16), (2, 4, 16), (3 * 32, 2 * 32, 2)
+    )
+    x = cupy.ndarray((2, 4, 16), np.uint16, raw(x).data, (3 * 32, 2 * 32, 2))
+    out = hopper.put(np.zeros((2, 4, 5), np.float32))
+    y = raw(ours(hopper, b, "columns"))
+    wgmma.multiply(x, y, out, ("bfloat16",) * 2, native.Sums(16))
+    want = model(
+        hopper, bits.view(td.bfloat16), b, native.Sums(16), np.zeros(1, np.float32),
+        "wgmma",
+    )  # fmt: skip
+    np.testing.assert_array_equal(hopper.get(out).view(np.uint32), want)
+
+
+def test_bands(hopper):
+    """More rows of tiles than a band has, stacks, and paired columns."""
+    rng = np.random.default_rng(5)
+    a = numbers(rng, (2, 17 * 128 + 1, 8), td.bfloat16)
+    b = numbers(rng, (2, 8, 132), td.bfloat16)
+    sums = native.Sums(16)
+    want = model(hopper, a, b, sums, np.zeros(1, np.float32), "wgmma")
+    np.testing.assert_array_equal(product(hopper, a, b, sums), want)
+
+
+@pytest.mark.parametrize(
+    "dtype", [td.bfloat16, pytest.param(td.tf32, marks=EXHAUSTIVE)]
+)
+def test_as_mma_sync(hopper, dtype):
+    """What a user may compare: of all formats but FP8 both have one model."""
+    rng = np.random.default_rng(6)
+    x, y = (on_gpu(numbers(rng, shape, dtype)) for shape in ((40, 300), (300, 50)))
+    if dtype is td.bfloat16:
+        sums = native.Sums(16, 128, 0.0)
+        outs = [hopper.put(np.zeros((1, 40, 50), np.float32)) for _ in range(2)]
+        for multiply, out in zip((wgmma.multiply, native.multiply), outs, strict=True):
+            a, b = raw(x)[None], raw(y)[None]
+            multiply(a, b, out, ("bfloat16",) * 2, sums=sums)
+        first, second = (hopper.get(out) for out in outs)
+    else:
+        first, second = (
+            on_host(tfc.matmul(x, y, mode="native", instruction=z))
+            for z in ("wgmma", "mma.sync")
+        )
+    np.testing.assert_array_equal(first.view(np.uint32), second.view(np.uint32))
+
+
+# -- ways to it ------------------------------------------------------------------------
+
+
+def test_instruction(hopper):
+    rng = np.random.default_rng(7)
+    a, b = numbers(rng, (20, 150), E4M3), numbers(rng, (150, 30), E5M2)
+    got = tfc.matmul(on_gpu(a), on_gpu(b), mode="native", instruction="wgmma")
+    want = td.tensor_core.matmul(a, b, device="H100", instruction="wgmma")
+    np.testing.assert_array_equal(on_host(got).view("u4"), want.view("u4"))
+    empty = tfc.matmul(
+        on_gpu(a[:, :0]), on_gpu(b[:0]), mode="native", instruction="wgmma"
+    )
+    assert not on_host(empty).any()
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100a"])
+def test_other_architectures(backend, arch, monkeypatch):
+    if backend is not HOST:
+        pytest.skip("a GPU has one architecture")
+    HOST.arch = arch
+    x = on_gpu(np.ones((4, 4), td.bfloat16))
+    with pytest.raises(
+        ValueError, match=f"of compute capability 9.0, and this is {arch}"
+    ):
+        tfc.matmul(x, x, mode="native", instruction="wgmma")
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    assert not wgmma.leads((1, 4096, 4096))
+
+
+@pytest.mark.parametrize(
+    "precision", ["bf16x9", pytest.param("tf32x3", marks=EXHAUSTIVE)]
+)
+def test_leading_parts(hopper, precision, monkeypatch):
+    """By either kernel the same bits, and by mma.sync's where there are no maps."""
+    rng = np.random.default_rng(8)
+    x, y = (rng.standard_normal(shape, np.float32) for shape in ((30, 300), (300, 20)))
+    kernels = []
+    launch = hopper.launch
+
+    def noted(kernel, *arguments, **keywords):
+        kernels.append(kernel.file)
+        launch(kernel, *arguments, **keywords)
+
+    def compute():
+        kernels.clear()
+        out = hopper.put(np.zeros((1, 30, 20), np.float32))
+        a, b = (hopper.put(z[None]) for z in (x, y))
+        split_emulation.product(a, b, out, precision)
+        return hopper.get(out).view(np.uint32)
+
+    monkeypatch.setattr(hopper, "launch", noted)
+    monkeypatch.setattr(wgmma, "ENABLED", False)
+    want = compute()
+    assert "cuda/matmul/wgmma.cu" not in kernels
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    np.testing.assert_array_equal(compute(), want)
+    assert "cuda/matmul/wgmma.cu" in kernels
+    monkeypatch.setattr(hopper, "tensor_map", no_map)
+    np.testing.assert_array_equal(compute(), want)
+    assert "cuda/matmul/wgmma.cu" not in kernels
+
+
+def test_when_it_leads(backend, monkeypatch):
+    """Where it is asked for, is there, and has tiles for half of the device."""
+    if backend is not HOST:
+        pytest.skip("of the host's processors")
+    monkeypatch.setattr(HOST, "processors", lambda: 132)
+    assert not wgmma.leads((1, 8192, 8192))  # off by default
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    assert wgmma.leads((1, 8192, 8192))
+    assert wgmma.leads((66, 1, 1))
+    assert not wgmma.leads((1, 1024, 1024))
+    assert wgmma.sums_here(native.Sums(16), 2, 1)
+    assert not wgmma.sums_here(native.Sums(8), 2, 1)  # half of an instruction
+    assert not wgmma.sums_here(native.Sums(16), 2, 0)
+
+
+def test_refused(backend):
+    out = cupy.empty((1, 4, 4), np.float32)
+    x = cupy.empty((1, 4, 4), np.uint16)
+    with pytest.raises(ValueError, match="chains of 8 k are not one instruction"):
+        wgmma.multiply(x, x, out, ("bfloat16",) * 2, native.Sums(8))
+
+
+def test_no_driver(monkeypatch):
+    """Without one, or with an old one, what is wrong is said."""
+
+    def library(_):
+        raise OSError("libcuda.so.1: cannot open shared object file")
+
+    tensor_maps._encode.cache_clear()
+    monkeypatch.setattr(tensor_maps.ctypes, "CDLL", library)
+    with pytest.raises(tensor_maps.TensorMapError, match="no maps of tensors: libcuda"):
+        tensor_maps.tensor_map(1 << 20, 2, (64, 8, 1), (128, 1024), (64, 8, 1), True)
+    tensor_maps._encode.cache_clear()
+
+
+def test_driver_is_told(monkeypatch):
+    """All arguments of cuTensorMapEncodeTiled, in their order and widths."""
+    seen = []
+
+    def encode(*given):
+        seen.extend(list(x) if hasattr(x, "__len__") else x.value for x in given)
+        assert given[0].value % 64 == 0
+        np.ctypeslib.as_array(
+            tensor_maps.ctypes.cast(
+                given[0], tensor_maps.ctypes.POINTER(tensor_maps.ctypes.c_uint8)
+            ),
+            (128,),
+        )[:] = 7
+        return status
+
+    monkeypatch.setattr(tensor_maps, "_encode", lambda: encode)
+    for status in (1, 0):
+        seen.clear()
+        tensor_maps.tensor_map.cache_clear()
+        arguments = (1 << 20, 2, (64, 8, 3), (128, 1024), (64, 4, 1), True)
+        if status:
+            with pytest.raises(tensor_maps.TensorMapError, match="returned 1"):
+                tensor_maps.tensor_map(*arguments)
+        else:
+            found = tensor_maps.tensor_map(*arguments)
+    assert seen[1:] == [
+        1, 3, 1 << 20, [64, 8, 3], [128, 1024], [64, 4, 1], [1, 1, 1], 0, 3, 2, 0,
+    ]  # fmt: skip
+    assert found.shape == ()
+    assert bytes(found) == b"\7" * 128
+
+
+# -- arrays of blocks ------------------------------------------------------------------
+
+
+BLOCKS = [
+    ("tcfp16", "tcfp16", 3, 32), ("tcfp16", "tcfp16", None, 32),
+    ("tcfp8", "tcfp16", None, 32), ("mxfp8_e4m3", "mxfp8_e5m2", None, 32),
+    ("tcfp16", "tcfp16", 3, 64), ("tcfp16", "tcfp8", 1, 128),
+    ("tcfp12", "mxfp6_e3m2", None, 32), ("mxfp4", "mxfp6_e2m3", None, 64),
+]  # fmt: skip
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("first", "second", "terms", "size"), BLOCKS)
+def test_blocks(hopper, first, second, terms, size):
+    assert blocks_are_right(hopper, first, second, terms, size)
+
+
+def no_map(*_, **__):
+    raise tensor_maps.TensorMapError
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "terms"),
+    [
+        ("tcfp16", "tcfp16", 3),
+        *(
+            pytest.param(*x, marks=EXHAUSTIVE)
+            for x in (
+                ("tcfp8", "tcfp16", None),
+                ("mxfp8_e4m3", "mxfp8_e5m2", None),
+                ("tcfp12", "mxfp6_e3m2", None),
+                ("mxfp4", "mxfp6_e2m3", 1),
+            )
+        ),
+    ],
+)
+def test_blocks_as_mma_sync(hopper, first, second, terms, monkeypatch):
+    """By float16 instructions, where that is said; of all codes, NaN too."""
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    monkeypatch.setattr(of_blocks.native, "product", no_map)
+    assert blocks_are_right(hopper, first, second, terms, 32, "mma.sync", None)
+
+
+def test_blocks_without_maps(hopper, monkeypatch):
+    """By mma.sync; and not at all where wgmma is asked for."""
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    monkeypatch.setattr(hopper, "tensor_map", no_map)
+    x = gpu.quantize(on_gpu(np.ones((4, 64), np.float32)), "tcfp8")
+    with tfc.matmul_mode("native"):
+        assert (on_host(x @ x.T) == 64).all()
+    with (
+        tfc.matmul_mode("native", instruction="wgmma"),
+        pytest.raises(tensor_maps.TensorMapError),
+    ):
+        x @ x.T
+
+
+@pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp8_e5m2"])
+def test_all_codes_as_halves(hopper, name, monkeypatch):
+    """Each by one, whose product no rounding touches."""
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    codes = np.zeros((256, 32), np.uint8)
+    for i in range(32):
+        codes[i::32, i] = np.arange(256, dtype=np.uint8)[i::32]
+    a = td.blocks.quantize(np.zeros((256, 32), np.float32), name)
+    b = td.blocks.quantize(np.ones((32, 3), np.float32), name, 0)
+    a.elements.view(np.uint8)[...] = codes
+    p, q = gpu.asarray(a), gpu.asarray(b)
+    with tfc.matmul_mode("native"):
+        got = on_host(gpu.matmul(p, q))
+    np.testing.assert_array_equal(got, by_model(a, b, None, "mma.sync"))
+
+
+def test_stacks_of_blocks(hopper):
+    """Residuals whose bytes begin anywhere, and matrices that are repeated or lie
+    backwards."""
+    rng = np.random.default_rng(10)
+    a, p = cases.both(cases.numbers(rng, (3, 5, 64)), "tcfp16", scale="amax")
+    b, q = cases.both(cases.numbers(rng, (4, 64)).T, "tcfp16", 0, scale="amax")
+    with tfc.matmul_mode("native", instruction="wgmma"):
+        straight, backwards = on_host(gpu.matmul(p, q, terms=3)), p[::-1, ::-1]
+        back = on_host(gpu.matmul(backwards, q, terms=3))
+    want = np.array([by_model(a[i], b, 3) for i in range(3)])
+    np.testing.assert_array_equal(straight.view("u4"), want.view("u4"))
+    np.testing.assert_array_equal(back.view("u4"), want[::-1, ::-1].view("u4"))
+
+
+def test_blocks_elsewhere(backend):
+    if backend is not HOST:
+        pytest.skip("a GPU has one architecture")
+    HOST.arch = "sm_89"
+    x = gpu.quantize(on_gpu(np.ones((4, 64), np.float32)), "tcfp8")
+    with (
+        tfc.matmul_mode("native", instruction="wgmma"),
+        pytest.raises(ValueError, match=r"9\.0, and this is sm_89"),
+    ):
+        x @ x.T
+
+
+# -- machine code ----------------------------------------------------------------------
+
+
+def made_well(kernel, needs, instructions, waits):
+    """No instruction waits for the one before unasked, nothing is in local memory."""
+    said = remarks(kernel, wgmma.ARCHITECTURE)
+    assert "C75" not in said, said
+    needs = (*needs, "UTMALDG.3D", "USETMAXREG.TRY_ALLOC", "SYNCS.PHASECHK")
+    found = check(kernel, wgmma.ARCHITECTURE, needs)
+    assert sum(n for name, n in found.items() if "GMMA" in name) == instructions
+    assert found["WARPGROUP.DEPBAR.LE"] == waits
+    return found
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("bfloat16", "HGMMA.64x128x16.F32.BF16"), ("tf32", "HGMMA.64x128x8.F32.TF32")],
+)
+def test_sass_of_sums(name, unit):
+    """An addition a result, each of the four instructions of a slice apart."""
+    size = 2 if name == "bfloat16" else 4
+    found = made_well(wgmma.kernel((name, name), size, True), (unit,), 4, 4)
+    assert found["FADD"] == 4 * 64
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("first", "second", "unit"),
+    [
+        ("bfloat16", "bfloat16", "HGMMA.64x128x16.F32.BF16"),
+        ("float16", "float16", "HGMMA.64x128x16.F32"),
+        ("tf32", "tf32", "HGMMA.64x128x8.F32.TF32"),
+        ("float8_e4m3fn", "float8_e5m2", "QGMMA.64x128x32.F32.E4M3.E5M2"),
+        ("float8_e5m2", "float8_e5m2", "QGMMA.64x128x32.F32.E5M2.E5M2"),
+    ],
+)
+def test_sass_of_chains(first, second, unit):
+    """The four instructions of a slice go on at a time."""
+    size = {"bfloat16": 2, "float16": 2, "tf32": 4}.get(first, 1)
+    made_well(wgmma.kernel((first, second), size, False), (unit,), 4, 2)
+
+
+THREE, FOUR = [(0, 0), (0, 1), (1, 0)], [(0, 0), (0, 1), (1, 0), (1, 1)]
+BLOCK_KERNELS = [
+    (levels, block) for block in (32, 64, 128) for levels in (THREE, FOUR, THREE[:1])
+]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("levels", "block"), BLOCK_KERNELS)
+def test_sass_of_blocks(levels, block):
+    kernel = of_blocks.kernel(("float8_e4m3fn",) * 2, block, levels)
+    instructions = 4 * len(levels)
+    chains = instructions * 32 // block
+    needs = ("QGMMA.64x128x32.F32.E4M3.E4M3", "UTMALDG.4D")
+    found = made_well(kernel, needs, instructions, chains)
+    assert found["FFMA"] == found["FMUL"] == 64 * chains
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("levels", [THREE, FOUR, THREE[:1]])
+def test_sass_of_halves(levels):
+    kernel = of_blocks.kernel(("float8_e4m3fn",) * 2, 32, levels, 2)
+    needs = ("HGMMA.64x128x16.F32", "UTMALDG.4D")
+    made_well(kernel, needs, 4 * len(levels), 2 * len(levels))
+
+
+@pytest.mark.parametrize("codes", ["e4m3", "e5m2"])
+def test_sass_of_conversions(codes):
+    kernel = Kernel("cuda/blocks/halves.cu", "block_halves", (f'-DCODES="{codes}"',))
+    needs = (f"F2FP.F16.{codes.upper()}.UNPACK_B", "LDG.E.128", "STG.E.128")
+    check(kernel, wgmma.ARCHITECTURE, needs)
+
+
+def test_shared_memory_suffices():
+    assert max(wgmma.CHAINS.shared, wgmma.SUMS.shared) <= 227 << 10
+    for levels, block in BLOCK_KERNELS:
+        for size in (1, 2)[: 2 if block == 32 else 1]:
+            count, shared = of_blocks.stages(block, levels, size)
+            assert shared <= 227 << 10
+            assert count >= 2

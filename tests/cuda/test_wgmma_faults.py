@@ -1,0 +1,316 @@
+"""Faults in the kernels of wgmma, each of which tests would see; and how operands lie.
+
+Text of the kernels is changed: barriers, waits, fences, descriptors, coordinates.
+"""
+
+# ruff: noqa: F811
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.cuda import block_cases as cases
+from tests.cuda.native_cases import model, numbers
+from tests.cuda.wgmma_cases import E4M3, blocks_are_right, by_model, orders, product
+from tests.support.cuda import HOST, backend, tfc  # noqa: F401
+from tests.support.cuda_operands import on_host
+from tests.support.simulator.backend import KernelError, numpy_view
+from tf32dtype import _nvrtc
+from tf32dtype.cuda._matmul import native, wgmma
+from tf32dtype.cuda._runtime.backend import Kernel
+
+EXHAUSTIVE = pytest.mark.exhaustive
+
+
+@pytest.fixture(autouse=True)
+def one_processor(monkeypatch):
+    """Which has all tiles, one after the other."""
+    monkeypatch.setattr(HOST, "processors", lambda: 1)
+    with np.errstate(all="ignore"):
+        yield
+
+
+# -- layouts ---------------------------------------------------------------------------
+
+PROBE = """
+#include "cuda/common/hopper.h"
+extern "C" __global__ void probe(const TensorMap map, uint64_t *out, uint8_t *bytes)
+{
+    DYNAMIC_SHARED(uint8_t, memory);
+    uint8_t *const base = memory + (-shared_of(memory) & 1023);
+    const shared_address barrier = shared_of(base) + 16384;
+    barrier_init(barrier, 1);
+    publish_barriers();
+    barrier_expect(barrier, 16384);
+    copy_box(shared_of(base), &map, 64, 8, 1, barrier);
+    barrier_await(barrier, 0);
+    for (int i = 0; i < 16384; i++) {
+        bytes[i] = base[i];
+    }
+    *out = descriptor(shared_of(base));
+}
+"""
+
+
+def swizzle(bits, address):
+    """CuTe's Swizzle<bits, 4, 3>: swizzle.hpp."""
+    return address ^ (address >> 3 & ((1 << bits) - 1) << 4)
+
+
+def of_atom(row, byte):
+    """CUTLASS's GMMA::Layout_K_SW128_Atom_Bits, mma_traits_sm90_gmma.hpp:
+    Swizzle<3,4,3> of ((8, 1024):(1024, 1)) in bits; the next 8 rows are behind."""
+    return swizzle(3, row // 8 * 1024 + row % 8 * 128 + byte)
+
+
+def of_descriptor(bits, row, byte):
+    """What a descriptor says of K-major B128, there: Swizzle<3,4,3> o smem_ptr o
+    ((8,m),(T,2)):((8T,SBO),(1,T)), with T elements of 16 bytes."""
+    start, stride = (bits & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4
+    assert bits >> 62 == 1  # LayoutType::B128
+    assert bits >> 49 & 7 == 0  # base_offset_
+    linear = row % 8 * 128 + row // 8 * stride + byte // 16 * 16 + byte % 16
+    return swizzle(3, start + linear)
+
+
+def test_layouts(backend, tmp_path, monkeypatch):
+    """A box of a copy lies as CUTLASS lays it, and descriptors read it so, for all
+    steps of k and both halves of the rows; it is zero beyond the tensor."""
+    if backend is not HOST:
+        pytest.skip("of the host")
+    (tmp_path / "probe.cu").write_text(PROBE)
+    monkeypatch.setattr(_nvrtc, "FOLDERS", [*_nvrtc.FOLDERS, tmp_path])
+    rng = np.random.default_rng(11)
+    numbers = rng.integers(1, 1 << 16, (2, 70, 104), np.uint16)
+    x = HOST.put(numbers)
+    extents, strides = (100, 70, 2), (208, 70 * 208)
+    one = HOST.tensor_map(x, 2, extents, strides, (64, 128, 1), True)
+    out = HOST.put(np.zeros(1, np.uint64))
+    shared = HOST.put(np.zeros(16384, np.uint8))
+    HOST.launch(Kernel("probe.cu", "probe"), (1,), (1,), one, out, shared, shared=18432)
+    bits, there = int(HOST.get(out)[0]), HOST.get(shared)
+    box = np.zeros((128, 64), np.uint16)  # from (64, 8, 1) on
+    box[:62, :36] = numbers[1, 8:, 64:100]
+    bytes_ = box.view(np.uint8)
+    start = (bits & 0x3FFF) << 4
+    assert start % 1024 == 0
+    for row in range(128):
+        for byte in range(128):
+            assert there[of_atom(row, byte)] == bytes_[row, byte]
+            step, group = byte // 32, row // 64
+            moved = bits + (group * 64 * 128 >> 4) + step * 2
+            place = of_descriptor(moved, row % 64, byte % 32)
+            assert place == start + of_atom(row, byte)
+
+
+# -- faults ----------------------------------------------------------------------------
+
+#: what is edited, each of which `is_right` would see
+FAULTS = {
+    "a stage is let go before it is read": (
+        "await_products<0>();\n            Ring::release(ring.empty());",
+        "Ring::release(ring.empty());\n            await_products<0>();",
+    ),
+    "no wait for bytes": (
+        "ring.await_bytes();\n            begin(d", "begin(d",
+    ),
+    "a stage is filled while it is read": (
+        "barrier_await(empty(), parity ^ 1);", "",
+    ),
+    "parity stays": ("parity ^= stage == 0;", ""),
+    "too few bytes are expected": (
+        "expect(full(), FILLED)", "expect(full(), FILLED - 64)",
+    ),
+    "a warp lets go for all": (
+        "barriers + i * 16 + 8, WARPS)", "barriers + i * 16 + 8, 1)",
+    ),
+    "barriers are not published": ("            publish_barriers();\n", ""),
+    "no barrier after barriers are made": ("        __syncthreads();\n", ""),
+    "steps are of 16 bytes": ("SLICE) + step * 2", "SLICE) + step"),
+    "rows of the other warpgroup": ("group * 64 * SLICE", "0 * SLICE"),
+    "8 lines are 512 bytes": ("1024 >> 4", "512 >> 4"),
+    "chunks are permuted within 64 bytes": (
+        "(uint64_t)1 << 62", "(uint64_t)2 << 62",
+    ),
+    "stages begin anywhere": (
+        "memory + (-shared_of(memory) & 1023)", "memory",
+    ),
+    "chains go on": ("group, step, 0);", "group, step, 1);"),
+    "accumulators are read too early": (
+        "await_products<1>();", "await_products<2>();",
+    ),
+    "no fence of registers": ("    begin_products();\n", ""),
+    "the last instruction is forgotten": (
+        "            add(sums, d[1]);\n        }", "        }",
+    ),
+    "a stretch is a slice too long": (
+        "slices < stretch ? slices : stretch;",
+        "slices < stretch + 1 ? slices : stretch + 1;",
+    ),
+    "totals are forgotten": ("totals[i * THREADS] = sum;", ""),
+    "totals are another thread's": (
+        "(base + OF_TOTALS) + thread", "(base + OF_TOTALS) + thread % 128",
+    ),
+    "sums are not begun anew": ("                sum = 0;\n", ""),
+    "beta for ever": ("        beta = 1;\n", ""),
+    "what is there is not read": (
+        "if (beta != 0) {\n                    read",
+        "if (beta == 0) {\n                    read",
+    ),
+    "rows of what is there are swapped": (
+        "i / 2 % 2 * 8, column", "(1 - i / 2 % 2) * 8, column",
+    ),
+    "the next slice begins too early": (
+        "&a, slice * DEPTH,", "&a, slice * (DEPTH - 8),",
+    ),
+    "columns of another tile": (
+        "(int)tile.column,\n", "(int)tile.row,\n",
+    ),
+    "the first tile for ever": (
+        "            const Tile tile = tile_of(at, rows, columns);\n"
+        "            const int64_t",
+        "            const Tile tile = tile_of(blockIdx.x, rows, columns);\n"
+        "            const int64_t",
+    ),
+    "another instruction": (
+        "simt_wgmma(UNIT,", 'simt_wgmma("m64n128k16.f32.f16.f16",',
+    ),
+    "fewer columns": (
+        "simt_wgmma(UNIT,", 'simt_wgmma("m64n120k16.f32.bf16.bf16",',
+    ),
+}  # fmt: skip
+
+
+def is_right(backend):
+    """Whether sums of stretches are right, in either order of threads."""
+    rng = np.random.default_rng(12)
+    m, k, n = 70, 460, 130
+    a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
+    c = rng.standard_normal((1, m, n)).astype(np.float32)
+    sums = native.Sums(16, 128, 0.5)
+    want = model(backend, a, b, sums, c, "wgmma")
+    right = True
+    for _ in orders(backend):
+        got = product(backend, a, b, sums, c)
+        right = right and bool((got == want).all())
+    return right
+
+
+def is_caught(right, *arguments):
+    """Whether a fault shows: in bits, or in what the simulator says of it."""
+    try:
+        return not right(*arguments)
+    except KernelError:
+        return True
+
+
+def tiers(faults, plain):
+    later = [pytest.param(x, marks=EXHAUSTIVE) for x in faults[plain:]]
+    return [*faults[:plain], *later]
+
+
+@pytest.mark.parametrize("fault", tiers([None, *FAULTS], 2))
+def test_faults(backend, fault):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    if fault is not None:
+        HOST.edit(*FAULTS[fault])
+    assert is_caught(is_right, backend) == (fault is not None)
+
+
+FAULTS_OF_CHAINS = {
+    "the stage itself is let go": (
+        "        before = ring.empty();\n    }",
+        "    }",
+    ),
+    "a chain begins anew in each slice": ("step || slice)", "step)"),
+    "a stage is let go too early": ("await_products<STEPS>();", ""),
+    "results are read too early": (
+        "    await_products<0>();\n    Ring::release(before);\n    registers",
+        "    await_products<1>();\n    Ring::release(before);\n    registers",
+    ),
+    "the last stage is not let go": (
+        "    Ring::release(before);\n    registers", "    registers",
+    ),
+}  # fmt: skip
+
+
+def chains_are_right(backend):
+    rng = np.random.default_rng(13)
+    a, b = (numbers(rng, x, E4M3) for x in ((1, 70, 900), (1, 900, 130)))
+    want = model(backend, a, b, None, None, "wgmma")
+    return all((product(backend, a, b) == want).all() for _ in orders(backend))
+
+
+@pytest.mark.parametrize("fault", tiers([None, *FAULTS_OF_CHAINS], 0))
+def test_faults_of_chains(backend, fault):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    if fault is not None:
+        HOST.edit(*FAULTS_OF_CHAINS[fault])
+    assert is_caught(chains_are_right, backend) == (fault is not None)
+
+
+FAULTS_OF_BLOCKS = {
+    "the other level's scales": (
+        "(turn.block * B_LEVELS + turn.b_level) * COLUMNS",
+        "(turn.block * B_LEVELS) * COLUMNS",
+    ),
+    "scales of rows are swapped": ("of_rows[r / 2]", "of_rows[1 - r / 2]"),
+    "scales of columns are swapped": ("r % 2 ? of_col", "r % 2 == 0 ? of_col"),
+    "scales of another block": ("row, 0, block, of_a", "row, 0, slice, of_a"),
+    "the other level's codes": ("turn.a_level * A_BYTES", "0 * A_BYTES"),
+    "residuals of another slice": (
+        "&a.residuals, first, row", "&a.residuals, first + 32, row",
+    ),
+    "the other set of accumulators": ("(sums, d[turn % 2]", "(sums, d[0]"),
+    "stages are never let go": ("        Ring::release(ring.empty());\n", ""),
+    "terms are in another order": ("term / B_LEVELS % A_LEVELS, term % B_LEVELS}",
+                                   "term % B_LEVELS, term / B_LEVELS % A_LEVELS}"),
+    "a stage is let go before its scales are read": (
+        "        ring.await_bytes();\n",
+        "        ring.await_bytes();\n        Ring::release(ring.empty());\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", tiers([None, *FAULTS_OF_BLOCKS], 0))
+def test_faults_of_blocks(backend, fault):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    if fault is not None:
+        HOST.edit(*FAULTS_OF_BLOCKS[fault])
+    given = backend, "tcfp16", "tcfp16", 3, 32
+    assert is_caught(blocks_are_right, *given) == (fault is not None)
+
+
+FAULTS_OF_HALVES = {
+    "first and last are swapped": ("*(uint4 *)(to + 16) =", "*(uint4 *)(to + 8) ="),
+    "codes beyond k count": ("rest >= 4  ?", "rest > -99 ?"),
+    "lines of the next matrix": ("row / lines * matrix", "row / lines * line"),
+    "the other codes of a word": ("words[j] & kept) >> 16", "words[j] & kept) >> 8"),
+}
+
+
+def halves_are_right(backend):
+    rng = np.random.default_rng(14)
+    a, p = cases.both(cases.numbers(rng, (2, 40, 70)), "tcfp16", scale="amax")
+    b, q = cases.both(cases.numbers(rng, (5, 70)).T, "tcfp16", 0, scale="amax")
+    for x in (p, q):  # beyond k, which nobody reads
+        numpy_view(x.codes)[..., -1, 70 % 32 :] = 0x3C
+    with tfc.matmul_mode("native"):
+        got = on_host(p @ q)
+    want = np.array([by_model(a[i], b, None, "mma.sync") for i in range(2)])
+    return bool((got.view("u4") == want.view("u4")).all())
+
+
+@pytest.mark.parametrize("fault", tiers([None, *FAULTS_OF_HALVES], 1))
+def test_faults_of_halves(backend, fault, monkeypatch):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    monkeypatch.setattr(wgmma, "ENABLED", True)
+    if fault is not None:
+        HOST.edit(*FAULTS_OF_HALVES[fault])
+    assert is_caught(halves_are_right, backend) == (fault is not None)

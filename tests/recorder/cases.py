@@ -1,0 +1,26 @@
+"""Units of all GPUs, and the slow truth of what they return."""
+
+from functools import cache
+
+import numpy as np
+
+from tests.reference import tensor_core
+from tf32dtype.golden import recordings, units
+from tf32dtype.golden.probes import probes
+
+CAPABILITIES = [(7, 0), (7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)]
+UNITS = {
+    (units.device_of(c), unit.name): unit
+    for c in CAPABILITIES
+    for unit in units.units(c)
+}
+DISTINCT = list({recordings.set_name(unit): unit for unit in UNITS.values()}.values())
+
+
+def truth(model, a, b, c, mutation=tensor_core.RIGHT):
+    """An evaluator of models: the slow reference."""
+    found = tensor_core.dots(model, a.tolist(), b.tolist(), c.tolist(), mutation)
+    return np.array(found, np.uint32)
+
+
+asked = cache(probes)

@@ -1,0 +1,289 @@
+"""The golden run without a GPU: what it concludes, and its files."""
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tests.recorder.cases import CAPABILITIES, UNITS, asked, truth
+from tests.recorder.made_up_gpu import MadeUp
+from tests.support.interpreters import run_code
+from tf32dtype.golden import bulk, recordings, settle, tiles, units
+from tf32dtype.golden import command as golden
+from tf32dtype.golden.probes import GROUPS
+from tf32dtype.tensor_core.models import CONTESTED
+
+pytestmark = pytest.mark.once
+
+# -- contested points ------------------------------------------------------------------
+
+SETTLED = [
+    ("H100", "mma.m16n8k8.tf32.tf32.f32"),
+    ("H100", "mma.m16n8k16.bf16.bf16.f32"),
+    ("H100", "mma.m16n8k16.f16.f16.f16"),
+    ("H100", "mma.m16n8k16.e4m3.e4m3.f32"),
+    ("H100", "wgmma.m64n8k32.e4m3.e4m3.f16"),
+]
+DEFAULTS = {
+    "zero_c_exponent": None,
+    "floor": {("float32", 25): -133, ("float16", 25): -21},
+    "zero_products": False,
+    "negative_zero": False,
+    "depth of tf32 on Hopper and Blackwell": 8,
+    "low_bits_nan": False,
+    "scale_input_d": settle.UNDECIDED,
+    "zero_terms": settle.UNDECIDED,
+    "float4_subnormals": settle.UNDECIDED,
+    "block of Turing": settle.UNDECIDED,
+    "wgmma fp8 into float16": "float16",
+    "m16n8k16 of fp8 on sm_90 and sm_100": "two blocks of 8 and an addition",
+}
+
+
+def results(chosen, compute):
+    """What units return that compute as `compute(unit, model)` says."""
+    found = []
+    for device, unit in chosen:
+        unit = UNITS[device, unit]
+        model = unit.model(device)
+        d = compute(unit, model)(*asked(unit)[:3])
+        found.append(settle.Result(unit, model, asked(unit), d))
+    return found
+
+
+def settled(found):
+    return settle.settle((r.model, settle.settle_unit(r)) for r in found)
+
+
+def changed(**changes):
+    return lambda unit, model: partial(truth, replace(model, **changes))
+
+
+def test_all_points_are_asked():
+    unasked = {"scale_input_d", "zero_terms"}
+    assert set(CONTESTED) < set(DEFAULTS) == {*settle.POINTS, *unasked}
+    for point in settle.POINTS.values():
+        assert set(point.groups) <= set(GROUPS)
+
+
+def low_bits(unit, model):
+    return settle.seeing_low_bits(model)
+
+
+def shallow(unit, model):
+    return partial(truth, replace(model, depth=4 if model.a == "tf32" else model.depth))
+
+
+def by_way(unit, model):
+    if unit.half and model.fraction == 13:
+        return settle.changed(model, cut_first=13)
+    return partial(truth, model)
+
+
+def in_order(unit, model):
+    return partial(truth, replace(model, emulated=False))
+
+
+@pytest.mark.parametrize(
+    ("compute", "difference"),
+    [
+        (changed(), {}),
+        (
+            changed(zero_c_exponent=-126),
+            {"zero_c_exponent": -126, "floor": {("float16", 25): -21}},
+        ),
+        (changed(floor=None), {"floor": {}}),
+        (
+            changed(floor=None, zero_c_exponent=-126),
+            {"floor": {}, "zero_c_exponent": -126},
+        ),
+        (changed(zero_products=True), {"zero_products": True}),
+        (changed(negative_zero=True), {"negative_zero": True}),
+        (shallow, {"depth of tf32 on Hopper and Blackwell": 4}),
+        (low_bits, {"low_bits_nan": True}),
+        (by_way, {"wgmma fp8 into float16": "e8m13, then float16"}),
+        (in_order, {"m16n8k16 of fp8 on sm_90 and sm_100": "two blocks of 8 in order"}),
+    ],
+)
+def test_each_alternative_is_found(compute, difference):
+    assert settled(results(SETTLED, compute)) == DEFAULTS | difference
+
+
+@pytest.mark.parametrize("value", [(8, 24), (4, 23), (4, 24)])
+def test_turing(value):
+    depth, fraction = value
+    chosen = [("T4", "mma.m16n8k8.f16.f16.f32"), ("T4", "mma.m16n8k8.f16.f16.f16")]
+    found = results(chosen, changed(depth=depth, fraction=fraction))
+    assert settled(found)["block of Turing"] == value
+
+
+@pytest.mark.parametrize("value", [0, -1])
+@pytest.mark.parametrize("formats", ["e2m1.e2m1", "e2m1.e5m2", "e4m3.e2m1"])
+def test_float4(formats, value):
+    def compute(unit, model):
+        return dict(settle._float4(unit, model))[value]
+
+    chosen = [("RTX Blackwell", f"mma.m16n8k32.{formats}.f32")]
+    assert settled(results(chosen, compute))["float4_subnormals"] == value
+
+
+def test_what_no_alternative_explains_decides_nothing():
+    found = [r._replace(d=r.d ^ np.uint32(1)) for r in results(SETTLED, changed())]
+    for result in found:
+        assert set(settle.settle_unit(result).values()) == {settle.UNEXPLAINED}
+    assert set(settled(found).values()) == {settle.UNDECIDED}
+
+
+def test_units_that_disagree_leave_a_point_undecided():
+    first = results(SETTLED[:1], changed(zero_products=True))
+    second = results(SETTLED[1:], changed())
+    assert settled([*first, *second])["zero_products"] == settle.UNDECIDED
+
+
+def test_without_a_model_nothing_is_said():
+    unit = UNITS["RTX Blackwell", "mma.m16n8k32.e3m2.e3m2.f32"]
+    assert unit.model("RTX Blackwell") is None
+    found = asked(unit)
+    result = settle.Result(unit, None, found, found.c)
+    assert set(settled([result]).values()) == {settle.UNDECIDED}
+
+
+# -- files and the command, by a GPU that is made up -----------------------------------
+
+
+def test_a_run_is_recorded_and_judged(tmp_path, capsys):
+    assert golden._record(MadeUp(), tmp_path, "tf32") == 0
+    printed = capsys.readouterr().out
+    assert "DIFFER" not in printed
+    assert printed.count("equal") == 3
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    assert meta["points"]["depth of tf32 on Hopper and Blackwell"] == 8
+    assert meta["points"]["floor"] == {"float32/25": -133}
+    assert meta["conversions"]["cvt.rna.tf32.f32"]["opcodes"] is not None
+    facts = meta["units"]["wgmma.m64n8k8.tf32.tf32.f32"]
+    assert facts["as expected"] is True
+    assert facts["places agree"] == facts["probes"] == 2313
+    assert meta["units"]["mma.m16n8k8.tf32.tf32.f32"]["as expected"] is False
+    _, found = recordings.read(tmp_path)
+    for recording in found:
+        again = recordings.record(MadeUp(), recording.unit)
+        for got, want in zip(recording.probes, again.probes, strict=True):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(recording.d, again.d)
+        np.testing.assert_array_equal(recording.chain, again.chain)
+    assert golden.main(["--replay", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("equal") == 3
+
+
+@pytest.mark.parametrize(
+    "unit", ["wgmma.m64n8k32.e4m3.e5m2.f16", "mma.m16n8k16.e5m2.e4m3.f32"]
+)
+def test_units_of_other_kinds(unit, tmp_path, capsys):
+    assert golden._record(MadeUp(), tmp_path, unit) == 0
+    assert capsys.readouterr().out.count("equal") == 1
+    assert golden.main(["--replay", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("equal") == 1
+
+
+def test_a_wrong_layout_is_seen(tmp_path, capsys):
+    class Turned(MadeUp):
+        def run(self, unit, *arguments, **keywords):
+            d = super().run(unit, *arguments, **keywords)
+            return np.roll(d, 1, 2)
+
+    assert golden._record(Turned(), tmp_path, "k4.tf32") == 1
+    assert "DIFFER" in capsys.readouterr().out
+
+
+def test_differences_name_their_groups(tmp_path, capsys):
+    class Flushing(MadeUp):
+        def bulk(self, unit):
+            return super().bulk(unit) + np.uint64(1)
+
+        def run(self, unit, *arguments, **keywords):
+            d = super().run(unit, *arguments, **keywords)
+            return np.where(d & 0x7F800000 == 0, d & np.uint32(0x80000000), d)
+
+    assert golden._record(Flushing(), tmp_path, "k4.tf32") == 0
+    printed = capsys.readouterr().out
+    assert " differ" in printed
+    assert "    sub: " in printed
+    assert "    align: " not in printed
+    assert "    bulk: " in printed
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    (each,) = meta["models"].values()
+    first = each["differences"]["sub"]
+    assert int(first["gpu"], 16) & 0x7FFFFFFF == 0
+    assert int(first["model"], 16) & 0x7FFFFFFF < 0x00800000
+
+
+def test_an_error_of_the_gpu_keeps_what_was_recorded(tmp_path, capsys):
+    class Breaking(MadeUp):
+        def run(self, unit, *arguments, **keywords):
+            if unit.instruction == "wgmma":
+                raise RuntimeError("illegal instruction")
+            return super().run(unit, *arguments, **keywords)
+
+    assert golden._record(Breaking(), tmp_path, "tf32") == 1
+    assert "RuntimeError: illegal instruction" in capsys.readouterr().err
+    meta, found = recordings.read(tmp_path)
+    assert len(found) == 2
+    assert list(meta["errors"]) == ["wgmma.m64n8k8.tf32.tf32.f32"]
+    with np.load(tmp_path / "golden.npz") as arrays:
+        assert "cvt.rna.tf32.f32/digest" in arrays
+
+
+def test_an_unknown_unit_and_a_gpu_without_tensor_cores(tmp_path):
+    with pytest.raises(golden.CudaError, match="no unit is called 'e9m9'; it has mma"):
+        golden._record(MadeUp(), tmp_path / "a", "e9m9")
+    old = MadeUp()
+    old.capability = (6, 1)
+    with pytest.raises(golden.CudaError, match="it has no tensor cores"):
+        golden._record(old, tmp_path / "a", "")
+    assert not (tmp_path / "a").exists()
+
+
+def test_cupy_is_imported_where_a_gpu_is_used():
+    code = "import sys, tf32dtype.golden.command; print('cupy' in sys.modules)"
+    assert run_code(code) == "False"
+
+
+def test_without_a_gpu_the_command_says_so(tmp_path, capsys):
+    status = golden.main(["--out", str(tmp_path / "out")])
+    if status == 0:
+        pytest.skip("there is a GPU")
+    said = capsys.readouterr().err
+    assert said.startswith("golden: ")
+    assert "pip install 'cupy-cuda13x" in said or "no NVIDIA GPU" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_replay_of_nothing(tmp_path, capsys):
+    assert golden.main(["--replay", str(tmp_path)]) == 1
+    assert "meta.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=units.architecture)
+def test_all_of_it_is_below_a_megabyte(capability, tmp_path):
+    """Results are made up here; they take no less room than true ones."""
+    rng = np.random.default_rng(0)
+    arrays = {"boundaries": bulk.boundaries()}
+    for unit in units.units(capability):
+        found = asked(unit)
+        n, chained = len(found.c), sum(tiles.LENGTHS.values())
+        d = found.c ^ (rng.integers(0, 1 << 12, n).astype(np.uint32) << np.uint32(13))
+        scaled = d if unit.instruction == "wgmma" else None
+        agrees, digests = np.ones(n, bool), rng.integers(0, 1 << 63, 160, np.uint64)
+        d = d & np.uint32(0xFFFF) if unit.half else d
+        arrays |= recordings.to_arrays(
+            recordings.Recording(unit, found, d, agrees, d[:chained], scaled, digests)
+        )
+    for conversion in bulk.conversions(capability):
+        arrays[f"{conversion.name}/y"] = arrays["boundaries"] & np.uint32(0xFFFFE000)
+        arrays[f"{conversion.name}/digest"] = rng.integers(0, 1 << 63, 256, np.uint64)
+    np.savez_compressed(tmp_path / "golden.npz", **arrays)
+    size = (tmp_path / "golden.npz").stat().st_size
+    print(units.architecture(capability), size)
+    assert size < 1_000_000

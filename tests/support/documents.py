@@ -1,0 +1,64 @@
+"""Reads README and docs, and runs the code in them."""
+
+import ast
+import re
+
+import numpy as np
+
+from tests.support.paths import ROOT
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+README, NUMPY = ROOT / "README.md", ROOT / "docs" / "numpy.md"
+
+
+def blocks(path, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)
+
+
+def table(path, first_header):
+    """The rows of the table whose first column has this header, without backticks."""
+    rows, inside = [], False
+    for line in path.read_text().splitlines():
+        cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if not cells:
+            inside = False
+        elif inside and set(cells[0]) != {"-"}:
+            rows.append([c.strip("`").replace("\\|", "|") for c in cells])
+        elif cells[0] == first_header:
+            inside = True
+    assert rows
+    return rows
+
+
+def run(code, names):
+    """Execute code; the value of its last statement if that is an expression."""
+    *statements, last = ast.parse(code).body
+    exec(compile(ast.Module(statements, []), "<code>", "exec"), names)
+    if isinstance(last, ast.Expr):
+        return eval(compile(ast.Expression(last.value), "<code>", "eval"), names)
+    return exec(compile(ast.Module([last], []), "<code>", "exec"), names)
+
+
+def check_block(block, names):
+    """Run a block; where a line ends in `# -> text`, that is the value's str."""
+    lines = block.splitlines()
+    for node in ast.parse(block).body:
+        value = run(ast.get_source_segment(block, node), names)
+        claim = re.search(r"# -> (.*)", lines[node.end_lineno - 1])
+        if claim:
+            assert str(value) == claim[1], lines[node.end_lineno - 1]
+
+
+CLASSES = ["DTypePromotionError", "OverflowError", "BufferError", "AssertionError"]
+CLASSES += ["TypeError", "ValueError", "Exception"]
+
+
+def outcome(code, names):
+    """The str of a value, or the name of the exception's class."""
+    try:
+        with np.errstate(all="ignore"):
+            return str(run(code, names))
+    except Exception as error:
+        # NumPy has subclasses of TypeError that differ between its versions.
+        kinds = (kind.__name__ for kind in type(error).__mro__)
+        return next(kind for kind in kinds if kind in CLASSES)

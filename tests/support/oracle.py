@@ -1,0 +1,137 @@
+"""Whole arrays summed, multiplied and promoted the slow and certain way.
+
+Everything works on float64 arrays that hold format values exactly, and knows of the
+formats and their rounding what `reference` says.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tests.reference.codec_arrays import all_items, encode, spacing_exponents, values
+from tests.reference.formats import FLOAT16, FLOAT32, FORMATS
+
+ROWS = FORMATS | {"float16": FLOAT16, "float32": FLOAT32}
+
+
+def eps(name: str) -> float:
+    """Spacing of the format at 1."""
+    return 2.0 ** -ROWS[name].mantissa_bits
+
+
+def round_to(name: str, x: Any) -> np.ndarray:
+    """Round float64 values once to format `name`, ties to even."""
+    x = np.asarray(x, dtype=np.float64)
+    if name == "float32":  # its table would be too long; IEEE hardware is the truth
+        with np.errstate(all="ignore"):
+            return x.astype(np.float32).astype(np.float64)
+    row = ROWS[name]
+    return values(row, encode(row, np.atleast_1d(x))[0]).reshape(x.shape)
+
+
+def ulp(name: str, x: Any) -> np.ndarray:
+    """Distance of the neighbours of x in the format."""
+    return np.ldexp(1.0, spacing_exponents(ROWS[name], np.asarray(x, np.float64)))
+
+
+def exact_sum(x: np.ndarray, axis: Any = None) -> np.ndarray:
+    """Correctly rounded float64 sums over `axis` (an int, a tuple or None)."""
+    x = np.asarray(x, dtype=np.float64)
+    if axis is None:
+        axis = tuple(range(x.ndim))
+    axes = [a % x.ndim for a in (axis if isinstance(axis, tuple) else (axis,))]
+    kept = [a for a in range(x.ndim) if a not in axes]
+    shape = [x.shape[a] for a in kept]
+    count = math.prod(x.shape[a] for a in axes)
+    rows = x.transpose(kept + axes).reshape(math.prod(shape), count)
+    return np.array([math.fsum(row) for row in rows.tolist()]).reshape(shape)
+
+
+def add_float32(total: np.ndarray, term: np.ndarray) -> np.ndarray:
+    """float32(total + term), rounded once, for any float64 `term` and `total`.
+
+    The float64 sum is moved to an odd last bit where it is inexact, so that the
+    second rounding cannot meet a false tie (Boldo and Melquiond, 2008).
+    """
+    with np.errstate(all="ignore"):
+        total, term = np.asarray(total, np.float64), np.asarray(term, np.float64)
+        rounded = np.asarray(total + term)
+        virtual = rounded - total
+        error = (total - (rounded - virtual)) + (term - virtual)
+        even = (rounded.view(np.int64) & 1) == 0
+        inexact = np.isfinite(rounded) & np.isfinite(error) & (error != 0)
+        toward = np.where(error > 0, np.inf, -np.inf)
+        odd = np.where(inexact & even, np.nextafter(rounded, toward), rounded)
+        return odd.astype(np.float32)
+
+
+def product_float32(a: np.ndarray, b: np.ndarray, block: int = 256) -> np.ndarray:
+    """a @ b of 2-d arrays in the promised order, as float32.
+
+    An FMA chain over each `block` consecutive k from +0; the sums of the blocks
+    are added in k order by float32 adds. Products of two formats of up to 11
+    significant bits are exact in float64.
+    """
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    result = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    with np.errstate(all="ignore"):
+        for start in range(0, a.shape[1], block):
+            chain = np.zeros_like(result)
+            for k in range(start, min(start + block, a.shape[1])):
+                chain = add_float32(chain, a[:, k, None] * b[k])
+            result = chain if start == 0 else result + chain
+    return result
+
+
+def same(got: Any, expected: Any) -> np.ndarray:
+    """Equal values, signs of zero included; every NaN equals every NaN."""
+    got = np.asarray(got).astype(np.float64)
+    expected = np.asarray(expected, dtype=np.float64)
+    both_nan = np.isnan(got) & np.isnan(expected)
+    return both_nan | ((got == expected) & (np.signbit(got) == np.signbit(expected)))
+
+
+# -- promotion -------------------------------------------------------------------
+
+_BUILTIN_FLOATS = ("float16", "float32", "float64")
+
+
+def _cast(name: str, x: np.ndarray) -> np.ndarray:
+    return x if name == "float64" else round_to(name, x)
+
+
+@cache
+def holds(wide: str, narrow: str) -> bool:
+    """Whether format `wide` has every value of `narrow`, Inf, NaN and -0 included."""
+    if narrow in ("float32", "float64"):
+        return wide in ("float32", "float64")[narrow == "float64" :]
+    every = values(ROWS[narrow], all_items(ROWS[narrow]))
+    return bool(np.all(same(_cast(wide, every), every)))
+
+
+@cache
+def common(a: str, b: str) -> str:
+    """Name of the dtype that two dtypes (one of them ours) promote to."""
+    if a == b or b == "bool":
+        return a
+    if a == "bool":
+        return b
+    if a not in FORMATS:
+        a, b = b, a
+    if b in ("int8", "uint8"):
+        integers = np.arange(-128 if b == "int8" else 0, 128 if b == "int8" else 256.0)
+        if np.all(same(round_to(a, integers), integers)):
+            return a
+        return "float16" if holds("float16", a) else "float32"
+    if b in FORMATS or b in _BUILTIN_FLOATS:
+        candidates = (a, b, "float8_e4m3fn", "bfloat16", *_BUILTIN_FLOATS)
+        return next(c for c in candidates if holds(c, a) and holds(c, b))
+    if b in ("int16", "uint16"):
+        return "float32"
+    if b in ("int32", "uint32", "int64", "uint64"):
+        return "float64"
+    return np.result_type(np.float32, b).name  # longdouble and complex

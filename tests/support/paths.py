@@ -1,0 +1,7 @@
+"""Where things are in a checkout."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src"
+BENCHMARKS = ROOT / "benchmarks"

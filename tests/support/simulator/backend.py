@@ -1,0 +1,359 @@
+"""A backend for tf32dtype.cuda without a GPU: CuPy arrays over the host's memory,
+kernels by g++ and simt.h, CuPy's own functions by NumPy's."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import inspect
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support.paths import SRC
+from tf32dtype import _nvrtc
+
+try:
+    HAS_GPU = cupy.cuda.runtime.getDeviceCount() > 0
+except cupy.cuda.runtime.CUDARuntimeError:
+    HAS_GPU = False
+
+with pytest.MonkeyPatch.context() as patch:
+    if not HAS_GPU:
+        patch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 1)
+    import tf32dtype.cuda as tfc
+    from tf32dtype.cuda._runtime.backend import (
+        Kernel,
+        View,
+        check_aligned,
+        parameters,
+        three,
+    )
+
+HERE = Path(__file__).parent
+CACHE = Path(tempfile.gettempdir()) / f"tf32dtype-simt-{os.getuid()}"
+#: What makes threads wait for each other; without these they run one by one.
+MEETS = re.compile(r"__sync|__shfl|__ballot|__any_|__all_|simt_|mma")
+KERNELS = re.compile(r"__global__\s+void\s+(?:__\w+\(.*?\)\s+)?(\w+)\(")
+FLAGS = (
+    "-std=c++17 -O2 -march=native -ffp-contract=off -fno-math-errno -shared -fPIC"
+    " -Wno-unknown-pragmas -U_FORTIFY_SOURCE"
+).split()
+
+
+def allocate(size: int) -> Any:
+    """Memory of the host, as CuPy allocates."""
+    # Poisoned, and with some room on both sides, which is never ours to write.
+    buffer = np.full(size + 512, 0xA5, np.uint8)
+    start = -buffer.ctypes.data % 256
+    memory = cupy.cuda.UnownedMemory(
+        buffer.ctypes.data + start, max(size, 1), buffer, 0
+    )
+    return cupy.cuda.MemoryPointer(memory, 0)
+
+
+class _Memory:
+    def __init__(self, x: Any) -> None:
+        self.owner = x
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (x.data.ptr, False),
+            "shape": x.shape,
+            "strides": x.strides,
+            "typestr": f"|V{x.dtype.itemsize}",
+        }
+
+
+def numpy_view(x: Any) -> np.ndarray[Any, Any]:
+    """The memory of a CuPy array that is on the host, as a NumPy array of its dtype."""
+    return np.asarray(_Memory(x)).view(x.dtype)
+
+
+def library(
+    file: str, options: tuple[str, ...], changes: tuple[tuple[str, Any], ...] = ()
+) -> Any:
+    """A kernel file and its kernels' launchers, compiled for the CPU.
+
+    `changes` edit texts before, by name, of the file or of what it includes: for tests
+    of what a fault does.
+    """
+    texts = dict(_nvrtc.sources(file))
+    for name, change in changes:
+        edited = change(texts[name])
+        assert edited != texts[name], "the change changes nothing"
+        texts[name] = edited
+    kernels = KERNELS.findall(texts[file])
+    fibrous = int(any(MEETS.search(text) for text in texts.values()))
+    tensor = {"cuda/matmul/async_copy.h", "cuda/matmul/mma.h"} & set(texts)
+    lines = ['#include "simt.h"', *['#include "simt_mma.h"'] * bool(tensor)]
+    lines += ['#include "simt_hopper.h"'] * ("cuda/common/hopper.h" in texts)
+    lines.append(f'#include "{file}"')
+    lines += [
+        f'extern "C" const char *launch_{name}(void **given, const unsigned *extents)'
+        f"{{ return simt::launch({name}, given, extents, {fibrous}); }}"
+        for name in kernels
+    ]
+    simt = (HERE / "simt.h").read_text()
+    key = hashlib.sha256(repr((texts, lines, options, FLAGS, simt)).encode())
+    for header in sorted(HERE.glob("simt_*.h")):
+        key.update(header.read_bytes())
+    if tensor:
+        key.update((SRC / "tensor_core/mma_model.h").read_bytes())
+    path = CACHE / f"{Path(file).stem}-{key.hexdigest()[:16]}.so"
+    if not path.exists():
+        CACHE.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in texts.items():
+                if name not in _nvrtc.BUILTIN:
+                    path_of = Path(folder) / name
+                    path_of.parent.mkdir(parents=True, exist_ok=True)
+                    path_of.write_text(text)
+            main = Path(folder) / "main.cpp"
+            main.write_text("\n".join(lines) + "\n")
+            made = Path(folder) / "kernel.so"
+            command = ["g++", *FLAGS, "-DSIMT", *options]
+            command += [f"-I{x}" for x in (folder, HERE, SRC)]
+            command += [str(main), "-o", str(made)]
+            plain = {n: x for n, x in os.environ.items() if n != "LD_PRELOAD"}
+            done = subprocess.run(command, capture_output=True, text=True, env=plain)
+            assert done.returncode == 0, done.stderr[:4000]
+            shutil.copy(made, path.with_suffix(f".{os.getpid()}"))
+            os.replace(path.with_suffix(f".{os.getpid()}"), path)
+    return ctypes.CDLL(str(path))
+
+
+def _check_call(function: str, arguments: Any, keywords: Any) -> None:
+    """Refuse what NumPy's function takes and CuPy's of that name does not."""
+    found: Any = cupy
+    for name in function.split("."):
+        found = getattr(found, name, None)
+    if found is None:
+        raise TypeError(f"CuPy has no {function}: Device.call")
+    if isinstance(found, cupy.ufunc):
+        other = set(keywords) - {"out", "dtype", "casting"}
+        if other:
+            raise TypeError(f"{function} of CuPy takes no {', '.join(other)}")
+    elif inspect.isfunction(found):
+        inspect.signature(found).bind(*arguments, **keywords)
+    if function in ("where", "choose"):  # of which CuPy takes no lists or numbers
+        assert isinstance(arguments[0 if function == "where" else 1], cupy.ndarray)
+
+
+class Fault(NamedTuple):
+    """A change of a text."""
+
+    before: str
+    after: str
+
+    def __call__(self, text: str) -> str:
+        return text.replace(self.before, self.after)
+
+
+class KernelError(Exception):
+    """What simt.h found wrong in a kernel."""
+
+
+class Host:
+    """The backend. `counts` has how often it was asked to launch, call, get and put."""
+
+    def __init__(self, arch: str = "sm_90a", gemm_device: str = "H100") -> None:
+        self.arch = arch
+        self.gemm_device = gemm_device  # whose model gemm is
+        self.counts: Counter[str] = Counter()
+        self.changes: dict[str, Any] = {}  # of files' texts, for tests of faults
+        self.faults: list[tuple[str, str]] = []
+        self.descends = False
+        self._libraries: dict[Any, Any] = {}
+
+    def edit(self, before: str, after: str) -> None:
+        """Put a fault into kernels: their sources have this text in one place."""
+        self.faults.append((before, after))
+
+    def _changes(self, file: str) -> tuple[tuple[str, Any], ...]:
+        """What is changed in the sources of a kernel file, by name."""
+        texts = _nvrtc.sources(file)
+        found = [(name, self.changes[name]) for name in texts if name in self.changes]
+        for before, after in self.faults:
+            places = [name for name, text in texts.items() if before in text]
+            if places:
+                assert len(places) == texts[places[0]].count(before) == 1, before
+                found.append((places[0], Fault(before, after)))
+        return tuple(found)
+
+    def architecture(self) -> str:
+        return self.arch
+
+    def processors(self) -> int:
+        return 2
+
+    def name(self) -> str:
+        return "the host"
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        *arguments: Any,
+        shared: int = 0,
+    ) -> None:
+        check_aligned(arguments)
+        self.counts["launch"] += 1
+        changes = self._changes(kernel.file)
+        key = kernel.file, kernel.options, changes
+        if key not in self._libraries:
+            self._libraries[key] = library(kernel.file, kernel.options, changes)
+        found = self._libraries[key]
+        with contextlib.suppress(ValueError):  # a kernel without tensor cores
+            unit = ctypes.c_int.in_dll(found, "simt_architecture")
+            unit.value = int(re.sub(r"\D", "", self.arch))
+        function = found[f"launch_{kernel.name}"]
+        function.restype = ctypes.c_char_p
+        assert np.prod(block, dtype=int) <= 1024
+        assert 0 < three(grid)[0] < 1 << 31
+        assert all(0 < extent < 1 << 16 for extent in three(grid)[1:])
+        assert shared <= 227 << 10
+        extents = np.array(
+            [*three(grid), *three(block), shared, self.descends], np.uint32
+        )
+        pointers, values = parameters(arguments)
+        error = function(
+            ctypes.c_void_p(pointers.ctypes.data), ctypes.c_void_p(extents.ctypes.data)
+        )
+        del values
+        if error:
+            raise KernelError(f"{kernel.file}: {kernel.name}: {error.decode()}")
+
+    def tensor_map(
+        self,
+        data: Any,
+        size: int,
+        extents: tuple[int, ...],
+        strides: tuple[int, ...],
+        box: tuple[int, ...],
+        swizzled: bool,
+    ) -> np.ndarray[Any, Any]:
+        """What simt_hopper.h reads; refuses what cuTensorMapEncodeTiled does."""
+        rank = len(extents)
+        assert len(strides) == rank - 1
+        assert len(box) == rank
+        assert 3 <= rank <= 4  # of 5
+        assert data.data.ptr % 16 == 0
+        assert all(0 < x <= 1 << 32 for x in extents)
+        assert all(x % 16 == 0 and 0 < x < 1 << 40 for x in strides)
+        for before, after in itertools.pairwise(strides):
+            assert after % before == 0
+        assert all(0 < x <= 256 for x in box)
+        assert box[0] * size % 16 == 0
+        assert not swizzled or box[0] * size <= 128
+        assert size in (1, 2, 4)
+        found = np.zeros(16, np.uint64)
+        found[:4] = data.data.ptr, rank, size, swizzled
+        found[4:8], found[11:15] = 1, 1
+        found[4 : 4 + rank], found[8 : 7 + rank] = extents, strides
+        found[11 : 11 + rank], found[15] = box, 0x8AFBA221E55C0DE5
+        return found.view("V128")[0, ...]
+
+    def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
+        check_aligned(arguments)
+        self.counts["call"] += 1
+        _check_call(function, arguments, keywords)
+        found: Any = np
+        for name in function.split("."):
+            found = getattr(found, name)
+        given = [self._to_numpy(x) for x in arguments]
+        named = {name: self._to_numpy(x) for name, x in keywords.items()}
+        with np.errstate(all="ignore"):  # a GPU has no warnings
+            result = found(*given, **named)
+        for x in (*arguments, *keywords.values()):  # in place, or out=
+            if isinstance(x, cupy.ndarray) and isinstance(result, np.ndarray):
+                same = numpy_view(x)
+                if (
+                    result.ctypes.data == same.ctypes.data
+                    and result.shape == same.shape
+                    and result.strides == same.strides
+                    and result.dtype == same.dtype
+                ):
+                    return x
+        return self._to_cupy(result)
+
+    def _to_numpy(self, x: Any) -> Any:
+        if isinstance(x, cupy.ndarray | View):
+            return numpy_view(x)
+        if isinstance(x, tuple | list):
+            return type(x)(self._to_numpy(y) for y in x)
+        return x
+
+    def _to_cupy(self, x: Any) -> Any:
+        if isinstance(x, np.ndarray | np.generic):
+            return self.put(np.asarray(x))
+        if isinstance(x, tuple | list):
+            return type(x)(self._to_cupy(y) for y in x)
+        return x
+
+    def get(self, x: Any) -> np.ndarray[Any, Any]:
+        self.counts["get"] += 1
+        return numpy_view(x).copy()
+
+    def put(self, x: np.ndarray[Any, Any], *, lasting: bool = False) -> Any:
+        self.counts["put"] += 1
+        y = cupy.ndarray(x.shape, x.dtype)
+        numpy_view(y)[...] = x
+        return y
+
+    def gemm(
+        self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0
+    ) -> None:
+        """As a device's GEMM library that takes all k in one chain of the tensor core;
+        float32 as NumPy."""
+        check_aligned((a, b, c))
+        self.counts["gemm"] += 1
+        itemsize = {"bfloat16": 2, "float16": 2, "tf32": 4, "float32": 4}[kind]
+        for x in (a, b):
+            assert x.dtype.itemsize == itemsize
+            assert x.dtype.kind == ("u" if kind == "bfloat16" else x.dtype.kind)
+            assert _is_close(x, -1) or _is_close(x, -2), (x.shape, x.strides)
+        assert c.dtype == np.float32
+        assert _is_close(c, -1), (c.shape, c.strides)
+        x, y, z = (numpy_view(operand) for operand in (a, b, c))
+        assert c.shape == (*a.shape[:-1], b.shape[-1])
+        assert a.shape[:-2] == b.shape[:-2]
+        assert a.shape[-1] == b.shape[-2]
+        with np.errstate(all="ignore"):
+            if kind == "float32":
+                # BLAS may sum in another order where a matrix is transposed
+                x, y = (np.ascontiguousarray(z.view(np.float32)) for z in (x, y))
+                sums = np.matmul(x, y)
+            else:
+                formats = {"bfloat16": td.bfloat16, "float16": np.float16}
+                dtype = formats.get(kind, td.tf32)
+                x, y = x.view(dtype), y.view(dtype)
+                sums = td.tensor_core.matmul(x, y, device=self.gemm_device)
+            total = alpha * sums.astype(np.float64)
+            if beta:  # else c is not read, and may hold anything
+                total += beta * z.astype(np.float64)
+            z[...] = total
+
+
+def _is_close(x: Any, axis: int) -> bool:
+    """Whether a matrix is contiguous along an axis, as BLAS has it."""
+    other = -3 - axis
+    extent, ld = x.shape[axis], x.strides[other]
+    return (x.strides[axis] == x.itemsize or extent == 1) and (
+        ld >= extent * x.itemsize or x.shape[other] == 1
+    )
+
+
+__all__ = ["HAS_GPU", "Host", "KernelError", "allocate", "library", "numpy_view", "tfc"]

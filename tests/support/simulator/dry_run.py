@@ -1,0 +1,75 @@
+"""Runs a program that is for a GPU with the host in the GPU's place: all of it but what
+only a GPU can do.
+
+    python -m tests.support.simulator.dry_run PROGRAM ARGUMENTS...
+
+PROGRAM is a file or a module. Kernels run on the CPU (backend.py), tensor cores are
+their models (tests/recorder/made_up_gpu.py), cublasLt multiplies nothing, a clock
+ticks once a call, and sizes are tiny.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.paths import BENCHMARKS
+
+
+class Clock:
+    """Calls everything once; what a call takes is its place among the others'."""
+
+    def medians(
+        self, functions: dict[str, Callable[[], Any]], repeats: int, budget: float
+    ) -> dict[str, float]:
+        for function in functions.values():
+            function()
+        return {name: 1e-6 * (i + 1) for i, name in enumerate(functions)}
+
+
+def sizes(cases: Any) -> Any:
+    """Of benchmarks/gpu_cases.py, as small as they can be."""
+    return cases.Sizes(1 << 10, (16,), (32,), (16,), grid=(16, 32), energy=(16,))
+
+
+def replace_gpu() -> None:
+    """Put the host in the place of all that programs ask of a GPU."""
+    import cupy
+    import gpu_cases
+    import gpu_clock
+
+    from tests.recorder.made_up_gpu import MadeUp
+    from tests.support.simulator import backend as cuda_host
+    from tf32dtype.cuda._runtime import backend, cublaslt
+    from tf32dtype.golden import command, launch
+
+    cupy.cuda.set_allocator(cuda_host.allocate)
+    backend.use(cuda_host.Host())
+    launch.Gpu = command.Gpu = MadeUp  # type: ignore[misc]
+    cublaslt._multiply = lambda *_: None
+    gpu_clock.Clock = Clock  # type: ignore[misc]
+    gpu_cases.FULL = gpu_cases.QUICK = sizes(gpu_cases)
+
+
+def main(program: str, arguments: list[str]) -> None:
+    os.environ["TF32DTYPE_DRY"] = "1"
+    sys.path.insert(0, str(BENCHMARKS))
+    replace_gpu()
+    from tf32dtype.cuda._matmul import crossover
+
+    sys.argv = [program, *arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        crossover.FOLDER = Path(folder)
+        if program.endswith(".py"):
+            runpy.run_path(program, run_name="__main__")
+        else:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,95 @@
+"""Tensor cores through the package: bits to arrays and back, and a readable failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tf32dtype as td
+from tests.reference import tensor_core as reference
+from tests.tensor_core.cases import Array, Cases, exact, lists
+
+
+def dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(np.float16 if name == "float16" else getattr(td, name))
+
+
+def operand(name: str, bits: Array) -> Array:
+    """An array of a format from float32's bits; tf32's keep what tf32 does not see."""
+    if name == "tf32":
+        return np.array(bits, order="C").view(td.tf32)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        return bits.view(np.float32).astype(dtype(name))
+
+
+def accumulator(name: str, bits: Array) -> Array:
+    """float32 from its bits, or the float16 that has this value."""
+    numbers = np.array(bits, order="C").view(np.float32)
+    return numbers if name == "float32" else operand(name, bits)
+
+
+def bits(result: Any) -> Array:
+    """What `accumulator` makes an array of."""
+    result = np.asarray(result)
+    assert result.dtype in (np.float32, np.float16), result.dtype
+    return result.astype(np.float32).view(np.uint32)
+
+
+def matmul(model: Any, a: Array, b: Array, c: Array | None, **keywords: Any) -> Array:
+    """The bits of what the package makes of bits."""
+    result = td.tensor_core.matmul(
+        operand(model.a, a),
+        operand(model.b, b),
+        None if c is None else accumulator(model.accumulator, c),
+        device=model.device,
+        instruction=model.instruction,
+        accumulator=np.dtype(model.accumulator).type,
+        **keywords,
+    )
+    assert result.dtype == model.accumulator
+    return bits(result)
+
+
+def diagonals(model: Any, cases: Cases, size: int) -> Array:
+    """Each case on the diagonal of a product of `size` rows and columns."""
+    count, k = cases.a.shape
+    a, b, c = cases.take(np.arange(count + -count % size) % count)
+    got = matmul(
+        model,
+        a.reshape(-1, size, k),
+        b.reshape(-1, size, k).swapaxes(1, 2),
+        np.repeat(c.reshape(-1, size, 1), size, axis=2),
+    )
+    return np.diagonal(got, axis1=1, axis2=2).ravel()[:count]
+
+
+def blocks(model: Any, cases: Cases) -> Array:
+    """The same from the C that the package's loops are held against."""
+    a, b = exact(model.a, cases.a), exact(model.b, cases.b)
+    return np.asarray(td._core.tensor_blocks(model, a, b, cases.c))
+
+
+def truth(model: Any, cases: Cases, **keywords: Any) -> Array:
+    return np.array(reference.dots(model, *lists(cases), **keywords), np.uint32)
+
+
+def floats(items: Array) -> Array:
+    return np.asarray(items, np.uint32).view(np.float32)
+
+
+def assert_results(name: str, cases: Cases, got: Array, want: Array) -> None:
+    """Equal bits; else the first cases where they are not."""
+    assert got.shape == want.shape
+    wrong = np.flatnonzero(got != want)
+    lines = [f"{name}: {len(wrong)} of {len(want)} differ"]
+    for i in wrong[:4]:
+        a, b = floats(cases.a[i]), floats(cases.b[i])
+        there = np.flatnonzero((cases.a[i] | cases.b[i]) != 0)
+        terms = ", ".join(f"{k}: {a[k]!s} * {b[k]!s}" for k in there[:8])
+        lines.append(
+            f"  k = {len(a)}, c = {cases.c[i]:#010x} = {floats(cases.c)[i]}; {terms}:"
+            f" got {got[i]:#010x} = {floats(got)[i]},"
+            f" want {want[i]:#010x} = {floats(want)[i]}"
+        )
+    assert not wrong.size, "\n".join(lines)

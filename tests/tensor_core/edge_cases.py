@@ -1,0 +1,393 @@
+"""Cases at the edges of what a tensor core does, for any model.
+
+Each family yields a few products and a c; `edges` lays the products out along k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tests.tensor_core.cases import INF, NAN, Bounds, Cases, Pair, dirty, is_exact
+
+Products = Sequence[Pair | None]  # None: nothing that the formats have
+Case = tuple[Products, float]  # and c
+Placed = tuple[dict[int, Pair | None], float]  # by their k
+Family = Callable[[Bounds], Iterator[Case]]
+
+SHAPES = ("one", "ones", "odd")
+
+
+def minus(x: Pair | None) -> Pair | None:
+    return x and (-x[0], x[1])
+
+
+def times(sign: int, x: Pair | None) -> Pair | None:
+    return x if sign > 0 else minus(x)
+
+
+def full(m: Bounds, exponent: int) -> float:
+    """An accumulator of all ones; zero where there is none of this exponent."""
+    if not m.result.least_exponent <= exponent <= m.result.bias:
+        return 0.0
+    least = max(exponent, m.result.normal_exponent) - m.result.mantissa_bits
+    return 2.0 ** (exponent + 1) - 2.0**least
+
+
+def borders(m: Bounds) -> Iterator[tuple[int, int]]:
+    """Exponents of large terms, and how far small ones lie below: all distances for
+    the first exponent, those at the border for others."""
+    first, *others = m.levels()
+    yield from ((first, down) for down in range(1, 42))
+    yield from product(others, range(m.fraction - 3, m.fraction + 4))
+
+
+# -- alignment -----------------------------------------------------------------
+
+
+def cut(m: Bounds) -> Iterator[Case]:
+    """Large terms that cancel or stay, and one below with bits at the border."""
+    for (level, down), sign in product(borders(m), (1, -1)):
+        h, g = m.pair(level), m.pair(level, "ones")
+        for shape in SHAPES:
+            low = times(sign, m.pair(level - down, shape))
+            if low is None:
+                continue
+            yield [h, minus(h), low], 0.0
+            yield [g, minus(g), low], 0.0
+            yield [h, low], 0.0
+            yield [g, low, low, minus(low), low], 0.0
+            yield [h, minus(h), low, low, low], -sign * 2.0**level
+
+
+def cut_by_c(m: Bounds) -> Iterator[Case]:
+    """c is the large term, and stays, or a product takes it away."""
+    for (level, down), sign in product(borders(m), (1, -1)):
+        h = m.pair(level)
+        for shape in SHAPES:
+            low = times(sign, m.pair(level - down, shape))
+            if low is not None:
+                yield [low], 2.0**level
+                yield [low], full(m, level)
+                yield [minus(h), low], 2.0**level
+                yield [low, minus(h)], full(m, level)
+    # Narrow formats have no products far enough below: c may lie far above them.
+    for level, sign in product(range(m.least, m.least + 8), (1, -1)):
+        for down in range(m.fraction - 4, m.fraction + 4):
+            for shape in SHAPES:
+                low = times(sign, m.pair(level, shape))
+                yield [low], 2.0 ** (level + down)
+                yield [low, low, low], full(m, level + down)
+
+
+def cut_c(m: Bounds) -> Iterator[Case]:
+    """c is the small term."""
+    for (level, down), sign in product(borders(m), (1, -1)):
+        h, g = m.pair(level), m.pair(level, "ones")
+        for c in (full(m, level - down), 2.0 ** (level - down)):
+            yield [h, minus(h)], sign * c
+            yield [g, minus(g)], sign * c
+            yield [h], sign * c
+            yield [g, g], sign * c
+
+
+def subnormal_operands(m: Bounds) -> Iterator[Case]:
+    """Their exponents are the format's least, whatever their leading bit."""
+    for first in (True, False):
+        f, g = (m.a, m.b) if first else (m.b, m.a)
+        least, most = 2.0**f.least_exponent, 2.0**f.normal_exponent
+        for x in (least, 2 * least, most - least, most / 2):
+            if x >= most:
+                continue
+            largest, one = float(g.max_value), 2.0 ** max(0, g.normal_exponent)
+            small = 2.0**g.least_exponent
+            for y in (largest, one, small):
+                p = (x, y) if first else (y, x)
+                yield [p], 0.0
+                yield [minus(p)], 0.0
+                exponent = f.normal_exponent + int(np.frexp(y)[1]) - 1
+                yield from (
+                    case
+                    for down in range(m.fraction - 6, m.fraction + 3)
+                    for case in below_subnormal(m, p, exponent - down)
+                )
+
+
+def below_subnormal(m: Bounds, p: Pair, exponent: int) -> Iterator[Case]:
+    """A product p of a subnormal operand, and what its exponent may cut."""
+    c = full(m, exponent)
+    yield [p], c
+    yield [p, minus(p)], c
+    yield [p, minus(p)], -c
+    yield [p, minus(p), m.pair(exponent, "ones")], 0.0
+
+
+# -- sums and their rounding -----------------------------------------------------
+
+
+def carries(m: Bounds) -> Iterator[Case]:
+    """As many bits as there can be."""
+    for level, sign in product(m.levels(), (1, -1)):
+        g = times(sign, m.pair(level - 8, "ones") or m.pair(level, "ones"))
+        for count in sorted({m.depth, m.instruction_depth, m.depth - 1}):
+            for exponent in (level - 8, level, level + 2):
+                yield [g] * count, sign * full(m, exponent)
+                yield [g] * count, -sign * full(m, exponent)
+    largest = float(m.a.max_value), float(m.b.max_value)
+    for sign in (1, -1):
+        yield [times(sign, largest)] * m.instruction_depth, sign * full(m, 0)
+
+
+def cancellation(m: Bounds) -> Iterator[Case]:
+    """To zero, or nearly."""
+    for level, shape in product(m.levels(), SHAPES):
+        h = m.pair(level, shape)
+        if h is None:
+            continue
+        for zero in (0.0, -0.0):
+            yield [h, minus(h)], zero
+            yield [minus(h), h], zero
+            yield [h, h, minus(h), minus(h)], zero
+        c = h[0] * h[1]
+        for sign in (1, -1):
+            yield [times(sign, h)], -sign * c
+            yield [times(sign, h), times(sign, h)], -sign * 2 * c
+            yield [times(sign, h)], -sign * c * (1 + 2.0**-m.result.mantissa_bits)
+
+
+def ties(m: Bounds) -> Iterator[Case]:
+    """1, the next number or three of them, and what rounding makes of more bits."""
+    kept = [10, 23] if m.result.bias == 15 else [13, 23]
+    levels = sorted({0, *m.levels()})
+    for level, bits, sign in product(levels, kept, (1, -1)):
+        unit = level - bits
+        starts = [2.0**level, 2.0**level * (1 + 2.0**-m.result.mantissa_bits)]
+        starts.append(2.0**level * (1 + 3 * 2.0**-m.result.mantissa_bits))
+        for c, down in product(starts, range(5)):
+            half = times(sign, m.pair(unit - down))
+            if half is None:
+                continue
+            yield [half], c
+            yield [half, half, half], -c
+            for more in range(1, m.fraction - bits + 3):
+                for other in (1, -1):
+                    low = times(other, m.pair(unit - down - more))
+                    if low:
+                        yield [half, low], c
+                        yield [half, low], -c
+    # The same from products alone.
+    for level, bits, sign in product(levels, kept, (1, -1)):
+        for more in range(1, m.fraction - bits + 4):
+            terms = m.pair(level), times(sign, m.pair(level - bits - 1))
+            low = m.pair(level - bits - 1 - more)
+            for other in (1, -1):
+                yield [*terms, times(other, low)], 0.0
+                yield [minus(terms[0]), terms[1], times(other, low)], 0.0
+            yield [*terms], 0.0
+
+
+def carried_ties(m: Bounds) -> Iterator[Case]:
+    """Sums of many equal terms, which have more bits than each of them; a tie; and less
+    than the last bit of float32."""
+    kept = m.result.mantissa_bits
+    largest = float(m.a.max_value), float(m.b.max_value)
+    copied = [(m.pair(level), m.depth // 2) for level in m.levels()]
+    copied += [(largest, count) for count in (m.depth - 2, m.depth - 3)]
+    for h, count in copied:
+        if h is None or count < 1:
+            continue
+        lead = int(np.frexp(h[0] * h[1] * count)[1]) - 1
+        for half, sign in product((m.pair(lead - kept - 1), None), (1, -1)):
+            for down in range(1, m.fraction + 6):
+                low = 2.0 ** (lead - kept - 1 - down)
+                yield [h] * count + [half], sign * low
+                if m.depth - count > 1:
+                    by_product = times(sign, m.pair(lead - kept - 1 - down))
+                    yield [h] * count + [half, by_product], 0.0
+
+
+# -- the ends of the range -------------------------------------------------------
+
+
+def small_results(m: Bounds) -> Iterator[Case]:
+    """Below the least normal number, and below the least of all, of either sign."""
+    least = m.result.least_exponent
+    for exponent in range(least - 8, least + m.result.mantissa_bits + 4):
+        for shape, sign in product(SHAPES, (1, -1)):
+            p = times(sign, m.pair(exponent, shape))
+            if p is None:
+                continue
+            yield [p], 0.0
+            yield [p], -0.0
+            yield [p, p, p], 0.0
+            for c in (2.0**least, -(2.0**least), 2.0**m.result.normal_exponent):
+                yield [p], c
+    for exponent in range(least, least + m.result.mantissa_bits + 3):
+        for sign in (1, -1):
+            for p in (None, (0.0, 1.0), (0.0, -1.0)):
+                yield [p], sign * 2.0**exponent
+                yield [p], sign * full(m, exponent)
+
+
+def floors(m: Bounds) -> Iterator[Case]:
+    """What a least exponent of the sum, or one that a zero c brings, would cut."""
+    least = m.result.least_exponent
+    for top in (least - 1, least, least + 1, least + 4, least + 15):
+        h = m.pair(top)
+        if h is None:
+            continue
+        for down, sign in product(range(1, 30), (1, -1)):
+            low = times(-sign, m.pair(top - down))
+            for shape in ("one", "ones"):
+                more = times(-sign, m.pair(top - down, shape))
+                yield [times(sign, h), more], 0.0
+                yield [times(sign, h), more], -0.0
+                yield [times(sign, m.pair(top + 1, "odd")), times(sign, h), more], 0.0
+            yield [times(sign, h), times(sign, h), times(sign, h), low], 0.0
+            yield [times(sign, h), minus(low)], 0.0
+
+
+def overflow(m: Bounds) -> Iterator[Case]:
+    """Near the largest number and beyond it, in the sum or on the way."""
+    largest = float(m.result.max_value)
+    unit = m.result.bias - m.result.mantissa_bits
+    for sign, down, shape in product((1, -1), range(-3, 20), SHAPES):
+        p = times(sign, m.pair(unit - down, shape))
+        if p is None:
+            continue
+        yield [p], sign * largest
+        yield [minus(p)], sign * largest
+        half = times(sign, m.pair(unit - 1))
+        for other in (1, -1):
+            yield [half, times(other, p)], sign * largest
+        yield [p], sign * (largest - 2.0**unit)
+    high = range(m.result.bias - 3, m.top + 1)
+    for level in sorted({*high[:8], *high[-3:]}):
+        for sign, shape in product((1, -1), SHAPES):
+            p = times(sign, m.pair(level, shape))
+            yield [p], 0.0
+            yield [p, p], 0.0
+            yield [p, minus(p)], 1.0
+            yield [p, minus(p)], sign * largest
+            yield [p, p], -sign * largest
+            yield [p, minus(p), p, minus(p), p], 0.0
+            yield [minus(p)], sign * largest
+
+
+# -- zeros and special values ------------------------------------------------------
+
+
+def zeros(m: Bounds) -> Iterator[Case]:
+    least = m.result.least_exponent
+    for x, y in product((0.0, -0.0), repeat=2):
+        for c in (0.0, -0.0, 1.0, -1.0):
+            yield [(x, y)], c
+            yield [(x, y)] * m.instruction_depth, c
+            yield [(x, 1.0), (-1.0, y)] * (m.depth // 2), c
+    for f, first in ((m.a, True), (m.b, False)):
+        largest = float(f.max_value)
+        for zero, size in product((0.0, -0.0), (largest, 1.0, -largest)):
+            p = (size, zero) if first else (zero, size)
+            for exponent in [*range(least, least + 26), *range(-40, 0)]:
+                yield [p], full(m, exponent)
+                yield [p], -full(m, exponent)
+            for exponent in range(m.least, m.least + 30):
+                yield [p, m.pair(exponent, "ones") or m.pair(exponent)], 0.0
+
+
+def specials(m: Bounds) -> list[Pair]:
+    """Products that are Inf or NaN, and some that are neither."""
+    found = [(INF, 1.0), (-INF, 1.0), (1.0, INF), (-1.0, INF), (INF, -INF)]
+    found += [(INF, 2.0**m.b.least_exponent), (-(2.0**m.a.least_exponent), INF)]
+    found += [(INF, 0.0), (-0.0, INF), (NAN, 1.0), (1.0, NAN), (NAN, 0.0)]
+    found += [(INF, NAN), (0.0, NAN), (1.0, 1.0), (0.0, 1.0)]
+    return [*found, (float(m.a.max_value), float(m.b.max_value))]
+
+
+def special(m: Bounds) -> Iterator[Case]:
+    """Inf and NaN as operands or as c, with all that they may meet."""
+    one, zero, largest = (1.0, 1.0), (0.0, 1.0), specials(m)[-1]
+    for p in specials(m):
+        for c in (0.0, 1.0, INF, -INF, NAN, float(m.result.max_value)):
+            yield [p], c
+            yield [one, p], c
+            yield [p, minus(largest)], c
+            yield [zero, p, minus(one)], c
+            yield [p] * m.instruction_depth, c
+        for q in specials(m):
+            yield [p, q], 0.0
+
+
+# -- the order of blocks -----------------------------------------------------------
+
+
+def order(m: Bounds) -> Iterator[Placed]:
+    """Terms that cancel, and small ones, at places that blocks may divide."""
+    k = 2 * m.instruction_depth
+    places = {0, 1, 2, 3, 5, 8, m.depth // 2, m.depth - 1, m.depth, m.depth + 1}
+    places |= {m.instruction_depth - 1, m.instruction_depth, k - 1}
+    level = m.levels()[0]
+    h, huge = m.pair(level), 2.0**level
+    for down in (m.fraction, m.fraction + 2, 12, 16):
+        low = m.pair(level - down, "odd") or m.pair(level - down)
+        if low is None:
+            low = m.pair(m.least)
+        for i, j in product(sorted(places), repeat=2):
+            if i >= k or j >= k or i == j:
+                continue
+            others = [place for place in range(k) if place not in (i, j)]
+            for place in (others[0], others[-1]) if others else ():
+                yield {i: h, j: low, place: minus(h)}, 0.0
+            yield {i: minus(h), j: low}, huge
+            far = 2.0 ** (m.least + m.fraction + 3)
+            yield {i: low, j: low}, huge if m.top - m.least > 30 else far
+            yield {i: h, j: minus(h)}, full(m, level - down)
+    for p, q in product(specials(m), repeat=2):
+        yield {0: p, k - 1: q}, 1.0
+
+
+# -- all of them -------------------------------------------------------------------
+
+FAMILIES: tuple[Family, ...] = (
+    cut, cut_by_c, cut_c, subnormal_operands, carries, cancellation, ties, carried_ties,
+    small_results, floors, overflow, zeros, special,
+)  # fmt: skip
+
+
+def laid_out(m: Bounds, k: int, cases: list[Placed]) -> Cases:
+    """Cases from products by their places, each once; those that the formats do not
+    have are left out."""
+    a, b = np.zeros((2, len(cases), k))
+    c = np.array([c for _, c in cases])
+    for row, (terms, _) in enumerate(cases):
+        for place, p in terms.items():
+            if p:
+                a[row, place], b[row, place] = p
+    there = is_exact(m.a, a).all(1) & is_exact(m.b, b).all(1) & is_exact(m.result, c)
+    found = m.cases(a[there], b[there], c[there])
+    _, first = np.unique(np.c_[found], axis=0, return_index=True)
+    return found.take(np.sort(first))
+
+
+def edges(model: Any) -> list[Cases]:
+    """One instruction deep, and two where blocks and their order are at stake.
+
+    Products lie side by side: first, at the end of the first block, or last.
+    """
+    m = Bounds.of(model)
+    k = m.instruction_depth
+    rng = np.random.default_rng(1)
+    cases: list[Placed] = []
+    for family in FAMILIES:
+        for terms, c in family(m):
+            if len(terms) <= k:
+                starts = 0, max(0, m.depth - len(terms)), k - len(terms)
+                start = starts[rng.integers(3)]
+                cases.append((dict(enumerate(terms, start)), c))
+    return [
+        Cases(dirty(rng, m.a, each.a), dirty(rng, m.b, each.b), each.c)
+        for each in (laid_out(m, k, cases), laid_out(m, 2 * k, list(order(m))))
+    ]

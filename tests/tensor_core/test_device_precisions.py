@@ -1,0 +1,173 @@
+"""NumPy's products with a device's bits: every bit and flag against the reference."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.matmul.precision_cases import (
+    KINDS,
+    SPLIT,
+    VARIANTS,
+    Array,
+    assert_bits,
+    bits,
+    drawn,
+)
+from tests.reference import device_precisions, matmul
+from tests.support.bits import raised
+from tf32dtype import _core
+from tf32dtype.tensor_core.models import find_model
+
+FORMATS = {name: p.format.name for name, p in matmul.PRECISIONS.items()}
+
+#: Devices and instructions, and what of the precisions each has.
+UNITS = [
+    ("V100", None, ["f16"]),
+    ("A100", None, ["f16", "bf16", "tf32", "bf16x3", "bf16x6", "bf16x9", "tf32x3"]),
+    ("L40S", None, ["fp8_e4m3", "fp8_e5m2", "tf32"]),
+    ("H100", None, ["f16", "bf16", "tf32", "fp8_e4m3", "fp8_e5m2", *SPLIT]),
+    ("H100", "mma.sync", ["fp8_e4m3", "bf16x9"]),
+    ("B200", None, ["tf32", "fp8_e4m3", *SPLIT]),
+    ("RTX Blackwell", None, ["bf16", "fp8_e5m2", "bf16x6"]),
+]
+CASES = [
+    (device, instruction, keywords)
+    for device, instruction, names in UNITS
+    for keywords in VARIANTS
+    if keywords["precision"] in names
+]
+
+
+def named(case: tuple[str, str | None, dict[str, str]]) -> str:
+    device, instruction, keywords = case
+    return "-".join([device, instruction or "", *keywords.values()])
+
+
+def truth(
+    device: str, instruction: str | None, a: Array, b: Array, keywords: dict[str, str]
+) -> tuple[Array, int]:
+    name = FORMATS[keywords["precision"]]
+    model = find_model(device, instruction, name, name, "float32")
+    rows, columns = bits(a).tolist(), bits(b.T).tolist()
+    result = device_precisions.product(model, rows, columns, **keywords)
+    flags = matmul.flags(rows, columns, result)
+    return np.array(result, np.uint32).reshape(len(a), b.shape[1]), flags
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_products(case, compared):
+    device, instruction, keywords = case
+    multiply = partial(td.matmul, device=device, instruction=instruction, **keywords)
+    for seed, kind in enumerate(KINDS):
+        for shape in ((2, 37, 3), (1, 16, 2), (3, 5, 1)):
+            a, b = drawn(kind, shape, seed)
+            want, flags = truth(device, instruction, a, b, keywords)
+            got, seen = raised(multiply, a, b)
+            assert_bits(got, want)
+            assert seen == flags, (kind, shape)
+            compared(want.size)
+
+
+def test_blocks_and_calls_agree():
+    """The operator, np.dot, float64 and complex64 obey as without a device."""
+    rng = np.random.default_rng(3)
+    a = rng.standard_normal((9, 40), dtype=np.float32)
+    b = rng.standard_normal((40, 7), dtype=np.float32)
+    for precision, device in (("tf32", "H100"), ("bf16x9", "A100")):
+        want = td.matmul(a, b, precision=precision, device=device)
+        assert not np.array_equal(want, td.matmul(a, b, precision=precision))
+        with td.matmul_precision(precision, device=device, float64=True):
+            np.testing.assert_array_equal(a @ b, want)
+            np.testing.assert_array_equal(np.dot(a, b), want)
+            wide = a.astype(np.float64) @ b.astype(np.float64)
+            np.testing.assert_array_equal(wide, want.astype(np.float64))
+        with td.matmul_precision(precision, device=device, complex64=True):
+            twice = (a + 0j).astype(np.complex64) @ (b + 1j * b).astype(np.complex64)
+        np.testing.assert_array_equal(twice.real, want)
+        np.testing.assert_array_equal(twice.imag, want)
+    td.set_matmul_precision("tf32", device="H200")
+    try:
+        np.testing.assert_array_equal(
+            a @ b, td.matmul(a, b, precision="tf32", device="H100")
+        )
+    finally:
+        td.set_matmul_precision(None)
+
+
+def test_one_part_is_the_unit_itself():
+    rng = np.random.default_rng(4)
+    a = rng.standard_normal((5, 70), dtype=np.float32)
+    b = rng.standard_normal((70, 6), dtype=np.float32)
+    for rounding in ("ties_to_even", "ties_to_away", "toward_zero"):
+        np.testing.assert_array_equal(
+            td.matmul(a, b, precision="tf32", rounding=rounding, device="A100"),
+            td.tensor_core.matmul(a, b, rounding=rounding, device="A100"),
+        )
+    np.testing.assert_array_equal(
+        td.matmul(a, b, precision="bf16", device="B200", instruction="mma.sync"),
+        td.tensor_core.matmul(
+            a.astype(td.bfloat16), b.astype(td.bfloat16), device="B200"
+        ),
+    )
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("precision", SPLIT)
+def test_where_the_unit_scales_without_rounding(precision, compared):
+    """The other alternative of scale_input_d: right, and rarely other than the first.
+
+    Of sums of one sign that grow over the least exponent of the fast loop the scaled
+    accumulator is below it, and the other one is not.
+    """
+    p = matmul.PRECISIONS[precision]
+    name = p.format.name
+    model = find_model("B200", None, name, name, "float32")
+    differ = {}
+    positive = np.random.default_rng(6).uniform(1, 2, (2, 5, 37)) * 2.0**-51
+    for kind in (*KINDS, "positive"):
+        a, b = drawn(kind, (4, 37, 5), 5) if kind in KINDS else np.float32(positive)
+        a, b = (a, b) if kind in KINDS else (a[:4], b.T)
+        rows, columns = bits(a).tolist(), bits(b.T).tolist()
+        results = []
+        for inside in (False, True):
+            chosen = _core.Precision(
+                name, parts=p.parts, bands=p.bands, model=model, scales_inside=inside
+            )
+            out = np.zeros((1, 4, 5), np.float32)
+            with np.errstate(all="ignore"):
+                _core.tensor_product(chosen, a[None], b[None], out)
+            want = device_precisions.product(
+                model, rows, columns, precision, scales_inside=inside
+            )
+            assert_bits(out[0], np.array(want, np.uint32))
+            compared(out.size)
+            results.append(bits(out))
+        differ[kind] = np.count_nonzero(results[0] != results[1])
+    assert differ["normal"] == 0
+    assert sum(differ.values()) > 0
+
+
+def test_what_has_no_device():
+    a = np.ones((2, 2), np.float32)
+    for keywords, message in (
+        ({"precision": "f32", "device": "H100"}, "none of a tensor core's"),
+        ({"precision": "tf32", "device": "V100"}, "V100 has no model"),
+        ({"precision": "fp8_e4m3", "device": "A100"}, "float16, bfloat16, tf32"),
+        ({"precision": "tf32", "device": "K80"}, "unknown device 'K80'"),
+        ({"precision": "tf32", "device": "A100", "instruction": "wgmma"}, "wgmma"),
+        ({"precision": "tf32", "instruction": "wgmma"}, "is for a device"),
+        ({"device": "A100"}, "is for a precision"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            td.matmul(a, a, **keywords)
+        precision = keywords.pop("precision", None)
+        with pytest.raises(ValueError, match=message):
+            td.matmul_precision(precision, **keywords)
+        with pytest.raises(ValueError, match=message):
+            td.set_matmul_precision(precision, **keywords)
+    assert "device='H100'" in repr(td.matmul_precision("tf32", device="H100"))

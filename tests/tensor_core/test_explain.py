@@ -1,0 +1,349 @@
+"""explain: its steps and its last line against the C, its tables against arithmetic."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.tensor_core.arrays import Array, accumulator, assert_results, blocks, operand
+from tests.tensor_core.cases import Cases, by_parameters, exact, lengths, random_cases
+from tests.tensor_core.test_recordings import each_recording
+from tf32dtype.tensor_core import explanation
+from tf32dtype.tensor_core.integer_model import steps
+from tf32dtype.tensor_core.models import MODELS
+
+pytestmark = pytest.mark.once
+
+explain = td.tensor_core.explain
+
+ROWS = [models[0] for models in by_parameters(MODELS)]
+each_row = pytest.mark.parametrize("model", ROWS, ids=lambda m: m.name)
+
+
+# -- the steps -----------------------------------------------------------------
+
+
+def numbers(bits: Array) -> Any:
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        return bits.view(np.float32).astype(np.float64).tolist()
+
+
+def last_results(model: Any, cases: Cases, promote: int | None = None) -> Array:
+    """The bits of float32 that the last step of each case has."""
+    results = []
+    a, b = numbers(exact(model.a, cases.a)), numbers(exact(model.b, cases.b))
+    for x, y, c in zip(a, b, numbers(cases.c), strict=True):
+        for step in steps(model, x, y, c, promote):
+            c = step.result
+        results.append(c)
+    found = np.array(results, np.float32).view(np.uint32)
+    nan = 0x7FFFFFFF if model.accumulator == "float32" else 0x7FFFE000
+    return np.where(np.isnan(results), np.uint32(nan), found)
+
+
+def check_steps(model: Any, count: int, seed: int) -> int:
+    for k in lengths(model):
+        cases = random_cases(model, count, k, seed)
+        found = last_results(model, cases)
+        assert_results(model.name, cases, found, blocks(model, cases))
+    return count * len(lengths(model))
+
+
+@pytest.mark.sampled(5)
+@each_row
+def test_steps(model, compared):
+    compared(check_steps(model, 120, 11))
+
+
+@each_row
+@pytest.mark.exhaustive
+def test_steps_at_length(model, compared):
+    compared(check_steps(model, 400, 12))
+
+
+@pytest.mark.sampled(5)
+@each_row
+def test_steps_where_sources_differ(model, compared):
+    """Other parameters than the table's."""
+    for other in (
+        replace(model, zero_c_exponent=-126, floor=None),
+        replace(model, zero_products=True),
+        replace(model, negative_zero=True),
+        replace(model, fraction=model.fraction - 2, floor=-100),
+    ):
+        compared(check_steps(other, 12, 13))
+
+
+@each_recording
+def test_steps_of_recordings(recording, compared):
+    cases, recorded = recording.rows()
+    some = np.random.default_rng(5).choice(len(recorded), 100, replace=False)
+    model = recording.models[0]
+    found = last_results(model, cases.take(some))
+    assert_results(model.name, cases.take(some), found, recorded[some])
+    compared(len(some))
+
+
+# -- the text ------------------------------------------------------------------
+
+LAST = re.compile(r"= 0x([0-9A-F]+)  (\S+)")
+
+
+def check_text(text: str, result: Any) -> None:
+    """Lines fit; the last one has the bits and the value."""
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 88, text
+    assert not any(line != line.rstrip() for line in lines)
+    last = LAST.fullmatch(lines[-1])
+    assert last, lines[-1]
+    size = result.dtype.itemsize
+    assert last[1] == f"{int(result.view(f'u{size}')):0{2 * size}X}", text
+    assert last[2] == str(result)
+
+
+@pytest.mark.sampled(5)
+@each_row
+@pytest.mark.parametrize("promoted", [False, True])
+def test_the_last_line_is_matmul(model, promoted, compared):
+    """Operands that are tf32 come as float32, with what tf32 does not see."""
+    keywords: dict[str, Any] = {
+        "device": model.device,
+        "instruction": model.instruction,
+        "accumulator": np.dtype(model.accumulator),
+    }
+    if promoted:
+        if model.accumulator == "float16":
+            return
+        keywords["promote_every"] = model.instruction_depth
+    ks = [*lengths(model), 5 * model.instruction_depth, 9 * model.instruction_depth + 1]
+    for k in ks:
+        cases = random_cases(model, 8, k, 14)
+        a, b = (
+            x.view(np.float32) if name == "tf32" else operand(name, x)
+            for name, x in ((model.a, cases.a), (model.b, cases.b))
+        )
+        c = accumulator(model.accumulator, cases.c)
+        for x, y, z in zip(a, b, c, strict=True):
+            result = td.tensor_core.matmul(x, y, z, **keywords)
+            check_text(explain(x, y, z, **keywords), result)
+        compared(len(c))
+
+
+def test_of_many_blocks_each_is_a_line():
+    a = np.ones(4 * 200, np.float16)
+    text = explain(a, a, device="V100")
+    lines = [x for x in text.splitlines() if re.match(r" +\d+-\d+ ", x)]
+    assert len(lines) == 200
+    assert lines[3].split() == ["12-15", "3", "c", "16", "0x41800000", "16.0"]
+    assert text.endswith("= 0x44480000  800.0")
+    a[400:404] = [np.inf, np.nan, -np.inf, 0]
+    lines = explain(a, a, device="V100").splitlines()
+    assert "  400-403 k 401: a and b are NaN" + 29 * " " + "0x7FFFFFFF  nan" in lines
+    assert "  404-407 c is NaN" + 43 * " " + "0x7FFFFFFF  nan" in lines
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """The cells of tables: terms, and the sums below."""
+    return [x.split() for x in text.splitlines() if re.match(r" *(\d+|c|sum) ", x)]
+
+
+@pytest.mark.sampled(4)
+@each_row
+def test_tables_add_up(model):
+    """What is kept and what is cut make the term; kept terms make the sum."""
+    k = 2 * model.instruction_depth
+    cases = random_cases(model, 12, k, 15)
+    with np.errstate(invalid="ignore"):
+        finite = np.isfinite(cases.a.view("f4")) & np.isfinite(cases.b.view("f4"))
+    there = finite.all(1) & np.isfinite(cases.c.view("f4"))
+    for i in np.flatnonzero(there):
+        a, b = (operand(n, x[i]) for n, x in ((model.a, cases.a), (model.b, cases.b)))
+        text = explain(
+            a,
+            b,
+            accumulator(model.accumulator, cases.c[i : i + 1])[0],
+            device=model.device,
+            instruction=model.instruction,
+            accumulator=np.dtype(model.accumulator),
+        )
+        for part in text.split("\n\n"):
+            unit = re.search(r"\* 2\^(\S+)", part)
+            if unit is None:
+                continue
+            total = 0
+            *terms, last = rows_of(part)
+            for name, *cells in terms:
+                if name != "c":
+                    product = float(a[int(name)]) * float(b[int(name)])
+                    assert float.fromhex(cells[3]) == product
+                    cells = cells[2:]
+                if len(cells) == 1:  # a zero accumulator
+                    assert cells == ["0"]
+                    continue
+                _, whole, kept, *cut = cells
+                cut_off = float.fromhex(cut[0]) if cut else 0.0
+                assert abs(cut_off) < 2.0 ** int(unit[1])
+                value = int(kept, 16) * 2.0 ** int(unit[1])
+                assert value + cut_off == float.fromhex(whole)
+                total += int(kept, 16)
+            assert last[0] == "sum"
+            assert int(last[2], 16) == total
+
+
+# -- what it says --------------------------------------------------------------
+
+
+def paragraphs(*arguments: Any, **keywords: Any) -> list[str]:
+    """The model, c, the steps, and the result."""
+    return explain(*arguments, **keywords).split("\n\n")
+
+
+def test_a_block():
+    a = np.float16([1.5, 0, 3, 2**-24])
+    b = np.float16([1.75, 1, -2, 1])
+    assert paragraphs(a, b, 2.0**-25, device="V100")[1:] == [
+        "c = 0x33000000  2.9802322e-08",
+        """\
+k 0-3
+  greatest exponent 2, of k 2
+   k           a           b       a * b          exactly      * 2^-21  cut
+   0         1.5        1.75       2.625         0x2.Ap+0     0x540000
+   2           3          -2          -6        -0x1.8p+2    -0xC00000
+   3  5.9605e-08           1  5.9605e-08      0x0.004p-14          0x0  0x1p-24
+   c                          2.9802e-08          0x1p-25          0x0  0x1p-25
+ sum                              -3.375                     -0x6C0000
+  zero: k 1
+  rounded toward zero: exact
+  accumulator 0xC0580000  -3.375""",
+        "= 0xC0580000  -3.375",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("a", "words"),
+    [
+        ([2, 2**-10], "to nearest, a tie to even: 0x1p-10 is cut off"),
+        ([2, 3 * 2**-10], "to nearest, a tie to even: 0x1p-10 is added"),
+        ([-2, -0.75 * 2**-9], "to nearest: -0x1p-11 is added"),
+        ([2, 2**-11], "to nearest: 0x1p-11 is cut off"),
+        ([2, 1], "to nearest: exact"),
+        ([60000, 60000], "to nearest: beyond the range"),
+    ],
+)
+def test_roundings(a, words):
+    a = np.float16(a)
+    text = explain(a, np.float16([1, 1]), device="V100", accumulator="f2")
+    assert f"  rounded {words}\n" in text
+    other = explain(a[:1], np.float16([2**-24]), 2.0, device="V100")
+    assert "  rounded toward zero: " in other
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c", "words"),
+    [
+        ([1, np.nan, 1], [1, 1, np.nan], 0, ["k 1: a is NaN", "k 2: b is NaN"]),
+        ([0, np.inf], [-np.inf, 0], 0, ["k 0: 0 * -inf", "k 1: inf * 0"]),
+        ([np.inf, 1], [1, -np.inf], 0, ["+inf of k 0 and -inf of k 1"]),
+        ([1, 1], [1, -np.inf], np.inf, ["+inf of c and -inf of k 1"]),
+        ([1, 1], [1, -np.inf], 0, ["k 1: -inf"]),
+        ([1, 1], [1, 1], np.nan, ["c is NaN"]),
+    ],
+)
+def test_specials(a, b, c, words):
+    paragraph = paragraphs(np.float16(a), np.float16(b), c, device="A100")[2]
+    shown = "0xFF800000  -inf" if words == ["k 1: -inf"] else "0x7FFFFFFF  nan"
+    (first, *reasons, last) = paragraph.splitlines()
+    assert first == f"k 0-{len(a) - 1}: Inf or NaN"
+    assert reasons == [f"  {reason}" for reason in words]
+    assert last == f"  accumulator {shown}"
+
+
+def test_an_emulated_instruction():
+    x = np.ones(35, td.float8_e4m3fn)
+    hopper = {"device": "H100", "instruction": "mma.sync"}
+    model, _, first, second, added, *rest = paragraphs(x, x, 0.5, **hopper)
+    assert "two blocks of float16" in model
+    assert "32 k; the last one is filled up with 29 zeros" in model
+    assert first.startswith("k 0-1, 4-5, 8-9, 12-13, 16-17, 20-21, 24-25, 28-29\n")
+    assert second.startswith("k 2-3, 6-7, 10-11, 14-15, 18-19, 22-23, 26-27, 30-31\n")
+    assert added == (
+        "k 0-31: t is added to the accumulator\n"
+        "  0.5 + 32.0\n"
+        "  rounded to nearest: exact\n"
+        "  accumulator 0x42020000  32.5"
+    )
+    assert rest[-1] == "= 0x420E0000  35.5"
+
+
+def test_promotion():
+    x = np.ones(64, td.float8_e4m3fn)
+    text = explain(x, x, 2.0**14, device="H100", promote_every=32)
+    assert "sums of 32 k, from 0, are added in float32" in text
+    assert text.count("sum is added to the accumulator") == 2
+    assert "  16384.0 + 32.0\n" in text
+    # Without it c is so great that nothing of the products is kept.
+    assert text.endswith("= 0x46808000  16448.0")
+    assert explain(x, x, 2.0**14, device="H100").endswith("  16384.0")
+
+
+def test_float32_operands():
+    x = np.array([1, 1 + 2**-10, 1 + 2**-11, 1 + 2**-11 + 2**-23, np.nan], np.float32)
+    y = np.zeros(5, td.tf32)
+    text = explain(x, y, device="A100")
+    assert "  a_row        float32 without the low 13 bits: 2 numbers changed" in text
+    assert "b_col" not in text
+    text = explain(y, x, device="A100", rounding="ties_to_even")
+    assert "  b_col        float32 rounded ties_to_even: 2 numbers changed" in text
+
+
+def test_zeros():
+    zeros = np.zeros(5, np.float16)
+    assert explain(zeros, zeros, -0.0, device="V100").count(": all is zero\n") == 2
+    assert explain(zeros, zeros, None, device="V100") == explain(
+        zeros, zeros, device="V100"
+    )
+    assert "k is 0: no instruction runs" in explain(
+        zeros[:0], zeros[:0], -0.0, device="V100"
+    )
+    tiny = np.array([2.0**-100], td.bfloat16)
+    assert "exponent -132, of the floor" in explain(tiny, tiny, device="A100")
+
+
+def test_nan_of_c_without_k():
+    c = np.uint32(0xFFC00123).view(np.float32)
+    none = np.zeros(0, np.float16)
+    assert explain(none, none, c, device="V100").endswith("= 0xFFC00123  nan")
+
+
+def test_errors():
+    x = np.ones(4, np.float16)
+    with pytest.raises(ValueError, match=r"not of shapes \(1, 4\)"):
+        explain(x[None], x, device="V100")
+    with pytest.raises(ValueError, match="unknown device"):
+        explain(x, x, device="V99")
+    with pytest.raises(ValueError, match="no model"):
+        explain(x, x.astype(td.bfloat16), device="V100")
+    with pytest.raises(ValueError, match="vectors of one length"):
+        explain(x, x[1:], device="V100")
+    with pytest.raises(TypeError, match="float64"):
+        explain(x.astype(float), x, device="V100")
+    with pytest.raises(TypeError, match="the accumulators are float32"):
+        explain(x, x, np.float16(1), device="V100")
+    with pytest.raises(ValueError, match="does not broadcast"):
+        explain(x, x, np.ones(2, np.float32), device="V100")
+    with pytest.raises(ValueError, match="promote_every=3"):
+        explain(x, x, device="V100", promote_every=3)
+    with pytest.raises(TypeError):
+        explain(x, x)
+
+
+def test_example():
+    results = doctest.testmod(explanation)
+    assert results.attempted > 0
+    assert results.failed == 0

@@ -1,0 +1,193 @@
+"""Every wrong neighbour of a tensor core shows in the cases that the C is held against.
+
+A neighbour is a row with another parameter, or a unit that does one thing wrong. Where
+one cannot show, `equal_because` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.reference.formats import FLOAT16, FLOAT32
+from tests.reference.tensor_core import ZERO, Mutation, Unit
+from tests.tensor_core.cases import (
+    Bounds,
+    Cases,
+    by_parameters,
+    lists,
+    named,
+    random_cases,
+)
+from tests.tensor_core.edge_cases import edges
+from tf32dtype.tensor_core.models import MODELS
+
+pytestmark = pytest.mark.once
+
+
+class Neighbour(NamedTuple):
+    name: str
+    model: Any
+    mutation: Mutation = Mutation()
+
+
+def of_parameters(m: Any) -> Iterator[Neighbour]:
+    """Rows with another parameter."""
+    for name, changes in {
+        "fraction + 1": {"fraction": m.fraction + 1},
+        "fraction - 1": {"fraction": m.fraction - 1},
+        "kept - 1": {"kept": m.kept - 1},
+        "zero products count": {"zero_products": not m.zero_products},
+        "a zero c counts": {"zero_c_exponent": ZERO},
+        "negative zero": {"negative_zero": not m.negative_zero},
+    }.items():
+        yield Neighbour(name, replace(m, **changes))
+    if m.accumulator == "float32" and m.kept < 23:
+        yield Neighbour("kept + 1", replace(m, kept=m.kept + 1))
+    if m.floor is not None:
+        for floor in (None, m.floor - 1, m.floor + 1):
+            yield Neighbour(f"floor {floor}", replace(m, floor=floor))
+    if m.emulated:
+        fused = {"emulated": False, "depth": 32}
+        yield Neighbour("not emulated", replace(m, **fused))
+        yield Neighbour("not emulated, two blocks", replace(m, emulated=False))
+    else:
+        yield Neighbour("half the depth", replace(m, depth=m.depth // 2))
+        length = max(m.instruction_depth, 2 * m.depth)
+        twice = {"depth": 2 * m.depth, "instruction_depth": length}
+        yield Neighbour("twice the depth", replace(m, **twice))
+
+
+def of_units(m: Any) -> Iterator[Neighbour]:
+    """Units that do one thing wrong."""
+    wrong = {
+        "flushed operands": Mutation(flush_operands=True),
+        "flushed c": Mutation(flush_c=True),
+        "flushed results": Mutation(flush_results=True),
+        "renormalised products": Mutation(renormalise_products=True),
+        "normalised operands": Mutation(normalise_operands=True),
+        "reversed blocks": Mutation(reversed_blocks=True),
+    }
+    for name in ("ties_to_even", "ties_to_away", "toward_negative", "sticky"):
+        wrong[f"aligned {name}"] = Mutation(alignment=name)
+    for name in ("toward_zero", "ties_to_even", "ties_to_away", "toward_negative"):
+        if name != m.rounding:
+            wrong[f"rounded {name}"] = Mutation(rounding=name)
+    if m.accumulator == "float16":
+        wrong["rounded twice"] = Mutation(rounding="twice")
+    if m.emulated:
+        wrong["c in the first block"] = Mutation(c_inside=True)
+        wrong["added toward zero"] = Mutation(addition="toward_zero")
+        for halves in ("swapped", "even", "low"):
+            wrong[f"halves {halves}"] = Mutation(halves=halves)
+    else:
+        wrong["c outside of the sum"] = Mutation(c_outside=True)
+    for name, mutation in wrong.items():
+        yield Neighbour(name, m, mutation)
+
+
+def equal_because(m: Any, neighbour: str) -> str | None:
+    """Why a neighbour computes the same; None if it does not."""
+    bounds = Bounds.of(m)
+    # Products, and so all their sums, are multiples of 2**least; so is c of its own.
+    least = bounds.least
+    lowest = least if m.emulated else min(least, bounds.result.least_exponent)
+    formats = bounds.a, bounds.b
+    tops = [int(np.frexp(float(f.max_value))[1]) - 1 for f in formats]
+    if neighbour == "negative zero" and least >= bounds.result.least_exponent:
+        return "a sum of products that is not zero is not below the least number"
+    if neighbour == "a zero c counts" and least >= ZERO - m.fraction:
+        return "no product has bits that it would cut"
+    if neighbour.startswith("floor") and lowest >= m.floor + 1 - m.fraction:
+        return "no term has bits that it would cut"
+    if neighbour == "zero products count" and lowest >= ZERO + max(tops) - m.fraction:
+        return "no term has bits that a zero times the largest number would cut"
+    if neighbour == "normalised operands":
+        # Emulated units see float16 numbers, where few or none are subnormal.
+        normal = [
+            FLOAT16.normal_exponent if m.emulated else f.normal_exponent
+            for f in formats
+        ]
+        reach = [
+            normal[i] + tops[1 - i]
+            for i in (0, 1)
+            if formats[i].least_exponent < normal[i]
+        ]
+        if lowest >= max(reach, default=lowest) - m.fraction:
+            return "no term has bits that a subnormal operand's exponent would cut"
+    if neighbour == "rounded twice":
+        bits = m.fraction + (4 * m.depth + 2).bit_length()
+        if bits <= 1 + FLOAT32.mantissa_bits:
+            return "float32 holds all sums of a block"
+    return None
+
+
+ROWS = [models[0] for models in by_parameters(MODELS)]
+
+
+class Truth:
+    """Cases in an order that mixes them, and what is right, computed when needed."""
+
+    def __init__(self, model: Any, groups: list[Cases], most: int | None = None):
+        self.dot = Unit(model).dot
+        cases = [case for x in groups for case in zip(*lists(x), strict=True)]
+        order = np.random.default_rng(6).permutation(len(cases))[:most]
+        self.cases = [cases[i] for i in order]
+        self.results: list[int] = []
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        for number, case in enumerate(self.cases):
+            if number == len(self.results):
+                self.results.append(self.dot(*case))
+            yield case, self.results[number]
+
+    def differs(self, other: Neighbour) -> bool:
+        wrong = Unit(other.model, other.mutation).dot
+        return any(wrong(*case) != right for case, right in self)
+
+
+def neighbours(m: Any) -> list[Neighbour]:
+    return [*of_parameters(m), *of_units(m)]
+
+
+def check(model: Any) -> int:
+    truth = Truth(model, edges(model))
+    missed = [
+        other.name
+        for other in neighbours(model)
+        if not equal_because(model, other.name) and not truth.differs(other)
+    ]
+    assert not missed, f"{model.name}: {', '.join(missed)}"
+    return len(truth.results)
+
+
+def each(models: list[Any]) -> Any:
+    return pytest.mark.parametrize("model", models, ids=named)
+
+
+@pytest.mark.sampled(5)
+@each([model for model in ROWS if model.a == model.b])
+def test_neighbours_show(model, compared):
+    compared(check(model))
+
+
+@pytest.mark.exhaustive
+@each([model for model in ROWS if model.a != model.b])
+def test_neighbours_of_mixed_formats_show(model, compared):
+    compared(check(model))
+
+
+@pytest.mark.exhaustive
+@each(ROWS)
+def test_equal_neighbours_are_equal(model, compared):
+    """The reasons hold."""
+    k = model.instruction_depth
+    truth = Truth(model, [*edges(model), random_cases(model, 1000, k, 9)], 800)
+    for other in neighbours(model):
+        reason = equal_because(model, other.name)
+        assert not (reason and truth.differs(other)), f"{other.name}, though {reason}"
+    compared(len(truth.results))

@@ -1,0 +1,145 @@
+"""Results that were recorded on GPUs: every row, from the reference and the package.
+
+The recordings are not part of the package. They are read where TF32DTYPE_TC_VECTORS
+says, or beside the checkout; without them these tests are skipped, or fail if
+TF32DTYPE_NEED_VECTORS is set.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.support.paths import ROOT
+from tests.tensor_core.arrays import assert_results, blocks, diagonals, truth
+from tests.tensor_core.cases import Array, Cases, parameters
+from tf32dtype.tensor_core.models import MODELS, find_model
+
+FORMATS = {
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "tf32",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+}
+#: The device by its name in the package, and what was recorded on it.
+WIDE = "bf16 d_f32, fp16 d_f32, fp16 d_f16, tf32 d_f32"
+FP8 = "e4m3 d_f32, e4m3 d_f16, e5m2 d_f32, e5m2 d_f16"
+RECORDED = {
+    "V100": ("V100", "fp16 d_f32, fp16 d_f16"),
+    "A100": ("A100", WIDE),
+    "A2": ("A100", WIDE),
+    "Ada": ("L40S", f"{WIDE}, {FP8}"),
+    "L40S": ("L40S", f"{WIDE}, e4m3 d_f32, e5m2 d_f32"),
+    "H100": ("H100", f"{WIDE}, {FP8}"),
+    "H200": ("H100", f"{WIDE}, {FP8}"),
+    "B200": ("B200", f"{WIDE}, {FP8}"),
+}
+ROWS = 1000  # of each
+
+
+class Recording(NamedTuple):
+    """What was recorded of a device, a format and an accumulator."""
+
+    device: str
+    format: str
+    result: str
+
+    def __str__(self) -> str:
+        return "-".join(self)
+
+    @property
+    def accumulator(self) -> str:
+        return "float32" if self.result == "d_f32" else "float16"
+
+    @property
+    def instruction(self) -> str:
+        """fp8 into float32 is wgmma's on Hopper; all the rest is mma.sync's."""
+        hopper = RECORDED[self.device][0] == "H100"
+        fp8 = self.format in ("e4m3", "e5m2")
+        return "wgmma" if hopper and fp8 and self.result == "d_f32" else "mma.sync"
+
+    @property
+    def models(self) -> list[Any]:
+        """The instruction's, and those of the device that compute the same."""
+        name, f = RECORDED[self.device][0], FORMATS[self.format]
+        model = find_model(name, self.instruction, f, f, self.accumulator)
+        same = parameters(model)
+        return [m for m in MODELS if m.device == name and parameters(m) == same]
+
+    def rows(self) -> tuple[Cases, Array]:
+        """Operands, and the results that were recorded."""
+        data = recordings()
+        a, b, c, d = (
+            data["/".join((self.device, self.format, x))]
+            for x in ("a", "b", "c", self.result)
+        )
+        if self.instruction == "wgmma":  # it ran without c
+            c = np.zeros_like(c)
+        if self.result == "d_f16":
+            half = c.view(np.float32).astype(np.float16)
+            c = half.astype(np.float32).view(np.uint32)
+        return Cases(a, b, c), d
+
+
+RECORDINGS = [
+    Recording(device, *what.split())
+    for device, (_, recorded) in RECORDED.items()
+    for what in recorded.split(", ")
+]
+each_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=str)
+
+
+@cache
+def recordings() -> dict[str, Array]:
+    beside = ROOT.parent / "shared" / "tensor_core_vectors"
+    folder = Path(os.environ.get("TF32DTYPE_TC_VECTORS") or beside)
+    path = folder / "hardware.npz"
+    if not path.is_file():
+        absent = (
+            pytest.fail if os.environ.get("TF32DTYPE_NEED_VECTORS") else pytest.skip
+        )
+        absent(f"no recordings: {path} is not there")
+    with np.load(path) as data:
+        return {name: data[name] for name in data.files}
+
+
+def test_nothing_recorded_is_left_out():
+    results = {name for name in recordings() if name.rpartition("/")[2][0] == "d"}
+    assert results == {"/".join(recording) for recording in RECORDINGS}
+    assert {len(d) for d in recordings().values()} == {ROWS}
+
+
+@pytest.mark.sampled(3)
+@each_recording
+def test_reference(recording, compared):
+    cases, recorded = recording.rows()
+    for model in recording.models[:1]:  # the others compute the same by definition
+        assert_results(model.name, cases, truth(model, cases), recorded)
+    compared(len(recorded), recording.device)
+
+
+@each_recording
+def test_blocks(recording, compared):
+    """The integer code in C."""
+    cases, recorded = recording.rows()
+    assert recording.instruction in {model.instruction for model in recording.models}
+    for model in recording.models:
+        assert_results(model.name, cases, blocks(model, cases), recorded)
+    compared(len(recorded), recording.device)
+
+
+@each_recording
+def test_matmul(recording, compared):
+    """Rows one by one, and on the diagonals of matrices."""
+    cases, recorded = recording.rows()
+    for model in recording.models:
+        for size in (1, 50):
+            got = diagonals(model, cases, size)
+            assert_results(model.name, cases, got, recorded)
+    compared(len(recorded), recording.device)

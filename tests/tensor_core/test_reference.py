@@ -1,0 +1,160 @@
+"""The slow truth of tensor cores itself: facts of its sources, and exact sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import inf, isfinite, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.reference import tensor_core
+from tests.reference.codec import encode_code, from_fraction
+from tests.reference.formats import FLOAT16, FLOAT32
+from tests.tensor_core.cases import by_parameters, exact, lists, random_cases
+from tf32dtype.tensor_core.models import MODELS, find_model
+
+pytestmark = pytest.mark.once
+
+#: Short names of formats, for rows: device, format, accumulator, instruction.
+NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "tf32",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+}
+LEAST = 2.0**-149
+
+
+def row(name: str) -> Any:
+    device, given, accumulator, *instruction = name.split()
+    f = NAMES[given]
+    return find_model(device, *(instruction or [None]), f, f, accumulator)
+
+
+def bits(numbers: Any) -> list[int]:
+    return np.array(numbers, np.float32).view(np.uint32).tolist()
+
+
+#: A row; factors; c; the result, by hand from what the sources say.
+FACTS = [
+    # Bits below the greatest term: 23 on Volta, 24 on Ampere and Ada, 25 since.
+    ("V100 f16 float32", [1, 2**-23, -1], [1, 1, 1], 0, 2**-23),
+    ("V100 f16 float32", [1, 2**-24, -1], [1, 1, 1], 0, 0),
+    ("A100 f16 float32", [1, 2**-24, -1], [1, 1, 1], 0, 2**-24),
+    ("A100 f16 float32", [1, 2**-12, -1], [1, 2**-13, 1], 0, 0),
+    ("H100 f16 float32", [1, 2**-12, -1], [1, 2**-13, 1], 0, 2**-25),
+    ("H100 f16 float32", [1, 2**-13, -1], [1, 2**-13, 1], 0, 0),
+    # c is one of the terms, cut and cutting like the others.
+    ("A100 f16 float32", [1, -1], [1, 1], 2**-25, 0),
+    ("A100 f16 float32", [-1, 2**-12], [1, 2**-12], 1, 2**-24),
+    # Sums are cut toward zero; so are terms, whatever their sign.
+    ("A100 bf16 float32", [2**-24], [1], 1, 1),
+    ("A100 bf16 float32", [-(2**-24)], [1], 1, 1 - 2**-24),
+    ("A100 bf16 float32", [-(2**-25)], [1], 1, 1),
+    ("A100 bf16 float32", [2**-24, 2**-24], [1, 1], 1, 1 + 2**-23),
+    # Blocks of four or eight products, the lowest k first.
+    ("A100 tf32 float32", [1, -1, 0, 0, 2**-25], [1] * 5, 0, 2**-25),
+    ("A100 tf32 float32", [1, 0, 0, 0, -1, 2**-25], [1] * 6, 0, 0),
+    ("A100 f16 float32", [1, -1, *[0] * 6, 2**-24], [1] * 9, 2**-25, 2**-24),
+    # Products are not normalised: 1.5 * 1.5 counts with the exponent 0.
+    ("A100 f16 float32", [1.5, 2**-24, -1.5], [1.5, 1, 1.5], 0, 2**-24),
+    # Subnormal operands count with the format's least exponent.
+    ("A100 f16 float32", [2**-24, -(2**-24)], [2**14, 2**14], 2**-24, 2**-24),
+    ("A100 f16 float32", [2**-24, -(2**-24)], [2**14, 2**14], 2**-25, 0),
+    # Products beyond the range of the result cancel.
+    ("A100 bf16 float32", [2**127, -(2**127)], [2**127, 2**127], 1, 0),
+    ("A100 bf16 float32", [2**127], [2], 0, inf),
+    # fp8 on Ada and in wgmma: 13 bits, even of c alone.
+    ("L40S e4m3 float32", [0], [0], 1 + 2**-13 + 2**-14, 1 + 2**-13),
+    ("H100 e4m3 float32", [0], [0], -1 - 2**-13 - 2**-14, -1 - 2**-13),
+    # fp8 under mma.sync on Hopper: c is added last, to nearest.
+    ("H100 e5m2 float32 mma.sync", [1], [1], 2**24, 2**24),
+    ("H100 e5m2 float32 mma.sync", [1, 2], [1, 1], 2**24, 2**24 + 4),
+    ("H100 e5m2 float16 mma.sync", [1, -1, 2**-11], [1, 1, 1], 1, 1),
+    # float16 results round to nearest, once, and overflow where float16 does.
+    ("V100 f16 float16", [2**-11], [1], 1, 1),
+    ("V100 f16 float16", [2**-11, 2**-23], [1, 1], 1, 1 + 2**-10),
+    ("V100 f16 float16", [15.9921875], [1], 65504, 65504),
+    ("V100 f16 float16", [16], [1], 65504, inf),
+    ("V100 f16 float16", [2**-24], [0.5], 0, 0),
+    # Subnormal results are kept; a negative one that is cut to zero is +0.
+    ("A100 bf16 float32", [2**-100], [2**-49], 0, LEAST),
+    ("A100 bf16 float32", [-(2.0**-100)], [2**-50], -0.0, 0.0),
+    ("V100 f16 float32", [-0.0], [1], -0.0, 0.0),
+    # A zero product does not count.
+    ("A100 f16 float32", [0], [2**15], LEAST, LEAST),
+    # Inf and NaN.
+    ("A100 f16 float32", [inf], [0], 0, nan),
+    ("A100 f16 float32", [inf, -inf], [1, 1], 0, nan),
+    ("A100 f16 float32", [inf, 1], [2, 1], -inf, nan),
+    ("A100 f16 float32", [-inf, 65504], [2, 65504], 1, -inf),
+    ("V100 f16 float16", [65504], [65504], -inf, -inf),
+    ("V100 f16 float16", [1], [1], nan, nan),
+]
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact[0].replace(" ", "-"))
+def test_facts(fact):
+    name, a, b, c, want = fact
+    model = row(name)
+    (got,) = tensor_core.dots(model, [bits(a)], [bits(b)], bits([c]))
+    expected = bits(want)
+    if want != want:
+        expected = 0x7FFFFFFF if model.accumulator == "float32" else 0x7FFFE000
+    assert got == expected, f"{got:#010x}, not {expected:#010x}"
+
+
+def test_low_bits_of_tf32_are_not_seen():
+    model = row("A100 tf32 float32")
+    one, low = bits(1), 0x1FFF
+    assert tensor_core.dots(model, [[one | low]], [[one | low]], [0]) == [one]
+    infinity, nan_in_low_bits = 0x7F800000, 0x7F801FFF
+    assert tensor_core.dots(model, [[nan_in_low_bits]], [[one]], [0]) == [infinity]
+
+
+def test_promotion():
+    """fp8 as DeepGEMM adds it: 13 bits in the unit, float32 outside."""
+    model = row("H100 e4m3 float32")
+    ones, c = [bits(1)] * 128, bits(2.0**20 + 2.0**-3)
+    inside = tensor_core.product(model, [ones], [ones], [[c]])
+    outside = tensor_core.product(model, [ones], [ones], [[c]], promote_every=64)
+    assert inside == [[bits(2.0**20)]]  # 32 is below the bits that it keeps
+    assert outside == [[bits(2.0**20 + 128 + 2.0**-3)]]
+
+
+@pytest.mark.parametrize("accumulator", ["float32", "float16"])
+def test_units_that_cut_nothing_are_exact(accumulator, compared):
+    """With bits enough, a block is the exact sum, rounded once."""
+    f = FLOAT32 if accumulator == "float32" else FLOAT16
+    rounding = "toward_zero" if accumulator == "float32" else "ties_to_even"
+    for models in by_parameters([m for m in MODELS if not m.emulated]):
+        if models[0].accumulator != accumulator:
+            continue
+        model = replace(models[0], fraction=700, kept=f.mantissa_bits)
+        cases = random_cases(model, 60, model.depth, 11)
+        for a, b, c in zip(*lists(cases), strict=True):
+            x, y, z = values(model.a, a), values(model.b, b), values("float32", [c])
+            if not all(map(isfinite, [*x, *y, *z])):
+                continue
+            terms = (Fraction(p) * Fraction(q) for p, q in zip(x, y, strict=True))
+            total = sum(terms, Fraction(z[0]))
+            want, _ = encode_code(f, from_fraction(total), rounding)
+            if f is FLOAT16:
+                want = bits(np.uint16(want).view(np.float16))
+            if abs(total) >= 2 ** (f.bias + 1):  # Inf, even where sums are cut
+                want = 0xFF800000 if total < 0 else 0x7F800000
+            if want == 0x80000000:
+                want = 0
+            (got,) = tensor_core.dots(model, [a], [b], [c])
+            assert got == want, f"{got:#010x}, not {want:#010x}"
+            compared(1)
+
+
+def values(name: str, items: list[int]) -> list[float]:
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        seen = exact(name, np.array(items, np.uint32)).view(np.float32)
+        return [float(x) for x in seen.astype(np.float64)]

@@ -1,0 +1,135 @@
+"""Loops that NumPy calls with few elements: for each run of a mask, or each segment."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support.bits import raised
+
+FORMATS = pytest.mark.parametrize(
+    "form", td.formats.values(), ids=lambda form: form.name
+)
+BASIC = ("add", "subtract", "multiply", "divide")
+LONG = 40  # more than few
+
+
+def codes(rng: np.random.Generator, form: td.Format, n: int) -> Any:
+    """Half of them at random, half small integers."""
+    with np.errstate(invalid="ignore"):
+        whole = rng.integers(-4, 5, n).astype(form.dtype)
+    items = rng.integers(0, 256, n * form.itemsize, np.uint8).view(form.dtype)
+    return np.where(rng.random(n) < 0.5, items, whole)
+
+
+def pairs(rng: np.random.Generator, form: td.Format) -> tuple[Any, Any]:
+    """All of a byte, or as many at random."""
+    if form.itemsize == 1:
+        items = np.arange(256, dtype=np.uint8).view(form.dtype)
+        return np.repeat(items, 256), np.tile(items, 256)
+    return codes(rng, form, 1 << 16), codes(rng, form, 1 << 16)
+
+
+def result(function: Any, *args: Any) -> tuple[bytes, int]:
+    found, flags = raised(function, *args)
+    return found.tobytes(), flags
+
+
+@FORMATS
+@pytest.mark.parametrize("name", BASIC)
+def test_runs_of_a_mask(name: str, form: td.Format) -> None:
+    rng = np.random.default_rng(len(name))
+    ufunc = getattr(np, name)
+    with np.errstate(all="ignore"):
+        x, y = pairs(rng, form)
+    for _ in range(2):  # tables of bytes are there the second time
+        mask = rng.random(x.size) < 0.7
+        want, flags = raised(ufunc, x[mask], y[mask])
+        found, found_flags = raised(partial(ufunc, where=mask, out=x.copy()), x, y)
+        assert found[mask].tobytes() == want.tobytes()
+        assert found[~mask].tobytes() == x[~mask].tobytes()
+        assert found_flags == flags
+
+
+@FORMATS
+@pytest.mark.parametrize("name", BASIC)
+def test_few_are_as_many(name: str, form: td.Format) -> None:
+    """Results and warnings of few are those of the same again and again."""
+    rng = np.random.default_rng(len(name))
+    ufunc = getattr(np, name)
+    with np.errstate(all="ignore"):
+        x, y = codes(rng, form, 2000), codes(rng, form, 2000)
+    for i, n in enumerate(np.arange(700) % 8 + 1):
+        a, b = x[i : i + n], y[2 * i : 2 * i + n]
+        want, flags = raised(ufunc, np.tile(a, LONG), np.tile(b, LONG))
+        assert result(ufunc, a, b) == (want[:n].tobytes(), flags)
+        spaced = np.repeat(a, 2)[::2], b[::-1].copy()[::-1]
+        assert result(ufunc, *spaced) == (want[:n].tobytes(), flags)
+
+
+SEGMENTED = ("add", "multiply", "maximum", "minimum", "fmax", "fmin", "subtract")
+
+
+def starts(rng: np.random.Generator, size: int) -> list[Any]:
+    """Where segments begin: one after the other, short, long, empty and back again."""
+    return [
+        np.arange(0, size, 4),
+        np.sort(rng.integers(0, size, size // 3)),
+        rng.integers(0, size, 50),
+        np.array([size - 1]),
+        np.array([0, size // 2]),
+        np.array([], np.intp),
+    ]
+
+
+@FORMATS
+@pytest.mark.parametrize("name", SEGMENTED)
+def test_segments_in_one_call(name: str, form: td.Format) -> None:
+    """As NumPy calls the loop for each of them, which it does if there is `out`."""
+    rng = np.random.default_rng(len(name))
+    reduceat = getattr(np, name).reduceat
+    with np.errstate(all="ignore"):
+        small = rng.integers(-3, 4, 3000).astype(form.dtype)
+    for x in (codes(rng, form, 3000), small, small[:7], codes(rng, form, 50)[::-2]):
+        for indices in starts(rng, x.size):
+            for array in (x, np.stack([x, x[::-1]])):
+                out = np.empty((*array.shape[:-1], indices.size), form.dtype)
+                _, flags = raised(reduceat, array, indices, -1, None, out)
+                found = result(reduceat, array, indices, -1)
+                assert found == (out.tobytes(), flags)
+
+
+def test_segments_that_are_not_there() -> None:
+    x = np.ones(8, td.bfloat16)
+    for index in (8, -1):
+        with pytest.raises(IndexError, match="out-of-bounds"):
+            np.add.reduceat(x, np.array([0, index]))
+    found = np.add.reduceat(x.reshape(2, 4), np.array([0, 1]), axis=0)
+    assert found.tolist() == [[1] * 4] * 2
+    assert np.add.reduceat(x, np.array([0, 4]), dtype=np.float32).dtype == np.float32
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="reduceat"):
+        np.add.reduceat(x * td.bfloat16(3e38), np.array([0]))
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "subtract", "divide", "power"])
+@pytest.mark.parametrize(
+    "form", [td.formats["bfloat16"], td.formats["tf32"]], ids=lambda form: form.name
+)
+def test_each_needs_the_one_before(name: str, form: td.Format) -> None:
+    """A running result is that of the operation on many, step by step."""
+    rng = np.random.default_rng(len(name))
+    ufunc = getattr(np, name)
+    numbers = rng.standard_normal(200).astype(form.dtype)
+    for x in (numbers, codes(rng, form, 60), np.abs(numbers)):
+        want, flags = x.copy(), 0
+        for i in range(1, x.size):
+            step = np.full(LONG, want[i - 1]), np.full(LONG, x[i])
+            found, seen = raised(ufunc, *step)
+            want[i] = found[0]
+            flags |= seen
+        assert result(ufunc.accumulate, x) == (want.tobytes(), flags)
+        assert result(ufunc.reduce, x) == (want[-1].tobytes(), flags)

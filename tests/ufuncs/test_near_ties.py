@@ -1,0 +1,96 @@
+"""Arithmetic and functions where rounding twice, or a little wrong, shows."""
+
+import numpy as np
+import pytest
+
+from tests.reference import ufuncs
+from tests.reference.codec_arrays import encode, random_items
+from tests.reference.formats import FORMATS
+from tests.support import near_ties
+from tests.support.bits import WIDE, array, assert_items, items_of, name
+from tests.ufuncs.test_binary import moderate_pairs
+
+CHUNK = 500_000
+
+
+def check(function, f, first, second):
+    want, _ = ufuncs.binary(function, f, first, second)
+    with np.errstate(all="ignore"):
+        found = getattr(np, function)(array(f, first), array(f, second))
+    assert_items(f, items_of(f, found), want, function, first, second)
+    return first.size
+
+
+def test_float32_would_round_this_twice():
+    """A product a little above half of tf32's least number, 2**-136.
+
+    float32 rounds it to that half, a tie, which would go on to zero.
+    """
+    f = FORMATS["tf32"]
+    x, y = float.fromhex("0x1.cacp-65"), float.fromhex("0x1.1dcp-73")
+    first = encode(f, np.array([x, x, -x]))[0]
+    second = encode(f, np.array([y, -y, -y]))[0]
+    least = np.uint32(1 << 13)
+    product = items_of(f, array(f, first) * array(f, second))
+    assert product.tolist() == [least, least | 1 << 31, least]
+    check("multiply", f, first, second)
+
+
+@pytest.mark.parametrize("function", near_ties.ARITHMETIC)
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_arithmetic(f, function, compared):
+    rng = np.random.default_rng(11)
+    first, second = near_ties.ARITHMETIC[function](f, rng, 100_000)
+    compared(check(function, f, first, second))
+
+
+@pytest.mark.parametrize("function", near_ties.FUNCTIONS)
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_functions(f, function, compared):
+    rng = np.random.default_rng(12)
+    compared(check(function, f, *near_ties.solved(function, f, rng, 20_000)))
+    compared(check(function, f, *moderate_pairs(f, 100_000)))
+
+
+@pytest.mark.parametrize(("function", "base"), [("logaddexp", np.e), ("logaddexp2", 2)])
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_logarithms_that_cancel(f, function, base, compared):
+    """Sums of nearly 1: their logarithms, up to 2**-5, are differences."""
+    rng = np.random.default_rng(15)
+    x = np.log(rng.uniform(0.01, 0.99, 2_000))
+    apart = rng.uniform(-1, 1, x.size) * 2.0 ** rng.uniform(-12, -4, x.size)
+    y = np.log(1 - np.exp(x)) + apart
+    first, second = (encode(f, z / np.log(base))[0] for z in (x, y))
+    compared(check(function, f, first, second))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("function", near_ties.ARITHMETIC)
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_ten_million_sums_and_products(f, function, compared):
+    rng = np.random.default_rng(13)
+    for _ in range(10_000_000 // CHUNK):
+        first, second = near_ties.ARITHMETIC[function](f, rng, CHUNK)
+        compared(check(function, f, first, second))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("function", near_ties.FUNCTIONS)
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_a_million_near_ties_of_functions(f, function, compared):
+    rng = np.random.default_rng(14)
+    for _ in range(1_000_000 // CHUNK):
+        compared(check(function, f, *near_ties.solved(function, f, rng, CHUNK)))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("function", near_ties.FUNCTIONS)
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_ten_million_random_pairs(f, function, compared):
+    """Half of them any codes, half of them near one another."""
+    rng = np.random.default_rng(15)
+    for _ in range(10_000_000 // CHUNK):
+        compared(check(function, f, *random_items(f, rng, (2, CHUNK // 2))))
+        near = rng.standard_normal((2, CHUNK // 2)) * 4
+        like = encode(f, near[0])[0], encode(f, near[0] * np.exp(near[1] / 2))[0]
+        compared(check(function, f, *like))

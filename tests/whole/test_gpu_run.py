@@ -1,0 +1,148 @@
+"""tools/gpu without a GPU: limits, what is kept, and what its summary says first."""
+
+import importlib.machinery
+import importlib.util
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+TOOL = ROOT / "tools" / "gpu"
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    loader = importlib.machinery.SourceFileLoader("gpu_run", str(TOOL))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("gpu_run", loader)
+    )
+    monkeypatch.setitem(sys.modules, "gpu_run", module)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def gpu(tool, monkeypatch):
+    """The tool, where all is built already."""
+    monkeypatch.setattr(tool, "build", lambda run: [])
+    return tool
+
+
+def python(code):
+    return [sys.executable, "-c", code]
+
+
+def summary(out):
+    return (out / "summary.txt").read_text().splitlines()
+
+
+def kept(out, step):
+    with tarfile.open(out / f"{step}.tar.gz") as tar:
+        return {
+            Path(member.name).name: tar.extractfile(member).read().decode()
+            for member in tar.getmembers()
+            if member.isfile()
+        }
+
+
+def test_the_first_cause_is_the_first_line(gpu, monkeypatch, tmp_path):
+    def step(run, jobs):
+        run.do(gpu.Part("good", python("print('fine')")))
+        run.do(gpu.Part("bad", python("raise ValueError('an illegal address')")))
+        run.do(gpu.Part("late", python("raise ValueError('what follows from it')")))
+        return ["too few"]
+
+    monkeypatch.setitem(gpu.STEPS, "smoke", step)
+    assert gpu.main([str(tmp_path), "smoke"]) == 1
+    lines = summary(tmp_path)
+    assert lines[0] == "FAILED: bad: ValueError: an illegal address"
+    assert lines[-2:] == ["late: ValueError: what follows from it", "too few"]
+    logs = kept(tmp_path, "smoke")
+    assert set(logs) == {"good.log", "bad.log", "late.log"}
+    assert "fine" in logs["good.log"]
+    assert len([*tmp_path.iterdir()]) == 2
+
+
+def test_a_part_that_hangs_is_stopped_and_its_output_kept(gpu, monkeypatch, tmp_path):
+    def step(run, jobs):
+        code = "import time; print('so far'); time.sleep(60)"
+        run.do(gpu.Part("hangs", python(code)))
+        run.do(gpu.Part("after", python("print('no time is left')")))
+        return []
+
+    monkeypatch.setitem(gpu.STEPS, "golden", step)
+    assert gpu.main([str(tmp_path), "golden", "--limit", "2"]) == 1
+    assert summary(tmp_path)[0].startswith("FAILED: hangs: stopped after 2 s; so far")
+    logs = kept(tmp_path, "golden")
+    assert "so far" in logs["hangs.log"]
+    assert "no time" not in logs["after.log"].partition("\n")[2]
+
+
+def test_results_are_saved_after_each_part(gpu, tmp_path):
+    run = gpu.Run(tmp_path, "tests", 60, dry=True)
+    run.do(gpu.Part("one", python("print(1)")))
+    assert summary(tmp_path)[0] == "tests: ok so far"
+    assert set(kept(tmp_path, "tests")) == {"one.log"}
+    run.do(gpu.Part("two", python("import sys; sys.exit(5)"), passes=(0, 5)))
+    assert set(kept(tmp_path, "tests")) == {"one.log", "two.log"}
+    assert run.end([]) == 0
+    assert summary(tmp_path)[0] == "tests: ok"
+
+
+@pytest.mark.parametrize(("count", "status"), [(1249, 1), (1250, 0)])
+def test_too_few_tests_are_a_failure(gpu, monkeypatch, tmp_path, count, status):
+    code = f"print('== {count} passed, 3 skipped in 1.00s ==')"
+    parts = [gpu.Part(name, python(code)) for name in "ab"]
+    monkeypatch.setattr(gpu, "pytest_parts", lambda run, kind: iter(parts))
+    assert gpu.main([str(tmp_path), "tests"]) == status
+    if status:
+        said = f"FAILED: only {2 * count} tests passed; 2500 must"
+        assert summary(tmp_path)[0].startswith(said)
+
+
+def test_pytest_runs_a_process_a_file(gpu, tmp_path):
+    run = gpu.Run(tmp_path, "tests", 60, dry=False)
+    parts = [*gpu.pytest_parts(run, "not exhaustive")]
+    assert len(parts) == len(gpu.files()) > 10
+    for part in parts:
+        assert part.command[-2:] == [
+            "gpu and not exhaustive",
+            f"tests/cuda/{part.name}.py",
+        ]
+
+
+def test_what_building_lacks_is_said(tool, monkeypatch, tmp_path):
+    run = tool.Run(tmp_path, "smoke", 60, dry=True)
+    found = tool.shutil.which
+    monkeypatch.setattr(
+        tool.shutil, "which", lambda name: None if name == "gcc" else found(name)
+    )
+    assert tool.build(run) == []  # the module that is here serves
+    monkeypatch.setattr(run, "do", lambda part: tool.Done("", 1, 0, tmp_path, (0,)))
+    (said,) = tool.build(run)
+    assert said.startswith("not here: gcc")  # Cython too, where it is not installed
+    assert "; nor has tf32dtype/_core/_core.cpython" in said
+
+
+def test_our_benchmark_is_found_by_its_path(gpu, tmp_path, monkeypatch):
+    seen = []
+
+    def do(part):
+        seen.append(part.command)
+        (tmp_path / "log").write_text("")
+        return gpu.Done(part.name, 0, 0, tmp_path / "log", (0,))
+
+    run = gpu.Run(tmp_path, "benchmark", 60, dry=False)
+    monkeypatch.setattr(run, "do", do)
+    assert gpu.benchmark(run, 1) == []
+    assert seen[0][1] == "benchmarks/gpu.py"
+
+
+def test_an_unknown_step(gpu, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        gpu.main([str(tmp_path), "everything"])
+    assert "choose from" in capsys.readouterr().err
