@@ -374,10 +374,10 @@ def test_out_may_be_an_operand(precision: str) -> None:
     rng = np.random.default_rng(7)
     for shape in ((300, 300), (64, 64), (2, 2)):
         a, b = (rng.standard_normal(shape, dtype=np.float32) for _ in range(2))
-        wanted = td.matmul(a, b, precision=context)
+        wanted = td.matmul(a, b, precision=precision)
         for x, y in ((a.copy(), b), (a, b.copy())):
             out = x if x is not a else y
-            assert td.matmul(x, y, precision=context, out=out) is out
+            assert td.matmul(x, y, precision=precision, out=out) is out
             assert same(out, wanted)
     large = np.full((2, 2), 3e38, np.float32)
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
