@@ -243,7 +243,7 @@ int tf_blocks_dequantize(const struct tf_block_plan *plan, struct tf_block_codes
 
 static void dequantize_double_piece(const struct call *call, struct piece p)
 {
-    const struct tf_block_layout layout = call->plan->layout;
+    const struct tf_block_format layout = call->plan->layout;
     const struct tf_scale s = tf_scales[layout.scale];
     const struct tf_element e = tf_elements[layout.element];
     const int n = layout.block, two = layout.residual >= 0;

@@ -8,7 +8,7 @@
 #include "runtime/thread_pool.h"
 
 struct call {
-    struct tf_block_side a, b;
+    struct tf_packed_block_operand a, b;
     struct tf_matrix c;
     ptrdiff_t m, n, k, block;
     ptrdiff_t rows, columns;    /* of a tile */
@@ -34,8 +34,8 @@ static void choose_terms(struct call *call, int terms, int swapped)
                 const size_t a = (size_t)(swapped ? j : i);
                 const size_t b = (size_t)(swapped ? i : j);
                 call->terms[call->count++] = (struct tf_block_term){
-                    .a = a * TF_PART_OF_A,
-                    .b = b * TF_PART_OF_B,
+                    .a = a * TF_PACKED_A,
+                    .b = b * TF_PACKED_B,
                     .a_scales = a * TF_LEVEL_OF_A,
                     .b_scales = b * TF_LEVEL_OF_B,
                 };
@@ -47,12 +47,12 @@ static void choose_terms(struct call *call, int terms, int swapped)
 /* -- one tile ---------------------------------------------------------------------- */
 
 struct tile {
-    struct tf_block_side a, b;
+    struct tf_packed_block_operand a, b;
     size_t rows, columns;
 };
 
 /* The rows of a band, which has been packed as the columns have. */
-static void multiply_band(struct tf_workspace *work, const struct call *call,
+static void macro_kernel_rows(struct tf_workspace *work, const struct call *call,
                           size_t rows, size_t columns, size_t depth, int pairs,
                           float *sums, int adds)
 {
@@ -62,12 +62,12 @@ static void multiply_band(struct tf_workspace *work, const struct call *call,
     const struct tf_block_chain chain = {
         .terms = call->terms,
         .count = call->count,
-        .block = tf_slots_of(block, pairs),
-        .slots = tf_slots_of(depth, pairs),
+        .block = tf_packed_words(block, pairs),
+        .slots = tf_packed_words(depth, pairs),
         .blocks = (depth + block - 1) / block,
     };
     for (size_t j = 0; j < columns; j += width) {
-        for (size_t i = 0; i < rows; i += TF_PRODUCT_ROWS) {
+        for (size_t i = 0; i < rows; i += TF_MR) {
             multiply(&chain, work->a + i * chain.slots,
                      work->a + TF_SCALES_OF_A + i * chain.blocks,
                      work->b + j * chain.slots,
@@ -83,29 +83,29 @@ static unsigned multiply_stretch(struct tf_workspace *work, const struct call *c
                                  const struct tile *tile, ptrdiff_t k, int pairs,
                                  unsigned bands)
 {
-    const size_t depth = tf_lesser_size(TF_DEPTH, call->k - k);
+    const size_t depth = tf_lesser_size(TF_KC, call->k - k);
     const int a_noted = pairs && !tile->a.x.levels;
     const int b_noted = pairs && !tile->b.x.levels;
     struct tf_exponents a = tf_block_exponents(&tile->a.x);
     struct tf_exponents b = tf_block_exponents(&tile->b.x);
-    struct tf_range range = tf_no_range();
+    struct tf_magnitude_range range = tf_no_range();
     unsigned left = 0;
     tf_pack_block_columns(work, &tile->b, tile->columns, k, depth, pairs,
                           b_noted ? &range : NULL);
     b = b_noted ? tf_exponents_of(&range) : b;
-    for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
-        const size_t rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
-        const struct tf_block_side band = tf_block_side_from(tile->a, 0, (ptrdiff_t)i);
-        if (!(bands >> i / TF_BAND & 1)) {
+    for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_MC) {
+        const size_t rows = tile->rows - i < TF_MC ? tile->rows - i : TF_MC;
+        const struct tf_packed_block_operand band = tf_block_side_from(tile->a, 0, (ptrdiff_t)i);
+        if (!(bands >> i / TF_MC & 1)) {
             continue;
         }
         range = tf_no_range();
         tf_pack_block_rows(work, &band, rows, k, depth, pairs, a_noted ? &range : NULL);
         a = a_noted ? tf_exponents_of(&range) : a;
-        if (pairs && !tf_all_normal(a, b)) {
-            left |= 1u << i / TF_BAND;
+        if (pairs && !tf_bf16_dot_is_exact(a, b)) {
+            left |= 1u << i / TF_MC;
         } else {
-            multiply_band(work, call, rows, tile->columns, depth, pairs,
+            macro_kernel_rows(work, call, rows, tile->columns, depth, pairs,
                           work->sums + i * work->ld, k != 0);
         }
     }
@@ -117,11 +117,11 @@ static void multiply_tile(struct tf_workspace *work, const struct call *call,
 {
     const size_t width = tf_isa->block_product->columns;
     const size_t columns = (tile->columns + width - 1) / width * width;
-    work->ld = columns <= TF_COMPACT ? columns : TF_SUMS;
+    work->ld = columns <= TF_COMPACT ? columns : TF_LDC;
     if (call->k == 0) {
         memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
     }
-    for (ptrdiff_t k = 0; k < call->k && !tf_stops(work); k += TF_DEPTH) {
+    for (ptrdiff_t k = 0; k < call->k && !tf_stops(work); k += TF_KC) {
         unsigned bands = ~0u;
         if (call->pairs) {
             bands = multiply_stretch(work, call, tile, k, 1, bands);
@@ -146,7 +146,7 @@ static unsigned store_tile(struct tf_workspace *work, const struct call *call,
     if (special) {
         tf_mark_block_lines(work, &tile->a, tile->rows, call->k, work->in_row);
         tf_mark_block_lines(work, &tile->b, tile->columns, call->k, work->in_column);
-        flags |= tf_flags_of_marks(work->in_row, work->in_column, tile->rows,
+        flags |= tf_matmul_fp_flags(work->in_row, work->in_column, tile->rows,
                                    tile->columns, work->sums, work->ld, overflow);
     }
     return flags;
@@ -176,14 +176,14 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
 /* Even tiles, two or more for a thread where they are not small. */
 static void cut(struct call *call, ptrdiff_t count, ptrdiff_t threads)
 {
-    const ptrdiff_t width = TF_WIDEST;
-    ptrdiff_t vertical = tf_pieces(call->m, TF_TILE_ROWS);
-    ptrdiff_t across = tf_pieces(call->n, TF_TILE_COLUMNS);
+    const ptrdiff_t width = TF_NR_MAX;
+    ptrdiff_t vertical = tf_pieces(call->m, TF_TILE_M);
+    ptrdiff_t across = tf_pieces(call->n, TF_NC);
     vertical = vertical ? vertical : 1;
     across = across ? across : 1;
     while (threads > 1 && vertical * across * count < 2 * threads) {
         const int tall = call->m / vertical >= call->n / across;
-        if (tall && call->m / vertical > TF_PRODUCT_ROWS) {
+        if (tall && call->m / vertical > TF_MR) {
             vertical *= 2;
         } else if (call->n / across > width) {
             across *= 2;
@@ -193,7 +193,7 @@ static void cut(struct call *call, ptrdiff_t count, ptrdiff_t threads)
     }
     const ptrdiff_t rows = tf_pieces(call->m, vertical);
     const ptrdiff_t columns = tf_pieces(call->n, across);
-    call->rows = tf_pieces(rows ? rows : 1, TF_PRODUCT_ROWS) * TF_PRODUCT_ROWS;
+    call->rows = tf_pieces(rows ? rows : 1, TF_MR) * TF_MR;
     call->columns = tf_pieces(columns ? columns : 1, width) * width;
     call->vertical = tf_pieces(call->m, call->rows);
     call->across = tf_pieces(call->n, call->columns);
@@ -204,7 +204,7 @@ struct scales {
     float values[256], residuals[256];
 };
 
-static struct tf_block_side lines_of(const struct tf_block_factor *x, ptrdiff_t block,
+static struct tf_packed_block_operand lines_of(const struct tf_block_operand *x, ptrdiff_t block,
                                      struct scales *scales)
 {
     const struct tf_scale kind = tf_scales[x->scale];
@@ -215,16 +215,16 @@ static struct tf_block_side lines_of(const struct tf_block_factor *x, ptrdiff_t 
         const struct tf_element lo = tf_elements[x->level[1].element];
         scales->residuals[code] = tf_residual_scale(kind, lo, code);
     }
-    return (struct tf_block_side){*x, scales->values, scales->residuals, block};
+    return (struct tf_packed_block_operand){*x, scales->values, scales->residuals, block};
 }
 
-int tf_block_matmul(const struct tf_block_factor *a, const struct tf_block_factor *b,
+int tf_block_matmul(const struct tf_block_operand *a, const struct tf_block_operand *b,
                     struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
                     ptrdiff_t count, ptrdiff_t block, int terms, unsigned *flags)
 {
     struct scales scales[2];
     const struct tf_fp saved = tf_fp_begin();
-    const int swapped = tf_suits_transposed(c, m, n);
+    const int swapped = tf_should_transpose(c, m, n);
     struct call call = {
         .a = lines_of(swapped ? b : a, block, &scales[0]),
         .b = lines_of(swapped ? a : b, block, &scales[1]),
@@ -235,7 +235,7 @@ int tf_block_matmul(const struct tf_block_factor *a, const struct tf_block_facto
         .block = block,
     };
     choose_terms(&call, terms, swapped);
-    call.pairs = tf_has_pairs(tf_numbers_of(&call.a.x, 0), tf_numbers_of(&call.b.x, 0));
+    call.pairs = tf_can_use_bf16_dot(tf_numbers_of(&call.a.x, 0), tf_numbers_of(&call.b.x, 0));
     const double products =
         (double)m * (double)n * (double)k * (double)count * (double)call.count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);

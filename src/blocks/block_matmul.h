@@ -16,7 +16,7 @@ struct tf_block_level {
 };
 
 /* A factor of a product, as lines along k: rows of A, columns of B. */
-struct tf_block_factor {
+struct tf_block_operand {
     int levels; /* of codes; 0: numbers, which have no scales */
     struct tf_block_level level[TF_BLOCK_LEVELS];
     /* As many codes a block as there are levels. */
@@ -39,7 +39,7 @@ struct tf_block_factor {
  * One rounding to the kind of C. On as many threads as OpenMP offers, which change no
  * bit. What floating-point flags it raises is added to *flags. Returns -1, with C
  * untouched, if memory is short; or, with C undefined, if it was stopped (stops.h). */
-int tf_block_matmul(const struct tf_block_factor *a, const struct tf_block_factor *b,
+int tf_block_matmul(const struct tf_block_operand *a, const struct tf_block_operand *b,
                     struct tf_matrix c, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k,
                     ptrdiff_t count, ptrdiff_t block, int terms, unsigned *flags);
 

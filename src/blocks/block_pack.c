@@ -5,10 +5,10 @@
 #include "matmul/specials.h"
 #include "matmul/macro_kernel.h"
 
-struct tf_block_side tf_block_side_from(struct tf_block_side lines, ptrdiff_t number,
+struct tf_packed_block_operand tf_block_side_from(struct tf_packed_block_operand lines, ptrdiff_t number,
                                         ptrdiff_t line)
 {
-    struct tf_block_factor *x = &lines.x;
+    struct tf_block_operand *x = &lines.x;
     for (int i = 0; i < x->levels; i++) {
         x->level[i].codes += number * x->level[i].step + line * x->level[i].line;
     }
@@ -21,7 +21,7 @@ struct tf_block_side tf_block_side_from(struct tf_block_side lines, ptrdiff_t nu
 }
 
 /* Whether every code's number is a bfloat16 one. */
-static int fits_halves(const struct tf_block_factor *x)
+static int fits_halves(const struct tf_block_operand *x)
 {
     int fits = 1;
     for (int i = 0; i < x->levels; i++) {
@@ -30,9 +30,9 @@ static int fits_halves(const struct tf_block_factor *x)
     return fits;
 }
 
-struct tf_lines tf_numbers_of(const struct tf_block_factor *x, ptrdiff_t k)
+struct tf_operand tf_numbers_of(const struct tf_block_operand *x, ptrdiff_t k)
 {
-    struct tf_lines numbers = {.parts = 1};
+    struct tf_operand numbers = {.parts = 1};
     if (x->levels) {
         numbers.kind = fits_halves(x) ? tf_bfloat16_index : TF_FLOAT32;
     } else {
@@ -45,7 +45,7 @@ struct tf_lines tf_numbers_of(const struct tf_block_factor *x, ptrdiff_t k)
     return numbers;
 }
 
-struct tf_exponents tf_block_exponents(const struct tf_block_factor *x)
+struct tf_exponents tf_block_exponents(const struct tf_block_operand *x)
 {
     /* All numbers are multiples of the least one, 2^-16 for float8_e5m2. */
     enum { LEAST = -16 + 7, GREATEST = 16 };
@@ -62,7 +62,7 @@ static void decode_lines(const struct tf_block_level *level, size_t count, ptrdi
     const struct tf_block_product *loops = tf_isa->block_product;
     tf_slots_of_codes_fn *decode =
         pairs ? loops->pairs_of_codes : loops->singles_of_codes;
-    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t slots = tf_packed_words(depth, pairs);
     const size_t bytes = (depth * table->element.width + 7) / 8;
     const uint8_t *codes = level->codes + k * table->element.width / 8;
     for (size_t i = 0; i < count; i++, codes += level->line, out += slots) {
@@ -74,10 +74,10 @@ static void decode_lines(const struct tf_block_level *level, size_t count, ptrdi
 /* -- scales ------------------------------------------------------------------------ */
 
 /* One line's scales of one level, `distance` apart. */
-static void load_scales(const struct tf_block_side *lines, size_t line, int level,
+static void load_scales(const struct tf_packed_block_operand *lines, size_t line, int level,
                         size_t first, size_t count, float *out, size_t distance)
 {
-    const struct tf_block_factor *x = &lines->x;
+    const struct tf_block_operand *x = &lines->x;
     const size_t levels = (size_t)x->levels;
     if (!levels) {
         for (size_t q = 0; q < count; q++) {
@@ -93,27 +93,27 @@ static void load_scales(const struct tf_block_side *lines, size_t line, int leve
     }
 }
 
-static size_t levels_of(const struct tf_block_side *lines)
+static size_t levels_of(const struct tf_packed_block_operand *lines)
 {
     return lines->x.levels ? (size_t)lines->x.levels : 1;
 }
 
 /* -- both -------------------------------------------------------------------------- */
 
-void tf_pack_block_rows(struct tf_workspace *work, const struct tf_block_side *a,
+void tf_pack_block_rows(struct tf_workspace *work, const struct tf_packed_block_operand *a,
                         size_t rows, ptrdiff_t k, size_t depth, int pairs,
-                        struct tf_range *range)
+                        struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t slots = tf_packed_words(depth, pairs);
     const size_t first = (size_t)(k / a->block);
     const size_t blocks = (depth + (size_t)a->block - 1) / (size_t)a->block;
-    const size_t filled = (rows + TF_PRODUCT_ROWS - 1) / TF_PRODUCT_ROWS;
+    const size_t filled = (rows + TF_MR - 1) / TF_MR;
     if (!a->x.levels) {
-        tf_pack_a(work, tf_numbers_of(&a->x, k), rows, TF_PRODUCT_ROWS, depth, pairs,
+        tf_pack_a(work, tf_numbers_of(&a->x, k), rows, TF_MR, depth, pairs,
                   slots, range);
     }
     for (size_t level = 0; level < levels_of(a); level++) {
-        float *out = work->a + level * TF_PART_OF_A;
+        float *out = work->a + level * TF_PACKED_A;
         float *scales = work->a + TF_SCALES_OF_A + level * TF_LEVEL_OF_A;
         if (a->x.levels) {
             decode_lines(&a->x.level[level], rows, k, depth, pairs, out);
@@ -121,18 +121,18 @@ void tf_pack_block_rows(struct tf_workspace *work, const struct tf_block_side *a
         for (size_t i = 0; i < rows; i++) {
             load_scales(a, i, (int)level, first, blocks, scales + i * blocks, 1);
         }
-        for (size_t i = rows; i < filled * TF_PRODUCT_ROWS; i++) {
+        for (size_t i = rows; i < filled * TF_MR; i++) {
             memset(out + i * slots, 0, slots * sizeof *out);
             memset(scales + i * blocks, 0, blocks * sizeof *scales);
         }
     }
 }
 
-void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side *b,
+void tf_pack_block_columns(struct tf_workspace *work, const struct tf_packed_block_operand *b,
                            size_t columns, ptrdiff_t k, size_t depth, int pairs,
-                           struct tf_range *range)
+                           struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t slots = tf_packed_words(depth, pairs);
     const size_t width = tf_isa->block_product->columns;
     const size_t first = (size_t)(k / b->block);
     const size_t blocks = (depth + (size_t)b->block - 1) / (size_t)b->block;
@@ -141,9 +141,9 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side
     }
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
-        const struct tf_block_side panel = tf_block_side_from(*b, 0, (ptrdiff_t)j);
+        const struct tf_packed_block_operand panel = tf_block_side_from(*b, 0, (ptrdiff_t)j);
         for (size_t level = 0; level < levels_of(b); level++) {
-            float *out = work->b + level * TF_PART_OF_B + j * slots;
+            float *out = work->b + level * TF_PACKED_B + j * slots;
             float *scales =
                 work->b + TF_SCALES_OF_B + level * TF_LEVEL_OF_B + j * blocks;
             if (b->x.levels) {
@@ -167,27 +167,27 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side
 
 /* -- Inf and NaN ------------------------------------------------------------------- */
 
-void tf_mark_block_lines(struct tf_workspace *work, const struct tf_block_side *lines,
+void tf_mark_block_lines(struct tf_workspace *work, const struct tf_packed_block_operand *lines,
                          size_t count, ptrdiff_t k, uint8_t *marks)
 {
-    const struct tf_block_factor *x = &lines->x;
-    float numbers[TF_DEPTH];
+    const struct tf_block_operand *x = &lines->x;
+    float numbers[TF_KC];
     if (!x->levels) {
-        tf_mark_lines(tf_numbers_of(x, 0), count, k, marks, work->watch, work->asks);
+        tf_flag_specials_rows(tf_numbers_of(x, 0), count, k, marks, work->watch, work->asks);
         return;
     }
     memset(marks, 0, count);
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
-        const size_t depth = tf_lesser_size(TF_DEPTH, k - k0);
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
+        const size_t depth = tf_lesser_size(TF_KC, k - k0);
         const size_t blocks = (depth + (size_t)lines->block - 1) / (size_t)lines->block;
         for (int level = 0; level < x->levels; level++) {
             struct tf_block_level line = x->level[level];
             for (size_t i = 0; i < count; i++, line.codes += line.line) {
                 decode_lines(&line, 1, k0, depth, 0, numbers);
-                tf_mark(numbers, depth, i, 0, marks);
+                tf_flag_specials(numbers, depth, i, 0, marks);
                 load_scales(lines, i, level, (size_t)(k0 / lines->block), blocks,
                             numbers, 1);
-                tf_mark(numbers, blocks, i, 0, marks);
+                tf_flag_specials(numbers, blocks, i, 0, marks);
             }
         }
     }

@@ -6,50 +6,50 @@
 #include "matmul/bf16_dot.h"
 
 enum {
-    TF_BLOCKS = TF_DEPTH / TF_LEAST_BLOCK, /* of a line that are packed at a time */
+    TF_BLOCKS = TF_KC / TF_LEAST_BLOCK, /* of a line that are packed at a time */
     /* Where scales lie in a workspace's a and b, which are made for one part more than
      * there are levels; and from those of a level to the next. */
-    TF_SCALES_OF_A = TF_BLOCK_LEVELS * TF_PART_OF_A,
-    TF_SCALES_OF_B = TF_BLOCK_LEVELS * TF_PART_OF_B,
-    TF_LEVEL_OF_A = TF_BLOCKS * TF_BAND,
-    TF_LEVEL_OF_B = TF_BLOCKS * TF_TILE_COLUMNS,
+    TF_SCALES_OF_A = TF_BLOCK_LEVELS * TF_PACKED_A,
+    TF_SCALES_OF_B = TF_BLOCK_LEVELS * TF_PACKED_B,
+    TF_LEVEL_OF_A = TF_BLOCKS * TF_MC,
+    TF_LEVEL_OF_B = TF_BLOCKS * TF_NC,
 };
 _Static_assert((int)TF_BLOCK_LEVELS < (int)TF_PARTS &&
-                   TF_BLOCK_LEVELS * TF_LEVEL_OF_A <= (int)TF_PART_OF_A &&
-                   TF_BLOCK_LEVELS * TF_LEVEL_OF_B <= (int)TF_PART_OF_B,
+                   TF_BLOCK_LEVELS * TF_LEVEL_OF_A <= (int)TF_PACKED_A &&
+                   TF_BLOCK_LEVELS * TF_LEVEL_OF_B <= (int)TF_PACKED_B,
                "scales fit");
 
 /* A factor of one product, with what its scales' codes are worth. */
-struct tf_block_side {
-    struct tf_block_factor x;
+struct tf_packed_block_operand {
+    struct tf_block_operand x;
     const float *values;    /* S by its code */
     const float *residuals; /* R by its code */
     ptrdiff_t block;
 };
 
 /* Matrix number `number`, from a line on. */
-struct tf_block_side tf_block_side_from(struct tf_block_side lines, ptrdiff_t number,
+struct tf_packed_block_operand tf_block_side_from(struct tf_packed_block_operand lines, ptrdiff_t number,
                                         ptrdiff_t line);
 
 /* What a factor's numbers are when they are multiplied: to ask whether they may be
  * pairs, or are finite. Only of those that are no codes does it say where they lie. */
-struct tf_lines tf_numbers_of(const struct tf_block_factor *x, ptrdiff_t k);
+struct tf_operand tf_numbers_of(const struct tf_block_operand *x, ptrdiff_t k);
 
 /* The exponents of the least and the greatest numbers: as for pairs, at worst. */
-struct tf_exponents tf_block_exponents(const struct tf_block_factor *x);
+struct tf_exponents tf_block_exponents(const struct tf_block_operand *x);
 
 /* Some k, from `k` on, of rows of A, up to a band, and of columns of B: slots to parts
  * of the workspace, level by level, and scales behind them. The magnitudes of numbers
  * that are no codes are noted. */
-void tf_pack_block_rows(struct tf_workspace *work, const struct tf_block_side *a,
+void tf_pack_block_rows(struct tf_workspace *work, const struct tf_packed_block_operand *a,
                         size_t rows, ptrdiff_t k, size_t depth, int pairs,
-                        struct tf_range *range);
-void tf_pack_block_columns(struct tf_workspace *work, const struct tf_block_side *b,
+                        struct tf_magnitude_range *range);
+void tf_pack_block_columns(struct tf_workspace *work, const struct tf_packed_block_operand *b,
                            size_t columns, ptrdiff_t k, size_t depth, int pairs,
-                           struct tf_range *range);
+                           struct tf_magnitude_range *range);
 
-/* Which lines hold what is not finite, as tf_mark_lines does. */
-void tf_mark_block_lines(struct tf_workspace *work, const struct tf_block_side *lines,
+/* Which lines hold what is not finite, as tf_flag_specials_rows does. */
+void tf_mark_block_lines(struct tf_workspace *work, const struct tf_packed_block_operand *lines,
                          size_t count, ptrdiff_t k, uint8_t *marks);
 
 #endif

@@ -43,7 +43,7 @@ TF_INLINE double tf_block_number(int two, float scale, double second, float hi, 
 }
 
 /* As float32, to nearest or to odd; what is finite stays finite. */
-TF_RARE float tf_block_single(int two, float scale, double second, float hi, float lo,
+TF_NOINLINE float tf_block_single(int two, float scale, double second, float hi, float lo,
                               int odd)
 {
     const double number = tf_block_number(two, scale, second, hi, lo, 1);

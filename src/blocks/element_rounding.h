@@ -21,21 +21,21 @@ enum {
 /* What is rare, and is not to be part of every loop. On a GPU what takes arrays is, as
  * these are registers there, which have no address. */
 #if defined(__CUDACC__)
-#define TF_RARE static __noinline__
+#define TF_NOINLINE static __noinline__
 #define TF_RARE_OF_ARRAYS TF_INLINE
 #else
-#define TF_RARE static __attribute__((noinline, unused))
-#define TF_RARE_OF_ARRAYS TF_RARE
+#define TF_NOINLINE static __attribute__((noinline, unused))
+#define TF_RARE_OF_ARRAYS TF_NOINLINE
 #endif
 
 /* Before a loop over lanes: a vector each, not sixteen numbers one by one; on a GPU
  * sixteen registers. */
 #if defined(__CUDACC__)
-#define TF_LANES_OF _Pragma("unroll")
+#define TF_VECTOR_LOOP _Pragma("unroll")
 #elif defined(__GNUC__) && !defined(__clang__)
-#define TF_LANES_OF _Pragma("GCC unroll 1")
+#define TF_VECTOR_LOOP _Pragma("GCC unroll 1")
 #else
-#define TF_LANES_OF
+#define TF_VECTOR_LOOP
 #endif
 
 TF_INLINE float tf_fma(float x, float y, float z)
@@ -192,7 +192,7 @@ TF_INLINE uint32_t tf_significand(float x, int *exponent)
 /* x / s, rounded once to the element by any rounding, saturated: the truth. s > 0.
  * Whether zero is downward or upward from here is what `below_zero` tells: it is the
  * sign of the whole number that a residual x belongs to. */
-TF_RARE float tf_round_quotient(struct tf_element e, float lowest, float greatest,
+TF_NOINLINE float tf_round_quotient(struct tf_element e, float lowest, float greatest,
                                 float x, float s, enum tf_rounding rounding,
                                 uint64_t draw, int below_zero)
 {

@@ -4,7 +4,7 @@
 
 #include "blocks/element_rounding.h"
 
-struct tf_block_layout {
+struct tf_block_format {
     int element;  /* of tf_elements */
     int residual; /* another one; -1: none */
     int scale;    /* of tf_scales */
@@ -26,7 +26,7 @@ enum { TF_SCALE_ROOM = 256 + 48 }; /* codes of a scale, and a window beyond the 
 
 /* All that blocks of one array have in common. */
 struct tf_block_plan {
-    struct tf_block_layout layout;
+    struct tf_block_format layout;
     int rule, rounding, poison;
     int32_t least, top;           /* codes of scales of blocks that are not zero */
     float greatest, lowest;       /* M; the least number of a residual */
@@ -70,8 +70,8 @@ TF_INLINE int tf_block_size(const struct tf_block_plan *plan)
 #endif
 }
 
-TF_RARE void tf_block_plan_fill(struct tf_block_plan *plan,
-                                struct tf_block_layout layout, int rule, int rounding,
+TF_NOINLINE void tf_block_plan_fill(struct tf_block_plan *plan,
+                                struct tf_block_format layout, int rule, int rounding,
                                 int poison)
 {
     const struct tf_element e = tf_elements[layout.element];
@@ -145,7 +145,7 @@ TF_INLINE int32_t tf_floor_code(const struct tf_block_plan *plan, float a, int b
 }
 
 /* The code nearest to a / (M t), ties to even: 0 among them. */
-TF_RARE int32_t tf_nearest_code(const struct tf_block_plan *plan, float a)
+TF_NOINLINE int32_t tf_nearest_code(const struct tf_block_plan *plan, float a)
 {
     const struct tf_scale s = tf_scales[plan->layout.scale];
     const double unit = (double)plan->greatest * (double)plan->layout.tensor;
@@ -199,7 +199,7 @@ TF_RARE_OF_ARRAYS struct tf_spread tf_block_spread(const float *x, int n)
 
 /* The scale's code by every rule but the search; a > 0 is the greatest magnitude, and
  * `spread` counts where the rule needs it. */
-TF_RARE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
+TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
                               struct tf_spread spread)
 {
     const struct tf_element e = tf_elements[plan->layout.element];

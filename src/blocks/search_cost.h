@@ -54,7 +54,7 @@ TF_INLINE void tf_add_lanes(float sums[TF_BLOCK_LANES][TF_BLOCK_LANES])
 {
     for (int h = TF_BLOCK_LANES / 2; h > 0; h >>= 1) {
         for (int l = 0; l < h; l++) {
-            TF_LANES_OF
+            TF_VECTOR_LOOP
             for (int v = 0; v < TF_BLOCK_LANES; v++) {
                 sums[l][v] += sums[l + h][v];
             }
@@ -78,13 +78,13 @@ TF_INLINE void tf_scale_batch(struct tf_element e, float greatest,
 {
     float sums[TF_BLOCK_LANES][TF_BLOCK_LANES];
     float scale[TF_BLOCK_LANES], inverse[TF_BLOCK_LANES];
-    TF_LANES_OF
+    TF_VECTOR_LOOP
     for (int v = 0; v < TF_BLOCK_LANES; v++) {
         scale[v] = tf_scale_within(candidates[v], normal);
         inverse[v] = 1.0f / scale[v];
     }
     for (int l = 0; l < TF_BLOCK_LANES; l++) {
-        TF_LANES_OF
+        TF_VECTOR_LOOP
         for (int v = 0; v < TF_BLOCK_LANES; v++) {
             sums[l][v] = 0;
         }
@@ -93,7 +93,7 @@ TF_INLINE void tf_scale_batch(struct tf_element e, float greatest,
         for (int l = 0; l < TF_BLOCK_LANES; l++) {
             float *sum = sums[l];
             const float x = block->x[k + l], y = block->x[k + l + TF_BLOCK_LANES];
-            TF_LANES_OF
+            TF_VECTOR_LOOP
             for (int v = 0; v < TF_BLOCK_LANES; v++) {
                 const float d = tf_first_error(e, greatest, x, scale[v], inverse[v]);
                 const float f = tf_first_error(e, greatest, y, scale[v], inverse[v]);
@@ -109,7 +109,7 @@ TF_INLINE void tf_scale_batch(struct tf_element e, float greatest,
     }
     if (extremes) {
         for (int l = 1; l < TF_BLOCK_LANES; l++) {
-            TF_LANES_OF
+            TF_VECTOR_LOOP
             for (int v = 0; v < TF_BLOCK_LANES; v++) {
                 sums[0][v] = sums[l][v] > sums[0][v] ? sums[l][v] : sums[0][v];
             }
@@ -117,7 +117,7 @@ TF_INLINE void tf_scale_batch(struct tf_element e, float greatest,
     } else {
         tf_add_lanes(sums);
     }
-    TF_LANES_OF
+    TF_VECTOR_LOOP
     for (int v = 0; v < TF_BLOCK_LANES; v++) {
         cost[v] = sums[0][v];
     }
@@ -129,21 +129,21 @@ TF_INLINE float tf_scale_cost(struct tf_element e, float greatest, const float *
 {
     const float scale = tf_scale_within(candidate, normal), inverse = 1.0f / scale;
     float sum[TF_BLOCK_LANES];
-    TF_LANES_OF
+    TF_VECTOR_LOOP
     for (int l = 0; l < TF_BLOCK_LANES; l++) {
         sum[l] = 0;
     }
     for (int k = 0; k < n; k += TF_BLOCK_LANES) {
-        TF_LANES_OF
+        TF_VECTOR_LOOP
         for (int l = 0; l < TF_BLOCK_LANES; l++) {
             const float d = tf_first_error(e, greatest, x[k + l], scale, inverse);
             const float a = tf_magnitude_of(d);
             sum[l] = !extremes ? tf_fma(d, d, sum[l]) : a > sum[l] ? a : sum[l];
         }
     }
-    TF_LANES_OF
+    TF_VECTOR_LOOP
     for (int h = TF_BLOCK_LANES / 2; h > 0; h >>= 1) {
-        TF_LANES_OF
+        TF_VECTOR_LOOP
         for (int l = 0; l < TF_BLOCK_LANES / 2; l++) {
             if (l < h) {
                 const float a = sum[l], b = sum[l + h];
@@ -178,14 +178,14 @@ TF_INLINE int tf_first_least(const float *cost, int count, int but)
 {
     uint32_t least = UINT32_MAX, first = UINT32_MAX;
     for (int c = 0; c < tf_whole_batches(count); c += TF_BLOCK_LANES) {
-        TF_LANES_OF
+        TF_VECTOR_LOOP
         for (int v = 0; v < TF_BLOCK_LANES; v++) {
             const uint32_t bits = c + v == but ? UINT32_MAX : tf_bits_of(cost[c + v]);
             least = bits < least ? bits : least;
         }
     }
     for (int c = 0; c < tf_whole_batches(count); c += TF_BLOCK_LANES) {
-        TF_LANES_OF
+        TF_VECTOR_LOOP
         for (int v = 0; v < TF_BLOCK_LANES; v++) {
             const uint32_t at = (uint32_t)(c + v);
             const uint32_t place = tf_bits_of(cost[c + v]) == least && c + v != but
@@ -223,12 +223,12 @@ TF_INLINE void tf_residual_batch(struct tf_element lo, float lowest, float great
                                  float *cost)
 {
     float sums[TF_BLOCK_LANES][TF_BLOCK_LANES], inverse[TF_BLOCK_LANES];
-    TF_LANES_OF
+    TF_VECTOR_LOOP
     for (int v = 0; v < TF_BLOCK_LANES; v++) {
         inverse[v] = tf_inverse(u[v]);
     }
     for (int l = 0; l < TF_BLOCK_LANES; l++) {
-        TF_LANES_OF
+        TF_VECTOR_LOOP
         for (int v = 0; v < TF_BLOCK_LANES; v++) {
             sums[l][v] = 0;
         }
@@ -236,7 +236,7 @@ TF_INLINE void tf_residual_batch(struct tf_element lo, float lowest, float great
     for (int i = 0; i < n; i++) {
         float *sum = sums[i % TF_BLOCK_LANES];
         const float rest = r->rest[i], beside = r->rest_beside[i];
-        TF_LANES_OF
+        TF_VECTOR_LOOP
         for (int v = 0; v < TF_BLOCK_LANES; v++) {
             const float error =
                 tf_lesser_error(lo, lowest, greatest, rest, beside, u[v], inverse[v]);
@@ -244,7 +244,7 @@ TF_INLINE void tf_residual_batch(struct tf_element lo, float lowest, float great
         }
     }
     tf_add_lanes(sums);
-    TF_LANES_OF
+    TF_VECTOR_LOOP
     for (int v = 0; v < TF_BLOCK_LANES; v++) {
         cost[v] = sums[0][v];
     }
@@ -257,7 +257,7 @@ TF_INLINE void tf_residual_costs(struct tf_element lo, float lowest, float great
 {
     for (int c = 0; c < count; c += TF_BLOCK_LANES) {
         float u[TF_BLOCK_LANES];
-        TF_LANES_OF
+        TF_VECTOR_LOOP
         for (int v = 0; v < TF_BLOCK_LANES; v++) {
             u[v] = scale * candidates[c + v];
         }

@@ -28,17 +28,17 @@ static const uint8_t sizes[TF_KIND_COUNT] = {
 
 size_t tf_kind_size(int kind) { return sizes[kind]; }
 
-unsigned tf_may_raise(int format, struct tf_suspects suspects)
+unsigned tf_may_raise(int format, struct tf_flag_hints suspects)
 {
     static const uint8_t beyond_raises[] = {[TF_IEEE] = TF_OVER,
                                             [TF_FN] = TF_OVER,
                                             [TF_FNUZ] = TF_OVER,
                                             [TF_FINITE] = TF_OVER | TF_INVALID,
-                                            [TF_POWERS] = TF_INVALID};
+                                            [TF_EXPONENT_ONLY] = TF_INVALID};
     const enum tf_specials specials =
         format == TF_FLOAT16 ? TF_IEEE : tf_format_rows[format]->specials;
     const unsigned no_nan =
-        suspects.nan || specials == TF_POWERS ? ~0u : ~(unsigned)TF_INVALID;
+        suspects.nan || specials == TF_EXPONENT_ONLY ? ~0u : ~(unsigned)TF_INVALID;
     return (suspects.beyond ? beyond_raises[specials] & no_nan : 0u) |
            (suspects.tiny ? TF_UNDER : 0u);
 }
@@ -48,7 +48,7 @@ static unsigned store_format(int format, const float *in, void *items, size_t n,
                              unsigned flags)
 {
     const struct tf_conversions *conversions = &tf_isa->formats[format];
-    const struct tf_suspects suspects = conversions->pack(in, items, n);
+    const struct tf_flag_hints suspects = conversions->pack(in, items, n);
     const int needed = (tf_may_raise(format, suspects) & ~flags) != 0;
     return needed ? conversions->flags(in, items, n) : 0;
 }
@@ -127,7 +127,7 @@ static unsigned cast_block(struct tf_cast cast, const void *source, void *target
     if (cast_exactly(cast, source, target, n)) {
         return 0;
     }
-    _Alignas(64) float exchange[TF_BLOCK];
+    _Alignas(64) float exchange[TF_CHUNK];
     const float *numbers = source;
     if (cast.from != TF_FLOAT32) {
         load(cast.from, source, exchange, n);
@@ -190,7 +190,7 @@ static int is_one_block(struct tf_cast cast, const char *in, ptrdiff_t in_stride
     const size_t in_size = sizes[cast.from], out_size = sizes[cast.to];
     const uintptr_t beside = ((uintptr_t)in & (in_size - 1)) |
                              ((uintptr_t)out & (out_size - 1));
-    return n <= TF_BLOCK && !cast.from_complex && !cast.to_complex && beside == 0 &&
+    return n <= TF_CHUNK && !cast.from_complex && !cast.to_complex && beside == 0 &&
            in_stride == (ptrdiff_t)in_size && out_stride == (ptrdiff_t)out_size;
 }
 

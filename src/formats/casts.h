@@ -24,6 +24,6 @@ int tf_cast_is_quiet(int from, int to);
 size_t tf_kind_size(int kind);
 
 /* What rounding numbers like these to a format can raise. */
-unsigned tf_may_raise(int format, struct tf_suspects suspects);
+unsigned tf_may_raise(int format, struct tf_flag_hints suspects);
 
 #endif

@@ -90,7 +90,7 @@ static inline struct tf_value tf_decode(struct tf_format f, uint32_t code)
     if (tf_is_nan(f, code)) {
         return tf_value_special(negative && f.specials != TF_FNUZ, TF_NAN);
     }
-    if (f.specials == TF_POWERS) {
+    if (f.specials == TF_EXPONENT_ONLY) {
         return tf_value_make(0, 1, (int32_t)magnitude - f.bias);
     }
     if (f.specials == TF_IEEE && magnitude == tf_infinity_magnitude(f)) {
@@ -126,7 +126,7 @@ static inline uint64_t tf_double_bits(struct tf_value x)
 /* What a magnitude beyond the largest finite becomes, with its sign. */
 static inline uint32_t tf_encode_overflow(struct tf_format f, int negative)
 {
-    if (f.specials == TF_FNUZ || f.specials == TF_POWERS) {
+    if (f.specials == TF_FNUZ || f.specials == TF_EXPONENT_ONLY) {
         return tf_nan_code(f);
     }
     return tf_overflow_magnitude(f) | (negative ? tf_sign_mask(f) : 0);
@@ -135,7 +135,7 @@ static inline uint32_t tf_encode_overflow(struct tf_format f, int negative)
 /* What becoming that raises. */
 static inline unsigned tf_overflow_flag(struct tf_format f)
 {
-    return f.specials == TF_POWERS ? TF_INVALID : TF_OVER;
+    return f.specials == TF_EXPONENT_ONLY ? TF_INVALID : TF_OVER;
 }
 
 /* Whether to round up in magnitude. `kept` is the truncated significand and
@@ -187,7 +187,7 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
         }
         return f.specials == TF_FNUZ ? tf_nan_code(f) : tf_nan_code(f) | sign;
     }
-    if (f.specials == TF_POWERS &&
+    if (f.specials == TF_EXPONENT_ONLY &&
         (x.negative || (x.kind == TF_NUMBER && x.significand == 0))) {
         *flags |= TF_INVALID;
         return tf_nan_code(f);
@@ -225,7 +225,7 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
     if (tiny && (fraction != 0 || more)) {
         *flags |= TF_UNDER;
     }
-    if (tiny && f.specials == TF_POWERS) {
+    if (tiny && f.specials == TF_EXPONENT_ONLY) {
         return 0; /* there is nothing below 2^-127 to round to */
     }
     /* 3. Round. A carry out of the significand moves into the exponent. */
@@ -233,7 +233,7 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
     /* The leading bit of a normal number adds one to the exponent field, which
      * is what it should be, except for e8m0, whose fields begin at 0. */
     const uint64_t magnitude = ((uint64_t)(unit - least) << f.mantissa_bits) + kept -
-                               (f.specials == TF_POWERS ? 1 : 0);
+                               (f.specials == TF_EXPONENT_ONLY ? 1 : 0);
     if (magnitude > maximum) {
         if (overflow == TF_OVERFLOW_SATURATE ||
             tf_stops_at_maximum(rounding, x.negative)) {

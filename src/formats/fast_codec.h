@@ -27,7 +27,7 @@ TF_INLINE uint32_t tf_rebias(struct tf_format f)
 /* float32 bits of the least normal number (for e8m0, of its least number). */
 TF_INLINE uint32_t tf_least_normal(struct tf_format f)
 {
-    return f.specials == TF_POWERS ? UINT32_C(1) << 22
+    return f.specials == TF_EXPONENT_ONLY ? UINT32_C(1) << 22
                                    : (uint32_t)(128 - f.bias) << 23;
 }
 
@@ -37,7 +37,7 @@ TF_INLINE uint32_t tf_beyond(struct tf_format f)
 {
     const uint32_t maximum = tf_maximum_magnitude(f);
     const uint32_t half = UINT32_C(1) << (tf_cut(f) - 1);
-    const uint32_t tie_stays = f.specials != TF_POWERS && !(maximum & 1);
+    const uint32_t tie_stays = f.specials != TF_EXPONENT_ONLY && !(maximum & 1);
     return (maximum << tf_cut(f)) + tf_rebias(f) + half + tie_stays;
 }
 
@@ -74,7 +74,7 @@ TF_INLINE uint32_t tf_overflow_code(struct tf_format f)
  * tf_mends_nan() names, tf_code_of_nan() is to take its place. */
 TF_INLINE uint32_t tf_code_of_number(struct tf_format f, uint32_t bits)
 {
-    if (f.specials == TF_POWERS) {
+    if (f.specials == TF_EXPONENT_ONLY) {
         return tf_encode_power(bits);
     }
     if (f.bias == 127) {
@@ -130,7 +130,7 @@ TF_INLINE uint32_t tf_code_of_single(struct tf_format f, uint32_t bits)
  * it has one. */
 TF_INLINE uint32_t tf_single_of_item(struct tf_format f, uint32_t item)
 {
-    if (f.specials == TF_POWERS) {
+    if (f.specials == TF_EXPONENT_ONLY) {
         const uint32_t code = item & 0xFF, nan = UINT32_C(0x7FC00000);
         return code == 0 ? UINT32_C(1) << 22 : code == 0xFF ? nan : code << 23;
     }

@@ -20,7 +20,7 @@ enum tf_specials {
     TF_FN,     /* no Inf; NaN has exponent and mantissa all ones, any sign  */
     TF_FNUZ,   /* no Inf, no -0; the code of -0 is the only NaN             */
     TF_FINITE, /* neither Inf nor NaN                                       */
-    TF_POWERS  /* powers of two alone: no zero, no sign; all ones is NaN    */
+    TF_EXPONENT_ONLY  /* powers of two alone: no zero, no sign; all ones is NaN    */
 };
 
 struct tf_format {
@@ -53,7 +53,7 @@ struct tf_format {
     ROW(float8_e5m2fnuz,     1,   8,  0,  5,  2, 1,  16, TF_FNUZ,   'Z')       \
     ROW(float8_e4m3fnuz,     1,   8,  0,  4,  3, 1,   8, TF_FNUZ,   'j')       \
     ROW(float8_e4m3b11fnuz,  1,   8,  0,  4,  3, 1,  11, TF_FNUZ,   'k')       \
-    ROW(float8_e8m0fnu,      1,   8,  0,  8,  0, 0, 127, TF_POWERS, 'w')       \
+    ROW(float8_e8m0fnu,      1,   8,  0,  8,  0, 0, 127, TF_EXPONENT_ONLY, 'w')       \
     ROW(float6_e2m3fn,       1,   6,  0,  2,  3, 1,   1, TF_FINITE, 'x')       \
     ROW(float6_e3m2fn,       1,   6,  0,  3,  2, 1,   3, TF_FINITE, 'y')       \
     ROW(float4_e2m1fn,       1,   4,  0,  2,  1, 1,   1, TF_FINITE, 'z')
@@ -113,7 +113,7 @@ static inline uint32_t tf_maximum_magnitude(struct tf_format f)
     switch (f.specials) {
     case TF_IEEE: return tf_infinity_magnitude(f) - 1;
     case TF_FN:
-    case TF_POWERS: return tf_magnitude_mask(f) - 1;
+    case TF_EXPONENT_ONLY: return tf_magnitude_mask(f) - 1;
     case TF_FNUZ:
     case TF_FINITE: break;
     }
@@ -127,7 +127,7 @@ static inline uint32_t tf_nan_code(struct tf_format f)
     case TF_IEEE:
         return tf_infinity_magnitude(f) | UINT32_C(1) << (f.mantissa_bits - 1);
     case TF_FN:
-    case TF_POWERS: return tf_magnitude_mask(f);
+    case TF_EXPONENT_ONLY: return tf_magnitude_mask(f);
     case TF_FNUZ: return tf_magnitude_mask(f) + 1;
     case TF_FINITE: break;
     }
@@ -141,7 +141,7 @@ static inline uint32_t tf_overflow_magnitude(struct tf_format f)
     switch (f.specials) {
     case TF_IEEE: return tf_infinity_magnitude(f);
     case TF_FN:
-    case TF_POWERS: return tf_magnitude_mask(f);
+    case TF_EXPONENT_ONLY: return tf_magnitude_mask(f);
     case TF_FNUZ:
     case TF_FINITE: break;
     }
@@ -154,17 +154,17 @@ static inline int tf_is_nan(struct tf_format f, uint32_t code)
     switch (f.specials) {
     case TF_IEEE: return magnitude > tf_infinity_magnitude(f);
     case TF_FN:
-    case TF_POWERS: return magnitude == tf_magnitude_mask(f);
+    case TF_EXPONENT_ONLY: return magnitude == tf_magnitude_mask(f);
     case TF_FNUZ: return code == tf_nan_code(f);
     case TF_FINITE: break;
     }
     return 0;
 }
 
-/* 0 or -0, TF_FNUZ has the first alone, TF_POWERS neither. */
+/* 0 or -0, TF_FNUZ has the first alone, TF_EXPONENT_ONLY neither. */
 static inline int tf_is_zero(struct tf_format f, uint32_t code)
 {
-    return f.specials != TF_POWERS && !(code & tf_magnitude_mask(f)) &&
+    return f.specials != TF_EXPONENT_ONLY && !(code & tf_magnitude_mask(f)) &&
            (f.specials != TF_FNUZ || !(code & tf_sign_mask(f)));
 }
 
@@ -172,7 +172,7 @@ static inline int tf_is_zero(struct tf_format f, uint32_t code)
  * finite value is an integer times two to this power. */
 static inline int tf_least_exponent(struct tf_format f)
 {
-    return (f.specials == TF_POWERS ? 0 : 1) - f.bias - f.mantissa_bits;
+    return (f.specials == TF_EXPONENT_ONLY ? 0 : 1) - f.bias - f.mantissa_bits;
 }
 
 #endif

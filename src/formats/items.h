@@ -11,8 +11,8 @@ struct operand {
     ptrdiff_t stride;
     int repeats;                /* one item: gathered and unpacked once */
     int has_items, has_numbers; /* and that has been done */
-    _Alignas(64) float numbers[TF_BLOCK];
-    _Alignas(64) unsigned char items[TF_BLOCK * sizeof(float)];
+    _Alignas(64) float numbers[TF_CHUNK];
+    _Alignas(64) unsigned char items[TF_CHUNK * sizeof(float)];
 };
 
 static inline void operand_begin(struct operand *operand, const char *data,

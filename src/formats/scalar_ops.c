@@ -83,7 +83,7 @@ uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
     if (x == y) {
         return from;
     }
-    if (f.specials == TF_POWERS) {
+    if (f.specials == TF_EXPONENT_ONLY) {
         return y > x ? from + 1 : from - 1;
     }
     if (x == 0) {
@@ -114,7 +114,7 @@ uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags)
         *flags |= tf_overflow_flag(f);
         return tf_encode_overflow(f, 0);
     }
-    if (f.specials == TF_POWERS) {
+    if (f.specials == TF_EXPONENT_ONLY) {
         return code;
     }
     magnitude -= x.negative && magnitude > 0;
@@ -155,8 +155,8 @@ static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t st
         struct operand a, b;
         operand_begin(&a, data[0], strides[0], 1);
         operand_begin(&b, data[1], strides[1], 1);
-        for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-            const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+        for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+            const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
             const void *x = operand_items(&a, f.itemsize, count);
             const void *y = operand_items(&b, f.itemsize, count);
             char *out = data[2] + done * strides[2];
@@ -175,7 +175,7 @@ static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t st
     return flags;
 }
 
-void tf_other(int format, enum tf_other_op op, char *const *data,
+void tf_other(int format, enum tf_code_op op, char *const *data,
               const ptrdiff_t *strides, ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();

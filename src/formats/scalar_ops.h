@@ -99,7 +99,7 @@ TF_INLINE int tf_round_usual(struct tf_format f, double x, uint32_t *code,
     const int below = 1023 + 1 - f.bias - field;
     const int is_tiny = below > 0;
     const int cut = 52 - f.mantissa_bits + (is_tiny ? below : 0);
-    if (field == 0 || cut > 62 || f.specials == TF_POWERS) {
+    if (field == 0 || cut > 62 || f.specials == TF_EXPONENT_ONLY) {
         return 0;
     }
     const uint64_t one = UINT64_C(1);
@@ -135,7 +135,7 @@ uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
 uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags);
 
 /* Operations on codes, or with integers, on three strided arrays. */
-enum tf_other_op {
+enum tf_code_op {
     TF_NEXTAFTER, /* T, T -> T */
     TF_MODF,      /* T -> T, T */
     TF_FREXP,     /* T -> T, int32 */
@@ -144,7 +144,7 @@ enum tf_other_op {
     TF_OTHER_COUNT
 };
 
-void tf_other(int format, enum tf_other_op op, char *const *data,
+void tf_other(int format, enum tf_code_op op, char *const *data,
               const ptrdiff_t *strides, ptrdiff_t n);
 
 #endif

@@ -10,18 +10,18 @@
  * what its operands are multiples of, so that from -126 on none is subnormal. */
 enum { LEAST_NORMAL_EXPONENT = -126 };
 
-struct tf_range tf_no_range(void)
+struct tf_magnitude_range tf_no_range(void)
 {
-    struct tf_range range;
-    memset(range.least_less_one, 0xFF, sizeof range.least_less_one);
+    struct tf_magnitude_range range;
+    memset(range.min_minus_1, 0xFF, sizeof range.min_minus_1);
     memset(range.greatest, 0, sizeof range.greatest);
     return range;
 }
 
-struct tf_exponents tf_exponents_of(struct tf_range *range)
+struct tf_exponents tf_exponents_of(struct tf_magnitude_range *range)
 {
-    tf_isa->product->gather_range(range);
-    const uint16_t less_one = range->least_less_one[0], greatest = range->greatest[0];
+    tf_isa->product->reduce_range(range);
+    const uint16_t less_one = range->min_minus_1[0], greatest = range->greatest[0];
     const int field = (less_one + 1) >> 7 & 0xFF;
     const struct tf_exponents all_zero = {0, 0};
     const struct tf_exponents found = {
@@ -32,7 +32,7 @@ struct tf_exponents tf_exponents_of(struct tf_range *range)
 }
 
 /* bfloat16 numbers are multiples of 2^-7 times their leading bit. */
-int tf_all_normal(struct tf_exponents a, struct tf_exponents b)
+int tf_bf16_dot_is_exact(struct tf_exponents a, struct tf_exponents b)
 {
     return a.least - 7 + b.least - 7 >= LEAST_NORMAL_EXPONENT;
 }
@@ -42,7 +42,7 @@ int tf_all_normal(struct tf_exponents a, struct tf_exponents b)
  * may count for the next power of two: 2^-24. Parts are not scaled, as the slow way has
  * them: no sum of theirs may come near Inf, either, when it is. At most 9 * 32 products
  * are added, none of more than 2^2 times the leading bits. */
-int tf_all_parts_normal(struct tf_exponents a, struct tf_exponents b)
+int tf_bf16_split_dot_is_exact(struct tf_exponents a, struct tf_exponents b)
 {
     enum { LAST = -24, GREATEST = 127 - 9 - 2 };
     const int least_a = a.least + LAST, least_b = b.least + LAST;
@@ -54,13 +54,13 @@ int tf_all_parts_normal(struct tf_exponents a, struct tf_exponents b)
 /* Whether this processor's instruction is what halves.h says: tried once. */
 static int pairs_are_chains;
 
-void tf_check_pairs(void)
+void tf_probe_bf16_dot(void)
 {
-    enum { SLOTS = 8, SAMPLES = TF_PRODUCT_ROWS * TF_DEPTH / 2 };
-    float a[SAMPLES], b[SLOTS * TF_WIDEST], c[TF_PRODUCT_ROWS * TF_WIDEST];
+    enum { SLOTS = 8, SAMPLES = TF_MR * TF_KC / 2 };
+    float a[SAMPLES], b[SLOTS * TF_NR_MAX], c[TF_MR * TF_NR_MAX];
     const struct tf_kernel kernel = tf_isa->product->pairs;
     const size_t width = kernel.columns;
-    const struct tf_term term = {0, 0, 1};
+    const struct tf_split_product term = {0, 0, 1};
     if (!kernel.multiply) {
         return;
     }
@@ -76,14 +76,14 @@ void tf_check_pairs(void)
         }
         memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &slot, sizeof slot);
     }
-    kernel.multiply(a, TF_DEPTH / 2, b, SLOTS, &term, 1, kernel.rows, c, width, 0);
+    kernel.multiply(a, TF_KC / 2, b, SLOTS, &term, 1, kernel.rows, c, width, 0);
     pairs_are_chains = 1;
-    for (size_t i = 0; i < TF_PRODUCT_ROWS; i++) {
+    for (size_t i = 0; i < TF_MR; i++) {
         for (size_t j = 0; j < width; j++) {
             float chain = 0;
             for (size_t k = 0; k < 2 * SLOTS; k++) {
                 uint32_t x, y;
-                memcpy(&x, a + i * TF_DEPTH / 2 + k / 2, sizeof x);
+                memcpy(&x, a + i * TF_KC / 2 + k / 2, sizeof x);
                 memcpy(&y, b + k / 2 * width + j, sizeof y);
                 x = k % 2 ? x << 16 : x & UINT32_C(0xFFFF0000);
                 y = k % 2 ? y << 16 : y & UINT32_C(0xFFFF0000);
@@ -97,14 +97,14 @@ void tf_check_pairs(void)
     }
 }
 
-static int fits_halves(struct tf_lines x)
+static int fits_halves(struct tf_operand x)
 {
     return x.parts > 1 ? x.p == 8
                        : x.format < TF_FORMAT_COUNT &&
                              tf_format_rows[x.format]->mantissa_bits <= 7;
 }
 
-int tf_has_pairs(struct tf_lines a, struct tf_lines b)
+int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b)
 {
     return tf_pairs_pay && pairs_are_chains && fits_halves(a) && fits_halves(b);
 }
@@ -114,10 +114,10 @@ size_t tf_filled(size_t columns, struct tf_kernel kernel)
     return (columns + kernel.columns - 1) / kernel.columns * kernel.columns;
 }
 
-enum tf_slot tf_slot_of(struct tf_lines a, struct tf_lines b)
+enum tf_slot tf_slot_of(struct tf_operand a, struct tf_operand b)
 {
     return tf_has_quads(a, b)   ? TF_QUADS
-           : tf_has_pairs(a, b) ? TF_PAIRS
+           : tf_can_use_bf16_dot(a, b) ? TF_PAIRS
                                 : TF_SINGLES;
 }
 
@@ -132,7 +132,7 @@ struct tf_kernel tf_kernel_of(enum tf_slot slot, size_t columns)
     return tf_pairs_pay || narrow ? product->tall : product->singles;
 }
 
-int tf_always_normal(struct tf_lines a, struct tf_lines b)
+int tf_always_normal(struct tf_operand a, struct tf_operand b)
 {
     return a.parts == 1 && tf_least_exponent(*tf_format_rows[a.format]) +
                                    tf_least_exponent(*tf_format_rows[b.format]) >=

@@ -5,7 +5,7 @@
 
 #include "matmul/pack.h"
 
-struct tf_range tf_no_range(void);
+struct tf_magnitude_range tf_no_range(void);
 
 /* The exponents of the least and of the greatest numbers of a range. Those of subnormal
  * numbers, and of Inf and NaN, are beyond what any product stands. */
@@ -13,21 +13,21 @@ struct tf_exponents {
     int least, greatest;
 };
 
-struct tf_exponents tf_exponents_of(struct tf_range *range);
+struct tf_exponents tf_exponents_of(struct tf_magnitude_range *range);
 
 /* Whether no product of such numbers meets a subnormal one: numbers as they are, and
  * numbers that are split, whose parts meet no Inf either. */
-int tf_all_normal(struct tf_exponents a, struct tf_exponents b);
-int tf_all_parts_normal(struct tf_exponents a, struct tf_exponents b);
+int tf_bf16_dot_is_exact(struct tf_exponents a, struct tf_exponents b);
+int tf_bf16_split_dot_is_exact(struct tf_exponents a, struct tf_exponents b);
 
 /* Whether that is so for all numbers of two formats. */
-int tf_always_normal(struct tf_lines a, struct tf_lines b);
+int tf_always_normal(struct tf_operand a, struct tf_operand b);
 
 /* Whether two operands are multiplied as pairs: where that is exact, and pays. */
-int tf_has_pairs(struct tf_lines a, struct tf_lines b);
+int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b);
 
 /* What slots two operands become. */
-enum tf_slot tf_slot_of(struct tf_lines a, struct tf_lines b);
+enum tf_slot tf_slot_of(struct tf_operand a, struct tf_operand b);
 
 /* What multiplies these: singles in tall blocks where pairs pay. A panel of
  * theirs is half as long in the first cache: 10 % faster on Zen 5, 4 % slower on
@@ -38,6 +38,6 @@ struct tf_kernel tf_kernel_of(enum tf_slot slot, size_t columns);
 size_t tf_filled(size_t columns, struct tf_kernel kernel);
 
 /* Tries once whether this processor's instruction is what it should be. */
-void tf_check_pairs(void);
+void tf_probe_bf16_dot(void);
 
 #endif

@@ -14,7 +14,7 @@ static struct tf_matrix columns_from(const void *data, int kind, ptrdiff_t ld,
     return trans ? tf_transposed(x) : x;
 }
 
-int tf_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char transa,
+int tf_blas_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char transa,
             char transb, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, float alpha,
             const void *a, ptrdiff_t lda, const void *b, ptrdiff_t ldb, float beta,
             void *c, ptrdiff_t ldc)
@@ -42,7 +42,7 @@ int tf_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char tr
     if (m == 0 || n == 0 || ((alpha == 0 || k == 0) && beta == 1)) {
         return 0;
     }
-    return tf_multiply(precision, columns_from(a, kinds.a, lda, transposes(transa)),
+    return tf_gemm_strided(precision, columns_from(a, kinds.a, lda, transposes(transa)),
                        columns_from(b, kinds.b, ldb, transposes(transb)),
                        columns_from(c, kinds.c, ldc, 0), m, n, k, 1, alpha, beta);
 }

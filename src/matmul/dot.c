@@ -20,13 +20,13 @@ enum {
     LOOKS = 64,
     FEW = 4,     /* vectors from which it pays in any case */
     SHORT = 256, /* numbers up to which it does for one */
-    LONG = TF_DOT_CHAINS * TF_DEPTH, /* a vector with as many chains of its own */
+    LONG = TF_DOT_CHAINS * TF_KC, /* a vector with as many chains of its own */
 };
 
 /* -- lines ------------------------------------------------------------------------- */
 
 /* What multiplies lines as they are stored, or NULL. */
-static tf_dot_fn *kernel_of(struct tf_lines x)
+static tf_dot_fn *kernel_of(struct tf_operand x)
 {
     if (x.kind >= TF_FORMAT_COUNT || x.kind != x.format || x.parts != 1 || x.scales) {
         return NULL;
@@ -38,20 +38,20 @@ static tf_dot_fn *kernel_of(struct tf_lines x)
     }
 }
 
-int tf_have_integers(struct tf_lines a, struct tf_lines b)
+int tf_have_integers(struct tf_operand a, struct tf_operand b)
 {
     return tf_isa->quads->dot && a.kind == b.kind && kernel_of(a) && kernel_of(b) &&
            tf_byte_tables[a.kind].has_integers;
 }
 
-static tf_dot_fn *kernel_of_both(struct tf_lines a, struct tf_lines b)
+static tf_dot_fn *kernel_of_both(struct tf_operand a, struct tf_operand b)
 {
     return tf_have_integers(a, b)              ? tf_isa->quads->dot
            : a.kind == b.kind && kernel_of(b) ? kernel_of(a)
                                                : NULL;
 }
 
-static struct tf_dot_operands operands_of(struct tf_lines x)
+static struct tf_dot_operands operands_of(struct tf_operand x)
 {
     const struct tf_byte_table *table = &tf_byte_tables[x.kind];
     const struct tf_dot_operands operands = {
@@ -64,7 +64,7 @@ static struct tf_dot_operands operands_of(struct tf_lines x)
 
 /* Where lines begin, or copies of them without gaps. Places that no line has are the
  * first one's. */
-static void find_lines(struct tf_lines x, size_t count, size_t depth, char *room,
+static void find_lines(struct tf_operand x, size_t count, size_t depth, char *room,
                        const char *places[TF_DOT_LINES])
 {
     const size_t size = tf_kind_size(x.kind);
@@ -79,7 +79,7 @@ static void find_lines(struct tf_lines x, size_t count, size_t depth, char *room
     }
 }
 
-int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t count, size_t depth,
+int tf_dot_lines(struct tf_operand a, struct tf_operand b, size_t count, size_t depth,
                  struct tf_dot_room *room, float *sums)
 {
     tf_dot_fn *kernel = kernel_of_both(a, b);
@@ -99,7 +99,7 @@ int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t count, size_t dept
     return 1;
 }
 
-int tf_dot_vector(struct tf_lines a, const float *numbers, size_t count, size_t depth,
+int tf_dot_vector(struct tf_operand a, const float *numbers, size_t count, size_t depth,
                   struct tf_dot_room *room, float *sums)
 {
     tf_dot_fn *kernel = kernel_of(a);
@@ -115,19 +115,19 @@ int tf_dot_vector(struct tf_lines a, const float *numbers, size_t count, size_t 
     return 1;
 }
 
-/* One line in pieces of TF_DEPTH; the last is copied if it is shorter, with -0 behind
+/* One line in pieces of TF_KC; the last is copied if it is shorter, with -0 behind
  * it, or 0. */
-static void find_depths(struct tf_lines x, size_t n, int32_t filler, char *room,
+static void find_depths(struct tf_operand x, size_t n, int32_t filler, char *room,
                         const char *places[TF_DOT_LINES])
 {
     const size_t size = tf_kind_size(x.kind);
-    const size_t whole = n / TF_DEPTH, rest = n % TF_DEPTH;
-    struct tf_lines depths = x;
-    depths.stride = x.along * TF_DEPTH;
-    find_lines(depths, whole, TF_DEPTH, room, places);
+    const size_t whole = n / TF_KC, rest = n % TF_KC;
+    struct tf_operand depths = x;
+    depths.stride = x.along * TF_KC;
+    find_lines(depths, whole, TF_KC, room, places);
     if (rest) {
-        char *place = room + whole * TF_DEPTH * size;
-        for (size_t i = 0; i < TF_DEPTH * size; i += sizeof filler) {
+        char *place = room + whole * TF_KC * size;
+        for (size_t i = 0; i < TF_KC * size; i += sizeof filler) {
             memcpy(place + i, &filler, sizeof filler);
         }
         tf_copy(size, place, (ptrdiff_t)size, x.data + (ptrdiff_t)whole * depths.stride,
@@ -139,10 +139,10 @@ static void find_depths(struct tf_lines x, size_t n, int32_t filler, char *room,
     }
 }
 
-size_t tf_dot_depths(struct tf_lines a, struct tf_lines b, size_t n,
+size_t tf_dot_depths(struct tf_operand a, struct tf_operand b, size_t n,
                      struct tf_dot_room *room, float *sums)
 {
-    const size_t count = (n + TF_DEPTH - 1) / TF_DEPTH;
+    const size_t count = (n + TF_KC - 1) / TF_KC;
     if (count <= 1) {
         return count && tf_dot_lines(a, b, 1, n, room, sums);
     }
@@ -156,14 +156,14 @@ size_t tf_dot_depths(struct tf_lines a, struct tf_lines b, size_t n,
                                            : INT32_MIN;
     const char *places[2][TF_DOT_LINES];
     struct tf_dot_operands in = operands_of(a);
-    const int same = a.data == b.data && a.along == b.along && n % TF_DEPTH == 0;
+    const int same = a.data == b.data && a.along == b.along && n % TF_KC == 0;
     find_depths(a, n, minus_zero, room->items[0], places[0]);
     if (!same) {
         find_depths(b, n, 0, room->items[1], places[1]);
     }
     in.a = places[0];
     in.b = places[!same];
-    kernel(&in, TF_DEPTH, count, sums);
+    kernel(&in, TF_KC, count, sums);
     return count;
 }
 
@@ -178,22 +178,22 @@ int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,
 
 /* Some vectors of either operand. */
 struct batch {
-    struct tf_lines a, b;
+    struct tf_operand a, b;
     size_t k, count;
 };
 
 /* The length of a chain that begins at k0. */
 static size_t depth_from(const struct batch *batch, size_t k0)
 {
-    return batch->k - k0 < TF_DEPTH ? batch->k - k0 : TF_DEPTH;
+    return batch->k - k0 < TF_KC ? batch->k - k0 : TF_KC;
 }
 
 /* So many numbers of `count` vectors from one on, and zeros where there are fewer than
  * TF_DOT_CHAINS. */
-static void load_vectors(struct tf_lines x, size_t first, size_t count, size_t k0,
+static void load_vectors(struct tf_operand x, size_t first, size_t count, size_t k0,
                          size_t depth, float *lines)
 {
-    tf_load_lines(tf_lines_from(x, (ptrdiff_t)first, (ptrdiff_t)k0), depth, count,
+    tf_load_lines(tf_operand_from(x, (ptrdiff_t)first, (ptrdiff_t)k0), depth, count,
                   lines);
     memset(lines + count * depth, 0, (CHAINS - count) * depth * sizeof *lines);
 }
@@ -205,8 +205,8 @@ static size_t count_from(const struct batch *batch, size_t first)
 
 /* Where numbers of TF_DOT_CHAINS vectors stand, and their transposes. */
 struct numbers {
-    float x[CHAINS * TF_DEPTH], y[CHAINS * TF_DEPTH];
-    float p[CHAINS * TF_DEPTH], q[CHAINS * TF_DEPTH];
+    float x[CHAINS * TF_KC], y[CHAINS * TF_KC];
+    float p[CHAINS * TF_KC], q[CHAINS * TF_KC];
 };
 
 union room {
@@ -214,13 +214,13 @@ union room {
     struct numbers numbers;
 };
 
-/* The chains over up to TF_DEPTH of them; returns how many. */
+/* The chains over up to TF_KC of them; returns how many. */
 static size_t multiply_depth(const struct batch *batch, size_t k0, union room *room,
                              float *sums)
 {
     const size_t depth = depth_from(batch, k0);
-    if (tf_dot_lines(tf_lines_from(batch->a, 0, (ptrdiff_t)k0),
-                     tf_lines_from(batch->b, 0, (ptrdiff_t)k0), batch->count, depth,
+    if (tf_dot_lines(tf_operand_from(batch->a, 0, (ptrdiff_t)k0),
+                     tf_operand_from(batch->b, 0, (ptrdiff_t)k0), batch->count, depth,
                      &room->items, sums)) {
         return depth;
     }
@@ -255,20 +255,20 @@ static unsigned flags_of_sums(const struct batch *batch, const float *sums,
         if (!isfinite(sums[i])) {
             const ptrdiff_t line = (ptrdiff_t)i, k = (ptrdiff_t)batch->k;
             uint8_t mark =
-                tf_mark_of_line(tf_lines_from(batch->a, line, 0), k, &watch, 0);
+                tf_mark_of_line(tf_operand_from(batch->a, line, 0), k, &watch, 0);
             if (!(mark & TF_HAS_NAN)) {
-                mark |= tf_mark_of_line(tf_lines_from(batch->b, line, 0), k, &watch, 0);
+                mark |= tf_mark_of_line(tf_operand_from(batch->b, line, 0), k, &watch, 0);
             }
-            flags |= tf_flags_of_marks(&mark, &mark, 1, 1, sums + i, 1, overflow);
+            flags |= tf_matmul_fp_flags(&mark, &mark, 1, 1, sums + i, 1, overflow);
         }
     }
     return flags;
 }
 
 /* Vectors of a stack, each a row or a column of its matrix. */
-static struct tf_lines lines_of(struct tf_matrix x, int axis)
+static struct tf_operand lines_of(struct tf_matrix x, int axis)
 {
-    return (struct tf_lines){.data = x.data,
+    return (struct tf_operand){.data = x.data,
                              .stride = x.step,
                              .along = x.strides[axis],
                              .kind = x.kind,
@@ -300,8 +300,8 @@ int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
         if (special && left && may_raise) {
             flags |= flags_of_sums(&batch, sums, overflow, left);
         }
-        batch.a = tf_lines_from(batch.a, TOGETHER, 0);
-        batch.b = tf_lines_from(batch.b, TOGETHER, 0);
+        batch.a = tf_operand_from(batch.a, TOGETHER, 0);
+        batch.b = tf_operand_from(batch.b, TOGETHER, 0);
         c.data += TOGETHER * c.step;
         stopped = number % LOOKS == LOOKS - 1 && tf_is_stopped(&watch, 1);
     }

@@ -15,7 +15,7 @@ int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
 
 /* Where items that do not adjoin are gathered. */
 struct tf_dot_room {
-    _Alignas(64) char items[2][TF_DOT_LINES * TF_DEPTH * sizeof(float)];
+    _Alignas(64) char items[2][TF_DOT_LINES * TF_KC * sizeof(float)];
 };
 
 static inline struct tf_dot_room *tf_dot_room(struct tf_workspace *work)
@@ -24,24 +24,24 @@ static inline struct tf_dot_room *tf_dot_room(struct tf_workspace *work)
     return (struct tf_dot_room *)(void *)work->lines;
 }
 
-/* The chains of up to TF_DOT_LINES lines of a and of b, of up to TF_DEPTH numbers each.
+/* The chains of up to TF_DOT_LINES lines of a and of b, of up to TF_KC numbers each.
  * 0 where there is no kernel. Room for TF_DOT_LINES sums. */
-int tf_dot_lines(struct tf_lines a, struct tf_lines b, size_t count, size_t depth,
+int tf_dot_lines(struct tf_operand a, struct tf_operand b, size_t count, size_t depth,
                  struct tf_dot_room *room, float *sums);
 
 /* Whether that takes them for integers, at a fraction of the time. */
-int tf_have_integers(struct tf_lines a, struct tf_lines b);
+int tf_have_integers(struct tf_operand a, struct tf_operand b);
 
 /* The same of lines of a and the same numbers for each, with -0 behind up to a multiple
  * of TF_DOT_WHOLE. */
-int tf_dot_vector(struct tf_lines a, const float *numbers, size_t count, size_t depth,
+int tf_dot_vector(struct tf_operand a, const float *numbers, size_t count, size_t depth,
                   struct tf_dot_room *room, float *sums);
 
-/* The chains of one line of a and one of b, each over TF_DEPTH of up to TF_DOT_LONG
+/* The chains of one line of a and one of b, each over TF_KC of up to TF_DOT_LONG
  * numbers, or of what is left for the last one. How many, or 0 where there is no
  * kernel. */
-enum { TF_DOT_LONG = TF_DOT_LINES * TF_DEPTH };
-size_t tf_dot_depths(struct tf_lines a, struct tf_lines b, size_t n,
+enum { TF_DOT_LONG = TF_DOT_LINES * TF_KC };
+size_t tf_dot_depths(struct tf_operand a, struct tf_operand b, size_t n,
                      struct tf_dot_room *room, float *sums);
 
 #endif

@@ -24,7 +24,7 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
         &tf_isa->formats[rounds ? kind : tf_bfloat16_index];
     const size_t itemsize = tf_kind_size(kind);
     void *items = kind == TF_FLOAT32 ? sums : tf_target(out, stride, itemsize, buffer);
-    const struct tf_suspects suspects =
+    const struct tf_flag_hints suspects =
         rounds ? conversions->pack(sums, items, n) : conversions->suspect(sums, n);
     const int again = rounds && suspects.nan && has_negative_nan(sums, n);
     const int special =
@@ -50,10 +50,10 @@ static void times(float *sums, size_t n, float factor)
     }
 }
 
-void tf_update_sums(const struct tf_update *update, float *sums, size_t i, size_t n,
+void tf_apply_epilogue(const struct tf_epilogue *update, float *sums, size_t i, size_t n,
                     int kind, const char *c, ptrdiff_t stride)
 {
-    float buffer[TF_BLOCK];
+    float buffer[TF_CHUNK];
     for (int side = 0; side < 2 && update->row_scales; side++) {
         if (side == update->columns_first) {
             times(sums, n, update->row_scales[i]);

@@ -10,9 +10,9 @@ enum { VECTOR = 16 };
 
 /* What multiplies rows of a matrix as they lie in memory, or NULL, and how many columns
  * at a time. */
-static tf_across_fn *kernel_of(struct tf_lines b, size_t *columns)
+static tf_across_fn *kernel_of(struct tf_operand b, size_t *columns)
 {
-    const struct tf_row *row = tf_isa->product->row;
+    const struct tf_gemv_kernels *row = tf_isa->product->row;
     const size_t size = tf_kind_size(b.kind);
     if (b.kind != b.format || b.stride != (ptrdiff_t)size) {
         return NULL;
@@ -33,12 +33,12 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
 {
     enum { PANEL = 64 };
     const int format = tile->b.format < TF_FORMAT_COUNT ? tile->b.format : -1;
-    float *x = work->a, *part = work->sums + TF_WIDE_ROW;
+    float *x = work->a, *part = work->sums + TF_GEMV_N;
     size_t columns = 0;
     tf_across_fn *kernel = kernel_of(tile->b, &columns);
     tf_pack_along(work, tile->a, 1, depth, 0, x, depth, 0, NULL);
     for (size_t j = 0, width; j < tile->columns; j += width) {
-        const struct tf_lines b = tf_lines_from(tile->b, (ptrdiff_t)j, 0);
+        const struct tf_operand b = tf_operand_from(tile->b, (ptrdiff_t)j, 0);
         const size_t left = tile->columns - j;
         if (kernel && left >= columns) {
             const struct tf_across_operands in = {
@@ -70,16 +70,16 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
 
 /* Some of them side by side, over as many k as the row has room for; or 0. Integers are
  * multiplied by the row as it lies in memory, others by its numbers. */
-static int multiply_columns(struct tf_workspace *work, struct tf_lines b,
-                            struct tf_lines row, const float *numbers, size_t count,
+static int multiply_columns(struct tf_workspace *work, struct tf_operand b,
+                            struct tf_operand row, const float *numbers, size_t count,
                             size_t k, float *sums, int adds)
 {
     float part[TF_DOT_LINES];
     struct tf_dot_room *room = tf_dot_room(work);
-    for (size_t k0 = 0; k0 < k; k0 += TF_DEPTH) {
-        const size_t depth = tf_lesser_size(TF_DEPTH, (ptrdiff_t)(k - k0));
-        const struct tf_lines lines = tf_lines_from(b, 0, (ptrdiff_t)k0);
-        const struct tf_lines here = tf_lines_from(row, 0, (ptrdiff_t)k0);
+    for (size_t k0 = 0; k0 < k; k0 += TF_KC) {
+        const size_t depth = tf_lesser_size(TF_KC, (ptrdiff_t)(k - k0));
+        const struct tf_operand lines = tf_operand_from(b, 0, (ptrdiff_t)k0);
+        const struct tf_operand here = tf_operand_from(row, 0, (ptrdiff_t)k0);
         if (numbers ? !tf_dot_vector(lines, numbers + k0, count, depth, room, part)
                     : !tf_dot_lines(lines, here, count, depth, room, part)) {
             return 0;
@@ -93,7 +93,7 @@ static int multiply_columns(struct tf_workspace *work, struct tf_lines b,
 static int multiply_row_along(struct tf_workspace *work, const struct tf_tile *tile,
                               size_t k, float *sums, int adds)
 {
-    struct tf_lines row = tile->a;
+    struct tf_operand row = tile->a;
     row.stride = 0; /* the same for all columns */
     const int integers = row.along == 1 && tf_have_integers(tile->b, row);
     float *numbers = integers ? NULL : work->a;
@@ -105,7 +105,7 @@ static int multiply_row_along(struct tf_workspace *work, const struct tf_tile *t
     }
     for (size_t j = 0, count; j < tile->columns; j += count) {
         count = tf_lesser_size(TF_DOT_LINES, (ptrdiff_t)(tile->columns - j));
-        if (!multiply_columns(work, tf_lines_from(tile->b, (ptrdiff_t)j, 0), row,
+        if (!multiply_columns(work, tf_operand_from(tile->b, (ptrdiff_t)j, 0), row,
                               numbers, count, k, sums + j, adds)) {
             return 0;
         }
@@ -118,9 +118,9 @@ static int multiply_row_along(struct tf_workspace *work, const struct tf_tile *t
 static int multiply_as_lines(struct tf_workspace *work, const struct tf_tile *tile,
                              ptrdiff_t k)
 {
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_ROW) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_GEMV_K) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        if (!multiply_row_along(work, &here, tf_lesser_size(TF_ROW, k - k0), work->sums,
+        if (!multiply_row_along(work, &here, tf_lesser_size(TF_GEMV_K, k - k0), work->sums,
                                 k0 != 0)) {
             return 0;
         }
@@ -128,16 +128,16 @@ static int multiply_as_lines(struct tf_workspace *work, const struct tf_tile *ti
     return 1;
 }
 
-int tf_is_row(struct tf_lines a, ptrdiff_t rows) { return rows == 1 && a.parts == 1; }
+int tf_is_gemv(struct tf_operand a, ptrdiff_t rows) { return rows == 1 && a.parts == 1; }
 
-void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+void tf_gemv(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
     if (tf_runs_along(tile->b) && multiply_as_lines(work, tile, k)) {
         return;
     }
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        multiply_row_across(work, &here, tf_lesser_size(TF_DEPTH, k - k0), work->sums,
+        multiply_row_across(work, &here, tf_lesser_size(TF_KC, k - k0), work->sums,
                             k0 != 0);
     }
 }

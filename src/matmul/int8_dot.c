@@ -4,18 +4,18 @@
 
 #include "formats/byte_tables.h"
 
-static int is_readable(struct tf_lines x)
+static int is_readable(struct tf_operand x)
 {
     return x.kind < TF_FORMAT_COUNT && x.kind == x.format && x.parts == 1 &&
            tf_byte_tables[x.kind].has_integers && (x.along == 1 || x.stride == 1);
 }
 
-int tf_has_quads(struct tf_lines a, struct tf_lines b)
+int tf_has_quads(struct tf_operand a, struct tf_operand b)
 {
     return tf_isa->quads->kernel.multiply && is_readable(a) && is_readable(b);
 }
 
-float tf_quad_unit(struct tf_lines a, struct tf_lines b)
+float tf_quad_unit(struct tf_operand a, struct tf_operand b)
 {
     return ldexpf(1, tf_least_exponent(*tf_format_rows[a.kind]) +
                          tf_least_exponent(*tf_format_rows[b.kind]));
@@ -23,10 +23,10 @@ float tf_quad_unit(struct tf_lines a, struct tf_lines b)
 
 size_t tf_quad_slots(size_t depth)
 {
-    return (depth + TF_QUAD - 1) / TF_QUAD + (depth + TF_DEPTH - 1) / TF_DEPTH;
+    return (depth + TF_QUAD - 1) / TF_QUAD + (depth + TF_KC - 1) / TF_KC;
 }
 
-void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, size_t width,
+void tf_pack_quads_a(struct tf_operand a, size_t rows, size_t depth, size_t width,
                      float *lines, float *out, size_t lda)
 {
     const int8_t *integers = tf_byte_tables[a.kind].integers;
@@ -40,7 +40,7 @@ void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, size_t width,
     tf_isa->product->transpose(lines, width, slots, rows, out, lda);
 }
 
-void tf_pack_quads_b(struct tf_lines b, size_t columns, size_t depth, size_t width,
+void tf_pack_quads_b(struct tf_operand b, size_t columns, size_t depth, size_t width,
                      float *lines, float *out)
 {
     const int8_t *integers = tf_byte_tables[b.kind].integers;
@@ -51,7 +51,7 @@ void tf_pack_quads_b(struct tf_lines b, size_t columns, size_t depth, size_t wid
     }
     for (size_t j = 0; b.along == 1 && j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
-        const struct tf_lines panel = tf_lines_from(b, (ptrdiff_t)j, 0);
+        const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
         tf_isa->quads->lay_lines(integers, 0, panel.data, panel.stride, count, depth,
                                  lines, slots);
         tf_isa->product->transpose(lines, slots, count, slots, out + j * slots, width);

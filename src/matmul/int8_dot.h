@@ -7,19 +7,19 @@
 
 /* Whether two operands, as they lie in memory, are multiplied as quads: wherever that is
  * possible. */
-int tf_has_quads(struct tf_lines a, struct tf_lines b);
+int tf_has_quads(struct tf_operand a, struct tf_operand b);
 
 /* What one product of their integers stands for. */
-float tf_quad_unit(struct tf_lines a, struct tf_lines b);
+float tf_quad_unit(struct tf_operand a, struct tf_operand b);
 
 /* Slots of so many k. */
 size_t tf_quad_slots(size_t depth);
 
 /* tf_pack_a and tf_pack_b as quads; `lines` has room for those of A, in rows of `width`,
  * or for a panel of B. */
-void tf_pack_quads_a(struct tf_lines a, size_t rows, size_t depth, size_t width,
+void tf_pack_quads_a(struct tf_operand a, size_t rows, size_t depth, size_t width,
                      float *lines, float *out, size_t lda);
-void tf_pack_quads_b(struct tf_lines b, size_t columns, size_t depth, size_t width,
+void tf_pack_quads_b(struct tf_operand b, size_t columns, size_t depth, size_t width,
                      float *lines, float *out);
 
 #endif

@@ -19,20 +19,20 @@ enum {
 
 /* Products of parts i + j = band make a band; the smallest is first. In a band the
  * one of A's greatest part is first: of B's, if the two have changed places. */
-struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swapped,
+struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precision, int p, int swapped,
                             int pairs)
 {
     const int parts = precision->parts;
     const int bands = parts > 1 ? precision->bands : 1;
-    struct tf_terms terms = {{{0, 0, 1}}, 0, parts > 1 ? SPLIT_DEPTH : TF_DEPTH};
+    struct tf_split_schedule terms = {{{0, 0, 1}}, 0, parts > 1 ? SPLIT_DEPTH : TF_KC};
     for (int band = bands - 1; band >= 0; band--) {
         const int first = band < parts ? 0 : band - parts + 1;
         for (int i = first; i <= band - first; i++) {
             const int scales = i == first && terms.count && !pairs;
             const int j = band - i;
-            terms.terms[terms.count++] = (struct tf_term){
-                (size_t)(swapped ? j : i) * TF_PART_OF_A,
-                (size_t)(swapped ? i : j) * TF_PART_OF_B,
+            terms.terms[terms.count++] = (struct tf_split_product){
+                (size_t)(swapped ? j : i) * TF_PACKED_A,
+                (size_t)(swapped ? i : j) * TF_PACKED_B,
                 scales ? 1.0f / (float)(1 << p) : 1,
             };
         }
@@ -40,9 +40,9 @@ struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swa
     return terms;
 }
 
-struct tf_terms tf_terms_of_quads(struct tf_lines a, struct tf_lines b)
+struct tf_split_schedule tf_terms_of_quads(struct tf_operand a, struct tf_operand b)
 {
-    return (struct tf_terms){{{0, 0, tf_quad_unit(a, b)}}, 1, TF_DEPTH};
+    return (struct tf_split_schedule){{{0, 0, tf_quad_unit(a, b)}}, 1, TF_KC};
 }
 
 /* -- one depth --------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ struct tf_terms tf_terms_of_quads(struct tf_lines a, struct tf_lines b)
 struct band {
     struct tf_kernel kernel;
     size_t rows, lda;
-    const struct tf_terms *terms;
+    const struct tf_split_schedule *terms;
     size_t depth; /* slots of a chain */
 };
 
@@ -68,7 +68,7 @@ static size_t lines_ahead(const struct tf_tile *tile)
 }
 
 /* A share of them. */
-static void fetch_ahead(const struct tf_tile *tile, size_t first, size_t count)
+static void prefetch_packed(const struct tf_tile *tile, size_t first, size_t count)
 {
     for (int i = 0; i < 3; i++) {
         for (size_t line = first; line < first + count; line++) {
@@ -82,10 +82,10 @@ static void fetch_ahead(const struct tf_tile *tile, size_t first, size_t count)
 /* A chain of all rows before the next chain: its slots of a panel of B stay in the
  * first cache, and the panel's block of C in the second. Of parts, the sums of chains
  * are summed before they are added. */
-static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
+static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *tile,
                           struct band band, size_t slots, float *sums, int adds)
 {
-    const struct tf_term *terms = band.terms->terms;
+    const struct tf_split_product *terms = band.terms->terms;
     const size_t count = band.terms->count, height = band.kernel.rows;
     const size_t width = band.kernel.columns;
     const int apart = tile->a.parts > 1 && slots > band.depth && adds;
@@ -102,7 +102,7 @@ static void multiply_band(struct tf_workspace *work, const struct tf_tile *tile,
             const size_t depth = slots - slot < band.depth ? slots - slot : band.depth;
             const int goes_on = slot != 0 || (adds && !apart);
             for (size_t i = 0; i < band.rows; i += height) {
-                fetch_ahead(tile, line, fetched);
+                prefetch_packed(tile, line, fetched);
                 line += fetched;
                 band.kernel.multiply(work->a + i * band.lda + slot, band.lda,
                                      work->b + j * slots + slot * width, depth, terms,
@@ -122,18 +122,18 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
                              size_t i, size_t depth, enum tf_slot slot, int noted,
                              struct tf_exponents *exponents)
 {
-    struct tf_range range = tf_no_range();
+    struct tf_magnitude_range range = tf_no_range();
     struct band band = {
         .kernel = tf_kernel_of(slot, tile->columns),
-        .rows = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND,
+        .rows = tile->rows - i < TF_MC ? tile->rows - i : TF_MC,
         .terms = slot == TF_QUADS   ? tile->quads
                  : slot == TF_PAIRS ? tile->pairs
                                     : tile->singles,
     };
-    band.lda = tf_lda_of(tf_slots_of(depth, slot));
-    tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), band.rows,
+    band.lda = tf_lda_of(tf_packed_words(depth, slot));
+    tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), band.rows,
               band.kernel.rows, depth, slot, band.lda, noted ? &range : NULL);
-    band.depth = tf_slots_of(band.terms->depth, slot);
+    band.depth = tf_packed_words(band.terms->depth, slot);
     *exponents = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= exponents->greatest > 127;
     return band;
@@ -148,21 +148,21 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
     const int guarded = slot == TF_PAIRS && !tf_always_normal(tile->a, tile->b);
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
-    struct tf_range range = tf_no_range();
+    struct tf_magnitude_range range = tf_no_range();
     const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, slot,
                                    tf_kernel_of(slot, tile->columns).columns,
                                    noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
-    for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_BAND) {
-        const unsigned bit = 1u << i / TF_BAND;
+    for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_MC) {
+        const unsigned bit = 1u << i / TF_MC;
         struct tf_exponents a;
         if (done & bit) {
             continue;
         }
         const struct band band = pack_band(work, tile, i, depth, slot, noted, &a);
-        if (!guarded || (split ? tf_all_parts_normal : tf_all_normal)(a, b)) {
-            multiply_band(work, tile, band, slots, sums + i * work->ld, adds);
+        if (!guarded || (split ? tf_bf16_split_dot_is_exact : tf_bf16_dot_is_exact)(a, b)) {
+            macro_kernel_rows(work, tile, band, slots, sums + i * work->ld, adds);
             done |= bit;
         }
     }
@@ -172,9 +172,9 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
 void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
                         ptrdiff_t k, float *sums, int adds)
 {
-    const unsigned all = (1u << (tile->rows + TF_BAND - 1) / TF_BAND) - 1;
+    const unsigned all = (1u << (tile->rows + TF_MC - 1) / TF_MC) - 1;
     const enum tf_slot slot = tf_slot_of(tile->a, tile->b);
-    const ptrdiff_t singles = tile->a.parts > 1 ? TF_DEPTH : TF_SLOTS;
+    const ptrdiff_t singles = tile->a.parts > 1 ? TF_KC : TF_SLOTS;
     const int is_deep = slot != TF_SINGLES && tile->a.parts == 1;
     const ptrdiff_t deep = is_deep ? 2 * singles : singles;
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += deep) {
@@ -194,7 +194,7 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-static void multiply_parts(struct tf_workspace *work, const struct tf_tile *tile,
+static void sum_over_k_split(struct tf_workspace *work, const struct tf_tile *tile,
                            ptrdiff_t k)
 {
     float *sums = work->sums, *more = tf_more_sums(work);
@@ -239,11 +239,11 @@ static int multiply_depths(struct tf_workspace *work, const struct tf_tile *tile
 }
 
 /* The product of two lines: a tile of one element. */
-static float multiply_lines(struct tf_workspace *work, const struct tf_tile *tile,
+static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile,
                             ptrdiff_t k)
 {
-    const struct tf_terms *terms = tile->singles;
-    const size_t in_block = TF_DEPTH / terms->depth; /* chains of a sum of 256 */
+    const struct tf_split_schedule *terms = tile->singles;
+    const size_t in_block = TF_KC / terms->depth; /* chains of a sum of 256 */
     float sums[SPLIT_LENGTH / SPLIT_DEPTH];
     float total = 0;
     if (multiply_depths(work, tile, k, &total)) {
@@ -252,8 +252,8 @@ static float multiply_lines(struct tf_workspace *work, const struct tf_tile *til
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
         const size_t n = tf_lesser_size(SPLIT_LENGTH, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        work->has_specials |= tf_load_line(here.a, n, work->a, TF_PART_OF_A);
-        work->has_specials |= tf_load_line(here.b, n, work->b, TF_PART_OF_B);
+        work->has_specials |= tf_load_line(here.a, n, work->a, TF_PACKED_A);
+        work->has_specials |= tf_load_line(here.b, n, work->b, TF_PACKED_B);
         const size_t whole = n / terms->depth, rest = n % terms->depth;
         const size_t done = whole * terms->depth, chains = whole + (rest != 0);
         tf_isa->product->chains(work->a, work->b, terms->depth, terms->terms,
@@ -288,11 +288,11 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     struct tf_tile plain = *tile;
     float *more = tf_more_sums(work);
     plain.a.parts = plain.b.parts = 1;
-    const struct tf_terms terms = tf_terms_of(&whole, 0, 0, 0);
+    const struct tf_split_schedule terms = tf_split_schedule_of(&whole, 0, 0, 0);
     plain.singles = &terms;
     tf_multiply_blocks(work, &plain, k, more, 0);
-    tf_mark_lines(tile->a, tile->rows, k, work->in_row, work->watch, work->asks);
-    tf_mark_lines(tile->b, tile->columns, k, work->in_column, work->watch, work->asks);
+    tf_flag_specials_rows(tile->a, tile->rows, k, work->in_row, work->watch, work->asks);
+    tf_flag_specials_rows(tile->b, tile->columns, k, work->in_column, work->watch, work->asks);
     for (size_t i = 0; i < tile->rows; i++) {
         for (size_t j = 0; j < tile->columns; j++) {
             if (work->in_row[i] | work->in_column[j]) {
@@ -302,25 +302,25 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
+void tf_matmul_tile(struct tf_workspace *work, const struct tf_tile *tile,
                       ptrdiff_t k, int saturates)
 {
     const enum tf_slot slot = tf_slot_of(tile->a, tile->b);
     const size_t wide = tf_filled(tile->columns, tf_kernel_of(slot, tile->columns));
-    work->ld = wide <= TF_COMPACT ? wide : TF_SUMS;
+    work->ld = wide <= TF_COMPACT ? wide : TF_LDC;
     work->has_specials = 0;
     if (tile->plan) {
-        tf_multiply_on_device(work, tile, k);
+        tf_mma_tile(work, tile, k);
     } else if (k == 0) {
         /* Else the first sums are stored: -0 does not survive 0 + -0. */
         const size_t wide = tile->rows == 1 ? tile->columns : tile->rows * work->ld;
         memset(work->sums, 0, wide * sizeof(float));
     } else if (tile->rows * tile->columns == 1) {
-        work->sums[0] = multiply_lines(work, tile, k);
+        work->sums[0] = dot_1x1(work, tile, k);
     } else if (tile->a.parts > 1) {
-        multiply_parts(work, tile, k);
-    } else if (tf_is_row(tile->a, (ptrdiff_t)tile->rows)) {
-        tf_multiply_row(work, tile, k);
+        sum_over_k_split(work, tile, k);
+    } else if (tf_is_gemv(tile->a, (ptrdiff_t)tile->rows)) {
+        tf_gemv(work, tile, k);
     } else {
         tf_multiply_blocks(work, tile, k, work->sums, 0);
     }

@@ -9,21 +9,21 @@
 #include "matmul/bf16_dot.h"
 
 /* What is multiplied and added one after the other: see matmul.h. */
-struct tf_terms {
-    struct tf_term terms[TF_PARTS * TF_PARTS];
+struct tf_split_schedule {
+    struct tf_split_product terms[TF_PARTS * TF_PARTS];
     size_t count;
     size_t depth; /* k of a chain */
 };
 
-struct tf_terms tf_terms_of(const struct tf_precision *precision, int p, int swapped,
+struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precision, int p, int swapped,
                             int pairs);
-struct tf_terms tf_terms_of_quads(struct tf_lines a, struct tf_lines b);
+struct tf_split_schedule tf_terms_of_quads(struct tf_operand a, struct tf_operand b);
 
 /* A tile's operands, and how they are multiplied. */
 struct tf_tile {
-    struct tf_lines a, b;
+    struct tf_operand a, b;
     size_t rows, columns;
-    const struct tf_terms *singles, *pairs, *quads;
+    const struct tf_split_schedule *singles, *pairs, *quads;
     /* What will be read, or written, next: fetched bit by bit while this is multiplied. */
     struct {
         const char *data;
@@ -31,15 +31,15 @@ struct tf_tile {
     } ahead[3];
     /* On a device: its chains; where the accumulators begin, or NULL for zero; and
      * after how many k they are added to others, or 0. */
-    const struct tf_tensor_plan *plan;
+    const struct tf_mma_plan *plan;
     const struct tf_matrix *accumulators;
     ptrdiff_t promote;
 };
 
 static inline struct tf_tile tf_tile_from(struct tf_tile tile, ptrdiff_t k)
 {
-    tile.a = tf_lines_from(tile.a, 0, k);
-    tile.b = tf_lines_from(tile.b, 0, k);
+    tile.a = tf_operand_from(tile.a, 0, k);
+    tile.b = tf_operand_from(tile.b, 0, k);
     return tile;
 }
 
@@ -60,12 +60,12 @@ static inline void tf_add_row(const float *from, float *to, size_t n, int adds)
 /* Where tiles of parts have a second set of sums. */
 static inline float *tf_more_sums(struct tf_workspace *work)
 {
-    return work->sums + TF_TILE_ROWS / 2 * TF_SUMS;
+    return work->sums + TF_TILE_M / 2 * TF_LDC;
 }
 
 /* The sums of a tile over all of k, in work->sums. Inf in what is split counts as the
  * largest number if it `saturates`, else as itself. */
-void tf_multiply_tile(struct tf_workspace *work, const struct tf_tile *tile,
+void tf_matmul_tile(struct tf_workspace *work, const struct tf_tile *tile,
                       ptrdiff_t k, int saturates);
 
 /* Of k, in order, into `sums`, or added to them: not those of parts, unless k fits a
@@ -74,8 +74,8 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
                         ptrdiff_t k, float *sums, int adds);
 
 /* Whether a tile is one row that has its own way (see row.c), and that. */
-int tf_is_row(struct tf_lines a, ptrdiff_t rows);
-void tf_multiply_row(struct tf_workspace *work, const struct tf_tile *tile,
+int tf_is_gemv(struct tf_operand a, ptrdiff_t rows);
+void tf_gemv(struct tf_workspace *work, const struct tf_tile *tile,
                      ptrdiff_t k);
 
 #endif

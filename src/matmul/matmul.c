@@ -17,7 +17,7 @@
 
 void tf_matmul_prepare(void)
 {
-    tf_check_pairs();
+    tf_probe_bf16_dot();
     tf_workers_prepare();
 }
 
@@ -29,20 +29,20 @@ struct tiling {
 
 /* Small enough that every thread finds work: two tiles or more. Parts, and what is
  * promoted, need room for two sets of sums. */
-static struct tiling tile_up(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
+static struct tiling choose_tiling(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
                              ptrdiff_t threads, int two_sets, int row)
 {
-    struct tiling t = {two_sets ? TF_TILE_ROWS / 2 : TF_TILE_ROWS,
-                       row ? TF_WIDE_ROW : TF_TILE_COLUMNS, 0, 0};
+    struct tiling t = {two_sets ? TF_TILE_M / 2 : TF_TILE_M,
+                       row ? TF_GEMV_N : TF_NC, 0, 0};
     for (;;) {
         t.vertical = tf_pieces(m, t.rows);
         t.across = tf_pieces(n, t.columns);
         const int enough = threads == 1 || t.vertical * t.across * count >= 2 * threads;
-        if (enough || (t.rows <= TF_BAND && t.columns <= 2 * TF_WIDEST)) {
+        if (enough || (t.rows <= TF_MC && t.columns <= 2 * TF_NR_MAX)) {
             return t;
         }
-        if (t.rows > TF_BAND && (t.columns <= 2 * TF_WIDEST || t.rows >= t.columns)) {
-            t.rows = tf_pieces(t.rows / 2, TF_BAND) * TF_BAND;
+        if (t.rows > TF_MC && (t.columns <= 2 * TF_NR_MAX || t.rows >= t.columns)) {
+            t.rows = tf_pieces(t.rows / 2, TF_MC) * TF_MC;
         } else {
             t.columns /= 2;
         }
@@ -54,19 +54,19 @@ struct call {
     struct tf_matrix a, b, c;
     ptrdiff_t m, n, k, count;
     struct tiling tiling;
-    const struct tf_terms *singles, *pairs, *quads;
-    const struct tf_tensor_plan *plan; /* on a device, or NULL */
+    const struct tf_split_schedule *singles, *pairs, *quads;
+    const struct tf_mma_plan *plan; /* on a device, or NULL */
     float alpha, beta;
     float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
     int swapped;   /* A and B, and rows and columns of C, have changed places */
 };
 
-static struct tf_lines lines_of(const struct call *call, struct tf_matrix x, int axis)
+static struct tf_operand lines_of(const struct call *call, struct tf_matrix x, int axis)
 {
     const struct tf_precision *precision = call->precision;
     const int rounds = x.kind == TF_FLOAT32 || x.kind == TF_FLOAT64;
     const int splits = precision->parts > 1;
-    return (struct tf_lines){
+    return (struct tf_operand){
         .data = x.data,
         .stride = x.strides[axis],
         .along = x.strides[1 - axis],
@@ -83,13 +83,13 @@ static struct tf_lines lines_of(const struct call *call, struct tf_matrix x, int
 static unsigned store_tile(const struct call *call, struct tf_workspace *work,
                            const struct tf_tile *tile, float *sums, struct tf_matrix c)
 {
-    const struct tf_update update = {call->alpha, call->beta, tile->a.scales,
+    const struct tf_epilogue update = {call->alpha, call->beta, tile->a.scales,
                                      tile->b.scales, call->swapped};
     const ptrdiff_t itemsize = (ptrdiff_t)tf_kind_size(c.kind);
     const size_t columns = tile->columns;
     const int joined = work->ld == columns && c.strides[1] == itemsize &&
                        c.strides[0] == itemsize * (ptrdiff_t)columns;
-    const size_t together = joined ? TF_BLOCK / columns : 1;
+    const size_t together = joined ? TF_CHUNK / columns : 1;
     const int updates = update.row_scales || update.alpha != 1 || update.beta != 0;
     unsigned flags = 0;
     int special = 0;
@@ -97,7 +97,7 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
         const size_t rows = tile->rows - i < together ? tile->rows - i : together;
         char *data = c.data + (ptrdiff_t)i * c.strides[0];
         for (size_t r = i; updates && r < i + rows; r++) {
-            tf_update_sums(&update, sums + r * work->ld, r, columns, c.kind,
+            tf_apply_epilogue(&update, sums + r * work->ld, r, columns, c.kind,
                            c.data + (ptrdiff_t)r * c.strides[0], c.strides[1]);
         }
         special |= (tile->plan ? tf_store_accumulators : tf_store_sums)(
@@ -123,7 +123,7 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
 
 /* Small matrices of a stack beyond the second cache, each in one piece: no processor
  * foresees the next. */
-static void look_ahead(const struct call *call, struct tf_tile *tile,
+static void prefetch_next(const struct call *call, struct tf_tile *tile,
                        struct tf_matrix a, struct tf_matrix b, struct tf_matrix c)
 {
     enum { SMALL = 1 << 14, CACHE = 1 << 20 };
@@ -171,19 +171,19 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
         tile.a.scales = call->scales + number * (call->m + call->n);
         tile.b.scales = tile.a.scales + call->m;
     }
-    tile.a = tf_lines_from(tile.a, i, 0);
-    tile.b = tf_lines_from(tile.b, j, 0);
-    look_ahead(call, &tile, a, b, c);
-    tf_multiply_tile(work, &tile, call->alpha == 0 ? 0 : call->k,
+    tile.a = tf_operand_from(tile.a, i, 0);
+    tile.b = tf_operand_from(tile.b, j, 0);
+    prefetch_next(call, &tile, a, b, c);
+    tf_matmul_tile(work, &tile, call->alpha == 0 ? 0 : call->k,
                      call->precision->saturates);
 
     unsigned flags = 0;
-    for (size_t j0 = 0; j0 < tile.columns && !tf_stops(work); j0 += TF_TILE_COLUMNS) {
+    for (size_t j0 = 0; j0 < tile.columns && !tf_stops(work); j0 += TF_NC) {
         struct tf_tile piece = tile;
-        piece.b = tf_lines_from(tile.b, (ptrdiff_t)j0, 0);
-        piece.columns = tf_lesser_size(TF_TILE_COLUMNS, (ptrdiff_t)(tile.columns - j0));
+        piece.b = tf_operand_from(tile.b, (ptrdiff_t)j0, 0);
+        piece.columns = tf_lesser_size(TF_NC, (ptrdiff_t)(tile.columns - j0));
         flags |= store_tile(call, work, &piece, work->sums + j0, c);
-        c.data += TF_TILE_COLUMNS * c.strides[1];
+        c.data += TF_NC * c.strides[1];
     }
     return on_device && call->precision->device.silent ? 0 : flags;
 }
@@ -204,7 +204,7 @@ static int scale_operands(struct call *call, ptrdiff_t count)
     struct tf_watch watch = {0};
     float *rows = call->scales;
     for (ptrdiff_t number = 0; number < count; number++, rows += m + n) {
-        struct tf_lines a = lines_of(call, call->a, 0), b = lines_of(call, call->b, 1);
+        struct tf_operand a = lines_of(call, call->a, 0), b = lines_of(call, call->b, 1);
         a.data += number * call->a.step;
         b.data += number * call->b.step;
         if (number > 0 && call->a.step == 0) {
@@ -236,18 +236,18 @@ static int run(struct call *call, ptrdiff_t count, ptrdiff_t threads)
     return failed ? -1 : 0;
 }
 
-int tf_suits_transposed(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
+int tf_should_transpose(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
 {
     const int columns_are_close = labs(c.strides[0]) < labs(c.strides[1]);
-    return m > n && n < TF_PRODUCT_ROWS   ? 1
-           : n > m && m < TF_PRODUCT_ROWS ? 0
+    return m > n && n < TF_MR   ? 1
+           : n > m && m < TF_MR ? 0
                                           : columns_are_close;
 }
 
 /* Of numbers that are not split. */
-static const struct tf_terms one_term = {{{0, 0, 1}}, 1, TF_DEPTH};
+static const struct tf_split_schedule one_term = {{{0, 0, 1}}, 1, TF_KC};
 
-int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
+int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
                 struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                 ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
 {
@@ -255,7 +255,7 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         return 0;
     }
     const int p = precision->format == tf_bfloat16_index ? 8 : 11;
-    const int swapped = tf_suits_transposed(c, m, n);
+    const int swapped = tf_should_transpose(c, m, n);
     struct call call = {
         .precision = precision,
         .a = swapped ? tf_transposed(b) : a,
@@ -271,14 +271,14 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
         .beta = beta,
         .swapped = swapped,
     };
-    struct tf_terms split[2], quads;
+    struct tf_split_schedule split[2], quads;
     if (precision->parts > 1) {
-        split[0] = tf_terms_of(precision, p, swapped, 0);
-        split[1] = tf_terms_of(precision, p, swapped, 1);
+        split[0] = tf_split_schedule_of(precision, p, swapped, 0);
+        split[1] = tf_split_schedule_of(precision, p, swapped, 1);
         call.singles = &split[0];
         call.pairs = &split[1];
     }
-    const struct tf_lines x = lines_of(&call, call.a, 0), y = lines_of(&call, call.b, 1);
+    const struct tf_operand x = lines_of(&call, call.a, 0), y = lines_of(&call, call.b, 1);
     if (tf_has_quads(x, y)) {
         quads = tf_terms_of_quads(x, y);
         call.quads = &quads;
@@ -286,10 +286,10 @@ int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
     const double products =
         (double)m * (double)n * (double)k * (double)count * (double)call.singles->count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
-    const int row = !precision->on_device && tf_is_row(x, call.m);
+    const int row = !precision->on_device && tf_is_gemv(x, call.m);
     const int two_sets = precision->parts > 1 || precision->device.promote;
-    call.tiling = tile_up(call.m, call.n, count, threads, two_sets, row);
-    struct tf_tensor_plan plan;
+    call.tiling = choose_tiling(call.m, call.n, count, threads, two_sets, row);
+    struct tf_mma_plan plan;
     if (precision->on_device) {
         plan = tf_plan_of(precision, call.singles, swapped);
         call.plan = &plan;
@@ -308,11 +308,11 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
     if (tf_multiply_small(precision, a, b, c, m, n, k, count)) {
         return 0;
     }
-    return tf_multiply(precision, a, b, c, m, n, k, count, 1, 0);
+    return tf_gemm_strided(precision, a, b, c, m, n, k, count, 1, 0);
 }
 
 void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out)
 {
-    struct tf_range range = tf_no_range();
+    struct tf_magnitude_range range = tf_no_range();
     tf_isa->product->split_singles(in, (size_t)n, p, parts, out, (size_t)n, &range);
 }

@@ -22,7 +22,7 @@ enum tf_scaling { TF_UNSCALED, TF_SCALED_MATRIX, TF_SCALED_LINES };
 
 /* A tensor core that computes a product: see loops/isa.h. */
 struct tf_device {
-    struct tf_tensor_model model;
+    struct tf_mma_model model;
     int promote;       /* k after which accumulators are added to others; 0: never */
     int scales_inside; /* exponent of what bands of parts are scaled by, or 0 */
     int continues;     /* the accumulators begin with C, not with zero */
@@ -57,8 +57,8 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count);
 
-/* C = alpha A @ B + beta C: see tf_gemm for what is rounded, and what is not read. */
-int tf_multiply(const struct tf_precision *precision, struct tf_matrix a,
+/* C = alpha A @ B + beta C: see tf_blas_gemm for what is rounded, and what is not read. */
+int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
                 struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                 ptrdiff_t k, ptrdiff_t count, float alpha, float beta);
 
@@ -69,7 +69,7 @@ static inline struct tf_matrix tf_transposed(struct tf_matrix x)
 }
 
 /* Blocks of C are wide, and stored row by row: is its transpose what suits them? */
-int tf_suits_transposed(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n);
+int tf_should_transpose(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n);
 
 /* BLAS's gemm, with its rules: C = alpha op(A) op(B) + beta C, columns one after the
  * other, `lda` elements apart; op transposes for 'T', 't', 'C' and 'c'; beta = 0 does
@@ -80,7 +80,7 @@ int tf_suits_transposed(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n);
 struct tf_kinds {
     int a, b, c;
 };
-int tf_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char transa,
+int tf_blas_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char transa,
             char transb, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, float alpha,
             const void *a, ptrdiff_t lda, const void *b, ptrdiff_t ldb, float beta,
             void *c, ptrdiff_t ldc);

@@ -15,7 +15,7 @@ static void find_greatest(const float *numbers, size_t n, size_t line, size_t st
     }
 }
 
-void tf_find_scales(struct tf_lines x, ptrdiff_t count, ptrdiff_t k, int own,
+void tf_find_scales(struct tf_operand x, ptrdiff_t count, ptrdiff_t k, int own,
                     float *scales, struct tf_watch *watch)
 {
     const int rounds = x.kind != x.format && x.format < TF_FORMAT_COUNT;

@@ -8,7 +8,7 @@
  * finite magnitude over the format's, rounded to float32; 2^-126 if it is less, 1 if
  * there is none, and of numbers that are not rounded. For
  * the thread that made the call: nothing counts once `watch` says that it is stopped. */
-void tf_find_scales(struct tf_lines x, ptrdiff_t count, ptrdiff_t k, int own,
+void tf_find_scales(struct tf_operand x, ptrdiff_t count, ptrdiff_t k, int own,
                     float *scales, struct tf_watch *watch);
 
 #endif

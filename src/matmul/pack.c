@@ -8,9 +8,9 @@
 #include "matmul/int8_dot.h"
 #include "runtime/strided.h"
 
-int tf_runs_along(struct tf_lines x) { return labs(x.along) <= labs(x.stride); }
+int tf_runs_along(struct tf_operand x) { return labs(x.along) <= labs(x.stride); }
 
-size_t tf_slots_of(size_t depth, int slot)
+size_t tf_packed_words(size_t depth, int slot)
 {
     return slot == TF_QUADS   ? tf_quad_slots(depth)
            : slot == TF_PAIRS ? (depth + 1) / 2
@@ -38,16 +38,16 @@ const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t
     return buffer;
 }
 
-void tf_load_lines(struct tf_lines x, size_t k, size_t count, float *out)
+void tf_load_lines(struct tf_operand x, size_t k, size_t count, float *out)
 {
     const ptrdiff_t size = (ptrdiff_t)tf_kind_size(x.kind);
     const int adjoin = x.along == size && x.stride == size * (ptrdiff_t)k;
-    const size_t joined = adjoin && k <= TF_BLOCK ? TF_BLOCK / k : 1;
+    const size_t joined = adjoin && k <= TF_CHUNK ? TF_CHUNK / k : 1;
     for (size_t i = 0; i < count; i += joined) {
         const size_t lines = count - i < joined ? count - i : joined;
         float *to = out + i * k;
         const float *from = tf_load_floats(
-            x.kind, tf_lines_from(x, (ptrdiff_t)i, 0).data, x.along, lines * k, to);
+            x.kind, tf_operand_from(x, (ptrdiff_t)i, 0).data, x.along, lines * k, to);
         if (from != to) {
             memcpy(to, from, lines * k * sizeof *to);
         }
@@ -68,10 +68,10 @@ static void round_to_tf32(const float *in, uint32_t *out, size_t n, int rounding
 
 /* A line's numbers rounded to their format: its items. `scales` are one for all
  * numbers (step 0) or one for each (1). */
-static const void *load_items(struct tf_lines x, ptrdiff_t stride, size_t n,
+static const void *load_items(struct tf_operand x, ptrdiff_t stride, size_t n,
                               ptrdiff_t step, void *buffer)
 {
-    float numbers[TF_BLOCK], quotients[TF_BLOCK];
+    float numbers[TF_CHUNK], quotients[TF_CHUNK];
     if (x.kind == x.format) {
         return tf_gather(x.data, stride, tf_kind_size(x.kind), n, buffer);
     }
@@ -93,8 +93,8 @@ static const void *load_items(struct tf_lines x, ptrdiff_t stride, size_t n,
 }
 
 /* The same as float32, in every part: the parts lie `distance` apart. */
-static void load_singles(struct tf_lines x, ptrdiff_t stride, size_t n, ptrdiff_t step,
-                         float *out, size_t distance, struct tf_range *range)
+static void load_singles(struct tf_operand x, ptrdiff_t stride, size_t n, ptrdiff_t step,
+                         float *out, size_t distance, struct tf_magnitude_range *range)
 {
     TF_BUFFER(buffer);
     const void *items = load_items(x, stride, n, step, buffer);
@@ -107,33 +107,33 @@ static void load_singles(struct tf_lines x, ptrdiff_t stride, size_t n, ptrdiff_
     }
 }
 
-int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance)
+int tf_load_line(struct tf_operand x, size_t n, float *out, size_t distance)
 {
-    struct tf_range range = {{0}, {0}};
-    for (size_t i = 0; i < n; i += TF_BLOCK) {
-        const size_t count = n - i < TF_BLOCK ? n - i : TF_BLOCK;
-        load_singles(tf_lines_from(x, 0, (ptrdiff_t)i), x.along, count, 0, out + i,
+    struct tf_magnitude_range range = {{0}, {0}};
+    for (size_t i = 0; i < n; i += TF_CHUNK) {
+        const size_t count = n - i < TF_CHUNK ? n - i : TF_CHUNK;
+        load_singles(tf_operand_from(x, 0, (ptrdiff_t)i), x.along, count, 0, out + i,
                      distance, &range);
     }
-    tf_isa->product->gather_range(&range);
+    tf_isa->product->reduce_range(&range);
     return range.greatest[0] >= 0x7F80;
 }
 
-void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
+void tf_visit_lines(struct tf_operand x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
                     void *context, struct tf_watch *watch, int asks)
 {
     enum { PIECES = 64 }; /* after which it is worth a look */
     unsigned visited = 0;
-    float buffer[TF_BLOCK];
+    float buffer[TF_CHUNK];
     /* The stride of one line, which may be zero, says nothing. */
     const int along = count == 1 || tf_runs_along(x);
     const ptrdiff_t lines = along ? (ptrdiff_t)count : k;
     const ptrdiff_t length = along ? k : (ptrdiff_t)count;
     for (ptrdiff_t i = 0; i < lines; i++) {
-        for (ptrdiff_t j = 0; j < length; j += TF_BLOCK) {
-            const struct tf_lines from =
-                along ? tf_lines_from(x, i, j) : tf_lines_from(x, j, i);
-            const size_t n = (size_t)(length - j < TF_BLOCK ? length - j : TF_BLOCK);
+        for (ptrdiff_t j = 0; j < length; j += TF_CHUNK) {
+            const struct tf_operand from =
+                along ? tf_operand_from(x, i, j) : tf_operand_from(x, j, i);
+            const size_t n = (size_t)(length - j < TF_CHUNK ? length - j : TF_CHUNK);
             const float *numbers = tf_load_floats(
                 x.kind, from.data, along ? x.along : x.stride, n, buffer);
             visit(numbers, n, (size_t)(along ? i : j), !along, context);
@@ -144,9 +144,9 @@ void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *v
     }
 }
 
-const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
+const uint16_t *tf_load_bf16(struct tf_operand x, ptrdiff_t stride, size_t n,
                                ptrdiff_t step, uint16_t *out, size_t distance,
-                               struct tf_range *range)
+                               struct tf_magnitude_range *range)
 {
     const uint16_t *halves = out;
     if (x.parts == 1 && x.format == tf_bfloat16_index) {
@@ -180,19 +180,19 @@ static const uint16_t *fill(const uint16_t *halves, size_t n, size_t whole,
     return buffer;
 }
 
-void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
+void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
                    size_t depth, int pairs, float *out, size_t ld, size_t distance,
-                   struct tf_range *range)
+                   struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_slots_of(depth, pairs);
+    const size_t slots = tf_packed_words(depth, pairs);
     uint16_t *buffer = work->halves[0][0];
     /* Short lines without gaps are taken as long ones. */
     const int joined = x.stride == (ptrdiff_t)depth * x.along && !x.scales &&
                        ld == slots && depth == (pairs + 1) * slots &&
-                       2 * depth <= TF_BLOCK;
-    const size_t together = joined ? TF_BLOCK / depth : 1;
+                       2 * depth <= TF_CHUNK;
+    const size_t together = joined ? TF_CHUNK / depth : 1;
     for (size_t i = 0; i < count; i += together) {
-        const struct tf_lines from = tf_lines_from(x, (ptrdiff_t)i, 0);
+        const struct tf_operand from = tf_operand_from(x, (ptrdiff_t)i, 0);
         const size_t lines = count - i < together ? count - i : together;
         const size_t n = lines * depth, whole = lines * slots;
         float *line = out + i * ld;
@@ -202,10 +202,10 @@ void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
             continue;
         }
         const uint16_t *halves =
-            tf_load_halves(from, x.along, n, 0, buffer, TF_BLOCK, range);
+            tf_load_bf16(from, x.along, n, 0, buffer, TF_CHUNK, range);
         for (int part = 0; part < x.parts; part++) {
             const uint16_t *filled =
-                fill(halves + part * TF_BLOCK, n, 2 * whole, buffer + part * TF_BLOCK);
+                fill(halves + part * TF_CHUNK, n, 2 * whole, buffer + part * TF_CHUNK);
             tf_isa->product->pair_neighbours(filled, line + (size_t)part * distance,
                                              whole);
         }
@@ -214,11 +214,11 @@ void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
 
 /* Pairs of numbers that are not split: as many rows at a time as are converted at once,
  * or all if they are bfloat16 already. */
-static void pair_across(struct tf_workspace *work, struct tf_lines x, size_t count,
-                        size_t depth, float *out, size_t width, struct tf_range *range)
+static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t count,
+                        size_t depth, float *out, size_t width, struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_slots_of(depth, 1);
-    struct tf_range ignored = {0};
+    const size_t slots = tf_packed_words(depth, 1);
+    struct tf_magnitude_range ignored = {0};
     range = range ? range : &ignored;
     if (x.kind == tf_bfloat16_index && x.stride == 2 && (uintptr_t)x.data % 2 == 0 &&
         x.along % 2 == 0) {
@@ -228,17 +228,17 @@ static void pair_across(struct tf_workspace *work, struct tf_lines x, size_t cou
     }
     uint16_t *halves = work->halves[0][0];
     const int joined =
-        x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_BLOCK;
-    const size_t rows = joined ? TF_BLOCK / count / 2 * 2 : 2;
+        x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_CHUNK;
+    const size_t rows = joined ? TF_CHUNK / count / 2 * 2 : 2;
     for (size_t k = 0; k < depth; k += rows) {
         const size_t here = depth - k < rows ? depth - k : rows;
         for (size_t i = 0; i < (joined ? 1 : here); i++) {
-            const struct tf_lines from = tf_lines_from(x, 0, (ptrdiff_t)(k + i));
+            const struct tf_operand from = tf_operand_from(x, 0, (ptrdiff_t)(k + i));
             const size_t n = joined ? here * count : count;
             uint16_t *place = halves + i * count;
             tf_prefetch(from.data + TF_AHEAD / 2 * x.along, n * tf_kind_size(x.kind));
             const uint16_t *found =
-                tf_load_halves(from, x.stride, n, 1, place, 0, NULL);
+                tf_load_bf16(from, x.stride, n, 1, place, 0, NULL);
             if (found != place) {
                 memcpy(place, found, n * sizeof *place);
             }
@@ -249,19 +249,19 @@ static void pair_across(struct tf_workspace *work, struct tf_lines x, size_t cou
 }
 
 /* Numbers as float32: as many rows at a time as are converted at once. */
-static void lay_across(struct tf_workspace *work, struct tf_lines x, size_t count,
+static void lay_across(struct tf_workspace *work, struct tf_operand x, size_t count,
                        size_t depth, float *out, size_t distance, size_t width,
-                       struct tf_range *range)
+                       struct tf_magnitude_range *range)
 {
     const int joined =
-        x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_BLOCK;
-    const size_t rows = joined ? TF_BLOCK / count : 1;
+        x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_CHUNK;
+    const size_t rows = joined ? TF_CHUNK / count : 1;
     const size_t bytes = rows * count * tf_kind_size(x.kind);
     for (size_t k = 0; k < depth; k += rows, out += rows * width) {
         const size_t here = depth - k < rows ? depth - k : rows;
-        const struct tf_lines from = tf_lines_from(x, 0, (ptrdiff_t)k);
+        const struct tf_operand from = tf_operand_from(x, 0, (ptrdiff_t)k);
         tf_prefetch(from.data + TF_AHEAD / 2 * x.along, bytes);
-        load_singles(from, x.stride, here * count, 1, work->singles[0], TF_BLOCK,
+        load_singles(from, x.stride, here * count, 1, work->singles[0], TF_CHUNK,
                      range);
         for (int part = 0; part < x.parts; part++) {
             tf_isa->product->lay_out(work->singles[part], here, count,
@@ -273,9 +273,9 @@ static void lay_across(struct tf_workspace *work, struct tf_lines x, size_t coun
 
 /* Lines of x that do not run along k, side by side in panels of `width`, each with
  * `slots` from k to k. */
-static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t count,
+static void pack_across(struct tf_workspace *work, struct tf_operand x, size_t count,
                         size_t depth, int pairs, float *out, size_t distance,
-                        size_t width, struct tf_range *range)
+                        size_t width, struct tf_magnitude_range *range)
 {
     if (!pairs) {
         lay_across(work, x, count, depth, out, distance, width, range);
@@ -285,15 +285,15 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
         pair_across(work, x, count, depth, out, width, range);
         return;
     }
-    const size_t slots = tf_slots_of(depth, 1);
+    const size_t slots = tf_packed_words(depth, 1);
     const size_t bytes = count * tf_kind_size(x.kind);
     for (size_t slot = 0; slot < slots; slot++) {
         const uint16_t *halves[2];
         for (size_t half = 0; half < 2; half++, x.data += x.along) {
             tf_prefetch(x.data + TF_AHEAD / 2 * x.along, bytes);
             if (2 * slot + half < depth) {
-                halves[half] = tf_load_halves(x, x.stride, count, 1,
-                                              work->halves[half][0], TF_BLOCK, range);
+                halves[half] = tf_load_bf16(x, x.stride, count, 1,
+                                              work->halves[half][0], TF_CHUNK, range);
             } else {
                 halves[half] = work->halves[half][0];
                 memset(work->halves[half], 0, sizeof work->halves[half]);
@@ -302,7 +302,7 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
         for (int part = 0; part < x.parts; part++) {
             float *place = out + (size_t)part * distance + slot * width;
             for (size_t j = 0; j < count; j += width, place += width * slots) {
-                const size_t from = (size_t)part * TF_BLOCK + j;
+                const size_t from = (size_t)part * TF_CHUNK + j;
                 tf_isa->product->pair_rows(halves[0] + from, halves[1] + from, place,
                                            count - j < width ? count - j : width);
             }
@@ -310,22 +310,22 @@ static void pack_across(struct tf_workspace *work, struct tf_lines x, size_t cou
     }
 }
 
-void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t whole,
-               size_t depth, int slot, size_t lda, struct tf_range *range)
+void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size_t whole,
+               size_t depth, int slot, size_t lda, struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_slots_of(depth, slot);
+    const size_t slots = tf_packed_words(depth, slot);
     if (slot == TF_QUADS) {
         tf_pack_quads_a(a, rows, depth, TF_LINES, work->lines, work->a, lda);
         return;
     }
     if (tf_runs_along(a)) {
-        tf_pack_along(work, a, rows, depth, slot, work->a, lda, TF_PART_OF_A, range);
+        tf_pack_along(work, a, rows, depth, slot, work->a, lda, TF_PACKED_A, range);
     } else {
         pack_across(work, a, rows, depth, slot, work->lines, TF_PART_OF_LINES,
                     TF_LINES, range);
     }
     for (int part = 0; part < a.parts; part++) {
-        float *lines = work->a + part * TF_PART_OF_A;
+        float *lines = work->a + part * TF_PACKED_A;
         if (!tf_runs_along(a)) {
             tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, TF_LINES,
                                        slots, rows, lines, lda);
@@ -336,32 +336,32 @@ void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t
     }
 }
 
-size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
-                 size_t depth, int slot, size_t width, struct tf_range *range)
+size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
+                 size_t depth, int slot, size_t width, struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_slots_of(depth, slot);
+    const size_t slots = tf_packed_words(depth, slot);
     if (slot == TF_QUADS) {
         tf_pack_quads_b(b, columns, depth, width, work->lines, work->b);
         return slots;
     }
     for (int part = 0; columns % width && part < b.parts; part++) {
-        memset(work->b + part * TF_PART_OF_B + columns / width * width * slots, 0,
+        memset(work->b + part * TF_PACKED_B + columns / width * width * slots, 0,
                width * slots * sizeof(float));
     }
     if (!tf_runs_along(b)) {
-        pack_across(work, b, columns, depth, slot, work->b, TF_PART_OF_B, width,
+        pack_across(work, b, columns, depth, slot, work->b, TF_PACKED_B, width,
                     range);
         return slots;
     }
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
-        const struct tf_lines panel = tf_lines_from(b, (ptrdiff_t)j, 0);
+        const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
         tf_pack_along(work, panel, count, depth, slot, work->lines, slots,
                       TF_PART_OF_LINES, range);
         for (int part = 0; part < b.parts; part++) {
             tf_isa->product->transpose(
                 work->lines + part * TF_PART_OF_LINES, slots, count, slots,
-                work->b + part * TF_PART_OF_B + j * slots, width);
+                work->b + part * TF_PACKED_B + j * slots, width);
         }
     }
     return slots;

@@ -12,39 +12,39 @@
 enum {
     /* Rows of A packed at a time, for the second cache, and of C: whole blocks of 6 and
      * of 14 rows, in half a tile too. */
-    TF_BAND = 4 * 42,
-    TF_TILE_ROWS = 7 * TF_BAND,
-    TF_TILE_COLUMNS = TF_BLOCK,
+    TF_MC = 4 * 42,
+    TF_TILE_M = 7 * TF_MC,
+    TF_NC = TF_CHUNK,
     /* Rows of sums lie apart by no power of two, which would share cache sets. */
-    TF_SUMS = TF_TILE_COLUMNS + 16,
+    TF_LDC = TF_NC + 16,
     TF_COMPACT = 256, /* columns up to which they adjoin, to be stored together */
-    TF_WIDEST = 64,   /* panel of B */
+    TF_NR_MAX = 64,   /* panel of B */
     TF_GAP = 16,      /* slots between long rows of A: not all in the same cache sets */
-    TF_ROW = 16 * TF_DEPTH, /* k at a time of a single row */
-    TF_WIDE_ROW = 4096,               /* and columns: sums for the first cache */
+    TF_GEMV_K = 16 * TF_KC, /* k at a time of a single row */
+    TF_GEMV_N = 4096,               /* and columns: sums for the first cache */
     /* From a part of a band, of columns, or of lines on their way, to the next. */
-    TF_PART_OF_A = TF_BAND * (TF_DEPTH + TF_GAP),
-    TF_PART_OF_B = TF_DEPTH * TF_TILE_COLUMNS,
+    TF_PACKED_A = TF_MC * (TF_KC + TF_GAP),
+    TF_PACKED_B = TF_KC * TF_NC,
     TF_LINES = 176, /* whole vectors of a band */
-    TF_SLOTS = 2 * TF_DEPTH, /* of a line, packed at a time of what is not split */
-    TF_PART_OF_LINES = TF_DEPTH * TF_LINES,
+    TF_SLOTS = 2 * TF_KC, /* of a line, packed at a time of what is not split */
+    TF_PART_OF_LINES = TF_KC * TF_LINES,
 };
 
 /* What a thread works in: about 10 MB, of which small products touch little. What
  * vectors are loaded from begins with cache lines. */
 struct tf_workspace {
-    float sums[TF_TILE_ROWS * TF_SUMS];
-    float b[TF_PARTS * TF_PART_OF_B];
-    float a[TF_PARTS * TF_PART_OF_A];
+    float sums[TF_TILE_M * TF_LDC];
+    float b[TF_PARTS * TF_PACKED_B];
+    float a[TF_PARTS * TF_PACKED_A];
     float lines[TF_PARTS * TF_PART_OF_LINES]; /* on their way to a or b */
-    float part[TF_BAND * TF_WIDEST]; /* sums of parts, before they are added */
-    float singles[TF_PARTS][TF_BLOCK];
-    uint16_t halves[2][TF_PARTS][TF_BLOCK];
-    uint32_t a_exponents[TF_PARTS * TF_PART_OF_A]; /* of what tensor cores multiply */
-    uint32_t b_exponents[TF_PARTS * TF_PART_OF_B / 2];
+    float part[TF_MC * TF_NR_MAX]; /* sums of parts, before they are added */
+    float singles[TF_PARTS][TF_CHUNK];
+    uint16_t halves[2][TF_PARTS][TF_CHUNK];
+    uint32_t a_exponents[TF_PARTS * TF_PACKED_A]; /* of what tensor cores multiply */
+    uint32_t b_exponents[TF_PARTS * TF_PACKED_B / 2];
     size_t ld;        /* from row to row of sums */
     int has_specials; /* among numbers that were split */
-    uint8_t in_row[TF_TILE_ROWS], in_column[TF_TILE_COLUMNS]; /* what is not finite */
+    uint8_t in_row[TF_TILE_M], in_column[TF_NC]; /* what is not finite */
     struct tf_watch *watch; /* of the call */
     int asks;               /* this thread made it */
 };
@@ -55,11 +55,11 @@ static inline int tf_stops(struct tf_workspace *work)
     return tf_is_stopped(work->watch, work->asks);
 }
 
-_Static_assert((int)TF_DEPTH <= (int)TF_BLOCK && (int)TF_WIDEST <= (int)TF_LINES &&
-                   (int)TF_BAND <= (int)TF_LINES && TF_LINES % 16 == 0,
+_Static_assert((int)TF_KC <= (int)TF_CHUNK && (int)TF_NR_MAX <= (int)TF_LINES &&
+                   (int)TF_MC <= (int)TF_LINES && TF_LINES % 16 == 0,
                "lines fit");
-_Static_assert((int)TF_SLOTS <= (int)TF_PARTS * TF_DEPTH, "one part takes all room");
-_Static_assert(TF_TILE_ROWS / 2 % 42 == 0, "two sets of sums");
+_Static_assert((int)TF_SLOTS <= (int)TF_PARTS * TF_KC, "one part takes all room");
+_Static_assert(TF_TILE_M / 2 % 42 == 0, "two sets of sums");
 
 #define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
 _Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &&
@@ -68,7 +68,7 @@ _Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &
                "no vector crosses lines");
 
 /* A matrix seen as lines, each with numbers along k: rows of A, columns of B. */
-struct tf_lines {
+struct tf_operand {
     const char *data;
     ptrdiff_t stride;    /* from line to line */
     ptrdiff_t along;     /* from k to k */
@@ -80,7 +80,7 @@ struct tf_lines {
     const float *scales; /* of each line: numbers are divided by it; or NULL */
 };
 
-static inline struct tf_lines tf_lines_from(struct tf_lines x, ptrdiff_t line,
+static inline struct tf_operand tf_operand_from(struct tf_operand x, ptrdiff_t line,
                                             ptrdiff_t k)
 {
     x.data += line * x.stride + k * x.along;
@@ -89,15 +89,15 @@ static inline struct tf_lines tf_lines_from(struct tf_lines x, ptrdiff_t line,
 }
 
 /* Whether numbers of a line lie closer together than those of a k. */
-int tf_runs_along(struct tf_lines x);
+int tf_runs_along(struct tf_operand x);
 
 /* Slots of so many k, each of them an enum tf_slot. */
-size_t tf_slots_of(size_t depth, int slot);
+size_t tf_packed_words(size_t depth, int slot);
 
 /* From row to row of A. */
 static inline size_t tf_lda_of(size_t slots)
 {
-    return slots < TF_DEPTH ? slots : slots + TF_GAP;
+    return slots < TF_KC ? slots : slots + TF_GAP;
 }
 
 /* Numbers of a kind as float32: a format's exactly, float64 rounded to nearest. Where
@@ -105,24 +105,24 @@ static inline size_t tf_lda_of(size_t slots)
 const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t n,
                             float *buffer);
 
-/* The same of whole lines of up to TF_BLOCK numbers, one after the other in `out`. */
-void tf_load_lines(struct tf_lines x, size_t k, size_t count, float *out);
+/* The same of whole lines of up to TF_CHUNK numbers, one after the other in `out`. */
+void tf_load_lines(struct tf_operand x, size_t k, size_t count, float *out);
 
 /* Numbers of a line as bfloat16, in every part, `distance` apart: in `out`, or one part
  * where it lies in memory. `scales` are one for all numbers (step 0) or one for each
  * (1). What magnitudes they have is noted if `range` is not NULL. */
-const uint16_t *tf_load_halves(struct tf_lines x, ptrdiff_t stride, size_t n,
+const uint16_t *tf_load_bf16(struct tf_operand x, ptrdiff_t stride, size_t n,
                                ptrdiff_t step, uint16_t *out, size_t distance,
-                               struct tf_range *range);
+                               struct tf_magnitude_range *range);
 
 /* `count` lines of x that run along k, `ld` slots apart; parts `distance` apart. */
-void tf_pack_along(struct tf_workspace *work, struct tf_lines x, size_t count,
+void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
                    size_t depth, int pairs, float *out, size_t ld, size_t distance,
-                   struct tf_range *range);
+                   struct tf_magnitude_range *range);
 
 /* A whole line as float32, as it is multiplied: part after part, `distance` apart.
  * Whether there is an Inf or NaN among numbers that are split. */
-int tf_load_line(struct tf_lines x, size_t n, float *out, size_t distance);
+int tf_load_line(struct tf_operand x, size_t n, float *out, size_t distance);
 
 /* Numbers of lines, as they are stored: all of `line` (step 0), or one of each line
  * from it on (1). */
@@ -130,16 +130,16 @@ typedef void tf_visit_fn(const float *numbers, size_t n, size_t line, size_t ste
                          void *context);
 
 /* All numbers of `count` lines, in the order of memory, unless the call is stopped. */
-void tf_visit_lines(struct tf_lines x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
+void tf_visit_lines(struct tf_operand x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
                     void *context, struct tf_watch *watch, int asks);
 
 /* A band of A, line after line, `lda` slots apart, filled up to a multiple of `whole`
  * lines with zeros; and B in panels of `width`: in each, the slots of one k side by
  * side. Returns the number of slots of a line. */
-void tf_pack_a(struct tf_workspace *work, struct tf_lines a, size_t rows, size_t whole,
-               size_t depth, int slot, size_t lda, struct tf_range *range);
-size_t tf_pack_b(struct tf_workspace *work, struct tf_lines b, size_t columns,
-                 size_t depth, int slot, size_t width, struct tf_range *range);
+void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size_t whole,
+               size_t depth, int slot, size_t lda, struct tf_magnitude_range *range);
+size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
+                 size_t depth, int slot, size_t width, struct tf_magnitude_range *range);
 
 /* Bytes that will be read soon, but by no order that a processor foresees: lines far
  * apart are pages apart. */

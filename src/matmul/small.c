@@ -20,9 +20,9 @@ enum {
     SUMS = NUMBERS + BEHIND * SIDE,
 };
 
-static struct tf_lines lines_of(struct tf_matrix x, int axis)
+static struct tf_operand lines_of(struct tf_matrix x, int axis)
 {
-    return (struct tf_lines){.data = x.data,
+    return (struct tf_operand){.data = x.data,
                              .stride = x.strides[axis],
                              .along = x.strides[1 - axis],
                              .kind = x.kind,
@@ -32,7 +32,7 @@ static struct tf_lines lines_of(struct tf_matrix x, int axis)
 
 /* The numbers of n lines in the order of memory: of a line side by side (1), or of a k
  * (0). */
-static int load(struct tf_lines x, size_t n, size_t k, float *out)
+static int load(struct tf_operand x, size_t n, size_t k, float *out)
 {
     const int along = tf_runs_along(x);
     if (along) {
@@ -47,7 +47,7 @@ static int load(struct tf_lines x, size_t n, size_t k, float *out)
 }
 
 /* Rows of A, one after the other, and rows of zeros that the kernel may read. */
-static void pack_rows(struct tf_lines a, size_t rows, size_t depth, size_t whole,
+static void pack_rows(struct tf_operand a, size_t rows, size_t depth, size_t whole,
                       float *buffer, float *out)
 {
     if (!load(a, rows, depth, tf_runs_along(a) ? out : buffer)) {
@@ -59,7 +59,7 @@ static void pack_rows(struct tf_lines a, size_t rows, size_t depth, size_t whole
 }
 
 /* Panels of B, filled up with zeros. */
-static void pack_panels(struct tf_lines b, size_t columns, size_t depth,
+static void pack_panels(struct tf_operand b, size_t columns, size_t depth,
                         struct tf_kernel kernel, float *buffer, float *more, float *out)
 {
     const size_t width = kernel.columns;
@@ -85,8 +85,8 @@ static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld
 {
     const ptrdiff_t size = (ptrdiff_t)tf_kind_size(c.kind);
     size_t together = 1;
-    if (n <= TF_BLOCK && c.strides[1] == size && c.strides[0] == size * (ptrdiff_t)n) {
-        together = m * n <= TF_BLOCK ? m : TF_BLOCK / n;
+    if (n <= TF_CHUNK && c.strides[1] == size && c.strides[0] == size * (ptrdiff_t)n) {
+        together = m * n <= TF_CHUNK ? m : TF_CHUNK / n;
         for (size_t i = 1; i < m && *ld != n; i++) {
             memmove(sums + i * n, sums + i * *ld, n * sizeof *sums);
         }
@@ -103,7 +103,7 @@ static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld
 }
 
 /* What sums that are not finite raise. */
-static unsigned flags_of(struct tf_lines a, struct tf_lines b, size_t m, size_t n,
+static unsigned flags_of(struct tf_operand a, struct tf_operand b, size_t m, size_t n,
                          size_t k, const float *sums, size_t ld, unsigned overflow,
                          unsigned wanted)
 {
@@ -128,7 +128,7 @@ static int fit(enum tf_slot slot, size_t m, size_t n, size_t k)
     const size_t wide = tf_filled(n, kernel);
     const size_t high = (m + kernel.rows - 1) / kernel.rows * kernel.rows;
     return m * wide <= NUMBERS && high * wide <= SUMS &&
-           wide * tf_slots_of(k, slot) <= NUMBERS;
+           wide * tf_packed_words(k, slot) <= NUMBERS;
 }
 
 /* Rows of quads are no more than SIDE: a panel is as wide. */
@@ -136,12 +136,12 @@ static unsigned multiply_one(enum tf_slot slot, struct tf_matrix a, struct tf_ma
                              struct tf_matrix c, size_t m, size_t n, size_t k,
                              unsigned flags)
 {
-    _Alignas(64) float rows[NUMBERS + BEHIND * TF_DEPTH], panels[NUMBERS];
+    _Alignas(64) float rows[NUMBERS + BEHIND * TF_KC], panels[NUMBERS];
     _Alignas(64) float sums[SUMS], more[NUMBERS];
-    const struct tf_lines x = lines_of(a, 0), y = lines_of(b, 1);
+    const struct tf_operand x = lines_of(a, 0), y = lines_of(b, 1);
     const struct tf_kernel kernel = tf_kernel_of(slot, n);
-    const struct tf_term term = {0, 0, slot == TF_QUADS ? tf_quad_unit(x, y) : 1};
-    const size_t slots = tf_slots_of(k, slot);
+    const struct tf_split_product term = {0, 0, slot == TF_QUADS ? tf_quad_unit(x, y) : 1};
+    const size_t slots = tf_packed_words(k, slot);
     size_t ld = tf_filled(n, kernel);
     if (slot == TF_QUADS) {
         tf_pack_quads_a(x, m, k, SIDE, sums, rows, slots);
@@ -171,12 +171,12 @@ int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
                       ptrdiff_t k, ptrdiff_t count)
 {
     if (precision->parts > 1 || precision->on_device || a.kind >= TF_FORMAT_COUNT ||
-        b.kind >= TF_FORMAT_COUNT || k < 1 || k > TF_DEPTH || m > NUMBERS ||
+        b.kind >= TF_FORMAT_COUNT || k < 1 || k > TF_KC || m > NUMBERS ||
         n > NUMBERS || m * k > NUMBERS || n * k > NUMBERS || m == 1 || n == 1 ||
         m * n * k * count >= 2 * (ptrdiff_t)TF_SHARE) {
         return 0;
     }
-    if (tf_suits_transposed(c, m, n)) {
+    if (tf_should_transpose(c, m, n)) {
         const struct tf_matrix left = tf_transposed(b);
         const ptrdiff_t rows = n;
         b = tf_transposed(a);
@@ -185,9 +185,9 @@ int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
         n = m;
         m = rows;
     }
-    const struct tf_lines x = lines_of(a, 0), y = lines_of(b, 1);
+    const struct tf_operand x = lines_of(a, 0), y = lines_of(b, 1);
     const size_t height = (size_t)m, width = (size_t)n, depth = (size_t)k;
-    const int paired = tf_has_pairs(x, y) && m * n * k > PAIRED;
+    const int paired = tf_can_use_bf16_dot(x, y) && m * n * k > PAIRED;
     enum tf_slot slot = TF_QUADS;
     if (!tf_has_quads(x, y) || !fit(TF_QUADS, height, width, depth)) {
         if (paired || !fit(TF_SINGLES, height, width, depth)) {

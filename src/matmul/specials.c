@@ -20,15 +20,15 @@ static uint8_t mark_of(const float *numbers, size_t n)
                                                 : 0;
 }
 
-uint8_t tf_mark_of_line(struct tf_lines x, ptrdiff_t k, struct tf_watch *watch,
+uint8_t tf_mark_of_line(struct tf_operand x, ptrdiff_t k, struct tf_watch *watch,
                         int asks)
 {
     enum { FIRST = 64, PIECES = 64 }; /* numbers; pieces after which to look */
-    float buffer[TF_BLOCK];
+    float buffer[TF_CHUNK];
     uint8_t mark = 0;
     unsigned visited = 0;
     for (ptrdiff_t i = 0, n; i < k; i += n) {
-        n = i ? TF_BLOCK : FIRST;
+        n = i ? TF_CHUNK : FIRST;
         n = n < k - i ? n : k - i;
         mark |= mark_of(
             tf_load_floats(x.kind, x.data + i * x.along, x.along, (size_t)n, buffer),
@@ -41,7 +41,7 @@ uint8_t tf_mark_of_line(struct tf_lines x, ptrdiff_t k, struct tf_watch *watch,
     return mark;
 }
 
-void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *context)
+void tf_flag_specials(const float *numbers, size_t n, size_t line, size_t step, void *context)
 {
     uint8_t *marks = (uint8_t *)context + line;
     const uint8_t found = mark_of(numbers, n);
@@ -60,11 +60,11 @@ void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *con
     }
 }
 
-void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks,
+void tf_flag_specials_rows(struct tf_operand x, size_t count, ptrdiff_t k, uint8_t *marks,
                    struct tf_watch *watch, int asks)
 {
     memset(marks, 0, count);
-    tf_visit_lines(x, count, k, tf_mark, marks, watch, asks);
+    tf_visit_lines(x, count, k, tf_flag_specials, marks, watch, asks);
 }
 
 /* -- flags ------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static int may_raise(uint8_t in_row, const float *sums, size_t columns)
     return !(in_row & TF_HAS_NAN) && mark_of(sums, columns) != 0;
 }
 
-unsigned tf_flags_of_marks(const uint8_t *in_row, const uint8_t *in_column,
+unsigned tf_matmul_fp_flags(const uint8_t *in_row, const uint8_t *in_column,
                            size_t rows, size_t columns, const float *sums, size_t ld,
                            unsigned overflow)
 {
@@ -113,7 +113,7 @@ static unsigned mark_columns(const struct tf_doubtful_sums *product, size_t row)
     for (size_t j = 0; j < product->columns && product->wanted & ~flags; j++) {
         uint8_t *mark = product->in_column + j;
         if (*mark == UNKNOWN && !isfinite(sums[j])) {
-            *mark = tf_mark_of_line(tf_lines_from(product->b, (ptrdiff_t)j, 0),
+            *mark = tf_mark_of_line(tf_operand_from(product->b, (ptrdiff_t)j, 0),
                                     product->k, product->watch, product->asks);
             flags |= flags_of_row(product->in_row[row], mark, sums + j, 1,
                                   product->overflow);
@@ -134,7 +134,7 @@ unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product)
     memset(in_row, 0, product->rows);
     memset(in_column, UNKNOWN, product->columns);
     if (!by_row) {
-        tf_mark_lines(product->a, product->rows, product->k, in_row, product->watch,
+        tf_flag_specials_rows(product->a, product->rows, product->k, in_row, product->watch,
                       product->asks);
     }
     for (size_t i = 0; i < product->rows && product->wanted & ~flags; i++) {
@@ -143,7 +143,7 @@ unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product)
             continue;
         }
         if (by_row) {
-            in_row[i] = tf_mark_of_line(tf_lines_from(product->a, (ptrdiff_t)i, 0),
+            in_row[i] = tf_mark_of_line(tf_operand_from(product->a, (ptrdiff_t)i, 0),
                                         product->k, product->watch, product->asks);
         }
         if (in_row[i] & TF_HAS_NAN) {
@@ -152,7 +152,7 @@ unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product)
         if (by_column) {
             flags |= mark_columns(product, i);
         } else if (!marked) {
-            tf_mark_lines(product->b, product->columns, product->k, in_column,
+            tf_flag_specials_rows(product->b, product->columns, product->k, in_column,
                           product->watch, product->asks);
             marked = 1;
         }
@@ -162,7 +162,7 @@ unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product)
     return flags;
 }
 
-int tf_products_may_raise(struct tf_lines x)
+int tf_products_may_raise(struct tf_operand x)
 {
     const struct tf_format *f =
         x.kind < TF_FORMAT_COUNT ? tf_format_rows[x.kind] : NULL;

@@ -10,24 +10,24 @@
 enum { TF_HAS_INFINITY = 1, TF_HAS_NAN = 2 };
 
 /* The mark of one line of k numbers, which are read up to the first NaN. */
-uint8_t tf_mark_of_line(struct tf_lines x, ptrdiff_t k, struct tf_watch *watch,
+uint8_t tf_mark_of_line(struct tf_operand x, ptrdiff_t k, struct tf_watch *watch,
                         int asks);
 
 /* Those of `count` lines. */
-void tf_mark_lines(struct tf_lines x, size_t count, ptrdiff_t k, uint8_t *marks,
+void tf_flag_specials_rows(struct tf_operand x, size_t count, ptrdiff_t k, uint8_t *marks,
                    struct tf_watch *watch, int asks);
 
 /* As a tf_visit_fn, with marks that are zero at first. */
-void tf_mark(const float *numbers, size_t n, size_t line, size_t step, void *marks);
+void tf_flag_specials(const float *numbers, size_t n, size_t line, size_t step, void *marks);
 
 /* What sums raise whose operands have these marks; rows of them are `ld` apart. */
-unsigned tf_flags_of_marks(const uint8_t *in_row, const uint8_t *in_column,
+unsigned tf_matmul_fp_flags(const uint8_t *in_row, const uint8_t *in_column,
                            size_t rows, size_t columns, const float *sums, size_t ld,
                            unsigned overflow);
 
 /* A product, and room for its lines' marks. */
 struct tf_doubtful_sums {
-    struct tf_lines a, b;
+    struct tf_operand a, b;
     size_t rows, columns;
     ptrdiff_t k;
     const float *sums;
@@ -44,6 +44,6 @@ unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product);
 
 /* Whether products of such numbers may raise what tells Inf from NaN: where there is no
  * Inf, and no sum is beyond float32, NaN comes of NaN. */
-int tf_products_may_raise(struct tf_lines x);
+int tf_products_may_raise(struct tf_operand x);
 
 #endif

@@ -17,12 +17,12 @@
 #include "tensor_core/scaled_mma_model.h"
 
 /* Elements a block: three float32 blocks fill half of a first-level cache. */
-enum { TF_BLOCK = 1024 };
+enum { TF_CHUNK = 1024 };
 
 enum { TF_NOT_FINITE = 2 };
 
 /* What a block of numbers may raise when it is rounded to a format. */
-struct tf_suspects {
+struct tf_flag_hints {
     /* Some magnitude rounds beyond the range, or is NaN: 1, or TF_NOT_FINITE where one
      * is Inf or NaN, as float32. */
     unsigned beyond;
@@ -110,9 +110,9 @@ enum tf_quick_op {
 };
 
 typedef void tf_unpack_fn(const void *items, float *out, size_t n);
-typedef struct tf_suspects tf_pack_fn(const float *in, void *items, size_t n);
-typedef struct tf_suspects tf_round_fn(const double *in, void *items, size_t n);
-typedef struct tf_suspects tf_suspect_fn(const float *in, size_t n);
+typedef struct tf_flag_hints tf_pack_fn(const float *in, void *items, size_t n);
+typedef struct tf_flag_hints tf_round_fn(const double *in, void *items, size_t n);
+typedef struct tf_flag_hints tf_suspect_fn(const float *in, size_t n);
 typedef unsigned tf_flags_fn(const float *in, const void *items, size_t n);
 
 /* float32 -> a number of NumPy's; what that raised. */
@@ -129,7 +129,7 @@ struct tf_conversions {
 };
 
 /* Which of a function's 65536 results on bfloat16 are enough: see unary.c. */
-struct tf_squeeze {
+struct tf_index_bounds {
     uint16_t odd;        /* the sign bit, if f(-x) = -f(x) */
     int16_t identity;    /* f(x) = x for magnitudes up to it; -1 if for none */
     int16_t least[2];    /* magnitudes up to it all give one result, by sign */
@@ -179,7 +179,7 @@ struct tf_parts {
                   size_t n);
 };
 
-/* Items to items, which lie apart; returns how many results are left open, TF_BLOCK at
+/* Items to items, which lie apart; returns how many results are left open, TF_CHUNK at
  * most, and lists their indices. Where they are more than some, it may say that all are,
  * and list none. */
 typedef size_t tf_quick_fn(const void *, void *, uint16_t *, size_t, size_t);
@@ -194,8 +194,8 @@ typedef void tf_predicate_fn(const void *, uint8_t *, size_t);
 
 /* Parts of matrix products: see product.c. */
 enum {
-    TF_DEPTH = 256,      /* k of a chain of fused multiply-adds: the contract's */
-    TF_PRODUCT_ROWS = 6, /* of a block of C, where kernels do not say another number */
+    TF_KC = 256,      /* k of a chain of fused multiply-adds: the contract's */
+    TF_MR = 6, /* of a block of C, where kernels do not say another number */
     TF_TALL_ROWS = 14,   /* of the tallest block */
     TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
@@ -207,7 +207,7 @@ enum { TF_QUAD = 4 };
 
 /* One product of a chain: which parts of A and B, as distances in slots, and what the
  * sums so far are multiplied by before it. */
-struct tf_term {
+struct tf_split_product {
     size_t a, b;
     float scale;
 };
@@ -215,28 +215,28 @@ struct tf_term {
 /* c = s or c + s, for a block of C, where s is the chain of some terms: each `depth`
  * slots of every row of A, which lie `lda` slots apart, and of a panel of B. Of the
  * kernel's rows `rows` count; the others are there, and may be left out. */
-typedef void tf_multiply_fn(const float *a, size_t lda, const float *b, size_t depth,
-                            const struct tf_term *terms, size_t count, size_t rows,
+typedef void tf_micro_kernel_fn(const float *a, size_t lda, const float *b, size_t depth,
+                            const struct tf_split_product *terms, size_t count, size_t rows,
                             float *c, size_t ldc, int adds);
 
 /* And what blocks it multiplies. */
 struct tf_kernel {
-    tf_multiply_fn *multiply;
+    tf_micro_kernel_fn *multiply;
     size_t rows, columns;
 };
 
 /* What magnitudes some bfloat16 numbers, or upper halves of float32, have: the
  * least ones but zero, less one, and the greatest. Lanes lie side by side, since
  * bringing them together costs more than a short line. */
-struct tf_range {
-    uint16_t least_less_one[TF_LANES], greatest[TF_LANES];
+struct tf_magnitude_range {
+    uint16_t min_minus_1[TF_LANES], greatest[TF_LANES];
 };
 
 struct tf_product {
     struct tf_kernel singles, tall; /* slots of one float32; the same in other blocks */
     /* The chains of n pairs of lines, of `depth` numbers each, one after the other. */
     void (*chains)(const float *a, const float *b, size_t depth,
-                   const struct tf_term *terms, size_t count, size_t n, float *sums);
+                   const struct tf_split_product *terms, size_t count, size_t n, float *sums);
     /* The greatest finite magnitude: of n numbers; of what is in n places so far. */
     float (*greatest_of_all)(const float *in, size_t n);
     void (*greatest_of_each)(const float *in, size_t n, float *greatest);
@@ -245,10 +245,10 @@ struct tf_product {
     void (*lay_out)(const float *in, size_t rows, size_t n, float *out, size_t width,
                     size_t distance);
     /* What all lanes have together, in the first of them. */
-    void (*gather_range)(struct tf_range *range);
+    void (*reduce_range)(struct tf_magnitude_range *range);
     /* Numbers to their parts (see split.h), `distance` apart. */
     void (*split_singles)(const float *in, size_t n, int p, int parts, float *out,
-                          size_t distance, struct tf_range *range);
+                          size_t distance, struct tf_magnitude_range *range);
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
 
@@ -263,12 +263,12 @@ struct tf_product {
      * long; after an odd number of rows follows a row of zeros. */
     void (*pair_matrix)(const uint16_t *rows, ptrdiff_t step, size_t depth,
                         size_t columns, size_t width, size_t slots, float *out,
-                        struct tf_range *range);
-    void (*note_least)(const uint16_t *in, size_t n, struct tf_range *range);
+                        struct tf_magnitude_range *range);
+    void (*note_least)(const uint16_t *in, size_t n, struct tf_magnitude_range *range);
     /* Parts that are not scaled: x = x0 + x1 + x2, where that is exact. */
     void (*split_halves)(const float *in, size_t n, int parts, uint16_t *out,
-                         size_t distance, struct tf_range *range);
-    const struct tf_row *row;
+                         size_t distance, struct tf_magnitude_range *range);
+    const struct tf_gemv_kernels *row;
 };
 
 /* One row times a matrix that is read once: see row.c. */
@@ -284,7 +284,7 @@ struct tf_across_operands {
 typedef void tf_across_fn(const struct tf_across_operands *in, size_t depth,
                           size_t columns, float *sums);
 
-struct tf_row {
+struct tf_gemv_kernels {
     tf_across_fn *across_singles;
     tf_across_fn *across_halves, *across_bytes; /* NULL where there is none */
 };
@@ -303,7 +303,7 @@ struct tf_block_chain {
     size_t block, slots, blocks;
 };
 
-/* Goes on with c, or from +0, for TF_PRODUCT_ROWS x columns of C: block after block and
+/* Goes on with c, or from +0, for TF_MR x columns of C: block after block and
  * term after term, c + s t is rounded once, where s is the chain of the term's slots
  * from +0, and t the product of the row's and the column's scales, rounded. Scales lie
  * as slots do, one for each block. */
@@ -314,7 +314,7 @@ typedef void tf_multiply_blocks_fn(const struct tf_block_chain *chain, const flo
 
 struct tf_code_table;
 
-/* Slots of n consecutive codes, TF_DEPTH at most, of whole blocks. */
+/* Slots of n consecutive codes, TF_KC at most, of whole blocks. */
 typedef void tf_slots_of_codes_fn(const struct tf_code_table *table,
                                   const uint8_t *codes, size_t n, float *out);
 
@@ -334,9 +334,9 @@ enum {
     TF_TENSOR_SPECIAL = 16000, /* of Inf and NaN */
 };
 
-struct tf_tensor_plan {
-    struct tf_tensor_model model;
-    const struct tf_term *terms; /* which parts of A and B are multiplied */
+struct tf_mma_plan {
+    struct tf_mma_model model;
+    const struct tf_split_product *terms; /* which parts of A and B are multiplied */
     size_t count;
     /* k whose blocks start from zero, and whose sum is added to the accumulator in its
      * own format: at most TF_TENSOR_DEPTH. 0: the accumulator goes through all blocks. */
@@ -352,11 +352,11 @@ struct tf_tensor_exponents {
     int32_t least, of_zero;
 };
 
-struct tf_tensor {
-    size_t columns; /* of a panel of B, TF_WIDEST at most */
-    /* Goes on with the accumulators c: TF_PRODUCT_ROWS or fewer rows, a multiple of 3,
+struct tf_mma_kernels {
+    size_t columns; /* of a panel of B, TF_NR_MAX at most */
+    /* Goes on with the accumulators c: TF_MR or fewer rows, a multiple of 3,
      * of A, `lda` slots of one number apart, times a panel of `depth` rows of B. */
-    void (*chains)(const struct tf_tensor_plan *plan, const float *a,
+    void (*chains)(const struct tf_mma_plan *plan, const float *a,
                    const uint32_t *a_exponents, size_t lda, const float *b,
                    const uint32_t *b_exponents, size_t depth, size_t rows, float *c,
                    size_t ldc);
@@ -443,7 +443,7 @@ struct tf_dot {
 /* Parts of products of small integers, where there is an instruction for them: see
  * quads.c. The integers are those of codes of up to six bits; on the side of A none has a
  * sign. */
-struct tf_quads {
+struct tf_int8_kernels {
     struct tf_kernel kernel; /* a term's scale is the unit of its products */
     /* Lines along k, `step` bytes apart, to slots: `ld` from line to line. */
     void (*lay_lines)(const int8_t integers[64], int unsigned_side, const char *lines,
@@ -480,7 +480,7 @@ struct tf_moment_loops {
     void (*squares)(const float *in, size_t n, struct tf_moments *moments);
     void (*products)(const float *in, const float *weights, size_t n,
                      struct tf_moments *moments);
-    /* TF_MOMENT_ROWS rows, TF_BLOCK apart, of n numbers, each of another line. */
+    /* TF_MOMENT_ROWS rows, TF_CHUNK apart, of n numbers, each of another line. */
     void (*side_by_side)(const float *in, size_t n,
                          const struct tf_moment_rows *found);
     /* value 2^exponent goes on; in the end value is in [1, 2), zero or not finite. */
@@ -509,7 +509,7 @@ struct tf_isa {
     /* Near the exact results, or NaN; NULL but for functions of the C library. */
     tf_binary_f64_fn *const *binary_near;
     /* Which of such results do not tell what rounding to bfloat16 or tf32 gives: how
-     * many, at most TF_BLOCK, and their indices. */
+     * many, at most TF_CHUNK, and their indices. */
     size_t (*doubtful)(const double *r, size_t n, int mantissa_bits, uint16_t *which);
     const struct tf_fused *fused; /* by operation */
     tf_quick_fn *const (*quick)[2]; /* of tf32 and bfloat16 */
@@ -540,9 +540,9 @@ struct tf_isa {
 
     /* Indices of the results that are enough; and the sign of odd functions,
      * with what of `wanted` results such as these may have raised. */
-    void (*squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+    void (*squeeze)(const struct tf_index_bounds *squeeze, const uint16_t *in,
                     uint16_t *index, size_t n);
-    unsigned (*unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+    unsigned (*unsqueeze)(const struct tf_index_bounds *squeeze, const uint16_t *in,
                           const uint16_t *results, uint16_t *out, size_t n,
                           unsigned wanted);
 
@@ -563,18 +563,18 @@ struct tf_isa {
      * is INT32_MAX. Where nothing does they lie beyond it. */
     void (*bounds)(const float *in, size_t n, int32_t last, int32_t *least,
                    int32_t *greatest);
-    void (*half_bounds)(const uint16_t *in, size_t n, int without_nans, int32_t *least,
+    void (*bf16_bounds)(const uint16_t *in, size_t n, int without_nans, int32_t *least,
                         int32_t *greatest);
-    /* The bounds of up to TF_BLOCK bytes' ranks; that of NaN is UINT8_MAX. */
+    /* The bounds of up to TF_CHUNK bytes' ranks; that of NaN is UINT8_MAX. */
     void (*byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
                         int without_nans, uint8_t *least, uint8_t *greatest);
 
     const struct tf_moment_loops *moments;
     const struct tf_product *product;
-    const struct tf_quads *quads;
+    const struct tf_int8_kernels *quads;
     const struct tf_dot *dot;
     const struct tf_block_product *block_product;
-    const struct tf_tensor *tensor;
+    const struct tf_mma_kernels *tensor;
     const struct tf_block_loops *block; /* by element */
     const struct tf_scaled *scaled;
 };

@@ -25,10 +25,10 @@ enum {
  * `data` does. */
 static inline size_t tf_next_block(const void *data, size_t itemsize, ptrdiff_t left)
 {
-    if (left > 4 * TF_BLOCK) {
-        return TF_BLOCK - (uintptr_t)data % TF_LINE / itemsize;
+    if (left > 4 * TF_CHUNK) {
+        return TF_CHUNK - (uintptr_t)data % TF_LINE / itemsize;
     }
-    return (size_t)(left < TF_BLOCK ? left : TF_BLOCK);
+    return (size_t)(left < TF_CHUNK ? left : TF_CHUNK);
 }
 
 /* The block after this one, of n items in all, into the second cache: Intel drops what

@@ -9,7 +9,7 @@
 #include "runtime/copies.h"
 
 /* Room for a block of the widest items (long double) with their alignment. */
-#define TF_BUFFER(name) _Alignas(64) unsigned char name[TF_BLOCK * 16]
+#define TF_BUFFER(name) _Alignas(64) unsigned char name[TF_CHUNK * 16]
 
 static inline int tf_is_contiguous(const void *data, ptrdiff_t stride, size_t itemsize)
 {

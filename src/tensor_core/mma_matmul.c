@@ -4,14 +4,14 @@
 #include "runtime/strided.h"
 #include "matmul/epilogue.h"
 
-struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,
-                                 const struct tf_terms *terms, int swapped)
+struct tf_mma_plan tf_plan_of(const struct tf_precision *precision,
+                                 const struct tf_split_schedule *terms, int swapped)
 {
     enum { PROMOTED = 16 }; /* k, of parts: NVIDIA/cutlass example 78 */
     const struct tf_device *device = &precision->device;
     const int32_t first = device->model.cut_first;
     const int32_t bits = !device->model.half ? device->model.kept : first ? first : 23;
-    struct tf_tensor_plan plan = {
+    struct tf_mma_plan plan = {
         .model = device->model,
         .terms = terms->terms,
         .count = terms->count,
@@ -31,7 +31,7 @@ struct tf_tensor_plan tf_plan_of(const struct tf_precision *precision,
 
 /* -- chains ------------------------------------------------------------------------ */
 
-static struct tf_tensor_exponents exponents_for(const struct tf_tensor_plan *plan,
+static struct tf_tensor_exponents exponents_for(const struct tf_mma_plan *plan,
                                                 int32_t least)
 {
     return (struct tf_tensor_exponents){
@@ -41,7 +41,7 @@ static struct tf_tensor_exponents exponents_for(const struct tf_tensor_plan *pla
 static size_t whole(size_t n, size_t piece) { return (n + piece - 1) / piece * piece; }
 
 /* Whether there is an Inf or NaN among numbers that are split. */
-static void note_specials(struct tf_workspace *work, struct tf_range range)
+static void note_specials(struct tf_workspace *work, struct tf_magnitude_range range)
 {
     work->has_specials |= tf_exponents_of(&range).greatest > 127;
 }
@@ -49,13 +49,13 @@ static void note_specials(struct tf_workspace *work, struct tf_range range)
 static void pack_columns(struct tf_workspace *work, const struct tf_tile *tile,
                          size_t depth)
 {
-    const struct tf_tensor *tensor = tf_isa->tensor;
+    const struct tf_mma_kernels *tensor = tf_isa->tensor;
     const struct tf_tensor_exponents exponents =
         exponents_for(tile->plan, tile->plan->model.least_b);
-    struct tf_range range = tf_no_range();
+    struct tf_magnitude_range range = tf_no_range();
     tf_pack_b(work, tile->b, tile->columns, depth, 0, tensor->columns, &range);
     for (int part = 0; part < tile->b.parts; part++) {
-        const size_t first = (size_t)part * TF_PART_OF_B;
+        const size_t first = (size_t)part * TF_PACKED_B;
         tensor->exponents_of_columns(work->b + first,
                                      whole(tile->columns, tensor->columns) * depth,
                                      exponents, work->b_exponents + first / 2);
@@ -69,13 +69,13 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_tile *tile, s
 {
     const struct tf_tensor_exponents exponents =
         exponents_for(tile->plan, tile->plan->model.least_a);
-    const size_t count = tile->rows - i < TF_BAND ? tile->rows - i : TF_BAND;
-    const size_t rows = whole(count, TF_PRODUCT_ROWS);
-    struct tf_range range = tf_no_range();
-    tf_pack_a(work, tf_lines_from(tile->a, (ptrdiff_t)i, 0), count,
-              TF_PRODUCT_ROWS, depth, 0, depth, &range);
+    const size_t count = tile->rows - i < TF_MC ? tile->rows - i : TF_MC;
+    const size_t rows = whole(count, TF_MR);
+    struct tf_magnitude_range range = tf_no_range();
+    tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), count,
+              TF_MR, depth, 0, depth, &range);
     for (int part = 0; part < tile->a.parts; part++) {
-        const size_t first = (size_t)part * TF_PART_OF_A;
+        const size_t first = (size_t)part * TF_PACKED_A;
         tf_isa->tensor->exponents_of_rows(work->a + first, rows * depth, exponents,
                                           work->a_exponents + first);
     }
@@ -87,10 +87,10 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_tile *tile, s
 static void multiply_depth(struct tf_workspace *work, const struct tf_tile *tile,
                            size_t depth, float *sums)
 {
-    const struct tf_tensor *tensor = tf_isa->tensor;
+    const struct tf_mma_kernels *tensor = tf_isa->tensor;
     const size_t width = tensor->columns, ld = work->ld;
     pack_columns(work, tile, depth);
-    for (size_t i = 0; i < tile->rows; i += TF_BAND) {
+    for (size_t i = 0; i < tile->rows; i += TF_MC) {
         const size_t rows = pack_rows(work, tile, i, depth);
         for (size_t j = 0; j < tile->columns; j += width) {
             const float *panel = work->b + j * depth;
@@ -109,9 +109,9 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_tile *tile
 static void multiply_stretch(struct tf_workspace *work, const struct tf_tile *tile,
                              ptrdiff_t k, float *sums)
 {
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DEPTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
         const struct tf_tile block = tf_tile_from(*tile, k0);
-        multiply_depth(work, &block, tf_lesser_size(TF_DEPTH, k - k0), sums);
+        multiply_depth(work, &block, tf_lesser_size(TF_KC, k - k0), sums);
     }
 }
 
@@ -122,7 +122,7 @@ static void begin(struct tf_workspace *work, const struct tf_tile *tile, float *
                   const struct tf_matrix *from)
 {
     const size_t bytes = work->ld * sizeof(float);
-    memset(sums, 0, whole(tile->rows, TF_PRODUCT_ROWS) * bytes);
+    memset(sums, 0, whole(tile->rows, TF_MR) * bytes);
     for (size_t i = 0; from && i < tile->rows; i++) {
         float *row = sums + i * work->ld;
         const char *data = from->data + (ptrdiff_t)i * from->strides[0];
@@ -145,12 +145,12 @@ static void canonical_nans(float *x, size_t n, int half)
     }
 }
 
-void tf_multiply_on_device(struct tf_workspace *work, const struct tf_tile *tile,
+void tf_mma_tile(struct tf_workspace *work, const struct tf_tile *tile,
                            ptrdiff_t k)
 {
     const size_t width = tf_isa->tensor->columns;
     const size_t columns = whole(tile->columns, width);
-    work->ld = columns <= TF_COMPACT ? columns : TF_SUMS;
+    work->ld = columns <= TF_COMPACT ? columns : TF_LDC;
     begin(work, tile, work->sums, tile->accumulators);
     if (!tile->promote) {
         multiply_stretch(work, tile, k, work->sums);
@@ -181,7 +181,7 @@ int tf_store_accumulators(int kind, float *sums, char *out, ptrdiff_t stride, si
     void *items = tf_target(out, stride, itemsize, buffer);
     const struct tf_conversions *conversions =
         &tf_isa->formats[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
-    const struct tf_suspects suspects = conversions->suspect(sums, n);
+    const struct tf_flag_hints suspects = conversions->suspect(sums, n);
     canonical_nans(sums, n, kind == TF_FLOAT16);
     if (kind == TF_FLOAT32) {
         memcpy(items, sums, n * sizeof *sums);

@@ -38,7 +38,7 @@ typedef unsigned long long uint64_t;
 #define TF_HOST_AND_DEVICE static inline
 #endif
 
-struct tf_tensor_model {
+struct tf_mma_model {
     int32_t depth;    /* products of a block */
     int32_t instruction_depth; /* k of whole blocks, filled up with zeros */
     int32_t fraction; /* bits kept below the greatest exponent */
@@ -46,7 +46,7 @@ struct tf_tensor_model {
     int32_t half;     /* the accumulator is float16, rounded to nearest, ties to even;
                          else float32 (or the upper bits of it), rounded toward zero */
     int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
-    /* The instruction is made of two blocks, see tf_tensor_chain. */
+    /* The instruction is made of two blocks, see tf_mma_accumulate. */
     int32_t emulated;
     /* What sources differ about; exponents may be TF_NO_EXPONENT. */
     int32_t cut_first;     /* fraction bits that sums are cut to before they are rounded,
@@ -188,7 +188,7 @@ TF_HOST_AND_DEVICE int64_t tf_tensor_align(uint64_t significand, int32_t shift,
 
 /* Up to model->depth products, those of n elements that lie `step_a` and `step_b`
  * apart; the rest is zero. The accumulator is c * 2^scale. */
-TF_HOST_AND_DEVICE uint32_t tf_tensor_block(const struct tf_tensor_model *model,
+TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
                                             const uint32_t *a, int64_t step_a,
                                             const uint32_t *b, int64_t step_b,
                                             int32_t n, uint32_t c, int32_t scale)
@@ -274,7 +274,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_add(uint32_t x, uint32_t y, int32_t half)
  * from zero: of each four k the first two are the first one's, the others the second's.
  * Their sum is added to the accumulator. Source: NVIDIA/cutlass issue 1986.
  */
-TF_HOST_AND_DEVICE uint32_t tf_tensor_chain(const struct tf_tensor_model *model,
+TF_HOST_AND_DEVICE uint32_t tf_mma_accumulate(const struct tf_mma_model *model,
                                             const uint32_t *a, int64_t step_a,
                                             const uint32_t *b, int64_t step_b,
                                             int64_t n, uint32_t c)
@@ -285,7 +285,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_chain(const struct tf_tensor_model *model,
         for (int64_t k = 0; k < filled; k += model->depth) {
             const int64_t rest = n > k ? n - k : 0;
             const int32_t here = rest < model->depth ? (int32_t)rest : model->depth;
-            c = tf_tensor_block(model, a + k * step_a, step_a, b + k * step_b, step_b,
+            c = tf_mma_dot(model, a + k * step_a, step_a, b + k * step_b, step_b,
                                 here, c, 0);
         }
         return c;
@@ -300,7 +300,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_chain(const struct tf_tensor_model *model,
                 x[count] = a[i * step_a];
                 y[count++] = b[i * step_b];
             }
-            total = tf_tensor_block(model, x, 1, y, 1, count, total, 0);
+            total = tf_mma_dot(model, x, 1, y, 1, count, total, 0);
         }
         c = tf_tensor_add(total, c, model->half);
     }

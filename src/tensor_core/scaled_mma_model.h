@@ -30,7 +30,7 @@ struct tf_scaled_model {
     int32_t fraction; /* bits kept below the greatest exponent */
     int32_t powers;   /* scales are 2^(code - 127); else E4M3 numbers without a sign */
     int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
-    /* What no recording settles, as in struct tf_tensor_model. */
+    /* What no recording settles, as in struct tf_mma_model. */
     int32_t floor;
     int32_t zero_c;
     int32_t zero_terms; /* whether a term of zero has an exponent: zeros that of -126 as

@@ -73,7 +73,7 @@ static void settle(struct tf_format f, const struct operation *operation,
 static void compute_near(struct tf_format f, enum tf_binary_op op, const float *a,
                          const float *b, double *wide, size_t n)
 {
-    uint16_t which[TF_BLOCK];
+    uint16_t which[TF_CHUNK];
     tf_isa->binary_near[op](a, b, wide, n);
     const size_t count = tf_isa->doubtful(wide, n, f.mantissa_bits, which);
     for (size_t k = 0; k < count; k++) {
@@ -106,18 +106,18 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     const struct tf_format f = *tf_format_rows[format];
     const struct operation *operation = &operations[op];
     const struct tf_conversions *conversions = &tf_isa->formats[format];
-    _Alignas(64) float r[TF_BLOCK];
+    _Alignas(64) float r[TF_CHUNK];
 
     /* 1. The results. */
     if (operation->silent) {
         tf_isa->binary_f32[op](a, b, r, n);
     } else {
-        double wide[TF_BLOCK];
+        double wide[TF_CHUNK];
         compute_in_double(f, op, a, b, wide, r, n);
     }
 
     /* 2. One rounding. */
-    const struct tf_suspects suspects = conversions->pack(r, out, n);
+    const struct tf_flag_hints suspects = conversions->pack(r, out, n);
     if (suspects.beyond) {
         tf_isa->canonical_nans(r, n);
         conversions->pack(r, out, n);
@@ -128,7 +128,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
         return 0;
     }
     const unsigned rounding = conversions->flags(r, out, n);
-    if (f.specials == TF_POWERS) {
+    if (f.specials == TF_EXPONENT_ONLY) {
         return rounding;
     }
     return (rounding & TF_UNDER) | tf_isa->exceptions(tf_beyond(f), 0, a, b, r, n);
@@ -138,7 +138,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
 static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
                          uint8_t *results, uint8_t *flags, size_t n)
 {
-    float x[TF_BLOCK], y[TF_BLOCK];
+    float x[TF_CHUNK], y[TF_CHUNK];
     tf_isa->formats[format].unpack(a, x, n);
     tf_isa->formats[format].unpack(b, y, n);
     for (size_t i = 0; i < n; i++) {
@@ -180,7 +180,7 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
         const float *p = operand_numbers(a, format, x, n);
         const float *q = operand_numbers(b, format, y, n);
         tf_fused_bytes_fn *bytes =
-            f.specials == TF_POWERS ? fused->bytes_of_powers : fused->bytes;
+            f.specials == TF_EXPONENT_ONLY ? fused->bytes_of_powers : fused->bytes;
         seen = bytes(&tf_byte_tables[format].rounding, p, q, out, n);
     } else {
         seen = (f.itemsize == 2 ? fused->halves : fused->words)(x, y, out, n);
@@ -193,7 +193,7 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
     if (may_have_raised(op, beyond, seen.greatest) & ~*flags) {
         const float *p = operand_numbers(a, format, x, n);
         const float *q = operand_numbers(b, format, y, n);
-        _Alignas(64) float r[TF_BLOCK];
+        _Alignas(64) float r[TF_CHUNK];
         tf_isa->binary_f32[op](p, q, r, n);
         *flags |= tf_isa->exceptions(beyond, 1, p, q, r, n);
     }
@@ -243,7 +243,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
             return;
         }
     }
-    const ptrdiff_t block = serial ? 1 : TF_BLOCK;
+    const ptrdiff_t block = serial ? 1 : TF_CHUNK;
     const int is_fused = tf_isa->fused[op].bytes != NULL;
     if (is_fused && itemsize == 1 && !serial && n >= WORTH_A_LINE &&
         (strides[0] == 0) != (strides[1] == 0)) {
@@ -319,8 +319,8 @@ void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
      * first until the second is known. */
     TF_BUFFER(quotients);
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const ptrdiff_t count = n - done < TF_BLOCK ? n - done : TF_BLOCK;
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const ptrdiff_t count = n - done < TF_CHUNK ? n - done : TF_CHUNK;
         char *at[4];
         for (int i = 0; i < 4; i++) {
             at[i] = data[i] + done * strides[i];

@@ -19,7 +19,7 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const struct tf_fp saved = tf_fp_begin();
     const int serial = tf_is_serial(data, strides);
-    const ptrdiff_t block = serial ? 1 : TF_BLOCK;
+    const ptrdiff_t block = serial ? 1 : TF_CHUNK;
     TF_BUFFER(buffer);
     struct operand a, b;
     operand_begin(&a, data[0], strides[0], !serial);
@@ -61,8 +61,8 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
     operand_begin(&low, data[1], strides[1], 1);
     operand_begin(&high, data[2], strides[2], 1);
     char *out = data[3];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const void *bound = operand_items(&low, itemsize, count);
         maximum(table, operand_items(&x, itemsize, count), bound, raised, count);
         bound = operand_items(&high, itemsize, count);
@@ -94,8 +94,8 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
     struct operand a;
     operand_begin(&a, data[0], strides[0], 1);
     char *out = data[1];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const void *x = operand_items(&a, itemsize, count);
         void *target =
             operand_target(out, strides[1], itemsize, x, x, itemsize, count, buffer);
@@ -129,8 +129,8 @@ static void test_numbers(const struct test *test, int a_kind, int b_kind,
     operand_begin(&a, data[0], strides[0], 1);
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const float *x = operand_next(&a, a_kind, count);
         const float *y = operand_next(&b, b_kind, count);
         void *target = tf_target(out, strides[2], 1, buffer);
@@ -173,8 +173,8 @@ void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
     struct operand a;
     operand_begin(&a, data[0], strides[0], 1);
     char *out = data[1];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const void *x = operand_items(&a, itemsize, count);
         void *target =
             operand_target(out, strides[1], 1, x, x, itemsize, count, buffer);

@@ -136,7 +136,7 @@ static int item_of(struct tf_format f, const char *exact, char item[4], unsigned
 struct bounded {
     struct operand operand;
     int is_exact;
-    _Alignas(64) float rounded[TF_BLOCK];
+    _Alignas(64) float rounded[TF_CHUNK];
 };
 
 static void bounded_begin(struct bounded *x, const char *data, ptrdiff_t stride,
@@ -171,7 +171,7 @@ static unsigned store_results(int format, float *r, char *out, ptrdiff_t stride,
     const size_t itemsize = tf_format_rows[format]->itemsize;
     void *target = tf_target(out, stride, itemsize, buffer);
     tf_isa->canonical_nans(r, n);
-    const struct tf_suspects suspects = conversions->pack(r, target, n);
+    const struct tf_flag_hints suspects = conversions->pack(r, target, n);
     const unsigned flags =
         tf_may_raise(format, suspects) ? conversions->flags(r, target, n) : 0;
     tf_scatter(target, out, stride, itemsize, n);
@@ -193,12 +193,12 @@ void tf_exact_extreme(int format, enum tf_binary_op op, int exact, char *const d
         return;
     }
     struct bounded a, b;
-    _Alignas(64) float r[TF_BLOCK];
+    _Alignas(64) float r[TF_CHUNK];
     bounded_begin(&a, data[0], strides[0], exact == 0);
     bounded_begin(&b, data[1], strides[1], exact == 1);
     char *out = data[2];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const float *x = bounded_next(&a, format, count, &flags);
         const float *y = bounded_next(&b, format, count, &flags);
         tf_isa->binary_f32[op](x, y, r, count);
@@ -223,13 +223,13 @@ void tf_exact_clip(int format, int x_is_exact, char *const data[4],
         return;
     }
     struct bounded a, low, high;
-    _Alignas(64) float r[TF_BLOCK];
+    _Alignas(64) float r[TF_CHUNK];
     bounded_begin(&a, data[0], strides[0], x_is_exact);
     bounded_begin(&low, data[1], strides[1], 1);
     bounded_begin(&high, data[2], strides[2], 1);
     char *out = data[3];
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const float *x = bounded_next(&a, format, count, &flags);
         tf_isa->binary_f32[TF_MAXIMUM](x, bounded_next(&low, format, count, &flags), r,
                                        count);

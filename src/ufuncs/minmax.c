@@ -37,7 +37,7 @@ static struct extremes block_extremes(int format, const void *items, size_t n,
     }
     const uint32_t used = tf_used_bits(*f);
     if (f->itemsize == 2) {
-        tf_isa->half_bounds(items, n, without_nans, &low, &high);
+        tf_isa->bf16_bounds(items, n, without_nans, &low, &high);
     } else { /* Inf with unused bits is Inf */
         const uint32_t infinity = UINT32_C(0x7F800000) | ~used;
         tf_isa->bounds(items, n, without_nans ? (int32_t)infinity : INT32_MAX, &low,
@@ -63,7 +63,7 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     tf_isa->formats[format].unpack(buffer, &result, 1);
     /* In place, where no buffer is needed, there may be more to a block. */
     const int is_in_place = tf_is_contiguous(data[1], stride, itemsize);
-    const ptrdiff_t block = is_in_place ? LONG : TF_BLOCK;
+    const ptrdiff_t block = is_in_place ? LONG : TF_CHUNK;
     for (ptrdiff_t done = 0; done < n; done += block) {
         if (isnan(result) && !without_nans) {
             break;
@@ -153,7 +153,7 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     const struct tf_fp saved = tf_fp_begin();
     const struct order order = order_for(op);
     TF_BUFFER(buffer);
-    float numbers[TF_BLOCK], first;
+    float numbers[TF_CHUNK], first;
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     const size_t itemsize = tf_format_rows[format]->itemsize;
     if (itemsize == 1 && n >= WORTH_AN_ORDER) {
@@ -164,8 +164,8 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     memcpy(buffer, data[0], itemsize);
     conversions->unpack(buffer, &first, 1);
     int32_t greatest = order_of(order, first);
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         char *out = data[2] + done * strides[2];
         conversions->unpack(tf_gather(data[1] + done * strides[1], strides[1], itemsize,
                                       count, buffer),
@@ -188,8 +188,8 @@ static void extremes_together(int format, struct order order,
                               size_t count, char *out)
 {
     TF_BUFFER(buffer);
-    float numbers[TF_BLOCK], results[TF_BLOCK];
-    int32_t places[TF_BLOCK];
+    float numbers[TF_CHUNK], results[TF_CHUNK];
+    int32_t places[TF_CHUNK];
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const ptrdiff_t start = segments->starts[first];
     const ptrdiff_t end = tf_segment_end(segments, first + (ptrdiff_t)count - 1);
@@ -267,7 +267,7 @@ static size_t first_place(const float *numbers, size_t n, float wanted)
 ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n)
 {
     enum { STRIP = 128 }; /* numbers made at a time to look at */
-    enum { LONG = 4 * TF_BLOCK };
+    enum { LONG = 4 * TF_CHUNK };
     TF_BUFFER(buffer);
     float numbers[STRIP], best = 0;
     const ptrdiff_t itemsize = tf_format_rows[format]->itemsize;
@@ -276,7 +276,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
     size_t count;
     for (ptrdiff_t done = 0; done < n; done += (ptrdiff_t)count) {
         /* The first block is short: where there is a NaN it is often there. */
-        const ptrdiff_t most = is_in_place && done > 0 ? LONG : TF_BLOCK;
+        const ptrdiff_t most = is_in_place && done > 0 ? LONG : TF_CHUNK;
         count = (size_t)(n - done < most ? n - done : most);
         const char *block = tf_gather(items + done * itemsize, itemsize,
                                       (size_t)itemsize, count, buffer);

@@ -19,7 +19,7 @@ static int lacks_infinity(int format)
 
 struct numbers {
     TF_BUFFER(buffer);
-    float rows[TF_MOMENT_ROWS][TF_BLOCK];
+    float rows[TF_MOMENT_ROWS][TF_CHUNK];
 };
 
 static void load(int format, const char *items, ptrdiff_t stride, size_t n,
@@ -72,11 +72,11 @@ static void add_numbers(enum tf_statistic statistic, const float *numbers, size_
 static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
                       ptrdiff_t at, ptrdiff_t count, struct tf_sums found, ptrdiff_t i)
 {
-    const ptrdiff_t whole = TF_BLOCK / lines->n;
+    const ptrdiff_t whole = TF_CHUNK / lines->n;
     struct numbers block;
     float *numbers = block.rows[0];
     const ptrdiff_t all = count * lines->n;
-    const ptrdiff_t most = whole > 0 ? whole * lines->n : TF_BLOCK;
+    const ptrdiff_t most = whole > 0 ? whole * lines->n : TF_CHUNK;
     for (ptrdiff_t done = 0, n, line_end = lines->n; done < all; done += n) {
         const ptrdiff_t end = whole > 0 ? all : line_end;
         n = end - done < most ? end - done : most;
@@ -162,8 +162,8 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
             continue;
         }
         for (ptrdiff_t i = 0; i < count; i += inner) {
-            for (ptrdiff_t j = 0; j < inner; j += TF_BLOCK) {
-                const ptrdiff_t n = inner - j < TF_BLOCK ? inner - j : TF_BLOCK;
+            for (ptrdiff_t j = 0; j < inner; j += TF_CHUNK) {
+                const ptrdiff_t n = inner - j < TF_CHUNK ? inner - j : TF_CHUNK;
                 add_side_by_side(lines, statistic, from + i * lines->n + j, n, found,
                                  i + j);
             }
@@ -315,8 +315,8 @@ static int settle(int format, const double *values, const double *errors, char *
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     const size_t size = tf_format_rows[format]->itemsize;
     TF_BUFFER(buffer);
-    double low[TF_BLOCK], high[TF_BLOCK];
-    float numbers[TF_BLOCK];
+    double low[TF_CHUNK], high[TF_CHUNK];
+    float numbers[TF_CHUNK];
     for (size_t i = 0; i < n; i++) {
         if (!(errors[i] >= 0)) {
             return 0;
@@ -325,9 +325,9 @@ static int settle(int format, const double *values, const double *errors, char *
         high[i] = errors[i] == 0 ? values[i] : values[i] + errors[i];
     }
     tf_isa->narrow(low, numbers, n);
-    const struct tf_suspects first = conversions->pack(numbers, items, n);
+    const struct tf_flag_hints first = conversions->pack(numbers, items, n);
     tf_isa->narrow(high, numbers, n);
-    const struct tf_suspects second = conversions->pack(numbers, buffer, n);
+    const struct tf_flag_hints second = conversions->pack(numbers, buffer, n);
     if (memcmp(items, buffer, n * size) != 0) {
         return 0;
     }
@@ -352,9 +352,9 @@ int tf_statistics(int format, enum tf_statistic statistic, double freedom,
     const struct tf_fp saved = tf_fp_begin();
     const ptrdiff_t size = tf_format_rows[format]->itemsize;
     int is_sure = 1;
-    for (ptrdiff_t done = 0; is_sure && done < count; done += TF_BLOCK) {
-        const size_t n = (size_t)(count - done < TF_BLOCK ? count - done : TF_BLOCK);
-        double values[TF_BLOCK], errors[TF_BLOCK];
+    for (ptrdiff_t done = 0; is_sure && done < count; done += TF_CHUNK) {
+        const size_t n = (size_t)(count - done < TF_CHUNK ? count - done : TF_CHUNK);
+        double values[TF_CHUNK], errors[TF_CHUNK];
         for (size_t i = 0; i < n; i++) {
             const struct number number =
                 number_of(format, statistic, freedom, found, done + (ptrdiff_t)i);
@@ -375,9 +375,9 @@ int tf_weighted_mean(const struct tf_summed *lines, const char *weights,
     struct tf_moments products = {-0.0, 0, 0, INT32_MAX}, divisors = products;
     struct numbers block;
     float *x = block.rows[0], *w = block.rows[1];
-    for (ptrdiff_t done = 0; done < lines->n; done += TF_BLOCK) {
+    for (ptrdiff_t done = 0; done < lines->n; done += TF_CHUNK) {
         const ptrdiff_t rest = lines->n - done;
-        const size_t n = (size_t)(rest < TF_BLOCK ? rest : TF_BLOCK);
+        const size_t n = (size_t)(rest < TF_CHUNK ? rest : TF_CHUNK);
         load(lines->format, lines->items + done * lines->stride, lines->stride, n,
              &block, x);
         load(lines->format, weights + done * stride, stride, n, &block, w);

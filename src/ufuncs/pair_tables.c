@@ -181,7 +181,7 @@ static unsigned look_up_block(const struct tf_pair_line *line, const uint8_t *it
 {
     uint8_t any = 0;
     if (line->all_flags & ~raised) {
-        uint8_t flags[TF_BLOCK];
+        uint8_t flags[TF_CHUNK];
         tf_isa->lookup(line->flags, items, flags, n);
         for (size_t i = 0; i < n; i++) {
             any |= flags[i];
@@ -198,8 +198,8 @@ unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
     unsigned flags = 0;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const uint8_t *items = tf_gather(in, in_stride, 1, count, in_buffer);
         void *target = tf_target(out, out_stride, 1, out_buffer);
         flags |= look_up_block(line, items, target, count, flags);
@@ -215,7 +215,7 @@ static unsigned look_up_few_bits(const struct tf_pair_table *table, const uint8_
                                  const uint8_t *b, uint8_t *out, size_t n,
                                  unsigned raised)
 {
-    uint8_t pairs[TF_BLOCK];
+    uint8_t pairs[TF_CHUNK];
     for (size_t i = 0; i < n; i++) {
         pairs[i] = (uint8_t)(a[i] << TF_FEW_BITS | (b[i] & ((1 << TF_FEW_BITS) - 1)));
     }
@@ -229,7 +229,7 @@ unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3]
         return look_up_serially(table, data, strides, n);
     }
     const int fixed = strides[0] == 0 ? 0 : strides[1] == 0 ? 1 : -1;
-    if (fixed >= 0 && n >= TF_BLOCK) {
+    if (fixed >= 0 && n >= TF_CHUNK) {
         const struct tf_pair_line line =
             line_of(table, *(const uint8_t *)data[fixed], fixed == 0);
         return tf_look_up_line(&line, data[1 - fixed], strides[1 - fixed], data[2],
@@ -239,8 +239,8 @@ unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3]
     TF_BUFFER(b_buffer);
     TF_BUFFER(buffer);
     unsigned flags = 0;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         char *out = data[2] + done * strides[2];
         void *target = tf_target(out, strides[2], 1, buffer);
         const uint8_t *a =

@@ -14,7 +14,7 @@ static unsigned store(int format, float *results, char *out, ptrdiff_t stride, s
     const size_t itemsize = tf_format_rows[format]->itemsize;
     void *target = tf_target(out, stride, itemsize, buffer);
     tf_isa->canonical_nans(results, n);
-    const struct tf_suspects suspects = conversions->pack(results, target, n);
+    const struct tf_flag_hints suspects = conversions->pack(results, target, n);
     if (tf_may_raise(format, suspects) & ~flags) {
         flags |= conversions->flags(results, target, n);
     }
@@ -24,17 +24,17 @@ static unsigned store(int format, float *results, char *out, ptrdiff_t stride, s
 
 static size_t block_of(ptrdiff_t left)
 {
-    return (size_t)(left < TF_BLOCK ? left : TF_BLOCK);
+    return (size_t)(left < TF_CHUNK ? left : TF_CHUNK);
 }
 
 unsigned tf_modf(int format, char *const data[3], const ptrdiff_t strides[3],
                  ptrdiff_t n)
 {
-    _Alignas(64) float part[TF_BLOCK], whole[TF_BLOCK];
+    _Alignas(64) float part[TF_CHUNK], whole[TF_CHUNK];
     struct operand x;
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = block_of(n - done);
         tf_isa->parts->modf(operand_next(&x, format, count), part, whole, count);
         flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
@@ -46,12 +46,12 @@ unsigned tf_modf(int format, char *const data[3], const ptrdiff_t strides[3],
 unsigned tf_frexp(int format, char *const data[3], const ptrdiff_t strides[3],
                   ptrdiff_t n)
 {
-    _Alignas(64) float part[TF_BLOCK];
-    int32_t exponents[TF_BLOCK];
+    _Alignas(64) float part[TF_CHUNK];
+    int32_t exponents[TF_CHUNK];
     struct operand x;
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = block_of(n - done);
         tf_isa->parts->frexp(operand_next(&x, format, count), part, exponents, count);
         flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
@@ -88,12 +88,12 @@ unsigned tf_ldexp(int format, size_t exponent_size, char *const data[3],
         make_line(format, exponent_size, data[1], &line);
         return tf_look_up_line(&line, data[0], strides[0], data[2], strides[2], n);
     }
-    _Alignas(64) float results[TF_BLOCK];
+    _Alignas(64) float results[TF_CHUNK];
     TF_BUFFER(buffer);
     struct operand x;
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = block_of(n - done);
         const void *exponents = tf_gather(data[1] + done * strides[1], strides[1],
                                           exponent_size, count, buffer);

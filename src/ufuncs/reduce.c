@@ -13,12 +13,12 @@
 
 static size_t size_of(int format)
 {
-    return format == TF_SINGLE ? sizeof(float) : tf_format_rows[format]->itemsize;
+    return format == TF_REDUCE_FLOAT32 ? sizeof(float) : tf_format_rows[format]->itemsize;
 }
 
 static void unpack(int format, const void *items, float *out, size_t n)
 {
-    if (format == TF_SINGLE) {
+    if (format == TF_REDUCE_FLOAT32) {
         memcpy(out, items, n * sizeof *out);
     } else {
         tf_isa->formats[format].unpack(items, out, n);
@@ -27,7 +27,7 @@ static void unpack(int format, const void *items, float *out, size_t n)
 
 static int is_power_format(int format)
 {
-    return format != TF_SINGLE && tf_format_rows[format]->specials == TF_POWERS;
+    return format != TF_REDUCE_FLOAT32 && tf_format_rows[format]->specials == TF_EXPONENT_ONLY;
 }
 
 int tf_sum_begins_with_nan(int format)
@@ -45,7 +45,7 @@ static uint64_t beyond(int format)
     if (is_power_format(format)) {
         return UINT64_C(0x7FF) << 52;
     }
-    if (format != TF_SINGLE) {
+    if (format != TF_REDUCE_FLOAT32) {
         const uint32_t single = tf_beyond(*tf_format_rows[format]);
         above_tie = single & 1;
         x = tf_float_of(single - above_tie);
@@ -59,16 +59,16 @@ static uint64_t beyond(int format)
 /* What comes of rounding results. */
 struct rounding {
     unsigned flags;  /* but for overflow */
-    unsigned beyond; /* as of struct tf_suspects */
+    unsigned beyond; /* as of struct tf_flag_hints */
 };
 
 /* Whatever the results are; what is known to be raised already need not be found. */
 static struct rounding round_any(int format, const double *results, void *items,
                                  size_t n, unsigned known)
 {
-    float numbers[TF_BLOCK];
+    float numbers[TF_CHUNK];
     struct rounding rounding = {0, 0};
-    if (format == TF_SINGLE) {
+    if (format == TF_REDUCE_FLOAT32) {
         for (size_t i = 0; i < n; i++) {
             numbers[i] = (float)results[i];
         }
@@ -78,7 +78,7 @@ static struct rounding round_any(int format, const double *results, void *items,
     }
     const struct tf_conversions *conversions = &tf_isa->formats[format];
     tf_isa->narrow(results, numbers, n);
-    const struct tf_suspects suspects = conversions->pack(numbers, items, n);
+    const struct tf_flag_hints suspects = conversions->pack(numbers, items, n);
     rounding.beyond = suspects.beyond;
     if (suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(numbers, n)) {
         conversions->pack(numbers, items, n);
@@ -95,7 +95,7 @@ static struct rounding round_any(int format, const double *results, void *items,
 static struct rounding finish(int format, enum tf_reduction op, const double *results,
                               void *items, size_t n, unsigned known)
 {
-    if (op == TF_SUM && format != TF_SINGLE) {
+    if (op == TF_SUM && format != TF_REDUCE_FLOAT32) {
         const unsigned beyond = tf_isa->formats[format].round(results, items, n).beyond;
         if (!beyond || (beyond != TF_NOT_FINITE && !is_power_format(format))) {
             return (struct rounding){0, beyond};
@@ -125,7 +125,7 @@ static void begin(const struct tf_partials *partials, struct tf_page *page, size
     }
     const int nan_is_nothing =
         partials->is_reduction && op == TF_SUM && tf_sum_begins_with_nan(format);
-    float numbers[TF_BLOCK];
+    float numbers[TF_CHUNK];
     unpack(format, stored, numbers, n);
     for (size_t i = 0; i < n; i++) {
         if (page->live[at + i] && item_at(kept, size, i) == item_at(stored, size, i)) {
@@ -163,8 +163,8 @@ static unsigned reduce_row(int format, enum tf_reduction op,
                            ptrdiff_t in_stride, size_t n)
 {
     TF_BUFFER(buffer);
-    float numbers[TF_BLOCK];
-    double before[TF_BLOCK], products[TF_BLOCK];
+    float numbers[TF_CHUNK];
+    double before[TF_CHUNK], products[TF_CHUNK];
     const size_t size = size_of(format);
     double *values = page->values + at;
     begin(partials, page, at, format, op, tf_gather(out, out_stride, size, n, buffer),
@@ -229,7 +229,7 @@ static unsigned reduce_all(int format, enum tf_reduction op,
                            char *out, const char *in, ptrdiff_t stride, ptrdiff_t n)
 {
     TF_BUFFER(buffer);
-    float numbers[TF_BLOCK];
+    float numbers[TF_CHUNK];
     const size_t size = size_of(format);
     unsigned flags = 0;
     memcpy(buffer, out, size);
@@ -237,8 +237,8 @@ static unsigned reduce_all(int format, enum tf_reduction op,
     double value = page->values[at];
     int64_t exponent = op == TF_PROD ? page->exponents[at] : 0;
     int had_nan = isnan(value);
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         unpack(format, tf_gather(in + done * stride, stride, size, count, buffer),
                numbers, count);
         if (op == TF_SUM) {
@@ -324,9 +324,9 @@ static void run_sum(const float *numbers, size_t n, double *value, double *resul
 static void run_product(const float *numbers, size_t n, double *value,
                         int64_t *exponent, double *results)
 {
-    double values[TF_BLOCK];
-    int64_t exponents[TF_BLOCK];
-    float ones[TF_BLOCK];
+    double values[TF_CHUNK];
+    int64_t exponents[TF_CHUNK];
+    float ones[TF_CHUNK];
     for (size_t i = 0; i < n;) {
         const size_t end = n - i < TOGETHER ? n : i + TOGETHER;
         const int64_t here = *exponent;
@@ -363,9 +363,9 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
 {
     TF_BUFFER(in_buffer);
     TF_BUFFER(out_buffer);
-    float numbers[TF_BLOCK], first;
-    double results[TF_BLOCK];
-    uint8_t marks[TF_BLOCK];
+    float numbers[TF_CHUNK], first;
+    double results[TF_CHUNK];
+    uint8_t marks[TF_CHUNK];
     unsigned flags = 0;
     const size_t size = size_of(format);
     memcpy(in_buffer, data[0], size);
@@ -377,8 +377,8 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
     if (op == TF_PROD) {
         tf_normalise(&value, &exponent);
     }
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const double before = value;
         unpack(format, tf_gather(in, strides[1], size, count, in_buffer), numbers,
                count);
@@ -415,8 +415,8 @@ static void elementwise_single(enum tf_binary_op op, char *const data[3],
     TF_BUFFER(b_buffer);
     TF_BUFFER(out_buffer);
     const size_t size = sizeof(float);
-    for (ptrdiff_t done = 0; done < n; done += TF_BLOCK) {
-        const size_t count = (size_t)(n - done < TF_BLOCK ? n - done : TF_BLOCK);
+    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const float *a =
             tf_gather(data[0] + done * strides[0], strides[0], size, count, a_buffer);
         const float *b =
@@ -481,7 +481,7 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
     if (accumulates && !in_place && !at) {
         const struct tf_fp saved = tf_fp_begin();
         tf_fp_end(saved, accumulate(format, op, data, strides, n));
-    } else if (format == TF_SINGLE) {
+    } else if (format == TF_REDUCE_FLOAT32) {
         elementwise_single(elementwise, data, strides, n);
     } else {
         tf_binary(format, elementwise, data, strides, n);
@@ -499,9 +499,9 @@ int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_
     int done = 1;
     for (ptrdiff_t i = 0; done && i < outer; i++, in += rows * columns * size) {
         for (ptrdiff_t j = 0, run; done && j < columns; j += run, out += run * size) {
-            double sums[TF_BLOCK] = {0};
-            float numbers[TF_BLOCK];
-            run = columns - j < TF_BLOCK ? columns - j : TF_BLOCK;
+            double sums[TF_CHUNK] = {0};
+            float numbers[TF_CHUNK];
+            run = columns - j < TF_CHUNK ? columns - j : TF_CHUNK;
             for (ptrdiff_t row = 0; row < rows; row++) {
                 const char *items = in + (row * columns + j) * size;
                 unpack(format, items, numbers, (size_t)run);
@@ -550,9 +550,9 @@ static int reduce_together(int format, enum tf_reduction op,
                            size_t count, char *out, unsigned *flags)
 {
     TF_BUFFER(buffer);
-    float numbers[TF_BLOCK];
-    double results[TF_BLOCK];
-    uint8_t marks[TF_BLOCK];
+    float numbers[TF_CHUNK];
+    double results[TF_CHUNK];
+    uint8_t marks[TF_CHUNK];
     const size_t size = size_of(format);
     const ptrdiff_t start = segments->starts[first];
     const char *in = segments->items + start * segments->stride;

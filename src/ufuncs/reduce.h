@@ -23,7 +23,7 @@ struct tf_partials *tf_partials_new(int is_reduction);
 void tf_partials_free(struct tf_partials *partials);
 
 /* float32 in place of a format's index: for sums left unrounded. */
-enum { TF_SINGLE = -1 };
+enum { TF_REDUCE_FLOAT32 = -1 };
 
 /* e8m0 has no zero: where NumPy asks for what a sum begins with it is given NaN, which
  * counts as nothing then, and stays where nothing is added. */

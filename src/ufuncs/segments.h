@@ -28,9 +28,9 @@ static inline size_t tf_segments_together(const struct tf_segments *segments, pt
 {
     const ptrdiff_t first = segments->starts[i];
     ptrdiff_t last = i, end = first;
-    while (last < segments->count && last - i < TF_BLOCK && segments->starts[last] == end) {
+    while (last < segments->count && last - i < TF_CHUNK && segments->starts[last] == end) {
         end = tf_segment_end(segments, last);
-        if (end - first > TF_BLOCK) {
+        if (end - first > TF_CHUNK) {
             break;
         }
         last++;

@@ -58,7 +58,7 @@ static uint32_t same_code(struct tf_format f, uint32_t code, unsigned *flags)
 
 static uint32_t negative_code(struct tf_format f, uint32_t code, unsigned *flags)
 {
-    if (f.specials == TF_POWERS && !tf_is_nan(f, code)) {
+    if (f.specials == TF_EXPONENT_ONLY && !tf_is_nan(f, code)) {
         *flags |= TF_INVALID;
         return tf_nan_code(f);
     }
@@ -181,7 +181,7 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
         tf_encode(f, y, TF_TIES_TO_EVEN, TF_OVERFLOW_IEEE, 0, &rounding);
     /* A pole or an invalid operation is that alone, whatever the format
      * has in place of Inf or NaN. */
-    *flags |= raised && f.specials != TF_POWERS ? raised : rounding | raised;
+    *flags |= raised && f.specials != TF_EXPONENT_ONLY ? raised : rounding | raised;
     return result << f.shift;
 }
 
@@ -221,9 +221,9 @@ static int16_t last_identical(const uint16_t *items)
  * log is NaN for all negative ones, sin is odd, and x itself for all small ones.
  * The bounds are read off the full table, so that looking up squeezed indices is
  * looking up in it. */
-static struct tf_squeeze find_squeeze(const uint16_t *items)
+static struct tf_index_bounds find_squeeze(const uint16_t *items)
 {
-    struct tf_squeeze squeeze = {
+    struct tf_index_bounds squeeze = {
         .odd = is_odd(items) ? SIGN : 0,
         .identity = last_identical(items),
     };
@@ -253,7 +253,7 @@ static struct tf_squeeze find_squeeze(const uint16_t *items)
 struct table {
     unsigned all_flags;
     uint8_t *flags;
-    struct tf_squeeze squeeze; /* of bfloat16 */
+    struct tf_index_bounds squeeze; /* of bfloat16 */
     _Alignas(8) unsigned char items[];
 };
 
@@ -363,7 +363,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     if (f.itemsize == 1) {
         tf_isa->lookup(table->items, items, results, n);
         if (pending) {
-            uint8_t found[TF_BLOCK];
+            uint8_t found[TF_CHUNK];
             tf_isa->lookup(table->flags, items, found, n);
             for (size_t i = 0; i < n; i++) {
                 flags |= found[i];
@@ -380,7 +380,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
         possible = pending;
     } else if (f.itemsize == 2) {
         const uint16_t *found = (const uint16_t *)table->items;
-        uint16_t index[TF_BLOCK], *out = results;
+        uint16_t index[TF_CHUNK], *out = results;
         tf_isa->squeeze(&table->squeeze, items, index, n);
         look_up_indices(found, index, n);
         possible = tf_isa->unsqueeze(&table->squeeze, items, index, out, n, pending);
@@ -472,7 +472,7 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
         if (items != in_buffer && tf_overlap(items, target, count * f.itemsize)) {
             items = memcpy(in_buffer, items, count * f.itemsize);
         }
-        uint16_t which[TF_BLOCK];
+        uint16_t which[TF_CHUNK];
         const size_t few = count / WORTH_ALL, most = table ? few : count;
         const size_t open = quick ? quick(items, target, which, count, most) : count;
         if (open && !table) {

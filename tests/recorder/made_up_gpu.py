@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tf32dtype._core import tensor_blocks
+from tf32dtype._core import mma_accumulate
 from tf32dtype.golden import bulk, units
 
 
@@ -31,13 +31,13 @@ class MadeUp:
         x = units.decode(unit.a, rows[dots[:, 0]].view(unit.a.unsigned))
         y = units.decode(unit.b, columns[dots[:, 1]].view(unit.b.unsigned))
         z = units.decode(unit.accumulator, dots[:, 2].astype(np.uint32))
-        d = tensor_blocks(unit.model("H100"), x, y, z)
+        d = mma_accumulate(unit.model("H100"), x, y, z)
         return units.encode(unit.accumulator, d)[at].reshape(c.shape)
 
     def bulk(self, unit):
         digests = np.arange(bulk.CHUNKS, dtype=np.uint64)
         for i in range(bulk.JUDGED):
-            d = tensor_blocks(unit.model("H100"), *bulk.chunk(unit, i))
+            d = mma_accumulate(unit.model("H100"), *bulk.chunk(unit, i))
             digests[i] = bulk.digest(units.encode(unit.accumulator, d))
         return digests
 

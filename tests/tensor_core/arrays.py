@@ -67,7 +67,7 @@ def diagonals(model: Any, cases: Cases, size: int) -> Array:
 def blocks(model: Any, cases: Cases) -> Array:
     """The same from the C that the package's loops are held against."""
     a, b = exact(model.a, cases.a), exact(model.b, cases.b)
-    return np.asarray(td._core.tensor_blocks(model, a, b, cases.c))
+    return np.asarray(td._core.mma_accumulate(model, a, b, cases.c))
 
 
 def truth(model: Any, cases: Cases, **keywords: Any) -> Array:

@@ -168,7 +168,7 @@ def truth(model: Any, case: Cases, mutation: Any = reference.RIGHT) -> Array:
 
 
 def in_c(model: Any, case: Cases) -> Array:
-    return _core.scaled_blocks(model, *case)
+    return _core.scaled_mma_accumulate(model, *case)
 
 
 def assert_bits(got: Array, want: Array) -> None:

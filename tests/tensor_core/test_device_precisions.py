@@ -140,7 +140,7 @@ def test_where_the_unit_scales_without_rounding(precision, compared):
             )
             out = np.zeros((1, 4, 5), np.float32)
             with np.errstate(all="ignore"):
-                _core.tensor_product(chosen, a[None], b[None], out)
+                _core.mma_matmul(chosen, a[None], b[None], out)
             want = device_precisions.product(
                 model, rows, columns, precision, scales_inside=inside
             )

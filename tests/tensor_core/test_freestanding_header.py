@@ -18,10 +18,10 @@ WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror
 
 CALL = """
 #include "tensor_core/scaled_mma_model.h"
-{prefix} void chain(const struct tf_tensor_model *model, const uint32_t *a,
+{prefix} void chain(const struct tf_mma_model *model, const uint32_t *a,
                     const uint32_t *b, uint32_t *c)
 {{
-    *c = tf_tensor_chain(model, a, 1, b, 1, 77, *c);
+    *c = tf_mma_accumulate(model, a, 1, b, 1, 77, *c);
 }}
 {prefix} void scaled(const struct tf_scaled_model *model, const uint32_t *a,
                      const uint8_t *s, const uint32_t *b, const uint8_t *t, uint32_t *c)

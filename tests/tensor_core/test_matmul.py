@@ -34,7 +34,7 @@ def one_by_one(model: Any, a: Array, b: Array, c: Array) -> Array:
     m, n = c.shape
     i, j = np.indices((m, n)).reshape(2, -1)
     columns = np.ascontiguousarray(words(b).T)
-    found = _core.tensor_blocks(model, words(a)[i], columns[j], words(c)[i, j])
+    found = _core.mma_accumulate(model, words(a)[i], columns[j], words(c)[i, j])
     return found.view(np.float32).reshape(m, n)
 
 

@@ -1,4 +1,4 @@
-"""Block-scaled instructions: every bit against `reference.tensor_blocks`."""
+"""Block-scaled instructions: every bit against `reference.mma_accumulate`."""
 
 from __future__ import annotations
 

@@ -124,13 +124,13 @@ def gemm(
     bands: int = ...,
     saturates: bool = ...,
 ) -> int: ...
-def tensor_blocks(
+def mma_accumulate(
     model: Model,
     a: NDArray[np.uint32],
     b: NDArray[np.uint32],
     c: NDArray[np.uint32],
 ) -> NDArray[np.uint32]: ...
-def tensor_product(
+def mma_matmul(
     precision: Precision, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any]
 ) -> None: ...
 
@@ -180,7 +180,7 @@ def block_dequantize(
 def block_bounds(
     lines: NDArray[np.float32], block: int
 ) -> tuple[float, float, int]: ...
-def scaled_blocks(
+def scaled_mma_accumulate(
     model: BlockScaled,
     a: NDArray[np.uint32],
     scales_a: NDArray[np.uint8],
@@ -188,7 +188,7 @@ def scaled_blocks(
     scales_b: NDArray[np.uint8],
     c: NDArray[np.uint32],
 ) -> NDArray[np.uint32]: ...
-def scaled_product(
+def scaled_mma_matmul(
     model: BlockScaled,
     a: NDArray[np.uint8],
     scales_a: NDArray[np.uint8],

@@ -51,8 +51,8 @@ __all__ = [
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "reduce_segments", "replace_loops", "report", "restore_loops",
     "scalar_types",
-    "scale_values", "scaled_blocks", "scaled_product", "set_default_precision", "split",
-    "statistic", "sum_over_rows", "tensor_blocks", "tensor_product", "vdot",
+    "scale_values", "scaled_mma_accumulate", "scaled_mma_matmul", "set_default_precision", "split",
+    "statistic", "sum_over_rows", "mma_accumulate", "mma_matmul", "vdot",
     "weighted_mean", "workspaces",
 ]
 

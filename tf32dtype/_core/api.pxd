@@ -209,7 +209,7 @@ cdef extern from "formats/formats.h" nogil:
         TF_FN
         TF_FNUZ
         TF_FINITE
-        TF_POWERS
+        TF_EXPONENT_ONLY
 
     struct tf_format:
         const char *name
@@ -247,13 +247,13 @@ cdef extern from "formats/scalar_ops.h" nogil:
     void tf_store_code(tf_format, char *, uint32_t)
     double tf_double_from_code(tf_format, uint32_t)
     uint32_t tf_code_from_double(tf_format, double, unsigned *)
-    enum tf_other_op:
+    enum tf_code_op:
         TF_NEXTAFTER
         TF_MODF
         TF_FREXP
         TF_LDEXP
         TF_LDEXP_INT
-    void tf_other(int, tf_other_op, items_t, const npy_intp *, npy_intp)
+    void tf_other(int, tf_code_op, items_t, const npy_intp *, npy_intp)
 
 
 cdef extern from "formats/number_kinds.h" nogil:
@@ -326,7 +326,7 @@ cdef extern from "ufuncs/reduce.h" nogil:
     tf_partials *tf_partials_new(int)
     void tf_partials_free(tf_partials *)
     int tf_sum_begins_with_nan(int)
-    int TF_SINGLE
+    int TF_REDUCE_FLOAT32
     int tf_reduce(int, tf_reduction, tf_partials *, items_t, const npy_intp *,
                   npy_intp)
     int tf_sum_rows(int, const char *, char *, npy_intp, npy_intp, npy_intp)
@@ -371,7 +371,7 @@ cdef extern from "ufuncs/segments.h" nogil:
 cdef extern from "tensor_core/mma_model.h" nogil:
     enum:
         TF_NO_EXPONENT
-    struct tf_tensor_model:
+    struct tf_mma_model:
         int32_t depth
         int32_t instruction_depth
         int32_t fraction
@@ -385,7 +385,7 @@ cdef extern from "tensor_core/mma_model.h" nogil:
         int32_t zero_c
         int32_t zero_products
         int32_t negative_zero
-    uint32_t tf_tensor_chain(const tf_tensor_model *, const uint32_t *, int64_t,
+    uint32_t tf_mma_accumulate(const tf_mma_model *, const uint32_t *, int64_t,
                              const uint32_t *, int64_t, int64_t, uint32_t)
 
 
@@ -425,7 +425,7 @@ cdef extern from "tensor_core/scaled_matmul.h" nogil:
 
 cdef extern from "matmul/matmul.h" nogil:
     struct tf_device:
-        tf_tensor_model model
+        tf_mma_model model
         int promote
         int scales_inside
         int continues
@@ -454,7 +454,7 @@ cdef extern from "matmul/matmul.h" nogil:
         int c
     int tf_matmul(const tf_precision *, tf_matrix, tf_matrix, tf_matrix, npy_intp,
                   npy_intp, npy_intp, npy_intp)
-    int tf_gemm(const tf_precision *, tf_kinds, char, char, npy_intp, npy_intp,
+    int tf_blas_gemm(const tf_precision *, tf_kinds, char, char, npy_intp, npy_intp,
                 npy_intp, float, const void *, npy_intp, const void *, npy_intp,
                 float, void *, npy_intp)
     void tf_split(const float *, npy_intp, int, int, float *)
@@ -491,15 +491,15 @@ cdef extern from "blocks/block_arrays.h" nogil:
         TF_BLOCK_MOST
     const tf_element tf_elements[]
     const tf_scale tf_scales[]
-    struct tf_block_layout:
+    struct tf_block_format:
         int element
         int residual
         int scale
         int block
         float tensor
     struct tf_block_plan:
-        tf_block_layout layout
-    void tf_block_plan_fill(tf_block_plan *, tf_block_layout, int, int, int)
+        tf_block_format layout
+    void tf_block_plan_fill(tf_block_plan *, tf_block_format, int, int, int)
     struct tf_block_lines:
         npy_intp count
         npy_intp length
@@ -532,7 +532,7 @@ cdef extern from "blocks/block_matmul.h" nogil:
         npy_intp line
         npy_intp step
         int element
-    struct tf_block_factor:
+    struct tf_block_operand:
         int levels
         tf_block_level level[2]
         const uint8_t *scales
@@ -545,7 +545,7 @@ cdef extern from "blocks/block_matmul.h" nogil:
         npy_intp along
         npy_intp step
         int kind
-    int tf_block_matmul(const tf_block_factor *, const tf_block_factor *, tf_matrix,
+    int tf_block_matmul(const tf_block_operand *, const tf_block_operand *, tf_matrix,
                         npy_intp, npy_intp, npy_intp, npy_intp, npy_intp, int,
                         unsigned *)
 

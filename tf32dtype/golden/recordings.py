@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core import tensor_blocks
+from .._core import mma_accumulate
 from . import bulk, settle, tiles
 from .builder import Probes
 from .probes import GROUPS, probes
@@ -125,7 +125,7 @@ def differences(recording: Recording, result: settle.Result) -> dict[str, Any] |
     found: dict[str, Any] = {}
 
     def note(group: str, a: Bits, b: Bits, c: Bits, got: Bits) -> None:
-        want = tensor_blocks(model, a, b, c)
+        want = mma_accumulate(model, a, b, c)
         wrong = np.flatnonzero(got != want)
         if not len(wrong):
             return
@@ -153,7 +153,7 @@ def differences(recording: Recording, result: settle.Result) -> dict[str, Any] |
         chain = chain[n:]
     wrong = []
     for i, digest in enumerate(recording.bulk[: bulk.JUDGED]):
-        dots = tensor_blocks(model, *bulk.chunk(unit, i))
+        dots = mma_accumulate(model, *bulk.chunk(unit, i))
         if bulk.digest(encode(unit.accumulator, dots)) != digest:
             wrong.append(i)
     if wrong:

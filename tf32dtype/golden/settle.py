@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import tensor_blocks
+from .._core import mma_accumulate
 from ..tensor_core.models import CONTESTED, Model
 from .builder import Probes
 from .units import Bits, Unit
@@ -40,7 +40,7 @@ Way = Callable[[Bits, Bits, Bits], Bits]
 
 def changed(model: Model, **changes: Any) -> Way:
     """As the model has it, but for these fields."""
-    return partial(tensor_blocks, replace(model, **changes))
+    return partial(mma_accumulate, replace(model, **changes))
 
 
 def seeing_low_bits(model: Model) -> Way:
@@ -50,7 +50,7 @@ def seeing_low_bits(model: Model) -> Way:
         nan = np.isnan(bits.view(np.float32))
         return np.where(nan, np.uint32(0x7FC00000), bits)
 
-    return lambda a, b, c: tensor_blocks(model, seen(a), seen(b), c)
+    return lambda a, b, c: mma_accumulate(model, seen(a), seen(b), c)
 
 
 # -- the points ------------------------------------------------------------------------

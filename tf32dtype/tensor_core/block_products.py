@@ -255,7 +255,7 @@ def _add_scaled(
     model: BlockScaled, a: Operand, b: Operand, index: tuple[int, ...], sums: Singles
 ) -> None:
     x, y = a.levels[0], b.levels[0]
-    _core.scaled_product(
+    _core.scaled_mma_matmul(
         model,
         _at(x.elements, index).view(np.uint8),
         _at(x.scales, index),
@@ -294,7 +294,7 @@ def _add_promoted(
     for number, first in enumerate(range(0, k, a.block_size)):
         stretch = slice(first, min(first + a.block_size, k))
         for (x, s), (y, t) in lines:
-            _core.tensor_product(
+            _core.mma_matmul(
                 precision, x[np.newaxis, :, stretch], y.T[np.newaxis, stretch], block
             )
             scales = (np.ascontiguousarray(z[:, number]) for z in (s, t))

@@ -159,7 +159,7 @@ def matmul(
         "float32", model=model, promote=promote, continues=True, silent=True
     )
     stack = batch or (1,)
-    _core.tensor_product(
+    _core.mma_matmul(
         precision,
         np.broadcast_to(left, (*stack, m, k)),
         np.broadcast_to(right, (*stack, k, n)),

@@ -62,7 +62,7 @@ MULTIPLY(multiply_singles, FMA)
 
 /* -- codes as float32 -------------------------------------------------------------- */
 
-/* Up to TF_DEPTH codes of fewer bits as a byte each. Eight codes are as many bytes as
+/* Up to TF_KC codes of fewer bits as a byte each. Eight codes are as many bytes as
  * one has bits, and blocks are eights of codes. */
 static void spread(const uint8_t *codes, unsigned width, size_t n, uint8_t *out)
 {
@@ -89,7 +89,7 @@ TF_INLINE void wide_singles(struct tf_element e, const uint8_t *codes, size_t n,
 static void singles_of_codes(const struct tf_code_table *table, const uint8_t *codes,
                              size_t n, float *out)
 {
-    uint8_t bytes[TF_DEPTH];
+    uint8_t bytes[TF_KC];
     const unsigned width = table->element.width;
     if (width == 16) {
         wide_singles(tf_elements[tf_element_int16], codes, n, out);

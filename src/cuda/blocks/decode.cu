@@ -9,7 +9,7 @@
 
 enum { EACH = 4 };
 
-struct tf_lines {
+struct tf_code_rows {
     int64_t lines, length;
     int32_t block; /* a power of two */
     int32_t scale; /* of tf_scales */
@@ -18,7 +18,7 @@ struct tf_lines {
 };
 
 /* Calls f(line, k, index of the block, place in the block) for the EACH of a thread. */
-template <class F> inline void for_each_four(const struct tf_lines &of, F f)
+template <class F> inline void for_each_four(const struct tf_code_rows &of, F f)
 {
     const int64_t blocks = (of.length + of.block - 1) / of.block;
     const int shift = 31 - __clz(of.block);
@@ -37,7 +37,7 @@ template <class F> inline void for_each_four(const struct tf_lines &of, F f)
 
 /* EACH items of a line to `out`, as far as the line goes; at once where they may be. */
 template <class T>
-inline void put_items(const struct tf_lines &of, T *out, int64_t line, int64_t k,
+inline void put_items(const struct tf_code_rows &of, T *out, int64_t line, int64_t k,
                       const T *items)
 {
     struct alignas(sizeof(T) * EACH) four {
@@ -58,7 +58,7 @@ inline void put_items(const struct tf_lines &of, T *out, int64_t line, int64_t k
 
 template <class T>
 inline void decode(const uint8_t *codes, const uint8_t *scales, const uint8_t *residuals,
-                   T *out, const struct tf_lines &of)
+                   T *out, const struct tf_code_rows &of)
 {
     const int TWO = LO >= 0;
     const struct tf_element e = tf_elements[HI], r = tf_elements[TWO ? LO : HI];
@@ -91,21 +91,21 @@ inline void decode(const uint8_t *codes, const uint8_t *scales, const uint8_t *r
 
 extern "C" __global__ void __launch_bounds__(256)
     block_decode_single(const uint8_t *codes, const uint8_t *scales,
-                        const uint8_t *residuals, float *out, const struct tf_lines of)
+                        const uint8_t *residuals, float *out, const struct tf_code_rows of)
 {
     decode(codes, scales, residuals, out, of);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
     block_decode_double(const uint8_t *codes, const uint8_t *scales,
-                        const uint8_t *residuals, double *out, const struct tf_lines of)
+                        const uint8_t *residuals, double *out, const struct tf_code_rows of)
 {
     decode(codes, scales, residuals, out, of);
 }
 
 /* Codes of HI as items of one byte or two, each what `item` makes of it. */
 template <class T, class Item>
-inline void unpack(const uint8_t *codes, T *out, const struct tf_lines &of, Item item)
+inline void unpack(const uint8_t *codes, T *out, const struct tf_code_rows &of, Item item)
 {
     const struct tf_element e = tf_elements[HI];
     for_each_four(of, [&](int64_t line, int64_t k, int64_t block, uint32_t at) {
@@ -124,13 +124,13 @@ inline uint32_t item_of_code(struct tf_element e, uint32_t code)
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    block_unpack_bytes(const uint8_t *codes, uint8_t *out, const struct tf_lines of)
+    block_unpack_bytes(const uint8_t *codes, uint8_t *out, const struct tf_code_rows of)
 {
     unpack(codes, out, of, item_of_code);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    block_unpack_words(const uint8_t *codes, uint16_t *out, const struct tf_lines of)
+    block_unpack_words(const uint8_t *codes, uint16_t *out, const struct tf_code_rows of)
 {
     unpack(codes, out, of, item_of_code);
 }
@@ -142,7 +142,7 @@ inline uint32_t e4m3_of_code(struct tf_element e, uint32_t code)
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    block_as_e4m3(const uint8_t *codes, uint8_t *out, const struct tf_lines of)
+    block_as_e4m3(const uint8_t *codes, uint8_t *out, const struct tf_code_rows of)
 {
     unpack(codes, out, of, e4m3_of_code);
 }

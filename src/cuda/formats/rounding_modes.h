@@ -80,7 +80,7 @@ TF_INLINE uint32_t tf_code_by(struct tf_format f, uint32_t bits,
 {
     const uint32_t infinity = UINT32_C(0x7F800000);
     const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
-    const int negative = (int)(bits >> 31), power = f.specials == TF_POWERS;
+    const int negative = (int)(bits >> 31), power = f.specials == TF_EXPONENT_ONLY;
     const uint32_t sign = negative ? tf_sign_mask(f) : 0;
 
     const struct tf_cut_code cut =

@@ -29,7 +29,7 @@ struct tf_task {
 };
 
 /* The number that an item is. A NaN may keep its payload. */
-inline float tf_operand(struct tf_format f, uint32_t item)
+inline float tf_operand_number(struct tf_format f, uint32_t item)
 {
     const bool is_upper_bits = f.bias == 127 && f.specials == TF_IEEE;
     return __uint_as_float(is_upper_bits ? item >> f.shift << (32 - f.width)
@@ -123,7 +123,7 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
         }
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const float x = tf_operand(f, items[i]);
+            const float x = tf_operand_number(f, items[i]);
             const int at = k + i * k_step;
             put(at, line + i * line_step, at < depth ? x : nothing);
         }

@@ -238,7 +238,7 @@ inline int add_block(const struct tiles &tiles, int first, int y, int x,
 inline float settle_one(const struct tiles &tiles, int first, int count, int row,
                         int column, float c, float fast, bool surely)
 {
-    const struct tf_tensor_model model = MODEL;
+    const struct tf_mma_model model = MODEL;
     int greatest = -32768;
     uint32_t out = 0;
 #pragma unroll 1
@@ -257,7 +257,7 @@ inline float settle_one(const struct tiles &tiles, int first, int count, int row
     if (__float_as_uint(c) << 1 == 0xFF000000u && greatest < SPECIAL / 2) {
         return c;
     }
-    return __uint_as_float(tf_tensor_block(
+    return __uint_as_float(tf_mma_dot(
         &model, (const uint32_t *)tiles.a + first * LDA + row, LDA,
         (const uint32_t *)tiles.b + first * LDB + column, LDB, count,
         __float_as_uint(c), 0));
@@ -338,7 +338,7 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
 
 inline float load(const char *p)
 {
-    return MODEL_HALF ? tf_operand(tf_half, tf_load_item(tf_half, p)) : *(const float *)p;
+    return MODEL_HALF ? tf_operand_number(tf_half, tf_load_item(tf_half, p)) : *(const float *)p;
 }
 
 inline void store(char *p, float x)

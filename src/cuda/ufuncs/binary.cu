@@ -64,12 +64,12 @@ extern "C" __global__ void __launch_bounds__(256)
     case ADD: return arrays.in_float([](float x, float y) { return x + y; });
     case SUBTRACT: return arrays.in_float([](float x, float y) { return x - y; });
     case DIVIDE:
-        if (FORMAT.specials != TF_POWERS) {
+        if (FORMAT.specials != TF_EXPONENT_ONLY) {
             return arrays.in_float([](float x, float y) { return x / y; });
         }
         return arrays.in_double([](double x, double y) { return x / y; });
     case MULTIPLY:
-        if (FORMAT.mantissa_bits <= 7 && FORMAT.specials != TF_POWERS) {
+        if (FORMAT.mantissa_bits <= 7 && FORMAT.specials != TF_EXPONENT_ONLY) {
             return arrays.in_float([](float x, float y) { return x * y; });
         }
         return arrays.in_double([](double x, double y) { return x * y; });

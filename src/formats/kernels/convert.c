@@ -11,7 +11,7 @@
 /* Bounds of what a block holds, from which its suspects follow. e8m0 suspects zero
  * and negative numbers too: with their sign, less one, they are the greatest. */
 struct bounds {
-    uint32_t greatest, least_less_one;
+    uint32_t greatest, min_minus_1;
 };
 
 TF_INLINE struct bounds no_bounds(void)
@@ -23,29 +23,29 @@ TF_INLINE struct bounds no_bounds(void)
 TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
                                      uint32_t bits)
 {
-    const int power = f.specials == TF_POWERS;
+    const int power = f.specials == TF_EXPONENT_ONLY;
     const uint32_t magnitude = bits & (power ? UINT32_MAX : UINT32_C(0x7FFFFFFF));
     const uint32_t less_one = magnitude - 1; /* zero becomes the greatest */
     const uint32_t above = power ? less_one : magnitude;
     bounds.greatest = above > bounds.greatest ? above : bounds.greatest;
-    bounds.least_less_one =
-        less_one < bounds.least_less_one ? less_one : bounds.least_less_one;
+    bounds.min_minus_1 =
+        less_one < bounds.min_minus_1 ? less_one : bounds.min_minus_1;
     return bounds;
 }
 
-TF_INLINE struct tf_suspects suspects_of(struct tf_format f, struct bounds bounds)
+TF_INLINE struct tf_flag_hints suspects_of(struct tf_format f, struct bounds bounds)
 {
-    const uint32_t power = f.specials == TF_POWERS;
+    const uint32_t power = f.specials == TF_EXPONENT_ONLY;
     const unsigned beyond = bounds.greatest >= tf_beyond(f) - power;
-    const struct tf_suspects suspects = {
+    const struct tf_flag_hints suspects = {
         bounds.greatest >= UINT32_C(0x7F800000) - power ? TF_NOT_FINITE : beyond,
-        bounds.least_less_one < tf_least_normal(f) - 1,
+        bounds.min_minus_1 < tf_least_normal(f) - 1,
         bounds.greatest > UINT32_C(0x7F800000),
     };
     return suspects;
 }
 
-TF_INLINE struct tf_suspects suspect(struct tf_format f, const float *in, size_t n)
+TF_INLINE struct tf_flag_hints suspect(struct tf_format f, const float *in, size_t n)
 {
     struct bounds bounds = no_bounds();
     for (size_t i = 0; i < n; i++) {
@@ -91,11 +91,11 @@ TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
 /* To items of a byte that have a sign. Their codes tell what that may raise, but for
  * zeros where no +0 was, most of which are numbers that vanished, and for the least
  * normal number's, which may be that of a lesser one. */
-TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
+TF_INLINE struct tf_flag_hints pack_bytes(struct tf_format f, const float *in,
                                         uint8_t *items, size_t n)
 {
     struct code_bounds bounds = {.least = bytes_of(UINT8_MAX),
-                                 .least_less_one = bytes_of(UINT8_MAX)};
+                                 .min_minus_1 = bytes_of(UINT8_MAX)};
     size_t i = 0;
     for (; i + LANE_BYTES <= n; i += LANE_BYTES) {
         const bytes codes = narrow_to_bytes(f, in + i, &bounds);
@@ -112,14 +112,14 @@ TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
     }
     const uint8_t subnormal = (uint8_t)((1 << f.mantissa_bits) - 1); /* less one */
     const bytes unknown = (bytes)(bounds.least == 0) |
-                          (bytes)(bounds.least_less_one == subnormal);
-    struct tf_suspects suspects = {0, 0, 0};
+                          (bytes)(bounds.min_minus_1 == subnormal);
+    struct tf_flag_hints suspects = {0, 0, 0};
     if (any((words)(bounds.greatest > (uint8_t)tf_maximum_magnitude(f)))) {
         suspects = suspect(f, in, n);
         if (suspects.nan && tf_mends_nan(f)) {
             mend_nan(f, in, items, n);
         }
-    } else if (any((words)(bounds.least_less_one < subnormal))) {
+    } else if (any((words)(bounds.min_minus_1 < subnormal))) {
         suspects.tiny = 1;
     } else if (any((words)unknown)) {
         suspects = suspect(f, in, n);
@@ -130,30 +130,30 @@ TF_INLINE struct tf_suspects pack_bytes(struct tf_format f, const float *in,
 #if defined(__AVX512BF16__)
 /* To bfloat16, by an instruction that rounds so, but takes subnormal numbers for zero
  * and keeps the payload of NaN: blocks that have some are rounded once more. */
-static struct tf_suspects pack_halves(const float *in, uint16_t *out, size_t n)
+static struct tf_flag_hints pack_halves(const float *in, uint16_t *out, size_t n)
 {
     const struct tf_format f = tf_bfloat16;
     const __m512i magnitudes = _mm512_set1_epi32(INT32_MAX), one = _mm512_set1_epi32(1);
-    __m512i greatest = _mm512_setzero_si512(), least_less_one = _mm512_set1_epi32(-1);
+    __m512i greatest = _mm512_setzero_si512(), min_minus_1 = _mm512_set1_epi32(-1);
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
         const __m512 x = _mm512_loadu_ps(in + i), y = _mm512_loadu_ps(in + i + 16);
         const __m512i p = _mm512_and_si512(_mm512_castps_si512(x), magnitudes);
         const __m512i q = _mm512_and_si512(_mm512_castps_si512(y), magnitudes);
         greatest = _mm512_max_epu32(greatest, _mm512_max_epu32(p, q));
-        least_less_one = _mm512_min_epu32(
-            least_less_one,
+        min_minus_1 = _mm512_min_epu32(
+            min_minus_1,
             _mm512_min_epu32(_mm512_sub_epi32(p, one), _mm512_sub_epi32(q, one)));
         _mm512_storeu_si512(out + i, (__m512i)_mm512_cvtne2ps_pbh(y, x));
     }
     struct bounds bounds = {_mm512_reduce_max_epu32(greatest),
-                            _mm512_reduce_min_epu32(least_less_one)};
+                            _mm512_reduce_min_epu32(min_minus_1)};
     for (; i < n; i++) {
         const uint32_t bits = tf_bits_of(in[i]);
         bounds = widen_bounds(f, bounds, bits);
         out[i] = (uint16_t)tf_code_of_single(f, bits);
     }
-    const struct tf_suspects suspects = suspects_of(f, bounds);
+    const struct tf_flag_hints suspects = suspects_of(f, bounds);
     for (i = 0; (suspects.tiny || suspects.nan) && i < n; i++) {
         out[i] = (uint16_t)tf_code_of_single(f, tf_bits_of(in[i]));
     }
@@ -162,11 +162,11 @@ static struct tf_suspects pack_halves(const float *in, uint16_t *out, size_t n)
 #endif
 
 /* NaN among float64 numbers is left as it comes out. */
-TF_INLINE struct tf_suspects pack(struct tf_format f, const float *in,
+TF_INLINE struct tf_flag_hints pack(struct tf_format f, const float *in,
                                   const double *wide, void *items, size_t n)
 {
     struct bounds bounds = no_bounds();
-    if (in && f.itemsize == 1 && f.specials != TF_POWERS) {
+    if (in && f.itemsize == 1 && f.specials != TF_EXPONENT_ONLY) {
         return pack_bytes(f, in, items, n);
     }
 #if defined(__AVX512BF16__)
@@ -296,7 +296,7 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
 TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
                           const void *items, size_t n)
 {
-    float back[TF_BLOCK];
+    float back[TF_CHUNK];
     unpack(f, index, items, back, n);
     uint32_t over = 0, under = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
@@ -306,13 +306,13 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
         const uint32_t infinite = magnitude == UINT32_C(0x7F800000);
         const uint32_t exceeds = magnitude >= tf_beyond(f) && !nan &&
                                  !(f.specials == TF_IEEE && infinite);
-        if (f.specials == TF_POWERS) {
+        if (f.specials == TF_EXPONENT_ONLY) {
             invalid |= exceeds | (!nan && bits - 1 >= UINT32_C(0x7FFFFFFF));
         } else {
             over |= exceeds;
             invalid |= f.specials == TF_FINITE && nan;
         }
-        const uint32_t seen = f.specials == TF_POWERS ? bits : magnitude;
+        const uint32_t seen = f.specials == TF_EXPONENT_ONLY ? bits : magnitude;
         under |= (seen - 1 < tf_least_normal(f) - 1) & (uint32_t)(in[i] != back[i]);
     }
     return (over ? TF_OVER : 0) | (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0);
@@ -325,15 +325,15 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
     {                                                                          \
         unpack(format, index, items, out, n);                                  \
     }                                                                          \
-    static struct tf_suspects pack_##name(const float *in, void *items, size_t n) \
+    static struct tf_flag_hints pack_##name(const float *in, void *items, size_t n) \
     {                                                                          \
         return pack(format, in, NULL, items, n);                               \
     }                                                                          \
-    static struct tf_suspects round_##name(const double *in, void *items, size_t n) \
+    static struct tf_flag_hints round_##name(const double *in, void *items, size_t n) \
     {                                                                          \
         return pack(format, NULL, in, items, n);                               \
     }                                                                          \
-    static struct tf_suspects suspect_##name(const float *in, size_t n)        \
+    static struct tf_flag_hints suspect_##name(const float *in, size_t n)        \
     {                                                                          \
         return suspect(format, in, n);                                         \
     }                                                                          \

@@ -169,7 +169,7 @@ TF_INLINE words magnitude_codes(struct tf_format f, words x)
 /* What codes a block has: the greatest, the least but that of +0, and the least but
  * zero, less one. */
 struct code_bounds {
-    bytes greatest, least, least_less_one;
+    bytes greatest, least, min_minus_1;
 };
 
 TF_INLINE bytes narrow_to_bytes(struct tf_format f, const float *in,
@@ -184,7 +184,7 @@ TF_INLINE bytes narrow_to_bytes(struct tf_format f, const float *in,
     bounds->greatest = greater_byte(bounds->greatest, code);
     const bytes signs = join_signs(x);
     bounds->least = lesser_byte(bounds->least, code | is_zero_byte(signs));
-    bounds->least_less_one = lesser_byte(bounds->least_less_one, code - 1);
+    bounds->min_minus_1 = lesser_byte(bounds->min_minus_1, code - 1);
     const bytes item = lesser_byte(code, bytes_of((uint8_t)tf_overflow_code(f)));
     bytes sign = signs >> (8 - f.width) & (uint8_t)tf_sign_mask(f);
     if (f.specials == TF_FNUZ) {

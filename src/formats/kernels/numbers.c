@@ -109,7 +109,7 @@ static double double_from_long(long double x)
 
 static void load_any_longdouble(const long double *in, float *out, size_t n)
 {
-    double wide[TF_BLOCK];
+    double wide[TF_CHUNK];
     /* Narrowing an x87 number raises x87 flags that nobody asked for. Those of MXCSR,
      * which speculation has raised and tf_fp_end() sets anew, must not become such. */
 #if defined(__SSE2__)

@@ -153,7 +153,7 @@ static void across_bytes(const struct tf_across_operands *in, size_t depth,
 
 #endif
 
-const struct tf_row TF_NAME(tf_row) = {
+const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels) = {
     .across_singles = across_singles,
 #if defined(__AVX512F__) && defined(__AVX512BW__)
     .across_halves = across_halves,

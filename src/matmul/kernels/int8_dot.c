@@ -16,7 +16,7 @@
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
 
-enum { OFFSET = 128, BYTES = 64, LONGEST = TF_DEPTH / TF_QUAD };
+enum { OFFSET = 128, BYTES = 64, LONGEST = TF_KC / TF_QUAD };
 
 /* -- codes to slots ---------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ TF_INLINE __mmask64 first_bytes(size_t n)
 /* Slots of a chain that begins with k. */
 TF_INLINE size_t slots_before(size_t k)
 {
-    return k / TF_DEPTH * (LONGEST + 1) + k % TF_DEPTH / TF_QUAD + 1;
+    return k / TF_KC * (LONGEST + 1) + k % TF_KC / TF_QUAD + 1;
 }
 
 static void lay_lines(const int8_t integers[64], int unsigned_side, const char *lines,
@@ -184,7 +184,7 @@ TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth
 }
 
 static void multiply_quads(const float *a, size_t lda, const float *b, size_t depth,
-                           const struct tf_term *terms, size_t count, size_t rows,
+                           const struct tf_split_product *terms, size_t count, size_t rows,
                            float *c, size_t ldc, int adds)
 {
     const float unit = terms->scale;
@@ -236,7 +236,7 @@ static void dot(const struct tf_dot_operands *in, size_t depth, size_t count,
     }
 }
 
-const struct tf_quads TF_NAME(tf_quads) = {
+const struct tf_int8_kernels TF_NAME(tf_int8_kernels) = {
     .kernel = {multiply_quads, ROWS, WIDTH * ACROSS},
     .dot = dot,
     .lay_lines = lay_lines,
@@ -245,5 +245,5 @@ const struct tf_quads TF_NAME(tf_quads) = {
 };
 
 #else
-const struct tf_quads TF_NAME(tf_quads) = {.kernel = {0}};
+const struct tf_int8_kernels TF_NAME(tf_int8_kernels) = {.kernel = {0}};
 #endif

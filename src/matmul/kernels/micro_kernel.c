@@ -12,7 +12,7 @@
 #include "matmul/kernels/micro_tile.h"
 #include "runtime/kernels/transpose.h"
 
-extern const struct tf_row TF_NAME(tf_row);
+extern const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels);
 
 /* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
 enum {
@@ -38,7 +38,7 @@ TF_INLINE vector step(int pairs, vector x, vector y, vector sums)
 
 /* A block of C; the last three arguments are constants where it is inlined. */
 TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
-                        const struct tf_term *terms, size_t count, float *c, size_t ldc,
+                        const struct tf_split_product *terms, size_t count, float *c, size_t ldc,
                         int adds, int rows, int across, int pairs)
 {
     vector sums[TALL_ROWS][ACROSS];
@@ -76,7 +76,7 @@ TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth
 
 /* What is left of a matrix's rows costs about as much as it is. */
 TF_INLINE void multiply_rows(const float *a, size_t lda, const float *b, size_t depth,
-                             const struct tf_term *terms, size_t count, size_t rows,
+                             const struct tf_split_product *terms, size_t count, size_t rows,
                              float *c, size_t ldc, int adds, int all, int across,
                              int pairs)
 {
@@ -91,14 +91,14 @@ TF_INLINE void multiply_rows(const float *a, size_t lda, const float *b, size_t 
 }
 
 static void multiply_singles(const float *a, size_t lda, const float *b, size_t depth,
-                             const struct tf_term *terms, size_t count, size_t rows,
+                             const struct tf_split_product *terms, size_t count, size_t rows,
                              float *c, size_t ldc, int adds)
 {
     multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 0);
 }
 
 static void multiply_tall(const float *a, size_t lda, const float *b, size_t depth,
-                          const struct tf_term *terms, size_t count, size_t rows,
+                          const struct tf_split_product *terms, size_t count, size_t rows,
                           float *c, size_t ldc, int adds)
 {
     multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, TALL_ROWS,
@@ -107,7 +107,7 @@ static void multiply_tall(const float *a, size_t lda, const float *b, size_t dep
 
 /* Some chains at the same time: one alone waits for each of its sums. */
 TF_INLINE void chains_together(const float *a, const float *b, size_t depth,
-                               const struct tf_term *terms, size_t count, size_t n,
+                               const struct tf_split_product *terms, size_t count, size_t n,
                                float *sums)
 {
     float chain[8] = {0};
@@ -129,7 +129,7 @@ TF_INLINE void chains_together(const float *a, const float *b, size_t depth,
 }
 
 static void chains(const float *a, const float *b, size_t depth,
-                   const struct tf_term *terms, size_t count, size_t n, float *sums)
+                   const struct tf_split_product *terms, size_t count, size_t n, float *sums)
 {
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -145,7 +145,7 @@ static void chains(const float *a, const float *b, size_t depth,
 
 #if defined(__AVX512BF16__)
 static void multiply_pairs(const float *a, size_t lda, const float *b, size_t depth,
-                           const struct tf_term *terms, size_t count, size_t rows,
+                           const struct tf_split_product *terms, size_t count, size_t rows,
                            float *c, size_t ldc, int adds)
 {
     multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 1);
@@ -185,14 +185,14 @@ TF_INLINE __m512i load_some(const uint16_t *in, size_t n)
     return _mm512_maskz_loadu_epi16((UINT32_C(1) << n) - 1, in);
 }
 
-static void note_least(const uint16_t *in, size_t n, struct tf_range *range)
+static void note_least(const uint16_t *in, size_t n, struct tf_magnitude_range *range)
 {
-    __m512i least = _mm512_loadu_si512(range->least_less_one);
+    __m512i least = _mm512_loadu_si512(range->min_minus_1);
     for (; n > 32; n -= 32, in += 32) {
         least = tf_lesser(least, load_some(in, 32));
     }
     least = tf_lesser(least, load_some(in, n));
-    _mm512_storeu_si512(range->least_less_one, least);
+    _mm512_storeu_si512(range->min_minus_1, least);
 }
 
 /* Slots of n pairs of neighbours. */
@@ -235,9 +235,9 @@ static void pair_rows(const uint16_t *first, const uint16_t *second, float *out,
 
 static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
                         size_t columns, size_t width, size_t slots, float *out,
-                        struct tf_range *range)
+                        struct tf_magnitude_range *range)
 {
-    __m512i least = _mm512_loadu_si512(range->least_less_one);
+    __m512i least = _mm512_loadu_si512(range->min_minus_1);
     const char *row = (const char *)rows;
     for (size_t k = 0; k < depth; k += 2, row += 2 * step, out += width) {
         float *panel = out;
@@ -262,12 +262,12 @@ static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
             }
         }
     }
-    _mm512_storeu_si512(range->least_less_one, least);
+    _mm512_storeu_si512(range->min_minus_1, least);
 }
 #endif
 
 static void note_range(const float *restrict in, size_t n,
-                       struct tf_range *restrict range)
+                       struct tf_magnitude_range *restrict range)
 {
     for (size_t i = 0; i < n;) {
         const size_t lanes = n - i < TF_LANES ? n - i : TF_LANES;
@@ -275,7 +275,7 @@ static void note_range(const float *restrict in, size_t n,
             const uint32_t magnitude = tf_bits_of(in[i]) & UINT32_C(0x7FFFFFFF);
             const uint16_t less_one = (uint16_t)((magnitude - 1) >> 16);
             const uint16_t upper = (uint16_t)(magnitude >> 16);
-            uint16_t *least = &range->least_less_one[lane];
+            uint16_t *least = &range->min_minus_1[lane];
             uint16_t *greatest = &range->greatest[lane];
             *least = less_one < *least ? less_one : *least;
             *greatest = upper > *greatest ? upper : *greatest;
@@ -328,15 +328,15 @@ static void lay_out(const float *restrict in, size_t rows, size_t n,
     }
 }
 
-static void gather_range(struct tf_range *range)
+static void reduce_range(struct tf_magnitude_range *range)
 {
     uint16_t least = UINT16_MAX, greatest = 0;
     for (size_t lane = 0; lane < TF_LANES; lane++) {
-        const uint16_t low = range->least_less_one[lane], high = range->greatest[lane];
+        const uint16_t low = range->min_minus_1[lane], high = range->greatest[lane];
         least = low < least ? low : least;
         greatest = high > greatest ? high : greatest;
     }
-    range->least_less_one[0] = least;
+    range->min_minus_1[0] = least;
     range->greatest[0] = greatest;
 }
 
@@ -359,7 +359,7 @@ TF_INLINE void split_singles_of(const float *restrict in, size_t n, int p, int p
 }
 
 static void split_singles(const float *in, size_t n, int p, int parts, float *out,
-                          size_t distance, struct tf_range *range)
+                          size_t distance, struct tf_magnitude_range *range)
 {
     note_range(in, n, range);
     if (p == 8 && parts == 3) {
@@ -389,7 +389,7 @@ TF_INLINE void split_halves_of(const float *restrict in, size_t n, int parts,
 }
 
 static void split_halves(const float *in, size_t n, int parts, uint16_t *out,
-                         size_t distance, struct tf_range *range)
+                         size_t distance, struct tf_magnitude_range *range)
 {
     note_range(in, n, range);
     if (parts == 2) {
@@ -448,12 +448,12 @@ const struct tf_product TF_NAME(tf_product) = {
     .tall = {multiply_tall, TALL_ROWS, WIDTH * TALL_ACROSS},
     .chains = chains,
     .lay_out = lay_out,
-    .gather_range = gather_range,
+    .reduce_range = reduce_range,
     .greatest_of_all = greatest_of_all,
     .greatest_of_each = greatest_of_each,
     .split_singles = split_singles,
     .transpose = transpose,
-    .row = &TF_NAME(tf_row),
+    .row = &TF_NAME(tf_gemv_kernels),
 #if defined(__AVX512BF16__)
     .pairs = {multiply_pairs, ROWS, WIDTH * ACROSS},
     .halves_of_bytes = halves_of_bytes,

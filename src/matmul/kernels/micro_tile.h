@@ -33,7 +33,7 @@ typedef float vector;
 enum { WIDTH = 1, ACROSS = 2 };
 #endif
 
-enum { ROWS = TF_PRODUCT_ROWS };
+enum { ROWS = TF_MR };
 
 /* The accumulators must stay in registers: every loop over them is unrolled. With the
  * address sanitizer they do not, and what it adds takes minutes to unroll. */

@@ -62,9 +62,9 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
 void TF_NAME(tf_copy_seconds)(size_t itemsize, const char *in, char *out, size_t n);
 void TF_NAME(tf_pair_with_zeros)(size_t itemsize, const char *restrict in,
                                  char *restrict out, size_t n);
-void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+void TF_NAME(tf_index_bounds)(const struct tf_index_bounds *squeeze, const uint16_t *in,
                          uint16_t *index, size_t n);
-unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+unsigned TF_NAME(tf_unsqueeze)(const struct tf_index_bounds *squeeze, const uint16_t *in,
                                const uint16_t *results, uint16_t *out, size_t n,
                                unsigned wanted);
 void TF_NAME(tf_add_wide)(const float *in, double *values, size_t n);
@@ -82,10 +82,10 @@ void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t
                              int without_nans, uint8_t *least, uint8_t *greatest);
 extern const struct tf_moment_loops TF_NAME(tf_moment_loops);
 extern const struct tf_product TF_NAME(tf_product);
-extern const struct tf_quads TF_NAME(tf_quads);
+extern const struct tf_int8_kernels TF_NAME(tf_int8_kernels);
 extern const struct tf_dot TF_NAME(tf_dot);
 extern const struct tf_block_product TF_NAME(tf_block_product);
-extern const struct tf_tensor TF_NAME(tf_tensor);
+extern const struct tf_mma_kernels TF_NAME(tf_mma_kernels);
 extern const struct tf_block_loops TF_NAME(tf_block_loops)[];
 extern const struct tf_scaled TF_NAME(tf_scaled);
 

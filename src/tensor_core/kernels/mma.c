@@ -92,7 +92,7 @@ TF_INLINE shorts exponents_of(floats left, floats right, int half)
  * after that and counts as nothing, as it should; all others are exact, with 24 bits or
  * fewer. Then the unit of the sum, 2^(e - F), is 2^-125 or more, so that results are
  * normal. Up to e = 125 a product, less than 2^(e + 2), is no Inf. */
-TF_INLINE shorts complete(const struct tf_tensor_plan *plan, shorts greatest,
+TF_INLINE shorts complete(const struct tf_mma_plan *plan, shorts greatest,
                           floats left, floats right, int half, words *doubt)
 {
     const int16_t lowest = (int16_t)(plan->model.fraction + 2), highest = 2 * BIAS - 2;
@@ -135,7 +135,7 @@ TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
 }
 
 /* The accumulators with the products of a block; whether some are in doubt. */
-TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
+TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
                         struct place place, struct kind kind, struct sums *sums)
 {
     floats scale[ROWS][2];
@@ -211,7 +211,7 @@ TF_INLINE int add_block(const struct tf_tensor_plan *plan, struct operands x,
 
 /* Wanted accumulators of a row, c * 2^scale, by integers. All numbers are brought together
  * first: a vector cannot be loaded from what was just stored as single numbers. */
-static floats add_exactly(const struct tf_tensor_plan *plan, const float *a,
+static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
                           const float *b, struct place place, floats c, int scale,
                           words wanted, floats next)
 {
@@ -227,7 +227,7 @@ static floats add_exactly(const struct tf_tensor_plan *plan, const float *a,
     }
     for (int lane = 0; lane < LANES; lane++) {
         if (wanted[lane]) {
-            next[lane] = tf_float_of(tf_tensor_block(
+            next[lane] = tf_float_of(tf_mma_dot(
                 &plan->model, p, 1, q[lane], 1, count, tf_bits_of(c[lane]), scale));
         }
     }
@@ -238,7 +238,7 @@ static floats add_exactly(const struct tf_tensor_plan *plan, const float *a,
  * the exponent looks as if it were too low, and the sum is right; what was NaN remains
  * one. */
 __attribute__((noinline)) static void
-settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place place,
+settle(const struct tf_mma_plan *plan, const struct operands *x, struct place place,
        struct kind kind, const struct sums *now, const struct sums *given,
        int scale, struct sums *next)
 {
@@ -274,7 +274,7 @@ settle(const struct tf_tensor_plan *plan, const struct operands *x, struct place
 }
 
 /* `given` times 2^scale are the accumulators; `sums` may have been rounded from it. */
-TF_INLINE void add_block_exactly(const struct tf_tensor_plan *plan, struct operands x,
+TF_INLINE void add_block_exactly(const struct tf_mma_plan *plan, struct operands x,
                                  struct place place, struct kind kind,
                                  struct sums *sums, const struct sums *given, int scale)
 {
@@ -300,10 +300,10 @@ TF_INLINE floats canonical(floats x)
 }
 
 /* Rows of C in groups: while one waits for a block's sum, another's begins. */
-enum { GROUPS = TF_PRODUCT_ROWS / ROWS };
+enum { GROUPS = TF_MR / ROWS };
 
 /* A block for every group. */
-TF_INLINE void add_blocks(const struct tf_tensor_plan *plan, struct operands x,
+TF_INLINE void add_blocks(const struct tf_mma_plan *plan, struct operands x,
                           struct place place, struct kind kind,
                           struct sums sums[GROUPS], const struct sums given[GROUPS],
                           int scale)
@@ -316,13 +316,13 @@ TF_INLINE void add_blocks(const struct tf_tensor_plan *plan, struct operands x,
 }
 
 /* The blocks of a stretch of k, from `sums` on. */
-TF_INLINE void add_stretch(const struct tf_tensor_plan *plan, struct operands x,
+TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
                            size_t first, size_t depth, struct kind kind,
                            struct sums sums[GROUPS], const struct sums given[GROUPS],
                            int scale)
 {
     const size_t block = (size_t)plan->model.depth;
-    if (plan->model.emulated) { /* tf_tensor_chain says how */
+    if (plan->model.emulated) { /* tf_mma_accumulate says how */
         const size_t whole = depth / 4 * 2, rest = depth % 4;
         const size_t more[2] = {rest < 2 ? rest : 2, rest > 2 ? 1 : 0};
         for (size_t part = 0; part < 2; part++) {
@@ -356,12 +356,12 @@ TF_INLINE void store_sums(const struct sums sums[GROUPS], float *c, size_t ldc)
 }
 
 /* All terms of a stretch. */
-TF_INLINE void add_terms(const struct tf_tensor_plan *plan, struct operands x,
+TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
                          size_t first, size_t depth, struct kind kind,
                          struct sums sums[GROUPS])
 {
     for (size_t t = 0; t < plan->count; t++) {
-        const struct tf_term *term = &plan->terms[t];
+        const struct tf_split_product *term = &plan->terms[t];
         const struct operands y = {x.a + term->a, x.b + term->b,
                                    x.a_exponents + term->a,
                                    x.b_exponents + term->b / 2, x.lda};
@@ -382,7 +382,7 @@ TF_INLINE void add_terms(const struct tf_tensor_plan *plan, struct operands x,
     }
 }
 
-TF_INLINE void chain(const struct tf_tensor_plan *plan, struct operands x, size_t depth,
+TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t depth,
                      float *c, size_t ldc, struct kind kind)
 {
     struct sums sums[GROUPS], total[GROUPS];
@@ -405,7 +405,7 @@ TF_INLINE void chain(const struct tf_tensor_plan *plan, struct operands x, size_
 }
 
 #define CHAIN(name, half, cut, fits)                                           \
-    static void name(const struct tf_tensor_plan *plan, struct operands x,     \
+    static void name(const struct tf_mma_plan *plan, struct operands x,     \
                      size_t depth, float *c, size_t ldc)                       \
     {                                                                          \
         chain(plan, x, depth, c, ldc, (struct kind){half, cut, fits});         \
@@ -416,15 +416,15 @@ CHAIN(chain_cut_singles, 0, 1, 1)
 CHAIN(chain_halves, 1, 0, 1)
 CHAIN(chain_wide_halves, 1, 0, 0)
 
-static void chains(const struct tf_tensor_plan *plan, const float *a,
+static void chains(const struct tf_mma_plan *plan, const float *a,
                    const uint32_t *a_exponents, size_t lda, const float *b,
                    const uint32_t *b_exponents, size_t depth, size_t rows, float *c,
                    size_t ldc)
 {
-    const struct tf_tensor_model *model = &plan->model;
+    const struct tf_mma_model *model = &plan->model;
     /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
     const int fits = (4 * (int64_t)model->depth + 2) << model->fraction <= INT32_MAX;
-    void (*const one)(const struct tf_tensor_plan *, struct operands, size_t, float *,
+    void (*const one)(const struct tf_mma_plan *, struct operands, size_t, float *,
                       size_t) = model->half ? (fits ? chain_halves : chain_wide_halves)
                                 : model->kept < 23 ? chain_cut_singles
                                 : fits             ? chain_singles
@@ -471,7 +471,7 @@ static void exponents_of_columns(const float *in, size_t n,
     }
 }
 
-const struct tf_tensor TF_NAME(tf_tensor) = {
+const struct tf_mma_kernels TF_NAME(tf_mma_kernels) = {
     .columns = COLUMNS,
     .chains = chains,
     .exponents_of_rows = exponents_of_rows,

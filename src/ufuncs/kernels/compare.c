@@ -66,7 +66,7 @@ TF_INLINE void extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table
                                 const uint8_t *a, const uint8_t *b, uint8_t *out,
                                 size_t n)
 {
-    uint8_t p[TF_BLOCK], q[TF_BLOCK];
+    uint8_t p[TF_CHUNK], q[TF_CHUNK];
     const uint8_t up = has_nan_on_top(op) ? 0 : 1;
     TF_NAME(tf_lookup)(table->rank, a, p, n);
     TF_NAME(tf_lookup)(table->rank, b, q, n);
@@ -161,7 +161,7 @@ TF_INLINE __m512 load_halves(const uint16_t *items)
     }                                                                          \
     LOOP(name##_bytes)                                                         \
     {                                                                          \
-        uint8_t first[TF_BLOCK], second[TF_BLOCK], *results = out;             \
+        uint8_t first[TF_CHUNK], second[TF_CHUNK], *results = out;             \
         TF_NAME(tf_lookup)(table->order, a, first, n);                         \
         TF_NAME(tf_lookup)(table->order, b, second, n);                        \
         for (size_t i = 0; i < n; i++) {                                       \

@@ -196,7 +196,7 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
     }
 }
 
-void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+void TF_NAME(tf_index_bounds)(const struct tf_index_bounds *squeeze, const uint16_t *in,
                          uint16_t *index, size_t n)
 {
     const int16_t code_mask = (int16_t)~squeeze->odd;
@@ -214,7 +214,7 @@ void TF_NAME(tf_squeeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
     }
 }
 
-unsigned TF_NAME(tf_unsqueeze)(const struct tf_squeeze *squeeze, const uint16_t *in,
+unsigned TF_NAME(tf_unsqueeze)(const struct tf_index_bounds *squeeze, const uint16_t *in,
                                const uint16_t *results, uint16_t *out, size_t n,
                                unsigned wanted)
 {
@@ -375,9 +375,9 @@ void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t
     memset(bounds.greatest, 0, sizeof bounds.greatest);
     memset(bounds.next, 0, sizeof bounds.next);
     for (size_t i = 0, count; i < n; i += count) {
-        uint8_t found[TF_BLOCK];
+        uint8_t found[TF_CHUNK];
         size_t j = 0;
-        count = n - i < TF_BLOCK ? n - i : TF_BLOCK;
+        count = n - i < TF_CHUNK ? n - i : TF_CHUNK;
         TF_NAME(tf_lookup)(ranks, in + i, found, count);
         for (; j + 64 <= count; j += 64) {
             widen_byte_bounds(&bounds, found + j, 64);

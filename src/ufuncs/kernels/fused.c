@@ -74,7 +74,7 @@ TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *re
                                         uint16_t *restrict out, size_t n)
 {
     const uint16_t inf = INF >> 16, quiet = QUIET_NAN >> 16;
-    float r[TF_BLOCK];
+    float r[TF_CHUNK];
     struct seen seen = {0, 0};
     for (size_t i = 0; i < n; i++) {
         const uint32_t x = (uint32_t)a[i] << 16, y = (uint32_t)b[i] << 16;

@@ -101,7 +101,7 @@ static void add_side_by_side(const float *restrict in, size_t n,
         double sum = -0.0;
         int32_t high = 0, low = INT32_MAX;
         for (size_t row = 0; row < TF_MOMENT_ROWS; row++) {
-            const float x = in[row * TF_BLOCK + i];
+            const float x = in[row * TF_CHUNK + i];
             const int32_t magnitude = magnitude_of(x);
             sum += (double)x;
             high = greater_of(high, magnitude);
@@ -113,7 +113,7 @@ static void add_side_by_side(const float *restrict in, size_t n,
     }
     for (size_t row = 0; squares && row < TF_MOMENT_ROWS; row++) {
         for (size_t i = 0; i < n; i++) {
-            const double x = (double)in[row * TF_BLOCK + i];
+            const double x = (double)in[row * TF_CHUNK + i];
             squares[i] += x * x;
         }
     }

@@ -200,7 +200,7 @@ size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
     const uint64_t too_great = (UINT64_C(1023) + 130) << 52;
     const uint64_t too_small = (UINT64_C(1023) - 140) << 52;
     const uint64_t infinity = UINT64_C(0x7FF) << 52;
-    uint8_t doubts[TF_BLOCK], some = 0;
+    uint8_t doubts[TF_CHUNK], some = 0;
     for (size_t i = 0; i < n; i++) {
         const uint64_t magnitude = bits_of(r[i]) & INT64_MAX;
         const int is_far = (magnitude - too_great < infinity - too_great) |

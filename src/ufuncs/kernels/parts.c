@@ -101,8 +101,8 @@ BOUNDED(bounded_int64, int64_t)
 static void ldexp_(const float *in, const void *exponents, size_t size, float *out,
                    size_t n)
 {
-    int32_t exponent[TF_BLOCK];
-    double wide[TF_BLOCK];
+    int32_t exponent[TF_CHUNK];
+    double wide[TF_CHUNK];
     if (size == sizeof(int32_t)) {
         bounded_int32(exponents, exponent, n);
     } else {

@@ -108,7 +108,7 @@ TF_INLINE size_t apply_single(struct tf_format f, float (*of)(float), const void
         return 0;
     }
     const uint32_t nan = tf_nan_code(f) << tf_cut(f);
-    uint8_t open[TF_BLOCK + 8];
+    uint8_t open[TF_CHUNK + 8];
     for (size_t i = 0; i < n; i++) {
         const float x = number_at(f, items, i), r = of(x);
         struct seen unused = {0, 0};

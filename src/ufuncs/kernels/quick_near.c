@@ -148,7 +148,7 @@ TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
 {
     const uint32_t code_bits = -(UINT32_C(1) << tf_cut(tf_tf32));
     const uint32_t half = UINT32_C(1) << (tf_cut(tf_tf32) - 1);
-    uint32_t above[TF_BLOCK], least[TF_BLOCK / CHUNK];
+    uint32_t above[TF_CHUNK], least[TF_CHUNK / CHUNK];
     for (size_t start = 0, end; start < n; start = end) {
         uint32_t found = UINT32_MAX;
         end = n - start < CHUNK ? n : start + CHUNK;
@@ -183,8 +183,8 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
                        const void *items, void *results, uint16_t *which, size_t n,
                        size_t most)
 {
-    _Alignas(64) uint32_t kept[TF_BLOCK];
-    uint8_t outside[TF_BLOCK + 8];
+    _Alignas(64) uint32_t kept[TF_CHUNK];
+    uint8_t outside[TF_CHUNK + 8];
     if (are_inside(domain, itemsize, items, n)) {
         if (itemsize == 4) {
             return of_words(of, items, results, NULL, which, n);

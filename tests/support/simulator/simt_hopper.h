@@ -240,7 +240,7 @@ inline std::vector<Issued> issued;
 struct Wgmma {
     int columns, depth, each; /* bits of an element */
     const Operand *a, *b;
-    tf_tensor_model model;
+    tf_mma_model model;
 };
 
 inline const Wgmma *wgmma_of(const char *unit)
@@ -261,7 +261,7 @@ inline const Wgmma *wgmma_of(const char *unit)
                     continue;
                 }
                 Wgmma made{columns, depth, a.bits, &a, &b, {}};
-                tf_tensor_model &model = made.model;
+                tf_mma_model &model = made.model;
                 model.instruction_depth = model.depth = depth;
                 model.fraction = a.bits == 8 ? 13 : 25;
                 model.kept = a.bits == 8 ? 13 : 23;
@@ -351,7 +351,7 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
         const unsigned row = me % 32 / 4 + (unsigned)(i / 2 % 2 * 8);
         const unsigned column = (unsigned)(i / 4 * 8 + i % 2) + me % 4 * 2;
         const size_t depth = (size_t)does->depth;
-        product.results.push_back(tf_tensor_chain(
+        product.results.push_back(tf_mma_accumulate(
             &does->model, &numbers[row * depth], 1, &numbers[(16 + column) * depth], 1,
             does->depth, adds ? c[(size_t)i] : 0));
         memcpy(&d[i], &IN_FLIGHT, 4);

@@ -154,7 +154,7 @@ inline const Operand operands[] = {{"tf32", 32, 8, 10, -126, 1},
 struct Instruction {
     const Operand *a, *b;
     int depth;
-    tf_tensor_model model;
+    tf_mma_model model;
     const Fragments *fragments;
     std::vector<uint32_t> numbers_a, numbers_b; /* of all codes of at most 16 bits */
 };
@@ -196,7 +196,7 @@ inline const Instruction *instruction(const char *unit)
                       : bits == 8           ? &of_8
                       : made->depth == 8    ? &half_of_16
                                             : &of_16;
-    tf_tensor_model &model = made->model;
+    tf_mma_model &model = made->model;
     model.instruction_depth = made->depth;
     model.emulated = eight && (arch == 90 || arch == 100);
     const int whole = 256 / bits;
@@ -249,7 +249,7 @@ inline void simt_mma(const char *unit, float *d, const uint32_t *a, const uint32
                                   : does->numbers_b[code_b & mask];
             }
             memcpy(&c, &accumulators[i], 4);
-            c = tf_tensor_chain(&does->model, x, 1, y, 1, does->depth, c);
+            c = tf_mma_accumulate(&does->model, x, 1, y, 1, does->depth, c);
             memcpy(&d[i], &c, 4);
         }
     }

@@ -35,7 +35,7 @@ cdef int fill_level(tf_block_level *level, cnp.ndarray codes, int element,
     return 0
 
 
-cdef int fill_factor(tf_block_factor *x, operand, tuple lines, npy_intp k,
+cdef int fill_factor(tf_block_operand *x, operand, tuple lines, npy_intp k,
                      npy_intp block) except -1:
     """A factor of which `lines` is the shape without k: numbers, or what
     `block_matmul` says of codes."""
@@ -100,7 +100,7 @@ def block_matmul(a, b, out, npy_intp k, npy_intp block, int terms):
     terms : int
         How many products of levels are added, in the order of src/blocks/block_matmul.h.
     """
-    cdef tf_block_factor x, y
+    cdef tf_block_operand x, y
     cdef tf_matrix z
     cdef npy_intp m, n, count
     cdef unsigned flags = 0

@@ -8,7 +8,7 @@ block_scales = tuple((tf_scales[i].name.decode(), tf_scales[i].mantissa_bits)
 
 cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor, int rounding,
                    bint poison) except -1:
-    cdef tf_block_layout fields
+    cdef tf_block_format fields
     fields.element, fields.residual, fields.scale, fields.block = layout
     fields.tensor = tensor
     # Residuals have one of two elements, which the loops are made for.

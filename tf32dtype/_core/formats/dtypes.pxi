@@ -83,7 +83,7 @@ cdef int dtype_constant(descr_t *descr, int constant, void *data) noexcept:
     cdef int format = tf_format_of_descr(descr)
     cdef tf_format f = tf_format_rows[format][0]
     cdef uint32_t maximum = tf_maximum_magnitude(f)
-    cdef uint32_t normal = 0 if f.specials == TF_POWERS else 1 << f.mantissa_bits
+    cdef uint32_t normal = 0 if f.specials == TF_EXPONENT_ONLY else 1 << f.mantissa_bits
     cdef bint is_ieee = f.specials == TF_IEEE
     cdef unsigned flags = 0
     cdef uint32_t code
@@ -119,7 +119,7 @@ cdef int dtype_constant(descr_t *descr, int constant, void *data) noexcept:
         elif constant == NPY_CONSTANT_finfo_smallest_normal:
             code = normal
         elif constant == NPY_CONSTANT_finfo_smallest_subnormal:
-            code = 0 if f.specials == TF_POWERS else 1
+            code = 0 if f.specials == TF_EXPONENT_ONLY else 1
         else:
             return 0
         tf_store_code(f, <char *>data, code)

@@ -3,14 +3,14 @@
 names = tuple(tf_format_rows[i].name.decode() for i in range(TF_FORMAT_COUNT))
 
 _SPECIALS = {TF_IEEE: "ieee", TF_FN: "fn", TF_FNUZ: "fnuz", TF_FINITE: "finite",
-             TF_POWERS: "powers"}
+             TF_EXPONENT_ONLY: "powers"}
 
 
 def facts(int index):
     """The row of a format: what formats.h says and what follows from it."""
     cdef tf_format f = tf_format_rows[index][0]
     cdef uint32_t greatest = tf_maximum_magnitude(f)
-    cdef uint32_t normal = 0 if f.specials == TF_POWERS else (1 << f.mantissa_bits)
+    cdef uint32_t normal = 0 if f.specials == TF_EXPONENT_ONLY else (1 << f.mantissa_bits)
     return {
         "name": names[index],
         "itemsize": f.itemsize,
@@ -54,7 +54,7 @@ cdef number_set number_set_of(int kind):
         s.has_sign = f.is_signed
         s.has_infinity = f.specials == TF_IEEE
         s.has_nan = f.specials != TF_FINITE
-        s.has_zero = f.specials != TF_POWERS
+        s.has_zero = f.specials != TF_EXPONENT_ONLY
         s.has_negative_zero = f.is_signed and f.specials != TF_FNUZ
     return s
 

@@ -22,7 +22,7 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
          npy_intp lda, b, npy_intp ldb, float beta, c, npy_intp ldc,
          str format="float32", int rounding=0, int scaling=0, int parts=1, int bands=1,
          bint saturates=False):
-    """tf_gemm of src/matmul/matmul.h on contiguous arrays; its result."""
+    """tf_blas_gemm of src/matmul/matmul.h on contiguous arrays; its result."""
     cdef tf_precision precision
     cdef tf_kinds kinds
     cdef int status
@@ -41,7 +41,7 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
     cdef char *b_items = items_of(b, n if b_across else k, k if b_across else n, ldb)
     cdef char *c_items = items_of(c, m, n, ldc)
     with nogil:
-        status = tf_gemm(&precision, kinds, trans_a, trans_b, m, n, k, alpha, a_items,
+        status = tf_blas_gemm(&precision, kinds, trans_a, trans_b, m, n, k, alpha, a_items,
                          lda, b_items, ldb, beta, c_items, ldc)
     if status < 0:
         raise_failure()

@@ -1,6 +1,6 @@
 # Tensor cores: a row of tf32dtype/tensor_core/models.py as the C knows it.
 
-cdef int fill_model(tf_tensor_model *fields, model) except -1:
+cdef int fill_model(tf_mma_model *fields, model) except -1:
     if not (1 <= model.depth <= 64 and 1 <= model.fraction <= 35
             and 1 <= model.kept <= 23
             and 1 <= model.instruction_depth // model.depth <= 64):
@@ -52,7 +52,7 @@ cdef cnp.ndarray words_of(array, int ndim, str format=""):
                                 array)
 
 
-def tensor_blocks(model, a, b, c):
+def mma_accumulate(model, a, b, c):
     """The chains of src/tensor_core/mma_model.h: rows of a times rows of b plus c.
 
     Parameters
@@ -68,7 +68,7 @@ def tensor_blocks(model, a, b, c):
     -------
     ndarray of uint32, (n,)
     """
-    cdef tf_tensor_model fields
+    cdef tf_mma_model fields
     fill_model(&fields, model)
     cdef cnp.ndarray x = words_of(a, 2, model.a), y = words_of(b, 2, model.b)
     cdef cnp.ndarray z = words_of(c, 1)
@@ -86,7 +86,7 @@ def tensor_blocks(model, a, b, c):
         for i in range(n):
             if tf_is_stopped(&watch, True):
                 break
-            d[i] = tf_tensor_chain(&fields, p + i * k, 1, q + i * k, 1, k, r[i])
+            d[i] = tf_mma_accumulate(&fields, p + i * k, 1, q + i * k, 1, k, r[i])
     if tf_is_stopped(&watch, False):
         raise_failure()
     return out
@@ -104,7 +104,7 @@ cdef tf_matrix matrix_of(cnp.ndarray x, kind):
     return m
 
 
-def tensor_product(Precision precision, a, b, out):
+def mma_matmul(Precision precision, a, b, out):
     """Write a @ b to `out`: (..., l, m, k), (..., l, k, n) and (..., l, m, n)."""
     cdef npy_intp count, m, n, k
     cdef int failed

@@ -28,7 +28,7 @@ cdef cnp.ndarray scales_of(array, model, npy_intp n, npy_intp k):
     return np.ascontiguousarray(array)
 
 
-def scaled_blocks(model, a, scales_a, b, scales_b, c):
+def scaled_mma_accumulate(model, a, scales_a, b, scales_b, c):
     """The chains of src/tensor_core/scaled_mma_model.h: rows of a times rows of b plus c.
 
     Parameters
@@ -86,7 +86,7 @@ cdef tf_scaled_lines scaled_lines(cnp.ndarray x, cnp.ndarray scales, format):
     return lines
 
 
-def scaled_product(model, a, scales_a, b, scales_b, out):
+def scaled_mma_matmul(model, a, scales_a, b, scales_b, out):
     """Add to `out`, C-contiguous float32 of shape (m, n), the product of codes.
 
     Rows of a, (m, k), times rows of b, (n, k), and of each block of k a byte of scales.

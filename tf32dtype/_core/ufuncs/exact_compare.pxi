@@ -131,7 +131,7 @@ cdef int exact_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     else:
         if entry.loop == compare_loop:
             loop[0] = exact_compare_loop
-        elif entry.loop == other_loop:
+        elif entry.loop == code_op_loop:
             loop[0] = exact_nextafter_loop
         else:
             loop[0] = exact_extreme_loop

@@ -134,11 +134,11 @@ cdef int copysign_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
-cdef int other_loop(PyArrayMethod_Context *context, items_t data,
+cdef int code_op_loop(PyArrayMethod_Context *context, items_t data,
                     const npy_intp *dimensions, const npy_intp *strides,
                     NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
-    tf_other(loop.format, <tf_other_op>loop.op, data, strides, dimensions[0])
+    tf_other(loop.format, <tf_code_op>loop.op, data, strides, dimensions[0])
     return 0
 
 

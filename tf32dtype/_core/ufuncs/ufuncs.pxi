@@ -78,7 +78,7 @@ cdef int find_operation(PyArrayMethod_Context *context) except -1:
     cdef int i = place_of(context.caller)[0] - 1
     if i < 0:
         raise SystemError("a loop was asked for that tf32dtype did not register")
-    if operations[i].loop == other_loop and operations[i].op == TF_LDEXP_INT:
+    if operations[i].loop == code_op_loop and operations[i].op == TF_LDEXP_INT:
         # ldexp has two loops, by the exponent's size.
         if (<PyArray_DTypeMeta *>Py_TYPE(<object><PyObject *>context.descriptors[1])
                 != int_dtype):
@@ -99,7 +99,7 @@ cdef int ufunc_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     loop[0] = operations[i].loop
     is_product = operations[i].loop == product_loop
     if format < 0:
-        format = TF_SINGLE
+        format = TF_REDUCE_FLOAT32
     if operations[i].keeps_state or is_product:
         made = new_data()
         made.base.free = free_data
@@ -322,11 +322,11 @@ def register_ufuncs():
     add_operation("signbit", TF_SIGNBIT, predicate_loop, ["T?"], silent)
     add_operation("logical_not", TF_LOGICAL_NOT, predicate_loop, ["T?"], silent)
 
-    add_operation("nextafter", TF_NEXTAFTER, other_loop, ["TTT"])
-    add_operation("modf", TF_MODF, other_loop, ["TTT"])
-    add_operation("frexp", TF_FREXP, other_loop, ["TTi"])
-    add_operation("ldexp", TF_LDEXP_INT, other_loop, ["TiT"])
-    add_operation("ldexp", TF_LDEXP, other_loop, ["TlT"])
+    add_operation("nextafter", TF_NEXTAFTER, code_op_loop, ["TTT"])
+    add_operation("modf", TF_MODF, code_op_loop, ["TTT"])
+    add_operation("frexp", TF_FREXP, code_op_loop, ["TTi"])
+    add_operation("ldexp", TF_LDEXP_INT, code_op_loop, ["TiT"])
+    add_operation("ldexp", TF_LDEXP, code_op_loop, ["TlT"])
     add_operation("divmod", 0, divmod_loop, ["TTTT"])
     add_operation("clip", 0, clip_loop, ["TTTT"], silent)
 

@@ -23,7 +23,7 @@ _EACH = 4
 #: Threads of block_quantize.cu, and how many numbers each has.
 _QUANTIZERS, _SHARE = 128, 4
 
-#: struct tf_lines of block_decode.cu
+#: struct tf_operand of block_decode.cu
 _LINES = np.dtype(
     [
         ("lines", np.int64),
