@@ -1,7 +1,7 @@
 # Two commands do everything, each in its own virtual environment under this folder:
 #
 #   make demo        install, then classify real images in every format
-#   make test        install, then run the plain tests          (ARGS="-k sum")
+#   make test        install, then run the plain tests, one process a core (ARGS="-k sum")
 #
 # and for those who change the code:
 #
@@ -35,10 +35,10 @@ demo: .venv-demo/installed
 	@cd .venv-demo && bin/tf32dtype demo
 
 test: .venv-test/installed
-	.venv-test/bin/python -m pytest $(ARGS)
+	.venv-test/bin/python -m pytest -n auto $(ARGS)
 
 exhaustive: .venv-test/installed
-	.venv-test/bin/python -m pytest -m exhaustive $(ARGS)
+	.venv-test/bin/python -m pytest -n auto -m exhaustive $(ARGS)
 
 lint: ruff mypy warnings
 
