@@ -283,12 +283,12 @@ int tf_blocks_dequantize_double(const struct tf_block_plan *plan,
 static void bounds_of_block(const float *x, ptrdiff_t n, ptrdiff_t at,
                             struct tf_block_bounds *bounds)
 {
-    const uint32_t infinite = UINT32_C(0x7F800000);
+    const uint32_t infinite = TF_INF_BITS;
     uint32_t most = tf_greatest_magnitude(x, (int)n);
     if (most >= infinite) {
         most = 0;
         for (ptrdiff_t i = 0; i < n; i++) {
-            const uint32_t bits = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+            const uint32_t bits = tf_bits_of(x[i]) & TF_MAGNITUDE_BITS;
             most = bits < infinite && bits > most ? bits : most;
             if (bits >= infinite && bounds->special < 0) {
                 bounds->special = at + i;
@@ -305,7 +305,7 @@ static void bounds_of_block(const float *x, ptrdiff_t n, ptrdiff_t at,
 struct tf_block_bounds tf_blocks_bounds(const float *x, struct tf_block_lines lines,
                                         int block)
 {
-    struct tf_block_bounds bounds = {0, tf_float_of(UINT32_C(0x7F800000)), -1};
+    struct tf_block_bounds bounds = {0, tf_float_of(TF_INF_BITS), -1};
     for (ptrdiff_t line = 0; line < lines.count; line++) {
         for (ptrdiff_t from = 0; from < lines.length; from += block) {
             const ptrdiff_t at = line * lines.length + from;

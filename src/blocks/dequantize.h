@@ -9,7 +9,7 @@
 TF_INLINE double tf_second_scale(float scale, float residual)
 {
     const float product = scale * residual;
-    return product >= 1.17549435e-38f ? (double)product
+    return product >= 0x1p-126f ? (double)product
                                       : (double)scale * (double)residual;
 }
 
@@ -47,7 +47,7 @@ TF_NOINLINE float tf_block_single(int two, float scale, double second, float hi,
                               int odd)
 {
     const double number = tf_block_number(two, scale, second, hi, lo, 1);
-    const double most = 3.4028234663852886e38;
+    const double most = 0x1.fffffep127;
     const int beyond = number > most || number < -most;
     if (beyond && scale <= (float)most && tf_magnitude_of(hi) <= (float)most) {
         return number < 0 ? (float)-most : (float)most;
@@ -68,7 +68,7 @@ TF_NOINLINE float tf_block_single(int two, float scale, double second, float hi,
 TF_INLINE int tf_scale_is_plain(int two, float scale, float residual)
 {
     const int exact = !two || (!(tf_bits_of(scale) & 0xF) &&
-                               scale * residual >= 1.17549435e-38f);
+                               scale * residual >= 0x1p-126f);
     return exact && tf_is_moderate(scale);
 }
 

@@ -58,7 +58,7 @@ TF_INLINE double tf_square_root(double x)
 
 TF_INLINE float tf_magnitude_of(float x)
 {
-    return tf_float_of(tf_bits_of(x) & UINT32_C(0x7FFFFFFF));
+    return tf_float_of(tf_bits_of(x) & TF_MAGNITUDE_BITS);
 }
 
 TF_INLINE float tf_with_sign(float magnitude, float sign)
@@ -73,7 +73,7 @@ TF_INLINE float tf_power_of_two(int exponent) /* from -149 to 127 */
 }
 
 /* Below it products and quotients may meet float32's subnormals. */
-#define TF_SMALL 7.888609e-31f /* 2^-100 */
+#define TF_SMALL 0x1p-100f
 
 /* Are products and quotients with s far from both ends of float32? */
 TF_INLINE int tf_is_moderate(float s)
@@ -86,7 +86,7 @@ TF_INLINE uint32_t tf_greatest_magnitude(const float *x, int n)
 {
     uint32_t most = 0;
     for (int i = 0; i < n; i++) {
-        const uint32_t magnitude = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+        const uint32_t magnitude = tf_bits_of(x[i]) & TF_MAGNITUDE_BITS;
         most = magnitude > most ? magnitude : most;
     }
     return most;
@@ -126,7 +126,7 @@ TF_INLINE float tf_nearest_within(struct tf_element e, float x)
     float magic = 12582912.0f * tf_power_of_two(-e.fraction);
     if (e.format >= 0) {
         const struct tf_format f = *tf_format_rows[e.format];
-        const uint32_t exponent = tf_bits_of(x) & UINT32_C(0x7F800000);
+        const uint32_t exponent = tf_bits_of(x) & TF_INF_BITS;
         const uint32_t normal = tf_least_normal(f);
         const uint32_t unit = exponent > normal ? exponent : normal;
         magic = tf_float_of(unit + ((uint32_t)tf_cut(f) << 23 | UINT32_C(0x00400000)));
@@ -179,7 +179,7 @@ TF_INLINE uint32_t tf_element_code(struct tf_element e, float x)
 /* A float32 as an integer of 24 bits, the first of them set, times a power of two. */
 TF_INLINE uint32_t tf_significand(float x, int *exponent)
 {
-    uint32_t bits = tf_bits_of(x) & UINT32_C(0x7FFFFFFF);
+    uint32_t bits = tf_bits_of(x) & TF_MAGNITUDE_BITS;
     *exponent = -150;
     if (bits < UINT32_C(0x00800000)) {
         bits = tf_bits_of(tf_float_of(bits) * 16777216.0f); /* 2^24 */

@@ -28,7 +28,7 @@ TF_INLINE void tf_thresholds(const float *x, const float *numbers, int n,
     }
     if (rounding == TF_STOCHASTIC) {
         for (int i = 0; i < n; i++) {
-            threshold[i] = (float)(int32_t)(draws[i] >> 40) * 5.9604645e-8f; /* 2^-24 */
+            threshold[i] = (float)(int32_t)(draws[i] >> 40) * 0x1p-24f;
         }
     }
 }
@@ -50,14 +50,14 @@ TF_INLINE uint32_t tf_round_most(struct tf_element e, float lowest, float greate
         mantissa = f.mantissa_bits;
     }
     const int odd = rounding == TF_TO_ODD;
-    const float unsure = rounding == TF_STOCHASTIC ? 1.1920929e-7f : 0.0f; /* 2^-23 */
+    const float unsure = rounding == TF_STOCHASTIC ? 0x1p-23f : 0.0f;
     uint32_t any = 0;
     for (int i = 0; i < n; i++) {
         const uint32_t sign = tf_bits_of(x[i]) & UINT32_C(0x80000000);
         const float bound = sign ? -lowest : greatest;
         float q = tf_magnitude_of(tf_quotient_to_odd(x[i], s));
         q = q < 2 * bound ? q : 2 * bound;
-        const uint32_t exponent = tf_bits_of(q) & UINT32_C(0x7F800000);
+        const uint32_t exponent = tf_bits_of(q) & TF_INF_BITS;
         const uint32_t unit =
             (exponent > normal ? exponent : normal) - (mantissa << 23);
         const float units = q * tf_float_of((UINT32_C(254) << 23) - unit);
@@ -259,7 +259,7 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
                               struct tf_block *block)
 {
     const int n = tf_block_size(plan);
-    const uint32_t infinite = UINT32_C(0x7F800000);
+    const uint32_t infinite = TF_INF_BITS;
     uint32_t most = tf_greatest_magnitude(x, n);
     block->special = 0;
     if (most - 1 < infinite - 1) {
@@ -281,7 +281,7 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
     float finite[TF_BLOCK_MOST];
     int infinities = 0;
     for (int i = 0; i < n; i++) {
-        const uint32_t magnitude = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+        const uint32_t magnitude = tf_bits_of(x[i]) & TF_MAGNITUDE_BITS;
         infinities |= magnitude == infinite;
         finite[i] = magnitude < infinite ? x[i] : 0;
     }
@@ -293,10 +293,10 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
         tf_round_finite(e, plan, finite, a, draws, block);
     }
     for (int i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(x[i]), magnitude = bits & UINT32_C(0x7FFFFFFF);
+        const uint32_t bits = tf_bits_of(x[i]), magnitude = bits & TF_MAGNITUDE_BITS;
         if (magnitude >= infinite) {
             block->hi[i] = magnitude == infinite ? tf_with_sign(plan->greatest, x[i])
-                                                 : tf_float_of(UINT32_C(0x7FC00000));
+                                                 : tf_float_of(TF_QUIET_NAN_BITS);
             block->lo[i] = 0;
         }
     }

@@ -215,14 +215,14 @@ TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
         const float three = (float)(3 * sigma);
         const int centred = (mean < 0 ? -mean : mean) <= sigma / 2;
         const int light = (double)a <= 4 * sigma;
-        const int varies = sigma > (double)a * 9.5367431640625e-7; /* 2^-20 */
+        const int varies = sigma > (double)a * 0x1p-20;
         t = centred && light && varies && three < a ? three : a;
         break;
     }
     case TF_RULE_PUBLISHED:
         if (tf_plan_residual(plan) < 0) {
             t = sigma < 1e-6 ? a : (float)(3 * sigma);
-            t = t < 3.40282347e+38f ? t : 3.40282347e+38f;
+            t = t < 0x1.fffffep127f ? t : 0x1.fffffep127f;
         }
         t = t > 1e-12f ? t : 1e-12f;
         break;

@@ -8,8 +8,8 @@
 #include "blocks/scale_rules.h"
 
 /* What S is in a normalised block: within normal numbers. */
-#define TF_LEAST_WITHIN 1.17549435e-38f
-#define TF_MOST_WITHIN 3.40282347e+38f
+#define TF_LEAST_WITHIN 0x1p-126f
+#define TF_MOST_WITHIN 0x1.fffffep127f
 
 TF_INLINE float tf_scale_within(float scale, float normal)
 {
@@ -168,7 +168,7 @@ TF_INLINE void tf_scale_costs(struct tf_element e, float greatest,
                                 extremes);
     }
     for (c = count; c < tf_whole_batches(count); c++) {
-        cost[c] = tf_float_of(UINT32_C(0x7F800000));
+        cost[c] = tf_float_of(TF_INF_BITS);
     }
 }
 
@@ -264,7 +264,7 @@ TF_INLINE void tf_residual_costs(struct tf_element lo, float lowest, float great
         tf_residual_batch(lo, lowest, greatest, r, n, u, cost + c);
     }
     for (int c = count; c < tf_whole_batches(count); c++) {
-        cost[c] = tf_float_of(UINT32_C(0x7F800000));
+        cost[c] = tf_float_of(TF_INF_BITS);
     }
 }
 

@@ -80,7 +80,7 @@ TF_INLINE uint32_t tf_code_of_number(struct tf_format f, uint32_t bits)
     if (f.bias == 127) {
         return tf_encode_upper_bits(f, bits);
     }
-    const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
+    const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     const uint32_t sign = bits >> (32 - f.width) & tf_sign_mask(f);
     const int shift = tf_cut(f);
 
@@ -107,7 +107,7 @@ TF_INLINE int tf_mends_nan(struct tf_format f)
 
 TF_INLINE int tf_single_is_nan(uint32_t bits)
 {
-    return (bits & UINT32_C(0x7FFFFFFF)) > UINT32_C(0x7F800000);
+    return (bits & TF_MAGNITUDE_BITS) > TF_INF_BITS;
 }
 
 /* What NaN becomes: the canonical one with its sign, where it has one. */
@@ -131,7 +131,7 @@ TF_INLINE uint32_t tf_code_of_single(struct tf_format f, uint32_t bits)
 TF_INLINE uint32_t tf_single_of_item(struct tf_format f, uint32_t item)
 {
     if (f.specials == TF_EXPONENT_ONLY) {
-        const uint32_t code = item & 0xFF, nan = UINT32_C(0x7FC00000);
+        const uint32_t code = item & 0xFF, nan = TF_QUIET_NAN_BITS;
         return code == 0 ? UINT32_C(1) << 22 : code == 0xFF ? nan : code << 23;
     }
     uint32_t sign = item >> (f.width - 1 + f.shift) << 31;
@@ -147,14 +147,14 @@ TF_INLINE uint32_t tf_single_of_item(struct tf_format f, uint32_t item)
     }
     if (f.specials == TF_IEEE) {
         const int special = magnitude >= infinity;
-        bits = f.bias != 127 && special ? UINT32_C(0x7F800000) : bits;
-        bits = magnitude > infinity ? UINT32_C(0x7FC00000) : bits;
+        bits = f.bias != 127 && special ? TF_INF_BITS : bits;
+        bits = magnitude > infinity ? TF_QUIET_NAN_BITS : bits;
     } else if (f.specials == TF_FN) {
         const uint32_t nan = tf_magnitude_mask(f) << tf_cut(f);
-        bits = magnitude == nan ? UINT32_C(0x7FC00000) : bits;
+        bits = magnitude == nan ? TF_QUIET_NAN_BITS : bits;
     } else if (f.specials == TF_FNUZ) {
         /* What would be -0. */
-        bits = sign != 0 && magnitude == 0 ? UINT32_C(0x7FC00000) : bits;
+        bits = sign != 0 && magnitude == 0 ? TF_QUIET_NAN_BITS : bits;
         sign = magnitude == 0 ? 0 : sign;
     }
     return bits | sign;

@@ -11,6 +11,17 @@
 #define TF_INLINE static inline __attribute__((always_inline))
 #endif
 
+/* float32's Inf, all bits but the sign, and the canonical NaN. A magnitude above that of
+ * Inf is NaN. */
+#define TF_INF_BITS UINT32_C(0x7F800000)
+#define TF_MAGNITUDE_BITS UINT32_C(0x7FFFFFFF)
+#define TF_QUIET_NAN_BITS UINT32_C(0x7FC00000)
+
+/* The same of bfloat16, which is float32's upper half. */
+#define TF_BF16_INF_BITS 0x7F80
+#define TF_BF16_MAGNITUDE_BITS 0x7FFF
+#define TF_BF16_QUIET_NAN_BITS 0x7FC0
+
 TF_INLINE uint32_t tf_bits_of(float x)
 {
     uint32_t bits;
@@ -74,7 +85,7 @@ TF_INLINE int32_t tf_total_order(uint32_t bits)
 /* The same of bfloat16's. */
 TF_INLINE int16_t tf_half_order(int16_t bits)
 {
-    return (int16_t)(bits ^ ((bits >> 15) & 0x7FFF));
+    return (int16_t)(bits ^ ((bits >> 15) & TF_BF16_MAGNITUDE_BITS));
 }
 
 #endif

@@ -71,13 +71,13 @@ TF_INLINE double tf_double_of_item(struct tf_format f, int format, const char *i
     } else {
         bits = tf_load_code(f, item) << (32 - f.width);
     }
-    const uint64_t magnitude = bits & UINT32_C(0x7FFFFFFF);
+    const uint64_t magnitude = bits & TF_MAGNITUDE_BITS;
     const uint64_t sign = (uint64_t)(bits >> 31) << 63;
     uint64_t wide = sign | (magnitude + ((uint64_t)(1023 - 127) << 23)) << 29;
     if (magnitude == 0) {
         wide = sign;
-    } else if (magnitude >= UINT32_C(0x7F800000)) {
-        const int nan = magnitude > UINT32_C(0x7F800000);
+    } else if (magnitude >= TF_INF_BITS) {
+        const int nan = magnitude > TF_INF_BITS;
         wide = sign | (uint64_t)(nan ? 0x7FF8 : 0x7FF0) << 48;
     } else if (magnitude < UINT32_C(0x00800000)) {
         return tf_double_from_code(f, tf_load_code(f, item));

@@ -159,7 +159,7 @@ const struct tf_pair_table *tf_binary_table(int format, enum tf_binary_op op,
 /* What results whose greatest magnitude is known can have raised, but for underflow. */
 static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t greatest)
 {
-    const uint32_t infinity = UINT32_C(0x7F800000);
+    const uint32_t infinity = TF_INF_BITS;
     const unsigned pole = op == TF_TRUE_DIVIDE ? TF_DIVIDE : 0;
     return greatest > infinity    ? TF_OVER | TF_INVALID | pole
            : greatest == infinity ? TF_OVER | pole

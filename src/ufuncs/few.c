@@ -49,7 +49,7 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
     const uint32_t least = tf_least_normal(f), beyond = tf_beyond(f);
     const float x = tf_float_of(a & used), y = tf_float_of(b & used);
     const uint32_t bits = tf_bits_of(result_of(op, x, y));
-    const uint32_t magnitude = bits & INT32_MAX;
+    const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     *item = tf_encode_upper_bits(f, bits) << cut;
     if (op == TF_ADD || op == TF_SUBTRACT) { /* exact where they are tiny */
         return magnitude < beyond;

@@ -39,7 +39,7 @@ static struct extremes block_extremes(int format, const void *items, size_t n,
     if (f->itemsize == 2) {
         tf_isa->bf16_bounds(items, n, without_nans, &low, &high);
     } else { /* Inf with unused bits is Inf */
-        const uint32_t infinity = UINT32_C(0x7F800000) | ~used;
+        const uint32_t infinity = TF_INF_BITS | ~used;
         tf_isa->bounds(items, n, without_nans ? (int32_t)infinity : INT32_MAX, &low,
                        &high);
     }

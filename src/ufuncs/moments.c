@@ -5,9 +5,6 @@
 #include "runtime/fp_environment.h"
 #include "runtime/strided.h"
 
-/* As bits of a magnitude: beyond it is NaN. */
-enum { INFINITE = 0x7F800000 };
-
 /* There NaN is the result as soon as there is one. Else two infinities may have been
  * added before, in NumPy's order, which raises something. */
 static int lacks_infinity(int format)
@@ -91,7 +88,7 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
                                         here, NULL)
                     : (double)run;
             add_numbers(statistic, here, (size_t)run, found, i);
-            if (found.greatest[i] >= INFINITE && !lacks_infinity(lines->format)) {
+            if (found.greatest[i] >= (int32_t)TF_INF_BITS && !lacks_infinity(lines->format)) {
                 return; /* this is not sure, and so is nothing */
             }
             if (done + part + run == line_end) {
@@ -267,7 +264,7 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
     const struct line x = line_of(format, found, i);
     const double divisor = x.count - freedom;
     const struct number unsure = {x.sum, NAN};
-    if (divisor > 0 && found.greatest[i] > INFINITE && lacks_infinity(format)) {
+    if (divisor > 0 && found.greatest[i] > (int32_t)TF_INF_BITS && lacks_infinity(format)) {
         return (struct number){NAN, 0};
     }
     if (!(divisor > 0) || !isfinite(x.sum) || !isfinite(x.greatest)) {

@@ -192,13 +192,13 @@ static uint32_t code_of_item(struct tf_format f, uint32_t item)
 
 /* -- which results bfloat16 needs ------------------------------------------------------ */
 
-enum { INF = 0x7F80, SIGN = 0x8000 };
+enum { INF = TF_BF16_INF_BITS, SIGN = 0x8000 };
 
 /* Whether f(-x) = -f(x), NaN apart. */
 static int is_odd(const uint16_t *items)
 {
     for (uint32_t code = 0; code <= INF; code++) {
-        const int nan = (items[code] & 0x7FFF) > INF;
+        const int nan = (items[code] & TF_BF16_MAGNITUDE_BITS) > INF;
         if (items[code | SIGN] != (nan ? items[code] : items[code] ^ SIGN)) {
             return 0;
         }
@@ -321,9 +321,9 @@ static unsigned may_have_raised(const uint32_t *items, size_t n)
 {
     int nan = 0, infinite = 0, tiny = 0;
     for (size_t i = 0; i < n; i++) {
-        const int32_t magnitude = (int32_t)(items[i] & 0x7FFFFFFF);
-        nan |= magnitude > 0x7F800000;
-        infinite |= magnitude == 0x7F800000;
+        const int32_t magnitude = (int32_t)(items[i] & TF_MAGNITUDE_BITS);
+        nan |= magnitude > (int32_t)TF_INF_BITS;
+        infinite |= magnitude == (int32_t)TF_INF_BITS;
         tiny |= magnitude <= 0x00800000;
     }
     return (nan ? TF_INVALID : 0) | (infinite ? TF_DIVIDE | TF_OVER : 0) |

@@ -103,10 +103,10 @@ TF_INLINE float number_of_code(struct tf_element e, uint32_t code)
     bits = magnitude >> f.mantissa_bits ? bits : tf_bits_of(small);
     if (f.specials == TF_IEEE) {
         const uint32_t infinity = tf_infinity_magnitude(f);
-        bits = magnitude >= infinity ? UINT32_C(0x7F800000) : bits;
-        bits = magnitude > infinity ? UINT32_C(0x7FC00000) : bits;
+        bits = magnitude >= infinity ? TF_INF_BITS : bits;
+        bits = magnitude > infinity ? TF_QUIET_NAN_BITS : bits;
     } else if (f.specials == TF_FN) {
-        bits = magnitude == tf_magnitude_mask(f) ? UINT32_C(0x7FC00000) : bits;
+        bits = magnitude == tf_magnitude_mask(f) ? TF_QUIET_NAN_BITS : bits;
     }
     return tf_float_of(bits | sign);
 }

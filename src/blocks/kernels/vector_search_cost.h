@@ -74,7 +74,10 @@ TF_INLINE unsigned which_lanes(words x, words y)
 #endif
 }
 
-TF_INLINE floats magnitudes_of(floats x) { return (floats)((words)x & 0x7FFFFFFFu); }
+TF_INLINE floats magnitudes_of(floats x)
+{
+    return (floats)((words)x & TF_MAGNITUDE_BITS);
+}
 
 /* tf_nearest_within of what is not negative, or of integers. */
 TF_INLINE floats nearest_within(struct tf_element e, floats x)
@@ -83,7 +86,7 @@ TF_INLINE floats nearest_within(struct tf_element e, floats x)
     if (e.format >= 0) {
         const struct tf_format f = *tf_format_rows[e.format];
         const floats unit = greater_floats(x, floats_of(tf_float_of(tf_least_normal(f))));
-        magic = (floats)(((words)unit & 0x7F800000u) +
+        magic = (floats)(((words)unit & TF_INF_BITS) +
                          ((uint32_t)tf_cut(f) << 23 | UINT32_C(0x00400000)));
     }
     return x + magic - magic;
@@ -140,7 +143,7 @@ TF_INLINE words lane_numbers(void)
 TF_INLINE void put_costs(floats costs, int left, float *cost)
 {
     const words beyond = (words)((ints)lane_numbers() >= left);
-    costs = (floats)((words)costs | (beyond & 0x7F800000u));
+    costs = (floats)((words)costs | (beyond & TF_INF_BITS));
     memcpy(cost, &costs, sizeof costs);
 }
 
@@ -156,7 +159,7 @@ TF_INLINE void fill_costs(floats rest, int from, int count, float *cost)
 {
     for (int c = from; c < tf_whole_batches(count); c += LANES) {
         memcpy(cost + c, &rest, sizeof rest);
-        rest = floats_of(tf_float_of(UINT32_C(0x7F800000)));
+        rest = floats_of(tf_float_of(TF_INF_BITS));
     }
 }
 
@@ -217,7 +220,7 @@ TF_INLINE void tf_scale_costs(struct tf_element e, float greatest,
                 : first_costs(e, greatest, block->x, block->n, scale, extremes);
         put_costs(costs, count - c, cost + c);
     }
-    floats rest = floats_of(tf_float_of(UINT32_C(0x7F800000)));
+    floats rest = floats_of(tf_float_of(TF_INF_BITS));
     for (int lane = 0; c + lane < count; lane++) {
         const float scale = tf_scale_within(candidates[c + lane], normal);
         put_cost(first_cost(e, greatest, block->x, block->n, scale, extremes), lane,
@@ -325,7 +328,7 @@ TF_INLINE void tf_residual_costs(struct tf_element lo, float lowest, float great
         const floats costs = second_costs(lo, lowest, greatest, &pairs, n, u);
         put_costs(costs, count - c, cost + c);
     }
-    floats rest = floats_of(tf_float_of(UINT32_C(0x7F800000)));
+    floats rest = floats_of(tf_float_of(TF_INF_BITS));
     for (int lane = 0; c + lane < count; lane++) {
         const float u = candidates[c + lane] * scale;
         put_cost(second_cost(lo, lowest, greatest, &pairs, n, u), lane, &rest);

@@ -24,7 +24,7 @@ TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
                                      uint32_t bits)
 {
     const int power = f.specials == TF_EXPONENT_ONLY;
-    const uint32_t magnitude = bits & (power ? UINT32_MAX : UINT32_C(0x7FFFFFFF));
+    const uint32_t magnitude = bits & (power ? UINT32_MAX : TF_MAGNITUDE_BITS);
     const uint32_t less_one = magnitude - 1; /* zero becomes the greatest */
     const uint32_t above = power ? less_one : magnitude;
     bounds.greatest = above > bounds.greatest ? above : bounds.greatest;
@@ -38,9 +38,9 @@ TF_INLINE struct tf_flag_hints suspects_of(struct tf_format f, struct bounds bou
     const uint32_t power = f.specials == TF_EXPONENT_ONLY;
     const unsigned beyond = bounds.greatest >= tf_beyond(f) - power;
     const struct tf_flag_hints suspects = {
-        bounds.greatest >= UINT32_C(0x7F800000) - power ? TF_NOT_FINITE : beyond,
+        bounds.greatest >= TF_INF_BITS - power ? TF_NOT_FINITE : beyond,
         bounds.min_minus_1 < tf_least_normal(f) - 1,
-        bounds.greatest > UINT32_C(0x7F800000),
+        bounds.greatest > TF_INF_BITS,
     };
     return suspects;
 }
@@ -196,7 +196,7 @@ TF_INLINE struct tf_flag_hints pack(struct tf_format f, const float *in,
             out[i] = (uint8_t)tf_code_of_number(f, bits);
         }
     }
-    if (in && tf_mends_nan(f) && bounds.greatest > UINT32_C(0x7F800000)) {
+    if (in && tf_mends_nan(f) && bounds.greatest > TF_INF_BITS) {
         mend_nan(f, in, items, n);
     }
     return suspects_of(f, bounds);
@@ -241,7 +241,7 @@ TF_INLINE void quieten_nan(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(x[i]), sign = bits & UINT32_C(0x80000000);
-        x[i] = tf_float_of(tf_single_is_nan(bits) ? sign | UINT32_C(0x7FC00000) : bits);
+        x[i] = tf_float_of(tf_single_is_nan(bits) ? sign | TF_QUIET_NAN_BITS : bits);
     }
 }
 
@@ -301,13 +301,13 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
     uint32_t over = 0, under = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(in[i]);
-        const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
-        const uint32_t nan = magnitude > UINT32_C(0x7F800000);
-        const uint32_t infinite = magnitude == UINT32_C(0x7F800000);
+        const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
+        const uint32_t nan = magnitude > TF_INF_BITS;
+        const uint32_t infinite = magnitude == TF_INF_BITS;
         const uint32_t exceeds = magnitude >= tf_beyond(f) && !nan &&
                                  !(f.specials == TF_IEEE && infinite);
         if (f.specials == TF_EXPONENT_ONLY) {
-            invalid |= exceeds | (!nan && bits - 1 >= UINT32_C(0x7FFFFFFF));
+            invalid |= exceeds | (!nan && bits - 1 >= TF_MAGNITUDE_BITS);
         } else {
             over |= exceeds;
             invalid |= f.specials == TF_FINITE && nan;

@@ -159,9 +159,9 @@ TF_INLINE words magnitude_codes(struct tf_format f, words x)
 {
     const int cut = tf_cut(f);
     const uint32_t units = UINT32_C(0xFF) >> (6 - f.mantissa_bits); /* and a carry */
-    const floats magnitude = (floats)(x & INT32_MAX);
+    const floats magnitude = (floats)(x & TF_MAGNITUDE_BITS);
     const floats least = floats_of(tf_float_of(tf_least_normal(f)));
-    const words power = (words)greater_float(least, magnitude) & UINT32_C(0x7F800000);
+    const words power = (words)greater_float(least, magnitude) & TF_INF_BITS;
     const words sum = (words)(magnitude + (floats)(power + ((uint32_t)cut << 23)));
     return (sum & units) + (power >> cut);
 }

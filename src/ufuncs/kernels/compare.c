@@ -30,7 +30,7 @@ TF_INLINE void extreme_of_words(enum tf_binary_op op, const uint32_t *restrict a
                                 const uint32_t *restrict b, uint32_t *restrict out,
                                 size_t n)
 {
-    const uint32_t used = UINT32_C(0xFFFFE000), quiet = UINT32_C(0x7FC00000);
+    const uint32_t used = UINT32_C(0xFFFFE000), quiet = TF_QUIET_NAN_BITS;
     const int keeps_nan = op == TF_MAXIMUM || op == TF_MINIMUM;
     for (size_t i = 0; i < n; i++) {
         const uint32_t p = a[i] & used, q = b[i] & used;
@@ -49,7 +49,7 @@ TF_INLINE void extreme_of_halves(enum tf_binary_op op, const uint16_t *restrict 
                                  const uint16_t *restrict b, uint16_t *restrict out,
                                  size_t n)
 {
-    const int16_t inf = 0x7F80, quiet = 0x7FC0;
+    const int16_t inf = TF_BF16_INF_BITS, quiet = TF_BF16_QUIET_NAN_BITS;
     const int16_t nan = has_nan_on_top(op) ? quiet : (int16_t)(quiet | INT16_MIN);
     for (size_t i = 0; i < n; i++) {
         const int16_t p = (int16_t)a[i], q = (int16_t)b[i];

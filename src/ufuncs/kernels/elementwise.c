@@ -128,8 +128,8 @@ void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const flo
     }
 #define PREDICATE(name, expression)                                            \
     PREDICATE_OF(name##_words, uint32_t, UINT32_C(0xFFFFE000),                 \
-                 UINT32_C(0x7F800000), expression)                             \
-    PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, 0x7F80, expression)
+                 TF_INF_BITS, expression)                                      \
+    PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, TF_BF16_INF_BITS, expression)
 PREDICATE(is_nan, inf - magnitude)
 PREDICATE(is_inf, (magnitude ^ inf) - 1)
 PREDICATE(is_finite, magnitude - inf)
@@ -146,13 +146,13 @@ tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
 
 int TF_NAME(tf_canonical_nans)(float *x, size_t n)
 {
-    const uint32_t infinity = UINT32_C(0x7F800000);
+    const uint32_t infinity = TF_INF_BITS;
     uint32_t greatest = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(x[i]);
-        const uint32_t magnitude = bits & INT32_MAX;
+        const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
         greatest = magnitude > greatest ? magnitude : greatest;
-        x[i] = tf_float_of(magnitude > infinity ? UINT32_C(0x7FC00000) : bits);
+        x[i] = tf_float_of(magnitude > infinity ? TF_QUIET_NAN_BITS : bits);
     }
     return greatest >= infinity;
 }
@@ -160,12 +160,13 @@ int TF_NAME(tf_canonical_nans)(float *x, size_t n)
 unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
                                 const float *b, const float *r, size_t n)
 {
-    const uint32_t infinity = UINT32_C(0x7F800000);
+    const uint32_t infinity = TF_INF_BITS;
     const uint32_t may_overflow = overflows ? UINT32_MAX : 0;
     uint32_t over = 0, pole = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = tf_bits_of(r[i]) & INT32_MAX;
-        const uint32_t p = tf_bits_of(a[i]) & INT32_MAX, q = tf_bits_of(b[i]) & INT32_MAX;
+        const uint32_t magnitude = tf_bits_of(r[i]) & TF_MAGNITUDE_BITS;
+        const uint32_t p = tf_bits_of(a[i]) & TF_MAGNITUDE_BITS;
+        const uint32_t q = tf_bits_of(b[i]) & TF_MAGNITUDE_BITS;
         const uint32_t greater = p > q ? p : q;
         /* Not zero: the divisor, where Inf is no pole. */
         const uint32_t divisor = q & may_overflow;
@@ -218,24 +219,25 @@ unsigned TF_NAME(tf_unsqueeze)(const struct tf_index_bounds *squeeze, const uint
                                const uint16_t *results, uint16_t *out, size_t n,
                                unsigned wanted)
 {
-    enum { INF = 0x7F80, NAN_ = 0x7FC0, ONE = 0x3F80, LEAST_NORMAL = 0x0080 };
+    enum { INF = TF_BF16_INF_BITS, MAGNITUDE = TF_BF16_MAGNITUDE_BITS };
+    enum { NAN_ = TF_BF16_QUIET_NAN_BITS, ONE = 0x3F80, LEAST_NORMAL = 0x0080 };
     const uint16_t odd = squeeze->odd;
     const int16_t identity = squeeze->identity;
     int16_t least = INT16_MAX, greatest = 0;
     for (size_t i = 0; i < n; i++) {
-        const int16_t argument = (int16_t)(in[i] & 0x7FFF);
-        const uint16_t sign = (results[i] & 0x7FFF) > INF ? 0 : in[i] & odd;
+        const int16_t argument = (int16_t)(in[i] & MAGNITUDE);
+        const uint16_t sign = (results[i] & MAGNITUDE) > INF ? 0 : in[i] & odd;
         const uint16_t result = argument <= identity ? in[i] : results[i] ^ sign;
         out[i] = argument > INF ? (uint16_t)NAN_ : result;
         const int16_t magnitude =
-            argument > INF ? (int16_t)ONE : (int16_t)(result & 0x7FFF);
+            argument > INF ? (int16_t)ONE : (int16_t)(result & MAGNITUDE);
         least = magnitude < least ? magnitude : least;
         greatest = magnitude > greatest ? magnitude : greatest;
     }
     int16_t infinite = (int16_t)-(greatest == INF);
     if (greatest > INF && wanted & (TF_DIVIDE | TF_OVER)) { /* NaN hides Inf from the maximum */
         for (size_t i = 0; i < n; i++) {
-            infinite |= (int16_t)-((out[i] & 0x7FFF) == INF);
+            infinite |= (int16_t)-((out[i] & MAGNITUDE) == INF);
         }
     }
     return wanted &
@@ -340,7 +342,7 @@ TF_INLINE void half_order_bounds(const uint16_t *in, size_t n, uint16_t nans,
 void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int without_nans,
                              int32_t *least, int32_t *greatest)
 {
-    const int16_t infinity = 0x7F80;
+    const int16_t infinity = TF_BF16_INF_BITS;
     int16_t low, high;
     half_order_bounds(in, n, 0, &low, &high);
     if (without_nans && (high > infinity || low < ~infinity)) {

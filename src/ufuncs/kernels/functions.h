@@ -34,7 +34,10 @@ TF_INLINE float with_sign_of(float magnitude, float x)
     return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(x) & UINT32_C(0x80000000)));
 }
 
-TF_INLINE float magnitude_of(float x) { return tf_float_of(tf_bits_of(x) & INT32_MAX); }
+TF_INLINE float magnitude_of(float x)
+{
+    return tf_float_of(tf_bits_of(x) & TF_MAGNITUDE_BITS);
+}
 
 /* The nearest integer k to |t| < 2^22: itself, and in the lower bits of another number. */
 TF_INLINE float nearest(float t, uint32_t *bits)

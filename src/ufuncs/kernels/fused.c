@@ -12,8 +12,6 @@
 #include "formats/fast_codec.h"
 #include "runtime/kernels/kernel_decls.h"
 
-#define INF UINT32_C(0x7F800000)
-#define QUIET_NAN UINT32_C(0x7FC00000)
 #define LEAST_NORMAL UINT32_C(0x00800000)
 
 TF_INLINE float result_of(enum tf_binary_op op, float x, float y)
@@ -47,7 +45,7 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
     const float x = tf_float_of(a & ~below), y = tf_float_of(b & ~below);
     *result = result_of(op, x, y);
     const uint32_t bits = tf_bits_of(*result);
-    const uint32_t magnitude = bits & INT32_MAX;
+    const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
     seen->tiny |= (uint32_t)(may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
                   (y != 0);
@@ -61,9 +59,10 @@ static unsigned half_underflows(const float *r, const uint16_t *a, const uint16_
 {
     uint32_t under = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = tf_bits_of(r[i]) & INT32_MAX;
-        const uint32_t p = a[i] & 0x7FFF, q = b[i] & 0x7FFF;
-        const uint32_t lost = magnitude == 0 && p != 0 && q - 1 < (INF >> 16) - 1;
+        const uint32_t magnitude = tf_bits_of(r[i]) & TF_MAGNITUDE_BITS;
+        const uint32_t p = a[i] & TF_BF16_MAGNITUDE_BITS;
+        const uint32_t q = b[i] & TF_BF16_MAGNITUDE_BITS;
+        const uint32_t lost = magnitude == 0 && p != 0 && q - 1 < TF_BF16_INF_BITS - 1;
         under |= magnitude < LEAST_NORMAL ? (magnitude & 0xFFFF) | lost : 0;
     }
     return under ? TF_UNDER : 0;
@@ -73,7 +72,7 @@ TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *re
                                         const uint16_t *restrict b,
                                         uint16_t *restrict out, size_t n)
 {
-    const uint16_t inf = INF >> 16, quiet = QUIET_NAN >> 16;
+    const uint16_t inf = TF_BF16_INF_BITS, quiet = TF_BF16_QUIET_NAN_BITS;
     float r[TF_CHUNK];
     struct seen seen = {0, 0};
     for (size_t i = 0; i < n; i++) {
@@ -84,16 +83,18 @@ TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *re
     if (seen.tiny) {
         settled.flags |= half_underflows(r, a, b, n);
     }
-    if (seen.greatest > INF) {
+    if (seen.greatest > TF_INF_BITS) {
         uint16_t invalid = 0;
         for (size_t i = 0; i < n; i++) {
-            const uint16_t p = a[i] & 0x7FFF, q = b[i] & 0x7FFF, m = out[i] & 0x7FFF;
+            const uint16_t p = a[i] & TF_BF16_MAGNITUDE_BITS;
+            const uint16_t q = b[i] & TF_BF16_MAGNITUDE_BITS;
+            const uint16_t m = out[i] & TF_BF16_MAGNITUDE_BITS;
             const uint16_t greater = p > q ? p : q;
             invalid |= m > inf && greater <= inf;
             out[i] = m > inf ? quiet : out[i];
         }
         settled.flags |= invalid ? TF_INVALID : 0;
-        settled.greatest = INF; /* which it hides */
+        settled.greatest = TF_INF_BITS; /* which it hides */
     }
     return settled;
 }
@@ -109,16 +110,17 @@ TF_INLINE struct tf_settled fuse_words(enum tf_binary_op op, const uint32_t *res
         out[i] = upper(op, 13, a[i], b[i], &r, &seen);
     }
     struct tf_settled settled = {seen.greatest, 0, seen.tiny};
-    if (seen.greatest > INF) {
+    if (seen.greatest > TF_INF_BITS) {
         uint32_t invalid = 0;
         for (size_t i = 0; i < n; i++) {
-            const uint32_t p = a[i] & used, q = b[i] & used, m = out[i] & INT32_MAX;
+            const uint32_t p = a[i] & used, q = b[i] & used;
+            const uint32_t m = out[i] & TF_MAGNITUDE_BITS;
             const uint32_t greater = p > q ? p : q;
-            invalid |= m > INF && greater <= INF;
-            out[i] = m > INF ? QUIET_NAN : out[i];
+            invalid |= m > TF_INF_BITS && greater <= TF_INF_BITS;
+            out[i] = m > TF_INF_BITS ? TF_QUIET_NAN_BITS : out[i];
         }
         settled.flags |= invalid ? TF_INVALID : 0;
-        settled.greatest = INF; /* which it hides */
+        settled.greatest = TF_INF_BITS; /* which it hides */
     }
     return settled;
 }
@@ -134,7 +136,7 @@ TF_INLINE struct tf_settled fuse_bytes(enum tf_binary_op op,
     uint32_t greatest = 0, under = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(result_of(op, a[i], b[i]));
-        const uint32_t magnitude = bits & INT32_MAX;
+        const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
         greatest = magnitude > greatest ? magnitude : greatest;
         /* As tf_code_of_number() does it, and by the same steps. */
         const uint32_t carry = magnitude & to.last ? to.carry + 1 : to.carry;
@@ -149,7 +151,7 @@ TF_INLINE struct tf_settled fuse_bytes(enum tf_binary_op op,
         code = code < to.overflow ? code : to.overflow;
         const uint32_t sign = bits >> to.sign_shift & to.sign;
         code = code == to.signless ? code : code | sign;
-        out[i] = (uint8_t)(magnitude > INF ? to.nan : code);
+        out[i] = (uint8_t)(magnitude > TF_INF_BITS ? to.nan : code);
     }
     const struct tf_settled seen = {greatest, under ? TF_UNDER : 0, 0};
     return seen;
@@ -170,7 +172,7 @@ TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restr
     for (size_t i = 0; i < n; i++) {
         const uint32_t p = tf_bits_of(a[i]), q = tf_bits_of(b[i]); /* without sign */
         const uint32_t nan = out[i] == 0xFF;
-        invalid |= nan && (p > q ? p : q) < INF;
+        invalid |= nan && (p > q ? p : q) < TF_INF_BITS;
     }
     const struct tf_settled seen = {
         0, (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0), 0};

@@ -62,7 +62,7 @@ struct seen {
 TF_INLINE uint32_t upper_code(struct tf_format f, float x, float r, struct seen *seen)
 {
     const int cut = tf_cut(f);
-    const uint32_t bits = tf_bits_of(r), magnitude = bits & INT32_MAX;
+    const uint32_t bits = tf_bits_of(r), magnitude = bits & TF_MAGNITUDE_BITS;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
     seen->tiny |= magnitude < LEAST_NORMAL ? tf_bits_of(x) << 1 : 0;
     return bits + ((UINT32_C(1) << (cut - 1)) - 1) + (bits >> cut & 1);

@@ -39,13 +39,14 @@ TF_INLINE int cut_of(int itemsize) { return itemsize == 4 ? 0 : 16; }
 TF_INLINE int is_nan(int itemsize, uint32_t bits)
 {
     const int cut = cut_of(itemsize);
-    return (bits & INT32_MAX >> cut) > UINT32_C(0x7F800000) >> cut;
+    return (bits & TF_MAGNITUDE_BITS >> cut) > TF_INF_BITS >> cut;
 }
 
 TF_INLINE int is_outside(struct domain domain, int itemsize, uint32_t bits)
 {
     const int cut = cut_of(itemsize);
-    const uint32_t magnitude = bits & INT32_MAX >> cut, zero = (uint32_t)domain.zero;
+    const uint32_t magnitude = bits & TF_MAGNITUDE_BITS >> cut;
+    const uint32_t zero = (uint32_t)domain.zero;
     const uint32_t greatest = tf_bits_of(domain.greatest) >> cut;
     const uint32_t lowest = tf_bits_of(domain.lowest) >> cut;
     const uint32_t least = tf_bits_of(domain.least) >> cut;
@@ -78,7 +79,7 @@ static int are_inside(struct domain domain, int itemsize, const void *items, siz
     uint32_t under = 0, magnitudes = UINT32_MAX;
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = bits_at(4, items, i);
-        const uint32_t magnitude = (bits & INT32_MAX) - zero;
+        const uint32_t magnitude = (bits & TF_MAGNITUDE_BITS) - zero;
         most = (int32_t)bits > most ? (int32_t)bits : most;
         under = bits > under ? bits : under;
         magnitudes = magnitude < magnitudes ? magnitude : magnitudes;
