@@ -47,8 +47,8 @@ unsigned tf_may_raise(int format, struct tf_flag_hints suspects)
 static unsigned store_format(int format, const float *in, void *items, size_t n,
                              unsigned flags)
 {
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
-    const struct tf_flag_hints suspects = conversions->pack(in, items, n);
+    const struct tf_conversions *conversions = &tf_isa->conversions[format];
+    const struct tf_flag_hints suspects = conversions->from_float32(in, items, n);
     const int needed = (tf_may_raise(format, suspects) & ~flags) != 0;
     return needed ? conversions->flags(in, items, n) : 0;
 }
@@ -94,7 +94,7 @@ static void bools_of_words(int format, const void *in, uint8_t *out, size_t n)
 static void load(int kind, const void *source, float *out, size_t n)
 {
     if (kind <= TF_FLOAT16) {
-        tf_isa->formats[kind].unpack(source, out, n);
+        tf_isa->conversions[kind].to_float32(source, out, n);
     } else {
         tf_isa->loads[kind](source, out, n);
     }

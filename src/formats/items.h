@@ -48,7 +48,7 @@ static inline const float *operand_numbers(struct operand *operand, int kind,
     if (kind == TF_FLOAT32) {
         memcpy(operand->numbers, items, n * sizeof(float));
     } else {
-        tf_isa->formats[kind].unpack(items, operand->numbers, n);
+        tf_isa->conversions[kind].to_float32(items, operand->numbers, n);
     }
     operand->has_numbers = operand->repeats;
     return operand->numbers;

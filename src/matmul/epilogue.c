@@ -21,11 +21,11 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     TF_BUFFER(buffer);
     const int rounds = kind <= TF_FLOAT16;
     const struct tf_conversions *conversions =
-        &tf_isa->formats[rounds ? kind : tf_bfloat16_index];
+        &tf_isa->conversions[rounds ? kind : tf_bfloat16_index];
     const size_t itemsize = tf_kind_size(kind);
     void *items = kind == TF_FLOAT32 ? sums : tf_target(out, stride, itemsize, buffer);
     const struct tf_flag_hints suspects =
-        rounds ? conversions->pack(sums, items, n) : conversions->suspect(sums, n);
+        rounds ? conversions->from_float32(sums, items, n) : conversions->suspect(sums, n);
     const int again = rounds && suspects.nan && has_negative_nan(sums, n);
     const int special =
         suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(sums, n);
@@ -33,7 +33,7 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
         tf_isa->widen(sums, items, n);
     } else if (rounds) {
         if (again) {
-            conversions->pack(sums, items, n);
+            conversions->from_float32(sums, items, n);
         }
         if (tf_may_raise(kind, suspects) & ~*flags) {
             *flags |= conversions->flags(sums, items, n);

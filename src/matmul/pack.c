@@ -33,7 +33,7 @@ const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t
             buffer[i] = (float)numbers[i];
         }
     } else {
-        tf_isa->formats[kind].unpack(items, buffer, n);
+        tf_isa->conversions[kind].to_float32(items, buffer, n);
     }
     return buffer;
 }
@@ -87,7 +87,7 @@ static const void *load_items(struct tf_operand x, ptrdiff_t stride, size_t n,
     } else if (x.rounding != TF_TIES_TO_EVEN) {
         round_to_tf32(floats, buffer, n, x.rounding);
     } else {
-        tf_isa->formats[x.format].pack(floats, buffer, n);
+        tf_isa->conversions[x.format].from_float32(floats, buffer, n);
     }
     return buffer;
 }
@@ -103,7 +103,7 @@ static void load_singles(struct tf_operand x, ptrdiff_t stride, size_t n, ptrdif
     } else if (x.format == TF_FLOAT32) {
         memcpy(out, items, n * sizeof *out);
     } else {
-        tf_isa->formats[x.format].unpack(items, out, n);
+        tf_isa->conversions[x.format].to_float32(items, out, n);
     }
 }
 

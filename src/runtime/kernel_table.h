@@ -120,11 +120,11 @@ typedef unsigned tf_store_fn(const float *in, void *items, size_t n);
 
 /* One format's conversions. Index TF_FORMAT_COUNT is float16. */
 struct tf_conversions {
-    tf_unpack_fn *unpack; /* items -> float32, exact; NaN quiet, its sign kept */
-    tf_pack_fn *pack;     /* float32 -> items, to nearest, ties to even */
+    tf_unpack_fn *to_float32; /* items to float32, exact; NaN quiet, its sign kept */
+    tf_pack_fn *from_float32; /* float32 to items, to nearest, ties to even */
     tf_round_fn *round;   /* float64 likewise, but for NaN, where multiples of the least
                            * number of the format are rounded */
-    tf_suspect_fn *suspect; /* may that raise something? pack tells it too */
+    tf_suspect_fn *suspect; /* may that raise something? from_float32 tells it too */
     tf_flags_fn *flags;     /* what rounding `in` to `items` raised; exact */
 };
 
@@ -493,7 +493,7 @@ struct tf_moment_loops {
 };
 
 struct tf_isa {
-    const struct tf_conversions *formats;
+    const struct tf_conversions *conversions;
 
     /* By enum tf_number_kind, NumPy's but float16: to float32, to odd, and back; NULL
      * where it is float32 already. */

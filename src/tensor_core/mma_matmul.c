@@ -180,14 +180,14 @@ int tf_store_accumulators(int kind, float *sums, char *out, ptrdiff_t stride, si
     }
     void *items = tf_target(out, stride, itemsize, buffer);
     const struct tf_conversions *conversions =
-        &tf_isa->formats[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
+        &tf_isa->conversions[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
     const struct tf_flag_hints suspects = conversions->suspect(sums, n);
     canonical_nans(sums, n, kind == TF_FLOAT16);
     if (kind == TF_FLOAT32) {
         memcpy(items, sums, n * sizeof *sums);
     } else { /* exact; but a NaN's payload does not live through it */
         uint16_t *halves = items;
-        conversions->pack(sums, items, n);
+        conversions->from_float32(sums, items, n);
         for (size_t i = 0; i < n; i++) {
             halves[i] = (halves[i] & 0x7FFF) > 0x7C00 ? 0x7FFF : halves[i];
         }

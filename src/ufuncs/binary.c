@@ -105,7 +105,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
 {
     const struct tf_format f = *tf_format_rows[format];
     const struct operation *operation = &operations[op];
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const struct tf_conversions *conversions = &tf_isa->conversions[format];
     _Alignas(64) float r[TF_CHUNK];
 
     /* 1. The results. */
@@ -117,10 +117,10 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     }
 
     /* 2. One rounding. */
-    const struct tf_flag_hints suspects = conversions->pack(r, out, n);
+    const struct tf_flag_hints suspects = conversions->from_float32(r, out, n);
     if (suspects.beyond) {
         tf_isa->canonical_nans(r, n);
-        conversions->pack(r, out, n);
+        conversions->from_float32(r, out, n);
     }
 
     /* 3. Exceptions. Overflow never gives Inf here (see power_of): this is a pole. */
@@ -139,8 +139,8 @@ static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
                          uint8_t *results, uint8_t *flags, size_t n)
 {
     float x[TF_CHUNK], y[TF_CHUNK];
-    tf_isa->formats[format].unpack(a, x, n);
-    tf_isa->formats[format].unpack(b, y, n);
+    tf_isa->conversions[format].to_float32(a, x, n);
+    tf_isa->conversions[format].to_float32(b, y, n);
     for (size_t i = 0; i < n; i++) {
         const unsigned raised =
             binary_block(format, (enum tf_binary_op)op, &x[i], &y[i], &results[i], 1);

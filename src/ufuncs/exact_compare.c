@@ -167,11 +167,11 @@ static const float *bounded_next(struct bounded *x, int format, size_t n,
 static unsigned store_results(int format, float *r, char *out, ptrdiff_t stride, size_t n)
 {
     TF_BUFFER(buffer);
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const struct tf_conversions *conversions = &tf_isa->conversions[format];
     const size_t itemsize = tf_format_rows[format]->itemsize;
     void *target = tf_target(out, stride, itemsize, buffer);
     tf_isa->canonical_nans(r, n);
-    const struct tf_flag_hints suspects = conversions->pack(r, target, n);
+    const struct tf_flag_hints suspects = conversions->from_float32(r, target, n);
     const unsigned flags =
         tf_may_raise(format, suspects) ? conversions->flags(r, target, n) : 0;
     tf_scatter(target, out, stride, itemsize, n);

@@ -32,7 +32,7 @@ static struct extremes block_extremes(int format, const void *items, size_t n,
         tf_isa->byte_bounds(table->rank, items, n, without_nans, &ranks[0], &ranks[1]);
         ends[0] = table->item[ranks[0]];
         ends[1] = table->item[ranks[1]];
-        tf_isa->formats[format].unpack(ends, numbers, 2);
+        tf_isa->conversions[format].to_float32(ends, numbers, 2);
         return (struct extremes){numbers[0], numbers[1]};
     }
     const uint32_t used = tf_used_bits(*f);
@@ -60,7 +60,7 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     const int is_greatest = op == TF_MAXIMUM || op == TF_FMAX;
     const int without_nans = op == TF_FMAX || op == TF_FMIN;
     memcpy(buffer, data[0], itemsize);
-    tf_isa->formats[format].unpack(buffer, &result, 1);
+    tf_isa->conversions[format].to_float32(buffer, &result, 1);
     /* In place, where no buffer is needed, there may be more to a block. */
     const int is_in_place = tf_is_contiguous(data[1], stride, itemsize);
     const ptrdiff_t block = is_in_place ? LONG : TF_CHUNK;
@@ -80,7 +80,7 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
         tf_isa->binary_f32[op](&result, &extreme, &result, 1);
     }
     tf_isa->canonical_nans(&result, 1);
-    tf_isa->formats[format].pack(&result, buffer, 1);
+    tf_isa->conversions[format].from_float32(&result, buffer, 1);
     memcpy(data[2], buffer, itemsize);
     tf_fp_end(saved, 0);
 }
@@ -128,7 +128,7 @@ static void order_bytes(int format, struct order order, struct byte_order *made)
                                                     : place + nan_first);
         made->items[made->places[item]] = table->item[rank];
     }
-    tf_isa->formats[format].pack(&nan, &made->items[nan_first ? 0 : last], 1);
+    tf_isa->conversions[format].from_float32(&nan, &made->items[nan_first ? 0 : last], 1);
 }
 
 static void accumulate_bytes(int format, struct order order, char *const data[3],
@@ -154,7 +154,7 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     const struct order order = order_for(op);
     TF_BUFFER(buffer);
     float numbers[TF_CHUNK], first;
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const struct tf_conversions *conversions = &tf_isa->conversions[format];
     const size_t itemsize = tf_format_rows[format]->itemsize;
     if (itemsize == 1 && n >= WORTH_AN_ORDER) {
         accumulate_bytes(format, order, data, strides, n);
@@ -162,12 +162,12 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
         return;
     }
     memcpy(buffer, data[0], itemsize);
-    conversions->unpack(buffer, &first, 1);
+    conversions->to_float32(buffer, &first, 1);
     int32_t greatest = order_of(order, first);
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         char *out = data[2] + done * strides[2];
-        conversions->unpack(tf_gather(data[1] + done * strides[1], strides[1], itemsize,
+        conversions->to_float32(tf_gather(data[1] + done * strides[1], strides[1], itemsize,
                                       count, buffer),
                             numbers, count);
         for (size_t i = 0; i < count; i++) {
@@ -176,7 +176,7 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
             numbers[i] = number_at(order, greatest);
         }
         void *items = tf_target(out, strides[2], itemsize, buffer);
-        conversions->pack(numbers, items, count);
+        conversions->from_float32(numbers, items, count);
         tf_scatter(items, out, strides[2], itemsize, count);
     }
     tf_fp_end(saved, 0);
@@ -196,7 +196,7 @@ static void extremes_together(int format, struct order order,
     const size_t n = (size_t)(end - start);
     const char *items = tf_gather(segments->items + start * segments->stride,
                                   segments->stride, itemsize, n, buffer);
-    tf_isa->formats[format].unpack(items, numbers, n);
+    tf_isa->conversions[format].to_float32(items, numbers, n);
     for (size_t i = 0; i < n; i++) {
         places[i] = order_of(order, numbers[i]);
     }
@@ -208,7 +208,7 @@ static void extremes_together(int format, struct order order,
         }
         results[i] = number_at(order, greatest);
     }
-    tf_isa->formats[format].pack(results, out, count);
+    tf_isa->conversions[format].from_float32(results, out, count);
     for (size_t i = 0, at = 0; i < count; i++) { /* one item is copied as it is */
         const ptrdiff_t next = tf_segment_end(segments, first + (ptrdiff_t)i) - start;
         if (next == (ptrdiff_t)at + 1) {
@@ -289,7 +289,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
         size_t i = 0;
         for (size_t strip, at; i < count; i += strip) {
             strip = count - i < STRIP ? count - i : STRIP;
-            tf_isa->formats[format].unpack(block + i * (size_t)itemsize, numbers,
+            tf_isa->conversions[format].to_float32(block + i * (size_t)itemsize, numbers,
                                            strip);
             at = first_place(numbers, strip, extreme);
             if (at < strip) {

@@ -23,7 +23,7 @@ static void load(int format, const char *items, ptrdiff_t stride, size_t n,
                  struct numbers *block, float *numbers)
 {
     const size_t size = tf_format_rows[format]->itemsize;
-    tf_isa->formats[format].unpack(tf_gather(items, stride, size, n, block->buffer),
+    tf_isa->conversions[format].to_float32(tf_gather(items, stride, size, n, block->buffer),
                                    numbers, n);
 }
 
@@ -291,11 +291,11 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
 static int raise_alike(int format, double low, double high, const void *item,
                        unsigned *flags)
 {
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const struct tf_conversions *conversions = &tf_isa->conversions[format];
     const double ends[2] = {low, high};
     float singles[2], number;
     tf_isa->narrow(ends, singles, 2);
-    conversions->unpack(item, &number, 1);
+    conversions->to_float32(item, &number, 1);
     const unsigned raised = conversions->flags(&singles[0], item, 1);
     *flags |= raised;
     if (low == high) {
@@ -309,7 +309,7 @@ static int raise_alike(int format, double low, double high, const void *item,
 static int settle(int format, const double *values, const double *errors, char *items,
                   size_t n, unsigned *flags)
 {
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const struct tf_conversions *conversions = &tf_isa->conversions[format];
     const size_t size = tf_format_rows[format]->itemsize;
     TF_BUFFER(buffer);
     double low[TF_CHUNK], high[TF_CHUNK];
@@ -322,9 +322,9 @@ static int settle(int format, const double *values, const double *errors, char *
         high[i] = errors[i] == 0 ? values[i] : values[i] + errors[i];
     }
     tf_isa->narrow(low, numbers, n);
-    const struct tf_flag_hints first = conversions->pack(numbers, items, n);
+    const struct tf_flag_hints first = conversions->from_float32(numbers, items, n);
     tf_isa->narrow(high, numbers, n);
-    const struct tf_flag_hints second = conversions->pack(numbers, buffer, n);
+    const struct tf_flag_hints second = conversions->from_float32(numbers, buffer, n);
     if (memcmp(items, buffer, n * size) != 0) {
         return 0;
     }

@@ -10,11 +10,11 @@ static unsigned store(int format, float *results, char *out, ptrdiff_t stride, s
                       unsigned flags)
 {
     TF_BUFFER(buffer);
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const struct tf_conversions *conversions = &tf_isa->conversions[format];
     const size_t itemsize = tf_format_rows[format]->itemsize;
     void *target = tf_target(out, stride, itemsize, buffer);
     tf_isa->canonical_nans(results, n);
-    const struct tf_flag_hints suspects = conversions->pack(results, target, n);
+    const struct tf_flag_hints suspects = conversions->from_float32(results, target, n);
     if (tf_may_raise(format, suspects) & ~flags) {
         flags |= conversions->flags(results, target, n);
     }

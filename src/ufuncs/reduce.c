@@ -21,7 +21,7 @@ static void unpack(int format, const void *items, float *out, size_t n)
     if (format == TF_REDUCE_FLOAT32) {
         memcpy(out, items, n * sizeof *out);
     } else {
-        tf_isa->formats[format].unpack(items, out, n);
+        tf_isa->conversions[format].to_float32(items, out, n);
     }
 }
 
@@ -76,12 +76,12 @@ static struct rounding round_any(int format, const double *results, void *items,
         memcpy(items, numbers, n * sizeof(float));
         return rounding;
     }
-    const struct tf_conversions *conversions = &tf_isa->formats[format];
+    const struct tf_conversions *conversions = &tf_isa->conversions[format];
     tf_isa->narrow(results, numbers, n);
-    const struct tf_flag_hints suspects = conversions->pack(numbers, items, n);
+    const struct tf_flag_hints suspects = conversions->from_float32(numbers, items, n);
     rounding.beyond = suspects.beyond;
     if (suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(numbers, n)) {
-        conversions->pack(numbers, items, n);
+        conversions->from_float32(numbers, items, n);
     }
     if (suspects.beyond || (suspects.tiny && !(known & TF_UNDER))) {
         rounding.flags = conversions->flags(numbers, items, n) & ~(unsigned)TF_OVER;
@@ -96,7 +96,7 @@ static struct rounding finish(int format, enum tf_reduction op, const double *re
                               void *items, size_t n, unsigned known)
 {
     if (op == TF_SUM && format != TF_REDUCE_FLOAT32) {
-        const unsigned beyond = tf_isa->formats[format].round(results, items, n).beyond;
+        const unsigned beyond = tf_isa->conversions[format].round(results, items, n).beyond;
         if (!beyond || (beyond != TF_NOT_FINITE && !is_power_format(format))) {
             return (struct rounding){0, beyond};
         }

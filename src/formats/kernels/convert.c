@@ -91,7 +91,7 @@ TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
 /* To items of a byte that have a sign. Their codes tell what that may raise, but for
  * zeros where no +0 was, most of which are numbers that vanished, and for the least
  * normal number's, which may be that of a lesser one. */
-TF_INLINE struct tf_flag_hints pack_bytes(struct tf_format f, const float *in,
+TF_INLINE struct tf_flag_hints bytes_from_float32(struct tf_format f, const float *in,
                                         uint8_t *items, size_t n)
 {
     struct code_bounds bounds = {.least = bytes_of(UINT8_MAX),
@@ -130,7 +130,7 @@ TF_INLINE struct tf_flag_hints pack_bytes(struct tf_format f, const float *in,
 #if defined(__AVX512BF16__)
 /* To bfloat16, by an instruction that rounds so, but takes subnormal numbers for zero
  * and keeps the payload of NaN: blocks that have some are rounded once more. */
-static struct tf_flag_hints pack_halves(const float *in, uint16_t *out, size_t n)
+static struct tf_flag_hints bf16_from_float32(const float *in, uint16_t *out, size_t n)
 {
     const struct tf_format f = tf_bfloat16;
     const __m512i magnitudes = _mm512_set1_epi32(INT32_MAX), one = _mm512_set1_epi32(1);
@@ -162,16 +162,16 @@ static struct tf_flag_hints pack_halves(const float *in, uint16_t *out, size_t n
 #endif
 
 /* NaN among float64 numbers is left as it comes out. */
-TF_INLINE struct tf_flag_hints pack(struct tf_format f, const float *in,
+TF_INLINE struct tf_flag_hints from_float32(struct tf_format f, const float *in,
                                   const double *wide, void *items, size_t n)
 {
     struct bounds bounds = no_bounds();
     if (in && f.itemsize == 1 && f.specials != TF_EXPONENT_ONLY) {
-        return pack_bytes(f, in, items, n);
+        return bytes_from_float32(f, in, items, n);
     }
 #if defined(__AVX512BF16__)
     if (in && f.itemsize == 2 && f.bias == 127) {
-        return pack_halves(in, items, n);
+        return bf16_from_float32(in, items, n);
     }
 #endif
     if (f.itemsize == 4) {
@@ -207,7 +207,7 @@ TF_INLINE struct tf_flag_hints pack(struct tf_format f, const float *in,
 /* Formats of one byte: 256 float32 numbers, which have 16 significant bits at
  * most, so that two byte tables hold them for the byte permutations. */
 #if defined(__AVX512VBMI__)
-TF_INLINE void unpack_bytes(const struct tf_byte_table *table, const uint8_t *in,
+TF_INLINE void bytes_to_float32(const struct tf_byte_table *table, const uint8_t *in,
                             float *out, size_t n)
 {
     size_t i = 0;
@@ -245,7 +245,7 @@ TF_INLINE void quieten_nan(float *x, size_t n)
     }
 }
 
-TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *out,
+TF_INLINE void to_float32(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
     if (f.itemsize == 4) {
@@ -281,7 +281,7 @@ TF_INLINE void unpack(struct tf_format f, int index, const void *items, float *o
     } else {
         const uint8_t *in = items;
 #if defined(__AVX512VBMI__)
-        unpack_bytes(&tf_byte_tables[index], in, out, n);
+        bytes_to_float32(&tf_byte_tables[index], in, out, n);
 #else
         (void)index;
         for (size_t i = 0; i < n; i++) {
@@ -297,7 +297,7 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
                           const void *items, size_t n)
 {
     float back[TF_CHUNK];
-    unpack(f, index, items, back, n);
+    to_float32(f, index, items, back, n);
     uint32_t over = 0, under = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(in[i]);
@@ -321,17 +321,17 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
 /* -- one instance a format ------------------------------------------------------ */
 
 #define INSTANCE(name, format, index)                                          \
-    static void unpack_##name(const void *items, float *out, size_t n)         \
+    static void to_float32_##name(const void *items, float *out, size_t n)         \
     {                                                                          \
-        unpack(format, index, items, out, n);                                  \
+        to_float32(format, index, items, out, n);                                  \
     }                                                                          \
-    static struct tf_flag_hints pack_##name(const float *in, void *items, size_t n) \
+    static struct tf_flag_hints from_float32_##name(const float *in, void *items, size_t n) \
     {                                                                          \
-        return pack(format, in, NULL, items, n);                               \
+        return from_float32(format, in, NULL, items, n);                               \
     }                                                                          \
     static struct tf_flag_hints round_##name(const double *in, void *items, size_t n) \
     {                                                                          \
-        return pack(format, NULL, in, items, n);                               \
+        return from_float32(format, NULL, in, items, n);                               \
     }                                                                          \
     static struct tf_flag_hints suspect_##name(const float *in, size_t n)        \
     {                                                                          \
@@ -348,10 +348,10 @@ INSTANCE(half, tf_half, TF_FORMAT_COUNT)
 
 const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
 #define ROW(name, ...)                                                         \
-    {unpack_##name, pack_##name, round_##name, suspect_##name, raised_##name},
+    {to_float32_##name, from_float32_##name, round_##name, suspect_##name, raised_##name},
     TF_FORMATS(ROW)
 #undef ROW
-    {unpack_half, pack_half, round_half, suspect_half, raised_half},
+    {to_float32_half, from_float32_half, round_half, suspect_half, raised_half},
 };
 
 /* -- double -> float32, to odd ----------------------------------------------------- */

@@ -2,7 +2,7 @@
 #include "runtime/kernels/kernel_decls.h"
 
 const struct tf_isa TF_NAME(tf_isa) = {
-    .formats = TF_NAME(tf_conversions),
+    .conversions = TF_NAME(tf_conversions),
     .loads = TF_NAME(tf_loads),
     .stores = TF_NAME(tf_stores),
     .binary_f32 = TF_NAME(tf_binary_f32),
