@@ -13,7 +13,7 @@
 
 /* What the general path needs to know of an operation. */
 struct operation {
-    double (*odd)(double, double); /* settles what double leaves in doubt */
+    double (*odd)(double, double); /* of what double leaves in doubt */
     uint8_t cancels;               /* a small result may have lost its digits, or all */
     uint8_t silent;                /* exact: raises nothing */
 };
@@ -54,8 +54,9 @@ static int is_doubtful(struct tf_format f, double r)
     return (rest > half ? rest - half : half - rest) <= DOUBT;
 }
 
-static void settle(struct tf_format f, const struct operation *operation,
-                   const float *a, const float *b, double *r, size_t n)
+/* Replaces results that double leaves in doubt by the exact ones, rounded to odd. */
+static void recompute_exactly(struct tf_format f, const struct operation *operation,
+                              const float *a, const float *b, double *r, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(a[i]) || !isfinite(b[i]) || !isfinite(r[i])) {
@@ -80,7 +81,7 @@ static void compute_near(struct tf_format f, enum tf_binary_op op, const float *
         const size_t i = which[k];
         tf_isa->binary_f64[op](a + i, b + i, wide + i, 1);
         if (operations[op].odd) {
-            settle(f, &operations[op], a + i, b + i, wide + i, 1);
+            recompute_exactly(f, &operations[op], a + i, b + i, wide + i, 1);
         }
     }
 }
@@ -94,7 +95,7 @@ static void compute_in_double(struct tf_format f, enum tf_binary_op op, const fl
     } else {
         tf_isa->binary_f64[op](a, b, wide, n);
         if (operations[op].odd) {
-            settle(f, &operations[op], a, b, wide, n);
+            recompute_exactly(f, &operations[op], a, b, wide, n);
         }
     }
     tf_isa->narrow(wide, r, n);
@@ -123,7 +124,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
         conversions->from_float32(r, out, n);
     }
 
-    /* 3. Exceptions. Overflow never gives Inf here (see power_of): this is a pole. */
+    /* 3. Exceptions. Overflow never gives Inf here (see tf_power_of): this is a pole. */
     if (operation->silent || (!suspects.beyond && !suspects.tiny)) {
         return 0;
     }

@@ -144,8 +144,9 @@ static void get_residual(struct tf_element lo, const uint8_t *in, int n, float *
     }
 }
 
-/* A number of the grid from one that stands for it. */
-TF_INLINE void settle(struct tf_element e, float *numbers, int n)
+/* Rounds numbers to the element's grid, to nearest; those that stand for one of its
+ * numbers become that. NaN stays. */
+TF_INLINE void snap_to_grid(struct tf_element e, float *numbers, int n)
 {
     for (int i = 0; i < n; i++) {
         const float x = numbers[i];
@@ -219,7 +220,7 @@ TF_INLINE void round_blocks(struct tf_element e, round_fn *round,
     for (size_t b = 0; b < count; b++) {
         const size_t at = b * (size_t)n;
         round(plan, x + at, draws ? draws + at : 0, &block);
-        settle(e, block.hi, n);
+        snap_to_grid(e, block.hi, n);
         if (e.format < 0 && block.special) {
             for (int i = 0; i < n; i++) { /* integers have no NaN */
                 block.hi[i] = block.hi[i] == block.hi[i] ? block.hi[i] : 0;
