@@ -540,9 +540,9 @@ struct tf_isa {
 
     /* Indices of the results that are enough; and the sign of odd functions,
      * with what of `wanted` results such as these may have raised. */
-    void (*squeeze)(const struct tf_index_bounds *squeeze, const uint16_t *in,
+    void (*compress_index)(const struct tf_index_bounds *bounds, const uint16_t *in,
                     uint16_t *index, size_t n);
-    unsigned (*unsqueeze)(const struct tf_index_bounds *squeeze, const uint16_t *in,
+    unsigned (*expand_result)(const struct tf_index_bounds *bounds, const uint16_t *in,
                           const uint16_t *results, uint16_t *out, size_t n,
                           unsigned wanted);
 

@@ -219,17 +219,17 @@ static int16_t last_identical(const uint16_t *items)
 /* A table of 65536 results does not fit the first cache, but many functions need
  * few of them: exp is 1 for all small arguments and 0 or Inf for all large ones,
  * log is NaN for all negative ones, sin is odd, and x itself for all small ones.
- * The bounds are read off the full table, so that looking up squeezed indices is
+ * The bounds are read off the full table, so that looking up compressed indices is
  * looking up in it. */
-static struct tf_index_bounds find_squeeze(const uint16_t *items)
+static struct tf_index_bounds find_index_bounds(const uint16_t *items)
 {
-    struct tf_index_bounds squeeze = {
+    struct tf_index_bounds bounds = {
         .odd = is_odd(items) ? SIGN : 0,
         .identity = last_identical(items),
     };
     for (int sign = 0; sign < 2; sign++) {
-        const uint16_t *half = items + (squeeze.odd ? 0 : sign * SIGN);
-        int16_t least = squeeze.identity, greatest = INF;
+        const uint16_t *half = items + (bounds.odd ? 0 : sign * SIGN);
+        int16_t least = bounds.identity, greatest = INF;
         if (least <= 0) {
             least = 0;
             while (least < INF && half[least + 1] == half[0]) {
@@ -239,10 +239,10 @@ static struct tf_index_bounds find_squeeze(const uint16_t *items)
         while (greatest > least && half[greatest - 1] == half[INF]) {
             greatest--;
         }
-        squeeze.least[sign] = least;
-        squeeze.greatest[sign] = greatest;
+        bounds.least[sign] = least;
+        bounds.greatest[sign] = greatest;
     }
-    return squeeze;
+    return bounds;
 }
 
 /* -- tables -------------------------------------------------------------------------- */
@@ -253,7 +253,7 @@ static struct tf_index_bounds find_squeeze(const uint16_t *items)
 struct table {
     unsigned all_flags;
     uint8_t *flags;
-    struct tf_index_bounds squeeze; /* of bfloat16 */
+    struct tf_index_bounds bounds; /* of bfloat16 */
     _Alignas(8) unsigned char items[];
 };
 
@@ -282,7 +282,7 @@ static struct table *make_table(struct tf_format f, const struct function *funct
         table->all_flags |= flags;
     }
     if (f.itemsize == 2 && function->of) {
-        table->squeeze = find_squeeze((const uint16_t *)table->items);
+        table->bounds = find_index_bounds((const uint16_t *)table->items);
     }
     return table;
 }
@@ -371,7 +371,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
         }
         return flags;
     }
-    if (f.itemsize == 2 && !table->squeeze.greatest[0]) {
+    if (f.itemsize == 2 && !table->bounds.greatest[0]) {
         const uint16_t *in = items, *found = (const uint16_t *)table->items;
         uint16_t *out = results;
         for (size_t i = 0; i < n; i++) {
@@ -381,9 +381,9 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     } else if (f.itemsize == 2) {
         const uint16_t *found = (const uint16_t *)table->items;
         uint16_t index[TF_CHUNK], *out = results;
-        tf_isa->squeeze(&table->squeeze, items, index, n);
+        tf_isa->compress_index(&table->bounds, items, index, n);
         look_up_indices(found, index, n);
-        possible = tf_isa->unsqueeze(&table->squeeze, items, index, out, n, pending);
+        possible = tf_isa->expand_result(&table->bounds, items, index, out, n, pending);
     } else {
         const uint32_t *in = items, *found = (const uint32_t *)table->items;
         uint32_t *out = results;

@@ -62,9 +62,9 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
 void TF_NAME(tf_copy_seconds)(size_t itemsize, const char *in, char *out, size_t n);
 void TF_NAME(tf_pair_with_zeros)(size_t itemsize, const char *restrict in,
                                  char *restrict out, size_t n);
-void TF_NAME(tf_index_bounds)(const struct tf_index_bounds *squeeze, const uint16_t *in,
+void TF_NAME(tf_compress_index)(const struct tf_index_bounds *bounds, const uint16_t *in,
                          uint16_t *index, size_t n);
-unsigned TF_NAME(tf_unsqueeze)(const struct tf_index_bounds *squeeze, const uint16_t *in,
+unsigned TF_NAME(tf_expand_result)(const struct tf_index_bounds *bounds, const uint16_t *in,
                                const uint16_t *results, uint16_t *out, size_t n,
                                unsigned wanted);
 void TF_NAME(tf_add_wide)(const float *in, double *values, size_t n);

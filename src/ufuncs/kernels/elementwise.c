@@ -197,13 +197,13 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
     }
 }
 
-void TF_NAME(tf_index_bounds)(const struct tf_index_bounds *squeeze, const uint16_t *in,
+void TF_NAME(tf_compress_index)(const struct tf_index_bounds *bounds, const uint16_t *in,
                          uint16_t *index, size_t n)
 {
-    const int16_t code_mask = (int16_t)~squeeze->odd;
-    const int16_t low = squeeze->least[0], high = squeeze->greatest[0];
-    const int16_t negative_low = (int16_t)(squeeze->least[1] | INT16_MIN);
-    const int16_t negative_high = (int16_t)(squeeze->greatest[1] | INT16_MIN);
+    const int16_t code_mask = (int16_t)~bounds->odd;
+    const int16_t low = bounds->least[0], high = bounds->greatest[0];
+    const int16_t negative_low = (int16_t)(bounds->least[1] | INT16_MIN);
+    const int16_t negative_high = (int16_t)(bounds->greatest[1] | INT16_MIN);
     for (size_t i = 0; i < n; i++) {
         /* Of either sign, codes as integers ascend with their magnitudes. */
         const int16_t code = (int16_t)in[i] & code_mask;
@@ -215,14 +215,14 @@ void TF_NAME(tf_index_bounds)(const struct tf_index_bounds *squeeze, const uint1
     }
 }
 
-unsigned TF_NAME(tf_unsqueeze)(const struct tf_index_bounds *squeeze, const uint16_t *in,
+unsigned TF_NAME(tf_expand_result)(const struct tf_index_bounds *bounds, const uint16_t *in,
                                const uint16_t *results, uint16_t *out, size_t n,
                                unsigned wanted)
 {
     enum { INF = TF_BF16_INF_BITS, MAGNITUDE = TF_BF16_MAGNITUDE_BITS };
     enum { NAN_ = TF_BF16_QUIET_NAN_BITS, ONE = 0x3F80, LEAST_NORMAL = 0x0080 };
-    const uint16_t odd = squeeze->odd;
-    const int16_t identity = squeeze->identity;
+    const uint16_t odd = bounds->odd;
+    const int16_t identity = bounds->identity;
     int16_t least = INT16_MAX, greatest = 0;
     for (size_t i = 0; i < n; i++) {
         const int16_t argument = (int16_t)(in[i] & MAGNITUDE);
