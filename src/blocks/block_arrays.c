@@ -249,7 +249,7 @@ static void dequantize_double_piece(const struct call *call, struct piece p)
     const int n = layout.block, two = layout.residual >= 0;
     for (ptrdiff_t b = 0; b < p.whole + (p.rest != 0); b++) {
         const struct tf_block_codes in = codes_from(call, p.block + b);
-        const float scale = tf_block_scale(s, layout.tensor, in.scales[0]);
+        const float scale = tf_block_scale(s, layout.tensor_scale, in.scales[0]);
         const ptrdiff_t count = b < p.whole ? n : p.rest;
         struct tf_element lo = e;
         double second = 0;

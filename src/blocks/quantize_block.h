@@ -150,7 +150,7 @@ TF_INLINE float tf_normalised_to_odd(float x, float normal)
 TF_INLINE uint32_t tf_residual_code(const struct tf_block_plan *plan, float scale,
                                     float most)
 {
-    const double limit = (double)plan->residual_greatest;
+    const double limit = (double)plan->residual_max;
     if (plan->rule == TF_RULE_PUBLISHED) {
         const float r = most / scale; /* a power of two */
         return (uint32_t)tf_least_code(plan, plan->residual_scales, 1.0f, limit,
@@ -178,12 +178,12 @@ TF_RARE_OF_ARRAYS void tf_round_residual(const struct tf_block_plan *plan,
     }
     const float u = scale * plan->residual_scales[block->residual_code];
     if (plan->rounding == TF_TIES_TO_EVEN) {
-        tf_divide_numbers(lo, plan->lowest, plan->residual_greatest, rest, n, u, block->lo);
+        tf_divide_numbers(lo, plan->residual_min, plan->residual_max, rest, n, u, block->lo);
         for (int i = 0; i < n; i++) {
             block->lo[i] = tf_nearest_signed(lo, block->lo[i]);
         }
     } else {
-        tf_round_numbers(lo, plan->lowest, plan->residual_greatest, rest, n, u,
+        tf_round_numbers(lo, plan->residual_min, plan->residual_max, rest, n, u,
                          (enum tf_rounding)plan->rounding, draws, xs, block->lo);
     }
 }
@@ -195,7 +195,7 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
                                struct tf_block *block)
 {
     const int n = tf_block_size(plan), two = tf_plan_residual(plan) >= 0;
-    const float normal = tf_normal_of(a), greatest = plan->greatest;
+    const float normal = tf_normal_of(a), greatest = plan->element_max;
     const int searches = tf_plan_searches(plan);
     float xs[TF_BLOCK_MOST];
     for (int i = 0; i < n; i++) {
@@ -271,7 +271,7 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
         return;
     }
     block->special = 1;
-    if (plan->poison) {
+    if (plan->nan_on_special) {
         tf_round_zeros(block, n);
         block->code = 0xFF; /* float8_e8m0fnu alone is poisoned */
         return;
@@ -295,7 +295,7 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
     for (int i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(x[i]), magnitude = bits & TF_MAGNITUDE_BITS;
         if (magnitude >= infinite) {
-            block->hi[i] = magnitude == infinite ? tf_with_sign(plan->greatest, x[i])
+            block->hi[i] = magnitude == infinite ? tf_with_sign(plan->element_max, x[i])
                                                  : tf_float_of(TF_QUIET_NAN_BITS);
             block->lo[i] = 0;
         }

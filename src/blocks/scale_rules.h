@@ -9,7 +9,7 @@ struct tf_block_format {
     int residual; /* another one; -1: none */
     int scale;    /* of tf_scales */
     int block;    /* numbers: 16, 32, 64 or 128 */
-    float tensor; /* the scale of all scales */
+    float tensor_scale; /* what all scales are multiplied by */
 };
 
 enum tf_block_rule {
@@ -27,11 +27,12 @@ enum { TF_SCALE_ROOM = 256 + 48 }; /* codes of a scale, and a window beyond the 
 /* All that blocks of one array have in common. */
 struct tf_block_plan {
     struct tf_block_format layout;
-    int rule, rounding, poison;
-    int32_t least, top;           /* codes of scales of blocks that are not zero */
-    float greatest, lowest;       /* M; the least number of a residual */
-    float limit;                  /* L: what the search lets the first code reach */
-    float residual_greatest;
+    int rule, rounding;
+    int nan_on_special; /* one Inf or NaN makes the scale NaN; else each stays alone */
+    int32_t least, top; /* codes of scales of blocks that are not zero */
+    float element_max;  /* M, the greatest number of the element */
+    float residual_min, residual_max;
+    float search_limit; /* L: what the search lets the first code reach */
     /* S and R of every code; the last one's beyond it. */
     float scales[TF_SCALE_ROOM], residual_scales[TF_SCALE_ROOM];
 };
@@ -72,7 +73,7 @@ TF_INLINE int tf_block_size(const struct tf_block_plan *plan)
 
 TF_NOINLINE void tf_block_plan_fill(struct tf_block_plan *plan,
                                 struct tf_block_format layout, int rule, int rounding,
-                                int poison)
+                                int nan_on_special)
 {
     const struct tf_element e = tf_elements[layout.element];
     const struct tf_scale s = tf_scales[layout.scale];
@@ -81,24 +82,24 @@ TF_NOINLINE void tf_block_plan_fill(struct tf_block_plan *plan,
     plan->layout = layout;
     plan->rule = rule;
     plan->rounding = rounding;
-    plan->poison = poison;
+    plan->nan_on_special = nan_on_special;
     plan->least = s.kind == TF_SCALE_POWERS ? 0 : 1;
     plan->top = s.kind == TF_SCALE_POWERS ? 254 : s.kind == TF_SCALE_E4M3 ? 0x7E : 255;
-    plan->greatest = tf_element_greatest(e);
+    plan->element_max = tf_element_greatest(e);
     /* Half a unit beyond the greatest still becomes it. Where the numbers lie evenly, a
      * little less range is worth some precision. */
     const int mantissa = tf_element_mantissa(e);
     const int wide = e.format >= 0 && tf_format_rows[e.format]->exponent_bits > 2;
-    const int exponent = (int)(tf_bits_of(plan->greatest) >> 23) - 127;
-    plan->limit = wide ? plan->greatest + tf_power_of_two(exponent - mantissa - 1)
-                       : 1.25f * plan->greatest;
-    plan->residual_greatest = tf_element_greatest(lo);
-    plan->lowest = lo.format >= 0 || rule == TF_RULE_PUBLISHED
-                       ? -plan->residual_greatest
+    const int exponent = (int)(tf_bits_of(plan->element_max) >> 23) - 127;
+    plan->search_limit = wide ? plan->element_max + tf_power_of_two(exponent - mantissa - 1)
+                       : 1.25f * plan->element_max;
+    plan->residual_max = tf_element_greatest(lo);
+    plan->residual_min = lo.format >= 0 || rule == TF_RULE_PUBLISHED
+                       ? -plan->residual_max
                        : (float)lo.least * tf_power_of_two(-lo.fraction);
     for (int c = 0; c < TF_SCALE_ROOM; c++) {
         const uint32_t code = (uint32_t)(c < plan->top ? c : plan->top);
-        plan->scales[c] = tf_block_scale(s, layout.tensor, code);
+        plan->scales[c] = tf_block_scale(s, layout.tensor_scale, code);
         plan->residual_scales[c] = tf_residual_scale(s, lo, code);
     }
 }
@@ -139,7 +140,7 @@ TF_INLINE int32_t tf_floor_code(const struct tf_block_plan *plan, float a, int b
     const uint32_t half_less_one = cut > 0 ? (UINT32_C(1) << (cut - 1)) - 1 : 0;
     const uint32_t last = cut > 0 ? significand >> cut & 1 : 0;
     exponent += 23 + (int)((significand + half_less_one + last) >> 24);
-    const int greatest = (int)(tf_bits_of(plan->greatest) >> 23) - 127;
+    const int greatest = (int)(tf_bits_of(plan->element_max) >> 23) - 127;
     const int code = exponent - greatest + 127;
     return code < 0 ? 0 : code > plan->top ? plan->top : code;
 }
@@ -148,7 +149,7 @@ TF_INLINE int32_t tf_floor_code(const struct tf_block_plan *plan, float a, int b
 TF_NOINLINE int32_t tf_nearest_code(const struct tf_block_plan *plan, float a)
 {
     const struct tf_scale s = tf_scales[plan->layout.scale];
-    const double unit = (double)plan->greatest * (double)plan->layout.tensor;
+    const double unit = (double)plan->element_max * (double)plan->layout.tensor_scale;
     int32_t below = 0, top = plan->top;
     while (below < top) { /* the greatest code that is not above */
         const int32_t middle = (below + top + 1) >> 1;
@@ -229,7 +230,7 @@ TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
     default: break;
     }
     if (powers) {
-        const float m = plan->greatest;
+        const float m = plan->element_max;
         const uint32_t bits = tf_bits_of(t), top = tf_bits_of(m);
         if (bits >= UINT32_C(0x00800000)) {
             const uint32_t fraction = UINT32_C(0x007FFFFF);
@@ -238,7 +239,7 @@ TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
             return code < 0 ? 0 : code > plan->top ? plan->top : code;
         }
     }
-    return tf_least_code(plan, plan->scales, 1.0f, (double)plan->greatest, t);
+    return tf_least_code(plan, plan->scales, 1.0f, (double)plan->element_max, t);
 }
 
 #endif

@@ -54,9 +54,9 @@ TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
         magnitudes.x[i] = tf_magnitude_of(xs[i]);
     }
     float cost[TF_COSTS];
-    const int32_t from = tf_least_code(plan, plan->scales, 1.0f, (double)plan->limit, a);
+    const int32_t from = tf_least_code(plan, plan->scales, 1.0f, (double)plan->search_limit, a);
     const int32_t count = tf_scale_count(plan, from);
-    tf_scale_costs(e, plan->greatest, &magnitudes, plan->scales + from, normal, count,
+    tf_scale_costs(e, plan->element_max, &magnitudes, plan->scales + from, normal, count,
                    extremes, cost);
     const int first = tf_first_least(cost, count, -1);
     struct tf_kept kept = {from + first, -1};
@@ -139,7 +139,7 @@ TF_INLINE float tf_search_remainders(struct tf_element lo,
     float cost[TF_COSTS];
     const struct tf_codes codes =
         tf_residual_codes(plan, tf_residual_window_of(plan, lo), scale, most);
-    tf_residual_costs(lo, plan->lowest, plan->residual_greatest, r, n, scale,
+    tf_residual_costs(lo, plan->residual_min, plan->residual_max, r, n, scale,
                       plan->residual_scales + codes.from, codes.count, cost);
     const int first = tf_first_least(cost, codes.count, -1);
     *code = codes.from + first;
@@ -153,7 +153,7 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
                                   float a, float normal, struct tf_block *block)
 {
     const int n = tf_block_size(plan);
-    const float lowest = plan->lowest, greatest = plan->residual_greatest;
+    const float lowest = plan->residual_min, greatest = plan->residual_max;
     const struct tf_kept kept =
         tf_search_scale(e, plan, xs, n, a, normal, 1, lo.format < 0);
     struct tf_remainders r;
@@ -164,7 +164,7 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
             break;
         }
         const float candidate = tf_scale_within(plan->scales[code], normal);
-        const float most = tf_remainders_of(e, plan->greatest, xs, n, candidate, &r);
+        const float most = tf_remainders_of(e, plan->element_max, xs, n, candidate, &r);
         int32_t residual;
         const float error =
             tf_search_remainders(lo, plan, &r, n, candidate, most, &residual);
@@ -176,7 +176,7 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
         }
     }
     /* What has won, once more. */
-    const float most = tf_remainders_of(e, plan->greatest, xs, n, scale, &r);
+    const float most = tf_remainders_of(e, plan->element_max, xs, n, scale, &r);
     const float u = scale * plan->residual_scales[block->residual_code];
     const float inverse = tf_inverse(u);
     if (most == 0) {

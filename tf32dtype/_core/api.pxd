@@ -496,7 +496,7 @@ cdef extern from "blocks/block_arrays.h" nogil:
         int residual
         int scale
         int block
-        float tensor
+        float tensor_scale
     struct tf_block_plan:
         tf_block_format layout
     void tf_block_plan_fill(tf_block_plan *, tf_block_format, int, int, int)

@@ -189,7 +189,7 @@ TF_INLINE void numbers_of(const struct tf_block_plan *plan, uint32_t code,
 {
     const struct tf_scale s = tf_scales[plan->layout.scale];
     const int two = plan->layout.residual >= 0;
-    const float scale = tf_block_scale(s, plan->layout.tensor, code);
+    const float scale = tf_block_scale(s, plan->layout.tensor_scale, code);
     const float residual =
         two ? tf_residual_scale(s, tf_elements[plan->layout.residual], residual_code) : 0;
     if (!odd && tf_scale_is_plain(two, scale, residual)) {
@@ -251,7 +251,7 @@ TF_INLINE void dequantize(struct tf_element e, const struct tf_block_plan *plan,
     const struct tf_scale s = tf_scales[plan->layout.scale];
     for (size_t b = 0; b < count; b++) {
         const float scale =
-            two ? 0 : tf_block_scale(s, plan->layout.tensor, scales[b]);
+            two ? 0 : tf_block_scale(s, plan->layout.tensor_scale, scales[b]);
         if (e.width == 8 && !two && !odd && tf_scale_is_plain(0, scale, 0)) {
             scale_codes(e, codes + b * bytes, n, scale, out + b * (size_t)n);
             continue;

@@ -14,7 +14,7 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
 {
     const uint32_t infinite = UINT32_C(0x7F800000);
     uint32_t most = tf_greatest_of_block(x, SHARE);
-    const bool special = most >= infinite, poisoned = special && plan.poison;
+    const bool special = most >= infinite, poisoned = special && plan.nan_on_special;
     float finite[SHARE];
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
@@ -42,7 +42,7 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
     for (int i = 0; i < SHARE; i++) {
         const uint32_t magnitude = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
         if (magnitude >= infinite && !poisoned) {
-            block->hi[i] = magnitude == infinite ? tf_with_sign(plan.greatest, x[i])
+            block->hi[i] = magnitude == infinite ? tf_with_sign(plan.element_max, x[i])
                                                  : tf_float_of(UINT32_C(0x7FC00000));
             block->lo[i] = 0;
         }

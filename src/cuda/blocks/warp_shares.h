@@ -135,7 +135,7 @@ TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
                                          int two, int extremes)
 {
     struct tf_search_room *room = search_room();
-    const int32_t from = tf_least_code(plan, plan->scales, 1.0f, (double)plan->limit, a);
+    const int32_t from = tf_least_code(plan, plan->scales, 1.0f, (double)plan->search_limit, a);
     const int32_t count = tf_scale_count(plan, from);
     float magnitudes[SHARE];
 #pragma unroll
@@ -147,7 +147,7 @@ TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
         const float *x = room->x + block * BLOCK_SIZE;
         const int32_t code = of_lane(from, block * LANES) + place;
         const float its_normal = of_lane(normal, block * LANES);
-        return tf_scale_cost(e, plan->greatest, x, BLOCK_SIZE, plan->scales[code],
+        return tf_scale_cost(e, plan->element_max, x, BLOCK_SIZE, plan->scales[code],
                              its_normal, extremes);
     });
     const int first = least_cost(room, count, -1);
@@ -199,7 +199,7 @@ TF_INLINE float tf_search_remainders(struct tf_element lo,
         const int32_t one = of_lane(codes.from, block * LANES) + place;
         const float u = of_lane(scale, block * LANES) * plan->residual_scales[one];
         const float *x = room->x + block * BLOCK_SIZE, *y = room->y + block * BLOCK_SIZE;
-        return residual_cost(lo, plan->lowest, plan->residual_greatest, x, y, u);
+        return residual_cost(lo, plan->residual_min, plan->residual_max, x, y, u);
     });
     const int first = least_cost(room, codes.count, -1);
     const float error = room->cost[first_lane() / LANES][first];

@@ -10,7 +10,7 @@ cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor, int roun
                    bint poison) except -1:
     cdef tf_block_format fields
     fields.element, fields.residual, fields.scale, fields.block = layout
-    fields.tensor = tensor
+    fields.tensor_scale = tensor
     # Residuals have one of two elements, which the loops are made for.
     if not (0 <= fields.element < TF_ELEMENT_COUNT
             and (fields.residual == -1 or fields.element == TF_E4M3
