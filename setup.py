@@ -407,8 +407,7 @@ class BuildPy(build_py):
         super().run()
         if not self.editable_mode:  # then the checkout's own are used
             folder = Path(self.build_lib, "tf32dtype", "sources")
-            texts = [*ROOT.glob("src/**/*.h"), *ROOT.glob("src/cuda/**/*.cu")]
-            for source in [*texts, ROOT / "src" / "ufuncs" / "exact_binary.c"]:
+            for source in [*ROOT.glob("src/**/*.h"), *ROOT.glob("src/cuda/**/*.cu")]:
                 copy = folder / source.relative_to(ROOT / "src")
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 self.copy_file(str(source), str(copy))

@@ -1,8 +1,8 @@
 /* The hard cases of binary functions: results rounded to odd at 53 bits.
  *
  * A libm result that lies close to a rounding boundary of a narrow format does
- * not say on which side the exact result is. These functions do: they return
- * the exact result where a double holds it, else that one of the two doubles
+ * not say on which side the exact result is. The five tf_odd_ functions do: they
+ * return the exact result where a double holds it, else that one of the two doubles
  * around it whose last bit is odd. Rounding such a double to a format of at
  * most 51 bits is rounding the exact result (Boldo and Melquiond, "Emulation
  * of a FMA and correctly rounded sums: proved algorithms using rounding to
@@ -13,23 +13,478 @@
  * Arguments: finite, with at most 11 significant bits and 2^-136 <= |x| < 2^128,
  * or zero where not excluded below: every finite value of every format.
  *
- * The work is done in integers alone: no rounding mode matters, no
- * floating-point flag is read or raised. A call takes a few microseconds.
+ * The work is done in integers of 128 bits alone: no rounding mode matters, no
+ * floating-point flag is read or raised. A call takes a few microseconds. Freestanding,
+ * so that C and CUDA compile it.
+ *
+ * Each function approximates its result with a relative error below 2^-110 and
+ * ends in tf_wide_snap_near_double() and tf_wide_to_odd(). An approximation farther
+ * than 2^-106 from every double decides alone. A closer one belongs to an exact result
+ * or to one of the few families of the form "double + tiny", whose side is known
+ * beforehand; each function says which. Outside these families results fall
+ * like random numbers: the chance that any of the 2^38 pairs of 19-bit
+ * arguments comes so close to a double of 53 bits is below 2^-13. (logaddexp
+ * loses c bits where its two terms cancel, but only for one pair in 2^c: the
+ * bound stays.)
  */
-#ifndef TF32DTYPE_WIDE_H
-#define TF32DTYPE_WIDE_H
+#ifndef TF32DTYPE_EXACT_BINARY_H
+#define TF32DTYPE_EXACT_BINARY_H
 
-/* x**y for x, y other than zero; y an integer where x is negative. */
-double tf_odd_power(double x, double y);
+#include <stdint.h>
+#include <string.h>
 
-/* sqrt(x**2 + y**2). */
-double tf_odd_hypot(double x, double y);
+#if defined(__CUDACC__)
+typedef unsigned __int128 tf_u128;
+#else
+__extension__ typedef unsigned __int128 tf_u128;
+#endif
 
-/* The angle of the point (x, y), signed zeros as in C's atan2. */
-double tf_odd_arctan2(double y, double x);
+/* How many zero bits there are above the first one of x, which is not 0, and how many
+ * below the last one. */
+static inline int tf_leading_zeros(uint64_t x)
+{
+#if defined(__CUDACC__)
+    return __clzll((long long)x);
+#else
+    return __builtin_clzll(x);
+#endif
+}
+
+static inline int tf_trailing_zeros(uint64_t x)
+{
+#if defined(__CUDACC__)
+    return __ffsll((long long)x) - 1;
+#else
+    return __builtin_ctzll(x);
+#endif
+}
+
+/* Whether a number has the sign of -0. */
+static inline int tf_has_sign(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 63);
+}
+
+#define TF_U128(high, low) ((tf_u128)UINT64_C(high) << 64 | UINT64_C(low))
+#define TF_WIDE_ONE ((tf_u128)1 << 127)
+
+/* (-1)^negative * fraction/2^127 * 2^exponent. The top bit of fraction is set,
+ * or all of them are clear: zero. */
+struct tf_wide {
+    int negative;
+    int exponent;
+    tf_u128 fraction;
+};
+
+static inline struct tf_wide tf_wide_of(int negative, int exponent, tf_u128 fraction)
+{
+    const struct tf_wide w = {negative, exponent, fraction};
+    return w;
+}
+
+static const struct tf_wide tf_wide_zero = {0, 0, 0};
+static const struct tf_wide tf_wide_one = {0, 0, TF_WIDE_ONE};
+static const struct tf_wide tf_wide_pi = {
+    0, 1, TF_U128(0xC90FDAA22168C234, 0xC4C6628B80DC1CD1)};
+static const struct tf_wide tf_wide_log2_of_e = {
+    0, 0, TF_U128(0xB8AA3B295C17F0BB, 0xBE87FED0691D3E88)};
+static const struct tf_wide tf_wide_arctan_of_half = {
+    0, -2, TF_U128(0xED63382B0DDA7B45, 0x6FE445ECBC3A8D03)};
+/* log 2 times 2^128; sqrt 2 times 2^127, which need not be exact. */
+static const tf_u128 tf_wide_log_of_2 = TF_U128(0xB17217F7D1CF79AB, 0xC9E3B39803F2F6AF);
+static const tf_u128 tf_wide_root_of_2 = TF_U128(0xB504F333F9DE6484, 0);
+
+/* -- arithmetic ------------------------------------------------------------ */
+/* Exact where 128 bits hold the result; else off by less than 2^-125 of the
+ * result, sums by less than 2^-125 of the larger operand. */
+
+/* x / 2^n; what is shifted out sets the last bit. */
+static inline tf_u128 tf_wide_shift_right(tf_u128 x, int n)
+{
+    if (n <= 0) {
+        return x;
+    }
+    if (n >= 128) {
+        return x != 0;
+    }
+    return x >> n | (x << (128 - n) != 0);
+}
+
+static inline struct tf_wide tf_wide_make(int negative, int exponent, tf_u128 fraction)
+{
+    if (fraction == 0) {
+        return tf_wide_zero;
+    }
+    const uint64_t high = (uint64_t)(fraction >> 64);
+    const int zeros = high ? tf_leading_zeros(high)
+                           : 64 + tf_leading_zeros((uint64_t)fraction);
+    return tf_wide_of(negative, exponent - zeros, fraction << zeros);
+}
+
+/* |x|, no subnormal. */
+static inline struct tf_wide tf_wide_abs(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= UINT64_MAX >> 1;
+    if (bits == 0) {
+        return tf_wide_zero;
+    }
+    const uint64_t significand = (bits & (UINT64_MAX >> 12)) | UINT64_C(1) << 52;
+    return tf_wide_of(0, (int)(bits >> 52) - 1023, (tf_u128)significand << 75);
+}
+
+static inline struct tf_wide tf_wide_from_double(double x)
+{
+    struct tf_wide w = tf_wide_abs(x);
+    w.negative = x < 0;
+    return w;
+}
+
+static inline struct tf_wide tf_wide_scaled(struct tf_wide a, int exponent)
+{
+    a.exponent += exponent;
+    return a;
+}
+
+static inline struct tf_wide tf_wide_negated(struct tf_wide a)
+{
+    a.negative = !a.negative;
+    return a;
+}
+
+/* The last bit is set wherever digits of the smaller operand were dropped. */
+static inline struct tf_wide tf_wide_add(struct tf_wide a, struct tf_wide b)
+{
+    if (b.fraction == 0) {
+        return a;
+    }
+    if (a.fraction == 0) {
+        return b;
+    }
+    if (a.exponent < b.exponent ||
+        (a.exponent == b.exponent && a.fraction < b.fraction)) {
+        const struct tf_wide larger = b;
+        b = a;
+        a = larger;
+    }
+    const int gap = a.exponent - b.exponent;
+    if (a.negative == b.negative) {
+        return tf_wide_make(a.negative, a.exponent + 1,
+                            tf_wide_shift_right(a.fraction, 1) +
+                                tf_wide_shift_right(b.fraction, gap + 1));
+    }
+    return tf_wide_make(a.negative, a.exponent,
+                        a.fraction - tf_wide_shift_right(b.fraction, gap));
+}
+
+/* a * b / 2^128, downward. */
+static inline tf_u128 tf_wide_high_product(tf_u128 a, tf_u128 b)
+{
+    const uint64_t a1 = (uint64_t)(a >> 64), a0 = (uint64_t)a;
+    const uint64_t b1 = (uint64_t)(b >> 64), b0 = (uint64_t)b;
+    const tf_u128 cross = (tf_u128)a1 * b0, other = (tf_u128)a0 * b1;
+    const tf_u128 middle = ((tf_u128)a0 * b0 >> 64) + (uint64_t)cross + (uint64_t)other;
+    return (tf_u128)a1 * b1 + (cross >> 64) + (other >> 64) + (middle >> 64);
+}
+
+static inline struct tf_wide tf_wide_multiply(struct tf_wide a, struct tf_wide b)
+{
+    return tf_wide_make(a.negative != b.negative, a.exponent + b.exponent + 1,
+                        tf_wide_high_product(a.fraction, b.fraction));
+}
+
+/* Long division, one bit a step; b is not zero. */
+static inline struct tf_wide tf_wide_divide(struct tf_wide a, struct tf_wide b)
+{
+    const int below = a.fraction < b.fraction;
+    tf_u128 rest = a.fraction, quotient = 0;
+    int carry = 0;
+    for (int bit = -below; bit < 128; bit++) {
+        const int fits = carry || rest >= b.fraction;
+        rest -= fits ? b.fraction : 0;
+        quotient = quotient << 1 | (unsigned)fits;
+        carry = rest >> 127 != 0;
+        rest <<= 1;
+    }
+    return tf_wide_make(a.negative != b.negative, a.exponent - b.exponent - below,
+                        quotient);
+}
+
+/* floor(sqrt(x)), one bit a step. */
+static inline uint64_t tf_wide_square_root(tf_u128 x)
+{
+    uint64_t root = 0;
+    for (uint64_t bit = UINT64_C(1) << 63; bit != 0; bit >>= 1) {
+        const uint64_t next = root | bit;
+        if ((tf_u128)next * next <= x) {
+            root = next;
+        }
+    }
+    return root;
+}
+
+/* |a| modulo 1, times 2^128, downward. */
+static inline tf_u128 tf_wide_fraction(struct tf_wide a)
+{
+    const int shift = a.exponent + 1;
+    if (shift >= 0) {
+        return shift < 128 ? a.fraction << shift : 0;
+    }
+    return shift > -128 ? a.fraction >> -shift : 0;
+}
+
+/* -- functions ------------------------------------------------------------- */
+
+/* s (1 + s^2/3 + s^4/5 + ...) = artanh s, or with alternating signs arctan s
+ * (Abramowitz and Stegun 4.6.33, 4.4.42), for |s| <= 1/3: the first term left
+ * out is 9^-41/83 < 2^-136. */
+static inline struct tf_wide tf_wide_odd_series(struct tf_wide s, int alternating)
+{
+    const tf_u128 square = tf_wide_fraction(tf_wide_multiply(s, s));
+    tf_u128 sum = 0;
+    for (unsigned k = 41; k-- > 0;) {
+        const tf_u128 higher = tf_wide_high_product(square, sum);
+        sum = TF_WIDE_ONE / (2 * k + 1) + (alternating ? -higher : higher);
+    }
+    return tf_wide_multiply(s, tf_wide_make(0, 0, sum));
+}
+
+/* log2 |x|: with |x| = f 2^k and f within [sqrt(1/2), sqrt(2)],
+ * log f = 2 artanh((f - 1)/(f + 1)); no cancellation, f - 1 is exact. */
+static inline struct tf_wide tf_wide_log2(double x)
+{
+    struct tf_wide f = tf_wide_abs(x);
+    int k = f.exponent;
+    f.exponent = 0;
+    if (f.fraction > tf_wide_root_of_2) {
+        f.exponent = -1;
+        k++;
+    }
+    const struct tf_wide below = tf_wide_add(f, tf_wide_negated(tf_wide_one));
+    const struct tf_wide s = tf_wide_divide(below, tf_wide_add(f, tf_wide_one));
+    const struct tf_wide half = tf_wide_multiply(tf_wide_odd_series(s, 0),
+                                                 tf_wide_log2_of_e);
+    return tf_wide_add(tf_wide_from_double(k), tf_wide_scaled(half, 1));
+}
+
+/* 2^z = 2^n e^(r log 2), n the integer below z, e^r by its power series (the
+ * first term left out is below 2^-139). |z| >= 2^14 gives 2^+-16384, which is
+ * as good as infinity and zero here but keeps its sign and place in a sum. */
+static inline struct tf_wide tf_wide_exp2(struct tf_wide z)
+{
+    if (z.fraction != 0 && z.exponent >= 14) {
+        return tf_wide_of(0, z.negative ? -16384 : 16384, TF_WIDE_ONE);
+    }
+    int n = z.exponent < 0 ? 0 : (int)(z.fraction >> (127 - z.exponent));
+    tf_u128 r = tf_wide_fraction(z);
+    if (z.negative) {
+        n = -n - (r != 0);
+        r = -r;
+    }
+    r = tf_wide_high_product(r, tf_wide_log_of_2);
+    tf_u128 sum = TF_WIDE_ONE;
+    for (unsigned k = 34; k > 0; k--) {
+        sum = TF_WIDE_ONE + tf_wide_high_product(r, sum) / k;
+    }
+    return tf_wide_make(0, n, sum);
+}
+
+/* -- the last step --------------------------------------------------------- */
+
+/* A number within 2^-106 of a double becomes that double, moved outward (+1,
+ * away from zero) or inward (-1) by the least amount, or left exact (0). */
+static inline struct tf_wide tf_wide_snap_near_double(struct tf_wide w, int outward)
+{
+    const tf_u128 unit = (tf_u128)1 << 75, close = (tf_u128)1 << 22;
+    const tf_u128 above = w.fraction & (unit - 1);
+    if (w.fraction == 0 || (above >= close && unit - above >= close)) {
+        return w;
+    }
+    w.fraction += above < close ? -above : unit - above;
+    if (w.fraction == 0) {
+        w.fraction = TF_WIDE_ONE;
+        w.exponent++;
+    }
+    w.fraction += outward < 0 ? ~(tf_u128)0 : (tf_u128)(outward > 0);
+    return tf_wide_make(w.negative, w.exponent, w.fraction);
+}
+
+static inline double tf_wide_to_odd(struct tf_wide w)
+{
+    uint64_t bits = 0;
+    if (w.exponent > 1023) {
+        bits = UINT64_C(0x7FEFFFFFFFFFFFFF);
+    } else if (w.fraction != 0) {
+        const int below = w.exponent < -1022 ? -1022 - w.exponent : 0;
+        /* The significand's leading bit, where it is there, adds one to the
+         * exponent field. */
+        bits = (uint64_t)(w.exponent + below + 1022) << 52;
+        bits += (uint64_t)tf_wide_shift_right(w.fraction, 75 + below);
+    }
+    bits |= (uint64_t)w.negative << 63;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* -- power ----------------------------------------------------------------- */
+
+/* |x| = odd * 2^exponent; x is not zero. */
+static inline int tf_wide_odd_part(double x, uint64_t *odd)
+{
+    const struct tf_wide w = tf_wide_abs(x);
+    const uint64_t significand = (uint64_t)(w.fraction >> 64);
+    const int zeros = tf_trailing_zeros(significand);
+    *odd = significand >> zeros;
+    return w.exponent - 63 + zeros;
+}
+
+/* Is |x|^y an integer times a power of two? With |x| = m 2^e, m odd, and
+ * y = n 2^k, n odd: for k < 0 the root must come out exactly (else the power
+ * is irrational), and then m^|y| must not be a denominator. */
+static inline int tf_wide_is_dyadic_power(double x, double y)
+{
+    uint64_t m, n;
+    int e = tf_wide_odd_part(x, &m);
+    for (int k = tf_wide_odd_part(y, &n); k < 0; k++) {
+        const uint64_t root = tf_wide_square_root(m);
+        if (root * root != m || e % 2 != 0) {
+            return 0;
+        }
+        m = root;
+        e /= 2;
+    }
+    return m == 1 || y > 0;
+}
+
+/* x**y for x, y other than zero; y an integer where x is negative. y = 0 gives 1.
+ *
+ * Near a double: the exact powers (a dyadic one of up to 104 bits that is no
+ * double is at least 2^-104 away), and 1 + y log x for tiny y log x. */
+static inline double tf_odd_power(double x, double y)
+{
+    if (y == 0) {
+        return 1; /* tf_wide_odd_part() is of other numbers */
+    }
+    const struct tf_wide exponent =
+        tf_wide_multiply(tf_wide_from_double(y), tf_wide_log2(x));
+    struct tf_wide power = tf_wide_exp2(exponent);
+    const int outward = exponent.negative ? -1 : 1;
+    const int is_exact = tf_wide_is_dyadic_power(x, y);
+    power = tf_wide_snap_near_double(power, is_exact ? 0 : outward);
+    uint64_t odd;
+    power.negative = x < 0 && tf_wide_odd_part(y, &odd) == 0;
+    return tf_wide_to_odd(power);
+}
+
+/* -- hypot ----------------------------------------------------------------- */
+
+/* sqrt(x**2 + y**2).
+ *
+ * Exact: the squares have 22 bits; where they are so far apart that their sum
+ * has more than 128, its last bit stands for the rest, and the integer square
+ * root is exact but for a remainder that becomes its last bit again. */
+static inline double tf_odd_hypot(double x, double y)
+{
+    const struct tf_wide a = tf_wide_abs(x), b = tf_wide_abs(y);
+    struct tf_wide sum = tf_wide_add(tf_wide_multiply(a, a), tf_wide_multiply(b, b));
+    if (sum.fraction == 0) {
+        return 0;
+    }
+    const int odd = sum.exponent % 2 == 0; /* 127 binary places are odd */
+    const tf_u128 square = tf_wide_shift_right(sum.fraction, odd);
+    const uint64_t root = tf_wide_square_root(square);
+    const tf_u128 inexact = (tf_u128)root * root != square;
+    return tf_wide_to_odd(tf_wide_make(0, (sum.exponent + odd - 1) / 2,
+                                       (tf_u128)root << 64 | inexact));
+}
+
+/* -- arctan2 --------------------------------------------------------------- */
+
+/* The angle of the point (x, y), signed zeros as in C's atan2.
+ *
+ * The arctangent of a rational number other than zero is transcendental, so
+ * only zero is exact. Near a double: tiny y/x, whose arctangent is below it.
+ * Other y/x that are no doubles keep 2^-65 from them (x has 11 bits). */
+static inline double tf_odd_arctan2(double y, double x)
+{
+    struct tf_wide p = tf_wide_abs(y), q = tf_wide_abs(x), angle = {0, 0, 0};
+    const struct tf_wide difference = tf_wide_add(p, tf_wide_negated(q));
+    const int steep = !difference.negative && difference.fraction != 0;
+    if (steep) {
+        const struct tf_wide swap = p;
+        p = q;
+        q = swap;
+    }
+    if (p.fraction != 0 && q.exponent - p.exponent < 2) {
+        /* arctan(p/q) - arctan(1/2), whose argument is within 1/3. */
+        const struct tf_wide s =
+            tf_wide_divide(tf_wide_add(tf_wide_scaled(p, 1), tf_wide_negated(q)),
+                           tf_wide_add(tf_wide_scaled(q, 1), p));
+        angle = tf_wide_add(tf_wide_arctan_of_half, tf_wide_odd_series(s, 1));
+    } else if (p.fraction != 0) {
+        angle = tf_wide_odd_series(tf_wide_divide(p, q), 1);
+    }
+    if (steep) {
+        angle = tf_wide_add(tf_wide_scaled(tf_wide_pi, -1), tf_wide_negated(angle));
+    }
+    if (tf_has_sign(x)) {
+        angle = tf_wide_add(tf_wide_pi, tf_wide_negated(angle));
+    }
+    angle = tf_wide_snap_near_double(angle, -1);
+    angle.negative = tf_has_sign(y);
+    return tf_wide_to_odd(angle);
+}
+
+/* -- logaddexp ------------------------------------------------------------- */
+
+/* a + log(1 + e^-d), a the larger argument and d their difference, in base e
+ * or 2; log(1 + u) = 2 artanh(u/(2 + u)).
+ *
+ * Exact: base 2 with d = 0 alone. (Base e by Lindemann and Weierstrass; in
+ * base 2, 1 + 2^-d = 2^r with dyadic d and r is a relation among powers of a
+ * root of 2, whose minimal polynomial x^q - 2 leaves only d = 0.) Near a
+ * double: a plus a tiny term, above a; and in base 2, for nearly equal
+ * arguments, 1 + mean + log(2) d^2/8, above 1 + mean, unless both are so tiny
+ * that it is near 1 and the mean's sign decides. */
+static inline double tf_wide_log_add(double x, double y, int base2)
+{
+    const double larger = x < y ? y : x, smaller = x < y ? x : y;
+    const struct tf_wide a = tf_wide_from_double(larger);
+    const struct tf_wide b = tf_wide_from_double(smaller);
+    if (base2 && larger == smaller) {
+        return tf_wide_to_odd(tf_wide_add(a, tf_wide_one));
+    }
+    struct tf_wide exponent = tf_wide_add(b, tf_wide_negated(a));
+    if (!base2) {
+        exponent = tf_wide_multiply(exponent, tf_wide_log2_of_e);
+    }
+    const struct tf_wide u = tf_wide_exp2(exponent);
+    const struct tf_wide two = tf_wide_scaled(tf_wide_one, 1);
+    const struct tf_wide s = tf_wide_divide(u, tf_wide_add(u, two));
+    struct tf_wide term = tf_wide_scaled(tf_wide_odd_series(s, 0), 1);
+    if (base2) {
+        term = tf_wide_multiply(term, tf_wide_log2_of_e);
+    }
+    const struct tf_wide sum = tf_wide_add(a, term);
+    const int tiny = larger < 0x1p-60 && smaller > -0x1p-60;
+    const int downward = base2 && tiny && tf_wide_add(a, b).negative;
+    const int outward = sum.negative || downward ? -1 : 1;
+    return tf_wide_to_odd(tf_wide_snap_near_double(sum, outward));
+}
 
 /* log(exp(x) + exp(y)) and log2(2**x + 2**y). */
-double tf_odd_logaddexp(double x, double y);
-double tf_odd_logaddexp2(double x, double y);
+static inline double tf_odd_logaddexp(double x, double y)
+{
+    return tf_wide_log_add(x, y, 0);
+}
+
+static inline double tf_odd_logaddexp2(double x, double y)
+{
+    return tf_wide_log_add(x, y, 1);
+}
 
 #endif

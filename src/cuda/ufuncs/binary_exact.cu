@@ -4,20 +4,11 @@
  * CUDA's double functions are off by at most 2 units of the last place (CUDA C++
  * Programming Guide, mathematical functions: pow, atan2, hypot 2; exp, exp2, log1p 1).
  * Where such a result lies so close to halfway between two numbers that this matters,
- * the integers of wide.c settle it.
+ * the integers of exact_binary.h decide.
  */
 #include "cuda/ufuncs/arithmetic.h"
 #include "ufuncs/binary_formulas.h"
-
-#ifndef SIMT /* what NVRTC has under other names */
-#define __extension__
-#define __builtin_clzll(x) __clzll((long long)(x))
-#define __builtin_ctzll(x) (__ffsll((long long)(x)) - 1)
-#define __builtin_signbit(x) (__double_as_longlong(x) < 0)
-#endif
-namespace exact {
-#include "ufuncs/exact_binary.c"
-}
+#include "ufuncs/exact_binary.h"
 
 /* In the order of tf32dtype/cuda/_functions/ufuncs.py. */
 enum {
@@ -80,25 +71,25 @@ extern "C" __global__ void __launch_bounds__(256)
     case FMOD: return arrays.slowly([](double x, double y) { return fmod(x, y); });
     case POWER:
         return arrays.slowly([](double x, double y) {
-            return settled(x, y, tf_power_of(x, y), false, exact::tf_odd_power);
+            return settled(x, y, tf_power_of(x, y), false, tf_odd_power);
         });
     case ARCTAN2:
         return arrays.slowly([](double y, double x) {
-            return settled(y, x, atan2(y, x), false, exact::tf_odd_arctan2);
+            return settled(y, x, atan2(y, x), false, tf_odd_arctan2);
         });
     case HYPOT:
         return arrays.slowly([](double x, double y) {
-            return settled(x, y, hypot(x, y), false, exact::tf_odd_hypot);
+            return settled(x, y, hypot(x, y), false, tf_odd_hypot);
         });
     case LOGADDEXP:
         return arrays.slowly([](double x, double y) {
             const double r = tf_logaddexp_of(x, y);
-            return settled(x, y, r, cancelled(x, y, r), exact::tf_odd_logaddexp);
+            return settled(x, y, r, cancelled(x, y, r), tf_odd_logaddexp);
         });
     case LOGADDEXP2:
         return arrays.slowly([](double x, double y) {
             const double r = tf_logaddexp2_of(x, y);
-            return settled(x, y, r, cancelled(x, y, r), exact::tf_odd_logaddexp2);
+            return settled(x, y, r, cancelled(x, y, r), tf_odd_logaddexp2);
         });
     }
 }
