@@ -187,7 +187,9 @@ int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
 
 /* -- dequantise -------------------------------------------------------------------- */
 
-/* Whole blocks, whose numbers go past the caches. */
+/* Writes the numbers of whole blocks around the caches, for results much larger than
+ * these: CHUNK of them are made in a buffer of the first cache, and its whole cache lines
+ * stored from there by instructions that do not load what they replace. */
 static void dequantize_past(const struct call *call, struct piece p)
 {
     enum { CHUNK = 4096, LINE = TF_LINE / sizeof(float) };

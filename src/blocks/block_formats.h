@@ -3,7 +3,18 @@
  * A block is `size` codes of one element format, one scale, and perhaps as many codes of
  * a residual with a scale of its own, which is relative to the first:
  *
- *     x = S * (hi + R * lo)
+ *     x = S hi                 one level
+ *     x = S hi + S R lo        two levels, lo the residual's code
+ *
+ * which is rounded once. A number takes (8 + element width * size) / size bits with one
+ * level, (16 + (element + residual width) * size) / size with two:
+ *
+ *     blocks of                        numbers    S       bits a number
+ *     float8, mxint8                   32         e8m0    8.25
+ *     float6                           32         e8m0    6.25
+ *     float4_e2m1fn                    32         e8m0    4.25
+ *     float4_e2m1fn                    16         ue4m3   4.5 (and a float32 a tensor)
+ *     float8_e4m3fn with int4          32         e8m0    12.5
  *
  * Two tables of facts, a row each: elements and scales. A block format is a choice of
  * them (tf32dtype/blocks/formats.py has the table of those). Freestanding, so that C and

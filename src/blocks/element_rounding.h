@@ -12,7 +12,7 @@
 enum {
     TF_BLOCK_LANES = 16,
 #if defined(TF_BLOCK_SHARE)
-    TF_BLOCK_MOST = TF_BLOCK_SHARE, /* that a thread has: see cuda/block_shares.h */
+    TF_BLOCK_MOST = TF_BLOCK_SHARE, /* that a thread has: see cuda/blocks/warp_shares.h */
 #else
     TF_BLOCK_MOST = 128, /* numbers of a block */
 #endif
@@ -182,7 +182,7 @@ TF_INLINE uint32_t tf_significand(float x, int *exponent)
     uint32_t bits = tf_bits_of(x) & TF_MAGNITUDE_BITS;
     *exponent = -150;
     if (bits < UINT32_C(0x00800000)) {
-        bits = tf_bits_of(tf_float_of(bits) * 16777216.0f); /* 2^24 */
+        bits = tf_bits_of(tf_float_of(bits) * 0x1p24f);
         *exponent -= 24;
     }
     *exponent += (int)(bits >> 23);
@@ -190,8 +190,9 @@ TF_INLINE uint32_t tf_significand(float x, int *exponent)
 }
 
 /* x / s, rounded once to the element by any rounding, saturated: the truth. s > 0.
- * Whether zero is downward or upward from here is what `below_zero` tells: it is the
- * sign of the whole number that a residual x belongs to. */
+ * `below_zero` is the sign of the number that was to be quantised. Of a residual, x is
+ * what the first level has left of that number, and may have the other sign; but "toward
+ * zero" and "away from zero" are meant of the number, so that they turn round then. */
 TF_NOINLINE float tf_round_quotient(struct tf_element e, float lowest, float greatest,
                                 float x, float s, enum tf_rounding rounding,
                                 uint64_t draw, int below_zero)

@@ -1,7 +1,7 @@
 /* Blocks of numbers with a common scale: from float32 to codes and back, one block.
  *
- * block.h says what codes are, block_scale.h which scale a block takes by a rule,
- * block_search.h by a search, block_numbers.h what codes are worth. Here numbers become
+ * block_formats.h says what codes are, scale_rules.h which scale a block takes by a rule,
+ * scale_search.h by a search, dequantize.h what codes are worth. Here numbers become
  * codes. All of it is freestanding: C and CUDA compile the same text.
  */
 #ifndef TF32DTYPE_BLOCK_ROUND_H
@@ -10,8 +10,10 @@
 #include "blocks/dequantize.h"
 #include "blocks/scale_search.h"
 
-/* From which part of a unit on each of n quotients goes up; 2: never. What is
- * exact never does, but in the middle when ties go away from zero. */
+/* Writes for each of n quotients the fraction of a unit above which its magnitude is
+ * rounded up: 0.5 to nearest, the draw of stochastic rounding, 0 away from zero, 2 (never)
+ * toward it. Above, not from it on: what is exact stays, and so that ties go away from
+ * zero their threshold is the float32 below 0.5. */
 TF_INLINE void tf_thresholds(const float *x, const float *numbers, int n,
                              enum tf_rounding rounding, const uint64_t *draws,
                              float *threshold)
@@ -178,13 +180,47 @@ TF_RARE_OF_ARRAYS void tf_round_residual(const struct tf_block_plan *plan,
     }
     const float u = scale * plan->residual_scales[block->residual_code];
     if (plan->rounding == TF_TIES_TO_EVEN) {
-        tf_divide_numbers(lo, plan->residual_min, plan->residual_max, rest, n, u, block->lo);
+        tf_divide_numbers(lo, plan->residual_min, plan->residual_max, rest, n, u,
+                          block->lo);
         for (int i = 0; i < n; i++) {
             block->lo[i] = tf_nearest_signed(lo, block->lo[i]);
         }
     } else {
         tf_round_numbers(lo, plan->residual_min, plan->residual_max, rest, n, u,
                          (enum tf_rounding)plan->rounding, draws, xs, block->lo);
+    }
+}
+
+/* Writes the code of the scale that the plan's rule gives a block of x, normalised to xs;
+ * the search of two levels writes all of the block, as to nearest. */
+TF_INLINE void tf_take_scale(struct tf_element e, const struct tf_block_plan *plan,
+                             const float *x, const float *xs, float a, float normal,
+                             struct tf_block *block)
+{
+    if (tf_plan_searches(plan)) {
+        tf_search_block(e, plan, xs, a, normal, block);
+        return;
+    }
+    struct tf_spread spread = {0, 0};
+    if (tf_rule_needs_spread(plan)) {
+        spread = tf_block_spread(x, tf_block_size(plan));
+    }
+    block->code = (uint32_t)tf_scale_code(plan, a, spread);
+}
+
+/* The numbers of a block of one level. */
+TF_INLINE void tf_round_one_level(struct tf_element e, const struct tf_block_plan *plan,
+                                  const float *x, const float *xs, float whole,
+                                  float scale, const uint64_t *draws,
+                                  struct tf_block *block)
+{
+    const int n = tf_block_size(plan);
+    const float greatest = plan->element_max;
+    if (plan->rounding != TF_TIES_TO_EVEN || whole == 0 || scale < TF_SMALL) {
+        tf_round_numbers(e, -greatest, greatest, x, n, whole,
+                         (enum tf_rounding)plan->rounding, draws, x, block->hi);
+    } else {
+        tf_divide_numbers(e, -greatest, greatest, xs, n, scale, block->hi);
     }
 }
 
@@ -201,25 +237,12 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
     for (int i = 0; i < n; i++) {
         xs[i] = x[i] * normal;
     }
-    if (searches) {
-        tf_search_block(e, plan, xs, a, normal, block);
-    } else {
-        struct tf_spread spread = {0, 0};
-        if (tf_rule_needs_spread(plan)) {
-            spread = tf_block_spread(x, n);
-        }
-        block->code = (uint32_t)tf_scale_code(plan, a, spread);
-    }
+    tf_take_scale(e, plan, x, xs, a, normal, block);
     const float whole = plan->scales[block->code];
     /* Of scale 0, which some rules may take, no number is left; 1 stands for it. */
     const float scale = whole == 0 ? 1.0f : tf_scale_within(whole, normal);
     if (!two) {
-        if (plan->rounding != TF_TIES_TO_EVEN || whole == 0 || scale < TF_SMALL) {
-            tf_round_numbers(e, -greatest, greatest, x, n, whole,
-                             (enum tf_rounding)plan->rounding, draws, x, block->hi);
-        } else {
-            tf_divide_numbers(e, -greatest, greatest, xs, n, scale, block->hi);
-        }
+        tf_round_one_level(e, plan, x, xs, whole, scale, draws, block);
         return;
     }
     if (!searches) {

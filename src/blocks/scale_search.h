@@ -1,9 +1,11 @@
 /* The scale of a block that costs the least, and that of its residual.
  *
  * A block is first normalised: xs = x 2^-e and Ss = S 2^-e, so that its greatest number
- * lies in [1, 2) (below 2^-126 as far as e = -126 goes). What is below 2^-149 then is
- * lost for the search and the residual, but not for the codes, nor for a residual that is
- * rounded in a direction or to odd.
+ * lies in [1, 2) (below 2^-126 as far as e = -126 goes). So float32 can hold squares of
+ * errors, and their sums, without overflow, and costs can be compared. Numbers that are
+ * below 2^-149 then become zero for the search, and for a residual to nearest; codes do
+ * not see that, since they come of x itself wherever x is so small against S, nor does a
+ * residual that is rounded in a direction or to odd, which asks tf_normalised_to_odd().
  */
 #ifndef TF32DTYPE_BLOCK_SEARCH_H
 #define TF32DTYPE_BLOCK_SEARCH_H
@@ -41,7 +43,7 @@ TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
                                          const struct tf_block_plan *plan,
                                          const float *xs, int n, float a, float normal,
                                          int two, int extremes)
-#if defined(TF_BLOCK_SHARE) /* by all threads of the block: cuda/block_shares.h */
+#if defined(TF_BLOCK_SHARE) /* by all threads of the block: cuda/blocks/warp_shares.h */
     ;
 #else
 {
@@ -128,7 +130,7 @@ TF_INLINE float tf_search_remainders(struct tf_element lo,
                                      const struct tf_block_plan *plan,
                                      const struct tf_remainders *r, int n, float scale,
                                      float most, int32_t *code)
-#if defined(TF_BLOCK_SHARE) /* by all threads of the block: cuda/block_shares.h */
+#if defined(TF_BLOCK_SHARE) /* by all threads of the block: cuda/blocks/warp_shares.h */
     ;
 #else
 {
@@ -147,6 +149,35 @@ TF_INLINE float tf_search_remainders(struct tf_element lo,
 }
 #endif
 
+/* Tries the kept scales with the best of the residual's for each, and writes the codes of
+ * the two that leave the least error. Returns the block's scale. */
+TF_INLINE float tf_best_of_kept(struct tf_element e, struct tf_element lo,
+                                const struct tf_block_plan *plan, const float *xs,
+                                float normal, struct tf_kept kept,
+                                struct tf_remainders *r, struct tf_block *block)
+{
+    const int n = tf_block_size(plan);
+    float least = 0, scale = 0;
+    for (int k = 0; k < 2; k++) {
+        const int32_t code = k == 0 ? kept.first : kept.second;
+        if (code < 0) {
+            break;
+        }
+        const float candidate = tf_scale_within(plan->scales[code], normal);
+        const float most = tf_remainders_of(e, plan->element_max, xs, n, candidate, r);
+        int32_t residual;
+        const float error =
+            tf_search_remainders(lo, plan, r, n, candidate, most, &residual);
+        if (k == 0 || error < least) {
+            least = error;
+            scale = candidate;
+            block->code = (uint32_t)code;
+            block->residual_code = (uint32_t)residual;
+        }
+    }
+    return scale;
+}
+
 /* Two levels: scales and numbers of both. */
 TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
                                   const struct tf_block_plan *plan, const float *xs,
@@ -157,24 +188,7 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
     const struct tf_kept kept =
         tf_search_scale(e, plan, xs, n, a, normal, 1, lo.format < 0);
     struct tf_remainders r;
-    float least = 0, scale = 0;
-    for (int k = 0; k < 2; k++) {
-        const int32_t code = k == 0 ? kept.first : kept.second;
-        if (code < 0) {
-            break;
-        }
-        const float candidate = tf_scale_within(plan->scales[code], normal);
-        const float most = tf_remainders_of(e, plan->element_max, xs, n, candidate, &r);
-        int32_t residual;
-        const float error =
-            tf_search_remainders(lo, plan, &r, n, candidate, most, &residual);
-        if (k == 0 || error < least) {
-            least = error;
-            scale = candidate;
-            block->code = (uint32_t)code;
-            block->residual_code = (uint32_t)residual;
-        }
-    }
+    const float scale = tf_best_of_kept(e, lo, plan, xs, normal, kept, &r, block);
     /* What has won, once more. */
     const float most = tf_remainders_of(e, plan->element_max, xs, n, scale, &r);
     const float u = scale * plan->residual_scales[block->residual_code];

@@ -39,7 +39,7 @@ struct tf_remainders {
 };
 
 /* The inverse of a residual's scale, which may be too small to have one. */
-#define TF_MOST_INVERSE 1.70141183e+38f /* 2^127 */
+#define TF_MOST_INVERSE 0x1p127f
 
 TF_INLINE float tf_inverse(float u)
 {

@@ -3,6 +3,17 @@
  * This is the scalar truth of the C code: the array loops are faster forms of
  * it for round-to-nearest and are tested equal. Freestanding and integer-only,
  * so that C and CUDA compile the same text.
+ *
+ *      bit   width - 1 | width - 2 ... mantissa_bits | mantissa_bits - 1 ... 0
+ *           +----------+-----------------------------+------------------------+
+ *      code |   sign   |          exponent           |        mantissa        |
+ *           +----------+-----------------------------+------------------------+
+ *                       `------------------- magnitude ----------------------'
+ *
+ * A magnitude with exponent e > 0 is (1 + mantissa / 2^mantissa_bits) * 2^(e - bias); one
+ * with e = 0, a subnormal number, mantissa / 2^mantissa_bits * 2^(1 - bias). Magnitudes
+ * have the order of their values, and the next one is one more: rounding up may carry
+ * into the exponent, and what it becomes is right.
  */
 #ifndef TF32DTYPE_CODEC_H
 #define TF32DTYPE_CODEC_H
@@ -169,8 +180,76 @@ static inline int tf_stops_at_maximum(enum tf_rounding rounding, int negative)
            (rounding == TF_TOWARD_NEGATIVE && !negative);
 }
 
-/* x rounded once. `draw` is the random number of stochastic rounding, uniform
- * in [0, 2^64). Exceptions are or-ed into *flags; underflow means an inexact
+/* What a finite number beyond the range becomes: the largest finite one if it `stops`
+ * there, else Inf, or what the format has in its place. */
+static inline uint32_t tf_encode_beyond(struct tf_format f, int negative, int stops,
+                                        unsigned *flags)
+{
+    if (stops) {
+        *flags |= TF_OVER;
+        return tf_maximum_magnitude(f) | (negative ? tf_sign_mask(f) : 0);
+    }
+    *flags |= tf_overflow_flag(f);
+    return tf_encode_overflow(f, negative);
+}
+
+/* Whether x is no number to round: NaN, Inf, zero, and all that e8m0, which has neither
+ * zero nor a sign, takes for NaN. Then *code is what it becomes. */
+static inline int tf_encode_special(struct tf_format f, struct tf_value x,
+                                    enum tf_overflow overflow, uint32_t *code,
+                                    unsigned *flags)
+{
+    const uint32_t sign = x.negative ? tf_sign_mask(f) : 0;
+    if (x.kind == TF_NAN) {
+        *flags |= f.specials == TF_FINITE ? TF_INVALID : 0;
+        *code = f.specials == TF_FNUZ ? tf_nan_code(f) : tf_nan_code(f) | sign;
+    } else if (f.specials == TF_EXPONENT_ONLY &&
+               (x.negative || (x.kind == TF_NUMBER && x.significand == 0))) {
+        *flags |= TF_INVALID;
+        *code = tf_nan_code(f);
+    } else if (x.kind == TF_INFINITY) {
+        unsigned raised = 0;
+        *code = tf_encode_beyond(f, x.negative, overflow == TF_OVERFLOW_SATURATE, &raised);
+        *flags |= f.specials == TF_IEEE ? 0 : raised; /* which has Inf */
+    } else if (x.significand == 0) {
+        *code = f.specials == TF_FNUZ ? 0 : sign;
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+/* A number in units of a last place: `kept` whole ones, `fraction` / 2^64 of one, and
+ * a little more if `more`. */
+struct tf_in_units {
+    uint64_t kept, fraction;
+    int more;
+};
+
+/* x in units of 2^unit. At least 40 bits of it are cut off: formats have no more than 24.
+ *
+ *      significand   1 x x x x x x x x x x x x x x x x x x x   (64 bits)
+ *                    `--- kept ---'`------- fraction -------'  `sticky` and bits beyond
+ *                                 ^ 2^unit                     the fraction: more
+ */
+static inline struct tf_in_units tf_in_units_of(struct tf_value x, int unit)
+{
+    const int shift = unit - x.exponent;
+    struct tf_in_units cut = {0, 0, x.sticky};
+    if (shift < 64) {
+        cut.kept = x.significand >> shift;
+        cut.fraction = x.significand << (64 - shift);
+    } else if (shift < 128) {
+        cut.fraction = x.significand >> (shift - 64);
+        cut.more |= shift > 64 && (x.significand << (128 - shift)) != 0;
+    } else {
+        cut.more = 1;
+    }
+    return cut;
+}
+
+/* The code of x, rounded once. `draw` is the random number of stochastic rounding,
+ * uniform in [0, 2^64). Exceptions are or-ed into *flags; underflow means an inexact
  * result whose exact value lies below the least normal number. */
 static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
                                  enum tf_rounding rounding,
@@ -178,70 +257,34 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
                                  unsigned *flags)
 {
     const uint32_t sign = x.negative ? tf_sign_mask(f) : 0;
-    const uint32_t maximum = tf_maximum_magnitude(f);
-
-    if (x.kind == TF_NAN) {
-        if (f.specials == TF_FINITE) {
-            *flags |= TF_INVALID;
-            return sign;
-        }
-        return f.specials == TF_FNUZ ? tf_nan_code(f) : tf_nan_code(f) | sign;
+    uint32_t code;
+    if (tf_encode_special(f, x, overflow, &code, flags)) {
+        return code;
     }
-    if (f.specials == TF_EXPONENT_ONLY &&
-        (x.negative || (x.kind == TF_NUMBER && x.significand == 0))) {
-        *flags |= TF_INVALID;
-        return tf_nan_code(f);
-    }
-    if (x.kind == TF_INFINITY) {
-        if (overflow == TF_OVERFLOW_SATURATE) {
-            *flags |= f.specials == TF_IEEE ? 0 : TF_OVER;
-            return maximum | sign;
-        }
-        *flags |= f.specials == TF_IEEE ? 0 : tf_overflow_flag(f);
-        return tf_encode_overflow(f, x.negative);
-    }
-    if (x.significand == 0) {
-        return f.specials == TF_FNUZ ? 0 : sign;
-    }
-
     /* 1. The unit in the last place that the result has, subnormal or not. */
     const int top = x.exponent + 63;
     const int least = tf_least_exponent(f);
     const int tiny = top - f.mantissa_bits < least;
     const int unit = tiny ? least : top - f.mantissa_bits;
-    /* 2. Cut there: 40 <= shift, since a significand has at most 24 bits. */
-    const int shift = unit - x.exponent;
-    uint64_t kept = 0, fraction = 0;
-    int more = x.sticky;
-    if (shift < 64) {
-        kept = x.significand >> shift;
-        fraction = x.significand << (64 - shift);
-    } else if (shift < 128) {
-        fraction = x.significand >> (shift - 64);
-        more |= shift > 64 && (x.significand << (128 - shift)) != 0;
-    } else {
-        more = 1;
-    }
-    if (tiny && (fraction != 0 || more)) {
+    /* 2. Cut there. */
+    struct tf_in_units cut = tf_in_units_of(x, unit);
+    if (tiny && (cut.fraction != 0 || cut.more)) {
         *flags |= TF_UNDER;
     }
     if (tiny && f.specials == TF_EXPONENT_ONLY) {
         return 0; /* there is nothing below 2^-127 to round to */
     }
     /* 3. Round. A carry out of the significand moves into the exponent. */
-    kept += (uint64_t)tf_rounds_up(rounding, x.negative, kept, fraction, more, draw);
+    cut.kept += (uint64_t)tf_rounds_up(rounding, x.negative, cut.kept, cut.fraction,
+                                       cut.more, draw);
     /* The leading bit of a normal number adds one to the exponent field, which
      * is what it should be, except for e8m0, whose fields begin at 0. */
-    const uint64_t magnitude = ((uint64_t)(unit - least) << f.mantissa_bits) + kept -
+    const uint64_t magnitude = ((uint64_t)(unit - least) << f.mantissa_bits) + cut.kept -
                                (f.specials == TF_EXPONENT_ONLY ? 1 : 0);
-    if (magnitude > maximum) {
-        if (overflow == TF_OVERFLOW_SATURATE ||
-            tf_stops_at_maximum(rounding, x.negative)) {
-            *flags |= TF_OVER;
-            return maximum | sign;
-        }
-        *flags |= tf_overflow_flag(f);
-        return tf_encode_overflow(f, x.negative);
+    if (magnitude > tf_maximum_magnitude(f)) {
+        const int stops = overflow == TF_OVERFLOW_SATURATE ||
+                          tf_stops_at_maximum(rounding, x.negative);
+        return tf_encode_beyond(f, x.negative, stops, flags);
     }
     return magnitude == 0 && f.specials == TF_FNUZ ? 0 : (uint32_t)magnitude | sign;
 }

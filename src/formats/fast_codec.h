@@ -6,6 +6,18 @@
  * are float32's, subnormals included.
  *
  * A wider number is rounded to float32 to odd first, which loses nothing (see casts.c).
+ *
+ * A number in the format's normal range, here float8_e4m3fn's:
+ *
+ *      bit    31   30 ............... 23   22 .... 20   19 ................. 0
+ *            +---+-----------------------+------------+------------------------+
+ *   float32  | S |     E, bias 127       |  M, kept   |  tf_cut(f) bits go     |
+ *            +---+-----------------------+------------+------------------------+
+ *                  - tf_rebias(f): E - 120     + half a unit less one, + last bit
+ *                                                    | carries into M, then into E
+ *            +---+-----------------------+------------+
+ *      code  | S |     E, bias 7, 4 bits |     M      | >> tf_cut(f)
+ *            +---+-----------------------+------------+
  */
 #ifndef TF32DTYPE_CONVERT_H
 #define TF32DTYPE_CONVERT_H
