@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ufuncs/binary.h"
+#include "ufuncs/common_ops.h"
 #include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
 #include "ufuncs/indexed.h"
@@ -29,17 +30,7 @@ TF_INLINE void store(char *item, size_t itemsize, uint32_t bits)
     memcpy(item, itemsize == 2 ? (const void *)&half : (const void *)&bits, itemsize);
 }
 
-TF_INLINE float result_of(enum tf_binary_op op, float x, float y)
-{
-    switch (op) {
-    case TF_ADD: return x + y;
-    case TF_SUBTRACT: return x - y;
-    case TF_MULTIPLY: return x * y;
-    default: return x / y;
-    }
-}
-
-/* The items are the upper bits of float32, which serves (see loops/fused.c). 0 if the
+/* The items are the upper bits of float32, which serves (see kernels/fused.c). 0 if the
  * result is beyond the range, or may have lost digits below the normal one. */
 TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_t b,
                    uint32_t *item)
@@ -48,7 +39,7 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
     const uint32_t used = UINT32_MAX << cut;
     const uint32_t least = tf_least_normal(f), beyond = tf_beyond(f);
     const float x = tf_float_of(a & used), y = tf_float_of(b & used);
-    const uint32_t bits = tf_bits_of(result_of(op, x, y));
+    const uint32_t bits = tf_bits_of(tf_common_result(op, x, y));
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     *item = tf_encode_upper_bits(f, bits) << cut;
     if (op == TF_ADD || op == TF_SUBTRACT) { /* exact where they are tiny */
@@ -58,7 +49,7 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
     return magnitude - least < beyond - least || (magnitude == 0 && is_zero);
 }
 
-/* Of operations that loops/near.c computes: 0 if the result is in doubt. */
+/* Of operations that kernels/near.c computes: 0 if the result is in doubt. */
 TF_INLINE int step_near(tf_binary_f64_fn *near, struct tf_format f, uint32_t a, uint32_t b,
                         uint32_t *item)
 {

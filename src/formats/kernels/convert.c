@@ -1,4 +1,4 @@
-/* float32 <-> every format, a block at a time: loops over convert.h. */
+/* float32 <-> every format, a block at a time: loops over fast_codec.h. */
 #include <string.h>
 
 #include "formats/byte_tables.h"

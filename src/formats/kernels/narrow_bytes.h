@@ -1,7 +1,7 @@
 /* float32 numbers to items of a byte, to nearest, ties to even: four vectors of numbers
  * to one of items.
  *
- * As convert.h does it one by one, in fewer steps, and with one for all numbers of the
+ * As fast_codec.h does it one by one, in fewer steps, and with one for all numbers of the
  * range, normal or not:
  *
  *     power = the power of two at or below |x|, at least the least normal number

@@ -11,18 +11,9 @@
 #include "formats/byte_tables.h"
 #include "formats/fast_codec.h"
 #include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/common_ops.h"
 
 #define LEAST_NORMAL UINT32_C(0x00800000)
-
-TF_INLINE float result_of(enum tf_binary_op op, float x, float y)
-{
-    switch (op) {
-    case TF_ADD: return x + y;
-    case TF_SUBTRACT: return x - y;
-    case TF_MULTIPLY: return x * y;
-    default: return x / y;
-    }
-}
 
 /* Sums are exact where they are tiny. */
 TF_INLINE int may_underflow(enum tf_binary_op op)
@@ -43,7 +34,7 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
 {
     const uint32_t below = (UINT32_C(1) << cut) - 1;
     const float x = tf_float_of(a & ~below), y = tf_float_of(b & ~below);
-    *result = result_of(op, x, y);
+    *result = tf_common_result(op, x, y);
     const uint32_t bits = tf_bits_of(*result);
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
@@ -135,7 +126,7 @@ TF_INLINE struct tf_settled fuse_bytes(enum tf_binary_op op,
     const struct tf_byte_rounding to = *rounding;
     uint32_t greatest = 0, under = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(result_of(op, a[i], b[i]));
+        const uint32_t bits = tf_bits_of(tf_common_result(op, a[i], b[i]));
         const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
         greatest = magnitude > greatest ? magnitude : greatest;
         /* As tf_code_of_number() does it, and by the same steps. */
@@ -164,7 +155,7 @@ TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restr
 {
     uint32_t under = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t exact = tf_bits_of(result_of(op, a[i], b[i]));
+        const uint32_t exact = tf_bits_of(tf_common_result(op, a[i], b[i]));
         const uint32_t bits = may_underflow(op) && exact == 0 ? 1 : exact;
         under |= bits - 1 < tf_least_normal(tf_float8_e8m0fnu) - 1;
         out[i] = (uint8_t)tf_encode_power(bits);
