@@ -33,7 +33,7 @@ from tf32dtype._nvrtc import CudaError  # noqa: E402
 
 def versions() -> dict[str, str]:
     """What a reader must know of the device."""
-    from tf32dtype.golden.launch import Gpu
+    from tools.tensor_core_recorder.launch import Gpu
 
     return {name: str(value) for name, value in Gpu().facts().items()}
 

@@ -83,17 +83,20 @@ except ImportError as error:
     assert words in said[0]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_golden(tmp_path: Path, case: str) -> None:
-    """`python -m` imports the package before the module that it runs."""
-    cupy, words = CASES[case]
-    done = run(tmp_path, cupy, "-m", "tf32dtype.cuda.golden", "--out", "x")
+@pytest.mark.parametrize("case", ["no CuPy", "no driver", "no GPU"])
+def test_the_recorder(tmp_path: Path, case: str) -> None:
+    words = {
+        "no CuPy": "CuPy is not installed (No module named cupy): pip install",
+        "no driver": "there is no NVIDIA GPU, or no driver for it: cudaError",
+        "no GPU": "there is no NVIDIA GPU",
+    }[case]
+    cupy, _ = CASES[case]
+    done = run(tmp_path, cupy, "-m", "tools.tensor_core_recorder", "--out", "x")
     assert done.returncode == 1
     assert done.stdout == ""
     said = done.stderr.splitlines()
     assert len(said) == 1, done.stderr
-    assert said[0].startswith("golden: ")
-    assert words in said[0]
+    assert said[0].startswith(f"tensor_core_recorder: {words}")
 
 
 def test_another_program_sees_the_error(tmp_path: Path) -> None:
@@ -119,7 +122,7 @@ def test_the_real_cupy(tmp_path: Path) -> None:
 
 
 def test_sources_are_installed(tmp_path: Path) -> None:
-    """Kernels are compiled from files that lie beside an installed nvrtc.py."""
+    """Kernels are compiled from files that lie beside an installed _nvrtc.py."""
     pytest.importorskip("setuptools", "77")
     built = tmp_path / "lib"
     command = ["setup.py", "-q", "egg_info", "--egg-base", str(tmp_path), "build_py"]
@@ -130,7 +133,7 @@ def test_sources_are_installed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     installed = built / "tf32dtype"
     spec = importlib.util.spec_from_file_location(
-        "tf32dtype._nvrtc", installed / "nvrtc.py"
+        "tf32dtype._nvrtc", installed / "_nvrtc.py"
     )
     assert spec is not None
     assert spec.loader is not None

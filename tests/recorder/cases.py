@@ -5,14 +5,14 @@ from functools import cache
 import numpy as np
 
 from tests.reference import tensor_core
-from tf32dtype.golden import recordings, units
-from tf32dtype.golden.probes import probes
+from tools.tensor_core_recorder import instructions, recordings
+from tools.tensor_core_recorder.probes import probes
 
 CAPABILITIES = [(7, 0), (7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)]
 UNITS = {
-    (units.device_of(c), unit.name): unit
+    (instructions.device_of(c), unit.name): unit
     for c in CAPABILITIES
-    for unit in units.units(c)
+    for unit in instructions.units(c)
 }
 DISTINCT = list({recordings.set_name(unit): unit for unit in UNITS.values()}.values())
 

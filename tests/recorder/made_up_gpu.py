@@ -3,7 +3,7 @@
 import numpy as np
 
 from tf32dtype._core import mma_accumulate
-from tf32dtype.golden import bulk, units
+from tools.tensor_core_recorder import bulk_inputs, instructions
 
 
 def distinct(rows):
@@ -28,17 +28,17 @@ class MadeUp:
         j = np.broadcast_to(j.reshape(len(c), 1, 8), c.shape)
         c = c if scale_d or unit.instruction != "wgmma" else np.zeros_like(c)
         dots, at = distinct(np.stack([i.ravel(), j.ravel(), c.ravel()], 1))
-        x = units.decode(unit.a, rows[dots[:, 0]].view(unit.a.unsigned))
-        y = units.decode(unit.b, columns[dots[:, 1]].view(unit.b.unsigned))
-        z = units.decode(unit.accumulator, dots[:, 2].astype(np.uint32))
+        x = instructions.decode(unit.a, rows[dots[:, 0]].view(unit.a.unsigned))
+        y = instructions.decode(unit.b, columns[dots[:, 1]].view(unit.b.unsigned))
+        z = instructions.decode(unit.accumulator, dots[:, 2].astype(np.uint32))
         d = mma_accumulate(unit.model("H100"), x, y, z)
-        return units.encode(unit.accumulator, d)[at].reshape(c.shape)
+        return instructions.encode(unit.accumulator, d)[at].reshape(c.shape)
 
     def bulk(self, unit):
-        digests = np.arange(bulk.CHUNKS, dtype=np.uint64)
-        for i in range(bulk.JUDGED):
-            d = mma_accumulate(unit.model("H100"), *bulk.chunk(unit, i))
-            digests[i] = bulk.digest(units.encode(unit.accumulator, d))
+        digests = np.arange(bulk_inputs.CHUNKS, dtype=np.uint64)
+        for i in range(bulk_inputs.JUDGED):
+            d = mma_accumulate(unit.model("H100"), *bulk_inputs.chunk(unit, i))
+            digests[i] = bulk_inputs.digest(instructions.encode(unit.accumulator, d))
         return digests
 
     def opcodes(self, file, options):

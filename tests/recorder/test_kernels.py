@@ -1,4 +1,4 @@
-"""The golden run's kernels without a GPU: their addressing, and that they assemble."""
+"""The recorder's kernels without a GPU: their addressing, and that they assemble."""
 
 import ctypes
 import shutil
@@ -12,8 +12,8 @@ import pytest
 from tests.support.paths import ROOT
 from tf32dtype import _nvrtc as compiler
 from tf32dtype._nvrtc import CudaError
-from tf32dtype.golden import bulk, launch, tiles, units
-from tf32dtype.golden.probes import probes
+from tools.tensor_core_recorder import bulk_inputs, instructions, launch, tiles
+from tools.tensor_core_recorder.probes import probes
 
 pytestmark = pytest.mark.once
 
@@ -21,7 +21,7 @@ WARP = ROOT / "tests" / "support" / "simulator" / "warp.h"
 #: V100 is left out by CUDA 13, whose NVRTC begins with sm_75.
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
 
-ALL = {unit.name: unit for c in CAPABILITIES for unit in units.units(c)}
+ALL = {unit.name: unit for c in CAPABILITIES for unit in instructions.units(c)}
 
 
 def shape_of(unit):
@@ -96,7 +96,7 @@ def test_fragments_are_where_ptx_has_them(unit, tmp_path):
     c = c.astype(np.uint32)
     for scale_d in (1, 0) if unit.instruction == "wgmma" else (1,):
         d = np.zeros_like(c)
-        operands = pointers(units.pack(a), units.pack(b), c, d)
+        operands = pointers(instructions.pack(a), instructions.pack(b), c, d)
         library.launch(*operands, count, chain, scale_d)
         for tile in range(count):
             want = c[tile] * scale_d
@@ -155,7 +155,7 @@ def test_random_operands_and_digests_are_numpys(tmp_path):
         tmp_path, "cuda/recorder/record_inputs.cu", INPUTS, LOOPS, "-DCONVERSION"
     )
     for unit in SHAPES:
-        for draw in bulk.draws(unit):
+        for draw in bulk_inputs.draws(unit):
             first, count = 4 * draw.per_tile - 5, draw.per_tile + 9
             got = np.zeros(count, f"u{draw.width // 8}")
             low, span = (np.array(x, np.uint32) for x in (draw.low, draw.span))
@@ -219,7 +219,7 @@ class Module:
 
 
 def made_up_cupy(libraries):
-    """As much of CuPy as the golden run uses."""
+    """As much of CuPy as the recorder uses."""
     runtime = SimpleNamespace(
         CUDARuntimeError=RuntimeError,
         getDeviceCount=lambda: 1,
@@ -255,7 +255,7 @@ def test_launches(unit, tmp_path, monkeypatch):
     monkeypatch.setattr(launch, "compile_cuda", lambda name, *_: name.encode())
     monkeypatch.setattr(launch, "CHUNKS", 1)
     monkeypatch.setattr(launch, "CHUNK", 512)
-    monkeypatch.setattr(bulk, "CHUNK", 512)
+    monkeypatch.setattr(bulk_inputs, "CHUNK", 512)
 
     gpu = launch.Gpu()
     assert (gpu.capability, gpu.architecture, gpu.name) == ((8, 9), "sm_89", "made up")
@@ -265,7 +265,8 @@ def test_launches(unit, tmp_path, monkeypatch):
     words = tiles.words(unit, found)
     few = tiles.Words(*(x[-24:] for x in words))
     codes = [
-        units.encode(f, x[-24:]) for f, x in zip((unit.a, unit.b), found, strict=False)
+        instructions.encode(f, x[-24:])
+        for f, x in zip((unit.a, unit.b), found, strict=False)
     ]
     want = [
         mixture(a[None], b[None], c[None, None], unit.half)[0, 0]
@@ -276,19 +277,19 @@ def test_launches(unit, tmp_path, monkeypatch):
     everywhere = tiles.everywhere(gpu.run, unit, few)
     assert (everywhere == np.array(want)[:, None, None]).all()
 
-    a, b, c = bulk.chunk(unit, 0)
+    a, b, c = bulk_inputs.chunk(unit, 0)
     a, b, c = (
-        units.encode(f, x)
+        instructions.encode(f, x)
         for f, x in zip((unit.a, unit.b, unit.accumulator), (a, b, c), strict=True)
     )
     d = [
         mixture(*x, unit.half)[0, 0]
         for x in zip(a[:, None], b[:, None], c[:, None, None], strict=True)
     ]
-    assert gpu.bulk(unit).tolist() == [bulk.digest(np.array(d))]
+    assert gpu.bulk(unit).tolist() == [bulk_inputs.digest(np.array(d))]
 
-    conversion = bulk.CONVERSIONS[0]
-    x = bulk.boundaries()
+    conversion = bulk_inputs.CONVERSIONS[0]
+    x = bulk_inputs.boundaries()
     np.testing.assert_array_equal(gpu.convert(conversion, x), x * np.uint32(2654435761))
     assert gpu.convert_all(conversion).tolist() == list(range(256))
 
@@ -322,7 +323,9 @@ def nvrtc():
 
 def check_opcodes(capability, unit):
     cubin = compiler.compile_cuda(
-        "cuda/recorder/record_mma.cu", unit.options, units.architecture(capability)
+        "cuda/recorder/record_mma.cu",
+        unit.options,
+        instructions.architecture(capability),
     )
     found = compiler.opcodes(cubin)
     if found is None:
@@ -342,24 +345,24 @@ def check_opcodes(capability, unit):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("capability", CAPABILITIES, ids=units.architecture)
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=instructions.architecture)
 def test_every_shape_assembles(capability, nvrtc, compared):
-    chosen = {shape_of(unit): unit for unit in units.units(capability)}
+    chosen = {shape_of(unit): unit for unit in instructions.units(capability)}
     compared(sum(check_opcodes(capability, unit) for unit in chosen.values()))
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("capability", CAPABILITIES, ids=units.architecture)
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=instructions.architecture)
 def test_every_unit_assembles(capability, nvrtc, compared):
-    chosen = units.units(capability)
+    chosen = instructions.units(capability)
     compared(sum(check_opcodes(capability, unit) for unit in chosen))
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("capability", CAPABILITIES, ids=units.architecture)
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=instructions.architecture)
 def test_every_conversion_assembles(capability, nvrtc):
-    for conversion in bulk.conversions(capability):
-        arch = units.architecture(capability)
+    for conversion in bulk_inputs.conversions(capability):
+        arch = instructions.architecture(capability)
         cubin = compiler.compile_cuda(
             "cuda/recorder/record_inputs.cu", conversion.options, arch
         )

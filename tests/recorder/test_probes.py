@@ -1,4 +1,4 @@
-"""The golden run's inputs: they are what they should be, and show what is wrong."""
+"""The recorder's inputs: they are what they should be, and show what is wrong."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ from tests.recorder.cases import DISTINCT, UNITS, asked, truth
 from tests.reference import tensor_core
 from tests.reference.codec import decode_code
 from tests.support.interpreters import run_code
-from tf32dtype.golden import bulk, units
-from tf32dtype.golden.probes import GROUPS, probes
-from tf32dtype.golden.recordings import set_name
+from tools.tensor_core_recorder import bulk_inputs, instructions
+from tools.tensor_core_recorder.probes import GROUPS, probes
+from tools.tensor_core_recorder.recordings import set_name
 
 pytestmark = pytest.mark.once
 
@@ -29,17 +29,19 @@ def test_probes(unit):
     assert set(found.group.tolist()) <= set(GROUPS)
     assert len(set(found.group.tolist())) > 12
     for f, bits in zip((unit.a, unit.b, unit.accumulator), found, strict=False):
-        codes = units.encode(f, bits)  # which raises for what a format does not hold
-        same = units.decode(f, codes) == bits
+        codes = instructions.encode(
+            f, bits
+        )  # which raises for what a format does not hold
+        same = instructions.decode(f, codes) == bits
         assert (same | (bits & 0x7FFFFFFF > 0x7F800000)).all()  # payloads may be cut
 
 
 PRINT_DIGEST = """
 import hashlib
-from tf32dtype.golden import units
-from tf32dtype.golden.probes import probes
+from tools.tensor_core_recorder import instructions
+from tools.tensor_core_recorder.probes import probes
 h = hashlib.sha256()
-for unit in units.units((8, 0)):
+for unit in instructions.units((8, 0)):
     for x in probes(unit)[:3]:
         h.update(x.tobytes())
 digest = h.hexdigest()
@@ -64,14 +66,14 @@ def value(x):
     return -size if x.negative else size
 
 
-NARROW = [f for f in units.FORMATS.values() if f.storage < 32]
+NARROW = [f for f in instructions.FORMATS.values() if f.storage < 32]
 
 
 @pytest.mark.parametrize("f", NARROW, ids=lambda f: f.name)
 def test_codes(f):
     codes = (np.arange(1 << f.bits) << f.shift).astype(f.unsigned)
-    bits = units.decode(f, codes)
-    np.testing.assert_array_equal(units.encode(f, bits), codes)
+    bits = instructions.decode(f, codes)
+    np.testing.assert_array_equal(instructions.encode(f, bits), codes)
     exact = tensor_core.format_named(f.name)
     want = [value(decode_code(exact, code)) for code in range(1 << f.bits)]
     np.testing.assert_array_equal(bits.view(np.float32), np.array(want, np.float32))
@@ -79,10 +81,10 @@ def test_codes(f):
     with pytest.raises(
         ValueError, match="does not hold what float32 has as 0x3f800001"
     ):
-        units.encode(f, np.array([0x3F800001], np.uint32))
+        instructions.encode(f, np.array([0x3F800001], np.uint32))
     if not f.has_nan:
         with pytest.raises(ValueError, match="as 0x7fc00000"):
-            units.encode(f, np.array([0x7FC00000], np.uint32))
+            instructions.encode(f, np.array([0x7FC00000], np.uint32))
 
 
 # -- what is wrong shows ---------------------------------------------------------------
@@ -137,9 +139,9 @@ def test_wrong_arithmetic_shows(device, unit, compared):
 
 @pytest.mark.parametrize("unit", DISTINCT, ids=set_name)
 def test_bulk_operands_are_numbers(unit):
-    a, b, c = bulk.chunk(unit, 3)
-    assert a.shape == b.shape == (bulk.CHUNK, unit.k)
+    a, b, c = bulk_inputs.chunk(unit, 3)
+    assert a.shape == b.shape == (bulk_inputs.CHUNK, unit.k)
     for f, bits in ((unit.a, a), (unit.b, b), (unit.accumulator, c)):
         assert np.isfinite(bits.view(np.float32)).all()
-        units.encode(f, bits[:64])
-    assert bulk.digest(c) != bulk.digest(c[::-1])
+        instructions.encode(f, bits[:64])
+    assert bulk_inputs.digest(c) != bulk_inputs.digest(c[::-1])

@@ -1,4 +1,4 @@
-"""The golden run without a GPU: what it concludes, and its files."""
+"""The recorder without a GPU: what it concludes, and its files."""
 
 import json
 from dataclasses import replace
@@ -10,10 +10,16 @@ import pytest
 from tests.recorder.cases import CAPABILITIES, UNITS, asked, truth
 from tests.recorder.made_up_gpu import MadeUp
 from tests.support.interpreters import run_code
-from tf32dtype.golden import bulk, recordings, settle, tiles, units
-from tf32dtype.golden import command as golden
-from tf32dtype.golden.probes import GROUPS
 from tf32dtype.tensor_core.models import CONTESTED
+from tools.tensor_core_recorder import (
+    bulk_inputs,
+    command,
+    conclude,
+    instructions,
+    recordings,
+    tiles,
+)
+from tools.tensor_core_recorder.probes import GROUPS
 
 pytestmark = pytest.mark.once
 
@@ -33,10 +39,10 @@ DEFAULTS = {
     "negative_zero": False,
     "depth of tf32 on Hopper and Blackwell": 8,
     "low_bits_nan": False,
-    "scale_input_d": settle.UNDECIDED,
-    "zero_terms": settle.UNDECIDED,
-    "float4_subnormals": settle.UNDECIDED,
-    "block of Turing": settle.UNDECIDED,
+    "scale_input_d": conclude.UNDECIDED,
+    "zero_terms": conclude.UNDECIDED,
+    "float4_subnormals": conclude.UNDECIDED,
+    "block of Turing": conclude.UNDECIDED,
     "wgmma fp8 into float16": "float16",
     "m16n8k16 of fp8 on sm_90 and sm_100": "two blocks of 8 and an addition",
 }
@@ -49,12 +55,12 @@ def results(chosen, compute):
         unit = UNITS[device, unit]
         model = unit.model(device)
         d = compute(unit, model)(*asked(unit)[:3])
-        found.append(settle.Result(unit, model, asked(unit), d))
+        found.append(conclude.Result(unit, model, asked(unit), d))
     return found
 
 
 def settled(found):
-    return settle.settle((r.model, settle.settle_unit(r)) for r in found)
+    return conclude.conclude((r.model, conclude.conclude_unit(r)) for r in found)
 
 
 def changed(**changes):
@@ -63,13 +69,13 @@ def changed(**changes):
 
 def test_all_points_are_asked():
     unasked = {"scale_input_d", "zero_terms"}
-    assert set(CONTESTED) < set(DEFAULTS) == {*settle.POINTS, *unasked}
-    for point in settle.POINTS.values():
+    assert set(CONTESTED) < set(DEFAULTS) == {*conclude.POINTS, *unasked}
+    for point in conclude.POINTS.values():
         assert set(point.groups) <= set(GROUPS)
 
 
 def low_bits(unit, model):
-    return settle.seeing_low_bits(model)
+    return conclude.seeing_low_bits(model)
 
 
 def shallow(unit, model):
@@ -78,7 +84,7 @@ def shallow(unit, model):
 
 def by_way(unit, model):
     if unit.half and model.fraction == 13:
-        return settle.changed(model, cut_first=13)
+        return conclude.changed(model, cut_first=13)
     return partial(truth, model)
 
 
@@ -123,7 +129,7 @@ def test_turing(value):
 @pytest.mark.parametrize("formats", ["e2m1.e2m1", "e2m1.e5m2", "e4m3.e2m1"])
 def test_float4(formats, value):
     def compute(unit, model):
-        return dict(settle._float4(unit, model))[value]
+        return dict(conclude._float4(unit, model))[value]
 
     chosen = [("RTX Blackwell", f"mma.m16n8k32.{formats}.f32")]
     assert settled(results(chosen, compute))["float4_subnormals"] == value
@@ -132,29 +138,29 @@ def test_float4(formats, value):
 def test_what_no_alternative_explains_decides_nothing():
     found = [r._replace(d=r.d ^ np.uint32(1)) for r in results(SETTLED, changed())]
     for result in found:
-        assert set(settle.settle_unit(result).values()) == {settle.UNEXPLAINED}
-    assert set(settled(found).values()) == {settle.UNDECIDED}
+        assert set(conclude.conclude_unit(result).values()) == {conclude.UNEXPLAINED}
+    assert set(settled(found).values()) == {conclude.UNDECIDED}
 
 
 def test_units_that_disagree_leave_a_point_undecided():
     first = results(SETTLED[:1], changed(zero_products=True))
     second = results(SETTLED[1:], changed())
-    assert settled([*first, *second])["zero_products"] == settle.UNDECIDED
+    assert settled([*first, *second])["zero_products"] == conclude.UNDECIDED
 
 
 def test_without_a_model_nothing_is_said():
     unit = UNITS["RTX Blackwell", "mma.m16n8k32.e3m2.e3m2.f32"]
     assert unit.model("RTX Blackwell") is None
     found = asked(unit)
-    result = settle.Result(unit, None, found, found.c)
-    assert set(settled([result]).values()) == {settle.UNDECIDED}
+    result = conclude.Result(unit, None, found, found.c)
+    assert set(settled([result]).values()) == {conclude.UNDECIDED}
 
 
 # -- files and the command, by a GPU that is made up -----------------------------------
 
 
 def test_a_run_is_recorded_and_judged(tmp_path, capsys):
-    assert golden._record(MadeUp(), tmp_path, "tf32") == 0
+    assert command._record(MadeUp(), tmp_path, "tf32") == 0
     printed = capsys.readouterr().out
     assert "DIFFER" not in printed
     assert printed.count("equal") == 3
@@ -173,7 +179,7 @@ def test_a_run_is_recorded_and_judged(tmp_path, capsys):
             np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(recording.d, again.d)
         np.testing.assert_array_equal(recording.chain, again.chain)
-    assert golden.main(["--replay", str(tmp_path)]) == 0
+    assert command.main(["--replay", str(tmp_path)]) == 0
     assert capsys.readouterr().out.count("equal") == 3
 
 
@@ -181,9 +187,9 @@ def test_a_run_is_recorded_and_judged(tmp_path, capsys):
     "unit", ["wgmma.m64n8k32.e4m3.e5m2.f16", "mma.m16n8k16.e5m2.e4m3.f32"]
 )
 def test_units_of_other_kinds(unit, tmp_path, capsys):
-    assert golden._record(MadeUp(), tmp_path, unit) == 0
+    assert command._record(MadeUp(), tmp_path, unit) == 0
     assert capsys.readouterr().out.count("equal") == 1
-    assert golden.main(["--replay", str(tmp_path)]) == 0
+    assert command.main(["--replay", str(tmp_path)]) == 0
     assert capsys.readouterr().out.count("equal") == 1
 
 
@@ -193,7 +199,7 @@ def test_a_wrong_layout_is_seen(tmp_path, capsys):
             d = super().run(unit, *arguments, **keywords)
             return np.roll(d, 1, 2)
 
-    assert golden._record(Turned(), tmp_path, "k4.tf32") == 1
+    assert command._record(Turned(), tmp_path, "k4.tf32") == 1
     assert "DIFFER" in capsys.readouterr().out
 
 
@@ -206,7 +212,7 @@ def test_differences_name_their_groups(tmp_path, capsys):
             d = super().run(unit, *arguments, **keywords)
             return np.where(d & 0x7F800000 == 0, d & np.uint32(0x80000000), d)
 
-    assert golden._record(Flushing(), tmp_path, "k4.tf32") == 0
+    assert command._record(Flushing(), tmp_path, "k4.tf32") == 0
     printed = capsys.readouterr().out
     assert " differ" in printed
     assert "    sub: " in printed
@@ -226,7 +232,7 @@ def test_an_error_of_the_gpu_keeps_what_was_recorded(tmp_path, capsys):
                 raise RuntimeError("illegal instruction")
             return super().run(unit, *arguments, **keywords)
 
-    assert golden._record(Breaking(), tmp_path, "tf32") == 1
+    assert command._record(Breaking(), tmp_path, "tf32") == 1
     assert "RuntimeError: illegal instruction" in capsys.readouterr().err
     meta, found = recordings.read(tmp_path)
     assert len(found) == 2
@@ -236,41 +242,43 @@ def test_an_error_of_the_gpu_keeps_what_was_recorded(tmp_path, capsys):
 
 
 def test_an_unknown_unit_and_a_gpu_without_tensor_cores(tmp_path):
-    with pytest.raises(golden.CudaError, match="no unit is called 'e9m9'; it has mma"):
-        golden._record(MadeUp(), tmp_path / "a", "e9m9")
+    with pytest.raises(command.CudaError, match="no unit is called 'e9m9'; it has mma"):
+        command._record(MadeUp(), tmp_path / "a", "e9m9")
     old = MadeUp()
     old.capability = (6, 1)
-    with pytest.raises(golden.CudaError, match="it has no tensor cores"):
-        golden._record(old, tmp_path / "a", "")
+    with pytest.raises(command.CudaError, match="it has no tensor cores"):
+        command._record(old, tmp_path / "a", "")
     assert not (tmp_path / "a").exists()
 
 
 def test_cupy_is_imported_where_a_gpu_is_used():
-    code = "import sys, tf32dtype.golden.command; print('cupy' in sys.modules)"
+    code = (
+        "import sys, tools.tensor_core_recorder.command; print('cupy' in sys.modules)"
+    )
     assert run_code(code) == "False"
 
 
 def test_without_a_gpu_the_command_says_so(tmp_path, capsys):
-    status = golden.main(["--out", str(tmp_path / "out")])
+    status = command.main(["--out", str(tmp_path / "out")])
     if status == 0:
         pytest.skip("there is a GPU")
     said = capsys.readouterr().err
-    assert said.startswith("golden: ")
+    assert said.startswith("tensor_core_recorder: ")
     assert "pip install 'cupy-cuda13x" in said or "no NVIDIA GPU" in said
     assert not (tmp_path / "out").exists()
 
 
 def test_a_replay_of_nothing(tmp_path, capsys):
-    assert golden.main(["--replay", str(tmp_path)]) == 1
+    assert command.main(["--replay", str(tmp_path)]) == 1
     assert "meta.json" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES, ids=units.architecture)
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=instructions.architecture)
 def test_all_of_it_is_below_a_megabyte(capability, tmp_path):
     """Results are made up here; they take no less room than true ones."""
     rng = np.random.default_rng(0)
-    arrays = {"boundaries": bulk.boundaries()}
-    for unit in units.units(capability):
+    arrays = {"boundaries": bulk_inputs.boundaries()}
+    for unit in instructions.units(capability):
         found = asked(unit)
         n, chained = len(found.c), sum(tiles.LENGTHS.values())
         d = found.c ^ (rng.integers(0, 1 << 12, n).astype(np.uint32) << np.uint32(13))
@@ -280,10 +288,10 @@ def test_all_of_it_is_below_a_megabyte(capability, tmp_path):
         arrays |= recordings.to_arrays(
             recordings.Recording(unit, found, d, agrees, d[:chained], scaled, digests)
         )
-    for conversion in bulk.conversions(capability):
+    for conversion in bulk_inputs.conversions(capability):
         arrays[f"{conversion.name}/y"] = arrays["boundaries"] & np.uint32(0xFFFFE000)
         arrays[f"{conversion.name}/digest"] = rng.integers(0, 1 << 63, 256, np.uint64)
     np.savez_compressed(tmp_path / "golden.npz", **arrays)
     size = (tmp_path / "golden.npz").stat().st_size
-    print(units.architecture(capability), size)
+    print(instructions.architecture(capability), size)
     assert size < 1_000_000

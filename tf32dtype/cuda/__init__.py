@@ -7,17 +7,9 @@ array([[2., 2.],
        [2., 2.]], dtype=tf32)
 """
 
-import sys as _sys
-
 from ._requirements import check as _check
 
-try:
-    _check()
-except ImportError as _error:
-    # Its parent package is imported before a module that Python runs.
-    if _sys.argv[0] == "-m" and f"{__name__}.golden" in _sys.orig_argv:
-        _sys.exit(f"golden: {' '.join(str(_error).split())}")
-    raise
+_check()
 del _check
 
 from . import blocks  # noqa: E402

@@ -1,6 +1,6 @@
 /* One instruction of a tensor core on tiles that lie in memory, as bits.
  *
- * The options of the compilation say which (see tf32dtype/golden/units.py):
+ * The options of the compilation say which (see tools/tensor_core_recorder/instructions.py):
  *
  *   WGMMA  1 for wgmma, 0 for mma.sync
  *   UNIT   its name behind "mma.sync.aligned." or "wgmma.mma_async.sync.aligned."

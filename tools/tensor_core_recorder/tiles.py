@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .builder import Probes
-from .units import Bits, Unit, encode, pack
+from .instructions import Bits, Unit, encode, pack
+from .operand_builder import Probes
 
 COLUMNS = 8
 

@@ -1,4 +1,4 @@
-"""What a golden run asks: dot products whose results tell one arithmetic from another.
+"""What is recorded: dot products whose results tell one arithmetic from another.
 
 Everything is float32's bits, and follows from formats, accumulator and k alone.
 """
@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import extreme, ordinary
-from .builder import Builder, Probes
-from .units import Unit
+from . import extreme_cases, ordinary_cases
+from .instructions import Unit
+from .operand_builder import Builder, Probes
 
 _BUILDERS: tuple[Callable[[Builder], None], ...] = (
-    ordinary.align, ordinary.alignr, ordinary.tie, ordinary.final, ordinary.pnorm,
-    ordinary.group, ordinary.order, ordinary.perm,
-    extreme.sub, extreme.subexp, extreme.zexp, extreme.zeroc, extreme.floor,
-    extreme.negzero, extreme.carry, extreme.over, extreme.sign0, extreme.spec,
-    extreme.nan, extreme.lowbits, extreme.czero, extreme.twice,
-    ordinary.rand,
+    ordinary_cases.align, ordinary_cases.alignr, ordinary_cases.tie,
+    ordinary_cases.final, ordinary_cases.pnorm, ordinary_cases.group,
+    ordinary_cases.order, ordinary_cases.perm,
+    extreme_cases.sub, extreme_cases.subexp, extreme_cases.zexp, extreme_cases.zeroc,
+    extreme_cases.floor, extreme_cases.negzero, extreme_cases.carry,
+    extreme_cases.over, extreme_cases.sign0, extreme_cases.spec, extreme_cases.nan,
+    extreme_cases.lowbits, extreme_cases.czero, extreme_cases.twice,
+    ordinary_cases.rand,
 )  # fmt: skip
 
 #: The groups of probes by name; what each pins is its first line of documentation.

@@ -1,4 +1,4 @@
-"""The golden run's kernels on a GPU, run by CuPy, which is imported here alone."""
+"""The recorder's kernels on a GPU, run by CuPy, which is imported here alone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._nvrtc import EXTRA, CudaError, compile_cuda, opcodes
-from .bulk import CHUNK, CHUNKS, Conversion, Draw, digest, draws
-from .units import Bits, Unit, architecture
+from tf32dtype._nvrtc import EXTRA, CudaError, compile_cuda, opcodes
+
+from .bulk_inputs import CHUNK, CHUNKS, Conversion, Draw, digest, draws
+from .instructions import Bits, Unit, architecture
 
 
 def _cupy() -> Any:

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core import mma_accumulate
-from . import bulk, settle, tiles
-from .builder import Probes
+from tf32dtype._core import mma_accumulate
+
+from . import bulk_inputs, conclude, tiles
+from .instructions import Bits, Unit, decode, encode, units
+from .operand_builder import Probes
 from .probes import GROUPS, probes
-from .units import Bits, Unit, decode, encode, units
 
 GROUP_NAMES = list(GROUPS)
 
@@ -34,10 +35,10 @@ class Recording(NamedTuple):
     #: digests of bulk results
     bulk: NDArray[np.uint64]
 
-    def result(self, device: str | None) -> settle.Result:
+    def result(self, device: str | None) -> conclude.Result:
         """The results, beside the model of a device."""
         d = decode(self.unit.accumulator, self.d)
-        return settle.Result(self.unit, self.unit.model(device), self.probes, d)
+        return conclude.Result(self.unit, self.unit.model(device), self.probes, d)
 
 
 def record(gpu: Any, unit: Unit) -> Recording:
@@ -101,7 +102,7 @@ def from_arrays(unit: Unit, arrays: Any, groups: list[str]) -> Recording:
 
 
 def read(folder: Path) -> tuple[dict[str, Any], list[Recording]]:
-    """What a golden run wrote: meta.json and the recordings."""
+    """What was written: meta.json and the recordings."""
     meta = json.loads((folder / "meta.json").read_text())
     have = {unit.name: unit for unit in units(tuple(meta["capability"]))}
     with np.load(folder / "golden.npz") as arrays:
@@ -113,11 +114,11 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Recording]]:
 # -- results against models ------------------------------------------------------------
 
 
-def differences(recording: Recording, result: settle.Result) -> dict[str, Any] | None:
+def differences(recording: Recording, result: conclude.Result) -> dict[str, Any] | None:
     """Where results are not the model's: by group how many, and the first one in hex.
 
     Chains are groups "chain of N", scale-d 0 is "scaled"; of bulk results the digests
-    of the first `bulk.JUDGED` are looked at. None without a model.
+    of the first `bulk_inputs.JUDGED` are looked at. None without a model.
     """
     unit, model, asked, d = result
     if model is None:
@@ -152,12 +153,12 @@ def differences(recording: Recording, result: settle.Result) -> dict[str, Any] |
         note(f"chain of {length}", a, b, asked.c[steps[:, 0]], chain[:n])
         chain = chain[n:]
     wrong = []
-    for i, digest in enumerate(recording.bulk[: bulk.JUDGED]):
-        dots = mma_accumulate(model, *bulk.chunk(unit, i))
-        if bulk.digest(encode(unit.accumulator, dots)) != digest:
+    for i, digest in enumerate(recording.bulk[: bulk_inputs.JUDGED]):
+        dots = mma_accumulate(model, *bulk_inputs.chunk(unit, i))
+        if bulk_inputs.digest(encode(unit.accumulator, dots)) != digest:
             wrong.append(i)
     if wrong:
-        found["bulk"] = {"wrong": len(wrong), "of": bulk.JUDGED, "chunks": wrong}
+        found["bulk"] = {"wrong": len(wrong), "of": bulk_inputs.JUDGED, "chunks": wrong}
     return found
 
 
@@ -169,10 +170,10 @@ def judge(
     said = []
     for recording in recordings:
         result = recording.result(device)
-        points = settle.settle_unit(result)
+        points = conclude.conclude_unit(result)
         said.append((result.model, points))
         each[recording.unit.name] = {
             "differences": differences(recording, result),
             "points": points,
         }
-    return each, settle.settle(said)
+    return each, conclude.conclude(said)

@@ -1,4 +1,4 @@
-"""The instructions that a golden run records, and how their operands are stored.
+"""The instructions that are recorded, and how their operands are stored.
 
 A unit is one instruction with its formats. Operands are spoken of as float32's bits, of
 values that their format holds. Codes are what the instruction is given, one an element,
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._cli.format_facts import Facts, facts
-from ..tensor_core.models import MODELS, Model, devices
+from tf32dtype import formats
+from tf32dtype.tensor_core.models import MODELS, Model, devices
 
 Bits = NDArray[np.uint32]
 
@@ -25,9 +25,21 @@ Bits = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
-class Format(Facts):
+class Format:
     """A format of operands or accumulators, and how instructions take it."""
 
+    name: str
+    dtype: np.dtype[Any]
+    #: sign, exponent and mantissa
+    bits: int
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    has_infinity: bool
+    has_nan: bool
+    max: float
+    smallest_normal: float
+    smallest_subnormal: float
     #: its name in PTX
     ptx: str
     #: unused bits below a code
@@ -60,8 +72,23 @@ class Format(Facts):
 
 
 def _format(name: str, ptx: str, shift: int = 0) -> Format:
-    found = facts(name)
-    return Format(**vars(found), ptx=ptx, shift=found.unused_low_bits + shift)
+    """A format of this package's."""
+    f = formats[name]
+    return Format(
+        f.name, f.dtype, f.bits, f.exponent_bits, f.mantissa_bits, f.bias,
+        f.has_infinity, f.has_nan, f.max, f.smallest_normal, f.smallest_subnormal,
+        ptx, f.unused_low_bits + shift,
+    )  # fmt: skip
+
+
+def _numpy_format(name: str, ptx: str) -> Format:
+    """A format of NumPy's own."""
+    f = np.finfo(name)
+    return Format(
+        name, np.dtype(name), f.bits, f.iexp, f.nmant, f.maxexp - 1,
+        True, True, float(f.max), float(f.smallest_normal),
+        float(f.smallest_subnormal), ptx, 0,
+    )  # fmt: skip
 
 
 #: tf32 is passed as float32's bits, low ones included: what is done with them is asked.
@@ -70,7 +97,7 @@ def _format(name: str, ptx: str, shift: int = 0) -> Format:
 FORMATS = {
     f.name: f
     for f in (
-        _format("float16", "f16"),
+        _numpy_format("float16", "f16"),
         _format("bfloat16", "bf16"),
         _format("tf32", "tf32"),
         _format("float8_e4m3fn", "e4m3"),
@@ -78,7 +105,7 @@ FORMATS = {
         _format("float6_e3m2fn", "e3m2"),
         _format("float6_e2m3fn", "e2m3"),
         _format("float4_e2m1fn", "e2m1", 2),
-        _format("float32", "f32"),
+        _numpy_format("float32", "f32"),
     )
 }
 

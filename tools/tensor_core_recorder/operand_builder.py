@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .units import Bits, Format, Unit
+from .instructions import Bits, Format, Unit
 
 #: float32's bits
 INF, ONE, SIGN = 0x7F800000, 0x3F800000, 0x80000000

@@ -1,11 +1,11 @@
-"""Probes of what is small, large, zero, Inf or NaN, as ordinary.py has the others."""
+"""Probes of small and large numbers, zero, Inf, NaN; ordinary_cases.py has the rest."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .builder import INF, ONE, SIGN, Builder, drawn
-from .units import Format, decode
+from .instructions import Format, decode
+from .operand_builder import INF, ONE, SIGN, Builder, drawn
 
 # -- small numbers ---------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a golden run covers without keeping it: digests of many dots and conversions.
+"""What is recorded without being kept: digests of many dots and conversions.
 
 Random inputs are those of src/cuda/recorder/record_inputs.cu, computed here with
 NumPy: a digest of dots can be made again without a GPU.
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .builder import assemble, mix
-from .units import Bits, Format, Unit, decode
+from .instructions import Bits, Format, Unit, decode
+from .operand_builder import assemble, mix
 
 SEED = 0x7F32
 #: dots of which there is one digest, and digests of a unit: 10 * 2**20 dots

@@ -1,14 +1,14 @@
 """Records what the tensor cores of a GPU return, so that models can be held against it.
 
-    pip install '.[cuda]' nvidia-cuda-nvdisasm       # in the checkout
-    python -m tf32dtype.cuda.golden --out DIR
+    pip install -e '.[cuda]' nvidia-cuda-nvdisasm       # in the checkout
+    python -m tools.tensor_core_recorder --out DIR
 
-runs every instruction that the GPU has (see units.py) on probes that tell apart what
+runs every instruction that the GPU has (instructions.py) on probes that tell apart what
 sources claim (probes.py), and writes DIR/golden.npz, raw bits, and DIR/meta.json:
 versions, machine instructions, and what the results say of each contested point. It is
 meant to take two minutes, and writes less than 1 MB. Without a GPU,
 
-    python -m tf32dtype.golden --replay DIR
+    python -m tools.tensor_core_recorder --replay DIR
 
 holds recorded results against the models again. golden.npz has, for each UNIT,
 
@@ -16,7 +16,7 @@ holds recorded results against the models again. golden.npz has, for each UNIT,
     UNIT/agrees        a bit a probe: its result is the same at all places of a tile
     UNIT/scaled        wgmma: results with scale-d 0
     UNIT/chain         results of chains of probes, see tiles.py
-    UNIT/bulk          digests, see bulk.py
+    UNIT/bulk          digests, see bulk_inputs.py
     SET/a SET/b SET/c  codes of the probes
     SET/group          their groups, as numbers in the list `groups`
     CVT/y CVT/digest   conversions of `boundaries`, digests of all float32
@@ -35,12 +35,13 @@ from typing import Any
 
 import numpy as np
 
-from .._nvrtc import CudaError
-from .._version import __version__
-from . import bulk, settle
+from tf32dtype._nvrtc import CudaError
+from tf32dtype._version import __version__
+
+from . import bulk_inputs, conclude
+from .instructions import Unit, device_of, units
 from .launch import Gpu
 from .recordings import GROUP_NAMES, Recording, judge, read, record, to_arrays
-from .units import Unit, device_of, units
 
 # -- recording -------------------------------------------------------------------------
 
@@ -53,7 +54,7 @@ def run_all(
     One that breaks the GPU's context makes all later ones fail too: wgmma comes last.
     """
     recordings: list[Recording] = []
-    arrays: dict[str, np.ndarray] = {"boundaries": bulk.boundaries()}
+    arrays: dict[str, np.ndarray] = {"boundaries": bulk_inputs.boundaries()}
     conversions: dict[str, Any] = {}
     about: dict[str, Any] = {}
     errors: dict[str, str] = {}
@@ -67,7 +68,7 @@ def run_all(
             errors[name] = f"{type(error).__name__}: {error}"
             say(f"{name}: {type(error).__name__}")
 
-    def run_conversion(conversion: bulk.Conversion) -> None:
+    def run_conversion(conversion: bulk_inputs.Conversion) -> None:
         y = gpu.convert(conversion, arrays["boundaries"])
         digest = gpu.convert_all(conversion)
         conversions[conversion.name] = {
@@ -98,7 +99,7 @@ def run_all(
         arrays.update(to_arrays(recording))
         recordings.append(recording)
 
-    for conversion in bulk.conversions(gpu.capability):
+    for conversion in bulk_inputs.conversions(gpu.capability):
         attempt(conversion.name, partial(run_conversion, conversion))
     for unit in chosen:
         attempt(unit.name, partial(run_unit, unit))
@@ -155,7 +156,7 @@ def points_table(points: dict[str, Any]) -> str:
 def verdict(about: dict[str, Any], each: dict[str, Any], points: dict[str, Any]) -> str:
     """What to read first: a line of points that are settled, and lines of units whose
     results differ from the model's and whose machine instructions are others."""
-    undecided = settle.UNDECIDED, settle.UNEXPLAINED
+    undecided = conclude.UNDECIDED, conclude.UNEXPLAINED
     settled = [
         f"{name} = {value}" for name, value in points.items() if value not in undecided
     ]
@@ -181,7 +182,7 @@ def verdict(about: dict[str, Any], each: dict[str, Any], points: dict[str, Any])
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; the status is 0 if all was recorded and every place agreed."""
     parser = argparse.ArgumentParser(
-        prog="python -m tf32dtype.cuda.golden", description=__doc__.splitlines()[0]
+        prog="python -m tools.tensor_core_recorder", description=__doc__.splitlines()[0]
     )
     where = parser.add_mutually_exclusive_group(required=True)
     folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
@@ -194,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _replay(options.replay)
         return _record(Gpu(), options.out, options.unit or "")
     except (CudaError, OSError) as error:
-        print(f"golden: {error}", file=sys.stderr)
+        print(f"tensor_core_recorder: {error}", file=sys.stderr)
         return 1
 
 
@@ -227,7 +228,7 @@ def _record(gpu: Any, folder: Path, text: str) -> int:
         "tf32dtype": __version__,
         "device": device,
         "groups": GROUP_NAMES,
-        "seed": bulk.SEED,
+        "seed": bulk_inputs.SEED,
     }
     recordings, arrays, found = run_all(gpu, chosen, partial(print, flush=True))
     meta |= found
@@ -246,6 +247,6 @@ def _record(gpu: Any, folder: Path, text: str) -> int:
     _report(meta["units"], each, points)
     print(f"{path}: {path.stat().st_size} bytes, {time.perf_counter() - started:.0f} s")
     for name, error in meta["errors"].items():
-        print(f"golden: {name}: {error}", file=sys.stderr)
+        print(f"tensor_core_recorder: {name}: {error}", file=sys.stderr)
     wrong = any(f["places agree"] != f["probes"] for f in meta["units"].values())
     return 1 if meta["errors"] or wrong else 0

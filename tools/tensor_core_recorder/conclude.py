@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import mma_accumulate
-from ..tensor_core.models import CONTESTED, Model
-from .builder import Probes
-from .units import Bits, Unit
+from tf32dtype._core import mma_accumulate
+from tf32dtype.tensor_core.models import CONTESTED, Model
+
+from .instructions import Bits, Unit
+from .operand_builder import Probes
 
 #: several values of a point agree with results, or none does
 UNDECIDED, UNEXPLAINED = "undecided", "unexplained"
@@ -179,7 +180,7 @@ POINTS = {
 }
 
 
-def settle_unit(result: Result) -> dict[str, object]:
+def conclude_unit(result: Result) -> dict[str, object]:
     """What one unit's results say of each point that they concern.
 
     Parameters
@@ -211,7 +212,7 @@ def settle_unit(result: Result) -> dict[str, object]:
     return said
 
 
-def settle(
+def conclude(
     said: Iterable[tuple[Model | None, Mapping[str, object]]],
 ) -> dict[str, object]:
     """Which value of each contested point holds for a device.
@@ -219,7 +220,7 @@ def settle(
     Parameters
     ----------
     said : iterable of (Model or None, mapping)
-        The models of the device's units, and what `settle_unit` returned for them.
+        The models of the device's units, and what `conclude_unit` returned for them.
 
     Returns
     -------

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .builder import SIGN, Builder, Pair, assemble, drawn, mix
-from .units import Bits, Format, decode
+from .instructions import Bits, Format, decode
+from .operand_builder import SIGN, Builder, Pair, assemble, drawn, mix
 
 # -- bits kept, exponents and rounding -------------------------------------------------
 

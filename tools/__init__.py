@@ -1,0 +1,1 @@
+"""Programs of the developers; none is installed."""
