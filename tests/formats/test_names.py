@@ -12,6 +12,7 @@ import pytest
 import tf32dtype as td
 from tests.support.interpreters import python, run_code
 from tf32dtype._cli.main import main
+from tf32dtype._formats.aliases import BLOCK_FORMATS
 from tf32dtype._formats.table import find, find_dtype
 from tf32dtype._matmul.precisions import MODES, find_mode
 
@@ -318,6 +319,10 @@ def test_near_misses_name_the_cure(name: str, upper: bool, capsys: Any) -> None:
     assert main(["inspect", "1", "--format", written]) == 2
     text = capsys.readouterr().err
     assert all(part in text for part in CURES[name]), text
+
+
+def test_block_formats_are_those_of_the_table() -> None:
+    assert tuple(td.blocks.formats) == BLOCK_FORMATS
 
 
 def test_other_near_misses() -> None:

@@ -19,6 +19,23 @@ NUMPY_ALIASES = {
     "float32": ("fp32", "f32", "single"),
     "float64": ("fp64", "f64", "double"),
 }
+#: The block formats, in the order of their rows in blocks/formats.py: who asks for one
+#: as a number's format is told where they are.
+BLOCK_FORMATS = (
+    "tcfp8",
+    "tcfp12",
+    "tcfp16",
+    "mxfp8_e4m3",
+    "mxfp8_e5m2",
+    "mxfp6_e2m3",
+    "mxfp6_e3m2",
+    "mxfp4",
+    "mxint8",
+    "nvfp4",
+    "int8",
+    "int12",
+    "int16",
+)
 _CANONICAL = {
     alias: name
     for name, aliases in (ALIASES | NUMPY_ALIASES).items()
@@ -54,12 +71,10 @@ def cure(name: str) -> str | None:
     if canonical(name) in NUMPY_ALIASES:
         return f"NumPy has it: np.{canonical(name)}"
     if re.fullmatch(_BLOCKS, small):
-        from ..blocks.formats import formats
-
-        kinds = [known for known in formats if known.startswith(small)]
+        kinds = [known for known in BLOCK_FORMATS if known.startswith(small)]
         lines = [f"td.blocks.quantize(x, {kind!r})" for kind in kinds]
         return "numbers in blocks with a scale each are in tf32dtype.blocks: " + (
-            " or ".join(lines) or f"td.blocks.formats has {', '.join(formats)}"
+            " or ".join(lines) or f"td.blocks.formats has {', '.join(BLOCK_FORMATS)}"
         )
     layout = re.search(_LAYOUT, small)
     similar = [known for known in _core.names if layout and layout[0] in known]

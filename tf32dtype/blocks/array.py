@@ -13,6 +13,7 @@ from .base import Blocks
 from .formats import BlockFormat, Element, ScaleFormat
 from .layout import Facts, Layout
 from .lines import from_lines
+from .products import matmul
 
 
 class BlockArray(Blocks[NDArray[np.uint8]]):
@@ -62,8 +63,6 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
 
     @staticmethod
     def _product(a: Any, b: Any, **options: Any) -> Any:
-        from .products import matmul
-
         return matmul(a, b, **options)
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -11,17 +11,19 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .. import _core
 from .._formats.table import as_own, find, find_dtype
 from .._wording import brief
-from .array import BlockArray
+from .base import Blocks
 
 Terms = Literal[1, 3, 4]
 #: What NumPy's iterators take.
 _MOST_STACK = 32
 Parts = tuple[NDArray[Any] | None, ...]
+#: Arrays of blocks in this machine's memory: `BlockArray`.
+HostBlocks = Blocks[NDArray[np.uint8]]
 
 
 def matmul(
-    a: BlockArray | ArrayLike,
-    b: BlockArray | ArrayLike,
+    a: HostBlocks | ArrayLike,
+    b: HostBlocks | ArrayLike,
     *,
     terms: Terms | None = None,
     dtype: DTypeLike = np.float32,
@@ -90,7 +92,7 @@ def matmul(
     >>> td.blocks.matmul(np.arange(64, dtype=np.float32), weights)[:5]
     array([0., 1., 2., 3., 4.], dtype=float32)
     """
-    if not isinstance(a, BlockArray) and not isinstance(b, BlockArray):
+    if not _is_blocks(a) and not _is_blocks(b):
         raise TypeError("neither operand is an array of blocks: call numpy.matmul")
     if terms not in (None, 1, 3, 4) or isinstance(terms, bool):
         raise ValueError(f"terms={brief(terms)}: known are 1, 3, 4 and None for all")
@@ -155,10 +157,15 @@ class _Factor(NamedTuple):
         return parts[0] if self.facts is None else (*parts, *self.facts)
 
 
-def _factor(x: BlockArray | ArrayLike, which: int) -> _Factor:
+def _is_blocks(x: object) -> TypeGuard[HostBlocks]:
+    """Whether an operand is an array of blocks in this machine's memory."""
+    return isinstance(x, Blocks) and isinstance(x.buffer, np.ndarray)
+
+
+def _factor(x: HostBlocks | ArrayLike, which: int) -> _Factor:
     name = "ab"[which]
     parts: Parts
-    if isinstance(x, BlockArray):
+    if _is_blocks(x):
         element, residual, scale, block = x._layout.core
         facts = (element, residual, scale, float(x.tensor_scale))
         shape = x.shape
