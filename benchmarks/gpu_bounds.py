@@ -100,7 +100,7 @@ def rows() -> Iterator[Row]:
     from tf32dtype.cuda._runtime.backend import Kernel
     from tf32dtype.cuda.blocks import native as blocks
     from tf32dtype.cuda.blocks import wgmma as wide_blocks
-    from tf32dtype.tensor_core.models import find_model
+    from tf32dtype.tensor_core.look_up import find_model
 
     bf16, single = np.dtype(td.bfloat16), np.dtype(np.float32)
     for name, size in (("bfloat16", 2), ("tf32", 4)):

@@ -49,7 +49,7 @@ DATA = {
 
 
 def models_are_the_same() -> None:
-    from tf32dtype.tensor_core.models import find_model
+    from tf32dtype.tensor_core.look_up import find_model
 
     def facts(device: str, dtype: str) -> list[tuple[object, ...]]:
         models = (find_model(device, x, dtype, dtype, "float32") for x in UNITS)

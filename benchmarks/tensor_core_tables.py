@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, BlockScaled
-from tf32dtype.tensor_core.models import CONTESTED, MODELS, Model, devices
+from tf32dtype.tensor_core.look_up import devices
+from tf32dtype.tensor_core.models import CONTESTED, MODELS, Model
 
 
 def models() -> str:

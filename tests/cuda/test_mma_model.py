@@ -21,7 +21,8 @@ from tests.tensor_core.edge_cases import edges
 from tf32dtype.cuda._matmul import mma_model as models
 from tf32dtype.cuda._matmul.matmul import matmul, matmul_mode
 from tf32dtype.cuda._runtime.backend import Kernel
-from tf32dtype.tensor_core.models import MODELS, find_model
+from tf32dtype.tensor_core.look_up import find_model
+from tf32dtype.tensor_core.models import MODELS
 
 #: Models that compute different things.
 DIFFERENT = [group[0] for group in by_parameters(MODELS)]

@@ -24,7 +24,8 @@ from tests.matmul.precision_cases import (
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.sass import ARCHITECTURES, check
 from tf32dtype import _core
-from tf32dtype._matmul.precisions import MODES, Rounding, find_mode
+from tf32dtype._formats.quantize import Tf32Rounding as Rounding
+from tf32dtype._matmul.precisions import MODES, find_mode
 from tf32dtype.cuda._matmul import native, split_emulation
 from tf32dtype.cuda._runtime.backend import Kernel
 

@@ -21,7 +21,7 @@ from tests.support.cuda import HOST, backends, cupy
 from tests.support.cuda_operands import bits, on_gpu, on_host
 from tests.support.simulator.backend import allocate
 from tf32dtype.cuda._matmul import matmul
-from tf32dtype.tensor_core.models import devices
+from tf32dtype.tensor_core.look_up import devices
 
 #: Few, as each pair is a kernel to compile.
 PAIRS = tuple(

@@ -50,7 +50,7 @@ class DeviceProducts(Products):
         """Whether the table has a row for the call."""
         names = ["tf32" if d.name == "float32" else d.name for d in dtypes]
         try:
-            td.tensor_core.models.find_model(
+            td.tensor_core.look_up.find_model(
                 keywords["device"],
                 keywords.get("instruction"),
                 *names,

@@ -30,7 +30,7 @@ from tests.tensor_core.scaled_cases import (
 from tf32dtype import _core
 from tf32dtype.tensor_core import devices
 from tf32dtype.tensor_core.block_products import read
-from tf32dtype.tensor_core.models import find_model
+from tf32dtype.tensor_core.look_up import find_model
 
 matmul = td.tensor_core.matmul
 

@@ -20,7 +20,7 @@ from tests.matmul.precision_cases import (
 from tests.reference import device_precisions, matmul
 from tests.support.bits import raised
 from tf32dtype import _core
-from tf32dtype.tensor_core.models import find_model
+from tf32dtype.tensor_core.look_up import find_model
 
 FORMATS = {name: p.format.name for name, p in matmul.PRECISIONS.items()}
 

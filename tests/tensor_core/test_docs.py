@@ -11,7 +11,8 @@ from tests.support.documents import blocks, run, table
 from tests.support.interpreters import run as run_python
 from tests.support.paths import ROOT
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED
-from tf32dtype.tensor_core.models import CONTESTED, MODELS, VERIFIED, devices
+from tf32dtype.tensor_core.look_up import devices
+from tf32dtype.tensor_core.models import CONTESTED, MODELS, VERIFIED
 
 pytestmark = pytest.mark.once
 

@@ -11,7 +11,8 @@ import pytest
 import tf32dtype as td
 from tests.support.interpreters import run, run_code
 from tf32dtype import _core
-from tf32dtype.tensor_core.models import MODELS, find_model
+from tf32dtype.tensor_core.look_up import find_model
+from tf32dtype.tensor_core.models import MODELS
 
 Array = np.ndarray[Any, Any]
 matmul = td.tensor_core.matmul

@@ -18,7 +18,8 @@ import pytest
 from tests.support.paths import ROOT
 from tests.tensor_core.arrays import assert_results, blocks, diagonals, truth
 from tests.tensor_core.cases import Array, Cases, parameters
-from tf32dtype.tensor_core.models import MODELS, find_model
+from tf32dtype.tensor_core.look_up import find_model
+from tf32dtype.tensor_core.models import MODELS
 
 FORMATS = {
     "fp16": "float16",

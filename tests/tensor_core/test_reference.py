@@ -14,7 +14,8 @@ from tests.reference import tensor_core
 from tests.reference.codec import encode_code, from_fraction
 from tests.reference.formats import FLOAT16, FLOAT32
 from tests.tensor_core.cases import by_parameters, exact, lists, random_cases
-from tf32dtype.tensor_core.models import MODELS, find_model
+from tf32dtype.tensor_core.look_up import find_model
+from tf32dtype.tensor_core.models import MODELS
 
 pytestmark = pytest.mark.once
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import tensor_core
-from ..tensor_core.models import MODELS, find_device, find_instruction
+from ..tensor_core.look_up import find_device, find_instruction
+from ..tensor_core.models import MODELS
 from . import CommandError
 from .error_measures import (
     Distance,

@@ -16,8 +16,9 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import NoReturn, get_args
 
+from .._formats.quantize import Tf32Rounding
 from .._matmul.context import set_matmul_precision
-from .._matmul.precisions import MODES, Rounding, Scale, SpecialValues
+from .._matmul.precisions import MODES, Scale, SpecialValues
 from . import CommandError
 
 
@@ -29,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=", ".join(mode.short for mode in MODES) + ", or a long name",
     )
     for option, kind, whose in (
-        ("--rounding", Rounding, "of operands under tf32"),
+        ("--rounding", Tf32Rounding, "of operands under tf32"),
         ("--scale", Scale, "what has a scale of its own under fp8"),
         ("--special-values", SpecialValues, "what becomes of Inf in x3, x6 and x9"),
     ):

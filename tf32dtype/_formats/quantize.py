@@ -21,6 +21,8 @@ Rounding = Literal[
     "to_odd",
     "stochastic",
 ]
+#: Those of a tensor core's operands, float32 to tf32: the first ones.
+Tf32Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
 #: In the order of `enum tf_overflow`.
 Overflow = Literal["ieee", "saturate"]
 

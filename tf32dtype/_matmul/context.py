@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 from .. import _core
+from .._formats.quantize import Tf32Rounding
 from . import numpy_patch
-from .precisions import Rounding, Scale, SpecialValues, choose, known
+from .precisions import Scale, SpecialValues, choose, known
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 
@@ -24,7 +25,7 @@ class Settings(NamedTuple):
     """What a precision was asked for with: the arguments of `matmul_precision`."""
 
     precision: str | None
-    rounding: Rounding = "ties_to_even"
+    rounding: Tf32Rounding = "ties_to_even"
     scale: Scale = "tensor"
     special_values: SpecialValues = "propagate"
     float64: bool = False
@@ -172,7 +173,7 @@ class matmul_precision:
         self,
         precision: str | None,
         *,
-        rounding: Rounding = "ties_to_even",
+        rounding: Tf32Rounding = "ties_to_even",
         scale: Scale = "tensor",
         special_values: SpecialValues = "propagate",
         float64: bool = False,
@@ -246,7 +247,7 @@ _settings: Settings | None = None
 def set_matmul_precision(
     precision: str | None,
     *,
-    rounding: Rounding = "ties_to_even",
+    rounding: Tf32Rounding = "ties_to_even",
     scale: Scale = "tensor",
     special_values: SpecialValues = "propagate",
     float64: bool = False,

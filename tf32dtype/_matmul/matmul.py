@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
+from .._formats.quantize import Tf32Rounding
 from .._formats.table import as_own, find_dtype
 from .._wording import brief
-from .precisions import Rounding, Scale, SpecialValues, choose
+from .precisions import Scale, SpecialValues, choose
 
 _CURES = {
     "float64": "cast them, x.astype(np.float32), or multiply in a block of"
@@ -27,7 +28,7 @@ def matmul(
     b: ArrayLike,
     *,
     precision: str | None = None,
-    rounding: Rounding = "ties_to_even",
+    rounding: Tf32Rounding = "ties_to_even",
     scale: Scale = "tensor",
     special_values: SpecialValues = "propagate",
     device: str | None = None,

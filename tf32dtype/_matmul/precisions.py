@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar, get_a
 
 from .. import _core
 from .._formats.aliases import canonical, cure
-from .._formats.quantize import ROUNDINGS
+from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._wording import brief
 
 if TYPE_CHECKING:
     from ..tensor_core.models import Model
 
-Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
 Scale = Literal["tensor", "row"]
 SpecialValues = Literal["propagate", "saturate"]
 
@@ -84,7 +83,7 @@ def find_mode(name: object) -> Mode:
 
 def choose(
     precision: str | None,
-    rounding: Rounding = "ties_to_even",
+    rounding: Tf32Rounding = "ties_to_even",
     scale: Scale = "tensor",
     special_values: SpecialValues = "propagate",
     float64: bool = False,
@@ -102,7 +101,7 @@ def choose(
     """
     mode = None if precision is None else find_mode(precision)
     short = mode.short if mode else None
-    _check("rounding", rounding, Rounding, short, ["tf32"])
+    _check("rounding", rounding, Tf32Rounding, short, ["tf32"])
     _check("scale", scale, Scale, short, _SCALED)
     _check("special_values", special_values, SpecialValues, short, _SPLIT)
     model = _find_model(mode, device, instruction)
@@ -168,14 +167,14 @@ def _find_model(
             f" {brief(device)} are {_shorts(device)}. Without device= it is computed"
             " here"
         )
-    from ..tensor_core.models import find_model
+    from ..tensor_core.look_up import find_model
 
     return find_model(device, instruction, mode.format, mode.format, "float32")
 
 
 def _shorts(device: object) -> str:
     """The precisions that a device has models for."""
-    from ..tensor_core.models import find_device
+    from ..tensor_core.look_up import find_device
 
     models = find_device(device).models
     has = {m.a for m in models if m.a == m.b and m.accumulator == "float32"}
@@ -184,7 +183,7 @@ def _shorts(device: object) -> str:
 
 def _which(instruction: object) -> str:
     """The devices that have an instruction; all where none has it."""
-    from ..tensor_core.models import devices
+    from ..tensor_core.look_up import devices
 
     has = {name: device.instructions for name, device in devices.items()}
     those = [name for name in has if str(instruction) in has[name]]

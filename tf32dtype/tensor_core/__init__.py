@@ -7,9 +7,11 @@ array([[0.03998047]], dtype=float32)
 """
 
 from .block_scaled import BLOCK_SCALED, BlockScaled
+from .device import Device
 from .explanation import explain
 from .identification import identify
-from .models import CONTESTED, MODELS, Contested, Device, Model, devices
+from .look_up import devices
+from .models import CONTESTED, MODELS, Contested, Model
 from .products import matmul
 
 __all__ = [

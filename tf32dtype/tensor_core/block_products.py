@@ -16,8 +16,9 @@ from numpy.typing import DTypeLike, NDArray
 from .. import _core
 from .._formats.table import find_dtype
 from .._wording import brief
-from .block_scaled import BlockScaled, find_block_scaled
-from .models import Model, find_device, find_instruction, find_model
+from .block_scaled import BlockScaled
+from .look_up import find_block_scaled, find_device, find_instruction, find_model
+from .models import Model
 
 Array = NDArray[Any]
 Bytes = NDArray[np.uint8]

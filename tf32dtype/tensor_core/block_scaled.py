@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple, cast
 
-from .models import CONTESTED, LEAST_EXPONENTS, Accumulator, Device, Verified
+from .models import CONTESTED, LEAST_EXPONENTS, Accumulator, Verified
 
 
 @dataclass(frozen=True)
@@ -119,31 +119,3 @@ def _models(row: _Row) -> Iterator[BlockScaled]:
 
 #: All that is modelled.
 BLOCK_SCALED = tuple(model for row in _ROWS for model in _models(row))
-
-
-def find_block_scaled(
-    device: Device, instruction: str | None, a: str, b: str, scale: str, block_size: int
-) -> BlockScaled | None:
-    """Find the model of a block-scaled instruction; None: the device has none.
-
-    Raises
-    ------
-    ValueError
-        If an instruction is named and does not take these; it lists what does.
-    """
-    wanted = a, b, scale, block_size
-    for model in device.block_scaled:
-        if instruction in (None, model.instruction) and wanted == (
-            model.a,
-            model.b,
-            model.scale,
-            model.block_size,
-        ):
-            return model
-    if instruction is None:
-        return None
-    has = "; ".join(f"{m.instruction} {m.takes}" for m in device.block_scaled)
-    raise ValueError(
-        f"{device.name} has no model of {instruction} for {a} x {b} with scales"
-        f" {scale} of {block_size}; modelled are: {has}"
-    )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._matmul.precisions import Rounding
+from .._formats.quantize import Tf32Rounding
 from .integer_model import Addition, Block, Exact, Step, Term, steps
 from .models import VERIFIED, Model
 from .products import as_accumulators, as_operand, resolve
@@ -26,7 +26,7 @@ def explain(
     device: str,
     instruction: str | None = None,
     accumulator: DTypeLike = np.float32,
-    rounding: Rounding | None = None,
+    rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
 ) -> str:
     """Tell how one element of `matmul` comes about: its block sums, step by step.
@@ -156,7 +156,7 @@ def _header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
 
 
 def _operand(
-    name: str, given: NDArray[Any], read: list[float], rounding: Rounding | None
+    name: str, given: NDArray[Any], read: list[float], rounding: Tf32Rounding | None
 ) -> Iterator[str]:
     """What became of a float32 operand."""
     if given.dtype != np.float32:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .block_scaled import BlockScaled
-    from .models import Device, Model
+from .block_scaled import BlockScaled
+from .device import Device
+from .models import Model
 
 _SHORT = {
     "float16": "fp16",

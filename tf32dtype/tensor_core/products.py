@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
-from .._formats.quantize import quantize
+from .._formats.quantize import Tf32Rounding, quantize
 from .._formats.table import as_own, find_dtype
-from .._matmul.precisions import Rounding
 from .._wording import brief
 from . import block_products
 from .block_scaled import BlockScaled
-from .models import CONTESTED, Model, find_model
+from .look_up import find_model
+from .models import CONTESTED, Model
 
 Array = NDArray[Any]
 
@@ -32,7 +32,7 @@ def matmul(
     device: str,
     instruction: str | None = None,
     accumulator: DTypeLike = np.float32,
-    rounding: Rounding | None = None,
+    rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
     terms: int | None = None,
     out: Array | tuple[Array] | None = None,
@@ -212,7 +212,7 @@ def resolve(
     device: str,
     instruction: str | None,
     accumulator: DTypeLike,
-    rounding: Rounding | None,
+    rounding: Tf32Rounding | None,
     promote_every: int | None,
 ) -> tuple[Model, Array, Array, int]:
     """What arguments of `matmul` mean: the model, what it multiplies, when it promotes.
@@ -227,8 +227,8 @@ def resolve(
         device, instruction, format_name(x), format_name(y), _accumulator(accumulator)
     )
     if rounding is not None:
-        if rounding not in get_args(Rounding):
-            known = ", ".join(get_args(Rounding))
+        if rounding not in get_args(Tf32Rounding):
+            known = ", ".join(get_args(Tf32Rounding))
             raise ValueError(f"rounding={brief(rounding)}: known are {known}, and None")
         if np.float32 not in (x.dtype, y.dtype):
             raise ValueError(
@@ -296,7 +296,7 @@ def _plain(x: Any, name: str) -> Array:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _as_read(x: Array, rounding: Rounding | None) -> Array:
+def _as_read(x: Array, rounding: Tf32Rounding | None) -> Array:
     """float32 as tf32: rounded, or as the unit reads it, without the low 13 bits."""
     if x.dtype != np.float32:
         return x

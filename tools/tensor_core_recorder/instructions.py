@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tf32dtype import formats
-from tf32dtype.tensor_core.models import MODELS, Model, devices
+from tf32dtype.tensor_core.look_up import devices
+from tf32dtype.tensor_core.models import MODELS, Model
 
 Bits = NDArray[np.uint32]
 

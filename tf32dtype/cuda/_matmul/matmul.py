@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ... import _core
+from ..._formats.quantize import Tf32Rounding as Rounding
 from ..._formats.table import find_dtype
 from ..._matmul.context import Settings, current_settings, leave, mark_context
 from ..._matmul.precisions import (
-    Rounding,
     Scale,
     SpecialValues,
     find_mode,
@@ -31,7 +31,7 @@ from ..._matmul.precisions import (
 )
 from ..._matmul.precisions import check as check_precision
 from ..._wording import brief
-from ...tensor_core.models import devices, find_device, find_instruction, find_model
+from ...tensor_core.look_up import devices, find_device, find_instruction, find_model
 from .._arrays.ndarray import allocate, as_own, is_ours, lying, ndarray, plain, wrap
 from .._runtime import backend
 from .._runtime.backend import KEPT, Shape, View

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._formats.quantize import ROUNDINGS
-from ..._matmul.precisions import Mode, Rounding, Scale, SpecialValues, find_mode
+from ..._formats.quantize import Tf32Rounding as Rounding
+from ..._matmul.precisions import Mode, Scale, SpecialValues, find_mode
 from ..._matmul.precisions import check as check_options
 from .._arrays.ndarray import allocate, lying
 from .._runtime import cublas

@@ -1,0 +1,96 @@
+"""The devices that are modelled: a row for each, with its other names and its peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .block_scaled import BLOCK_SCALED, BlockScaled
+from .models import MODELS, Model
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device, by the name of its best known board."""
+
+    name: str
+    #: NVIDIA's name of the architecture, and its compute capabilities
+    architecture: str
+    #: other names that mean the same tensor core
+    aliases: tuple[str, ...]
+    #: in dense 10^12 operations a second, by format; from the board's data sheet
+    peak: Mapping[str, float] = field(hash=False)
+    #: what the sheet is of
+    board: str
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Its models, those of what GEMM libraries use first."""
+        return tuple(model for model in MODELS if model.device == self.name)
+
+    @property
+    def block_scaled(self) -> tuple[BlockScaled, ...]:
+        """The models of its block-scaled instructions."""
+        return tuple(model for model in BLOCK_SCALED if model.device == self.name)
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """Its instructions, what GEMM libraries use first."""
+        return tuple(dict.fromkeys(model.instruction for model in self.models))
+
+
+# Sources: NVIDIA's data sheets and architecture white papers of the boards.
+DEVICES = (
+    Device(
+        "V100",
+        "Volta, sm_70",
+        ("Volta", "sm_70", "Titan V"),
+        {"float16": 125},
+        "V100 SXM2",
+    ),
+    Device(
+        "T4",
+        "Turing, sm_75",
+        ("Turing", "sm_75", "RTX 20", "RTX 2080"),
+        {"float16": 65},
+        "T4",
+    ),
+    Device(
+        "A100",
+        "Ampere, sm_80, sm_86",
+        (
+            "Ampere", "sm_80", "sm_86", "A2", "A10", "A30", "A40", "A6000",
+            "RTX 30", "RTX 3090", "RTX A6000",
+        ),
+        {"tf32": 156, "bfloat16": 312, "float16": 312},
+        "A100 SXM",
+    ),
+    Device(
+        "L40S",
+        "Ada, sm_89",
+        ("Ada", "sm_89", "L4", "L40", "RTX 40", "RTX 4090", "RTX Ada", "RTX 6000 Ada"),
+        {"tf32": 183, "bfloat16": 362, "float16": 362, "float8_e4m3fn": 733},
+        "L40S",
+    ),
+    Device(
+        "H100",
+        "Hopper, sm_90",
+        ("Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200"),
+        {"tf32": 495, "bfloat16": 989, "float16": 989, "float8_e4m3fn": 1979},
+        "H100 SXM",
+    ),
+    Device(
+        "B200",
+        "Blackwell, sm_100",
+        ("Blackwell", "sm_100", "sm_100a", "B100", "GB200"),
+        {"tf32": 1100, "bfloat16": 2250, "float16": 2250, "float8_e4m3fn": 4500},
+        "HGX B200",
+    ),
+    Device(
+        "RTX Blackwell",
+        "Blackwell, sm_120",
+        ("sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000"),
+        {"tf32": 104.8, "bfloat16": 209.5, "float16": 209.5, "float8_e4m3fn": 419},
+        "RTX 5090",
+    ),
+)  # fmt: skip
