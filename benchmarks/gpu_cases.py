@@ -95,15 +95,15 @@ def native(sizes: Sizes) -> Iterator[Case]:
 
 def library(name: str, a: Any, b: Any, c: Any) -> None:
     """One call of cuBLAS, or of cublasLt, and nothing else."""
-    from tf32dtype.cuda._arrays import ndarray
     from tf32dtype.cuda._runtime import backend, cublaslt
+    from tf32dtype.cuda._runtime.storage import raw
 
     if name in KINDS:
         kind, storage = KINDS[name]
-        x, y = (ndarray.raw(z).view(storage) for z in (a, b))
+        x, y = (raw(z).view(storage) for z in (a, b))
         backend.current().gemm(x, y, c, kind)
     else:
-        x, y = (ndarray.raw(z)[np.newaxis] for z in (a, b))
+        x, y = (raw(z)[np.newaxis] for z in (a, b))
         cublaslt.gemm(x, y, c[np.newaxis], (name, name))
 
 

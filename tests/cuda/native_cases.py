@@ -6,8 +6,9 @@ import numpy as np
 
 from tests.support.cuda import cupy
 from tf32dtype import tensor_core
-from tf32dtype.cuda._arrays.ndarray import STORAGE, raw, wrap
+from tf32dtype.cuda._arrays.ndarray import wrap
 from tf32dtype.cuda._matmul import native
+from tf32dtype.cuda._runtime.storage import STORAGE, raw
 
 
 def numbers(rng, shape, dtype, special=False):

@@ -27,10 +27,10 @@ import tf32dtype as td
 import tf32dtype.cuda as tfc
 from tests.support.paths import BENCHMARKS
 from tf32dtype.cuda import blocks
-from tf32dtype.cuda._arrays import ndarray
 from tf32dtype.cuda._matmul import fma, matmul, native
 from tf32dtype.cuda._matmul import wgmma as by_wgmma
 from tf32dtype.cuda._runtime import backend
+from tf32dtype.cuda._runtime.storage import is_ours, raw
 
 sys.path.insert(0, str(BENCHMARKS))
 
@@ -86,7 +86,7 @@ def put(x: np.ndarray) -> cupy.ndarray:
 def bits(x: np.ndarray | cupy.ndarray) -> np.ndarray:
     unsigned = f"u{x.dtype.itemsize}"
     if isinstance(x, cupy.ndarray):
-        plain = ndarray.raw(x) if ndarray.is_ours(x.dtype) else x.view(cupy.ndarray)
+        plain = raw(x) if is_ours(x.dtype) else x.view(cupy.ndarray)
         x = backend.current().get(plain)
     return np.ascontiguousarray(x).view(unsigned)
 
@@ -213,7 +213,7 @@ def mma_e4m3_e5m2() -> None:
 def every_tile() -> None:
     """The stages of the tile that is named; SMALL may serve in its place meanwhile."""
     n = sized(1500 if "TF32DTYPE_SMALL" not in os.environ else 300, 70)
-    a, b = (ndarray.raw(put(x[None])) for x in pair(n, td.bfloat16))
+    a, b = (raw(put(x[None])) for x in pair(n, td.bfloat16))
     b = b.swapaxes(1, 2)  # along k, as a is
     ordinary = (
         native.WIDE, native.WIDE_SHORT, native.SQUARE,

@@ -21,6 +21,7 @@ from tf32dtype._formats.quantize import OVERFLOWS, ROUNDINGS
 from tf32dtype.cuda._arrays import casts, ndarray
 from tf32dtype.cuda._runtime import strides
 from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda._runtime.storage import STORAGE, is_ours
 
 FORMATS = [f.dtype for f in td.formats.values()]
 #: One of each kind: IEEE, its upper bits, fn, fnuz, neither Inf nor NaN, powers.
@@ -48,9 +49,9 @@ MODES = [
 
 def put(backend: Any, x: np.ndarray) -> Any:
     """An array of any dtype on the device."""
-    if not ndarray.is_ours(x.dtype):
+    if not is_ours(x.dtype):
         return backend.put(x)
-    return ndarray.wrap(backend.put(x.view(ndarray.STORAGE[x.itemsize])), x.dtype)
+    return ndarray.wrap(backend.put(x.view(STORAGE[x.itemsize])), x.dtype)
 
 
 def get(backend: Any, x: Any) -> np.ndarray:
@@ -98,7 +99,7 @@ def numbers(source: np.dtype, target: np.dtype, count: int = 20000) -> np.ndarra
     """What is hard to cast: ties of the target and their neighbours, all that is
     special, the bounds of the range, and random bits."""
     rng = np.random.default_rng(1)
-    if ndarray.is_ours(source):
+    if is_ours(source):
         items = all_items(form(source))
         return items.view(source)
     width = source.itemsize
@@ -118,7 +119,7 @@ def numbers(source: np.dtype, target: np.dtype, count: int = 20000) -> np.ndarra
         shifts = rng.integers(0, 8 * width, count).astype(source)
         return np.concatenate([np.array(kept, source), random, random >> shifts])
     parts = [random, np.array([0.0, np.inf, np.nan, 1, 0.5], source)]
-    if ndarray.is_ours(target):
+    if is_ours(target):
         with np.errstate(over="ignore"):
             parts.append(beside_midpoints(form(target), source.type)[0][:60000])
         least = np.array(float(form(target).tiny_value)).astype(source)
@@ -426,5 +427,5 @@ def test_machine_code_of_more() -> None:
 @pytest.mark.parametrize("pair", PLAIN + REST, ids=names)
 def test_machine_code_of_all(pair: Any) -> None:
     check(kernel(*pair), "sm_90a")
-    if ndarray.is_ours(pair[1]):
+    if is_ours(pair[1]):
         check(kernel(*pair, "-DMODES=1"), "sm_90a")

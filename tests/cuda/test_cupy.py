@@ -11,10 +11,10 @@ import pytest
 
 import tf32dtype as td
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
-from tf32dtype.cuda._arrays.ndarray import raw
 from tf32dtype.cuda._functions import lookup_tables
 from tf32dtype.cuda._runtime import backend as backends
 from tf32dtype.cuda._runtime.backend import Device, Kernel
+from tf32dtype.cuda._runtime.storage import raw
 
 DTYPES = [td.bfloat16, td.tf32, td.float8_e4m3fn, np.float32]
 each = pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: np.dtype(t).name)

@@ -14,7 +14,7 @@ from tests.cuda.functions_table import CUPY, NUMPY, REFUSED, rows
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.ufuncs import numpy_surface
 from tf32dtype.cuda import dispatch
-from tf32dtype.cuda._arrays.ndarray import is_ours
+from tf32dtype.cuda._runtime.storage import is_ours
 
 TYPES = [td.bfloat16, td.tf32, td.float8_e4m3fn]
 each_type = pytest.mark.parametrize("scalar_type", TYPES, ids=lambda t: t.__name__)

@@ -26,6 +26,7 @@ from tf32dtype.cuda._matmul import matmul as products
 from tf32dtype.cuda._matmul.matmul import dispatch, matmul, matmul_mode
 from tf32dtype.cuda._runtime import backend as backends
 from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda._runtime.storage import is_ours
 
 BF16 = np.dtype(td.bfloat16)
 KINDS = ("ordinary", "wide", "codes")
@@ -85,7 +86,7 @@ def test_mixed_formats(backend, names):
 @pytest.mark.parametrize("first", ALL, ids=format_name)
 def test_all_pairs(backend, first):
     for second in [*(dtype(f) for f in ALL), np.dtype(np.float16)]:
-        if ndarray.is_ours(np.result_type(dtype(first), second)):
+        if is_ours(np.result_type(dtype(first), second)):
             compare(dtype(first), second, SHAPES[:3])
 
 

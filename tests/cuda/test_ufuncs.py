@@ -12,10 +12,11 @@ from tests.reference.codec_arrays import all_items, item_type, random_items
 from tests.support.bits import ALL, BYTES, dtype, name
 from tests.support.cuda import HOST, backend, backends, cupy  # noqa: F401
 from tests.support.sass import ARCHITECTURES, check
-from tf32dtype.cuda._arrays.ndarray import STORAGE, is_ours, raw, wrap
+from tf32dtype.cuda._arrays.ndarray import wrap
 from tf32dtype.cuda._functions import ufuncs
 from tf32dtype.cuda._functions.ufuncs import call
 from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda._runtime.storage import STORAGE, is_ours, raw
 
 NAMES = [
     x for x in dir(np) if isinstance(u := getattr(np, x), np.ufunc) and u.__name__ == x

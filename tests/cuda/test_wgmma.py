@@ -22,10 +22,10 @@ from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import on_gpu, on_host
 from tests.support.sass import check, remarks
 from tf32dtype.cuda import blocks as gpu
-from tf32dtype.cuda._arrays.ndarray import raw
 from tf32dtype.cuda._matmul import native, split_emulation, wgmma
 from tf32dtype.cuda._runtime import tensor_maps
 from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda._runtime.storage import raw
 from tf32dtype.cuda.blocks import wgmma as of_blocks
 
 EXHAUSTIVE = pytest.mark.exhaustive

@@ -10,8 +10,8 @@ from tests.cuda.native_cases import model, ours
 from tests.support.cuda import HOST, tfc
 from tests.support.cuda_operands import on_host
 from tf32dtype.cuda import blocks as gpu
-from tf32dtype.cuda._arrays.ndarray import raw
 from tf32dtype.cuda._matmul import native, wgmma
+from tf32dtype.cuda._runtime.storage import raw
 
 E4M3, E5M2 = td.float8_e4m3fn, td.float8_e5m2
 

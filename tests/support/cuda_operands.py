@@ -8,21 +8,22 @@ import numpy as np
 
 from tests.support.cuda import backends
 from tf32dtype.cuda._arrays import ndarray
+from tf32dtype.cuda._runtime.storage import STORAGE, is_ours, raw
 
 
 def on_gpu(x: Any) -> Any:
     """A NumPy array there, of this package's class if its dtype is."""
     x = np.asarray(x)
-    if not ndarray.is_ours(x.dtype):
+    if not is_ours(x.dtype):
         return backends.current().put(x)
-    items = np.ascontiguousarray(x).view(ndarray.STORAGE[x.dtype.itemsize])
+    items = np.ascontiguousarray(x).view(STORAGE[x.dtype.itemsize])
     return ndarray.wrap(backends.current().put(items.reshape(x.shape)), x.dtype)
 
 
 def on_host(x: Any) -> Any:
     """A copy here, C-contiguous."""
-    ours = ndarray.is_ours(x.dtype)
-    plain = ndarray.raw(x) if ours else x.view(x.dtype, ndarray.cupy.ndarray)
+    ours = is_ours(x.dtype)
+    plain = raw(x) if ours else x.view(x.dtype, ndarray.cupy.ndarray)
     found = np.ascontiguousarray(backends.current().get(plain)).reshape(x.shape)
     return found.view(x.dtype) if ours else found
 

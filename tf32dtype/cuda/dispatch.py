@@ -13,11 +13,12 @@ import cupy
 import numpy as np
 
 from ._arrays import creation
-from ._arrays.ndarray import is_ours, ndarray, wrap
+from ._arrays.ndarray import ndarray, wrap
 from ._functions import numpy_formulas, reductions, sorting, statistics, ufuncs
 from ._functions.shape import MOVES, WRITES, check_out, condition, leaves, move, write
 from ._matmul import matmul, numpy_products
 from ._runtime import backend
+from ._runtime.storage import is_ours
 
 FLOAT32 = np.dtype(np.float32)
 

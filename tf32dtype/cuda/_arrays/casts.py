@@ -18,8 +18,8 @@ from ..._formats.table import find_dtype
 from ..._wording import brief
 from .._runtime import backend, strides
 from .._runtime.backend import KEPT, Constant, Kernel, int32
+from .._runtime.storage import is_ours, plain
 from . import ndarray
-from .ndarray import plain
 
 #: `enum tf_number_kind` of src/formats/number_kinds.h, by NumPy's kind and size.
 _KINDS = {
@@ -107,10 +107,10 @@ def cast(
     else:
         result = empty(x.shape, dtype)
         _into(x, result, how)
-        if ndarray.is_ours(dtype):
+        if is_ours(dtype):
             return result
     single = dtype == np.float32 and isinstance(x, ndarray.ndarray)
-    return ndarray.wrap(result, dtype) if ndarray.is_ours(dtype) or single else result
+    return ndarray.wrap(result, dtype) if is_ours(dtype) or single else result
 
 
 def converted(x: Any, dtype: np.dtype[Any], strides: tuple[int, ...]) -> Any:
@@ -171,7 +171,7 @@ def _manner(
         raise ValueError(
             f"overflow={brief(overflow)}: known are {', '.join(OVERFLOWS)}"
         )
-    if not ndarray.is_ours(dtype) and dtype not in (np.float16, np.float32):
+    if not is_ours(dtype) and dtype not in (np.float16, np.float32):
         raise ValueError(
             f"rounding={brief(rounding)}, overflow={brief(overflow)} are for this"
             f" package's formats, float16 and float32, not for {dtype}: that is rounded"
@@ -211,4 +211,4 @@ def kernel(source: np.dtype[Any], target: np.dtype[Any], modes: bool) -> Kernel:
 
 def _singles(dtype: Any) -> bool:
     """Whether the kernel converts from or to it: all others are NumPy's to convert."""
-    return ndarray.is_ours(dtype) or dtype == np.float32
+    return is_ours(dtype) or dtype == np.float32

@@ -13,8 +13,9 @@ from ..._formats.quantize import quantize as host_quantize
 from ..._formats.table import find, find_dtype, formats
 from ..._wording import brief
 from .._runtime import backend
+from .._runtime.storage import STORAGE, is_ours, raw
 from . import interchange
-from .ndarray import STORAGE, empty, is_ours, ndarray, raw, wrap
+from .ndarray import empty, ndarray, wrap
 
 #: NumPy's dtypes that CuPy has, by their letters.
 _CUPYS = "?bhilqBHILQefd"

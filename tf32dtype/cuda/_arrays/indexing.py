@@ -8,7 +8,8 @@ import cupy
 import numpy as np
 
 from .._runtime import backend
-from .ndarray import STORAGE, is_ours, raw, wrap
+from .._runtime.storage import STORAGE, is_ours, raw
+from .ndarray import wrap
 
 
 def is_basic(key: Any) -> bool:

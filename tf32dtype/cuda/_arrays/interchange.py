@@ -14,7 +14,8 @@ from ..._formats.table import formats
 from ..._wording import brief
 from ...interop.dlpack import CODES
 from .._runtime import backend
-from .ndarray import STORAGE, is_ours, raw, wrap
+from .._runtime.storage import STORAGE, is_ours, raw
+from .ndarray import wrap
 
 
 def device_of(x: Any) -> Any:

@@ -11,30 +11,9 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _core
 from ..._formats.table import find_dtype
 from .._runtime.backend import KEPT
-
-#: unsigned dtypes that elements are stored as, by their size
-STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
-_TYPES = frozenset(_core.scalar_types)
-
-
-def is_ours(dtype: Any) -> bool:
-    """Whether a dtype is one of this package's formats."""
-    found = dtype if isinstance(dtype, np.dtype) else find_dtype(dtype)
-    return found.type in _TYPES
-
-
-def raw(x: Any) -> Any:
-    """The elements' storage: a plain CuPy array of unsigned integers, a view."""
-    return x.view(STORAGE[x.dtype.itemsize], cupy.ndarray)
-
-
-def plain(x: Any) -> Any:
-    """The elements as CuPy's own functions take them: a plain array of a dtype that
-    NumPy has, storage if that of `x` is ours; a view."""
-    return raw(x) if is_ours(x.dtype) else cupy.ndarray.view(x, x.dtype, cupy.ndarray)
+from .._runtime.storage import STORAGE, is_ours, raw
 
 
 def wrap(storage: Any, dtype: Any) -> ndarray:

@@ -17,9 +17,10 @@ import cupy
 import numpy as np
 
 from ... import _core
-from .._arrays.ndarray import STORAGE, empty, is_ours, plain
+from .._arrays.ndarray import empty
 from .._runtime import backend
 from .._runtime.backend import KEPT
+from .._runtime.storage import STORAGE, is_ours, plain
 from . import lookup_tables
 
 #: The dtype of such operands in NumPy's loops.

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ..._formats.table import formats
 from .._arrays.interchange import device_of
-from .._arrays.ndarray import STORAGE
 from .._runtime import backend
 from .._runtime.backend import Kernel, int32
+from .._runtime.storage import STORAGE
 from .._runtime.strides import elementwise
 
 ONE, PAIR = (

@@ -22,6 +22,7 @@ from ..._wording import brief
 from .._arrays import casts, ndarray
 from .._runtime import backend, strides
 from .._runtime.backend import KEPT, Constant, Kernel, int32
+from .._runtime.storage import is_ours, plain
 
 _THREADS = 256
 #: Vectors that a lane is given before there are more lanes or chunks.
@@ -288,7 +289,7 @@ def _gather(
         )
         if found is not None:
             break
-        x = machine.call("ascontiguousarray", ndarray.plain(x))
+        x = machine.call("ascontiguousarray", plain(x))
         mask = None if mask is None else machine.call("ascontiguousarray", mask)
     assert found is not None  # two axes are enough of what has no gaps
     partials = _bytes(found.size)
@@ -454,14 +455,14 @@ def _classed(result: Any, x: Any) -> Any:
 
 def _wide(dtype: Any) -> bool:
     """Whether it takes a float64 result, be it rounded."""
-    return ndarray.is_ours(dtype) or dtype in (np.float32, np.float64)
+    return is_ours(dtype) or dtype in (np.float32, np.float64)
 
 
 def _exact(x: Any, dtype: Any) -> Any:
     """The elements as a reduction reads them: of a format, or float32."""
-    if ndarray.is_ours(dtype):
+    if is_ours(dtype):
         return x if x.dtype == dtype else casts.cast(x, dtype)
-    if not ndarray.is_ours(x.dtype) and x.dtype != np.float32:
+    if not is_ours(x.dtype) and x.dtype != np.float32:
         raise TypeError(
             f"an array of {x.dtype}: reductions here are of this package's formats and"
             " float32; CuPy has its own for others"
@@ -623,7 +624,7 @@ def accumulate(
         )
     x = _exact(x, dtype)
     kind = casts.kind(x.dtype)
-    given = ndarray.plain(x)
+    given = plain(x)
     call = backend.current().call
     if axis is None:
         given = call("ascontiguousarray", given).reshape(-1)
@@ -635,7 +636,7 @@ def accumulate(
         raise ValueError(f"out of {name} is a CuPy array of shape {given.shape}")
     result = casts.empty(given.shape, dtype)
     if result.size:
-        _scan(_SCANS[name], given, kind, ndarray.plain(result), dtype, axis)
+        _scan(_SCANS[name], given, kind, plain(result), dtype, axis)
     result = _classed(result, x)
     if out is None:
         return result

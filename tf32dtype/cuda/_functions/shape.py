@@ -11,8 +11,9 @@ import numpy as np
 
 from ..._formats.table import find_dtype
 from .._arrays.indexing import apart, as_elements, on_host
-from .._arrays.ndarray import is_ours, ndarray, wrap
+from .._arrays.ndarray import ndarray, wrap
 from .._runtime import backend
+from .._runtime.storage import is_ours
 
 FLOAT32 = np.dtype(np.float32)
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..._formats.table import formats
 from .._arrays.indexing import as_elements
-from .._arrays.ndarray import STORAGE, is_ours, raw, wrap
+from .._arrays.ndarray import wrap
 from .._runtime import backend
+from .._runtime.storage import STORAGE, is_ours, raw
 
 
 def keys(x: Any) -> Any:

@@ -25,9 +25,10 @@ import cupy
 import numpy as np
 
 from ..._formats.table import find_dtype, formats
-from .._arrays.ndarray import STORAGE, allocate, is_ours, lying, ndarray, plain, wrap
+from .._arrays.ndarray import allocate, lying, ndarray, wrap
 from .._runtime import backend
 from .._runtime.backend import KEPT, Constant, Kernel, int32
+from .._runtime.storage import STORAGE, is_ours, plain
 from .._runtime.strides import elementwise
 from . import exact_compare, lookup_tables
 

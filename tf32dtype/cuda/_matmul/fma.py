@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._arrays.ndarray import allocate, is_ours, lying
+from .._arrays.ndarray import allocate, lying
 from .._runtime import backend
 from .._runtime.backend import KEPT, Constant, Kernel
+from .._runtime.storage import is_ours
 from .stacks import of_stack
 from .tile_options import MOST, Matrices, matrices, option, pieces, task
 

@@ -32,9 +32,10 @@ from ..._matmul.precisions import (
 from ..._matmul.precisions import check as check_precision
 from ..._wording import brief
 from ...tensor_core.look_up import devices, find_device, find_instruction, find_model
-from .._arrays.ndarray import allocate, as_own, is_ours, lying, ndarray, plain, wrap
+from .._arrays.ndarray import allocate, as_own, lying, ndarray, wrap
 from .._runtime import backend
 from .._runtime.backend import KEPT, Shape, View
+from .._runtime.storage import is_ours, plain
 from . import fma
 from .crossover import Strategy
 from .stacks import like, stack_of_one, stacks

@@ -23,9 +23,9 @@ import numpy as np
 
 from ... import tensor_core
 from ..._wording import brief
-from .._arrays.ndarray import raw
 from .._runtime import cublas, cublaslt
 from .._runtime.backend import KEPT, Kernel, current, int32, int64
+from .._runtime.storage import raw
 from . import matmul
 from .byte_lines import bytes_along_k
 

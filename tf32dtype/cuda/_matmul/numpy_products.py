@@ -15,8 +15,9 @@ from ..._formats.table import find_dtype
 from ..._matmul import einsum as contraction
 from ..._matmul.context import current_settings
 from ..._wording import brief
-from .._arrays.ndarray import as_own, is_ours, plain
+from .._arrays.ndarray import as_own
 from .._runtime.backend import current
+from .._runtime.storage import is_ours, plain
 from . import matmul as products
 from .matmul import FLOAT32, as_matrices, as_target, cast, copy_into
 from .stacks import reshape

@@ -8,9 +8,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from .._arrays.ndarray import is_ours, plain, wrap
+from .._arrays.ndarray import wrap
 from .._runtime import backend
 from .._runtime.backend import Shape
+from .._runtime.storage import is_ours, plain
 
 
 def like(x: Any, dtype: np.dtype[Any]) -> Any:

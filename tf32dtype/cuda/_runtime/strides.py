@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from .._arrays.ndarray import plain
 from . import backend
 from .backend import KEPT, Constant, Kernel
+from .storage import plain
 
 #: As TF_AXES: what still has more axes is copied to C order first.
 AXES = 8

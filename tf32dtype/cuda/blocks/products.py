@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike
 
 from ..._formats.table import find_dtype
 from ..._wording import brief
-from .._arrays.ndarray import is_ours, plain
 from .._matmul import wgmma as wide
 from .._matmul.matmul import as_target, cast, copy_into, current_mode
 from .._matmul.native import check_instruction
@@ -19,6 +18,7 @@ from .._matmul.stacks import stacks
 from .._matmul.tile_options import LARGEST, MOST, pieces
 from .._runtime import backend
 from .._runtime.backend import Kernel
+from .._runtime.storage import is_ours, plain
 from .._runtime.tensor_maps import TensorMapError
 from . import array, kernels, native, wgmma
 

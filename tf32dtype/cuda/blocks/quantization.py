@@ -13,9 +13,9 @@ from ...blocks import quantization as cpu
 from ...blocks.formats import POWERS, RULES, BlockFormat, Rule, ScaleFormat, find
 from ...blocks.layout import Layout, checked_axis
 from .._arrays import casts
-from .._arrays.ndarray import is_ours, plain
 from .._runtime import backend, strides
 from .._runtime.backend import Kernel
+from .._runtime.storage import is_ours, plain
 from . import kernels
 from .array import BlockArray
 
