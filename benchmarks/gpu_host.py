@@ -89,7 +89,7 @@ def no_driver() -> Iterator[Launches]:
         import tf32dtype.cuda  # noqa: F401
     from tf32dtype.cuda._functions import lookup_tables
     from tf32dtype.cuda._matmul import crossover
-    from tf32dtype.cuda._runtime import backend, cublas
+    from tf32dtype.cuda._runtime import backend, cublas, device
 
     launches = Launches()
     # Those that last come first: nothing may overlap them.
@@ -106,8 +106,8 @@ def no_driver() -> Iterator[Launches]:
         (cupy.cuda.runtime, "memGetInfo", lambda: (0, 0)),
         (cupy.cuda.driver, "funcSetAttribute", lambda *_: None),
         (cupy.cuda.function, "Module", partial(Module, launches)),
-        (backend, "cubin", lambda *_: b""),
-        (backend.Device, "put", put),
+        (device, "cubin", lambda *_: b""),
+        (device.Device, "put", put),
         (cublas, "_library", lambda: mock_blas),
         (cublas, "_handle", lambda: 0),
         (crossover, "read", lambda device: None),
@@ -116,7 +116,8 @@ def no_driver() -> Iterator[Launches]:
     mock_blas = type("Blas", (), {name: staticmethod(lambda *_: 0) for name in BLAS})
     allocator = cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(lambda size: next(places))
-    before = backend.use(backend.Device())
+    before = backend.current()
+    backend.use(device.Device())
     with ExitStack() as stack:
         for where, name, what in replaced:
             stack.enter_context(mock.patch.object(where, name, what))

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support.cuda import HOST, backend, backends, cupy, tfc  # noqa: F401
+from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
+from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda._runtime.device import Device
 
 
 def misaligned(dtype, shape):
@@ -59,9 +61,9 @@ def test_misaligned_products(backend, precision):
 def test_the_device_refuses_them(backend, monkeypatch):
     """Before anything is compiled or started."""
     for x in misaligned(np.float32, (4, 6)):
-        machine = backends.Device()
+        machine = Device()
         monkeypatch.setattr(machine, "_device", lambda: 0)
-        kernel = backends.Kernel("cuda/matmul/patch_specials.cu", "patch")
+        kernel = Kernel("cuda/matmul/patch_specials.cu", "patch")
         with pytest.raises(ValueError, match="multiples of 4 bytes"):
             machine.launch(kernel, (1,), (1,), None, x)
         with pytest.raises(ValueError, match="multiples of 4 bytes"):

@@ -13,7 +13,9 @@ import tf32dtype as td
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tf32dtype.cuda._functions import lookup_tables
 from tf32dtype.cuda._runtime import backend as backends
-from tf32dtype.cuda._runtime.backend import Device, Kernel
+from tf32dtype.cuda._runtime import device as devices
+from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda._runtime.device import Device
 from tf32dtype.cuda._runtime.storage import raw
 
 DTYPES = [td.bfloat16, td.tf32, td.float8_e4m3fn, np.float32]
@@ -56,7 +58,7 @@ def device(monkeypatch: Any, backend: Any) -> Any:  # noqa: F811
 
     fake = SimpleNamespace(runtime=runtime, driver=driver)
     shown = SimpleNamespace(ndarray=cupy.ndarray, cuda=fake, asarray=lambda x, **_: x)
-    monkeypatch.setattr(backends, "cupy", shown)
+    monkeypatch.setattr(devices, "cupy", shown)
     made._functions[0, KERNEL] = Function()
     made.noted = noted  # type: ignore[attr-defined]
     return made

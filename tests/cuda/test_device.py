@@ -12,7 +12,8 @@ import pytest
 from tests.support.cuda import cupy
 from tests.support.paths import ROOT
 from tf32dtype import _nvrtc
-from tf32dtype.cuda._runtime import backend
+from tf32dtype.cuda._runtime import device
+from tf32dtype.cuda._runtime.backend import Kernel
 
 FILES = [
     *sorted((ROOT / "tf32dtype").rglob("*.py")),
@@ -70,11 +71,11 @@ def test_machine_code_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(_nvrtc, "compile_cuda", compile_cuda)
     for arch in ("sm_80", "sm_90a", "sm_80"):
         expected = b"machine code of " + arch.encode()
-        assert backend.cubin("cuda/matmul/patch_specials.cu", (), arch) == expected
+        assert device.cubin("cuda/matmul/patch_specials.cu", (), arch) == expected
     assert [arch for *_, arch in made] == ["sm_80", "sm_90a"]
     assert len(list((tmp_path / "kernels").iterdir())) == 2
     monkeypatch.delenv("CUPY_CACHE_DIR")
-    assert backend.cache() == Path.home() / ".cupy" / "kernel_cache"
+    assert device.cache() == Path.home() / ".cupy" / "kernel_cache"
 
 
 def on_device(number, size):
@@ -84,11 +85,11 @@ def on_device(number, size):
 
 
 def test_arrays_of_another_device(monkeypatch):
-    machine = backend.Device()
+    machine = device.Device()
     monkeypatch.setattr(machine, "_device", lambda: 0)
     monkeypatch.setattr(machine, "architecture", lambda: "sm_90a")
     monkeypatch.setattr(machine, "_bind", lambda device: None)
-    kernel = backend.Kernel("cuda/matmul/patch_specials.cu", "patch")
+    kernel = Kernel("cuda/matmul/patch_specials.cu", "patch")
     here, there = on_device(0, 4), on_device(1, 4)
     with pytest.raises(ValueError, match=r"on device 1, .* within cupy.cuda.Device\(1"):
         machine.launch(kernel, (1,), (1,), here, there, np.int64(4))
@@ -98,7 +99,7 @@ def test_arrays_of_another_device(monkeypatch):
     def compiled(file, options, arch):
         raise InterruptedError
 
-    monkeypatch.setattr(backend, "cubin", compiled)
+    monkeypatch.setattr(device, "cubin", compiled)
     with pytest.raises(InterruptedError):  # which is as far as it goes here
         machine.launch(kernel, (1,), (1,), here, on_device(1, 0), None, np.int64(0))
 
@@ -110,7 +111,7 @@ def test_put_keeps_shapes(monkeypatch, shape):
         cupy, "asarray", lambda x, blocking: given.append((x, blocking))
     )
     x = np.ones(shape, np.float32)
-    backend.Device().put(x.T, lasting=True)
+    device.Device().put(x.T, lasting=True)
     (put, blocking) = given[0]
     assert put.shape == shape[::-1]
     assert put.flags.c_contiguous

@@ -26,17 +26,17 @@ from tests.support.paths import BENCHMARKS
 from tf32dtype.cuda._arrays import ndarray
 from tf32dtype.cuda._functions import reductions
 from tf32dtype.cuda._matmul import fma, native
-from tf32dtype.cuda._runtime import backend as backends
 from tf32dtype.cuda._runtime.backend import Constant, Kernel, Words, int32
+from tf32dtype.cuda._runtime.device import Device
 
 BF16 = np.dtype(td.bfloat16)
 
 #: What is kept for good: it is of few things, whatever is called.
 UNBOUNDED = {
-    "cublaslt._handle",  # of devices
-    "strategy.read",
-    "strides._walk_dtype",
-    "ufuncs.supported",
+    "_matmul.cublaslt._handle",  # of devices
+    "_matmul.crossover.read",
+    "_runtime.strides._walk_dtype",
+    "_functions.ufuncs.supported",
 }
 
 
@@ -141,7 +141,7 @@ class Function:
 @pytest.fixture
 def device(monkeypatch):
     """A device whose kernels are stand-ins; `here` is the current one."""
-    machine = backends.Device()
+    machine = Device()
     machine.here = 0
     machine.loaded = {}
 

@@ -39,7 +39,8 @@ def backend(request: Any) -> Iterator[Any]:
     HOST.descends = False
     allocator = cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(cuda_host.allocate)
-    before = backends.use(HOST)
+    before = backends.current()
+    backends.use(HOST)
     yield HOST
     backends.use(before)
     cupy.cuda.set_allocator(allocator)

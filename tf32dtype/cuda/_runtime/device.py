@@ -1,0 +1,187 @@
+"""The backend that computes on a GPU, through CuPy."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _nvrtc
+from . import cublas
+from .backend import ARRAYS, Constant, Kernel, View, check_aligned, check_elements
+from .tensor_maps import tensor_map
+
+#: What CuPy's launch takes as it should, besides None.
+PACKED = cupy.ndarray, cupy.cuda.function.CPointer, np.generic
+
+
+def packed(x: Any) -> Any:
+    """Another argument as CuPy's launch takes it, which has a width for Python numbers
+    and looks long at structured arrays."""
+    if isinstance(x, View):
+        return x.data
+    if isinstance(x, np.ndarray):
+        return Constant(x)
+    raise TypeError(f"a kernel's argument of unsaid width: {x!r}")
+
+
+class _Facts(NamedTuple):
+    """What is asked of a device."""
+
+    architecture: str
+    processors: int
+    name: str
+
+
+class Device:
+    """The GPU that CuPy's current device is."""
+
+    def __init__(self) -> None:
+        self._functions: dict[tuple[int, Kernel], Any] = {}
+        #: bytes of shared memory that were asked for, beyond what is there unasked
+        self._shared: dict[tuple[int, Kernel], int] = {}
+        self._facts: dict[int, _Facts] = {}
+        self._bound = threading.local()
+
+    def _device(self) -> int:
+        device = int(cupy.cuda.runtime.getDevice())
+        if device not in self._facts:
+            found = cupy.cuda.runtime.getDeviceProperties(device)
+            major, minor = found["major"], found["minor"]
+            # From 9.0 on some instructions are of one architecture alone.
+            arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+            processors = int(found["multiProcessorCount"])
+            self._facts[device] = _Facts(arch, processors, found["name"].decode())
+        return device
+
+    def _check(self, arguments: tuple[Any, ...], here: int | None = None) -> None:
+        """What cannot be read, or lies in another GPU's memory, would end all use of
+        CUDA here."""
+        here = self._device() if here is None else here
+        for x in arguments:
+            if not isinstance(x, ARRAYS):
+                continue
+            check_elements(x)
+            there = x.data.device_id
+            if there != here and x.size:
+                raise ValueError(
+                    f"an array on device {there}, while device {here} is the current"
+                    f" one: compute within cupy.cuda.Device({there})"
+                )
+
+    def architecture(self) -> str:
+        return self._facts[self._device()].architecture
+
+    def processors(self) -> int:
+        return self._facts[self._device()].processors
+
+    def name(self) -> str:
+        return self._facts[self._device()].name
+
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        *arguments: Any,
+        shared: int = 0,
+    ) -> None:
+        device = self._device()
+        key = device, kernel
+        self._check(arguments, device)
+        function = self._functions.get(key) or self._load(key)
+        if shared > self._shared.get(key, 48 << 10):  # what more needs to be asked for
+            self._bind(device)
+            attribute = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            cupy.cuda.driver.funcSetAttribute(function.ptr, attribute, shared)
+            self._shared[key] = shared
+        given = [
+            x if x is None or isinstance(x, PACKED) else packed(x) for x in arguments
+        ]
+        function(grid, block, given, shared)
+
+    def _load(self, key: tuple[int, Kernel]) -> Any:
+        """The function of a kernel on a device."""
+        kernel = key[1]
+        module = cupy.cuda.function.Module()
+        module.load(cubin(kernel.file, kernel.options, self.architecture()))
+        function = self._functions[key] = module.get_function(kernel.name)
+        return function
+
+    def _bind(self, device: int) -> None:
+        """Give the thread the device's context: the driver's calls need it, and only
+        those of the runtime make it."""
+        known = self._bound.__dict__.setdefault("devices", set())
+        if device not in known:
+            cupy.cuda.runtime.memGetInfo()
+            known.add(device)
+
+    def tensor_map(
+        self,
+        data: Any,
+        size: int,
+        extents: tuple[int, ...],
+        strides: tuple[int, ...],
+        box: tuple[int, ...],
+        swizzled: bool,
+    ) -> NDArray[Any]:
+        self._check((data,))
+        return tensor_map(data.data.ptr, size, extents, strides, box, swizzled)
+
+    def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
+        check_aligned(arguments)
+        found = cupy
+        for name in function.split("."):
+            found = getattr(found, name, None)
+        if found is None:
+            raise TypeError(
+                f"CuPy has no {function}: x.get() is NumPy's array, which has one"
+            )
+        given = [x.array if isinstance(x, View) else x for x in arguments]
+        return found(*given, **keywords)
+
+    def get(self, x: Any) -> NDArray[Any]:
+        return cupy.asnumpy(x)  # type: ignore[no-any-return]
+
+    def put(self, x: NDArray[Any], *, lasting: bool = False) -> Any:
+        # np.ascontiguousarray would make an axis for a single number.
+        return cupy.asarray(np.asarray(x, order="C"), blocking=lasting)
+
+    def gemm(
+        self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0
+    ) -> None:
+        self._check((a, b, c))
+        cublas.gemm(a, b, c, kind, alpha, beta)
+
+
+def cache() -> Path:
+    """CuPy's folder of compiled kernels, for which its versions have no common name."""
+    return Path(os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache").expanduser()
+
+
+def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
+    """Machine code, from CuPy's folder of compiled kernels if it was made before."""
+    texts = _nvrtc.sources(file), options, _nvrtc.OPTIONS, arch
+    version = cupy.cuda.nvrtc.getVersion()
+    name = hashlib.sha256(repr((texts, version)).encode()).hexdigest()
+    path = cache() / f"tf32dtype_{name}.cubin"
+    try:
+        return path.read_bytes()
+    except OSError:
+        pass
+    made = _nvrtc.compile_cuda(file, options, arch)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
+            temporary.write(made)
+        os.replace(temporary.name, path)
+    except OSError:
+        pass  # it is compiled again next time
+    return made
