@@ -13,6 +13,7 @@ _check()
 del _check
 
 from . import blocks  # noqa: E402
+from . import dispatch as _dispatch  # noqa: E402, F401
 from ._arrays.creation import (  # noqa: E402
     asarray,
     bits,

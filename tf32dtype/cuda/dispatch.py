@@ -12,8 +12,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ._arrays import creation
-from ._arrays.ndarray import ndarray, wrap
+from ._arrays import casts, creation, indexing, interchange
+from ._arrays.ndarray import ndarray, operations, wrap
 from ._functions import numpy_formulas, reductions, sorting, statistics, ufuncs
 from ._functions.shape import MOVES, WRITES, check_out, condition, leaves, move, write
 from ._matmul import matmul, numpy_products
@@ -342,8 +342,6 @@ def cupy_kernel(kernel: Any, args: Any, kwargs: Any) -> Any:
             return result
     found = _formats(args, list(kwargs.values()))
     if name == "cupy_copy":
-        from ._arrays import casts
-
         source, target = args[0], (args[1] if len(args) > 1 else kwargs["out"])
         if set(kwargs) - {"out"} or not isinstance(source, cupy.ndarray):
             where = {"where": kwargs["_where"]} if "_where" in kwargs else {}
@@ -381,3 +379,23 @@ def cupy_reduction(
         keywords = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
         return reduction(REDUCTIONS[name], x, **keywords)
     raise _refuse(f"{kernel.name}, a kernel of CuPy's,", x.dtype)
+
+
+# -- what arrays' methods call ---------------------------------------------------------
+
+operations.asarray = creation.asarray
+operations.zeros_like = creation.zeros_like
+operations.converted = casts.converted
+operations.is_basic = indexing.is_basic
+operations.get_elements = indexing.get
+operations.set_elements = indexing.set
+operations.device_of = interchange.device_of
+operations.get = interchange.get
+operations.set = interchange.set
+operations.cuda_array_interface = interchange.cuda_array_interface
+operations.to_dlpack = interchange.to_dlpack
+operations.sort_into = sorting.sort_into
+operations.ufunc_method = ufunc_method
+operations.numpy_function = numpy_function
+operations.cupy_kernel = cupy_kernel
+operations.cupy_reduction = cupy_reduction

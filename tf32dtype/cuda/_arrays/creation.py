@@ -14,7 +14,7 @@ from ..._formats.table import find, find_dtype, formats
 from ..._wording import brief
 from .._runtime import backend
 from .._runtime.storage import STORAGE, is_ours, raw
-from . import interchange
+from . import casts, interchange
 from .ndarray import empty, ndarray, wrap
 
 #: NumPy's dtypes that CuPy has, by their letters.
@@ -103,8 +103,6 @@ def _of_dtype(
             raise _unnamed(own)
         wanted = own
     if own != wanted or always:
-        from . import casts
-
         found = casts.cast(
             found, wanted, rounding=rounding, overflow=overflow, copy=False
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._runtime import backend
 from .._runtime.storage import STORAGE, is_ours, raw
+from . import casts
 from .ndarray import wrap
 
 
@@ -89,8 +90,6 @@ def as_elements(value: Any, dtype: Any) -> Any:
     stored = is_ours(dtype) or dtype == np.float32
     if isinstance(value, cupy.ndarray):
         if value.dtype != dtype:
-            from . import casts
-
             value = casts.cast(value, dtype)
         return raw(value) if stored else value.view(dtype, cupy.ndarray)
     if isinstance(value, np.ndarray) and value.ndim:

@@ -1,9 +1,14 @@
-"""The array class, and its memory."""
+"""The array class, and its memory.
+
+All else of this package knows the class; what its methods do is in modules above this
+one, which `operations` leads to.
+"""
 
 from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -12,8 +17,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._formats.table import find_dtype
-from .._runtime.backend import KEPT
+from .._runtime.backend import KEPT, current
 from .._runtime.storage import STORAGE, is_ours, raw
+
+
+class Operations:
+    """What the methods of arrays call. `cuda.dispatch` sets them."""
+
+    # creation
+    asarray: Callable[..., Any]
+    zeros_like: Callable[..., Any]
+    # casts
+    converted: Callable[..., Any]
+    # indexing
+    is_basic: Callable[[Any], bool]
+    get_elements: Callable[..., Any]
+    set_elements: Callable[..., None]
+    # interchange
+    device_of: Callable[..., Any]
+    get: Callable[..., NDArray[Any]]
+    set: Callable[..., None]
+    cuda_array_interface: Callable[..., dict[str, Any]]
+    to_dlpack: Callable[..., Any]
+    # sorting
+    sort_into: Callable[..., None]
+    # dispatch
+    ufunc_method: Callable[..., Any]
+    numpy_function: Callable[..., Any]
+    cupy_kernel: Callable[..., Any]
+    cupy_reduction: Callable[..., Any]
+
+
+operations = Operations()
 
 
 def wrap(storage: Any, dtype: Any) -> ndarray:
@@ -85,9 +120,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     @property
     def imag(self) -> Any:
         """Zeros: all numbers are real."""
-        from .creation import zeros_like
-
-        return zeros_like(self)
+        return operations.zeros_like(self)
 
     @property
     def flat(self) -> Any:
@@ -136,16 +169,15 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         if wanted == self.dtype:
             kept = _keeps(self, order)
             return self if kept and not copy else self.copy(order)
-        from . import casts
-
-        return casts.converted(self, wanted, _strides(self, order, wanted.itemsize))
+        return operations.converted(
+            self, wanted, _strides(self, order, wanted.itemsize)
+        )
 
     def copy(self, order: Any = "C") -> Any:
         """A copy in memory of its own, on the current device."""
-        from .._runtime import backend
 
         def in_c_order(x: Any) -> Any:
-            return wrap(backend.current().call("ndarray.copy", raw(x)), self.dtype)
+            return wrap(current().call("ndarray.copy", raw(x)), self.dtype)
 
         return _ordered(self, order, in_c_order)
 
@@ -153,15 +185,11 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         return self.copy()
 
     def __deepcopy__(self, memo: Any) -> Any:
-        from . import interchange
-
-        with interchange.device_of(self):
+        with operations.device_of(self):
             return self.copy()
 
     def __reduce__(self) -> Any:
-        from .creation import asarray
-
-        return asarray, (self.get(),)
+        return operations.asarray, (self.get(),)
 
     def get(
         self,
@@ -183,29 +211,21 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         blocking : bool
             Whether to wait for the copy.
         """
-        from . import interchange
-
-        return interchange.get(self, stream, order, out, blocking)
+        return operations.get(self, stream, order, out, blocking)
 
     def set(self, arr: NDArray[Any], stream: Any = None) -> None:
         """Copy a NumPy array of this dtype and shape into the array."""
-        from . import interchange
-
-        interchange.set(self, arr, stream)
+        operations.set(self, arr, stream)
 
     # -- elements
 
     def __getitem__(self, key: Any) -> Any:
-        from . import indexing
-
-        if indexing.is_basic(key):
+        if operations.is_basic(key):
             return cupy.ndarray.__getitem__(self, key)
-        return indexing.get(self, key)
+        return operations.get_elements(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from . import indexing
-
-        indexing.set(self, key, value)
+        operations.set_elements(self, key, value)
 
     def fill(self, value: Any) -> None:
         """Set all elements to a number, cast once."""
@@ -232,9 +252,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         return np.nonzero(self)
 
     def sort(self, axis: Any = -1, kind: Any = None) -> None:
-        from .._functions import sorting
-
-        sorting.sort_into(self, axis)
+        operations.sort_into(self, axis)
 
     def argsort(self, axis: Any = -1, kind: Any = None) -> Any:
         return np.argsort(self, axis)
@@ -405,48 +423,37 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
     ) -> Any:
-        return _functions().ufunc_method(ufunc, method, inputs, keywords)
+        return operations.ufunc_method(ufunc, method, inputs, keywords)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         for t in types:
             if not issubclass(t, cupy.ndarray | np.ndarray):
                 return NotImplemented
-        return _functions().numpy_function(func, args, kwargs)
+        return operations.numpy_function(func, args, kwargs)
 
     # -- who calls: CuPy's kernels, of any of their arguments
 
     def __cupy_override_elementwise_kernel__(
         self, kernel: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        return _functions().cupy_kernel(kernel, args, kwargs)
+        return operations.cupy_kernel(kernel, args, kwargs)
 
     def __cupy_override_reduction_kernel__(
         self, kernel: Any, axis: Any, dtype: Any, out: Any, keepdims: Any
     ) -> Any:
-        return _functions().cupy_reduction(kernel, self, axis, dtype, out, keepdims)
+        return operations.cupy_reduction(kernel, self, axis, dtype, out, keepdims)
 
     # -- who calls: other libraries
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        from . import interchange
-
-        return interchange.cuda_array_interface(self)
+        return operations.cuda_array_interface(self)
 
     def __dlpack__(self, **keywords: Any) -> Any:
-        from . import interchange
-
-        return interchange.to_dlpack(self, **keywords)
+        return operations.to_dlpack(self, **keywords)
 
     def toDlpack(self) -> Any:
         return self.__dlpack__()
-
-
-@lru_cache(maxsize=1)
-def _functions() -> Any:
-    from .. import dispatch
-
-    return dispatch
 
 
 def _keeps(x: Any, order: Any) -> bool:

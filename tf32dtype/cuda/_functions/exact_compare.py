@@ -17,6 +17,7 @@ import cupy
 import numpy as np
 
 from ... import _core
+from .._arrays.casts import cast
 from .._arrays.ndarray import empty
 from .._runtime import backend
 from .._runtime.backend import KEPT
@@ -155,8 +156,6 @@ def _simple(
 
 
 def _double(x: Any) -> Any:
-    from .._arrays.casts import cast
-
     return plain(cast(x, np.float64) if is_ours(x.dtype) else x)
 
 

@@ -23,6 +23,7 @@ from .._arrays import casts, ndarray
 from .._runtime import backend, strides
 from .._runtime.backend import KEPT, Constant, Kernel, int32
 from .._runtime.storage import is_ours, plain
+from . import ufuncs
 
 _THREADS = 256
 #: Vectors that a lane is given before there are more lanes or chunks.
@@ -588,8 +589,6 @@ def _counted(x: Any, axes: _Axes, mask: Any, skips: int) -> Any:
 
 
 def _range(x: Any, axis: Any, out: Any, keepdims: bool) -> Any:
-    from . import ufuncs  # type: ignore[attr-defined, unused-ignore]
-
     ends = [reduce(name, x, axis, keepdims=keepdims) for name in ("max", "min")]
     return ufuncs.call(np.subtract, tuple(ends), out=out)
 

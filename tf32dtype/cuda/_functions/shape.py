@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from ..._formats.table import find_dtype
+from .._arrays import casts
 from .._arrays.indexing import apart, as_elements, on_host
 from .._arrays.ndarray import ndarray, wrap
 from .._runtime import backend
@@ -151,8 +152,6 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
         return result
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
-    from .._arrays import casts
-
     casts.cast_into(result, out)
     return out
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from .numpy_formulas import entering, into
+from .reductions import reduce
 
 np: Any = numpy  # NumPy's stubs know arrays on the host alone
 
@@ -97,8 +98,6 @@ FUNCTIONS["cumulative_prod"] = _cumulative(np.cumprod, 1)
 
 @composed("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    from .reductions import reduce
-
     is_vectors = isinstance(axis, int) or (axis is None and x.ndim == 1)
     if ord is None or (ord == 2 and is_vectors):
         return reduce("norm", x, axis, keepdims=keepdims)

@@ -25,6 +25,7 @@ import cupy
 import numpy as np
 
 from ..._formats.table import find_dtype, formats
+from .._arrays.casts import cast
 from .._arrays.ndarray import allocate, lying, ndarray, wrap
 from .._runtime import backend
 from .._runtime.backend import KEPT, Constant, Kernel, int32
@@ -353,8 +354,6 @@ def _cast_array(x: Any, dtype: np.dtype[Any]) -> Any:
         return x
     if not is_ours(x.dtype) and not is_ours(dtype):
         return backend.current().call("ndarray.astype", x.view(cupy.ndarray), dtype)
-    from .._arrays.casts import cast
-
     return cast(x, dtype)
 
 

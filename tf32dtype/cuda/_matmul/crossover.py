@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..._matmul.precisions import find_mode
+from .._runtime.backend import current
 
 Strategy = Literal["performant", "eager"]
 _KNOWN = get_args(Strategy)
@@ -140,7 +141,5 @@ def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool
         return False
     if strategy == "eager":
         return True
-    from .._runtime.backend import current
-
     table = read(current().name())
     return table is not None and is_faster(table, mode.short, m, n, k)

@@ -16,6 +16,7 @@ from ..._matmul import einsum as contraction
 from ..._matmul.context import current_settings
 from ..._wording import brief
 from .._arrays.ndarray import as_own
+from .._functions import reductions, ufuncs
 from .._runtime.backend import current
 from .._runtime.storage import is_ours, plain
 from . import matmul as products
@@ -202,8 +203,6 @@ def _by_axes(
 
 def _scaled(a: Any, b: Any, out: Any = None) -> Any:
     """The product with a number."""
-    from .._functions import ufuncs
-
     given = tuple(
         x if isinstance(x, cupy.ndarray) else np.asarray(x)[()] for x in (a, b)
     )
@@ -375,8 +374,6 @@ class _CuPy:
         return cast(x, dtype)
 
     def sum(self, x: Any, axis: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-        from .._functions import reductions
-
         if not (is_ours(x.dtype) or x.dtype == FLOAT32):
             if not is_ours(dtype):
                 return current().call("sum", plain(x), axis=axis, dtype=dtype)
@@ -387,8 +384,6 @@ class _CuPy:
         return matmul(x, y, dtype=dtype)
 
     def multiply(self, x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
-        from .._functions import ufuncs
-
         return ufuncs.call(np.multiply, (x, y), dtype=dtype)
 
     def is_array(self, x: Any) -> bool:
