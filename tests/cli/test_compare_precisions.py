@@ -8,9 +8,9 @@ from tests.support.command_line import ALL, SIGNED, complaint, plain, report
 from tf32dtype import blocks
 from tf32dtype._cli import compare_storage
 from tf32dtype._cli.format_facts import facts
-from tf32dtype._matmul.precisions import MODES
+from tf32dtype._matmul.precisions import PRECISIONS
 
-SHORTS = [mode.short for mode in MODES]
+SHORTS = [mode.short for mode in PRECISIONS]
 PRODUCTS = {"tf32x3": 3, "bf16x3": 3, "bf16x6": 6, "bf16x9": 9, "tcfp12": 4}
 PRODUCTS["tcfp16"] = 4
 
@@ -41,7 +41,7 @@ def test_a_precision_against_numpy_by_hand(name, factors, capsys):
     truth = a.astype(float) @ b.astype(float)
     if name in SHORTS:
         product = td.matmul(a, b, precision=name)
-        mode = next(mode for mode in MODES if mode.short == name)
+        mode = next(mode for mode in PRECISIONS if mode.short == name)
         itemsize = 4 if mode.format == "float32" else np.dtype(mode.format).itemsize
         count = mode.parts * itemsize * (a.size + b.size)
     else:

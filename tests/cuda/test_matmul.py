@@ -19,7 +19,7 @@ from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.cuda_operands import assert_same, numbers, on_gpu, on_host
 from tests.support.sass import ARCHITECTURES, check
 from tests.support.simulator.backend import KernelError, numpy_view
-from tf32dtype._matmul.precisions import find_mode
+from tf32dtype._matmul.precisions import find_precision
 from tf32dtype.cuda._arrays import ndarray
 from tf32dtype.cuda._matmul import fma
 from tf32dtype.cuda._matmul import matmul as products
@@ -556,7 +556,7 @@ def recorded(monkeypatch):
     def choose(precision, strategy, m, n, k):
         calls.append((strategy, m, n, k))
         emulates = strategy == "eager" or "x" not in precision.lower()
-        return find_mode(precision).short if emulates else "f32"
+        return find_precision(precision).short if emulates else "f32"
 
     import tf32dtype.cuda as package
 

@@ -25,7 +25,7 @@ from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.sass import ARCHITECTURES, check
 from tf32dtype import _core
 from tf32dtype._formats.quantize import Tf32Rounding as Rounding
-from tf32dtype._matmul.precisions import MODES, find_mode
+from tf32dtype._matmul.precisions import PRECISIONS, find_precision
 from tf32dtype.cuda._matmul import native, split_emulation
 from tf32dtype.cuda._runtime.backend import Kernel
 
@@ -140,7 +140,7 @@ def test_three_parts_are_the_number(backend):  # noqa: F811
 @each_split
 def test_steps_are_all_products_of_parts(precision):
     """Each k of each pair of parts once, times what its band counts."""
-    mode = find_mode(precision)
+    mode = find_precision(precision)
     p = 8 if mode.format == "bfloat16" else 11
     for depth in (8, 64, 72, 200):
         for chunk in (24, 128, 8, 512):
@@ -199,7 +199,9 @@ def test_launches(backend, monkeypatch):  # noqa: F811
             assert backend.counts["gemm"] - before["gemm"] == gemms
             # both splits, the products of the greatest parts, and the patches
             assert backend.counts["launch"] - before["launch"] == 4
-    steps = split_emulation.steps(find_mode("bf16x9"), 16384, split_emulation.OTHERS)
+    steps = split_emulation.steps(
+        find_precision("bf16x9"), 16384, split_emulation.OTHERS
+    )
     assert len(list(steps)) == 8 + 1
 
 
@@ -374,10 +376,10 @@ def test_what_cublas_is_given(backend, precision, monkeypatch):  # noqa: F811
     monkeypatch.setattr(backend, "gemm", watched)
     a, b = drawn("normal", (5, 77, 3), 0)
     multiply(backend, a, b, precision=precision)
-    assert backend.counts["gemm"] == find_mode(precision).bands - 1
+    assert backend.counts["gemm"] == find_precision(precision).bands - 1
     chunks = split_emulation.Chunks(8, 16, 128)
     multiply(backend, a, b, precision=precision, chunks=chunks)
-    assert backend.counts["gemm"] > 2 * find_mode(precision).bands
+    assert backend.counts["gemm"] > 2 * find_precision(precision).bands
 
 
 # -- Inf, NaN and the ends of the range ------------------------------------------------
@@ -499,7 +501,7 @@ def test_what_is_unknown_is_refused_before_anything(backend):  # noqa: F811
     ):  # fmt: skip
         with pytest.raises(ValueError, match=text):
             multiply(backend, a, a, **keywords)
-    for mode in MODES:
+    for mode in PRECISIONS:
         found = multiply(backend, a, a, precision=mode.preset)
         assert_bits(found, bits(td.matmul(a, a, precision=mode.short)))
 
@@ -516,7 +518,7 @@ SHIPPED = [
             "narrow",
             split_emulation.narrow_options(mode.format),
         )
-        for mode in MODES
+        for mode in PRECISIONS
         if mode.parts == 1 and mode.format != "float32"
     ),
 ]

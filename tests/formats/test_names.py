@@ -14,7 +14,7 @@ from tests.support.interpreters import python, run_code
 from tf32dtype._cli.main import main
 from tf32dtype._formats.aliases import BLOCK_FORMATS
 from tf32dtype._formats.table import find, find_dtype
-from tf32dtype._matmul.precisions import MODES, find_mode
+from tf32dtype._matmul.precisions import PRECISIONS, find_precision
 
 ALL = list(td.formats)
 SHORT = {alias: name for name, f in td.formats.items() for alias in f.aliases}
@@ -224,12 +224,12 @@ def test_names_of_formats(name: str, capsys: Any) -> None:
 
 
 def test_names_of_precisions() -> None:
-    for mode in MODES:
+    for mode in PRECISIONS:
         more = [mode.format] if mode.parts == 1 else []
         more += [alias for alias, name in SHORT.items() if name in more]
         more += {"float16": ["fp16", "half"], "float32": ["fp32"]}.get(mode.format, [])
         for name in (mode.preset, mode.short, *more):
-            assert all(find_mode(text) is mode for text in spellings(name)), name
+            assert all(find_precision(text) is mode for text in spellings(name)), name
     a = np.full((2, 2), 1.001, np.float32)
     with td.matmul_precision("Bf16"):
         assert (a @ a == td.matmul(a, a, precision="BFLOAT16")).all()

@@ -28,12 +28,12 @@ from tests.support.precision_switch import (
     typed,
 )
 from tf32dtype._matmul import context, matmul
-from tf32dtype._matmul.precisions import MODES
+from tf32dtype._matmul.precisions import PRECISIONS
 
 pytestmark = pytest.mark.usefixtures("own_numpy")
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.short)
+@pytest.mark.parametrize("mode", PRECISIONS, ids=lambda mode: mode.short)
 def test_names(mode: Any) -> None:
     wanted = td.matmul(A, B, precision=mode.short)
     assert same(td.matmul(A, B, precision=mode.preset), wanted)
@@ -296,7 +296,7 @@ def test_wrong_arguments(make: Callable[..., Any]) -> None:
         {"special_values": "saturate"},
     ):
         ((keyword, value),) = keywords.items()
-        for mode in [None, *(mode.short for mode in MODES)]:
+        for mode in [None, *(mode.short for mode in PRECISIONS)]:
             fits = {
                 "rounding": mode == "tf32",
                 "scale": mode in ("fp8_e4m3", "fp8_e5m2"),

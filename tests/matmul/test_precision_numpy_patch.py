@@ -30,7 +30,7 @@ from tests.support.precision_switch import (
     typed,
 )
 from tests.ufuncs import numpy_surface
-from tf32dtype._matmul.precisions import MODES
+from tf32dtype._matmul.precisions import PRECISIONS
 
 DOCUMENT = ROOT / "docs" / "precision.md"
 
@@ -149,7 +149,7 @@ def test_what_the_document_says_does_not_obey(row: list[str]) -> None:
 
 def test_the_document_has_every_precision() -> None:
     rows = {row[0]: row[1].strip("`") for row in table(DOCUMENT, "long name")}
-    assert rows == {mode.preset: mode.short for mode in MODES}
+    assert rows == {mode.preset: mode.short for mode in PRECISIONS}
     assert all(row[0] in td.matmul_precision.__doc__ + str(rows) for row in rows)
 
 

@@ -135,7 +135,7 @@ def test_where_the_unit_scales_without_rounding(precision, compared):
         rows, columns = bits(a).tolist(), bits(b.T).tolist()
         results = []
         for inside in (False, True):
-            chosen = _core.Precision(
+            chosen = _core.MatmulSpec(
                 name, parts=p.parts, bands=p.bands, model=model, scales_inside=inside
             )
             out = np.zeros((1, 4, 5), np.float32)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import blocks as arrays_of_blocks
 from .. import matmul
-from .._matmul.precisions import MODES, Mode, find_mode
+from .._matmul.precisions import PRECISIONS, Precision, find_precision
 from ..blocks.formats import formats as block_formats
 from . import CommandError
 from .error_measures import Distance, blocks
@@ -25,26 +25,26 @@ class Way(NamedTuple):
     """A way to multiply: in a precision, or with both operands in a block format."""
 
     name: str
-    mode: Mode | None  # None: a block format
+    precision: Precision | None  # None: a block format
 
     @property
     def products(self) -> int:
         """How many products of parts there are for one of the operands."""
-        if self.mode is None:
+        if self.precision is None:
             return block_formats[self.name].levels ** 2
-        parts = range(self.mode.parts)
-        return sum(i + j < self.mode.bands for i in parts for j in parts)
+        parts = range(self.precision.parts)
+        return sum(i + j < self.precision.bands for i in parts for j in parts)
 
     def multiply(self, a: Array, b: Array) -> tuple[Array, int]:
         """The product in float32, and the bytes of what is multiplied."""
-        if self.mode is None:
+        if self.precision is None:
             packed = arrays_of_blocks.quantize(a, self.name)
             other = arrays_of_blocks.quantize(b, self.name, axis=0)
             return packed @ other, packed.nbytes + other.nbytes
         x, y = a.astype(np.float32), b.astype(np.float32)
-        itemsize = facts(self.mode.format).dtype.itemsize
-        count = self.mode.parts * itemsize * (a.size + b.size)
-        return matmul(x, y, precision=self.mode.short), count
+        itemsize = facts(self.precision.format).dtype.itemsize
+        count = self.precision.parts * itemsize * (a.size + b.size)
+        return matmul(x, y, precision=self.precision.short), count
 
 
 @dataclass
@@ -97,15 +97,15 @@ def _find(name: str) -> Way:
     if name in block_formats:
         return Way(name, None)
     try:
-        mode = find_mode(name)
+        precision = find_precision(name)
     except ValueError:
-        shorts = ", ".join(mode.short for mode in MODES)
+        shorts = ", ".join(precision.short for precision in PRECISIONS)
         hint = f"; {name} is one of --formats" if name in known() else ""
         raise CommandError(
             f"unknown precision {name!r}; known are {shorts}, and the block formats"
             f" {', '.join(block_formats)}{hint}"
         ) from None
-    return Way(mode.short, mode)
+    return Way(precision.short, precision)
 
 
 def compare(

@@ -18,7 +18,7 @@ from typing import NoReturn, get_args
 
 from .._formats.quantize import Tf32Rounding
 from .._matmul.context import set_matmul_precision
-from .._matmul.precisions import MODES, Scale, SpecialValues
+from .._matmul.precisions import PRECISIONS, Scale, SpecialValues
 from . import CommandError
 
 
@@ -27,7 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--precision",
         metavar="NAME",
-        help=", ".join(mode.short for mode in MODES) + ", or a long name",
+        help=", ".join(row.short for row in PRECISIONS) + ", or a long name",
     )
     for option, kind, whose in (
         ("--rounding", Tf32Rounding, "of operands under tf32"),

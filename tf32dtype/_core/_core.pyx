@@ -40,7 +40,7 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "Block", "Precision", "add_twins", "answer", "answer_method", "available_isas",
+    "MatmulSpec", "PrecisionScope", "add_twins", "answer", "answer_method", "available_isas",
     "bits_of", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "count_nonzero",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 from .. import _core
 from .._formats.quantize import Tf32Rounding
 from . import numpy_patch
-from .precisions import Scale, SpecialValues, choose, known
+from .precisions import Scale, SpecialValues, known, resolve
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 
@@ -37,13 +37,13 @@ class Settings(NamedTuple):
 def current_settings() -> Settings | None:
     """What the precision in force was asked for with, for products that are not
     NumPy's; None: no precision."""
-    blocks = _core.precision_variable.get()
-    owner = blocks[-1].owner if blocks else None
+    scopes = _core.precision_variable.get()
+    owner = scopes[-1].owner if scopes else None
     settings = owner.settings if isinstance(owner, matmul_precision) else _settings
     return settings if settings and settings.precision is not None else None
 
 
-class _Block(_core.Block):
+class PrecisionScope(_core.PrecisionScope):
     """A block that is open in a context.
 
     NumPy obeys as long as one lives, not until the block is left: a task that a block
@@ -52,12 +52,12 @@ class _Block(_core.Block):
 
     opened: Token[None]
 
-    def __init__(self, owner: object, precision: _core.Precision | None) -> None:
+    def __init__(self, owner: object, precision: _core.MatmulSpec | None) -> None:
         if precision is not None:
-            numpy_patch.need(self)
+            numpy_patch.install_for(self)
 
     def __del__(self) -> None:
-        numpy_patch.release(self)
+        numpy_patch.uninstall_for(self)
 
 
 _here: ContextVar[None] = ContextVar("tf32dtype_here")
@@ -79,14 +79,14 @@ def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
     RuntimeError
         If the owner has no block here, or it was opened in another context.
     """
-    blocks = variable.get()
-    for i in reversed(range(len(blocks))):
-        if blocks[i].owner is owner:
+    scopes = variable.get()
+    for i in reversed(range(len(scopes))):
+        if scopes[i].owner is owner:
             try:
-                _here.reset(blocks[i].opened)
+                _here.reset(scopes[i].opened)
             except ValueError:  # this context is a copy of that one
                 break
-            variable.set(blocks[:i] + blocks[i + 1 :])
+            variable.set(scopes[:i] + scopes[i + 1 :])
             return
     raise RuntimeError(
         f"{owner!r} is not open here: it was not entered, was left already, or was"
@@ -191,13 +191,13 @@ class matmul_precision:
             device,
             instruction,
         )
-        self._precision = choose(*self.settings)
+        self._precision = resolve(*self.settings)
 
     def __enter__(self) -> Self:
-        blocks = _core.precision_variable.get()
-        block = _Block(self, self._precision)
-        block.opened = mark_context()
-        _core.precision_variable.set((*blocks, block))
+        scopes = _core.precision_variable.get()
+        scope = PrecisionScope(self, self._precision)
+        scope.opened = mark_context()
+        _core.precision_variable.set((*scopes, scope))
         return self
 
     def __exit__(
@@ -240,7 +240,7 @@ class matmul_precision:
 
 
 #: What keeps NumPy obeying while the process has a precision.
-_process: _Block | None = None
+_process: PrecisionScope | None = None
 _settings: Settings | None = None
 
 
@@ -294,11 +294,11 @@ def set_matmul_precision(
         device,
         instruction,
     )
-    chosen = choose(*settings)
+    chosen = resolve(*settings)
     with numpy_patch.lock:
-        block = _Block(None, chosen)
+        scope = PrecisionScope(None, chosen)
         _core.set_default_precision(chosen)
-        _process, _settings = block, settings
+        _process, _settings = scope, settings
 
 
 def read_environment() -> None:

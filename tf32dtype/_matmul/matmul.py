@@ -12,7 +12,7 @@ from .. import _core
 from .._formats.quantize import Tf32Rounding
 from .._formats.table import as_own, find_dtype
 from .._wording import brief
-from .precisions import Scale, SpecialValues, choose
+from .precisions import Scale, SpecialValues, resolve
 
 _CURES = {
     "float64": "cast them, x.astype(np.float32), or multiply in a block of"
@@ -104,7 +104,7 @@ def matmul(
     array([[ 7.004, 10.   ],
            [15.   , 22.   ]], dtype=float16)
     """
-    chosen = choose(
+    chosen = resolve(
         precision,
         rounding,
         scale,
@@ -166,11 +166,11 @@ def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> 
 def _product(
     a: NDArray[Any],
     b: NDArray[Any],
-    precision: _core.Precision,
+    spec: _core.MatmulSpec,
     out: NDArray[Any] | None = None,
 ) -> Any:
     variable = _core.precision_variable
-    token = variable.set((*variable.get(), _core.Block(None, precision)))
+    token = variable.set((*variable.get(), _core.PrecisionScope(None, spec)))
     try:
         return _core.matmul(a, b, out=out)
     finally:

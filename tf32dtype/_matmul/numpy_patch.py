@@ -147,23 +147,23 @@ if hasattr(os, "register_at_fork"):  # no child may inherit it locked
     )
 
 
-def need(user: object) -> None:
-    """Have NumPy obey until this object is released."""
+def install_for(user: object) -> None:
+    """Have NumPy obey until `uninstall_for` of this object."""
     with lock:
         _users.add(id(user))
-        _settle()
+        _install_or_uninstall()
 
 
-def release(user: object) -> None:
-    """Nothing happens if the object never needed it."""
+def uninstall_for(user: object) -> None:
+    """Nothing happens if NumPy never obeyed for the object."""
     if sys.is_finalizing():  # modules are being taken apart
         return
     with lock:
         _users.discard(id(user))
-        _settle()
+        _install_or_uninstall()
 
 
-def _settle() -> None:
+def _install_or_uninstall() -> None:
     global _in_place
     if _users and not _in_place:
         _in_place = True

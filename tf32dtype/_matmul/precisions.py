@@ -18,7 +18,7 @@ Scale = Literal["tensor", "row"]
 SpecialValues = Literal["propagate", "saturate"]
 
 
-class Mode(NamedTuple):
+class Precision(NamedTuple):
     """A way to compute float32 products."""
 
     #: the long name
@@ -33,36 +33,36 @@ class Mode(NamedTuple):
     bands: int = 1
 
 
-MODES = (
-    Mode("F32_F32_F32", "f32", "float32"),
-    Mode("TF32_TF32_F32", "tf32", "tf32"),
-    Mode("TF32_TF32_F32_X3", "tf32x3", "tf32", 2, 2),
-    Mode("BF16_BF16_F32", "bf16", "bfloat16"),
-    Mode("BF16_BF16_F32_X3", "bf16x3", "bfloat16", 2, 2),
-    Mode("BF16_BF16_F32_X6", "bf16x6", "bfloat16", 3, 3),
-    Mode("BF16_BF16_F32_X9", "bf16x9", "bfloat16", 3, 5),
-    Mode("F16_F16_F32", "f16", "float16"),
-    Mode("F8E4M3FN_F8E4M3FN_F32", "fp8_e4m3", "float8_e4m3fn"),
-    Mode("F8E5M2_F8E5M2_F32", "fp8_e5m2", "float8_e5m2"),
+PRECISIONS = (
+    Precision("F32_F32_F32", "f32", "float32"),
+    Precision("TF32_TF32_F32", "tf32", "tf32"),
+    Precision("TF32_TF32_F32_X3", "tf32x3", "tf32", 2, 2),
+    Precision("BF16_BF16_F32", "bf16", "bfloat16"),
+    Precision("BF16_BF16_F32_X3", "bf16x3", "bfloat16", 2, 2),
+    Precision("BF16_BF16_F32_X6", "bf16x6", "bfloat16", 3, 3),
+    Precision("BF16_BF16_F32_X9", "bf16x9", "bfloat16", 3, 5),
+    Precision("F16_F16_F32", "f16", "float16"),
+    Precision("F8E4M3FN_F8E4M3FN_F32", "fp8_e4m3", "float8_e4m3fn"),
+    Precision("F8E5M2_F8E5M2_F32", "fp8_e5m2", "float8_e5m2"),
 )
-_BY_NAME = {mode.preset.lower(): mode for mode in MODES}
-_BY_NAME |= {mode.short: mode for mode in MODES}
+_BY_NAME = {row.preset.lower(): row for row in PRECISIONS}
+_BY_NAME |= {row.short: row for row in PRECISIONS}
 #: What operands are rounded to names a precision too.
-_BY_FORMAT = {mode.format: mode for mode in MODES if mode.parts == 1}
+_BY_FORMAT = {row.format: row for row in PRECISIONS if row.parts == 1}
 
 _SCALED = ["fp8_e4m3", "fp8_e5m2"]
-_SPLIT = [mode.short for mode in MODES if mode.parts > 1]
+_SPLIT = [row.short for row in PRECISIONS if row.parts > 1]
 #: In the order of `enum tf_scaling`, whose first is for those that need no scale.
 _SCALINGS = (None, *get_args(Scale))
 
 
 def known() -> list[str]:
     """All names, the short ones last."""
-    return [*(mode.preset for mode in MODES), *(mode.short for mode in MODES)]
+    return [*(row.preset for row in PRECISIONS), *(row.short for row in PRECISIONS)]
 
 
-def find_mode(name: object) -> Mode:
-    """The mode that a preset's name, its short name or a format's stands for.
+def find_precision(name: object) -> Precision:
+    """The row that a preset's name, its short name or a format's stands for.
 
     Raises
     ------
@@ -70,18 +70,18 @@ def find_mode(name: object) -> Mode:
         For an unknown name; it lists the known ones.
     """
     text = name if isinstance(name, str) else ""
-    mode = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
-    if mode is None:
+    row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
+    if row is None:
         advice = f"known are {', '.join(known())}"
         if text.lower() in ("fp8", "float8"):
             advice = cure(text) or advice
         elif "td.blocks" in (cure(text) or ""):
             advice = f"{advice}; {cure(text)}"
         raise ValueError(f"unknown precision {brief(name)}; {advice}")
-    return mode
+    return row
 
 
-def choose(
+def resolve(
     precision: str | None,
     rounding: Tf32Rounding = "ties_to_even",
     scale: Scale = "tensor",
@@ -90,7 +90,7 @@ def choose(
     complex64: bool = False,
     device: str | None = None,
     instruction: str | None = None,
-) -> _core.Precision | None:
+) -> _core.MatmulSpec | None:
     """What the arguments of `matmul_precision` mean; None: as NumPy computes.
 
     Raises
@@ -99,20 +99,20 @@ def choose(
         For an unknown name, a keyword that the precision has no use for, or a device
         that has no model for it.
     """
-    mode = None if precision is None else find_mode(precision)
-    short = mode.short if mode else None
+    row = None if precision is None else find_precision(precision)
+    short = row.short if row else None
     _check("rounding", rounding, Tf32Rounding, short, ["tf32"])
     _check("scale", scale, Scale, short, _SCALED)
     _check("special_values", special_values, SpecialValues, short, _SPLIT)
-    model = _find_model(mode, device, instruction)
-    if mode is None:
+    model = _find_model(row, device, instruction)
+    if row is None:
         return None
-    return _core.Precision(
-        mode.format,
+    return _core.MatmulSpec(
+        row.format,
         rounding=ROUNDINGS.index(rounding),
         scaling=_SCALINGS.index(scale if short in _SCALED else None),
-        parts=mode.parts,
-        bands=mode.bands,
+        parts=row.parts,
+        bands=row.bands,
         saturates=special_values == "saturate",
         float64=float64,
         complex64=complex64,
@@ -140,12 +140,12 @@ def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
 
 _NAMES = {str, type(None)}
 
-#: `choose`, where nothing but its errors matters.
-check = kept_for_names(choose)
+#: `resolve`, where nothing but its errors matters.
+check = kept_for_names(resolve)
 
 
 def _find_model(
-    mode: Mode | None, device: str | None, instruction: str | None
+    row: Precision | None, device: str | None, instruction: str | None
 ) -> Model | None:
     """What computes the products; None: not a device."""
     if device is None:
@@ -155,21 +155,21 @@ def _find_model(
                 f" {_which(instruction)}"
             )
         return None
-    if mode is None:
+    if row is None:
         raise ValueError(
             f"device={brief(device)} is for a precision, which float32 operands are"
             f" rounded to: add precision=, {_shorts(device)}. Arrays of formats are"
             f" multiplied by td.tensor_core.matmul(a, b, device={brief(device)})"
         )
-    if mode.format == "float32":
+    if row.format == "float32":
         raise ValueError(
-            f"precision={mode.short!r} is none of a tensor core's; those of"
+            f"precision={row.short!r} is none of a tensor core's; those of"
             f" {brief(device)} are {_shorts(device)}. Without device= it is computed"
             " here"
         )
     from ..tensor_core.look_up import find_model
 
-    return find_model(device, instruction, mode.format, mode.format, "float32")
+    return find_model(device, instruction, row.format, row.format, "float32")
 
 
 def _shorts(device: object) -> str:
@@ -178,7 +178,7 @@ def _shorts(device: object) -> str:
 
     models = find_device(device).models
     has = {m.a for m in models if m.a == m.b and m.accumulator == "float32"}
-    return ", ".join(mode.short for mode in MODES if mode.format in has)
+    return ", ".join(row.short for row in PRECISIONS if row.format in has)
 
 
 def _which(instruction: object) -> str:

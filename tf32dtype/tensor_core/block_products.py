@@ -284,7 +284,7 @@ def _add_promoted(
     sums: Singles,
 ) -> None:
     """Block after block, and of each block the terms: high times high first."""
-    precision = _core.Precision("float32", model=model, silent=True)
+    spec = _core.MatmulSpec("float32", model=model, silent=True)
     block: Singles = np.empty((1, *sums.shape), np.float32)
     pairs = [(x, y) for x in a.levels for y in b.levels][:terms]
     lines = [
@@ -296,7 +296,7 @@ def _add_promoted(
         stretch = slice(first, min(first + a.block_size, k))
         for (x, s), (y, t) in lines:
             _core.mma_matmul(
-                precision, x[np.newaxis, :, stretch], y.T[np.newaxis, stretch], block
+                spec, x[np.newaxis, :, stretch], y.T[np.newaxis, stretch], block
             )
             scales = (np.ascontiguousarray(z[:, number]) for z in (s, t))
             _core.promote_block(sums, block[0], *scales)

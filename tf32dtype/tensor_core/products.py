@@ -155,12 +155,12 @@ def matmul(
 
     result: Array = np.empty((*batch, m, n), result_type)
     result.reshape(shape)[...] = start
-    precision = _core.Precision(
+    spec = _core.MatmulSpec(
         "float32", model=model, promote=promote, continues=True, silent=True
     )
     stack = batch or (1,)
     _core.mma_matmul(
-        precision,
+        spec,
         np.broadcast_to(left, (*stack, m, k)),
         np.broadcast_to(right, (*stack, k, n)),
         result.reshape(*stack, m, n),

@@ -6,7 +6,7 @@
 # flags are then NumPy's.
 
 
-cdef class Precision:
+cdef class MatmulSpec:
     """What operands are rounded to, and which dtypes obey besides float32. Immutable.
 
     Parameters
@@ -62,34 +62,34 @@ cdef class Precision:
         self.scales_matrices = scaling == TF_SCALED_MATRIX
 
 
-cdef class Block:
+cdef class PrecisionScope:
     """A precision in force in a context, or None for NumPy's own; whose it is."""
 
     cdef readonly object owner
-    cdef readonly Precision precision
+    cdef readonly MatmulSpec precision
 
-    def __cinit__(self, owner, Precision precision):
+    def __cinit__(self, owner, MatmulSpec precision):
         self.owner = owner
         self.precision = precision
 
 
-# The blocks that are open in a context, the innermost last.
+# The scopes that are open in a context, the innermost last.
 precision_variable = ContextVar("tf32dtype_precision", default=())
 
-cdef Precision default_precision = None
+cdef MatmulSpec default_precision = None
 
 
-def set_default_precision(Precision precision):
+def set_default_precision(MatmulSpec precision):
     """Set what applies where no block is open; None: NumPy's own."""
     global default_precision
     default_precision = precision
 
 
-cpdef Precision current_precision():
+cpdef MatmulSpec current_precision():
     """The precision in force here, or None."""
-    cdef tuple blocks = precision_variable.get()
-    if blocks:
-        return (<Block>blocks[-1]).precision
+    cdef tuple scopes = precision_variable.get()
+    if scopes:
+        return (<PrecisionScope>scopes[-1]).precision
     return default_precision
 
 
@@ -147,16 +147,16 @@ cdef extern from *:
     cnp.PyUFuncGenericFunction tf_loops[]
 
 
-cdef int choose(int dtype, tf_precision *chosen) noexcept with gil:
+cdef int find_spec(int dtype, tf_precision *chosen) noexcept with gil:
     """Whether a precision applies to a product of a dtype here; -1 after an error."""
     # An earlier part of this call failed: NumPy goes on, but nothing may be written.
     if PyErr_Occurred() != NULL:
         return -1
-    cdef Precision precision = current_precision()
-    if (precision is None or (dtype == FLOAT64 and not precision.float64)
-            or (dtype == COMPLEX64 and not precision.complex64)):
+    cdef MatmulSpec spec = current_precision()
+    if (spec is None or (dtype == FLOAT64 and not spec.float64)
+            or (dtype == COMPLEX64 and not spec.complex64)):
         return 0
-    chosen[0] = precision.fields
+    chosen[0] = spec.fields
     return 1
 
 
@@ -165,7 +165,7 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     cdef int kind = number // DTYPES, dtype = number % DTYPES
     cdef tf_precision precision
     cdef matrices x
-    cdef int failed, chosen = choose(dtype, &precision)
+    cdef int failed, chosen = find_spec(dtype, &precision)
     if chosen < 0:
         return
     if chosen == 0:

@@ -104,7 +104,7 @@ cdef tf_matrix matrix_of(cnp.ndarray x, kind):
     return m
 
 
-def mma_matmul(Precision precision, a, b, out):
+def mma_matmul(MatmulSpec precision, a, b, out):
     """Write a @ b to `out`: (..., l, m, k), (..., l, k, n) and (..., l, m, n)."""
     cdef npy_intp count, m, n, k
     cdef int failed

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from ..._matmul.precisions import find_mode
+from ..._matmul.precisions import find_precision as find_mode
 from .._runtime.backend import current
 
 Strategy = Literal["performant", "eager"]

@@ -26,10 +26,10 @@ from ..._matmul.context import Settings, current_settings, leave, mark_context
 from ..._matmul.precisions import (
     Scale,
     SpecialValues,
-    find_mode,
     kept_for_names,
 )
 from ..._matmul.precisions import check as check_precision
+from ..._matmul.precisions import find_precision as find_mode
 from ..._wording import brief
 from ...tensor_core.look_up import devices, find_device, find_instruction, find_model
 from .._arrays.ndarray import allocate, as_own, lying, ndarray, wrap

@@ -18,8 +18,10 @@ import numpy as np
 
 from ..._formats.quantize import ROUNDINGS
 from ..._formats.quantize import Tf32Rounding as Rounding
-from ..._matmul.precisions import Mode, Scale, SpecialValues, find_mode
+from ..._matmul.precisions import Precision as Mode
+from ..._matmul.precisions import Scale, SpecialValues
 from ..._matmul.precisions import check as check_options
+from ..._matmul.precisions import find_precision as find_mode
 from .._arrays.ndarray import allocate, lying
 from .._runtime import cublas
 from .._runtime.backend import (
