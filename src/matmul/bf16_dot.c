@@ -51,7 +51,7 @@ int tf_bf16_split_dot_is_exact(struct tf_exponents a, struct tf_exponents b)
            a.greatest + b.greatest < GREATEST;
 }
 
-/* Whether this processor's instruction is what halves.h says: tried once. */
+/* Whether this processor's instruction is what simd_bf16.h says: tried once. */
 static int pairs_are_chains;
 
 void tf_probe_bf16_dot(void)

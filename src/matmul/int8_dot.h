@@ -1,5 +1,5 @@
 /* Products of small integers: what the numbers of some formats are, times a power of
- * two. loops/quads.c says how they are exact. */
+ * two. kernels/int8_dot.c says how they are exact. */
 #ifndef TF32DTYPE_QUADS_H
 #define TF32DTYPE_QUADS_H
 

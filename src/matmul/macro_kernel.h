@@ -73,7 +73,7 @@ void tf_matmul_tile(struct tf_workspace *work, const struct tf_tile *tile,
 void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
                         ptrdiff_t k, float *sums, int adds);
 
-/* Whether a tile is one row that has its own way (see row.c), and that. */
+/* Whether a tile is one row that has its own way (see gemv.c), and that. */
 int tf_is_gemv(struct tf_operand a, ptrdiff_t rows);
 void tf_gemv(struct tf_workspace *work, const struct tf_tile *tile,
                      ptrdiff_t k);

@@ -20,7 +20,7 @@ struct tf_matrix {
  * over the format's, of each matrix or of each row of A and column of B. */
 enum tf_scaling { TF_UNSCALED, TF_SCALED_MATRIX, TF_SCALED_LINES };
 
-/* A tensor core that computes a product: see loops/isa.h. */
+/* A tensor core that computes a product: see runtime/kernel_table.h. */
 struct tf_device {
     struct tf_mma_model model;
     int promote;       /* k after which accumulators are added to others; 0: never */
@@ -35,7 +35,7 @@ struct tf_precision {
     int format;    /* what they are rounded to: a format, TF_FLOAT16 or TF_FLOAT32 */
     int rounding;  /* enum tf_rounding: tf32 also to ties_to_away and toward_zero */
     int scaling;   /* enum tf_scaling */
-    int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: split.h */
+    int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: operand_split.h */
     int bands;     /* of 2 or 3 parts: which products, 2 (of 3), 3 (6) or 5 (9) */
     int saturates; /* Inf counts as the largest number, in a split */
     int on_device; /* a tensor core computes it: */
@@ -85,7 +85,7 @@ int tf_blas_gemm(const struct tf_precision *precision, struct tf_kinds kinds, ch
             const void *a, ptrdiff_t lda, const void *b, ptrdiff_t ldb, float beta,
             void *c, ptrdiff_t ldc);
 
-/* The parts of n numbers, each with p significant bits: see split.h. */
+/* The parts of n numbers, each with p significant bits: see operand_split.h. */
 void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out);
 
 /* Once, when the instruction set has been chosen. */

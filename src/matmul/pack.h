@@ -1,4 +1,4 @@
-/* Operands of products on their way to slots: loops/product.c says what those are. */
+/* Operands of products on their way to slots: kernels/micro_kernel.c says what those are. */
 #ifndef TF32DTYPE_PACK_H
 #define TF32DTYPE_PACK_H
 

@@ -1,8 +1,8 @@
 /* What one instruction set's build of the loops offers.
  *
- * Every file in this folder is compiled once per instruction set; each build
+ * Every file in a folder kernels/ is compiled once per instruction set; each build
  * fills one `struct tf_isa`, and src/runtime/cpu_dispatch.c picks one when the package is
- * imported. All functions work on contiguous, aligned blocks, and give the
+ * imported. Most functions work on contiguous, aligned chunks; all give the
  * same bits in every build.
  */
 #ifndef TF32DTYPE_LOOPS_ISA_H
@@ -192,7 +192,7 @@ struct tf_nearness {
 };
 typedef void tf_predicate_fn(const void *, uint8_t *, size_t);
 
-/* Parts of matrix products: see product.c. */
+/* Parts of matrix products: see matmul/kernels/micro_kernel.c. */
 enum {
     TF_KC = 256,      /* k of a chain of fused multiply-adds: the contract's */
     TF_MR = 6, /* of a block of C, where kernels do not say another number */
@@ -246,7 +246,7 @@ struct tf_product {
                     size_t distance);
     /* What all lanes have together, in the first of them. */
     void (*reduce_range)(struct tf_magnitude_range *range);
-    /* Numbers to their parts (see split.h), `distance` apart. */
+    /* Numbers to their parts (see operand_split.h), `distance` apart. */
     void (*split_singles)(const float *in, size_t n, int p, int parts, float *out,
                           size_t distance, struct tf_magnitude_range *range);
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
@@ -271,7 +271,7 @@ struct tf_product {
     const struct tf_gemv_kernels *row;
 };
 
-/* One row times a matrix that is read once: see row.c. */
+/* One row times a matrix that is read once: see gemv.c. */
 struct tf_across_operands {
     const float *x;   /* the row */
     const char *rows; /* of the matrix, which lie `step` bytes apart */
@@ -289,7 +289,7 @@ struct tf_gemv_kernels {
     tf_across_fn *across_halves, *across_bytes; /* NULL where there is none */
 };
 
-/* Parts of products of block arrays: see block_product.c. */
+/* Parts of products of block arrays: see blocks/kernels/block_matmul.c. */
 
 /* One product of a block's elements: where those of A and B, and their scales, begin. */
 struct tf_block_term {
@@ -368,7 +368,7 @@ struct tf_mma_kernels {
                                  struct tf_tensor_exponents exponents, uint32_t *out);
 };
 
-/* Blocks with a common scale, for one element: see block_round.h. All blocks are whole
+/* Blocks with a common scale, for one element: see quantize_block.h. All blocks are whole
  * and lie one after the other, `draws` like the numbers. */
 struct tf_block_plan;
 
@@ -385,7 +385,7 @@ struct tf_block_loops {
                        int odd, float *out);
 };
 
-/* Chains of instructions whose operands have scales: see scaled.c. */
+/* Chains of instructions whose operands have scales: see scaled_mma.c. */
 enum {
     TF_SCALED_K = 512,     /* that is multiplied at a time: whole instructions */
     TF_SCALED_LONGEST = 64 /* instruction */
@@ -441,7 +441,7 @@ struct tf_dot {
 };
 
 /* Parts of products of small integers, where there is an instruction for them: see
- * quads.c. The integers are those of codes of up to six bits; on the side of A none has a
+ * matmul/kernels/int8_dot.c. The integers are those of codes of up to six bits; on the side of A none has a
  * sign. */
 struct tf_int8_kernels {
     struct tf_kernel kernel; /* a term's scale is the unit of its products */

@@ -1,7 +1,7 @@
 /* One fused block of a tensor core, and the chain of blocks that an instruction is.
  *
  * Freestanding and integer-only: gcc, clang, NVRTC and nvcc compile the same text. This
- * is the truth that the fast loops (loops/tensor.c) are tested against.
+ * is the truth that the fast loops (kernels/mma.c) are tested against.
  *
  *      products  a[0]b[0] ... a[K-1]b[K-1]   exact, significands in [0, 4)
  *      c         the accumulator

@@ -1,6 +1,6 @@
 /* One instruction of a tensor core whose operands have a scale for each block of k.
  *
- * Freestanding and integer-only, as tensor_core.h is, whose steps these are. What
+ * Freestanding and integer-only, as mma_model.h is, whose steps these are. What
  * differs is where the terms come from:
  *
  *      group 1    one product each; its exponent is that of a plus that of b plus those

@@ -6,7 +6,7 @@
 
 Each check has a process of its own, since an illegal address ends all use of CUDA in
 the process. After a check that fails stands what this means: its docstring. The status
-is the number of checks that failed. Without a GPU, by cuda_dry.py, all of it runs on
+is the number of checks that failed. Without a GPU, by dry_run.py, all of it runs on
 the host and is small.
 """
 
@@ -36,7 +36,7 @@ sys.path.insert(0, str(BENCHMARKS))
 
 import gpu_clock
 
-#: Set by cuda_dry.py, for the processes that it starts too.
+#: Set by dry_run.py, for the processes that it starts too.
 DRY = "TF32DTYPE_DRY" in os.environ
 
 Check = Callable[[], None]

@@ -32,7 +32,7 @@ def test_code(path):
         pytest.skip("test_torch.py runs it")
     names = {}
     for block in blocks(path, "python"):
-        if "tf32dtype.cuda" not in block:  # test_cuda_documents.py runs these
+        if "tf32dtype.cuda" not in block:  # tests/cuda/test_docs.py runs these
             check_block(block, names)
 
 

@@ -17,7 +17,7 @@ each_type = pytest.mark.parametrize("scalar_type", TYPES, ids=lambda t: t.__name
 
 @pytest.mark.parametrize("prefix", numpy_surface.PREFIXES)
 def test_every_name_is_decided(prefix: str) -> None:
-    """A name that a new NumPy brings needs a row in surface_table.py."""
+    """A name that a new NumPy brings needs a row in numpy_surface_table.py."""
     assert numpy_surface.undecided(prefix) == []
 
 

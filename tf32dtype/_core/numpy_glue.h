@@ -39,7 +39,7 @@ int tf_dtype_carrier_ready(reprfunc repr);
 int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *methods,
                    PyGetSetDef *getset);
 
-/* The class of exact numbers (see exact.h). It has no type number: no array of a user's
+/* The class of exact numbers (see exact_compare.h). It has no type number: no array of a user's
  * holds them. */
 extern PyArray_DTypeMeta tf_exact_dtype;
 int tf_exact_dtype_ready(reprfunc repr);

@@ -1,4 +1,4 @@
-"""The formats: nine facts each, and what follows from them."""
+"""The formats: the facts of each, and what follows from them."""
 
 from __future__ import annotations
 

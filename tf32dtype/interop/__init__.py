@@ -1,1 +1,1 @@
-"""Other libraries and files. Nothing in the package stands on this."""
+"""Other libraries, each looked up when the program uses it."""

@@ -34,7 +34,7 @@ class Draw(NamedTuple):
     width: int
 
     def codes(self, first: int, count: int) -> NDArray[Any]:
-        """What `fill` in inputs.cu writes."""
+        """What `fill` in record_inputs.cu writes."""
         i = first + np.arange(count, dtype=np.uint32)
         kind = i // np.uint32(self.per_tile) % np.uint32(4)
         r = mix(mix(i) ^ mix(np.array([self.seed], np.uint32)))

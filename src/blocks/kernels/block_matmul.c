@@ -1,6 +1,6 @@
 /* The inside of products of block arrays: codes to slots, and a block of C.
  *
- * Slots and panels are those of product.c. Numbers of a block are multiplied and summed
+ * Slots and panels are those of matmul/kernels/micro_kernel.c. Numbers of a block are multiplied and summed
  * by a chain of its own; the sum, times the product of both scales, is added to C.
  */
 #include <string.h>

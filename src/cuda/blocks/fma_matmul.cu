@@ -15,7 +15,7 @@
 enum { DEPTH = 16, THREADS = 256 };
 
 /* How an operand lies. Strides are in bytes, from matrix to matrix, from line to line and,
- * of float32, along k. Scales are block_scales.cu's: numbers from matrix to matrix and
+ * of float32, along k. Scales are blocks/scales.cu's: numbers from matrix to matrix and
  * from level to level. tf32dtype/cuda/blocks/products.py has the same. */
 struct tf_side {
     int64_t hi[3], lo[2], scales;

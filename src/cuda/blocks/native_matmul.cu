@@ -4,7 +4,7 @@
  *
  *     c = fma(RN32(scale of A's block * scale of B's), chain, c)
  *
- * The options of the compilation (tf32dtype/cuda/blocks/native.py) are those of slices.h,
+ * The options of the compilation (tf32dtype/cuda/blocks/native.py) are those of mma_tiles.h,
  * with SIZE 1 and k contiguous, and
  *
  *   UNIT, UNIT_BYTES          the instruction, see mma.h; UNIT_BYTES is 32

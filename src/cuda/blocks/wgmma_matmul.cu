@@ -1,10 +1,10 @@
-/* C = A B of blocks with scales, by Hopper's wgmma: what block_native.cu is for mma.sync.
+/* C = A B of blocks with scales, by Hopper's wgmma: what native_matmul.cu is for mma.sync.
  * For each block of k in order, and each term of it (hi hi, hi lo, lo hi, lo lo, those that
  * there are), a chain of instructions from +0; then, on the CUDA cores,
  *
  *     c = fma(RN32(scale of A's block * scale of B's), chain, c)
  *
- * The options of the compilation (tf32dtype/cuda/blocks/wgmma.py) are those of slices.h, k
+ * The options of the compilation (tf32dtype/cuda/blocks/wgmma.py) are those of mma_tiles.h, k
  * contiguous, warps of 16 x 128 and slices of 128 bytes, and
  *
  *   UNIT, TAIL                the instruction, see hopper.h

@@ -6,7 +6,7 @@
  * to a sum from +0 by float32 addition, to nearest. Either is done for stretches of k
  * one after the other, each of which is added to the result.
  *
- * The options of the compilation (tf32dtype/cuda/_matmul/native.py) are those of slices.h and
+ * The options of the compilation (tf32dtype/cuda/_matmul/native.py) are those of mma_tiles.h and
  *
  *   UNIT, UNIT_BYTES          the instruction, see mma.h
  *   PROMOTE                   instructions to a chain; 0: a stretch is one chain

@@ -1,7 +1,7 @@
 /* Stages in shared memory that one thread fills by copies of boxes and warps read by wgmma.
  * Each has two barriers, for "all bytes are there" and "all warps have read them".
  *
- * Before it slices.h is included, whose THREADS are those that multiply, and FILLED is
+ * Before it mma_tiles.h is included, whose THREADS are those that multiply, and FILLED is
  * defined, the bytes of a stage that copies fill. */
 #ifndef TF32DTYPE_CUDA_RING_H
 #define TF32DTYPE_CUDA_RING_H

@@ -1,4 +1,4 @@
-/* Operands in parts: see split.h. Parts of PART_BITS bits: 8, bfloat16; 11, tf32. */
+/* Operands in parts: see operand_split.h. Parts of PART_BITS bits: 8, bfloat16; 11, tf32. */
 #include "cuda/matmul/operands.h"
 #include "matmul/operand_split.h"
 

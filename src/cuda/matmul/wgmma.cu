@@ -3,7 +3,7 @@
  * PROMOTE, each instruction's result is added to a sum from +0 by float32 addition, to
  * nearest, for stretches of k one after the other, each of which is added to the result.
  *
- * The options of the compilation (tf32dtype/cuda/_matmul/wgmma.py) are those of slices.h, k
+ * The options of the compilation (tf32dtype/cuda/_matmul/wgmma.py) are those of mma_tiles.h, k
  * contiguous, warps of 16 x 128 and slices of 128 bytes, and
  *
  *   UNIT, TAIL                the instruction, see hopper.h

@@ -1,4 +1,4 @@
-/* This build's entry in the table of instruction sets: see isa.h. */
+/* This build's entry in the table of instruction sets: see kernel_table.h. */
 #include "runtime/kernels/kernel_decls.h"
 
 const struct tf_isa TF_NAME(tf_isa) = {

@@ -1,4 +1,4 @@
-/* Chains of a tensor core's blocks: what ../tensor_core.h does, for many elements of C
+/* Chains of a tensor core's blocks: what tensor_core/mma_model.h does, for many elements of C
  * at a time and without an integer significand.
  *
  * Products of operands are exact in float32, where a power of two brings them to the

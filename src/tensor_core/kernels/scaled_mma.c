@@ -1,4 +1,4 @@
-/* Chains of block-scaled instructions: what ../tensor_scaled.h does, of elements that
+/* Chains of block-scaled instructions: what tensor_core/scaled_mma_model.h does, of elements that
  * were taken apart beforehand, so that an instruction is two short loops over k. */
 #include "runtime/kernels/kernel_decls.h"
 

@@ -326,7 +326,7 @@ template <class T> const T &max(const T &x, const T &y) { return x < y ? y : x; 
 template <class T> T __ldg(const T *x) { return *x; }
 
 /* -- cp.async: copied at the wait, not before, so that a wait too few is seen --------- */
-/* PTX ISA 9.7.9.25. The kernels name these in async.h, which they include elsewhere. */
+/* PTX ISA 9.7.9.25. The kernels name these in async_copy.h, which they include elsewhere. */
 
 inline void simt_copy_async(void *to, const void *from, int size, int filled)
 {

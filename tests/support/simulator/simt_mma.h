@@ -4,7 +4,7 @@
  */
 #include "tensor_core/mma_model.h"
 
-/* 80 for sm_80, 90 for sm_90a, ...: cuda_host.py says which. */
+/* 80 for sm_80, 90 for sm_90a, ...: backend.py says which. */
 extern "C" {
 int simt_architecture = 90;
 int simt_conflicts; /* of ldmatrix: rows of a matrix that lie in the same banks */

@@ -1,4 +1,4 @@
-# What tests reach of the products below NumPy: BLAS's gemm, and the parts of numbers.
+# BLAS's gemm and the parts of numbers, for tests; real_kind serves other products too.
 
 cdef int real_kind(array) except -1:
     cdef int is_complex = 0

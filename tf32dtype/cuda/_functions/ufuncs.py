@@ -5,10 +5,10 @@ errors about dtypes are its own. A loop of one of our formats is computed here:
 
 - arithmetic and comparisons: in float32 or float64, rounded once (binary.cu);
 - functions of one array, and the other ones of two arrays of one-byte formats: looked
-  up in tables that the CPU made (tables.py);
+  up in tables that the CPU made (lookup_tables.py);
 - those of two arrays of bfloat16 or tf32: in float64, and where this cannot tell which
-  number is nearest, in integers of 128 bits (functions.cu);
-- comparisons with numbers that no format holds, and bounds by them: exact.py.
+  number is nearest, in integers of 128 bits (binary_exact.cu);
+- comparisons with numbers that no format holds, and bounds by them: exact_compare.py.
 
 A loop of NumPy's own dtypes is CuPy's function of that name on operands that were cast;
 its bits are CuPy's.
@@ -33,7 +33,7 @@ from .._runtime.storage import STORAGE, is_ours, plain
 from .._runtime.strides import elementwise
 from . import exact_compare, lookup_tables
 
-#: In the order of binary.cu and of functions.cu.
+#: In the order of binary.cu and of binary_exact.cu.
 BINARY = (
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin",
     "heaviside", "copysign", "nextafter",

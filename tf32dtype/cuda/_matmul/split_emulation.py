@@ -435,7 +435,7 @@ def _launch(
 
 
 def _matrices(x: Any) -> Words:
-    return Words(x.data.ptr, *_items(x))  # struct matrices of patch.cu
+    return Words(x.data.ptr, *_items(x))  # struct matrices of patch_specials.cu
 
 
 def _items(x: Any) -> list[int]:

@@ -18,12 +18,12 @@ from .._runtime.strides import THREADS, blocks
 
 #: float32 numbers of 16 bytes, which is what products copy at a time
 CHUNK = 4
-#: Numbers that a thread of block_decode.cu has.
+#: Numbers that a thread of decode.cu has.
 _EACH = 4
-#: Threads of block_quantize.cu, and how many numbers each has.
+#: Threads of quantize.cu, and how many numbers each has.
 _QUANTIZERS, _SHARE = 128, 4
 
-#: struct tf_operand of block_decode.cu
+#: struct tf_operand of decode.cu
 _LINES = np.dtype(
     [
         ("lines", np.int64),
@@ -47,7 +47,7 @@ def _of_lines(plan: Layout, odd: bool = False) -> Any:
 
 
 def _each(kernel: Kernel, plan: Layout, *arguments: Any) -> None:
-    """Start a kernel of block_decode.cu on all numbers of lines."""
+    """Start a kernel of decode.cu on all numbers of lines."""
     if plan.lines * plan.length == 0:
         return
     needed = pieces(plan.length, _EACH)
@@ -134,7 +134,7 @@ def scale_numbers(plan: Layout, scales: Any) -> Any:
     return found
 
 
-#: struct tf_bounds of block_bounds.cu: what is less than 0 was inverted
+#: struct tf_bounds of bounds.cu: what is less than 0 was inverted
 _BOUNDS = np.dtype(
     [("greatest", "u4"), ("least", "u4"), ("special", "u8"), ("nan", "u8")]
 )

@@ -34,7 +34,7 @@ SMALL = Tile(64, 64, 32, 32, 64, 3, 1, 1.7)
 #: for blocks of 64 and 128, whose chains take registers besides those of the sums
 LONG = Tile(64, 64, 32, 32, 128, 2, 1, 1.7)
 
-#: struct Side of block_native.cu
+#: struct Side of native_matmul.cu
 SIDE = np.dtype(
     [
         (name, np.int64)

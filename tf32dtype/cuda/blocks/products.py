@@ -27,7 +27,7 @@ THREADS = 256
 #: k of a tile in shared memory, and what its lines are longer than they are wide
 _DEPTH, _PADDING = 16, 4
 
-#: struct tf_side and struct tf_block_task of block_chain.cu
+#: struct tf_side and struct tf_block_task of fma_matmul.cu
 _SIDE = np.dtype(
     [
         ("hi", np.int64, 3), ("lo", np.int64, 2), ("scales", np.int64),

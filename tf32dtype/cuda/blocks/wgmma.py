@@ -31,7 +31,7 @@ from . import native
 #: Bytes of shared memory for stages, a block's most but what finds their beginning.
 ROOM = (227 << 10) - wgmma.ALIGNED
 
-#: struct Side of block_wgmma.cu
+#: struct Side of wgmma_matmul.cu
 SIDE = np.dtype([(name, MAP) for name in ("codes", "residuals", "scales")])
 
 
@@ -148,7 +148,7 @@ def _operand(first: Any, x: Any) -> Operand:
 
 
 def _halves(x: Operand, name: str, k: int) -> Operand:
-    """Numbers of codes as float16, in mma.sync's order of k: block_halves.cu."""
+    """Numbers of codes as float16, in mma.sync's order of k: halves.cu."""
     count, lines, blocks = x.storage.shape
     count = count if x.stack else 1
     out = cupy.empty((count, lines, blocks * native.LEAST), np.uint16)

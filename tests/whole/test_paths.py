@@ -1,0 +1,80 @@
+"""Every file that a comment, a docstring or a document names is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.once
+
+FOLDERS = "benchmarks docs examples src tests tf32dtype tools".split()
+#: Where names are looked for, by the kind of file: comments, docstrings, all of a text.
+TEXTS = {
+    (".c", ".h", ".cu"): r"/\*.*?\*/|//[^\n]*",
+    (".py", ".pxi", ".pyx", ".pxd", ".pyi"): r'(?<!\S)#[: ][^\n]*|""".*?"""',
+    (".md",): r".+",
+}
+#: path/file.ext, and file.ext of our own code. No part of an address or a pattern.
+NAME = re.compile(
+    r"(?<![\w./*{}<>$-])(?:\.\./|\./)?"
+    r"(?:[\w.-]+/)+[\w-]+\.(?:c|h|cu|py|pxi|pyx|pxd|pyi|md|json|toml|png)\b(?![\w/*])"
+    r"|(?<![\w./*{}<>$-])\w[\w-]*\.(?:c|h|cu|py|pxi)\b(?![\w/*(\[])"
+)
+#: NAME.json, SUBJECT/*.c and the like stand for any.
+ANY = re.compile(r"[A-Z]{2,}[./]|[*]")
+#: Files of others, and of users.
+OTHERS = set(
+    """math.h stdint.h string.h Python.h dlpack.h cublasLt.h library_types.h
+    script.py""".split()
+)
+
+
+def files() -> list[Path]:
+    found = [ROOT / name for name in ("CONTRIBUTING.md", "README.md", "setup.py")]
+    for folder in FOLDERS:
+        found += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+    return [path for path in found if "__pycache__" not in path.parts]
+
+
+FILES = files()
+#: Every way to end a path: "matmul/pack.h", "pack.h".
+ENDS = {
+    "/".join(parts[i:])
+    for parts in (path.relative_to(ROOT).parts for path in FILES)
+    for i in range(len(parts))
+}
+
+
+def mentions(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and name of all that a file names."""
+    patterns = [x for kinds, x in TEXTS.items() if path.suffix in kinds]
+    if path == Path(__file__) or not patterns:
+        return
+    text = path.read_text()
+    for part in re.finditer(patterns[0], text, re.DOTALL):
+        plain = re.sub(r"https?://\S+", lambda x: " " * len(x[0]), part[0])
+        for name in NAME.finditer(plain):
+            line = text.count("\n", 0, part.start() + name.start()) + 1
+            yield line, name[0]
+
+
+def is_there(path: Path, name: str) -> bool:
+    if name in OTHERS or ANY.search(name) or name.lstrip("./") in ENDS:
+        return True
+    return (path.parent / name).exists()
+
+
+def test_named_files_exist() -> None:
+    seen = [(path, *found) for path in FILES for found in mentions(path)]
+    assert len(seen) > 500
+    missing = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path, line, name in seen
+        if not is_there(path, name)
+    ]
+    assert not missing, "\n" + "\n".join(missing)
