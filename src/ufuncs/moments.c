@@ -1,9 +1,12 @@
+/* Sums, means, variances and products of lines with a bound on what they are off by, and
+ * whether all numbers within it round to one item. */
 #include "ufuncs/moments.h"
 
 #include <math.h>
 
 #include "runtime/fp_environment.h"
 #include "runtime/strided.h"
+#include "ufuncs/exact_sum.h"
 
 /* There NaN is the result as soon as there is one. Else two infinities may have been
  * added before, in NumPy's order, which raises something. */
@@ -253,8 +256,7 @@ static struct number root_of(struct number x)
 /* Beyond 2^+-1000 every format over- or underflows alike. */
 static struct number product_of(double value, int64_t exponent, double count)
 {
-    const int near = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : (int)exponent;
-    const double product = ldexp(value, near);
+    const double product = tf_product_value(value, exponent);
     return (struct number){product, 4 * UNIT * count * fabs(product)};
 }
 
