@@ -1,3 +1,5 @@
+/* Arrays of blocks: what a call has to do is cut into pieces of whole lines, which
+ * threads take; the loops of kernels/quantize.c do one piece. */
 #include "blocks/block_arrays.h"
 
 #include <stdlib.h>
@@ -188,8 +190,8 @@ int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
 /* -- dequantise -------------------------------------------------------------------- */
 
 /* Writes the numbers of whole blocks around the caches, for results much larger than
- * these: CHUNK of them are made in a buffer of the first cache, and its whole cache lines
- * stored from there by instructions that do not load what they replace. */
+ * these: CHUNK of them are made in a buffer within the first cache, whose whole cache
+ * lines are stored by instructions that do not load what they replace. */
 static void dequantize_past(const struct call *call, struct piece p)
 {
     enum { CHUNK = 4096, LINE = TF_LINE / sizeof(float) };

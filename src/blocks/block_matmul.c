@@ -1,3 +1,5 @@
+/* Matrix products of arrays of blocks: the tiles of a product, the sums of each over
+ * blocks along k, and their rounding. */
 #include "blocks/block_matmul.h"
 
 #include "blocks/block_pack.h"

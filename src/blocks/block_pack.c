@@ -1,3 +1,5 @@
+/* Panels of numbers and of scales, which the loops of kernels/block_matmul.c read, from
+ * codes of blocks. */
 #include "blocks/block_pack.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Fills the tables of what codes of a byte or less are worth. */
 #include "blocks/code_tables.h"
 
 struct tf_code_table tf_code_tables[TF_ELEMENT_COUNT];

@@ -1,3 +1,5 @@
+/* Tables of casts from items of a byte to others: made once a pair of kinds has cast
+ * enough of them. */
 #include "formats/byte_casts.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,5 @@
+/* Fills the tables of what each item of a byte is, what order it has, and how float32
+ * is rounded to it. */
 #include "formats/byte_tables.h"
 
 #include <math.h>

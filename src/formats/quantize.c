@@ -1,3 +1,4 @@
+/* Explicit rounding: any rounding and overflow rule, one element at a time by codec.h. */
 #include "formats/quantize.h"
 
 #include <float.h>

@@ -1,3 +1,5 @@
+/* Operations on the code of one element, and those of arrays that are made of them:
+ * spacing, nextafter and others. */
 #include "formats/scalar_ops.h"
 
 #include <math.h>

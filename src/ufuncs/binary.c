@@ -1,3 +1,5 @@
+/* Binary operations on strided arrays: which of the ways a call takes (a few items, a
+ * fused loop, a table of pairs, float64), and each way but the first. */
 #include "ufuncs/binary.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* Comparisons, minimum and maximum item by item, signs and predicates: loops over
+ * strided arrays by the size of an item. */
 #include "ufuncs/compare.h"
 
 #include "formats/byte_tables.h"

@@ -1,3 +1,5 @@
+/* Comparisons with numbers that the format may not have, clip and nextafter toward
+ * such. */
 #include "ufuncs/exact_compare.h"
 
 #include <math.h>

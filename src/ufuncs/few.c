@@ -1,3 +1,4 @@
+/* Binary operations on a few items, one by one: what a call costs is most of it there. */
 #include "ufuncs/few.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* maximum, minimum, fmax and fmin: reductions, running ones, and item by item. */
 #include "ufuncs/minmax.h"
 
 #include <math.h>

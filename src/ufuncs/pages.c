@@ -1,3 +1,4 @@
+/* Pages of partial results: found by number, made when touched. */
 #include "ufuncs/pages.h"
 
 #include <stdlib.h>

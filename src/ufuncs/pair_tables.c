@@ -1,3 +1,5 @@
+/* Tables of the results of all pairs of items of a byte or less, and loops that look
+ * them up. */
 #include "ufuncs/pair_tables.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* modf, frexp and ldexp: loops over strided arrays. */
 #include "ufuncs/parts.h"
 
 #include "formats/casts.h"

@@ -216,11 +216,19 @@ static int16_t last_identical(const uint16_t *items)
     return (int16_t)(code - 1);
 }
 
-/* A table of 65536 results does not fit the first cache, but many functions need
- * few of them: exp is 1 for all small arguments and 0 or Inf for all large ones,
- * log is NaN for all negative ones, sin is odd, and x itself for all small ones.
- * The bounds are read off the full table, so that looking up compressed indices is
- * looking up in it. */
+/* Returns which of 65536 results are enough, as read off the table of all.
+ *
+ * The table takes 128 KiB, more than the first cache holds, but many functions need few
+ * KiB of it. By sign, all magnitudes up to a `least` one have one result, and so have all
+ * from a `greatest` one on: an index outside is moved to the nearer of the two. Functions
+ * that are odd are looked up without the sign, which is set afterwards; and where f(x) = x
+ * up to some magnitude, nothing there is looked up. For example, exp of bfloat16:
+ *
+ *     code     0x0000 ... least     ... 1 ...     greatest ... 0x7F80
+ *     result   1          1         looked up     Inf          Inf
+ *
+ * and for negative numbers, from 1 down to 0, likewise. Compressed indices are indices of
+ * the whole table, so that no result is stored twice. */
 static struct tf_index_bounds find_index_bounds(const uint16_t *items)
 {
     struct tf_index_bounds bounds = {
@@ -330,25 +338,26 @@ static unsigned may_have_raised(const uint32_t *items, size_t n)
            (tiny ? TF_UNDER : 0);
 }
 
-/* Eight at a time, all loads before the stores: half as fast again. Volatile, as
- * vectors of indices taken apart are slower than loading each. */
+/* Replaces indices by what is found there. Eight at a time, all loads before the stores:
+ * half as fast again. `volatile` keeps gcc from loading indices as vectors, to take these
+ * apart for each look-up, which is slower than loading them one by one. */
 static void look_up_indices(const uint16_t *found, uint16_t *indices, size_t n)
 {
     const volatile uint16_t *index = indices;
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        const uint16_t a = found[index[i]], b = found[index[i + 1]];
-        const uint16_t c = found[index[i + 2]], d = found[index[i + 3]];
-        const uint16_t e = found[index[i + 4]], f = found[index[i + 5]];
-        const uint16_t g = found[index[i + 6]], h = found[index[i + 7]];
-        indices[i] = a;
-        indices[i + 1] = b;
-        indices[i + 2] = c;
-        indices[i + 3] = d;
-        indices[i + 4] = e;
-        indices[i + 5] = f;
-        indices[i + 6] = g;
-        indices[i + 7] = h;
+        const uint16_t r0 = found[index[i]], r1 = found[index[i + 1]];
+        const uint16_t r2 = found[index[i + 2]], r3 = found[index[i + 3]];
+        const uint16_t r4 = found[index[i + 4]], r5 = found[index[i + 5]];
+        const uint16_t r6 = found[index[i + 6]], r7 = found[index[i + 7]];
+        indices[i] = r0;
+        indices[i + 1] = r1;
+        indices[i + 2] = r2;
+        indices[i + 3] = r3;
+        indices[i + 4] = r4;
+        indices[i + 5] = r5;
+        indices[i + 6] = r6;
+        indices[i + 7] = r7;
     }
     for (; i < n; i++) {
         indices[i] = found[index[i]];
