@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "runtime/streaming.h"
-#include "runtime/kernel_table.h"
-#include "matmul/pack.h"
+#include "blocks/kernels.h"
 #include "runtime/thread_pool.h"
 
 /* -- lines and pieces of them ------------------------------------------------------ */
@@ -42,7 +41,7 @@ static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lin
     const ptrdiff_t n = plan->layout.block;
     struct call call = {.plan = plan, .lines = lines};
     call.size = lines.count * lines.length;
-    call.loops = &tf_isa->block[plan->layout.element];
+    call.loops = &tf_isa->blocks->loops[plan->layout.element];
     if (lines.length % n == 0) {
         call.lines.length *= lines.count;
         call.lines.count = 1;
@@ -96,12 +95,12 @@ struct runs {
     ptrdiff_t pieces, count;
 };
 
-static unsigned do_run(const void *context, ptrdiff_t run, struct tf_workspace *own)
+static unsigned do_run(const void *context, ptrdiff_t run, struct tf_worker *own)
 {
     const struct runs *runs = context;
     const ptrdiff_t size = tf_pieces(runs->pieces, runs->count), first = run * size;
     const ptrdiff_t left = runs->pieces - first, here = left < size ? left : size;
-    for (ptrdiff_t i = 0; i < here && !tf_stops(own); i++) {
+    for (ptrdiff_t i = 0; i < here && !tf_worker_stops(own); i++) {
         runs->work(runs->call, piece_of(runs->call, first + i));
     }
     return 0;

@@ -3,10 +3,11 @@
 #include "blocks/block_matmul.h"
 
 #include "blocks/block_pack.h"
+#include "blocks/kernels.h"
 #include "runtime/fp_environment.h"
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
-#include "matmul/macro_kernel.h"
+#include "matmul/tile.h"
 #include "runtime/thread_pool.h"
 
 struct call {
@@ -58,9 +59,9 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct call *call
                           size_t rows, size_t columns, size_t depth, int pairs,
                           float *sums, int adds)
 {
-    const struct tf_block_product *loops = tf_isa->block_product;
+    const struct tf_block_product *loops = tf_isa->blocks->product;
     tf_multiply_blocks_fn *multiply = pairs ? loops->pairs : loops->singles;
-    const size_t block = (size_t)call->block, width = tf_isa->block_product->columns;
+    const size_t block = (size_t)call->block, width = tf_isa->blocks->product->columns;
     const struct tf_block_chain chain = {
         .terms = call->terms,
         .count = call->count,
@@ -117,7 +118,7 @@ static unsigned multiply_stretch(struct tf_workspace *work, const struct call *c
 static void multiply_tile(struct tf_workspace *work, const struct call *call,
                           const struct tile *tile)
 {
-    const size_t width = tf_isa->block_product->columns;
+    const size_t width = tf_isa->blocks->product->columns;
     const size_t columns = (tile->columns + width - 1) / width * width;
     work->ld = columns <= TF_COMPACT ? columns : TF_LDC;
     if (call->k == 0) {
@@ -155,8 +156,9 @@ static unsigned store_tile(struct tf_workspace *work, const struct call *call,
 }
 
 static unsigned multiply_one(const void *context, ptrdiff_t task,
-                             struct tf_workspace *work)
+                             struct tf_worker *worker)
 {
+    struct tf_workspace *work = tf_workspace_of(worker);
     const struct call *call = context;
     const ptrdiff_t number = task / (call->vertical * call->across);
     const ptrdiff_t i = task / call->across % call->vertical * call->rows;

@@ -2,10 +2,12 @@
  * codes of blocks. */
 #include "blocks/block_pack.h"
 
+#include "blocks/kernels.h"
+
 #include <math.h>
 
 #include "matmul/specials.h"
-#include "matmul/macro_kernel.h"
+#include "matmul/tile.h"
 
 struct tf_packed_block_operand tf_block_side_from(struct tf_packed_block_operand lines, ptrdiff_t number,
                                         ptrdiff_t line)
@@ -61,7 +63,7 @@ static void decode_lines(const struct tf_block_level *level, size_t count, ptrdi
                          size_t depth, int pairs, float *out)
 {
     const struct tf_code_table *table = &tf_code_tables[level->element];
-    const struct tf_block_product *loops = tf_isa->block_product;
+    const struct tf_block_product *loops = tf_isa->blocks->product;
     tf_slots_of_codes_fn *decode =
         pairs ? loops->pairs_of_codes : loops->singles_of_codes;
     const size_t slots = tf_packed_words(depth, pairs);
@@ -135,7 +137,7 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_packed_blo
                            struct tf_magnitude_range *range)
 {
     const size_t slots = tf_packed_words(depth, pairs);
-    const size_t width = tf_isa->block_product->columns;
+    const size_t width = tf_isa->blocks->product->columns;
     const size_t first = (size_t)(k / b->block);
     const size_t blocks = (depth + (size_t)b->block - 1) / (size_t)b->block;
     if (!b->x.levels) {
@@ -154,7 +156,7 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_packed_blo
                 }
                 decode_lines(&panel.x.level[level], count, k, depth, pairs,
                              work->lines);
-                tf_isa->product->transpose(work->lines, slots, count, slots, out,
+                tf_isa->matmul->transpose(work->lines, slots, count, slots, out,
                                            width);
             }
             if (count < width) {

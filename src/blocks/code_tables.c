@@ -1,6 +1,8 @@
 /* Fills the tables of what codes of a byte or less are worth. */
 #include "blocks/code_tables.h"
 
+#include <string.h>
+
 struct tf_code_table tf_code_tables[TF_ELEMENT_COUNT];
 
 void tf_code_tables_fill(void)
@@ -16,4 +18,24 @@ void tf_code_tables_fill(void)
             table->bytes.low[code] = (uint8_t)(bits >> 16);
         }
     }
+}
+
+int tf_scale_values(const char *scale, const char *residual, float values[256])
+{
+    int i = 0, j = 0;
+    while (i < TF_SCALE_COUNT && strcmp(tf_scales[i].name, scale)) {
+        i++;
+    }
+    while (*residual && j < TF_ELEMENT_COUNT && strcmp(tf_elements[j].name, residual)) {
+        j++;
+    }
+    if (i == TF_SCALE_COUNT || j == TF_ELEMENT_COUNT) {
+        return -1;
+    }
+    for (uint32_t code = 0; code < 256; code++) {
+        values[code] = *residual
+                           ? tf_residual_scale(tf_scales[i], tf_elements[j], code)
+                           : tf_scale_value(tf_scales[i], code);
+    }
+    return 0;
 }

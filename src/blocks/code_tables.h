@@ -15,4 +15,9 @@ extern struct tf_code_table tf_code_tables[TF_ELEMENT_COUNT];
 
 void tf_code_tables_fill(void);
 
+/* Writes what the codes of a scale format are worth: by themselves or, unless `residual`
+ * is empty, as scales of such elements. Returns -1 for names that blocks/block_formats.h
+ * does not have. */
+int tf_scale_values(const char *scale, const char *residual, float values[256]);
+
 #endif

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/byte_lookup.h"
 #include "formats/number_kinds.h"
-#include "ufuncs/pair_tables.h"
 
 /* Casts n bytes; what that raised. */
 typedef unsigned tf_cast_bytes(int from, int to, const uint8_t *in, uint8_t *out,

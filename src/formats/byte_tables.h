@@ -5,7 +5,7 @@
 #define TF32DTYPE_BYTES_H
 
 #include "formats/formats.h"
-#include "runtime/kernel_table.h"
+#include "formats/kernels.h"
 
 /* What tf_code_of_number() makes of a format's facts, for loops that serve all. */
 struct tf_byte_rounding {

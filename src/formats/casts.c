@@ -12,7 +12,7 @@
 #include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
 #include "runtime/streaming.h"
-#include "runtime/kernel_table.h"
+#include "formats/kernels.h"
 #include "runtime/strided.h"
 
 static const uint8_t sizes[TF_KIND_COUNT] = {
@@ -47,7 +47,7 @@ unsigned tf_may_raise(int format, struct tf_flag_hints suspects)
 static unsigned store_format(int format, const float *in, void *items, size_t n,
                              unsigned flags)
 {
-    const struct tf_conversions *conversions = &tf_isa->conversions[format];
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const struct tf_flag_hints suspects = conversions->from_float32(in, items, n);
     const int needed = (tf_may_raise(format, suspects) & ~flags) != 0;
     return needed ? conversions->flags(in, items, n) : 0;
@@ -59,7 +59,7 @@ static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size
 {
     static const char zero[sizeof(long double)];
     if (stride == 2 * (ptrdiff_t)size && size < sizeof(long double)) {
-        tf_isa->pair_with_zeros(size, parts, out, n);
+        tf_isa->copies->pair_with_zeros(size, parts, out, n);
     } else {
         tf_copy(size, out, stride, parts, (ptrdiff_t)size, n);
         tf_copy(size, out + size, stride, zero, 0, n);
@@ -72,8 +72,8 @@ static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size
 static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
                             uint16_t *out, size_t n)
 {
-    if (tf_isa->product->halves_of_bytes) {
-        tf_isa->product->halves_of_bytes(table, in, out, n);
+    if (tf_isa->formats->bf16_of_bytes) {
+        tf_isa->formats->bf16_of_bytes(table, in, out, n);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -84,7 +84,7 @@ static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in
 /* Is any of tf32 or bfloat16 other than zero? */
 static void bools_of_words(int format, const void *in, uint8_t *out, size_t n)
 {
-    tf_isa->predicate[TF_LOGICAL_NOT][format == tf_bfloat16_index](in, out, n);
+    tf_isa->formats->predicate[TF_LOGICAL_NOT][format == tf_bfloat16_index](in, out, n);
     for (size_t i = 0; i < n; i++) {
         out[i] ^= 1;
     }
@@ -94,9 +94,9 @@ static void bools_of_words(int format, const void *in, uint8_t *out, size_t n)
 static void load(int kind, const void *source, float *out, size_t n)
 {
     if (kind <= TF_FLOAT16) {
-        tf_isa->conversions[kind].to_float32(source, out, n);
+        tf_isa->formats->conversions[kind].to_float32(source, out, n);
     } else {
-        tf_isa->loads[kind](source, out, n);
+        tf_isa->formats->loads[kind](source, out, n);
     }
 }
 
@@ -134,7 +134,7 @@ static unsigned cast_block(struct tf_cast cast, const void *source, void *target
         numbers = exchange;
     }
     return cast.to <= TF_FLOAT16 ? store_format(cast.to, numbers, target, n, flags)
-                                 : tf_isa->stores[cast.to](numbers, target, n);
+                                 : tf_isa->formats->stores[cast.to](numbers, target, n);
 }
 
 static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_stride,

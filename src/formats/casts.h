@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "formats/number_kinds.h"
-#include "runtime/kernel_table.h"
+#include "formats/kernels.h"
 
 struct tf_cast {
     int from, to; /* enum tf_number_kind or a format's index */

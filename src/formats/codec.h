@@ -19,9 +19,7 @@
 #define TF32DTYPE_CODEC_H
 
 #include "formats/formats.h"
-
-/* Exceptions of IEEE 754 section 7, as far as NumPy reports them. */
-enum { TF_DIVIDE = 1, TF_OVER = 2, TF_UNDER = 4, TF_INVALID = 8 };
+#include "runtime/fp_flags.h"
 
 enum tf_rounding {
     TF_TIES_TO_EVEN,

@@ -5,11 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__CUDACC__)
-#define TF_INLINE static __forceinline__
-#else
-#define TF_INLINE static inline __attribute__((always_inline))
-#endif
+#include "runtime/inline.h"
 
 /* float32's Inf, all bits but the sign, and the canonical NaN. A magnitude above that of
  * Inf is NaN. */

@@ -3,7 +3,7 @@
 #define TF32DTYPE_OPERAND_H
 
 #include "formats/number_kinds.h"
-#include "runtime/kernel_table.h"
+#include "formats/kernels.h"
 #include "runtime/strided.h"
 
 struct operand {
@@ -48,7 +48,7 @@ static inline const float *operand_numbers(struct operand *operand, int kind,
     if (kind == TF_FLOAT32) {
         memcpy(operand->numbers, items, n * sizeof(float));
     } else {
-        tf_isa->conversions[kind].to_float32(items, operand->numbers, n);
+        tf_isa->formats->conversions[kind].to_float32(items, operand->numbers, n);
     }
     operand->has_numbers = operand->repeats;
     return operand->numbers;

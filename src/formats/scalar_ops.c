@@ -4,11 +4,6 @@
 
 #include <math.h>
 
-#include "runtime/fp_environment.h"
-#include "formats/items.h"
-#include "ufuncs/pair_tables.h"
-#include "ufuncs/parts.h"
-
 double tf_double_from_code(struct tf_format f, uint32_t code)
 {
     const uint64_t bits = tf_double_bits(tf_decode(f, code));
@@ -124,71 +119,4 @@ uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags)
     const int exponent = tf_least_exponent(f) + (field > 0 ? field - 1 : 0);
     unsigned exact = 0;
     return tf_code_from_double(f, ldexp(1, exponent), &exact);
-}
-
-/* -- other shapes ---------------------------------------------------------------------- */
-
-/* What a table of all pairs is made of. */
-static void nextafter_pairs(int format, int key, const uint8_t *a, const uint8_t *b,
-                            uint8_t *results, uint8_t *flags, size_t n)
-{
-    (void)key;
-    const struct tf_format f = *tf_format_rows[format];
-    for (size_t i = 0; i < n; i++) {
-        unsigned raised = 0;
-        results[i] = (uint8_t)tf_nextafter(f, tf_load_code(f, (const char *)&a[i]),
-                                           tf_load_code(f, (const char *)&b[i]), &raised);
-        flags[i] = (uint8_t)raised;
-    }
-}
-
-static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t strides[3],
-                             ptrdiff_t n)
-{
-    const struct tf_format f = *tf_format_rows[format];
-    const struct tf_pair_table *table =
-        tf_pair_table(format, TF_NEXTAFTER + TF_BINARY_COUNT, n, nextafter_pairs);
-    if (table) {
-        return tf_look_up_pairs(table, data, strides, n, tf_is_serial(data, strides));
-    }
-    unsigned flags = 0;
-    if (f.itemsize > 1 && !tf_is_serial(data, strides)) {
-        TF_BUFFER(buffer);
-        struct operand a, b;
-        operand_begin(&a, data[0], strides[0], 1);
-        operand_begin(&b, data[1], strides[1], 1);
-        for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-            const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
-            const void *x = operand_items(&a, f.itemsize, count);
-            const void *y = operand_items(&b, f.itemsize, count);
-            char *out = data[2] + done * strides[2];
-            void *target = operand_target(out, strides[2], f.itemsize, x, y, f.itemsize,
-                                          count, buffer);
-            flags |= tf_isa->parts->nextafter[f.itemsize == 4 ? 0 : 1](x, y, target, count);
-            tf_scatter(target, out, strides[2], f.itemsize, count);
-        }
-        return flags;
-    }
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const uint32_t from = tf_load_code(f, data[0] + i * strides[0]);
-        const uint32_t toward = tf_load_code(f, data[1] + i * strides[1]);
-        tf_store_code(f, data[2] + i * strides[2], tf_nextafter(f, from, toward, &flags));
-    }
-    return flags;
-}
-
-void tf_other(int format, enum tf_code_op op, char *const *data,
-              const ptrdiff_t *strides, ptrdiff_t n)
-{
-    const struct tf_fp saved = tf_fp_begin();
-    unsigned flags = 0;
-    switch (op) {
-    case TF_NEXTAFTER: flags = next_numbers(format, data, strides, n); break;
-    case TF_MODF: flags = tf_modf(format, data, strides, n); break;
-    case TF_FREXP: flags = tf_frexp(format, data, strides, n); break;
-    case TF_LDEXP: flags = tf_ldexp(format, sizeof(int64_t), data, strides, n); break;
-    case TF_LDEXP_INT: flags = tf_ldexp(format, sizeof(int32_t), data, strides, n); break;
-    case TF_OTHER_COUNT: break;
-    }
-    tf_fp_end(saved, flags);
 }

@@ -134,17 +134,4 @@ uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
                       unsigned *flags);
 uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags);
 
-/* Operations on codes, or with integers, on three strided arrays. */
-enum tf_code_op {
-    TF_NEXTAFTER, /* T, T -> T */
-    TF_MODF,      /* T -> T, T */
-    TF_FREXP,     /* T -> T, int32 */
-    TF_LDEXP,     /* T, int64 -> T */
-    TF_LDEXP_INT, /* T, int32 -> T */
-    TF_OTHER_COUNT
-};
-
-void tf_other(int format, enum tf_code_op op, char *const *data,
-              const ptrdiff_t *strides, ptrdiff_t n);
-
 #endif

@@ -20,7 +20,7 @@ struct tf_magnitude_range tf_no_range(void)
 
 struct tf_exponents tf_exponents_of(struct tf_magnitude_range *range)
 {
-    tf_isa->product->reduce_range(range);
+    tf_isa->matmul->reduce_range(range);
     const uint16_t less_one = range->min_minus_1[0], greatest = range->greatest[0];
     const int field = (less_one + 1) >> 7 & 0xFF;
     const struct tf_exponents all_zero = {0, 0};
@@ -58,7 +58,7 @@ void tf_probe_bf16_dot(void)
 {
     enum { SLOTS = 8, SAMPLES = TF_MR * TF_KC / 2 };
     float a[SAMPLES], b[SLOTS * TF_NR_MAX], c[TF_MR * TF_NR_MAX];
-    const struct tf_kernel kernel = tf_isa->product->pairs;
+    const struct tf_kernel kernel = tf_isa->matmul->pairs;
     const size_t width = kernel.columns;
     const struct tf_split_product term = {0, 0, 1};
     if (!kernel.multiply) {
@@ -123,9 +123,9 @@ enum tf_slot tf_slot_of(struct tf_operand a, struct tf_operand b)
 
 struct tf_kernel tf_kernel_of(enum tf_slot slot, size_t columns)
 {
-    const struct tf_product *product = tf_isa->product;
+    const struct tf_matmul_kernels *product = tf_isa->matmul;
     if (slot != TF_SINGLES) {
-        return slot == TF_QUADS ? tf_isa->quads->kernel : product->pairs;
+        return slot == TF_QUADS ? tf_isa->matmul->quads->kernel : product->pairs;
     }
     const size_t wide = tf_filled(columns, product->singles);
     const int narrow = tf_filled(columns, product->tall) < wide - wide / 8;

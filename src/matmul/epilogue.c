@@ -11,7 +11,7 @@ static int has_negative_nan(const float *sums, size_t n)
 {
     const int32_t infinity = tf_total_order(UINT32_C(0xFF800000));
     int32_t least, greatest;
-    tf_isa->bounds(sums, n, INT32_MAX, &least, &greatest);
+    tf_isa->formats->bounds(sums, n, INT32_MAX, &least, &greatest);
     return least < infinity;
 }
 
@@ -21,16 +21,16 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     TF_BUFFER(buffer);
     const int rounds = kind <= TF_FLOAT16;
     const struct tf_conversions *conversions =
-        &tf_isa->conversions[rounds ? kind : tf_bfloat16_index];
+        &tf_isa->formats->conversions[rounds ? kind : tf_bfloat16_index];
     const size_t itemsize = tf_kind_size(kind);
     void *items = kind == TF_FLOAT32 ? sums : tf_target(out, stride, itemsize, buffer);
     const struct tf_flag_hints suspects =
         rounds ? conversions->from_float32(sums, items, n) : conversions->suspect(sums, n);
     const int again = rounds && suspects.nan && has_negative_nan(sums, n);
     const int special =
-        suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(sums, n);
+        suspects.beyond == TF_NOT_FINITE && tf_isa->formats->canonical_nans(sums, n);
     if (kind == TF_FLOAT64) {
-        tf_isa->widen(sums, items, n);
+        tf_isa->formats->widen(sums, items, n);
     } else if (rounds) {
         if (again) {
             conversions->from_float32(sums, items, n);

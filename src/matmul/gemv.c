@@ -2,7 +2,8 @@
 #include "formats/byte_tables.h"
 #include "formats/casts.h"
 #include "matmul/dot.h"
-#include "matmul/macro_kernel.h"
+#include "matmul/epilogue.h"
+#include "matmul/gemv.h"
 
 /* -- columns side by side ---------------------------------------------------------- */
 
@@ -12,7 +13,7 @@ enum { VECTOR = 16 };
  * at a time. */
 static tf_across_fn *kernel_of(struct tf_operand b, size_t *columns)
 {
-    const struct tf_gemv_kernels *row = tf_isa->product->row;
+    const struct tf_gemv_kernels *row = tf_isa->matmul->row;
     const size_t size = tf_kind_size(b.kind);
     if (b.kind != b.format || b.stride != (ptrdiff_t)size) {
         return NULL;
@@ -59,7 +60,7 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
             };
             width = left < PANEL ? left : PANEL;
             tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
-            tf_isa->product->row->across_singles(
+            tf_isa->matmul->row->across_singles(
                 &in, depth, (width + VECTOR - 1) / VECTOR * VECTOR, part);
         }
         tf_add_row(part, sums + j, width, adds);
@@ -130,7 +131,7 @@ static int multiply_as_lines(struct tf_workspace *work, const struct tf_tile *ti
 
 int tf_is_gemv(struct tf_operand a, ptrdiff_t rows) { return rows == 1 && a.parts == 1; }
 
-void tf_gemv(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
     if (tf_runs_along(tile->b) && multiply_as_lines(work, tile, k)) {
         return;
@@ -141,3 +142,5 @@ void tf_gemv(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
                             k0 != 0);
     }
 }
+
+const struct tf_tile_path tf_gemv_path = {compute, tf_store_sums};

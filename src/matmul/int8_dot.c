@@ -12,7 +12,7 @@ static int is_readable(struct tf_operand x)
 
 int tf_has_quads(struct tf_operand a, struct tf_operand b)
 {
-    return tf_isa->quads->kernel.multiply && is_readable(a) && is_readable(b);
+    return tf_isa->matmul->quads->kernel.multiply && is_readable(a) && is_readable(b);
 }
 
 float tf_quad_unit(struct tf_operand a, struct tf_operand b)
@@ -32,12 +32,12 @@ void tf_pack_quads_a(struct tf_operand a, size_t rows, size_t depth, size_t widt
     const int8_t *integers = tf_byte_tables[a.kind].integers;
     const size_t slots = tf_quad_slots(depth);
     if (a.along == 1) {
-        tf_isa->quads->lay_lines(integers, 1, a.data, a.stride, rows, depth, out, lda);
+        tf_isa->matmul->quads->lay_lines(integers, 1, a.data, a.stride, rows, depth, out, lda);
         return;
     }
-    tf_isa->quads->lay_rows(integers, 1, a.data, a.along, depth, rows, width, slots,
+    tf_isa->matmul->quads->lay_rows(integers, 1, a.data, a.along, depth, rows, width, slots,
                             lines);
-    tf_isa->product->transpose(lines, width, slots, rows, out, lda);
+    tf_isa->matmul->transpose(lines, width, slots, rows, out, lda);
 }
 
 void tf_pack_quads_b(struct tf_operand b, size_t columns, size_t depth, size_t width,
@@ -46,15 +46,15 @@ void tf_pack_quads_b(struct tf_operand b, size_t columns, size_t depth, size_t w
     const int8_t *integers = tf_byte_tables[b.kind].integers;
     const size_t slots = tf_quad_slots(depth);
     if (b.along != 1) {
-        tf_isa->quads->lay_rows(integers, 0, b.data, b.along, depth, columns, width,
+        tf_isa->matmul->quads->lay_rows(integers, 0, b.data, b.along, depth, columns, width,
                                 slots, out);
     }
     for (size_t j = 0; b.along == 1 && j < columns; j += width) {
         const size_t count = columns - j < width ? columns - j : width;
         const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
-        tf_isa->quads->lay_lines(integers, 0, panel.data, panel.stride, count, depth,
+        tf_isa->matmul->quads->lay_lines(integers, 0, panel.data, panel.stride, count, depth,
                                  lines, slots);
-        tf_isa->product->transpose(lines, slots, count, slots, out + j * slots, width);
+        tf_isa->matmul->transpose(lines, slots, count, slots, out + j * slots, width);
     }
-    tf_isa->quads->begin_chains(out, columns, width, slots);
+    tf_isa->matmul->quads->begin_chains(out, columns, width, slots);
 }

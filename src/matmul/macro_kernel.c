@@ -1,3 +1,4 @@
+/* Tiles of any size: A and B are packed, and the micro-kernel goes over what is packed. */
 #include "matmul/macro_kernel.h"
 
 #include <math.h>
@@ -5,45 +6,8 @@
 #include "formats/byte_tables.h"
 #include "formats/casts.h"
 #include "formats/codec.h"
-#include "matmul/dot.h"
-#include "matmul/int8_dot.h"
-#include "matmul/specials.h"
-#include "tensor_core/mma_matmul.h"
-
-/* -- the terms of a chain ---------------------------------------------------------- */
-
-enum {
-    SPLIT_DEPTH = 32,   /* k of a chain of parts' products */
-    SPLIT_LENGTH = 4096 /* k whose sums of 256 make a sum of their own */
-};
-
-/* Products of parts i + j = band make a band; the smallest is first. In a band the
- * one of A's greatest part is first: of B's, if the two have changed places. */
-struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precision, int p, int swapped,
-                            int pairs)
-{
-    const int parts = precision->parts;
-    const int bands = parts > 1 ? precision->bands : 1;
-    struct tf_split_schedule terms = {{{0, 0, 1}}, 0, parts > 1 ? SPLIT_DEPTH : TF_KC};
-    for (int band = bands - 1; band >= 0; band--) {
-        const int first = band < parts ? 0 : band - parts + 1;
-        for (int i = first; i <= band - first; i++) {
-            const int scales = i == first && terms.count && !pairs;
-            const int j = band - i;
-            terms.terms[terms.count++] = (struct tf_split_product){
-                (size_t)(swapped ? j : i) * TF_PACKED_A,
-                (size_t)(swapped ? i : j) * TF_PACKED_B,
-                scales ? 1.0f / (float)(1 << p) : 1,
-            };
-        }
-    }
-    return terms;
-}
-
-struct tf_split_schedule tf_terms_of_quads(struct tf_operand a, struct tf_operand b)
-{
-    return (struct tf_split_schedule){{{0, 0, tf_quad_unit(a, b)}}, 1, TF_KC};
-}
+#include "matmul/bf16_dot.h"
+#include "matmul/epilogue.h"
 
 /* -- one depth --------------------------------------------------------------------- */
 
@@ -195,13 +159,13 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
 }
 
 static void sum_over_k_split(struct tf_workspace *work, const struct tf_tile *tile,
-                           ptrdiff_t k)
+                             ptrdiff_t k)
 {
     float *sums = work->sums, *more = tf_more_sums(work);
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
         tf_multiply_blocks(work, &stretch,
-                           (ptrdiff_t)tf_lesser_size(SPLIT_LENGTH, k - k0),
+                           (ptrdiff_t)tf_lesser_size(TF_SPLIT_SUM, k - k0),
                            k0 ? more : sums, 0);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
             tf_add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);
@@ -209,122 +173,13 @@ static void sum_over_k_split(struct tf_workspace *work, const struct tf_tile *ti
     }
 }
 
-static float add_up(const float *sums, size_t n)
+static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
-    float total = sums[0];
-    for (size_t i = 1; i < n; i++) {
-        total += sums[i];
-    }
-    return total;
-}
-
-/* The product of two lines where there is a kernel for them. */
-static int multiply_depths(struct tf_workspace *work, const struct tf_tile *tile,
-                           ptrdiff_t k, float *total)
-{
-    float sums[TF_DOT_LINES];
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DOT_LONG) {
-        const struct tf_tile here = tf_tile_from(*tile, k0);
-        const size_t count =
-            tf_dot_depths(here.a, here.b, tf_lesser_size(TF_DOT_LONG, k - k0),
-                          tf_dot_room(work), sums);
-        if (!count) {
-            return 0;
-        }
-        for (size_t i = 0; i < count; i++) {
-            *total = k0 || i ? *total + sums[i] : sums[i];
-        }
-    }
-    return 1;
-}
-
-/* The product of two lines: a tile of one element. */
-static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile,
-                            ptrdiff_t k)
-{
-    const struct tf_split_schedule *terms = tile->singles;
-    const size_t in_block = TF_KC / terms->depth; /* chains of a sum of 256 */
-    float sums[SPLIT_LENGTH / SPLIT_DEPTH];
-    float total = 0;
-    if (multiply_depths(work, tile, k, &total)) {
-        return total;
-    }
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += SPLIT_LENGTH) {
-        const size_t n = tf_lesser_size(SPLIT_LENGTH, k - k0);
-        const struct tf_tile here = tf_tile_from(*tile, k0);
-        work->has_specials |= tf_load_line(here.a, n, work->a, TF_PACKED_A);
-        work->has_specials |= tf_load_line(here.b, n, work->b, TF_PACKED_B);
-        const size_t whole = n / terms->depth, rest = n % terms->depth;
-        const size_t done = whole * terms->depth, chains = whole + (rest != 0);
-        tf_isa->product->chains(work->a, work->b, terms->depth, terms->terms,
-                                terms->count, whole, sums);
-        tf_isa->product->chains(work->a + done, work->b + done, rest, terms->terms,
-                                terms->count, rest != 0, sums + whole);
-        size_t blocks = 0;
-        for (size_t i = 0; i < chains; i += in_block) {
-            const size_t count = chains - i < in_block ? chains - i : in_block;
-            sums[blocks++] = add_up(sums + i, count);
-        }
-        if (tile->a.parts > 1) {
-            sums[0] = add_up(sums, blocks);
-            blocks = 1;
-        }
-        for (size_t i = 0; i < blocks; i++) {
-            total = k0 || i ? total + sums[i] : sums[i];
-        }
-    }
-    return total;
-}
-
-/* -- Inf and NaN ------------------------------------------------------------------- */
-
-/* What parts make of Inf and NaN is not what the numbers do: where a row or a column
- * holds one, the product of the whole numbers counts. */
-static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
-                          ptrdiff_t k)
-{
-    static const struct tf_precision whole = {
-        .format = TF_FLOAT32, .parts = 1, .bands = 1};
-    struct tf_tile plain = *tile;
-    float *more = tf_more_sums(work);
-    plain.a.parts = plain.b.parts = 1;
-    const struct tf_split_schedule terms = tf_split_schedule_of(&whole, 0, 0, 0);
-    plain.singles = &terms;
-    tf_multiply_blocks(work, &plain, k, more, 0);
-    tf_flag_specials_rows(tile->a, tile->rows, k, work->in_row, work->watch, work->asks);
-    tf_flag_specials_rows(tile->b, tile->columns, k, work->in_column, work->watch, work->asks);
-    for (size_t i = 0; i < tile->rows; i++) {
-        for (size_t j = 0; j < tile->columns; j++) {
-            if (work->in_row[i] | work->in_column[j]) {
-                work->sums[i * work->ld + j] = more[i * work->ld + j];
-            }
-        }
-    }
-}
-
-void tf_matmul_tile(struct tf_workspace *work, const struct tf_tile *tile,
-                      ptrdiff_t k, int saturates)
-{
-    const enum tf_slot slot = tf_slot_of(tile->a, tile->b);
-    const size_t wide = tf_filled(tile->columns, tf_kernel_of(slot, tile->columns));
-    work->ld = wide <= TF_COMPACT ? wide : TF_LDC;
-    work->has_specials = 0;
-    if (tile->plan) {
-        tf_mma_tile(work, tile, k);
-    } else if (k == 0) {
-        /* Else the first sums are stored: -0 does not survive 0 + -0. */
-        const size_t wide = tile->rows == 1 ? tile->columns : tile->rows * work->ld;
-        memset(work->sums, 0, wide * sizeof(float));
-    } else if (tile->rows * tile->columns == 1) {
-        work->sums[0] = dot_1x1(work, tile, k);
-    } else if (tile->a.parts > 1) {
+    if (tile->a.parts > 1) {
         sum_over_k_split(work, tile, k);
-    } else if (tf_is_gemv(tile->a, (ptrdiff_t)tile->rows)) {
-        tf_gemv(work, tile, k);
     } else {
         tf_multiply_blocks(work, tile, k, work->sums, 0);
     }
-    if (tile->a.parts > 1 && work->has_specials && !saturates && !tf_stops(work)) {
-        mend_specials(work, tile, k);
-    }
 }
+
+const struct tf_tile_path tf_macro_kernel_path = {compute, tf_store_sums};

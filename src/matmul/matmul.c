@@ -11,14 +11,15 @@
 #include "matmul/small.h"
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
-#include "tensor_core/mma_matmul.h"
-#include "matmul/macro_kernel.h"
+#include "matmul/bf16_dot.h"
+#include "matmul/gemv.h"
+#include "matmul/tile.h"
 #include "runtime/thread_pool.h"
 
 void tf_matmul_prepare(void)
 {
     tf_probe_bf16_dot();
-    tf_workers_prepare();
+    tf_workers_prepare(sizeof(struct tf_workspace));
 }
 
 /* Tiles of C, all of the same size but for the last ones. */
@@ -55,7 +56,6 @@ struct call {
     ptrdiff_t m, n, k, count;
     struct tiling tiling;
     const struct tf_split_schedule *singles, *pairs, *quads;
-    const struct tf_mma_plan *plan; /* on a device, or NULL */
     float alpha, beta;
     float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
     int swapped;   /* A and B, and rows and columns of C, have changed places */
@@ -81,7 +81,9 @@ static struct tf_operand lines_of(const struct call *call, struct tf_matrix x, i
 }
 
 static unsigned store_tile(const struct call *call, struct tf_workspace *work,
-                           const struct tf_tile *tile, float *sums, struct tf_matrix c)
+                           const struct tf_tile *tile,
+                           const struct tf_tile_path *path, float *sums,
+                           struct tf_matrix c)
 {
     const struct tf_epilogue update = {call->alpha, call->beta, tile->a.scales,
                                      tile->b.scales, call->swapped};
@@ -100,8 +102,8 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
             tf_apply_epilogue(&update, sums + r * work->ld, r, columns, c.kind,
                            c.data + (ptrdiff_t)r * c.strides[0], c.strides[1]);
         }
-        special |= (tile->plan ? tf_store_accumulators : tf_store_sums)(
-            c.kind, sums + i * work->ld, data, c.strides[1], rows * columns, &flags);
+        special |= path->store(c.kind, sums + i * work->ld, data, c.strides[1],
+                               rows * columns, &flags);
     }
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
@@ -143,8 +145,9 @@ static void prefetch_next(const struct call *call, struct tf_tile *tile,
 }
 
 static unsigned multiply_one(const void *context, ptrdiff_t task,
-                             struct tf_workspace *work)
+                             struct tf_worker *worker)
 {
+    struct tf_workspace *work = tf_workspace_of(worker);
     const struct call *call = context;
     const struct tiling t = call->tiling;
     const ptrdiff_t number = task / (t.vertical * t.across);
@@ -154,7 +157,6 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
     a.data += number * a.step;
     b.data += number * b.step;
     c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
-    const int on_device = call->precision->on_device;
     struct tf_tile tile = {
         .a = lines_of(call, a, 0),
         .b = lines_of(call, b, 1),
@@ -163,9 +165,9 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
         .singles = call->singles,
         .pairs = call->pairs,
         .quads = call->quads,
-        .plan = call->plan,
-        .accumulators = on_device && call->precision->device.continues ? &c : NULL,
-        .promote = call->precision->device.promote,
+        .precision = call->precision,
+        .swapped = call->swapped,
+        .accumulators = call->precision->continues ? &c : NULL,
     };
     if (call->scales) {
         tile.a.scales = call->scales + number * (call->m + call->n);
@@ -174,18 +176,18 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
     tile.a = tf_operand_from(tile.a, i, 0);
     tile.b = tf_operand_from(tile.b, j, 0);
     prefetch_next(call, &tile, a, b, c);
-    tf_matmul_tile(work, &tile, call->alpha == 0 ? 0 : call->k,
-                     call->precision->saturates);
+    const struct tf_tile_path *path = tf_matmul_tile(
+        work, &tile, call->alpha == 0 ? 0 : call->k, call->precision->saturates);
 
     unsigned flags = 0;
     for (size_t j0 = 0; j0 < tile.columns && !tf_stops(work); j0 += TF_NC) {
         struct tf_tile piece = tile;
         piece.b = tf_operand_from(tile.b, (ptrdiff_t)j0, 0);
         piece.columns = tf_lesser_size(TF_NC, (ptrdiff_t)(tile.columns - j0));
-        flags |= store_tile(call, work, &piece, work->sums + j0, c);
+        flags |= store_tile(call, work, &piece, path, work->sums + j0, c);
         c.data += TF_NC * c.strides[1];
     }
-    return on_device && call->precision->device.silent ? 0 : flags;
+    return call->precision->silent ? 0 : flags;
 }
 
 /* A scale for each row of A and column of B, of one matrix after the other: less memory
@@ -251,7 +253,7 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
                 struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                 ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
 {
-    if (precision->on_device && precision->device.continues && k == 0) {
+    if (precision->continues && k == 0) {
         return 0;
     }
     const int p = precision->format == tf_bfloat16_index ? 8 : 11;
@@ -286,14 +288,9 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
     const double products =
         (double)m * (double)n * (double)k * (double)count * (double)call.singles->count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
-    const int row = !precision->on_device && tf_is_gemv(x, call.m);
-    const int two_sets = precision->parts > 1 || precision->device.promote;
+    const int row = !precision->path && tf_is_gemv(x, call.m);
+    const int two_sets = precision->parts > 1 || precision->promote;
     call.tiling = choose_tiling(call.m, call.n, count, threads, two_sets, row);
-    struct tf_mma_plan plan;
-    if (precision->on_device) {
-        plan = tf_plan_of(precision, call.singles, swapped);
-        call.plan = &plan;
-    }
     return run(&call, count, threads);
 }
 
@@ -301,7 +298,7 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count)
 {
-    if (m == 1 && n == 1 && precision->parts == 1 && !precision->on_device &&
+    if (m == 1 && n == 1 && precision->parts == 1 && !precision->path &&
         tf_are_short_dots(a, b, k, count)) {
         return tf_short_dots(a, b, c, k, count);
     }
@@ -314,5 +311,5 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
 void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out)
 {
     struct tf_magnitude_range range = tf_no_range();
-    tf_isa->product->split_singles(in, (size_t)n, p, parts, out, (size_t)n, &range);
+    tf_isa->matmul->split_singles(in, (size_t)n, p, parts, out, (size_t)n, &range);
 }

@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "formats/number_kinds.h"
-#include "tensor_core/mma_model.h"
 
 /* Element (i, j) of matrix number l lies at
  * data + l * step + i * strides[0] + j * strides[1] (bytes). */
@@ -20,17 +19,9 @@ struct tf_matrix {
  * over the format's, of each matrix or of each row of A and column of B. */
 enum tf_scaling { TF_UNSCALED, TF_SCALED_MATRIX, TF_SCALED_LINES };
 
-/* A tensor core that computes a product: see runtime/kernel_table.h. */
-struct tf_device {
-    struct tf_mma_model model;
-    int promote;       /* k after which accumulators are added to others; 0: never */
-    int scales_inside; /* exponent of what bands of parts are scaled by, or 0 */
-    int continues;     /* the accumulators begin with C, not with zero */
-    int silent;        /* no flags are raised */
-};
-
 /* What NumPy's float32 and float64 numbers become before they are multiplied; numbers
- * of our formats, and float16, are multiplied as they are. All are split. */
+ * of our formats, and float16, are multiplied as they are. If parts > 1 every operand is
+ * split, whatever its dtype. */
 struct tf_precision {
     int format;    /* what they are rounded to: a format, TF_FLOAT16 or TF_FLOAT32 */
     int rounding;  /* enum tf_rounding: tf32 also to ties_to_away and toward_zero */
@@ -38,21 +29,30 @@ struct tf_precision {
     int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: operand_split.h */
     int bands;     /* of 2 or 3 parts: which products, 2 (of 3), 3 (6) or 5 (9) */
     int saturates; /* Inf counts as the largest number, in a split */
-    int on_device; /* a tensor core computes it: */
-    struct tf_device device;
+    /* What computes the tiles of C instead of this CPU's float32: a tensor core
+     * (tensor_core/mma_matmul.h); or NULL. The rest is 0 where it is NULL. */
+    const struct tf_tile_path *path;
+    int promote;   /* k after which accumulators are added to others; 0: never */
+    int continues; /* the accumulators begin with C, not with zero */
+    int silent;    /* no flags are raised */
 };
 
-/* C = A @ B for `count` times one m x k and one k x n matrix.
+/* Writes C = A @ B for `count` times one m x k and one k x n matrix. The contract's order
+ * (docs: "Products"):
  *
- * Exact products, summed by float32 fused multiply-adds over each 256 consecutive k
- * from +0; those sums added in k order in float32. Of parts: over each 32 k, from the
- * smallest products to the greatest, with the sums scaled from band to band; those
- * sums added in k order within 256, these within 4096, and these. One rounding to the
- * kind of C. On as many threads as OpenMP offers, which change no bit. Returns -1, with
- * C untouched, if memory is short; or, with C undefined, if it was stopped (stops.h).
+ *   1. products are exact;
+ *   2. they are summed by float32 fused multiply-adds over each 256 consecutive k, from
+ *      +0; of parts over each 32 k, from the smallest products to the greatest, with the
+ *      sums scaled from band to band, and those sums are added in k order within 256;
+ *   3. the 256-sums are added in k order in float32; of parts within 4096 k;
+ *   4. of parts the 4096-sums are added in k order;
+ *   5. one rounding to the kind of C.
  *
- * On a device the chains of its blocks over all of k; of parts, a chain from zero of
- * each 16 k, added in k order. Without any k, C is as it was if it `continues`. */
+ * On a path of its own (a tensor core's): what that defines. Without any k, C is then as
+ * it was if it `continues`.
+ *
+ * Runs on as many threads as OpenMP offers, which change no bit. Returns -1, with C
+ * untouched, if memory is short; or, with C undefined, if it was stopped (stops.h). */
 int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count);

@@ -8,9 +8,9 @@ static void find_greatest(const float *numbers, size_t n, size_t line, size_t st
 {
     float *greatest = (float *)context + line;
     if (step) {
-        tf_isa->product->greatest_of_each(numbers, n, greatest);
+        tf_isa->matmul->greatest_of_each(numbers, n, greatest);
     } else {
-        const float found = tf_isa->product->greatest_of_all(numbers, n);
+        const float found = tf_isa->matmul->greatest_of_all(numbers, n);
         *greatest = found > *greatest ? found : *greatest;
     }
 }
@@ -27,7 +27,7 @@ void tf_find_scales(struct tf_operand x, ptrdiff_t count, ptrdiff_t k, int own,
         tf_visit_lines(x, (size_t)count, k, find_greatest, scales, watch, 1);
     }
     if (!own && count > 0) {
-        const float all = tf_isa->product->greatest_of_all(scales, (size_t)count);
+        const float all = tf_isa->matmul->greatest_of_all(scales, (size_t)count);
         for (ptrdiff_t i = 0; i < count; i++) {
             scales[i] = all;
         }

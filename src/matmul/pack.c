@@ -33,7 +33,7 @@ const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t
             buffer[i] = (float)numbers[i];
         }
     } else {
-        tf_isa->conversions[kind].to_float32(items, buffer, n);
+        tf_isa->formats->conversions[kind].to_float32(items, buffer, n);
     }
     return buffer;
 }
@@ -87,7 +87,7 @@ static const void *load_items(struct tf_operand x, ptrdiff_t stride, size_t n,
     } else if (x.rounding != TF_TIES_TO_EVEN) {
         round_to_tf32(floats, buffer, n, x.rounding);
     } else {
-        tf_isa->conversions[x.format].from_float32(floats, buffer, n);
+        tf_isa->formats->conversions[x.format].from_float32(floats, buffer, n);
     }
     return buffer;
 }
@@ -99,11 +99,11 @@ static void load_singles(struct tf_operand x, ptrdiff_t stride, size_t n, ptrdif
     TF_BUFFER(buffer);
     const void *items = load_items(x, stride, n, step, buffer);
     if (x.parts > 1) {
-        tf_isa->product->split_singles(items, n, x.p, x.parts, out, distance, range);
+        tf_isa->matmul->split_singles(items, n, x.p, x.parts, out, distance, range);
     } else if (x.format == TF_FLOAT32) {
         memcpy(out, items, n * sizeof *out);
     } else {
-        tf_isa->conversions[x.format].to_float32(items, out, n);
+        tf_isa->formats->conversions[x.format].to_float32(items, out, n);
     }
 }
 
@@ -115,7 +115,7 @@ int tf_load_line(struct tf_operand x, size_t n, float *out, size_t distance)
         load_singles(tf_operand_from(x, 0, (ptrdiff_t)i), x.along, count, 0, out + i,
                      distance, &range);
     }
-    tf_isa->product->reduce_range(&range);
+    tf_isa->matmul->reduce_range(&range);
     return range.greatest[0] >= 0x7F80;
 }
 
@@ -155,13 +155,13 @@ const uint16_t *tf_load_bf16(struct tf_operand x, ptrdiff_t stride, size_t n,
         TF_BUFFER(buffer);
         const void *items = load_items(x, stride, n, step, buffer);
         if (x.parts > 1) {
-            tf_isa->product->split_halves(items, n, x.parts, out, distance, range);
+            tf_isa->matmul->split_halves(items, n, x.parts, out, distance, range);
             return out;
         }
-        tf_isa->product->halves_of_bytes(&tf_byte_tables[x.format], items, out, n);
+        tf_isa->formats->bf16_of_bytes(&tf_byte_tables[x.format], items, out, n);
     }
     if (range) {
-        tf_isa->product->note_least(halves, n, range);
+        tf_isa->matmul->note_least(halves, n, range);
     }
     return halves;
 }
@@ -206,7 +206,7 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
         for (int part = 0; part < x.parts; part++) {
             const uint16_t *filled =
                 fill(halves + part * TF_CHUNK, n, 2 * whole, buffer + part * TF_CHUNK);
-            tf_isa->product->pair_neighbours(filled, line + (size_t)part * distance,
+            tf_isa->matmul->pair_neighbours(filled, line + (size_t)part * distance,
                                              whole);
         }
     }
@@ -222,7 +222,7 @@ static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t c
     range = range ? range : &ignored;
     if (x.kind == tf_bfloat16_index && x.stride == 2 && (uintptr_t)x.data % 2 == 0 &&
         x.along % 2 == 0) {
-        tf_isa->product->pair_matrix((const uint16_t *)x.data, x.along, depth, count,
+        tf_isa->matmul->pair_matrix((const uint16_t *)x.data, x.along, depth, count,
                                      width, slots, out, range);
         return;
     }
@@ -243,7 +243,7 @@ static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t c
                 memcpy(place, found, n * sizeof *place);
             }
         }
-        tf_isa->product->pair_matrix(halves, (ptrdiff_t)(count * sizeof *halves), here,
+        tf_isa->matmul->pair_matrix(halves, (ptrdiff_t)(count * sizeof *halves), here,
                                      count, width, slots, out + k / 2 * width, range);
     }
 }
@@ -264,7 +264,7 @@ static void lay_across(struct tf_workspace *work, struct tf_operand x, size_t co
         load_singles(from, x.stride, here * count, 1, work->singles[0], TF_CHUNK,
                      range);
         for (int part = 0; part < x.parts; part++) {
-            tf_isa->product->lay_out(work->singles[part], here, count,
+            tf_isa->matmul->lay_out(work->singles[part], here, count,
                                      out + (size_t)part * distance, width,
                                      width * depth);
         }
@@ -303,7 +303,7 @@ static void pack_across(struct tf_workspace *work, struct tf_operand x, size_t c
             float *place = out + (size_t)part * distance + slot * width;
             for (size_t j = 0; j < count; j += width, place += width * slots) {
                 const size_t from = (size_t)part * TF_CHUNK + j;
-                tf_isa->product->pair_rows(halves[0] + from, halves[1] + from, place,
+                tf_isa->matmul->pair_rows(halves[0] + from, halves[1] + from, place,
                                            count - j < width ? count - j : width);
             }
         }
@@ -327,7 +327,7 @@ void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size
     for (int part = 0; part < a.parts; part++) {
         float *lines = work->a + part * TF_PACKED_A;
         if (!tf_runs_along(a)) {
-            tf_isa->product->transpose(work->lines + part * TF_PART_OF_LINES, TF_LINES,
+            tf_isa->matmul->transpose(work->lines + part * TF_PART_OF_LINES, TF_LINES,
                                        slots, rows, lines, lda);
         }
         for (size_t i = rows; i % whole; i++) {
@@ -359,7 +359,7 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
         tf_pack_along(work, panel, count, depth, slot, work->lines, slots,
                       TF_PART_OF_LINES, range);
         for (int part = 0; part < b.parts; part++) {
-            tf_isa->product->transpose(
+            tf_isa->matmul->transpose(
                 work->lines + part * TF_PART_OF_LINES, slots, count, slots,
                 work->b + part * TF_PACKED_B + j * slots, width);
         }

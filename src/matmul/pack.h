@@ -5,9 +5,10 @@
 #include <stddef.h>
 
 #include "formats/number_kinds.h"
-#include "runtime/kernel_table.h"
+#include "matmul/kernels.h"
 #include "matmul/operand_split.h"
 #include "runtime/stops.h"
+#include "runtime/thread_pool.h"
 
 enum {
     /* Rows of A packed at a time, for the second cache, and of C: whole blocks of 6 and
@@ -48,6 +49,15 @@ struct tf_workspace {
     struct tf_watch *watch; /* of the call */
     int asks;               /* this thread made it */
 };
+
+/* A thread's scratch memory, for one of its tasks. */
+static inline struct tf_workspace *tf_workspace_of(struct tf_worker *worker)
+{
+    struct tf_workspace *work = worker->scratch;
+    work->watch = worker->watch;
+    work->asks = worker->asks;
+    return work;
+}
 
 /* Whether the call is to stop, and what is in the workspace does not count. */
 static inline int tf_stops(struct tf_workspace *work)

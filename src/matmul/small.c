@@ -9,7 +9,6 @@
 #include "matmul/int8_dot.h"
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
-#include "matmul/macro_kernel.h"
 #include "runtime/thread_pool.h"
 
 enum {
@@ -51,7 +50,7 @@ static void pack_rows(struct tf_operand a, size_t rows, size_t depth, size_t who
                       float *buffer, float *out)
 {
     if (!load(a, rows, depth, tf_runs_along(a) ? out : buffer)) {
-        tf_isa->product->transpose(buffer, rows, depth, rows, out, depth);
+        tf_isa->matmul->transpose(buffer, rows, depth, rows, out, depth);
     }
     if (rows % whole) {
         memset(out + rows * depth, 0, (whole - rows % whole) * depth * sizeof *out);
@@ -68,13 +67,13 @@ static void pack_panels(struct tf_operand b, size_t columns, size_t depth,
     float *rows = whole ? out : more;
     load(b, columns, depth, along ? buffer : rows);
     if (along) {
-        tf_isa->product->transpose(buffer, depth, columns, depth, rows, columns);
+        tf_isa->matmul->transpose(buffer, depth, columns, depth, rows, columns);
     }
     if (!whole) {
         if (columns % width) {
             memset(out, 0, tf_filled(columns, kernel) * depth * sizeof *out);
         }
-        tf_isa->product->lay_out(rows, depth, columns, out, width, width * depth);
+        tf_isa->matmul->lay_out(rows, depth, columns, out, width, width * depth);
     }
 }
 
@@ -170,7 +169,7 @@ int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
                       struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                       ptrdiff_t k, ptrdiff_t count)
 {
-    if (precision->parts > 1 || precision->on_device || a.kind >= TF_FORMAT_COUNT ||
+    if (precision->parts > 1 || precision->path || a.kind >= TF_FORMAT_COUNT ||
         b.kind >= TF_FORMAT_COUNT || k < 1 || k > TF_KC || m > NUMBERS ||
         n > NUMBERS || m * k > NUMBERS || n * k > NUMBERS || m == 1 || n == 1 ||
         m * n * k * count >= 2 * (ptrdiff_t)TF_SHARE) {

@@ -14,7 +14,7 @@ static uint8_t mark_of(const float *numbers, size_t n)
     const int32_t last = tf_total_order(UINT32_C(0x7F800000));
     const int32_t first = tf_total_order(UINT32_C(0xFF800000));
     int32_t least, greatest;
-    tf_isa->bounds(numbers, n, INT32_MAX, &least, &greatest);
+    tf_isa->formats->bounds(numbers, n, INT32_MAX, &least, &greatest);
     return greatest > last || least < first     ? TF_HAS_NAN
            : greatest == last || least == first ? TF_HAS_INFINITY
                                                 : 0;

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/inline.h"
 #include "runtime/kernel_table.h"
 
 /* -- backwards ---------------------------------------------------------------- */
@@ -124,7 +125,7 @@ TF_INLINE void copy_sized(size_t itemsize, char *out, ptrdiff_t out_stride,
     if (out_stride == size && in_stride == 0) {
         repeat(itemsize, out, in, n);
     } else if (out_stride == size && in_stride == 2 * size) {
-        tf_isa->copy_seconds(itemsize, in, out, n);
+        tf_isa->copies->copy_seconds(itemsize, in, out, n);
     } else {
         copy_fours(itemsize, out, out_stride, in, in_stride, n);
     }

@@ -12,7 +12,7 @@
 #ifndef TF32DTYPE_FPSTATUS_H
 #define TF32DTYPE_FPSTATUS_H
 
-#include "formats/codec.h"
+#include "runtime/fp_flags.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>

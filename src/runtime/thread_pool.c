@@ -1,3 +1,4 @@
+/* A pool of scratch memory, and tasks that OpenMP's threads take from a list. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 
 #include "runtime/thread_pool.h"
@@ -8,7 +9,6 @@
 #include <time.h>
 
 #include "runtime/fp_environment.h"
-#include "matmul/pack.h"
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -17,68 +17,69 @@
 /* -- memory ------------------------------------------------------------------------ */
 
 /* Fresh memory costs more than a small product, so that it is kept from call to call:
- * as many workspaces as the threads that live have had at once, each in one call. Not
+ * as many areas as the threads that live have had at once, each in one call. Not
  * malloc's, which would keep what a thread's arena was given. */
 enum { THREADS = 64 };
-static _Atomic(struct tf_workspace *) kept[THREADS];
+static size_t scratch_size;
+static _Atomic(void *) kept[THREADS];
 static atomic_ptrdiff_t existing, wanted;
 static pthread_key_t share; /* of `wanted`: a thread's */
 
-static struct tf_workspace *take_kept(void)
+static void *take_kept(void)
 {
     for (int i = 0; i < THREADS; i++) {
         if (atomic_load_explicit(&kept[i], memory_order_relaxed)) {
-            struct tf_workspace *work = atomic_exchange(&kept[i], NULL);
-            if (work) {
-                return work;
+            void *area = atomic_exchange(&kept[i], NULL);
+            if (area) {
+                return area;
             }
         }
     }
     return NULL;
 }
 
-static struct tf_workspace *take_workspace(void)
+static void *take_scratch(void)
 {
-    void *work = take_kept();
-    if (work) {
-        return work;
+    void *area = take_kept();
+    if (area) {
+        return area;
     }
-    work = mmap(NULL, sizeof(struct tf_workspace), PROT_READ | PROT_WRITE,
+    area = mmap(NULL, scratch_size, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (work == MAP_FAILED) {
+    if (area == MAP_FAILED) {
         return NULL;
     }
     atomic_fetch_add(&existing, 1);
-    return work;
+    return area;
 }
 
-static void free_workspace(struct tf_workspace *work)
+static void free_scratch(void *area)
 {
-    munmap(work, sizeof *work);
+    munmap(area, scratch_size);
     atomic_fetch_sub(&existing, 1);
 }
 
 static void free_unwanted(void)
 {
     while (atomic_load(&existing) > atomic_load(&wanted)) {
-        struct tf_workspace *work = take_kept();
-        if (!work) {
+        void *area = take_kept();
+        if (!area) {
             return; /* it is in use: who returns it comes here too */
         }
-        free_workspace(work);
+        free_scratch(area);
     }
 }
 
-static void return_workspace(struct tf_workspace *work)
+static void return_scratch(void *area)
 {
     for (int i = 0; i < THREADS; i++) {
-        struct tf_workspace *none = NULL;
-        if (atomic_compare_exchange_strong(&kept[i], &none, work)) {
+        void *none = NULL;
+        if (atomic_compare_exchange_strong(&kept[i], &none, area)) {
             free_unwanted();
             return;
         }
     }
-    free_workspace(work);
+    free_scratch(area);
 }
 
 /* This thread has needed so many at once. */
@@ -101,8 +102,8 @@ ptrdiff_t tf_workspaces(void) { return atomic_load(&existing); }
 
 void tf_workers_free(void)
 {
-    for (struct tf_workspace *work; (work = take_kept());) {
-        free_workspace(work);
+    for (void *area; (area = take_kept());) {
+        free_scratch(area);
     }
 }
 
@@ -114,8 +115,9 @@ static int forked;
 
 static void note_fork(void) { forked = 1; }
 
-void tf_workers_prepare(void)
+void tf_workers_prepare(size_t scratch)
 {
+    scratch_size = scratch;
     pthread_key_create(&share, end_share);
 #if defined(_OPENMP)
     pthread_atfork(NULL, NULL, note_fork);
@@ -147,12 +149,12 @@ struct tasks {
 };
 
 /* Those that one thread takes, from one on that is its own already. */
-static unsigned do_share(struct tasks *tasks, ptrdiff_t task, struct tf_workspace *work)
+static unsigned do_share(struct tasks *tasks, ptrdiff_t task, struct tf_worker *worker)
 {
     const struct tf_fp own = tf_fp_begin();
     unsigned raised = 0;
-    while (task < tasks->count && !tf_stops(work)) {
-        raised |= tasks->function(tasks->context, task, work);
+    while (task < tasks->count && !tf_worker_stops(worker)) {
+        raised |= tasks->function(tasks->context, task, worker);
         atomic_fetch_add_explicit(&tasks->done, 1, memory_order_relaxed);
         task = atomic_fetch_add_explicit(&tasks->taken, 1, memory_order_relaxed);
     }
@@ -164,14 +166,14 @@ static unsigned do_share(struct tasks *tasks, ptrdiff_t task, struct tf_workspac
 /* The caller waits for the others by itself in a long call: while OpenMP waits nobody
  * asks whether to stop. Tasks are alike, and the caller has done one, so that what is
  * left of a short call is short. */
-static void await_others(struct tasks *tasks, struct tf_workspace *work, int64_t began)
+static void await_others(struct tasks *tasks, struct tf_worker *worker, int64_t began)
 {
     enum { LONG = 10000000, NAP = 50000 }; /* ns */
     if (tf_coarse_time() - began < LONG) {
         return;
     }
     while (atomic_load_explicit(&tasks->done, memory_order_relaxed) < tasks->count &&
-           !tf_stops(work)) {
+           !tf_worker_stops(worker)) {
         nanosleep(&(struct timespec){0, NAP}, NULL);
     }
 }
@@ -181,11 +183,10 @@ int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
                 ptrdiff_t threads, unsigned *flags)
 {
     struct tasks tasks = {.function = function, .context = context, .count = count};
-    struct tf_workspace *works[THREADS];
+    struct tf_worker workers[THREADS];
     ptrdiff_t ready = 0;
-    while (ready < threads && ready < count && (works[ready] = take_workspace())) {
-        works[ready]->watch = &tasks.watch;
-        works[ready]->asks = ready == 0;
+    for (void *scratch; ready < threads && ready < count && (scratch = take_scratch());) {
+        workers[ready] = (struct tf_worker){&tasks.watch, ready == 0, scratch};
         ready++;
     }
     if (!ready) {
@@ -195,7 +196,7 @@ int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
     unsigned raised = 0;
     atomic_store_explicit(&tasks.taken, 1, memory_order_relaxed); /* by the caller */
     if (ready == 1) {
-        raised = do_share(&tasks, 0, works[0]);
+        raised = do_share(&tasks, 0, &workers[0]);
     } else {
 #if defined(_OPENMP)
         const int64_t began = tf_coarse_time();
@@ -203,19 +204,19 @@ int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
         {
             const int thread = omp_get_thread_num();
             if (thread == 0) {
-                raised |= do_share(&tasks, 0, works[0]);
-                await_others(&tasks, works[0], began);
+                raised |= do_share(&tasks, 0, &workers[0]);
+                await_others(&tasks, &workers[0], began);
             } else {
                 raised |= do_share(
                     &tasks,
                     atomic_fetch_add_explicit(&tasks.taken, 1, memory_order_relaxed),
-                    works[thread]);
+                    &workers[thread]);
             }
         }
 #endif
     }
     for (ptrdiff_t i = 0; i < ready; i++) {
-        return_workspace(works[i]);
+        return_scratch(workers[i].scratch);
     }
     *flags |= raised;
     return atomic_load_explicit(&tasks.watch.stopped, memory_order_relaxed) ? -1 : 0;

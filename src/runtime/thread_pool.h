@@ -1,20 +1,33 @@
-/* Threads, and the memory that each works in. */
+/* Threads, and the scratch memory that each works in. */
 #ifndef TF32DTYPE_WORKERS_H
 #define TF32DTYPE_WORKERS_H
 
 #include <stddef.h>
 
-struct tf_workspace; /* pack.h */
+#include "runtime/stops.h"
 
-/* How many threads are to do work that is worth so many; and multiply-adds that are
- * worth one. */
+/* A thread of a call, as its tasks see it. */
+struct tf_worker {
+    struct tf_watch *watch; /* of the call */
+    int asks;               /* this thread made the call: see tf_is_stopped */
+    void *scratch;          /* of the pool's size, page-aligned, with whatever it holds */
+};
+
+/* Whether the call is to stop; what is in the scratch then does not count. */
+static inline int tf_worker_stops(struct tf_worker *worker)
+{
+    return tf_is_stopped(worker->watch, worker->asks);
+}
+
+/* Returns the number of threads for work of `shares` units, each worth a thread: 1 if
+ * there are less than two, and no more than OpenMP offers. A unit of products is TF_SHARE
+ * multiply-adds. */
 ptrdiff_t tf_threads_for(double shares);
 
 enum { TF_SHARE = 1 << 22 };
 
 /* A task's number, and what they have in common; the flags that it raises. */
-typedef unsigned tf_task_fn(const void *context, ptrdiff_t task,
-                            struct tf_workspace *work);
+typedef unsigned tf_task_fn(const void *context, ptrdiff_t task, struct tf_worker *worker);
 
 /* Does `count` of them, each in the default floating-point environment, and adds what
  * they raise to *flags. Returns -1, with nothing done, if memory is short; or, with
@@ -22,19 +35,20 @@ typedef unsigned tf_task_fn(const void *context, ptrdiff_t task,
 int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
                 ptrdiff_t threads, unsigned *flags);
 
+/* Returns how many pieces of this size make up the whole, the last one perhaps short. */
 static inline ptrdiff_t tf_pieces(ptrdiff_t whole, ptrdiff_t piece)
 {
     return (whole + piece - 1) / piece;
 }
 
-/* Once. */
-void tf_workers_prepare(void);
+/* Sets the bytes of scratch that each thread gets. To be called once, before any task. */
+void tf_workers_prepare(size_t scratch);
 
 /* Gives back the memory that is kept from call to call. What an ended thread needed is
  * given back by itself. */
 void tf_workers_free(void);
 
-/* How many workspaces there are. */
+/* Returns how many scratch areas there are, in use or kept. */
 ptrdiff_t tf_workspaces(void);
 
 #endif

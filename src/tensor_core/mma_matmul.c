@@ -1,14 +1,19 @@
+/* Products as a tensor core computes them, tile by tile. */
 #include "tensor_core/mma_matmul.h"
 
 #include "formats/casts.h"
-#include "runtime/strided.h"
+#include "matmul/bf16_dot.h"
 #include "matmul/epilogue.h"
+#include "runtime/strided.h"
+#include "tensor_core/kernels.h"
 
-struct tf_mma_plan tf_plan_of(const struct tf_precision *precision,
-                                 const struct tf_split_schedule *terms, int swapped)
+/* How the elements of a tile are chained. */
+static struct tf_mma_plan plan_of(const struct tf_tile *tile)
 {
     enum { PROMOTED = 16 }; /* k, of parts: NVIDIA/cutlass example 78 */
-    const struct tf_device *device = &precision->device;
+    const struct tf_precision *precision = tile->precision;
+    const struct tf_device *device = (const struct tf_device *)precision;
+    const struct tf_split_schedule *terms = tile->singles;
     const int32_t first = device->model.cut_first;
     const int32_t bits = !device->model.half ? device->model.kept : first ? first : 23;
     struct tf_mma_plan plan = {
@@ -22,7 +27,7 @@ struct tf_mma_plan tf_plan_of(const struct tf_precision *precision,
         .mask = ~((UINT32_C(1) << (23 - bits)) - 1),
         .zero = device->model.negative_zero ? -0.0f : 0.0f,
     };
-    if (swapped) {
+    if (tile->swapped) {
         plan.model.least_a = device->model.least_b;
         plan.model.least_b = device->model.least_a;
     }
@@ -46,12 +51,12 @@ static void note_specials(struct tf_workspace *work, struct tf_magnitude_range r
     work->has_specials |= tf_exponents_of(&range).greatest > 127;
 }
 
-static void pack_columns(struct tf_workspace *work, const struct tf_tile *tile,
-                         size_t depth)
+static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *plan,
+                         const struct tf_tile *tile, size_t depth)
 {
-    const struct tf_mma_kernels *tensor = tf_isa->tensor;
+    const struct tf_mma_kernels *tensor = tf_isa->mma;
     const struct tf_tensor_exponents exponents =
-        exponents_for(tile->plan, tile->plan->model.least_b);
+        exponents_for(plan, plan->model.least_b);
     struct tf_magnitude_range range = tf_no_range();
     tf_pack_b(work, tile->b, tile->columns, depth, 0, tensor->columns, &range);
     for (int part = 0; part < tile->b.parts; part++) {
@@ -64,11 +69,11 @@ static void pack_columns(struct tf_workspace *work, const struct tf_tile *tile,
 }
 
 /* Rows of A from the i-th on: a band, filled up with zeros. */
-static size_t pack_rows(struct tf_workspace *work, const struct tf_tile *tile, size_t i,
-                        size_t depth)
+static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
+                        const struct tf_tile *tile, size_t i, size_t depth)
 {
     const struct tf_tensor_exponents exponents =
-        exponents_for(tile->plan, tile->plan->model.least_a);
+        exponents_for(plan, plan->model.least_a);
     const size_t count = tile->rows - i < TF_MC ? tile->rows - i : TF_MC;
     const size_t rows = whole(count, TF_MR);
     struct tf_magnitude_range range = tf_no_range();
@@ -76,7 +81,7 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_tile *tile, s
               TF_MR, depth, 0, depth, &range);
     for (int part = 0; part < tile->a.parts; part++) {
         const size_t first = (size_t)part * TF_PACKED_A;
-        tf_isa->tensor->exponents_of_rows(work->a + first, rows * depth, exponents,
+        tf_isa->mma->exponents_of_rows(work->a + first, rows * depth, exponents,
                                           work->a_exponents + first);
     }
     note_specials(work, range);
@@ -84,21 +89,21 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_tile *tile, s
 }
 
 /* One depth of a tile. */
-static void multiply_depth(struct tf_workspace *work, const struct tf_tile *tile,
-                           size_t depth, float *sums)
+static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *plan,
+                           const struct tf_tile *tile, size_t depth, float *sums)
 {
-    const struct tf_mma_kernels *tensor = tf_isa->tensor;
+    const struct tf_mma_kernels *tensor = tf_isa->mma;
     const size_t width = tensor->columns, ld = work->ld;
-    pack_columns(work, tile, depth);
+    pack_columns(work, plan, tile, depth);
     for (size_t i = 0; i < tile->rows; i += TF_MC) {
-        const size_t rows = pack_rows(work, tile, i, depth);
+        const size_t rows = pack_rows(work, plan, tile, i, depth);
         for (size_t j = 0; j < tile->columns; j += width) {
             const float *panel = work->b + j * depth;
             const uint32_t *exponents = work->b_exponents + j * depth / 2;
             for (size_t k = 0; k < depth && !tf_stops(work); k += TF_TENSOR_DEPTH) {
                 const size_t here =
                     depth - k < TF_TENSOR_DEPTH ? depth - k : TF_TENSOR_DEPTH;
-                tensor->chains(tile->plan, work->a + k, work->a_exponents + k, depth,
+                tensor->chains(plan, work->a + k, work->a_exponents + k, depth,
                                panel + k * width, exponents + k * width / 2, here, rows,
                                sums + i * ld + j, ld);
             }
@@ -106,12 +111,12 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_tile *tile
     }
 }
 
-static void multiply_stretch(struct tf_workspace *work, const struct tf_tile *tile,
-                             ptrdiff_t k, float *sums)
+static void multiply_stretch(struct tf_workspace *work, const struct tf_mma_plan *plan,
+                             const struct tf_tile *tile, ptrdiff_t k, float *sums)
 {
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
         const struct tf_tile block = tf_tile_from(*tile, k0);
-        multiply_depth(work, &block, tf_lesser_size(TF_KC, k - k0), sums);
+        multiply_depth(work, plan, &block, tf_lesser_size(TF_KC, k - k0), sums);
     }
 }
 
@@ -145,23 +150,24 @@ static void canonical_nans(float *x, size_t n, int half)
     }
 }
 
-void tf_mma_tile(struct tf_workspace *work, const struct tf_tile *tile,
-                           ptrdiff_t k)
+static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
-    const size_t width = tf_isa->tensor->columns;
+    const struct tf_mma_plan plan = plan_of(tile);
+    const ptrdiff_t promote = tile->precision->promote;
+    const size_t width = tf_isa->mma->columns;
     const size_t columns = whole(tile->columns, width);
     work->ld = columns <= TF_COMPACT ? columns : TF_LDC;
     begin(work, tile, work->sums, tile->accumulators);
-    if (!tile->promote) {
-        multiply_stretch(work, tile, k, work->sums);
+    if (!promote) {
+        multiply_stretch(work, &plan, tile, k, work->sums);
         return;
     }
     float *more = tf_more_sums(work);
-    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += tile->promote) {
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += promote) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
         begin(work, tile, more, NULL);
-        multiply_stretch(work, &stretch,
-                         (ptrdiff_t)tf_lesser_size(tile->promote, k - k0), more);
+        multiply_stretch(work, &plan, &stretch,
+                         (ptrdiff_t)tf_lesser_size(promote, k - k0), more);
         for (size_t i = 0; i < tile->rows; i++) {
             float *row = work->sums + i * work->ld;
             tf_add_row(more + i * work->ld, row, tile->columns, 1);
@@ -170,8 +176,9 @@ void tf_mma_tile(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-int tf_store_accumulators(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
-                          unsigned *flags)
+/* As tf_store_sums does, but a NaN is the device's. */
+static int store(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
+                 unsigned *flags)
 {
     TF_BUFFER(buffer);
     const size_t itemsize = tf_kind_size(kind);
@@ -180,7 +187,7 @@ int tf_store_accumulators(int kind, float *sums, char *out, ptrdiff_t stride, si
     }
     void *items = tf_target(out, stride, itemsize, buffer);
     const struct tf_conversions *conversions =
-        &tf_isa->conversions[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
+        &tf_isa->formats->conversions[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
     const struct tf_flag_hints suspects = conversions->suspect(sums, n);
     canonical_nans(sums, n, kind == TF_FLOAT16);
     if (kind == TF_FLOAT32) {
@@ -195,3 +202,5 @@ int tf_store_accumulators(int kind, float *sums, char *out, ptrdiff_t stride, si
     tf_scatter(items, out, stride, itemsize, n);
     return suspects.beyond != 0;
 }
+
+const struct tf_tile_path tf_mma_path = {compute, store};

@@ -1,21 +1,20 @@
 /* Tiles of C as a tensor core would compute them. */
-#ifndef TF32DTYPE_TENSOR_H
-#define TF32DTYPE_TENSOR_H
+#ifndef TF32DTYPE_MMA_MATMUL_H
+#define TF32DTYPE_MMA_MATMUL_H
 
-#include "matmul/macro_kernel.h"
+#include "matmul/tile.h"
+#include "tensor_core/mma_model.h"
 
-/* How the elements of a product are chained on a device; the terms are those of its
- * parts. `swapped`: A and B have changed places. */
-struct tf_mma_plan tf_plan_of(const struct tf_precision *precision,
-                                 const struct tf_split_schedule *terms, int swapped);
+/* A tensor core that computes a product: by tf_matmul(&device.precision, ...), where
+ * precision.path is &tf_mma_path. */
+struct tf_device {
+    struct tf_precision precision; /* the first member: tf_mma_path finds the others by it */
+    struct tf_mma_model model;
+    int scales_inside; /* exponent of what orders of parts are scaled by, or 0 */
+};
 
-/* The accumulators of a tile after all of k, in work->sums. */
-void tf_mma_tile(struct tf_workspace *work, const struct tf_tile *tile,
-                           ptrdiff_t k);
-
-/* Up to TF_CHUNK accumulators to where they belong, as tf_store_sums does; a NaN is the
- * device's. */
-int tf_store_accumulators(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
-                          unsigned *flags);
+/* Of parts each chain from zero of 16 k is added in k order; of whole numbers the chain
+ * of blocks goes over all of k. */
+extern const struct tf_tile_path tf_mma_path;
 
 #endif

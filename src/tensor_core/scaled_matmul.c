@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocks/block_formats.h"
+#include "formats/fast_codec.h"
 #include "runtime/stops.h"
+#include "tensor_core/kernels.h"
 
 enum { COLUMNS = 64 }; /* that a row of A is multiplied with once it is taken apart */
 
@@ -99,7 +100,7 @@ int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines
                 stopped = tf_is_stopped(&watch, 1);
                 float *sums = c + i * n + j;
                 take_apart(model, &work->a, a, i, first, here, &work->row);
-                tf_isa->scaled->chains(model, &work->row, work->columns, count, here,
+                tf_isa->scaled_mma->chains(model, &work->row, work->columns, count, here,
                                        sums);
             }
         }
@@ -112,27 +113,7 @@ void tf_promote_block(const float *block, const float *scales_a, const float *sc
                       float *sums, ptrdiff_t m, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < m; i++) {
-        tf_isa->scaled->promote(block + i * n, scales_a[i], scales_b, sums + i * n,
+        tf_isa->scaled_mma->promote(block + i * n, scales_a[i], scales_b, sums + i * n,
                                 (size_t)n);
     }
-}
-
-int tf_scale_values(const char *scale, const char *residual, float values[256])
-{
-    int i = 0, j = 0;
-    while (i < TF_SCALE_COUNT && strcmp(tf_scales[i].name, scale)) {
-        i++;
-    }
-    while (*residual && j < TF_ELEMENT_COUNT && strcmp(tf_elements[j].name, residual)) {
-        j++;
-    }
-    if (i == TF_SCALE_COUNT || j == TF_ELEMENT_COUNT) {
-        return -1;
-    }
-    for (uint32_t code = 0; code < 256; code++) {
-        values[code] = *residual
-                           ? tf_residual_scale(tf_scales[i], tf_elements[j], code)
-                           : tf_scale_value(tf_scales[i], code);
-    }
-    return 0;
 }

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "runtime/kernel_table.h"
+#include "tensor_core/scaled_mma_model.h"
 
 /* Lines along k, one byte an element: rows of A or columns of B. */
 struct tf_scaled_lines {
@@ -25,9 +25,5 @@ int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines
 /* sums = fma(scales_a * scales_b, block, sums), of m rows of n, in float32. */
 void tf_promote_block(const float *block, const float *scales_a, const float *scales_b,
                       float *sums, ptrdiff_t m, ptrdiff_t n);
-
-/* What the codes of a scale format are worth: by themselves or, unless `residual` is
- * empty, as scales of such elements. Returns -1 for names that src/blocks/block_formats.h has not. */
-int tf_scale_values(const char *scale, const char *residual, float values[256]);
 
 #endif

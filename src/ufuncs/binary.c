@@ -77,11 +77,11 @@ static void compute_near(struct tf_format f, enum tf_binary_op op, const float *
                          const float *b, double *wide, size_t n)
 {
     uint16_t which[TF_CHUNK];
-    tf_isa->binary_near[op](a, b, wide, n);
-    const size_t count = tf_isa->doubtful(wide, n, f.mantissa_bits, which);
+    tf_isa->ufuncs->binary_near[op](a, b, wide, n);
+    const size_t count = tf_isa->ufuncs->doubtful(wide, n, f.mantissa_bits, which);
     for (size_t k = 0; k < count; k++) {
         const size_t i = which[k];
-        tf_isa->binary_f64[op](a + i, b + i, wide + i, 1);
+        tf_isa->ufuncs->binary_f64[op](a + i, b + i, wide + i, 1);
         if (operations[op].odd) {
             recompute_exactly(f, &operations[op], a + i, b + i, wide + i, 1);
         }
@@ -92,15 +92,15 @@ static void compute_near(struct tf_format f, enum tf_binary_op op, const float *
 static void compute_in_double(struct tf_format f, enum tf_binary_op op, const float *a,
                               const float *b, double *wide, float *r, size_t n)
 {
-    if (tf_isa->binary_near[op] && f.itemsize > 1) {
+    if (tf_isa->ufuncs->binary_near[op] && f.itemsize > 1) {
         compute_near(f, op, a, b, wide, n);
     } else {
-        tf_isa->binary_f64[op](a, b, wide, n);
+        tf_isa->ufuncs->binary_f64[op](a, b, wide, n);
         if (operations[op].odd) {
             recompute_exactly(f, &operations[op], a, b, wide, n);
         }
     }
-    tf_isa->narrow(wide, r, n);
+    tf_isa->formats->narrow(wide, r, n);
 }
 
 static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
@@ -108,12 +108,12 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
 {
     const struct tf_format f = *tf_format_rows[format];
     const struct operation *operation = &operations[op];
-    const struct tf_conversions *conversions = &tf_isa->conversions[format];
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     _Alignas(64) float r[TF_CHUNK];
 
     /* 1. The results. */
     if (operation->silent) {
-        tf_isa->binary_f32[op](a, b, r, n);
+        tf_isa->ufuncs->binary_f32[op](a, b, r, n);
     } else {
         double wide[TF_CHUNK];
         compute_in_double(f, op, a, b, wide, r, n);
@@ -122,7 +122,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     /* 2. One rounding. */
     const struct tf_flag_hints suspects = conversions->from_float32(r, out, n);
     if (suspects.beyond) {
-        tf_isa->canonical_nans(r, n);
+        tf_isa->formats->canonical_nans(r, n);
         conversions->from_float32(r, out, n);
     }
 
@@ -134,7 +134,7 @@ static unsigned binary_block(int format, enum tf_binary_op op, const float *a,
     if (f.specials == TF_EXPONENT_ONLY) {
         return rounding;
     }
-    return (rounding & TF_UNDER) | tf_isa->exceptions(tf_beyond(f), 0, a, b, r, n);
+    return (rounding & TF_UNDER) | tf_isa->ufuncs->exceptions(tf_beyond(f), 0, a, b, r, n);
 }
 
 /* What a table of all pairs is made of. */
@@ -142,8 +142,8 @@ static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
                          uint8_t *results, uint8_t *flags, size_t n)
 {
     float x[TF_CHUNK], y[TF_CHUNK];
-    tf_isa->conversions[format].to_float32(a, x, n);
-    tf_isa->conversions[format].to_float32(b, y, n);
+    tf_isa->formats->conversions[format].to_float32(a, x, n);
+    tf_isa->formats->conversions[format].to_float32(b, y, n);
     for (size_t i = 0; i < n; i++) {
         const unsigned raised =
             binary_block(format, (enum tf_binary_op)op, &x[i], &y[i], &results[i], 1);
@@ -177,7 +177,7 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
                        size_t n, unsigned *flags)
 {
     const struct tf_format f = *tf_format_rows[format];
-    const struct tf_fused *fused = &tf_isa->fused[op];
+    const struct tf_fused *fused = &tf_isa->ufuncs->fused[op];
     struct tf_settled seen;
     if (f.itemsize == 1) {
         const float *p = operand_numbers(a, format, x, n);
@@ -197,8 +197,8 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
         const float *p = operand_numbers(a, format, x, n);
         const float *q = operand_numbers(b, format, y, n);
         _Alignas(64) float r[TF_CHUNK];
-        tf_isa->binary_f32[op](p, q, r, n);
-        *flags |= tf_isa->exceptions(beyond, 1, p, q, r, n);
+        tf_isa->ufuncs->binary_f32[op](p, q, r, n);
+        *flags |= tf_isa->ufuncs->exceptions(beyond, 1, p, q, r, n);
     }
     return 1;
 }
@@ -239,7 +239,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const int serial = tf_is_serial(data, strides);
-    if (!tf_isa->binary_f32[op] || tf_format_rows[format]->width == TF_FEW_BITS) {
+    if (!tf_isa->ufuncs->binary_f32[op] || tf_format_rows[format]->width == TF_FEW_BITS) {
         const struct tf_pair_table *table = tf_binary_table(format, op, n);
         if (table) {
             tf_fp_end(saved, tf_look_up_pairs(table, data, strides, n, serial));
@@ -247,7 +247,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
         }
     }
     const ptrdiff_t block = serial ? 1 : TF_CHUNK;
-    const int is_fused = tf_isa->fused[op].bytes != NULL;
+    const int is_fused = tf_isa->ufuncs->fused[op].bytes != NULL;
     if (is_fused && itemsize == 1 && !serial && n >= WORTH_A_LINE &&
         (strides[0] == 0) != (strides[1] == 0)) {
         const int which = strides[0] == 0 ? 0 : 1;
@@ -287,7 +287,7 @@ static __attribute__((noinline)) void
 binary_from(ptrdiff_t done, int format, enum tf_binary_op op, char *const data[3],
             const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    if (tf_isa->extreme[op].bytes) {
+    if (tf_isa->ufuncs->extreme[op].bytes) {
         tf_extreme(format, op, data, strides, n);
         return;
     }

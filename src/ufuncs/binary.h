@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 #include "ufuncs/pair_tables.h"
 
 /* data and strides: two operands and the result, all of one format. A result

@@ -3,7 +3,7 @@
 #define TF32DTYPE_COMMON_OPS_H
 
 #include "formats/float_bits.h"
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 
 /* Returns x op y, rounded to float32; `op` is one of the four. */
 TF_INLINE float tf_common_result(enum tf_binary_op op, float x, float y)

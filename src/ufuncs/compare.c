@@ -46,14 +46,14 @@ void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    apply(format, by_size(tf_isa->extreme[op], itemsize), data, strides, itemsize, n);
+    apply(format, by_size(tf_isa->ufuncs->extreme[op], itemsize), data, strides, itemsize, n);
 }
 
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *maximum = by_size(tf_isa->extreme[TF_MAXIMUM], itemsize);
-    tf_items_fn *minimum = by_size(tf_isa->extreme[TF_MINIMUM], itemsize);
+    tf_items_fn *maximum = by_size(tf_isa->ufuncs->extreme[TF_MAXIMUM], itemsize);
+    tf_items_fn *minimum = by_size(tf_isa->ufuncs->extreme[TF_MINIMUM], itemsize);
     const struct tf_byte_table *table = &tf_byte_tables[format];
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(raised);
@@ -83,7 +83,7 @@ void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[
                        ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *copysign = by_size(tf_isa->sign[TF_COPYSIGN], itemsize);
+    tf_items_fn *copysign = by_size(tf_isa->ufuncs->sign[TF_COPYSIGN], itemsize);
     apply(format, copysign, data, strides, itemsize, n);
 }
 
@@ -91,7 +91,7 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
                     const ptrdiff_t strides[2], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *change = by_size(tf_isa->sign[op], itemsize);
+    tf_items_fn *change = by_size(tf_isa->ufuncs->sign[op], itemsize);
     TF_BUFFER(buffer);
     struct operand a;
     operand_begin(&a, data[0], strides[0], 1);
@@ -113,7 +113,7 @@ void tf_compare(int format, enum tf_compare_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    apply(format, by_size(tf_isa->compare_items[op], itemsize), data, strides, 1, n);
+    apply(format, by_size(tf_isa->ufuncs->compare_items[op], itemsize), data, strides, 1, n);
 }
 
 /* Of two operands' numbers: an operation, or with a tolerance their nearness. */
@@ -139,7 +139,7 @@ static void test_numbers(const struct test *test, int a_kind, int b_kind,
         if (test->compare) {
             test->compare(x, y, target, count);
         } else {
-            tf_isa->are_near(test->nearness, x, y, target, count);
+            tf_isa->ufuncs->are_near(test->nearness, x, y, target, count);
         }
         tf_scatter(target, out, strides[2], 1, count);
         out += (ptrdiff_t)count * strides[2];
@@ -150,7 +150,7 @@ static void test_numbers(const struct test *test, int a_kind, int b_kind,
 void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
                       char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    const struct test test = {.compare = tf_isa->compare[op]};
+    const struct test test = {.compare = tf_isa->ufuncs->compare[op]};
     test_numbers(&test, a_kind, b_kind, data, strides, n);
 }
 
@@ -170,7 +170,7 @@ void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const struct tf_byte_table *table = &tf_byte_tables[format];
-    tf_predicate_fn *predicate = tf_isa->predicate[op][itemsize == 4 ? 0 : 1];
+    tf_predicate_fn *predicate = tf_isa->formats->predicate[op][itemsize == 4 ? 0 : 1];
     TF_BUFFER(buffer);
     struct operand a;
     operand_begin(&a, data[0], strides[0], 1);
@@ -181,7 +181,7 @@ void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
         void *target =
             operand_target(out, strides[1], 1, x, x, itemsize, count, buffer);
         if (itemsize == 1) {
-            tf_isa->lookup(table->predicates[op], x, target, count);
+            tf_isa->formats->lookup(table->predicates[op], x, target, count);
         } else {
             predicate(x, target, count);
         }

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 
 /* As tf_binary() for maximum, minimum, fmax and fmin, which raise nothing. */
 void tf_extreme(int format, enum tf_binary_op op, char *const data[3],

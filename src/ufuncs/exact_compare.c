@@ -19,7 +19,7 @@ float tf_exact_from_double(double x, int more)
     memcpy(&x, &bits, sizeof bits);
     const struct tf_fp saved = tf_fp_begin();
     float odd;
-    tf_isa->narrow(&x, &odd, 1);
+    tf_isa->formats->narrow(&x, &odd, 1);
     tf_fp_end(saved, 0);
     return odd;
 }
@@ -169,10 +169,10 @@ static const float *bounded_next(struct bounded *x, int format, size_t n,
 static unsigned store_results(int format, float *r, char *out, ptrdiff_t stride, size_t n)
 {
     TF_BUFFER(buffer);
-    const struct tf_conversions *conversions = &tf_isa->conversions[format];
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const size_t itemsize = tf_format_rows[format]->itemsize;
     void *target = tf_target(out, stride, itemsize, buffer);
-    tf_isa->canonical_nans(r, n);
+    tf_isa->formats->canonical_nans(r, n);
     const struct tf_flag_hints suspects = conversions->from_float32(r, target, n);
     const unsigned flags =
         tf_may_raise(format, suspects) ? conversions->flags(r, target, n) : 0;
@@ -203,7 +203,7 @@ void tf_exact_extreme(int format, enum tf_binary_op op, int exact, char *const d
         const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const float *x = bounded_next(&a, format, count, &flags);
         const float *y = bounded_next(&b, format, count, &flags);
-        tf_isa->binary_f32[op](x, y, r, count);
+        tf_isa->ufuncs->binary_f32[op](x, y, r, count);
         flags |= store_results(format, r, out, strides[2], count);
         out += (ptrdiff_t)count * strides[2];
     }
@@ -233,9 +233,9 @@ void tf_exact_clip(int format, int x_is_exact, char *const data[4],
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
         const float *x = bounded_next(&a, format, count, &flags);
-        tf_isa->binary_f32[TF_MAXIMUM](x, bounded_next(&low, format, count, &flags), r,
+        tf_isa->ufuncs->binary_f32[TF_MAXIMUM](x, bounded_next(&low, format, count, &flags), r,
                                        count);
-        tf_isa->binary_f32[TF_MINIMUM](r, bounded_next(&high, format, count, &flags), r,
+        tf_isa->ufuncs->binary_f32[TF_MINIMUM](r, bounded_next(&high, format, count, &flags), r,
                                        count);
         flags |= store_results(format, r, out, strides[3], count);
         out += (ptrdiff_t)count * strides[3];

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 
 /* To odd; `more` if the exact number is larger in magnitude by less than a unit in x's
  * last place. */

@@ -47,15 +47,15 @@ static struct tf_rounded round_any(int format, const double *results, void *item
         for (size_t i = 0; i < n; i++) {
             numbers[i] = (float)results[i];
         }
-        rounding.beyond = tf_isa->canonical_nans(numbers, n) ? TF_NOT_FINITE : 0;
+        rounding.beyond = tf_isa->formats->canonical_nans(numbers, n) ? TF_NOT_FINITE : 0;
         memcpy(items, numbers, n * sizeof(float));
         return rounding;
     }
-    const struct tf_conversions *conversions = &tf_isa->conversions[format];
-    tf_isa->narrow(results, numbers, n);
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
+    tf_isa->formats->narrow(results, numbers, n);
     const struct tf_flag_hints suspects = conversions->from_float32(numbers, items, n);
     rounding.beyond = suspects.beyond;
-    if (suspects.beyond == TF_NOT_FINITE && tf_isa->canonical_nans(numbers, n)) {
+    if (suspects.beyond == TF_NOT_FINITE && tf_isa->formats->canonical_nans(numbers, n)) {
         conversions->from_float32(numbers, items, n);
     }
     if (suspects.beyond || (suspects.tiny && !(known & TF_UNDER))) {
@@ -72,7 +72,7 @@ struct tf_rounded tf_round_results(int format, enum tf_reduction op,
                                    unsigned known)
 {
     if (op == TF_SUM && format != TF_REDUCE_FLOAT32) {
-        const unsigned beyond = tf_isa->conversions[format].round(results, items, n).beyond;
+        const unsigned beyond = tf_isa->formats->conversions[format].round(results, items, n).beyond;
         if (!beyond || (beyond != TF_NOT_FINITE && !lacks_zero(format))) {
             return (struct tf_rounded){0, beyond};
         }
@@ -126,7 +126,7 @@ static unsigned store(struct tf_partials *partials, struct tf_page *page, size_t
         tf_round_results(format, op, results, page->items + at * tf_summand_size(format), n, 0);
     page->finite &= rounding.beyond != TF_NOT_FINITE;
     if (rounding.beyond || partials->overflowed) {
-        partials->overflowed += tf_isa->mark_beyond(results, tf_first_beyond(format),
+        partials->overflowed += tf_isa->ufuncs->mark_beyond(results, tf_first_beyond(format),
                                                     page->overflows + at, n);
     }
     return rounding.flags;
@@ -151,14 +151,14 @@ static unsigned reduce_row(int format, enum tf_reduction op,
         memcpy(before, values, n * sizeof *before);
     }
     if (op == TF_SUM) {
-        tf_isa->add_wide(numbers, values, n);
+        tf_isa->ufuncs->add_wide(numbers, values, n);
     } else {
-        tf_isa->times_wide(numbers, values, page->exponents + at, products, n);
+        tf_isa->ufuncs->times_wide(numbers, values, page->exponents + at, products, n);
     }
     unsigned flags = store(partials, page, at, format, op,
                            op == TF_SUM ? values : products, n);
     if (!page->finite &&
-        tf_isa->makes_nan(numbers, was_finite ? NULL : before, values, n)) {
+        tf_isa->ufuncs->makes_nan(numbers, was_finite ? NULL : before, values, n)) {
         flags |= TF_INVALID;
     }
     if (out_stride == (ptrdiff_t)size) {
@@ -206,7 +206,7 @@ static unsigned reduce_all(int format, enum tf_reduction op,
         tf_load_summands(format, tf_gather(in + done * stride, stride, size, count, buffer),
                numbers, count);
         if (op == TF_SUM) {
-            value += tf_isa->sum(numbers, count);
+            value += tf_isa->ufuncs->sum(numbers, count);
         } else {
             tf_multiply_all(&value, &exponent, numbers, count);
         }

@@ -24,7 +24,7 @@ static inline void tf_load_summands(int format, const void *items, float *out, s
     if (format == TF_REDUCE_FLOAT32) {
         memcpy(out, items, n * sizeof *out);
     } else {
-        tf_isa->conversions[format].to_float32(items, out, n);
+        tf_isa->formats->conversions[format].to_float32(items, out, n);
     }
 }
 

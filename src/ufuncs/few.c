@@ -112,7 +112,7 @@ TF_INLINE ptrdiff_t step_format(struct tf_format f, enum tf_binary_op op, struct
     case TF_SUBTRACT: return step_all(TF_SUBTRACT, NULL, f, s);
     case TF_MULTIPLY: return step_all(TF_MULTIPLY, NULL, f, s);
     case TF_TRUE_DIVIDE: return step_all(TF_TRUE_DIVIDE, NULL, f, s);
-    default: return step_all(op, tf_isa->binary_near[op], f, s);
+    default: return step_all(op, tf_isa->ufuncs->binary_near[op], f, s);
     }
 }
 
@@ -123,7 +123,7 @@ TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
                                ? step_format(tf_bfloat16, op, s)
                                : step_format(tf_tf32, op, s);
     /* The next one may have raised what it should not, and so may what is near. */
-    if (done < s.n || tf_isa->binary_near[op]) {
+    if (done < s.n || tf_isa->ufuncs->binary_near[op]) {
         tf_fp_end(saved, 0);
     } else {
         tf_fp_end_quietly(saved, 0);
@@ -134,7 +134,7 @@ TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
 /* Whether there is such a step. */
 static int has_steps(enum tf_binary_op op)
 {
-    return tf_isa->fused[op].bytes || tf_isa->binary_near[op];
+    return tf_isa->ufuncs->fused[op].bytes || tf_isa->ufuncs->binary_near[op];
 }
 
 /* -- and those of a byte ---------------------------------------------------------------- */

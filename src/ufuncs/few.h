@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 
 enum { TF_FEW = 8 };
 

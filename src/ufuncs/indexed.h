@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 
 /* Items that indices name are fetched so many steps before they are needed: they may lie
  * anywhere, and what goes on meanwhile does not reach so far. */

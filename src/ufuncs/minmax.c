@@ -30,18 +30,18 @@ static struct extremes block_extremes(int format, const void *items, size_t n,
         const struct tf_byte_table *table = &tf_byte_tables[format];
         uint8_t ranks[2], ends[2];
         float numbers[2];
-        tf_isa->byte_bounds(table->rank, items, n, without_nans, &ranks[0], &ranks[1]);
+        tf_isa->ufuncs->byte_bounds(table->rank, items, n, without_nans, &ranks[0], &ranks[1]);
         ends[0] = table->item[ranks[0]];
         ends[1] = table->item[ranks[1]];
-        tf_isa->conversions[format].to_float32(ends, numbers, 2);
+        tf_isa->formats->conversions[format].to_float32(ends, numbers, 2);
         return (struct extremes){numbers[0], numbers[1]};
     }
     const uint32_t used = tf_used_bits(*f);
     if (f->itemsize == 2) {
-        tf_isa->bf16_bounds(items, n, without_nans, &low, &high);
+        tf_isa->ufuncs->bf16_bounds(items, n, without_nans, &low, &high);
     } else { /* Inf with unused bits is Inf */
         const uint32_t infinity = TF_INF_BITS | ~used;
-        tf_isa->bounds(items, n, without_nans ? (int32_t)infinity : INT32_MAX, &low,
+        tf_isa->formats->bounds(items, n, without_nans ? (int32_t)infinity : INT32_MAX, &low,
                        &high);
     }
     /* Without their unused bits numbers have the same order, or are equal. */
@@ -61,7 +61,7 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     const int is_greatest = op == TF_MAXIMUM || op == TF_FMAX;
     const int without_nans = op == TF_FMAX || op == TF_FMIN;
     memcpy(buffer, data[0], itemsize);
-    tf_isa->conversions[format].to_float32(buffer, &result, 1);
+    tf_isa->formats->conversions[format].to_float32(buffer, &result, 1);
     /* In place, where no buffer is needed, there may be more to a block. */
     const int is_in_place = tf_is_contiguous(data[1], stride, itemsize);
     const ptrdiff_t block = is_in_place ? LONG : TF_CHUNK;
@@ -78,10 +78,10 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
         if (isnan(found.least) || isnan(found.greatest)) {
             extreme = without_nans ? extreme : NAN;
         }
-        tf_isa->binary_f32[op](&result, &extreme, &result, 1);
+        tf_isa->ufuncs->binary_f32[op](&result, &extreme, &result, 1);
     }
-    tf_isa->canonical_nans(&result, 1);
-    tf_isa->conversions[format].from_float32(&result, buffer, 1);
+    tf_isa->formats->canonical_nans(&result, 1);
+    tf_isa->formats->conversions[format].from_float32(&result, buffer, 1);
     memcpy(data[2], buffer, itemsize);
     tf_fp_end(saved, 0);
 }
@@ -129,7 +129,7 @@ static void order_bytes(int format, struct order order, struct byte_order *made)
                                                     : place + nan_first);
         made->items[made->places[item]] = table->item[rank];
     }
-    tf_isa->conversions[format].from_float32(&nan, &made->items[nan_first ? 0 : last], 1);
+    tf_isa->formats->conversions[format].from_float32(&nan, &made->items[nan_first ? 0 : last], 1);
 }
 
 static void accumulate_bytes(int format, struct order order, char *const data[3],
@@ -155,7 +155,7 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     const struct order order = order_for(op);
     TF_BUFFER(buffer);
     float numbers[TF_CHUNK], first;
-    const struct tf_conversions *conversions = &tf_isa->conversions[format];
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const size_t itemsize = tf_format_rows[format]->itemsize;
     if (itemsize == 1 && n >= WORTH_AN_ORDER) {
         accumulate_bytes(format, order, data, strides, n);
@@ -197,7 +197,7 @@ static void extremes_together(int format, struct order order,
     const size_t n = (size_t)(end - start);
     const char *items = tf_gather(segments->items + start * segments->stride,
                                   segments->stride, itemsize, n, buffer);
-    tf_isa->conversions[format].to_float32(items, numbers, n);
+    tf_isa->formats->conversions[format].to_float32(items, numbers, n);
     for (size_t i = 0; i < n; i++) {
         places[i] = order_of(order, numbers[i]);
     }
@@ -209,7 +209,7 @@ static void extremes_together(int format, struct order order,
         }
         results[i] = number_at(order, greatest);
     }
-    tf_isa->conversions[format].from_float32(results, out, count);
+    tf_isa->formats->conversions[format].from_float32(results, out, count);
     for (size_t i = 0, at = 0; i < count; i++) { /* one item is copied as it is */
         const ptrdiff_t next = tf_segment_end(segments, first + (ptrdiff_t)i) - start;
         if (next == (ptrdiff_t)at + 1) {
@@ -290,7 +290,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
         size_t i = 0;
         for (size_t strip, at; i < count; i += strip) {
             strip = count - i < STRIP ? count - i : STRIP;
-            tf_isa->conversions[format].to_float32(block + i * (size_t)itemsize, numbers,
+            tf_isa->formats->conversions[format].to_float32(block + i * (size_t)itemsize, numbers,
                                            strip);
             at = first_place(numbers, strip, extreme);
             if (at < strip) {

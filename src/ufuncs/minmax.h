@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 
 /* maximum, minimum, fmax, fmin over a whole axis at once:
  * data[0] == data[2], both strides 0. */

@@ -26,7 +26,7 @@ static void load(int format, const char *items, ptrdiff_t stride, size_t n,
                  struct numbers *block, float *numbers)
 {
     const size_t size = tf_format_rows[format]->itemsize;
-    tf_isa->conversions[format].to_float32(tf_gather(items, stride, size, n, block->buffer),
+    tf_isa->formats->conversions[format].to_float32(tf_gather(items, stride, size, n, block->buffer),
                                    numbers, n);
 }
 
@@ -41,26 +41,26 @@ static size_t leave_out(const struct tf_summed *lines, enum tf_statistic statist
 {
     const float nothing = statistic == TF_PRODUCT ? 1 : -0.0f;
     if (lines->mask) {
-        return tf_isa->moments->leave_out_masked(numbers, n, lines->mask + at,
+        return tf_isa->ufuncs->moments->leave_out_masked(numbers, n, lines->mask + at,
                                                  lines->without_nans, nothing, counts);
     }
-    return tf_isa->moments->leave_out_nans(numbers, n, nothing, counts);
+    return tf_isa->ufuncs->moments->leave_out_nans(numbers, n, nothing, counts);
 }
 
 static void add_numbers(enum tf_statistic statistic, const float *numbers, size_t n,
                         struct tf_sums found, ptrdiff_t i)
 {
     if (statistic == TF_PRODUCT) {
-        tf_isa->moments->multiply(numbers, n, &found.sums[i], &found.exponents[i]);
+        tf_isa->ufuncs->moments->multiply(numbers, n, &found.sums[i], &found.exponents[i]);
         return;
     }
     struct tf_moments moments = {found.sums[i], 0, found.greatest[i], found.least[i]};
     if (found.squares) {
         moments.squares = found.squares[i];
-        tf_isa->moments->squares(numbers, n, &moments);
+        tf_isa->ufuncs->moments->squares(numbers, n, &moments);
         found.squares[i] = moments.squares;
     } else {
-        tf_isa->moments->numbers(numbers, n, &moments);
+        tf_isa->ufuncs->moments->numbers(numbers, n, &moments);
     }
     found.sums[i] = moments.sum;
     found.greatest[i] = moments.greatest;
@@ -131,7 +131,7 @@ static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic st
                 leave_out(lines, statistic, here, (size_t)n, numbers, found.counts + i);
             }
         }
-        tf_isa->moments->side_by_side(block.rows[0], (size_t)n, &rows);
+        tf_isa->ufuncs->moments->side_by_side(block.rows[0], (size_t)n, &rows);
     }
     for (ptrdiff_t j = i; !leaves_out(lines) && j < i + n; j++) {
         found.counts[j] += (double)lines->n;
@@ -293,10 +293,10 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
 static int raise_alike(int format, double low, double high, const void *item,
                        unsigned *flags)
 {
-    const struct tf_conversions *conversions = &tf_isa->conversions[format];
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const double ends[2] = {low, high};
     float singles[2], number;
-    tf_isa->narrow(ends, singles, 2);
+    tf_isa->formats->narrow(ends, singles, 2);
     conversions->to_float32(item, &number, 1);
     const unsigned raised = conversions->flags(&singles[0], item, 1);
     *flags |= raised;
@@ -311,7 +311,7 @@ static int raise_alike(int format, double low, double high, const void *item,
 static int settle(int format, const double *values, const double *errors, char *items,
                   size_t n, unsigned *flags)
 {
-    const struct tf_conversions *conversions = &tf_isa->conversions[format];
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const size_t size = tf_format_rows[format]->itemsize;
     TF_BUFFER(buffer);
     double low[TF_CHUNK], high[TF_CHUNK];
@@ -323,9 +323,9 @@ static int settle(int format, const double *values, const double *errors, char *
         low[i] = errors[i] == 0 ? values[i] : values[i] - errors[i];
         high[i] = errors[i] == 0 ? values[i] : values[i] + errors[i];
     }
-    tf_isa->narrow(low, numbers, n);
+    tf_isa->formats->narrow(low, numbers, n);
     const struct tf_flag_hints first = conversions->from_float32(numbers, items, n);
-    tf_isa->narrow(high, numbers, n);
+    tf_isa->formats->narrow(high, numbers, n);
     const struct tf_flag_hints second = conversions->from_float32(numbers, buffer, n);
     if (memcmp(items, buffer, n * size) != 0) {
         return 0;
@@ -380,8 +380,8 @@ int tf_weighted_mean(const struct tf_summed *lines, const char *weights,
         load(lines->format, lines->items + done * lines->stride, lines->stride, n,
              &block, x);
         load(lines->format, weights + done * stride, stride, n, &block, w);
-        tf_isa->moments->products(x, w, n, &products);
-        tf_isa->moments->numbers(w, n, &divisors);
+        tf_isa->ufuncs->moments->products(x, w, n, &products);
+        tf_isa->ufuncs->moments->numbers(w, n, &divisors);
     }
     const double n = (double)lines->n;
     const double weight = (double)tf_float_of((uint32_t)divisors.greatest);

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 
 /* An array as repeats x outer x n x inner, in C order, whose first and third axes are
  * reduced. `stride` is the distance of numbers if there is one line alone. */

@@ -8,7 +8,7 @@
 
 #include "runtime/fp_environment.h"
 #include "ufuncs/indexed.h"
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 #include "runtime/strided.h"
 
 /* Of a pair a, b at a << width | b: 2^16 entries for formats of 8 bits, whose table
@@ -177,41 +177,6 @@ static struct tf_pair_line line_of(const struct tf_pair_table *table, uint8_t fi
     return line;
 }
 
-/* The results of a block of items; what they raise that has not been raised. */
-static unsigned look_up_block(const struct tf_pair_line *line, const uint8_t *items,
-                              uint8_t *out, size_t n, unsigned raised)
-{
-    uint8_t any = 0;
-    if (line->all_flags & ~raised) {
-        uint8_t flags[TF_CHUNK];
-        tf_isa->lookup(line->flags, items, flags, n);
-        for (size_t i = 0; i < n; i++) {
-            any |= flags[i];
-        }
-    }
-    tf_isa->lookup(line->results, items, out, n);
-    return any;
-}
-
-unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,
-                         ptrdiff_t in_stride, char *out, ptrdiff_t out_stride,
-                         ptrdiff_t n)
-{
-    TF_BUFFER(in_buffer);
-    TF_BUFFER(out_buffer);
-    unsigned flags = 0;
-    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
-        const uint8_t *items = tf_gather(in, in_stride, 1, count, in_buffer);
-        void *target = tf_target(out, out_stride, 1, out_buffer);
-        flags |= look_up_block(line, items, target, count, flags);
-        tf_scatter(target, out, out_stride, 1, count);
-        in += (ptrdiff_t)count * in_stride;
-        out += (ptrdiff_t)count * out_stride;
-    }
-    return flags;
-}
-
 /* Two items of TF_FEW_BITS are a byte: by vectors. */
 static unsigned look_up_few_bits(const struct tf_pair_table *table, const uint8_t *a,
                                  const uint8_t *b, uint8_t *out, size_t n,
@@ -221,7 +186,7 @@ static unsigned look_up_few_bits(const struct tf_pair_table *table, const uint8_
     for (size_t i = 0; i < n; i++) {
         pairs[i] = (uint8_t)(a[i] << TF_FEW_BITS | (b[i] & ((1 << TF_FEW_BITS) - 1)));
     }
-    return look_up_block(&table->pairs, pairs, out, n, raised);
+    return tf_look_up_chunk(&table->pairs, pairs, out, n, raised);
 }
 
 unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3],

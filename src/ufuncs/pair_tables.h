@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "formats/byte_lookup.h"
 #include "formats/formats.h"
 
 /* A result, and above it what that raises, for each pair of codes. */
@@ -22,18 +23,6 @@ enum { TF_FEW_BITS = 4 };
  * making, or there is no memory for it: then they have to be computed. */
 const struct tf_pair_table *tf_pair_table(int format, int op, ptrdiff_t n,
                                           tf_pairs_fn *compute);
-
-/* With one operand fixed: the results by the items of the other, what each raises, and
- * what all do. */
-struct tf_pair_line {
-    uint8_t results[256], flags[256];
-    unsigned all_flags;
-};
-
-/* Looks up n results; `in` are the items of the other operand. */
-unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,
-                         ptrdiff_t in_stride, char *out, ptrdiff_t out_stride,
-                         ptrdiff_t n);
 
 /* Looks up n results. `serial`: some are operands of those after them. */
 unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3],

@@ -3,6 +3,9 @@
 
 #include "formats/casts.h"
 #include "formats/items.h"
+#include "formats/scalar_ops.h"
+#include "runtime/fp_environment.h"
+#include "ufuncs/kernels.h"
 #include "ufuncs/pair_tables.h"
 
 /* One rounding of n results, to where they belong; what they raise that is not in
@@ -11,10 +14,10 @@ static unsigned store(int format, float *results, char *out, ptrdiff_t stride, s
                       unsigned flags)
 {
     TF_BUFFER(buffer);
-    const struct tf_conversions *conversions = &tf_isa->conversions[format];
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const size_t itemsize = tf_format_rows[format]->itemsize;
     void *target = tf_target(out, stride, itemsize, buffer);
-    tf_isa->canonical_nans(results, n);
+    tf_isa->formats->canonical_nans(results, n);
     const struct tf_flag_hints suspects = conversions->from_float32(results, target, n);
     if (tf_may_raise(format, suspects) & ~flags) {
         flags |= conversions->flags(results, target, n);
@@ -28,7 +31,7 @@ static size_t block_of(ptrdiff_t left)
     return (size_t)(left < TF_CHUNK ? left : TF_CHUNK);
 }
 
-unsigned tf_modf(int format, char *const data[3], const ptrdiff_t strides[3],
+static unsigned modf_items(int format, char *const data[3], const ptrdiff_t strides[3],
                  ptrdiff_t n)
 {
     _Alignas(64) float part[TF_CHUNK], whole[TF_CHUNK];
@@ -37,14 +40,14 @@ unsigned tf_modf(int format, char *const data[3], const ptrdiff_t strides[3],
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = block_of(n - done);
-        tf_isa->parts->modf(operand_next(&x, format, count), part, whole, count);
+        tf_isa->ufuncs->parts->modf(operand_next(&x, format, count), part, whole, count);
         flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
         flags = store(format, whole, data[2] + done * strides[2], strides[2], count, flags);
     }
     return flags;
 }
 
-unsigned tf_frexp(int format, char *const data[3], const ptrdiff_t strides[3],
+static unsigned frexp_items(int format, char *const data[3], const ptrdiff_t strides[3],
                   ptrdiff_t n)
 {
     _Alignas(64) float part[TF_CHUNK];
@@ -54,13 +57,16 @@ unsigned tf_frexp(int format, char *const data[3], const ptrdiff_t strides[3],
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = block_of(n - done);
-        tf_isa->parts->frexp(operand_next(&x, format, count), part, exponents, count);
+        tf_isa->ufuncs->parts->frexp(operand_next(&x, format, count), part, exponents, count);
         flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
         tf_scatter(exponents, data[2] + done * strides[2], strides[2], sizeof(int32_t),
                    count);
     }
     return flags;
 }
+
+static unsigned ldexp_items(int format, size_t exponent_size, char *const data[3],
+                            const ptrdiff_t strides[3], ptrdiff_t n);
 
 /* All results of one exponent, and what they raise. */
 static void make_line(int format, size_t exponent_size, char *exponent,
@@ -73,14 +79,14 @@ static void make_line(int format, size_t exponent_size, char *exponent,
     }
     char *const all[3] = {items, exponent, (char *)line->results};
     const ptrdiff_t strides[3] = {1, 0, 1};
-    line->all_flags = tf_ldexp(format, exponent_size, all, strides, ITEMS);
+    line->all_flags = ldexp_items(format, exponent_size, all, strides, ITEMS);
     for (int i = 0; i < ITEMS && line->all_flags; i++) {
         char *const one[3] = {items + i, exponent, (char *)line->results + i};
-        line->flags[i] = (uint8_t)tf_ldexp(format, exponent_size, one, strides, 1);
+        line->flags[i] = (uint8_t)ldexp_items(format, exponent_size, one, strides, 1);
     }
 }
 
-unsigned tf_ldexp(int format, size_t exponent_size, char *const data[3],
+static unsigned ldexp_items(int format, size_t exponent_size, char *const data[3],
                   const ptrdiff_t strides[3], ptrdiff_t n)
 {
     enum { WORTH_A_LINE = 1 << 13 };
@@ -98,10 +104,79 @@ unsigned tf_ldexp(int format, size_t exponent_size, char *const data[3],
         const size_t count = block_of(n - done);
         const void *exponents = tf_gather(data[1] + done * strides[1], strides[1],
                                           exponent_size, count, buffer);
-        tf_isa->parts->ldexp(operand_next(&x, format, count), exponents, exponent_size,
+        tf_isa->ufuncs->parts->ldexp(operand_next(&x, format, count), exponents, exponent_size,
                              results, count);
         flags =
             store(format, results, data[2] + done * strides[2], strides[2], count, flags);
     }
     return flags;
+}
+
+/* -- nextafter ---------------------------------------------------------------------- */
+
+/* What a table of all pairs is made of. */
+static void nextafter_pairs(int format, int key, const uint8_t *a, const uint8_t *b,
+                            uint8_t *results, uint8_t *flags, size_t n)
+{
+    (void)key;
+    const struct tf_format f = *tf_format_rows[format];
+    for (size_t i = 0; i < n; i++) {
+        unsigned raised = 0;
+        results[i] = (uint8_t)tf_nextafter(f, tf_load_code(f, (const char *)&a[i]),
+                                           tf_load_code(f, (const char *)&b[i]), &raised);
+        flags[i] = (uint8_t)raised;
+    }
+}
+
+static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t strides[3],
+                             ptrdiff_t n)
+{
+    const struct tf_format f = *tf_format_rows[format];
+    const struct tf_pair_table *table =
+        tf_pair_table(format, TF_NEXTAFTER + TF_BINARY_COUNT, n, nextafter_pairs);
+    if (table) {
+        return tf_look_up_pairs(table, data, strides, n, tf_is_serial(data, strides));
+    }
+    unsigned flags = 0;
+    if (f.itemsize > 1 && !tf_is_serial(data, strides)) {
+        TF_BUFFER(buffer);
+        struct operand a, b;
+        operand_begin(&a, data[0], strides[0], 1);
+        operand_begin(&b, data[1], strides[1], 1);
+        for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
+            const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+            const void *x = operand_items(&a, f.itemsize, count);
+            const void *y = operand_items(&b, f.itemsize, count);
+            char *out = data[2] + done * strides[2];
+            void *target = operand_target(out, strides[2], f.itemsize, x, y, f.itemsize,
+                                          count, buffer);
+            flags |= tf_isa->ufuncs->parts->nextafter[f.itemsize == 4 ? 0 : 1](x, y, target, count);
+            tf_scatter(target, out, strides[2], f.itemsize, count);
+        }
+        return flags;
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint32_t from = tf_load_code(f, data[0] + i * strides[0]);
+        const uint32_t toward = tf_load_code(f, data[1] + i * strides[1]);
+        tf_store_code(f, data[2] + i * strides[2], tf_nextafter(f, from, toward, &flags));
+    }
+    return flags;
+}
+
+/* -- all of them -------------------------------------------------------------------- */
+
+void tf_other(int format, enum tf_code_op op, char *const *data,
+              const ptrdiff_t *strides, ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    unsigned flags = 0;
+    switch (op) {
+    case TF_NEXTAFTER: flags = next_numbers(format, data, strides, n); break;
+    case TF_MODF: flags = modf_items(format, data, strides, n); break;
+    case TF_FREXP: flags = frexp_items(format, data, strides, n); break;
+    case TF_LDEXP: flags = ldexp_items(format, sizeof(int64_t), data, strides, n); break;
+    case TF_LDEXP_INT: flags = ldexp_items(format, sizeof(int32_t), data, strides, n); break;
+    case TF_OTHER_COUNT: break;
+    }
+    tf_fp_end(saved, flags);
 }

@@ -1,16 +1,20 @@
-/* modf, frexp and ldexp on strided arrays. */
+/* nextafter, modf, frexp and ldexp on strided arrays. */
 #ifndef TF32DTYPE_PARTS_H
 #define TF32DTYPE_PARTS_H
 
-#include "formats/scalar_ops.h"
+#include <stddef.h>
 
-/* Returns what the results raise. */
-unsigned tf_modf(int format, char *const data[3], const ptrdiff_t strides[3],
-                 ptrdiff_t n);
-unsigned tf_frexp(int format, char *const data[3], const ptrdiff_t strides[3],
-                  ptrdiff_t n);
-/* Exponents are int32 or int64. */
-unsigned tf_ldexp(int format, size_t exponent_size, char *const data[3],
-                  const ptrdiff_t strides[3], ptrdiff_t n);
+/* Operations on codes, or with integers, on three strided arrays. */
+enum tf_code_op {
+    TF_NEXTAFTER, /* T, T -> T */
+    TF_MODF,      /* T -> T, T */
+    TF_FREXP,     /* T -> T, int32 */
+    TF_LDEXP,     /* T, int64 -> T */
+    TF_LDEXP_INT, /* T, int32 -> T */
+    TF_OTHER_COUNT
+};
+
+void tf_other(int format, enum tf_code_op op, char *const *data,
+              const ptrdiff_t *strides, ptrdiff_t n);
 
 #endif

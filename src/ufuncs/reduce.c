@@ -38,7 +38,7 @@ static void run_product(const float *numbers, size_t n, double *value,
         *value = product;
         tf_normalise(value, exponent);
     }
-    tf_isa->times_wide(ones, values, exponents, results, n);
+    tf_isa->ufuncs->times_wide(ones, values, exponents, results, n);
 }
 
 /* Invalid, if the first of some results that are NaN follows from numbers. */
@@ -92,7 +92,7 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
         flags |= rounding.flags;
         if (rounding.beyond && !(flags & TF_OVER)) {
             memset(marks, 0, count);
-            flags |= tf_isa->mark_beyond(results, tf_first_beyond(format), marks, count)
+            flags |= tf_isa->ufuncs->mark_beyond(results, tf_first_beyond(format), marks, count)
                          ? TF_OVER
                          : 0;
         }
@@ -121,8 +121,8 @@ static void elementwise_single(enum tf_binary_op op, char *const data[3],
             tf_gather(data[1] + done * strides[1], strides[1], size, count, b_buffer);
         char *out = data[2] + done * strides[2];
         float *r = tf_target(out, strides[2], size, out_buffer);
-        tf_isa->binary_f32[op](a, b, r, count);
-        tf_isa->canonical_nans(r, count);
+        tf_isa->ufuncs->binary_f32[op](a, b, r, count);
+        tf_isa->formats->canonical_nans(r, count);
         tf_scatter(r, out, strides[2], size, count);
     }
 }
@@ -236,7 +236,7 @@ int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_
             for (ptrdiff_t row = 0; row < rows; row++) {
                 const char *items = in + (row * columns + j) * size;
                 tf_load_summands(format, items, numbers, (size_t)run);
-                tf_isa->add_wide(numbers, sums, (size_t)run);
+                tf_isa->ufuncs->add_wide(numbers, sums, (size_t)run);
             }
             const struct tf_rounded rounding =
                 tf_round_results(format, TF_SUM, sums, out, (size_t)run, 0);

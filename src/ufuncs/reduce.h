@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 
 enum tf_reduction { TF_SUM, TF_PROD };
 

@@ -12,9 +12,9 @@ static inline double reduce_numbers(enum tf_reduction op, const float *numbers, 
 {
     double value = numbers[0];
     if (op == TF_SUM && n > TF_TOGETHER) {
-        return value + tf_isa->sum(numbers + 1, n - 1);
+        return value + tf_isa->ufuncs->sum(numbers + 1, n - 1);
     }
-    if (op == TF_SUM) { /* as tf_isa->sum adds few, without a call */
+    if (op == TF_SUM) { /* as tf_isa->ufuncs->sum adds few, without a call */
         double rest = -0.0;
         for (size_t i = 1; i < n; i++) {
             rest += numbers[i];
@@ -63,7 +63,7 @@ static int reduce_together(int format, enum tf_reduction op,
     if (rounding.beyond) {
         memset(marks, 0, count);
         const uint64_t bits = tf_first_beyond(format);
-        *flags |= tf_isa->mark_beyond(results, bits, marks, count) ? TF_OVER : 0;
+        *flags |= tf_isa->ufuncs->mark_beyond(results, bits, marks, count) ? TF_OVER : 0;
     }
     for (size_t i = 0, at = 0, next; has_single && i < count; i++, at = next) {
         next = (size_t)(tf_segment_end(segments, first + (ptrdiff_t)i) - start);

@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_SEGMENTS_H
 #define TF32DTYPE_SEGMENTS_H
 
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 #include "ufuncs/reduce.h"
 
 /* Each segment ends where the next one starts, the last one with the items; one that

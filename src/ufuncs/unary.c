@@ -16,7 +16,7 @@
 #include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
 #include "runtime/streaming.h"
-#include "runtime/kernel_table.h"
+#include "ufuncs/kernels.h"
 #include "ufuncs/compare.h"
 #include "runtime/strided.h"
 #include "ufuncs/surely.h"
@@ -370,10 +370,10 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     const unsigned pending = table->all_flags & ~raised;
     unsigned flags = 0, possible = 0;
     if (f.itemsize == 1) {
-        tf_isa->lookup(table->items, items, results, n);
+        tf_isa->formats->lookup(table->items, items, results, n);
         if (pending) {
             uint8_t found[TF_CHUNK];
-            tf_isa->lookup(table->flags, items, found, n);
+            tf_isa->formats->lookup(table->flags, items, found, n);
             for (size_t i = 0; i < n; i++) {
                 flags |= found[i];
             }
@@ -390,9 +390,9 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     } else if (f.itemsize == 2) {
         const uint16_t *found = (const uint16_t *)table->items;
         uint16_t index[TF_CHUNK], *out = results;
-        tf_isa->compress_index(&table->bounds, items, index, n);
+        tf_isa->ufuncs->compress_index(&table->bounds, items, index, n);
         look_up_indices(found, index, n);
-        possible = tf_isa->expand_result(&table->bounds, items, index, out, n, pending);
+        possible = tf_isa->ufuncs->expand_result(&table->bounds, items, index, out, n, pending);
     } else {
         const uint32_t *in = items, *found = (const uint32_t *)table->items;
         uint32_t *out = results;
@@ -447,8 +447,8 @@ static tf_quick_fn *quick_function(int format, int op)
     const int place = format == tf_tf32_index ? 0 : format == tf_bfloat16_index ? 1 : -1;
     const enum tf_quick_op quick = functions[op].quick;
     return place < 0               ? NULL
-           : quick < TF_QUICK_NEAR ? tf_isa->quick[quick][place]
-                                   : tf_isa->quick_near[quick - TF_QUICK_NEAR][place];
+           : quick < TF_QUICK_NEAR ? tf_isa->ufuncs->quick[quick][place]
+                                   : tf_isa->ufuncs->quick_near[quick - TF_QUICK_NEAR][place];
 }
 
 enum {

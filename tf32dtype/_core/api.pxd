@@ -247,13 +247,6 @@ cdef extern from "formats/scalar_ops.h" nogil:
     void tf_store_code(tf_format, char *, uint32_t)
     double tf_double_from_code(tf_format, uint32_t)
     uint32_t tf_code_from_double(tf_format, double, unsigned *)
-    enum tf_code_op:
-        TF_NEXTAFTER
-        TF_MODF
-        TF_FREXP
-        TF_LDEXP
-        TF_LDEXP_INT
-    void tf_other(int, tf_code_op, items_t, const npy_intp *, npy_intp)
 
 
 cdef extern from "formats/number_kinds.h" nogil:
@@ -286,6 +279,16 @@ cdef extern from "formats/quantize.h" nogil:
 cdef extern from "ufuncs/unary.h" nogil:
     const char *tf_unary_name(int)
     int tf_unary(int, int, items_t, const npy_intp *, npy_intp)
+
+
+cdef extern from "ufuncs/parts.h" nogil:
+    enum tf_code_op:
+        TF_NEXTAFTER
+        TF_MODF
+        TF_FREXP
+        TF_LDEXP
+        TF_LDEXP_INT
+    void tf_other(int, tf_code_op, items_t, const npy_intp *, npy_intp)
 
 
 cdef extern from "ufuncs/binary.h" nogil:
@@ -420,16 +423,11 @@ cdef extern from "tensor_core/scaled_matmul.h" nogil:
                          float *, npy_intp, npy_intp, npy_intp)
     void tf_promote_block(const float *, const float *, const float *, float *,
                           npy_intp, npy_intp)
-    int tf_scale_values(const char *, const char *, float *)
 
 
 cdef extern from "matmul/matmul.h" nogil:
-    struct tf_device:
-        tf_mma_model model
-        int promote
-        int scales_inside
-        int continues
-        int silent
+    struct tf_tile_path:
+        pass
     struct tf_matrix:
         char *data
         npy_intp strides[2]
@@ -446,8 +444,10 @@ cdef extern from "matmul/matmul.h" nogil:
         int parts
         int bands
         int saturates
-        int on_device
-        tf_device device
+        const tf_tile_path *path
+        int promote
+        int continues
+        int silent
     struct tf_kinds:
         int a
         int b
@@ -459,6 +459,14 @@ cdef extern from "matmul/matmul.h" nogil:
                 float, void *, npy_intp)
     void tf_split(const float *, npy_intp, int, int, float *)
     void tf_matmul_prepare()
+
+
+cdef extern from "tensor_core/mma_matmul.h" nogil:
+    struct tf_device:
+        tf_precision precision
+        tf_mma_model model
+        int scales_inside
+    const tf_tile_path tf_mma_path
 
 
 cdef extern from "runtime/thread_pool.h" nogil:
@@ -524,6 +532,7 @@ cdef extern from "blocks/block_arrays.h" nogil:
 
 cdef extern from "blocks/code_tables.h" nogil:
     void tf_code_tables_fill()
+    int tf_scale_values(const char *, const char *, float *)
 
 
 cdef extern from "blocks/block_matmul.h" nogil:

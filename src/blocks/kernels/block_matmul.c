@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "blocks/code_tables.h"
+#include "blocks/kernels.h"
 #include "matmul/kernels/micro_tile.h"
 
 /* -- a block of C ------------------------------------------------------------------ */

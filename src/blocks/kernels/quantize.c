@@ -3,7 +3,8 @@
 
 #include "blocks/kernels/vector_search_cost.h"
 #include "blocks/quantize_block.h"
-#include "runtime/kernels/kernel_decls.h"
+#include "blocks/kernels.h"
+#include "runtime/kernels/common.h"
 
 /* -- codes in bytes ---------------------------------------------------------------- */
 

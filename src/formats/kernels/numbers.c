@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "formats/number_kinds.h"
-#include "runtime/kernels/kernel_decls.h"
+#include "formats/kernels/decls.h"
 
 /* -- NumPy's -> float32, to odd -------------------------------------------------- */
 

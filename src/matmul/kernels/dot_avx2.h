@@ -5,7 +5,7 @@
 #ifndef TF32DTYPE_LOOPS_DOT_AVX2_H
 #define TF32DTYPE_LOOPS_DOT_AVX2_H
 
-#include "runtime/kernels/transpose.h"
+#include "matmul/kernels/transpose.h"
 
 enum { PIECE = 32, LANES = 8 };
 

@@ -10,9 +10,11 @@
 #include "matmul/operand_split.h"
 #include "matmul/kernels/simd_bf16.h"
 #include "matmul/kernels/micro_tile.h"
-#include "runtime/kernels/transpose.h"
+#include "matmul/kernels/transpose.h"
 
 extern const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels);
+extern const struct tf_dot TF_NAME(tf_dot);
+extern const struct tf_int8_kernels TF_NAME(tf_int8_kernels);
 
 /* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
 enum {
@@ -149,31 +151,6 @@ static void multiply_pairs(const float *a, size_t lda, const float *b, size_t de
                            float *c, size_t ldc, int adds)
 {
     multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 1);
-}
-
-/* Formats of one byte as bfloat16 numbers, which their values are. */
-static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
-                            uint16_t *out, size_t n)
-{
-    size_t i = 0;
-#if defined(__AVX512VBMI__)
-    /* Interleaving works within lanes of 16 bytes: each takes eight bytes from
-     * either half, so that the elements come out in order. */
-    const __m512i halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-    const struct tf_byte_registers highs = tf_load_bytes(table->high);
-    const struct tf_byte_registers lows = tf_load_bytes(table->low);
-    for (; i + 64 <= n; i += 64) {
-        const __m512i index =
-            _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(in + i));
-        const __m512i high = tf_permute_bytes(highs, index);
-        const __m512i low = tf_permute_bytes(lows, index);
-        _mm512_storeu_si512(out + i, _mm512_unpacklo_epi8(low, high));
-        _mm512_storeu_si512(out + i + 32, _mm512_unpackhi_epi8(low, high));
-    }
-#endif
-    for (; i < n; i++) {
-        out[i] = (uint16_t)(table->bits[in[i]] >> 16);
-    }
 }
 
 /* Up to 32 halves; zeros behind them. */
@@ -443,7 +420,14 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
     }
 }
 
-const struct tf_product TF_NAME(tf_product) = {
+static void add(const float *from, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] += from[i];
+    }
+}
+
+const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels) = {
     .singles = {multiply_singles, ROWS, WIDTH * ACROSS},
     .tall = {multiply_tall, TALL_ROWS, WIDTH * TALL_ACROSS},
     .chains = chains,
@@ -453,10 +437,12 @@ const struct tf_product TF_NAME(tf_product) = {
     .greatest_of_each = greatest_of_each,
     .split_singles = split_singles,
     .transpose = transpose,
+    .add = add,
     .row = &TF_NAME(tf_gemv_kernels),
+    .dot = &TF_NAME(tf_dot),
+    .quads = &TF_NAME(tf_int8_kernels),
 #if defined(__AVX512BF16__)
     .pairs = {multiply_pairs, ROWS, WIDTH * ACROSS},
-    .halves_of_bytes = halves_of_bytes,
     .pair_rows = pair_rows,
     .pair_matrix = pair_matrix,
     .pair_neighbours = pair_neighbours,

@@ -2,7 +2,8 @@
 #ifndef TF32DTYPE_LOOPS_HALVES_H
 #define TF32DTYPE_LOOPS_HALVES_H
 
-#include "runtime/kernels/kernel_decls.h"
+#include "matmul/kernels.h"
+#include "runtime/kernels/common.h"
 
 #if defined(__AVX512BF16__)
 

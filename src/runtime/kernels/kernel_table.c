@@ -1,47 +1,21 @@
-/* This build's entry in the table of instruction sets: see kernel_table.h. */
-#include "runtime/kernels/kernel_decls.h"
+/* This build's entry in the table of instruction sets: one table a subject, which the
+ * subject's own kernel files fill. */
+#include "runtime/kernels/common.h"
+
+extern const struct tf_copy_kernels TF_NAME(tf_copy_kernels);
+extern const struct tf_format_kernels TF_NAME(tf_format_kernels);
+extern const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels);
+extern const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels);
+extern const struct tf_mma_kernels TF_NAME(tf_mma_kernels);
+extern const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels);
+extern const struct tf_block_kernels TF_NAME(tf_block_kernels);
 
 const struct tf_isa TF_NAME(tf_isa) = {
-    .conversions = TF_NAME(tf_conversions),
-    .loads = TF_NAME(tf_loads),
-    .stores = TF_NAME(tf_stores),
-    .binary_f32 = TF_NAME(tf_binary_f32),
-    .binary_f64 = TF_NAME(tf_binary_f64),
-    .binary_near = TF_NAME(tf_binary_near),
-    .doubtful = TF_NAME(tf_doubtful),
-    .fused = TF_NAME(tf_fused),
-    .quick = TF_NAME(tf_quick),
-    .quick_near = TF_NAME(tf_quick_near),
-    .parts = &TF_NAME(tf_parts),
-    .compare = TF_NAME(tf_compare),
-    .are_near = TF_NAME(tf_are_near),
-    .extreme = TF_NAME(tf_extreme),
-    .compare_items = TF_NAME(tf_compare_items),
-    .sign = TF_NAME(tf_sign),
-    .predicate = TF_NAME(tf_predicate),
-    .narrow = TF_NAME(tf_narrow),
-    .widen = TF_NAME(tf_widen),
-    .canonical_nans = TF_NAME(tf_canonical_nans),
-    .exceptions = TF_NAME(tf_exceptions),
-    .lookup = TF_NAME(tf_lookup),
-    .copy_seconds = TF_NAME(tf_copy_seconds),
-    .pair_with_zeros = TF_NAME(tf_pair_with_zeros),
-    .compress_index = TF_NAME(tf_compress_index),
-    .expand_result = TF_NAME(tf_expand_result),
-    .add_wide = TF_NAME(tf_add_wide),
-    .times_wide = TF_NAME(tf_times_wide),
-    .makes_nan = TF_NAME(tf_makes_nan),
-    .mark_beyond = TF_NAME(tf_mark_beyond),
-    .sum = TF_NAME(tf_sum),
-    .bounds = TF_NAME(tf_bounds),
-    .bf16_bounds = TF_NAME(tf_half_bounds),
-    .byte_bounds = TF_NAME(tf_byte_bounds),
-    .moments = &TF_NAME(tf_moment_loops),
-    .product = &TF_NAME(tf_product),
-    .quads = &TF_NAME(tf_int8_kernels),
-    .dot = &TF_NAME(tf_dot),
-    .block_product = &TF_NAME(tf_block_product),
-    .tensor = &TF_NAME(tf_mma_kernels),
-    .block = TF_NAME(tf_block_loops),
-    .scaled = &TF_NAME(tf_scaled),
+    .copies = &TF_NAME(tf_copy_kernels),
+    .formats = &TF_NAME(tf_format_kernels),
+    .ufuncs = &TF_NAME(tf_ufunc_kernels),
+    .matmul = &TF_NAME(tf_matmul_kernels),
+    .mma = &TF_NAME(tf_mma_kernels),
+    .scaled_mma = &TF_NAME(tf_scaled_mma_kernels),
+    .blocks = &TF_NAME(tf_block_kernels),
 };

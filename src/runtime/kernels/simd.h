@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "runtime/kernels/kernel_decls.h"
+#include "runtime/kernels/common.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -11,6 +11,7 @@
  * for which it is not so are done again by the integer function, a block at a time.
  */
 #include "runtime/kernels/simd.h"
+#include "tensor_core/kernels.h"
 
 /* -- a block ----------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* Chains of block-scaled instructions: what tensor_core/scaled_mma_model.h does, of elements that
  * were taken apart beforehand, so that an instruction is two short loops over k. */
-#include "runtime/kernels/kernel_decls.h"
+#include "tensor_core/kernels.h"
+#include "runtime/kernels/common.h"
 
 /* -- group 1 ----------------------------------------------------------------------- */
 
@@ -154,4 +155,4 @@ static void promote(const float *block, float scale, const float *scales, float 
     }
 }
 
-const struct tf_scaled TF_NAME(tf_scaled) = {.chains = chains, .promote = promote};
+const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels) = {.chains = chains, .promote = promote};

@@ -6,7 +6,7 @@
  * or is not to be the minimum, else below them.
  */
 #include "formats/byte_tables.h"
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 
 /* A function of two blocks' items to results; those of a byte have a table. */
 #define LOOP(name)                                                             \

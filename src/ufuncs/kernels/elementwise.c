@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ufuncs/binary_formulas.h"
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 
 #define BINARY(name, type, expression)                                         \
     static void name##_##type(const float *a, const float *b, type *r, size_t n) \
@@ -113,50 +113,6 @@ void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const flo
     }
 }
 
-/* Of items of tf32 and bfloat16; those of a byte have tables. What is asked is whether an
- * expression is negative: no compare, whose mask takes more to become bytes. */
-#define PREDICATE_OF(name, type, used, infinity, expression)                   \
-    static void name(const void *items, uint8_t *r, size_t n)                  \
-    {                                                                          \
-        const type *in = items, inf = (infinity);                              \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const type item = in[i] & (used);                                  \
-            const type magnitude = item & (type)((type)-1 >> 1);               \
-            (void)inf, (void)magnitude;                                        \
-            r[i] = (uint8_t)((type)(expression) >> (8 * sizeof(type) - 1));    \
-        }                                                                      \
-    }
-#define PREDICATE(name, expression)                                            \
-    PREDICATE_OF(name##_words, uint32_t, UINT32_C(0xFFFFE000),                 \
-                 TF_INF_BITS, expression)                                      \
-    PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, TF_BF16_INF_BITS, expression)
-PREDICATE(is_nan, inf - magnitude)
-PREDICATE(is_inf, (magnitude ^ inf) - 1)
-PREDICATE(is_finite, magnitude - inf)
-PREDICATE(sign_bit, item)
-PREDICATE(logical_not, magnitude - 1)
-
-tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
-    [TF_ISNAN] = {is_nan_words, is_nan_halves},
-    [TF_ISINF] = {is_inf_words, is_inf_halves},
-    [TF_ISFINITE] = {is_finite_words, is_finite_halves},
-    [TF_SIGNBIT] = {sign_bit_words, sign_bit_halves},
-    [TF_LOGICAL_NOT] = {logical_not_words, logical_not_halves},
-};
-
-int TF_NAME(tf_canonical_nans)(float *x, size_t n)
-{
-    const uint32_t infinity = TF_INF_BITS;
-    uint32_t greatest = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(x[i]);
-        const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
-        greatest = magnitude > greatest ? magnitude : greatest;
-        x[i] = tf_float_of(magnitude > infinity ? TF_QUIET_NAN_BITS : bits);
-    }
-    return greatest >= infinity;
-}
-
 unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
                                 const float *b, const float *r, size_t n)
 {
@@ -179,23 +135,7 @@ unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
     return (over ? TF_OVER : 0) | (pole ? TF_DIVIDE : 0) | (invalid ? TF_INVALID : 0);
 }
 
-/* -- bytes ------------------------------------------------------------------------ */
-
-void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
-                        size_t n)
-{
-    size_t i = 0;
-#if defined(__AVX512VBMI__)
-    const struct tf_byte_registers loaded = tf_load_bytes(table);
-    for (; i + 64 <= n; i += 64) {
-        const __m512i index = _mm512_loadu_si512(in + i);
-        _mm512_storeu_si512(out + i, tf_permute_bytes(loaded, index));
-    }
-#endif
-    for (; i < n; i++) {
-        out[i] = table[in[i]];
-    }
-}
+/* -- indices of tables -------------------------------------------------------------- */
 
 void TF_NAME(tf_compress_index)(const struct tf_index_bounds *bounds, const uint16_t *in,
                          uint16_t *index, size_t n)
@@ -281,50 +221,8 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
     return lanes[0];
 }
 
-/* Bits in tf_total_order are in the order of integers if they have no sign, and in the
- * opposite one with it, where they are the greater ones as integers without sign. So
- * three bounds of integers tell those of numbers, in half the time of putting these in
- * order. */
-static void all_bounds(const float *in, size_t n, int32_t *least, int32_t *greatest)
-{
-    uint32_t low = UINT32_MAX, high = 0;
-    int32_t high_signed = INT32_MIN;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(in[i]);
-        low = bits < low ? bits : low;
-        high = bits > high ? bits : high;
-        high_signed = (int32_t)bits > high_signed ? (int32_t)bits : high_signed;
-    }
-    *least = tf_total_order((int32_t)high < 0 ? high : low);
-    *greatest = tf_total_order(high_signed < 0 ? low : (uint32_t)high_signed);
-}
-
-/* NaN lies beyond the infinities, at both ends: moved by as many places, those of one end
- * wrap around to the other, where they are passed over. */
-static void bounds_without_nans(const float *in, size_t n, uint32_t nans, int32_t *least,
-                                int32_t *greatest)
-{
-    int32_t low = INT32_MAX, high = INT32_MIN;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t order = (uint32_t)tf_total_order(tf_bits_of(in[i]));
-        const int32_t down = (int32_t)(order - nans), up = (int32_t)(order + nans);
-        low = down < low ? down : low;
-        high = up > high ? up : high;
-    }
-    *least = (int32_t)((uint32_t)low + nans);
-    *greatest = (int32_t)((uint32_t)high - nans);
-}
-
-void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t last, int32_t *least,
-                        int32_t *greatest)
-{
-    all_bounds(in, n, least, greatest);
-    if (*greatest > last || *least < ~last) {
-        bounds_without_nans(in, n, (uint32_t)(INT32_MAX - last), least, greatest);
-    }
-}
-
-/* The same for float32's upper halves, which is what bfloat16 items are. */
+/* As bounds_without_nans (formats/kernels/classify.c), for float32's upper halves, which
+ * is what bfloat16 items are. */
 TF_INLINE void half_order_bounds(const uint16_t *in, size_t n, uint16_t nans,
                                  int16_t *least, int16_t *greatest)
 {

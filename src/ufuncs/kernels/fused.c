@@ -10,7 +10,7 @@
  */
 #include "formats/byte_tables.h"
 #include "formats/fast_codec.h"
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 #include "ufuncs/common_ops.h"
 
 #define LEAST_NORMAL UINT32_C(0x00800000)

@@ -1,7 +1,7 @@
 /* Sums of numbers and of their squares in float64, and products, for moments.c: of a
  * line in lanes, of many lines side by side. A square has 22 bits at most, so that it is
  * exact. */
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 
 enum { LANES = 32, SIGN = INT32_MIN };
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "formats/float_bits.h"
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 
 TF_INLINE double multiply_add(double a, double b, double c)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 
 /* Codes as integers in the order of the numbers, both zeros 0: one more or one less is
  * the next number, Inf among them. */

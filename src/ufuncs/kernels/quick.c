@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "formats/fast_codec.h"
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 
 #define LEAST_NORMAL UINT32_C(0x00800000)
 

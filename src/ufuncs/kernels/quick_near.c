@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "formats/fast_codec.h"
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 #include "ufuncs/kernels/functions.h"
 
 enum { MARGIN = 2 }; /* results are off by less than a unit in the last place more */

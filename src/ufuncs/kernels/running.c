@@ -1,7 +1,7 @@
 /* Running sums and products in float64, side by side. */
 #include <string.h>
 
-#include "runtime/kernels/kernel_decls.h"
+#include "ufuncs/kernels/decls.h"
 
 void TF_NAME(tf_add_wide)(const float *restrict in, double *restrict values, size_t n)
 {

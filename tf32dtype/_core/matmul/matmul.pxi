@@ -33,7 +33,8 @@ cdef class MatmulSpec:
         Whether no floating-point error is reported.
     """
 
-    cdef tf_precision fields
+    # Of a tensor core; without one, `precision` alone counts.
+    cdef tf_device fields
     cdef readonly bint float64
     cdef readonly bint complex64
     cdef readonly bint scales_matrices  # each matrix of a stack has a scale
@@ -47,16 +48,16 @@ cdef class MatmulSpec:
             fill_device(&self.fields, model, promote, scales_inside, continues, silent,
                         format)
         if format == "float16":
-            self.fields.format = TF_FLOAT16
+            self.fields.precision.format = TF_FLOAT16
         elif format == "float32":
-            self.fields.format = TF_FLOAT32
+            self.fields.precision.format = TF_FLOAT32
         else:
-            self.fields.format = names.index(format)
-        self.fields.rounding = rounding
-        self.fields.scaling = scaling
-        self.fields.parts = parts
-        self.fields.bands = bands
-        self.fields.saturates = saturates
+            self.fields.precision.format = names.index(format)
+        self.fields.precision.rounding = rounding
+        self.fields.precision.scaling = scaling
+        self.fields.precision.parts = parts
+        self.fields.precision.bands = bands
+        self.fields.precision.saturates = saturates
         self.float64 = float64
         self.complex64 = complex64
         self.scales_matrices = scaling == TF_SCALED_MATRIX
@@ -147,7 +148,7 @@ cdef extern from *:
     cnp.PyUFuncGenericFunction tf_loops[]
 
 
-cdef int find_spec(int dtype, tf_precision *chosen) noexcept with gil:
+cdef int find_spec(int dtype, tf_device *chosen) noexcept with gil:
     """Whether a precision applies to a product of a dtype here; -1 after an error."""
     # An earlier part of this call failed: NumPy goes on, but nothing may be written.
     if PyErr_Occurred() != NULL:
@@ -163,9 +164,9 @@ cdef int find_spec(int dtype, tf_precision *chosen) noexcept with gil:
 cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *strides,
                    void *own) noexcept nogil:
     cdef int kind = number // DTYPES, dtype = number % DTYPES
-    cdef tf_precision precision
+    cdef tf_device device
     cdef matrices x
-    cdef int failed, chosen = find_spec(dtype, &precision)
+    cdef int failed, chosen = find_spec(dtype, &device)
     if chosen < 0:
         return
     if chosen == 0:
@@ -174,10 +175,10 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     x = matrices_of(kind, data, dimensions, strides)
     x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
     if dtype == COMPLEX64:
-        failed = tf_matmul_complex64(&precision, kind == VECDOT or kind == VECMAT,
+        failed = tf_matmul_complex64(&device.precision, kind == VECDOT or kind == VECMAT,
                                    x.a, x.b, x.c, x.m, x.n, x.k, x.count)
     else:
-        failed = tf_matmul(&precision, x.a, x.b, x.c, x.m, x.n, x.k, x.count)
+        failed = tf_matmul(&device.precision, x.a, x.b, x.c, x.m, x.n, x.k, x.count)
     if failed < 0:
         # The iterator, when NumPy puts it away, sees the exception: it makes the call
         # fail and leaves `out` alone where the result went into a copy.

@@ -19,9 +19,9 @@ cdef int fill_model(tf_mma_model *fields, model) except -1:
     return 0
 
 
-cdef int fill_device(tf_precision *fields, model, int promote, bint scales_inside,
+cdef int fill_device(tf_device *fields, model, int promote, bint scales_inside,
                      bint continues, bint silent, str format) except -1:
-    fill_model(&fields.device.model, model)
+    fill_model(&fields.model, model)
     # What the loops are made for, which take 64 k at a time.
     single = model.accumulator == "float32"
     if (64 % (2 * model.depth if model.emulated else model.depth)
@@ -29,17 +29,17 @@ cdef int fill_device(tf_precision *fields, model, int promote, bint scales_insid
             or model.fraction > (25 if model.kept == 23 or not single else 20)
             # A floor is out of what they do by themselves; one exponent of zero serves
             # as a floor, since no number has a lower one.
-            or max(fields.device.model.floor, fields.device.model.zero_c)
+            or max(fields.model.floor, fields.model.zero_c)
             > (-110 if single else -14)
             or promote < 0):
         raise ValueError(f"no product of such blocks: {model}")
-    fields.on_device = True
-    fields.device.promote = promote
+    fields.precision.path = &tf_mma_path
+    fields.precision.promote = promote
     # By which power of two the parts of numbers differ: their significant bits.
-    fields.device.scales_inside = (0 if not scales_inside else
-                                   -8 if format == "bfloat16" else -11)
-    fields.device.continues = continues
-    fields.device.silent = silent
+    fields.scales_inside = (0 if not scales_inside else
+                            -8 if format == "bfloat16" else -11)
+    fields.precision.continues = continues
+    fields.precision.silent = silent
     return 0
 
 
@@ -122,6 +122,6 @@ def mma_matmul(MatmulSpec precision, a, b, out):
         y = matrix_of(b[index], kinds[1])
         z = matrix_of(out[index], kinds[2])
         with nogil:
-            failed = tf_matmul(&precision.fields, x, y, z, m, n, k, count)
+            failed = tf_matmul(&precision.fields.precision, x, y, z, m, n, k, count)
         if failed:
             raise_failure()

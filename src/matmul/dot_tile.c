@@ -1,0 +1,78 @@
+/* The product of two lines, of parts too: a tile of one element. */
+#include "matmul/dot_tile.h"
+
+#include "matmul/dot.h"
+#include "matmul/epilogue.h"
+
+static float add_up(const float *sums, size_t n)
+{
+    float total = sums[0];
+    for (size_t i = 1; i < n; i++) {
+        total += sums[i];
+    }
+    return total;
+}
+
+/* The product of two lines where there is a kernel for them. */
+static int multiply_depths(struct tf_workspace *work, const struct tf_tile *tile,
+                           ptrdiff_t k, float *total)
+{
+    float sums[TF_DOT_LINES];
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DOT_LONG) {
+        const struct tf_tile here = tf_tile_from(*tile, k0);
+        const size_t count =
+            tf_dot_depths(here.a, here.b, tf_lesser_size(TF_DOT_LONG, k - k0),
+                          tf_dot_room(work), sums);
+        if (!count) {
+            return 0;
+        }
+        for (size_t i = 0; i < count; i++) {
+            *total = k0 || i ? *total + sums[i] : sums[i];
+        }
+    }
+    return 1;
+}
+
+/* The product of two lines: a tile of one element. */
+static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+{
+    const struct tf_split_schedule *terms = tile->singles;
+    const size_t in_block = TF_KC / terms->depth; /* chains of a sum of 256 */
+    float sums[TF_SPLIT_SUM / TF_SPLIT_KC];
+    float total = 0;
+    if (multiply_depths(work, tile, k, &total)) {
+        return total;
+    }
+    for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
+        const size_t n = tf_lesser_size(TF_SPLIT_SUM, k - k0);
+        const struct tf_tile here = tf_tile_from(*tile, k0);
+        work->has_specials |= tf_load_line(here.a, n, work->a, TF_PACKED_A);
+        work->has_specials |= tf_load_line(here.b, n, work->b, TF_PACKED_B);
+        const size_t whole = n / terms->depth, rest = n % terms->depth;
+        const size_t done = whole * terms->depth, chains = whole + (rest != 0);
+        tf_isa->matmul->chains(work->a, work->b, terms->depth, terms->terms,
+                                terms->count, whole, sums);
+        tf_isa->matmul->chains(work->a + done, work->b + done, rest, terms->terms,
+                                terms->count, rest != 0, sums + whole);
+        size_t blocks = 0;
+        for (size_t i = 0; i < chains; i += in_block) {
+            const size_t count = chains - i < in_block ? chains - i : in_block;
+            sums[blocks++] = add_up(sums + i, count);
+        }
+        if (tile->a.parts > 1) {
+            sums[0] = add_up(sums, blocks);
+            blocks = 1;
+        }
+        for (size_t i = 0; i < blocks; i++) {
+            total = k0 || i ? total + sums[i] : sums[i];
+        }
+    }
+    return total;
+}
+
+static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+{
+    work->sums[0] = dot_1x1(work, tile, k);
+}
+
+const struct tf_tile_path tf_dot_path = {compute, tf_store_sums};

@@ -1,0 +1,9 @@
+/* Tiles of one element: the product of two lines. */
+#ifndef TF32DTYPE_DOT_TILE_H
+#define TF32DTYPE_DOT_TILE_H
+
+#include "matmul/tile.h"
+
+extern const struct tf_tile_path tf_dot_path;
+
+#endif

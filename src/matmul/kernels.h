@@ -1,0 +1,153 @@
+/* Kernels of matrix products: micro-kernels, GEMV, dot products, and packing. */
+#ifndef TF32DTYPE_MATMUL_KERNELS_H
+#define TF32DTYPE_MATMUL_KERNELS_H
+
+#include "formats/kernels.h"
+
+struct tf_byte_table; /* formats/byte_tables.h */
+
+/* Parts of matrix products: see product.c. */
+enum {
+    TF_KC = 256,      /* k of a chain of fused multiply-adds: the contract's */
+    TF_MR = 6, /* of a block of C, where kernels do not say another number */
+    TF_TALL_ROWS = 14,   /* of the tallest block */
+    TF_LANES = 32,       /* of bounds of magnitudes */
+    TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
+};
+
+/* What a slot holds: a float32, two bfloat16 numbers, or four integers. */
+enum tf_slot { TF_SINGLES, TF_PAIRS, TF_QUADS };
+enum { TF_QUAD = 4 };
+
+/* One product of a chain: which parts of A and B, as distances in slots, and what the
+ * sums so far are multiplied by before it. */
+struct tf_split_product {
+    size_t a, b;
+    float scale;
+};
+
+/* c = s or c + s, for a block of C, where s is the chain of some terms: each `depth`
+ * slots of every row of A, which lie `lda` slots apart, and of a panel of B. Of the
+ * kernel's rows `rows` count; the others are there, and may be left out. */
+typedef void tf_micro_kernel_fn(const float *a, size_t lda, const float *b, size_t depth,
+                            const struct tf_split_product *terms, size_t count, size_t rows,
+                            float *c, size_t ldc, int adds);
+
+/* And what blocks it multiplies. */
+struct tf_kernel {
+    tf_micro_kernel_fn *multiply;
+    size_t rows, columns;
+};
+
+/* What magnitudes some bfloat16 numbers, or upper halves of float32, have: the
+ * least ones but zero, less one, and the greatest. Lanes lie side by side, since
+ * bringing them together costs more than a short line. */
+struct tf_magnitude_range {
+    uint16_t min_minus_1[TF_LANES], greatest[TF_LANES];
+};
+
+/* One row times a matrix that is read once: see row.c. */
+struct tf_across_operands {
+    const float *x;   /* the row */
+    const char *rows; /* of the matrix, which lie `step` bytes apart */
+    ptrdiff_t step;
+    const struct tf_byte_table *table; /* of items of a byte */
+    uint32_t used;                     /* bits of float32 items that count */
+};
+
+/* The sums of columns side by side, a multiple of TF_ROW_COLUMNS, or of 16 of float32. */
+typedef void tf_across_fn(const struct tf_across_operands *in, size_t depth,
+                          size_t columns, float *sums);
+
+struct tf_gemv_kernels {
+    tf_across_fn *across_singles;
+    tf_across_fn *across_halves, *across_bytes; /* NULL where there is none */
+};
+
+/* Products of vectors: TF_DOT_CHAINS chains at a time, or TF_DOT_LINES. */
+enum { TF_DOT_CHAINS = 16, TF_DOT_LINES = 2 * TF_DOT_CHAINS, TF_DOT_WHOLE = 64 };
+
+/* Lines of contiguous items, and what they are multiplied with. */
+struct tf_dot_operands {
+    const char *const *a, *const *b; /* where TF_DOT_LINES lines begin */
+    /* If given, the same numbers for all lines, with -0 behind up to a multiple of
+     * TF_DOT_WHOLE; b is not read. */
+    const float *numbers;
+    const struct tf_byte_table *table; /* of items of a byte */
+    float unit;                        /* of products of its integers */
+    uint32_t used;                     /* bits of float32 items that count */
+};
+
+/* The chains of the first `count` lines; more sums may be written. */
+typedef void tf_dot_fn(const struct tf_dot_operands *in, size_t depth, size_t count,
+                       float *sums);
+
+struct tf_dot {
+    /* Numbers of the same k side by side, of TF_DOT_CHAINS chains. */
+    void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
+    /* Of items of a byte, of bfloat16, of float32; NULL: see lanes. */
+    tf_dot_fn *bytes, *halves, *singles;
+};
+
+/* Parts of products of small integers, where there is an instruction for them: see
+ * quads.c. The integers are those of codes of up to six bits; on the side of A none has a
+ * sign. */
+struct tf_int8_kernels {
+    struct tf_kernel kernel; /* a term's scale is the unit of its products */
+    /* Lines along k, `step` bytes apart, to slots: `ld` from line to line. */
+    void (*lay_lines)(const int8_t integers[64], int unsigned_side, const char *lines,
+                      ptrdiff_t step, size_t count, size_t depth, float *out,
+                      size_t ld);
+    /* Rows of numbers of one k, `step` bytes apart, to panels of `width`, each `slots`
+     * long. */
+    void (*lay_rows)(const int8_t integers[64], int unsigned_side, const char *rows,
+                     ptrdiff_t step, size_t depth, size_t columns, size_t width,
+                     size_t slots, float *out);
+    /* The first slots of the chains of B's panels. */
+    void (*begin_chains)(float *panels, size_t columns, size_t width, size_t slots);
+    tf_dot_fn *dot; /* of items of a byte whose table has integers */
+};
+
+struct tf_matmul_kernels {
+    struct tf_kernel singles, tall; /* slots of one float32; the same in other blocks */
+    /* The chains of n pairs of lines, of `depth` numbers each, one after the other. */
+    void (*chains)(const float *a, const float *b, size_t depth,
+                   const struct tf_split_product *terms, size_t count, size_t n, float *sums);
+    /* The greatest finite magnitude: of n numbers; of what is in n places so far. */
+    float (*greatest_of_all)(const float *in, size_t n);
+    void (*greatest_of_each)(const float *in, size_t n, float *greatest);
+    /* Rows of n slots, one after the other, to panels of `width` columns, `distance`
+     * apart. */
+    void (*lay_out)(const float *in, size_t rows, size_t n, float *out, size_t width,
+                    size_t distance);
+    /* What all lanes have together, in the first of them. */
+    void (*reduce_range)(struct tf_magnitude_range *range);
+    /* Numbers to their parts (see split.h), `distance` apart. */
+    void (*split_singles)(const float *in, size_t n, int p, int parts, float *out,
+                          size_t distance, struct tf_magnitude_range *range);
+    /* to[i] += from[i]. */
+    void (*add)(const float *from, float *to, size_t n);
+    void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
+                      float *out, size_t ld_out);
+
+    const struct tf_gemv_kernels *row;
+    const struct tf_dot *dot;
+    const struct tf_int8_kernels *quads;
+
+    /* The rest is there with an instruction for pairs alone. */
+    struct tf_kernel pairs; /* slots of two bfloat16 */
+    void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
+    void (*pair_rows)(const uint16_t *first, const uint16_t *second, float *out,
+                      size_t n);
+    /* The same of many rows, `step` bytes apart, to panels of `width`, each `slots`
+     * long; after an odd number of rows follows a row of zeros. */
+    void (*pair_matrix)(const uint16_t *rows, ptrdiff_t step, size_t depth,
+                        size_t columns, size_t width, size_t slots, float *out,
+                        struct tf_magnitude_range *range);
+    void (*note_least)(const uint16_t *in, size_t n, struct tf_magnitude_range *range);
+    /* Parts that are not scaled: x = x0 + x1 + x2, where that is exact. */
+    void (*split_halves)(const float *in, size_t n, int parts, uint16_t *out,
+                         size_t distance, struct tf_magnitude_range *range);
+};
+
+#endif

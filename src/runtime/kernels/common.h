@@ -1,0 +1,68 @@
+/* What kernel files share: the names of this build, and small inline functions. */
+#ifndef TF32DTYPE_KERNELS_COMMON_H
+#define TF32DTYPE_KERNELS_COMMON_H
+
+#include <string.h>
+
+#include "runtime/inline.h"
+#include "runtime/kernel_table.h"
+
+/* -0 below +0 (IEEE 754-2019 maximum, minimum): a sum of two zeros has the sign
+ * wanted, -0 + -0 is -0 and any other +0. A comparison with NaN is false, which
+ * leaves x. */
+#define TF_ZEROS(x, y) (((x) == 0) & ((y) == 0))
+#define TF_GREATER_OF(x, y) (TF_ZEROS(x, y) ? (x) + (y) : (y) > (x) ? (y) : (x))
+#define TF_LESSER_OF(x, y) (TF_ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
+
+/* Lists the indices, from `first` on, of the marks that are not 0, and returns how many.
+ * Few are: 8 are read at a time, for which there is room after the last one. */
+TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, size_t first, uint16_t *which)
+{
+    size_t count = 0;
+    memset(marks + n, 0, 8);
+    for (size_t start = 0; start < n; start += 8) {
+        uint64_t eight;
+        memcpy(&eight, marks + start, 8);
+        if (eight) {
+            for (size_t i = start; i < start + 8; i++) {
+                which[count] = (uint16_t)(first + i);
+                count += marks[i] != 0;
+            }
+        }
+    }
+    return count;
+}
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512VBMI__)
+/* A table of 256 bytes in registers: a store may not be told from a change of the
+ * table, which would be read anew each time. */
+struct tf_byte_registers {
+    __m512i first, second, third, fourth;
+};
+
+TF_INLINE struct tf_byte_registers tf_load_bytes(const uint8_t table[256])
+{
+    const struct tf_byte_registers loaded = {
+        .first = _mm512_loadu_si512(table),
+        .second = _mm512_loadu_si512(table + 64),
+        .third = _mm512_loadu_si512(table + 128),
+        .fourth = _mm512_loadu_si512(table + 192),
+    };
+    return loaded;
+}
+
+/* 64 lookups: two permutations of 128 bytes each, chosen between by the index's
+ * top bit. */
+TF_INLINE __m512i tf_permute_bytes(struct tf_byte_registers table, __m512i index)
+{
+    const __m512i low = _mm512_permutex2var_epi8(table.first, index, table.second);
+    const __m512i high = _mm512_permutex2var_epi8(table.third, index, table.fourth);
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
+}
+#endif
+
+#endif

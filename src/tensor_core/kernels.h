@@ -1,0 +1,80 @@
+/* Kernels of a tensor core's chains, of plain and of block-scaled operands. */
+#ifndef TF32DTYPE_TENSOR_CORE_KERNELS_H
+#define TF32DTYPE_TENSOR_CORE_KERNELS_H
+
+#include "matmul/kernels.h"
+#include "tensor_core/mma_model.h"
+#include "tensor_core/scaled_mma_model.h"
+
+/* Chains of a tensor core's blocks. */
+enum {
+    TF_TENSOR_DEPTH = 64,   /* k that is multiplied at a time: at least a block */
+    TF_TENSOR_ZERO = -8000, /* the exponent of what has none */
+    TF_TENSOR_SPECIAL = 16000, /* of Inf and NaN */
+};
+
+struct tf_mma_plan {
+    struct tf_mma_model model;
+    const struct tf_split_product *terms; /* which parts of A and B are multiplied */
+    size_t count;
+    /* k whose blocks start from zero, and whose sum is added to the accumulator in its
+     * own format: at most TF_TENSOR_DEPTH. 0: the accumulator goes through all blocks. */
+    size_t stretch;
+    /* If not 0, what is multiplied by 2^scales_inside before a term is not rounded. */
+    int scales_inside;
+    uint32_t mask; /* bits that a float32 result has, or a float16 one at first */
+    float zero;    /* added to a float16 result: the zero that a negative one becomes */
+};
+
+/* The least exponent of a format, and what stands for that of zero. */
+struct tf_tensor_exponents {
+    int32_t least, of_zero;
+};
+
+struct tf_mma_kernels {
+    size_t columns; /* of a panel of B, TF_NR_MAX at most */
+    /* Goes on with the accumulators c: TF_MR or fewer rows, a multiple of 3,
+     * of A, `lda` slots of one number apart, times a panel of `depth` rows of B. */
+    void (*chains)(const struct tf_mma_plan *plan, const float *a,
+                   const uint32_t *a_exponents, size_t lda, const float *b,
+                   const uint32_t *b_exponents, size_t depth, size_t rows, float *c,
+                   size_t ldc);
+    /* Of n numbers of rows, biased, each twice in a word; of panels, n / columns rows of
+     * them, two columns to a word. */
+    void (*exponents_of_rows)(const float *in, size_t n,
+                              struct tf_tensor_exponents exponents, uint32_t *out);
+    void (*exponents_of_columns)(const float *in, size_t n,
+                                 struct tf_tensor_exponents exponents, uint32_t *out);
+};
+
+/* Chains of instructions whose operands have scales: see scaled.c. */
+enum {
+    TF_SCALED_K = 512,     /* that is multiplied at a time: whole instructions */
+    TF_SCALED_LONGEST = 64 /* instruction */
+};
+
+/* Elements of a row of A or a column of B, filled up to whole instructions with zeros,
+ * and as tf_scaled_instruction has them. */
+struct tf_scaled_line {
+    /* Group 1: significands, with TF_SCALED_BITS fraction bits and the sign; exponents,
+     * with those of their scales. Else: twice the elements; the scale of each group. */
+    int32_t significands[TF_SCALED_K], exponents[TF_SCALED_K];
+    int32_t factors[TF_SCALED_K]; /* else: the scales' significands */
+    uint32_t bits[TF_SCALED_K];
+    uint8_t scales[TF_SCALED_K];
+    /* Of each instruction: whether an element is Inf or NaN, or a scale is NaN. */
+    uint8_t special[TF_SCALED_K];
+};
+
+struct tf_scaled_mma_kernels {
+    /* Goes on with the accumulators c of one row, and columns, over k elements. */
+    void (*chains)(const struct tf_scaled_model *model, const struct tf_scaled_line *row,
+                   const struct tf_scaled_line *columns, size_t count, size_t k,
+                   float *c);
+    /* sums = fma(scale * scales, block, sums), the first product rounded; NaN is the
+     * tensor core's. */
+    void (*promote)(const float *block, float scale, const float *scales, float *sums,
+                    size_t n);
+};
+
+#endif
