@@ -2,10 +2,9 @@
  * codes of blocks. */
 #include "blocks/block_pack.h"
 
-#include "blocks/kernels.h"
-
 #include <math.h>
 
+#include "blocks/kernels.h"
 #include "matmul/specials.h"
 #include "matmul/tile.h"
 

@@ -1,3 +1,4 @@
+/* Where the instruction for pairs of bfloat16 is exact, and where it pays. */
 #include "matmul/bf16_dot.h"
 
 #include <math.h>

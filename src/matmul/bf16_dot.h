@@ -1,5 +1,7 @@
-/* Where products of pairs are exact: the instruction for them takes subnormal numbers
- * for zero, and gives zero for them. */
+/* Where products of pairs are exact. VDPBF16PS takes subnormal numbers for zero and gives
+ * zero for them (DAZ and FTZ). If the lowest exponents of the operands are e_a and e_b,
+ * all products and sums are multiples of 2^(e_a + e_b - 14): where that is at least
+ * 2^-126 nothing in between is subnormal, and the instruction is exact. */
 #ifndef TF32DTYPE_PAIRS_H
 #define TF32DTYPE_PAIRS_H
 

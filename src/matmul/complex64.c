@@ -1,3 +1,4 @@
+/* Products of complex64 matrices by four real ones. */
 #include "matmul/complex64.h"
 
 #include <fenv.h>

@@ -1,3 +1,4 @@
+/* Products of vectors where they lie in memory: many short ones, or a long one. */
 #include "matmul/dot.h"
 
 #include <math.h>

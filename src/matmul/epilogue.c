@@ -1,3 +1,4 @@
+/* What happens to sums on their way to C: scales, alpha, beta, and one rounding. */
 #include "matmul/epilogue.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Packing of narrow formats as small integers, for the int8 dot product. */
 #include "matmul/int8_dot.h"
 
 #include <math.h>
@@ -32,7 +33,8 @@ void tf_pack_quads_a(struct tf_operand a, size_t rows, size_t depth, size_t widt
     const int8_t *integers = tf_byte_tables[a.kind].integers;
     const size_t slots = tf_quad_slots(depth);
     if (a.along == 1) {
-        tf_isa->matmul->quads->lay_lines(integers, 1, a.data, a.stride, rows, depth, out, lda);
+        tf_isa->matmul->quads->lay_lines(integers, 1, a.data, a.stride, rows, depth, out,
+                                         lda);
         return;
     }
     tf_isa->matmul->quads->lay_rows(integers, 1, a.data, a.along, depth, rows, width, slots,

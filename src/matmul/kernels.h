@@ -26,9 +26,12 @@ struct tf_split_product {
     float scale;
 };
 
-/* c = s or c + s, for a block of C, where s is the chain of some terms: each `depth`
- * slots of every row of A, which lie `lda` slots apart, and of a panel of B. Of the
- * kernel's rows `rows` count; the others are there, and may be left out. */
+/* Micro-kernel: writes c = s, or c = c + s if it `adds`, for MR x NR of C, whose rows lie
+ * `ldc` apart. s is one chain of fused multiply-adds from +0: for each of `count` terms
+ * the sums so far are multiplied by its scale, and then `depth` words of every row of A
+ * (`lda` words apart) times those of a panel of B (NR wide, k after k) are added in order.
+ * No alignment is needed. `rows` of the kernel's rows count; the others are there in A and
+ * C (the caller masks edges), and may be left out. */
 typedef void tf_micro_kernel_fn(const float *a, size_t lda, const float *b, size_t depth,
                             const struct tf_split_product *terms, size_t count, size_t rows,
                             float *c, size_t ldc, int adds);
@@ -39,9 +42,10 @@ struct tf_kernel {
     size_t rows, columns;
 };
 
-/* What magnitudes some bfloat16 numbers, or upper halves of float32, have: the
- * least ones but zero, less one, and the greatest. Lanes lie side by side, since
- * bringing them together costs more than a short line. */
+/* Per lane the greatest magnitude of some bfloat16 numbers, or upper halves of float32,
+ * and the least magnitude less one, both as unsigned integers: less one turns zero into
+ * 65535, so that it is never the minimum. Lanes are brought together once at the end,
+ * since that costs more than a short line. */
 struct tf_magnitude_range {
     uint16_t min_minus_1[TF_LANES], greatest[TF_LANES];
 };

@@ -1,3 +1,4 @@
+/* Matrix products: tiles of C for threads, and what becomes of their sums. */
 #include "matmul/matmul.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Scales that bring operands into the range of a narrow format. */
 #include "matmul/operand_scales.h"
 
 #include "formats/scalar_ops.h"

@@ -1,3 +1,4 @@
+/* Products of small matrices on the stack, without threads or tiles. */
 #include "matmul/small.h"
 
 #include <string.h>

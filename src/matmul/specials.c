@@ -1,3 +1,4 @@
+/* Marks of Inf and NaN in operands, and the flags that products raise by them. */
 #include "matmul/specials.h"
 
 #include <math.h>

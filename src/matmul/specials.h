@@ -42,8 +42,9 @@ struct tf_doubtful_sums {
 /* Those of the wanted flags that are raised, and maybe others that are. */
 unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product);
 
-/* Whether products of such numbers may raise what tells Inf from NaN: where there is no
- * Inf, and no sum is beyond float32, NaN comes of NaN. */
+/* Returns whether products of such numbers may raise overflow or invalid: NaN in C without
+ * an overflow comes only of NaN or Inf in operands, so that where the format has neither,
+ * and no sum is beyond float32, the operands need not be looked at. */
 int tf_products_may_raise(struct tf_operand x);
 
 #endif

@@ -32,7 +32,7 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-/* Of no products: +0. */
+/* Writes +0, the sum of no products: with k = 0 no KC step would store anything. */
 static void compute_nothing(struct tf_workspace *work, const struct tf_tile *tile,
                             ptrdiff_t k)
 {

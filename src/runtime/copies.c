@@ -1,3 +1,4 @@
+/* Copies of strided items, with short ways for the commonest sizes and strides. */
 #include "runtime/copies.h"
 
 #include <stdint.h>

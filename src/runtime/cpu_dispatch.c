@@ -1,3 +1,4 @@
+/* The choice of an instruction set, by what the CPU has or by name. */
 #include "runtime/cpu_dispatch.h"
 
 #include <string.h>

@@ -105,7 +105,7 @@ static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
     tf_fp_end(saved, flags);
 }
 
-/* Nothing that is known. */
+/* Returns 0: what was raised before is not known here. */
 static inline unsigned tf_fp_raised(struct tf_fp saved)
 {
     (void)saved;

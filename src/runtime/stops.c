@@ -1,3 +1,4 @@
+/* Asks every tenth of a second whether a call of seconds is to stop. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 
 #include "runtime/stops.h"

@@ -9,7 +9,7 @@
 /* Chains of a tensor core's blocks. */
 enum {
     TF_TENSOR_DEPTH = 64,   /* k that is multiplied at a time: at least a block */
-    TF_TENSOR_ZERO = -8000, /* the exponent of what has none */
+    TF_TENSOR_ZERO = -8000, /* the exponent of zero, below that of any product */
     TF_TENSOR_SPECIAL = 16000, /* of Inf and NaN */
 };
 

@@ -1,3 +1,4 @@
+/* Products of block-scaled operands as a tensor core computes them. */
 #include "tensor_core/scaled_matmul.h"
 
 #include <stdlib.h>

@@ -46,7 +46,8 @@ void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    apply(format, by_size(tf_isa->ufuncs->extreme[op], itemsize), data, strides, itemsize, n);
+    apply(format, by_size(tf_isa->ufuncs->extreme[op], itemsize), data, strides, itemsize,
+          n);
 }
 
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)

@@ -30,7 +30,8 @@ static struct extremes block_extremes(int format, const void *items, size_t n,
         const struct tf_byte_table *table = &tf_byte_tables[format];
         uint8_t ranks[2], ends[2];
         float numbers[2];
-        tf_isa->ufuncs->byte_bounds(table->rank, items, n, without_nans, &ranks[0], &ranks[1]);
+        tf_isa->ufuncs->byte_bounds(table->rank, items, n, without_nans, &ranks[0],
+                                    &ranks[1]);
         ends[0] = table->item[ranks[0]];
         ends[1] = table->item[ranks[1]];
         tf_isa->formats->conversions[format].to_float32(ends, numbers, 2);

@@ -57,7 +57,8 @@ static unsigned frexp_items(int format, char *const data[3], const ptrdiff_t str
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = block_of(n - done);
-        tf_isa->ufuncs->parts->frexp(operand_next(&x, format, count), part, exponents, count);
+        tf_isa->ufuncs->parts->frexp(operand_next(&x, format, count), part, exponents,
+                                     count);
         flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
         tf_scatter(exponents, data[2] + done * strides[2], strides[2], sizeof(int32_t),
                    count);
@@ -104,8 +105,8 @@ static unsigned ldexp_items(int format, size_t exponent_size, char *const data[3
         const size_t count = block_of(n - done);
         const void *exponents = tf_gather(data[1] + done * strides[1], strides[1],
                                           exponent_size, count, buffer);
-        tf_isa->ufuncs->parts->ldexp(operand_next(&x, format, count), exponents, exponent_size,
-                             results, count);
+        tf_isa->ufuncs->parts->ldexp(operand_next(&x, format, count), exponents,
+                                     exponent_size, results, count);
         flags =
             store(format, results, data[2] + done * strides[2], strides[2], count, flags);
     }
@@ -150,7 +151,8 @@ static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t st
             char *out = data[2] + done * strides[2];
             void *target = operand_target(out, strides[2], f.itemsize, x, y, f.itemsize,
                                           count, buffer);
-            flags |= tf_isa->ufuncs->parts->nextafter[f.itemsize == 4 ? 0 : 1](x, y, target, count);
+            flags |= tf_isa->ufuncs->parts->nextafter[f.itemsize == 4 ? 0 : 1](
+                x, y, target, count);
             tf_scatter(target, out, strides[2], f.itemsize, count);
         }
         return flags;

@@ -155,4 +155,7 @@ static void promote(const float *block, float scale, const float *scales, float 
     }
 }
 
-const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels) = {.chains = chains, .promote = promote};
+const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels) = {
+    .chains = chains,
+    .promote = promote,
+};
