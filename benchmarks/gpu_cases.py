@@ -95,7 +95,8 @@ def native(sizes: Sizes) -> Iterator[Case]:
 
 def library(name: str, a: Any, b: Any, c: Any) -> None:
     """One call of cuBLAS, or of cublasLt, and nothing else."""
-    from tf32dtype.cuda._runtime import backend, cublaslt
+    from tf32dtype.cuda._matmul import cublaslt
+    from tf32dtype.cuda._runtime import backend
     from tf32dtype.cuda._runtime.storage import raw
 
     if name in KINDS:

@@ -7,7 +7,7 @@ import numpy as np
 from tests.support.cuda import cupy
 from tf32dtype import tensor_core
 from tf32dtype.cuda._arrays.ndarray import wrap
-from tf32dtype.cuda._matmul import native
+from tf32dtype.cuda._matmul import native, tensor_cores
 from tf32dtype.cuda._runtime.storage import STORAGE, raw
 
 
@@ -57,7 +57,7 @@ def product(backend, a, b, tile=None, sums=None, c=None):
         c = np.full((len(a), a.shape[1], b.shape[2]), np.nan, np.float32)
     out = backend.put(c)
     if tile is None and sums is None:
-        native.product(a, b, out, "mma.sync")
+        tensor_cores.product(a, b, out, "mma.sync")
     else:
         names = a.dtype.name, b.dtype.name
         native.multiply(raw(a), raw(b), out, names, tile, sums or native.CHAIN)

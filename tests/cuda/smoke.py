@@ -27,8 +27,9 @@ import tf32dtype as td
 import tf32dtype.cuda as tfc
 from tests.support.paths import BENCHMARKS
 from tf32dtype.cuda import blocks
-from tf32dtype.cuda._matmul import fma, matmul, native
+from tf32dtype.cuda._matmul import fma, native
 from tf32dtype.cuda._matmul import wgmma as by_wgmma
+from tf32dtype.cuda._matmul.mode import OWN
 from tf32dtype.cuda._runtime import backend
 from tf32dtype.cuda._runtime.storage import is_ours, raw
 
@@ -388,7 +389,7 @@ def speed() -> None:
         p = blocks.quantize(x, "tcfp16", scale="amax")
         q = blocks.quantize(y, "tcfp16", 0, scale="amax")
         product = partial(blocks.matmul, p, q, terms=3, out=out)
-        for name in matmul.OWN:
+        for name in OWN:
             mode = tfc.matmul_mode("native", instruction=name)
             calls[f"TCFP-16 {name}"] = n, mode(product)
         same = tfc.matmul_mode("native")(product)

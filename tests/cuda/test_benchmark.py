@@ -16,8 +16,7 @@ from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.paths import BENCHMARKS
 from tests.support.simulator.dry_run import Clock, sizes
 from tf32dtype import _nvrtc
-from tf32dtype.cuda._matmul import crossover
-from tf32dtype.cuda._runtime import cublaslt
+from tf32dtype.cuda._matmul import crossover, cublaslt
 
 DEVICE = {"gpu": "the host", "driver": "580.1", "nvrtc": "[13, 5]"}
 

@@ -18,8 +18,8 @@ import tf32dtype as td
 from tests.cuda.native_cases import lay, ours
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tf32dtype import _nvrtc
-from tf32dtype.cuda._matmul import native
-from tf32dtype.cuda._runtime import cublas, cublaslt
+from tf32dtype.cuda._matmul import cublaslt, native, tensor_cores
+from tf32dtype.cuda._runtime import cublas
 
 TYPES = {
     0: np.dtype(np.float32),
@@ -205,7 +205,7 @@ EVERY = [*LAYOUTS, "thinned", "reversed", "repeated"]
 @pytest.mark.parametrize("dtype", [td.tf32, td.bfloat16, np.float16])
 @pytest.mark.parametrize("layout", EVERY)
 def test_product(backend, library, dtype, layout):
-    """`native.product` copies what cuBLAS cannot read, and nothing else."""
+    """`tensor_cores.product` copies what cuBLAS cannot read, and nothing else."""
     rng = np.random.default_rng(1)
     for m, k, n in SHAPES:
         x, y = integers(rng, (3, m, k), dtype), integers(rng, (3, k, n), dtype)
@@ -213,7 +213,7 @@ def test_product(backend, library, dtype, layout):
             x[:], y[:] = x[:1].copy(), y[:1].copy()
         a, b = (ours(backend, i, layout) for i in (x, y))
         out = backend.put(np.full((3, m, n), np.nan, np.float32))
-        native.product(a, b, out, None)
+        tensor_cores.product(a, b, out, None)
         want = x.astype(np.float64) @ y.astype(np.float64)
         np.testing.assert_array_equal(backend.get(out), want)
     if backend is HOST and layout not in ("thinned", "reversed"):
@@ -318,7 +318,7 @@ E4M3, E5M2 = td.float8_e4m3fn, td.float8_e5m2
 def test_fp8(backend, monkeypatch, pair, layout):
     if backend is HOST:
         made = install(monkeypatch, Lt())
-    elif native._number(backend.architecture()) < 89:
+    elif native.number(backend.architecture()) < 89:
         pytest.skip("not on this GPU")
     rng = np.random.default_rng(2)
     whole = (16, 32, 48), (20, 32, 16), (4, 32, 3), (16, 11, 16)
@@ -329,7 +329,7 @@ def test_fp8(backend, monkeypatch, pair, layout):
         for stacks in (3, 1):
             a, b = (ours(backend, i[:stacks], layout) for i in (x, y))
             out = backend.put(np.full((stacks, m, n), np.nan, np.float32))
-            native.product(a, b, out, None)
+            tensor_cores.product(a, b, out, None)
             want = x[:stacks].astype(np.float64) @ y[:stacks].astype(np.float64)
             np.testing.assert_array_equal(backend.get(out), want)
     if backend is HOST:

@@ -25,7 +25,7 @@ from tests.support.cuda_operands import assert_same, on_gpu
 from tests.support.paths import BENCHMARKS
 from tf32dtype.cuda._arrays import ndarray
 from tf32dtype.cuda._functions import reductions
-from tf32dtype.cuda._matmul import fma, native
+from tf32dtype.cuda._matmul import fma, native, tensor_cores
 from tf32dtype.cuda._runtime.backend import Constant, Kernel, Words, int32
 from tf32dtype.cuda._runtime.device import Device
 
@@ -326,10 +326,10 @@ def test_another_architecture_has_other_tiles(backend, monkeypatch):
         found.append(native.choose(1, 4096, 4096, 2, True, True))
     assert found[0] == found[2] != found[1]
     monkeypatch.setattr(HOST, "arch", "sm_89")
-    native._check(("float8_e5m2",) * 2, "mma.sync")
+    tensor_cores._check(("float8_e5m2",) * 2, "mma.sync")
     monkeypatch.setattr(HOST, "arch", "sm_80")
     with pytest.raises(ValueError, match="the tensor cores of sm_80"):
-        native._check(("float8_e5m2",) * 2, "mma.sync")
+        tensor_cores._check(("float8_e5m2",) * 2, "mma.sync")
 
 
 def test_matrices_that_are_copied_first(backend):

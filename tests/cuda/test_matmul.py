@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -21,9 +19,11 @@ from tests.support.sass import ARCHITECTURES, check
 from tests.support.simulator.backend import KernelError, numpy_view
 from tf32dtype._matmul.precisions import find_precision
 from tf32dtype.cuda._arrays import ndarray
-from tf32dtype.cuda._matmul import fma
-from tf32dtype.cuda._matmul import matmul as products
-from tf32dtype.cuda._matmul.matmul import dispatch, matmul, matmul_mode
+from tf32dtype.cuda._matmul import fma, split_emulation, tensor_cores
+from tf32dtype.cuda._matmul.algorithms import find_algorithm
+from tf32dtype.cuda._matmul.matmul import matmul
+from tf32dtype.cuda._matmul.mode import Mode, current_mode, matmul_mode
+from tf32dtype.cuda._matmul.numpy_products import dispatch
 from tf32dtype.cuda._runtime import backend as backends
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda._runtime.storage import is_ours
@@ -558,19 +558,12 @@ def recorded(monkeypatch):
         emulates = strategy == "eager" or "x" not in precision.lower()
         return find_precision(precision).short if emulates else "f32"
 
-    import tf32dtype.cuda as package
-
-    for name, attributes in [
-        ("native", {"product": native}),
-        ("emulation", {"product": emulation, "choose": choose}),
-    ]:
-        module = ModuleType(f"tf32dtype.cuda.{name}")
-        vars(module).update(attributes)
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setattr(package, name, module, raising=False)
-    products._way.cache_clear()  # which has the functions that are replaced
+    monkeypatch.setattr(tensor_cores, "product", native)
+    monkeypatch.setattr(split_emulation, "product", emulation)
+    monkeypatch.setattr(split_emulation, "choose", choose)
+    find_algorithm.cache_clear()  # which has the functions that are replaced
     yield calls
-    products._way.cache_clear()
+    find_algorithm.cache_clear()
 
 
 def test_native(backend, recorded):
@@ -643,10 +636,10 @@ def test_modes_nest(backend):
         assert_same(dispatch("matmul", (x, y), {}), model)
         assert_same(matmul(x, y, mode="chain"), a @ b)
         found = []
-        other = threading.Thread(target=lambda: found.append(products.current_mode()))
+        other = threading.Thread(target=lambda: found.append(current_mode()))
         other.start()
         other.join()
-        assert found == [products.Mode()]
+        assert found == [Mode()]
     assert_same(matmul(x, y), a @ b)
 
     @block
@@ -654,7 +647,7 @@ def test_modes_nest(backend):
         return matmul(x, y)
 
     assert_same(multiply(), model)
-    assert products.current_mode() == products.Mode()
+    assert current_mode() == Mode()
     with pytest.raises(TypeError, match="generator or coroutine"):
 
         @block
@@ -663,7 +656,7 @@ def test_modes_nest(backend):
 
     with pytest.raises(ZeroDivisionError), block:
         raise ZeroDivisionError
-    assert products.current_mode() == products.Mode()
+    assert current_mode() == Mode()
 
 
 # -- faults ----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import tf32dtype as td
 from tests.cuda.native_cases import has, model, numbers, ours, product
 from tests.support.cuda import HOST, backend  # noqa: F401
 from tests.support.sass import ARCHITECTURES, check
-from tf32dtype.cuda._matmul import native
+from tf32dtype.cuda._matmul import native, tensor_cores
 
 FP8 = (td.float8_e4m3fn, td.float8_e5m2)
 PAIRS = [(x, x) for x in (td.tf32, td.bfloat16, np.float16)] + [
@@ -241,7 +241,7 @@ def refuse(arch, a, b, match, instruction="mma.sync"):
     x, y = (ours(HOST, np.zeros((1, 4, 4), i), "rows") for i in (a, b))
     out = HOST.put(np.ones((1, 4, 4), np.float32))
     with pytest.raises(ValueError, match=match):
-        native.product(x, y, out, instruction)
+        tensor_cores.product(x, y, out, instruction)
     assert (HOST.get(out) == 1).all()
 
 

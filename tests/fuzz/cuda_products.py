@@ -20,7 +20,7 @@ import tf32dtype as td
 from tests.support.cuda import HOST, backends, cupy
 from tests.support.cuda_operands import bits, on_gpu, on_host
 from tests.support.simulator.backend import allocate
-from tf32dtype.cuda._matmul import matmul
+from tf32dtype.cuda._matmul import matmul, numpy_products
 from tf32dtype.tensor_core.look_up import devices
 
 #: Few, as each pair is a kernel to compile.
@@ -211,7 +211,7 @@ def check(seed: int) -> None:
         more = {"optimize": False} if name == "einsum" else {}
         want = outcome(lambda: function(*operands, **keywords, **more))
         there = tuple(map(placed, operands))
-        got = outcome(lambda: matmul.dispatch(name, there, keywords))
+        got = outcome(lambda: numpy_products.dispatch(name, there, keywords))
     compare(got, want, label)
 
 

@@ -56,7 +56,9 @@ def test_includes_follow_the_layers() -> None:
 
 def test_includes_go_in_no_circle() -> None:
     left = includes()
-    while leaves := [file for file, names in left.items() if not set(names) & set(left)]:
+    while leaves := [
+        file for file, names in left.items() if not set(names) & set(left)
+    ]:
         for file in leaves:
             del left[file]
     assert not left, f"these include one another, or what does: {sorted(left)}"

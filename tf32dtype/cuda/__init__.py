@@ -29,7 +29,8 @@ from ._arrays.creation import (  # noqa: E402
 )
 from ._arrays.creation import new as empty  # noqa: E402
 from ._arrays.ndarray import ndarray  # noqa: E402
-from ._matmul.matmul import matmul, matmul_mode  # noqa: E402
+from ._matmul.matmul import matmul  # noqa: E402
+from ._matmul.mode import matmul_mode  # noqa: E402
 from ._runtime.backend import use as _use  # noqa: E402
 from ._runtime.device import Device as _Device  # noqa: E402
 

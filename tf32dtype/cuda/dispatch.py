@@ -16,7 +16,7 @@ from ._arrays import casts, creation, indexing, interchange
 from ._arrays.ndarray import ndarray, operations, wrap
 from ._functions import numpy_formulas, reductions, sorting, statistics, ufuncs
 from ._functions.shape import MOVES, WRITES, check_out, condition, leaves, move, write
-from ._matmul import matmul, numpy_products
+from ._matmul import numpy_products
 from ._runtime import backend
 from ._runtime.storage import is_ours
 
@@ -52,7 +52,7 @@ OF_UFUNCS = {
     np.logical_or: "any",
 }
 
-#: Functions of `products.dispatch`.
+#: Functions of `numpy_products.dispatch`.
 PRODUCTS = set(
     """dot einsum inner linalg.matmul linalg.multi_dot linalg.tensordot linalg.vecdot
     tensordot vdot""".split()
@@ -211,7 +211,7 @@ def ufunc_method(
             return NotImplemented
         if out is not None:
             keywords["out"] = out
-        return matmul.dispatch(ufunc.__name__, tuple(given), keywords)
+        return numpy_products.dispatch(ufunc.__name__, tuple(given), keywords)
     if ufunc.signature is not None:
         return NotImplemented
     if method == "__call__":
@@ -303,7 +303,7 @@ def numpy_function(func: Any, args: Any, kwargs: Any) -> Any:
     if name in ("cumsum", "cumprod"):
         return accumulation(name, *args, **kwargs)
     if name in PRODUCTS:
-        return matmul.dispatch(name, args, kwargs)
+        return numpy_products.dispatch(name, args, kwargs)
     found = _formats(args, list(kwargs.values()))
     if name in COMPOSITIONS and (found or name in numpy_formulas.FOR_FLOAT32):
         return COMPOSITIONS[name](*args, **kwargs)

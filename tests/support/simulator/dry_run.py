@@ -45,7 +45,8 @@ def replace_gpu() -> None:
 
     from tests.recorder.made_up_gpu import MadeUp
     from tests.support.simulator import backend as cuda_host
-    from tf32dtype.cuda._runtime import backend, cublaslt
+    from tf32dtype.cuda._matmul import cublaslt
+    from tf32dtype.cuda._runtime import backend
     from tools.tensor_core_recorder import command, launch
 
     cupy.cuda.set_allocator(cuda_host.allocate)

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from ..._matmul.precisions import find_precision as find_mode
+from ..._matmul.precisions import find_precision
 from .._runtime.backend import current
 
 Strategy = Literal["performant", "eager"]
@@ -46,7 +46,7 @@ def _check(table: Crossover) -> None:
         if not values or values != sorted(set(values)) or values[0] < 1:
             raise ValueError(f"{name}={values!r}: positive numbers that ascend")
     for precision, rows in table.speedup.items():
-        find_mode(precision)
+        find_precision(precision)
         if [len(row) for row in rows] != [len(table.depths)] * len(table.sides):
             raise ValueError(
                 f"the speedup of {precision} is no {len(table.sides)} rows of"
@@ -133,7 +133,7 @@ def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool
     ValueError
         For an unknown precision or strategy.
     """
-    mode = find_mode(precision)
+    mode = find_precision(precision)
     if strategy not in _KNOWN:
         known = ", ".join(_KNOWN)
         raise ValueError(f"strategy={strategy!r}: known are {known}")

@@ -1,10 +1,9 @@
-"""Products by this GPU's own tensor cores: cuBLAS, or a kernel with a fixed order of k.
+"""Products by mma.sync, in a kernel with a fixed order of k.
 
 The kernel (src/cuda/matmul/native.cu) makes each element of the result one chain of
 mma.sync from +0, k ascending, so that `tf32dtype.tensor_core.matmul` with
 `device_of(...)` and instruction="mma.sync" gives its bits. That holds of every tile
-that it may choose. In which order cuBLAS adds is not known. Neither reports overflow or
-invalid.
+that it may choose.
 
 The kernel also makes chains of a few k and adds their results to nearest, as a tensor
 core cuts: its bits are then those of the same with `promote_every`. See `Sums`.
@@ -22,11 +21,7 @@ import cupy
 import numpy as np
 
 from ... import tensor_core
-from ..._wording import brief
-from .._runtime import cublas, cublaslt
 from .._runtime.backend import KEPT, Kernel, current, int32, int64
-from .._runtime.storage import raw
-from . import matmul
 from .byte_lines import bytes_along_k
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
@@ -39,7 +34,7 @@ FORMATS = {
 }
 
 #: Architectures of which a block has 99 KiB of shared memory; others have 163 or more.
-_LITTLE = (86, 89, 120, 121)
+LITTLE = (86, 89, 120, 121)
 #: The alignment of the kernel's 16-byte copies.
 _CHUNK = 16
 
@@ -127,91 +122,9 @@ def device_of(arch: str) -> str:
         ) from None
 
 
-def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
-    """Multiply stacks of matrices on this GPU's tensor cores, a @ b into out.
-
-    Parameters
-    ----------
-    a, b : ndarray
-        (s, m, k) and (s, k, n), of any strides. Their dtypes choose the format;
-        float32 stands for tf32, of which the unit ignores the low 13 bits.
-    out : cupy.ndarray
-        (s, m, n), float32, C order; overwritten.
-    instruction : {None, "mma.sync", "wgmma"}
-        None: cuBLAS, and cublasLt for fp8. Others: this package's kernels.
-
-    Raises
-    ------
-    ValueError
-        For formats and instructions that this GPU's tensor cores lack.
-    """
-    check_instruction(instruction)
-    formats = _format(a), _format(b)
-    _check(formats, instruction)
-    if instruction == "mma.sync":
-        multiply(raw(a), raw(b), out, formats)
-    elif instruction == "wgmma":
-        from . import wgmma
-
-        wgmma.multiply(raw(a), raw(b), out, formats)
-    elif "float8" in formats[0]:
-        cublaslt.gemm(raw(a), raw(b), out, formats)
-    else:
-        dtype = cublas.DTYPES[formats[0]]
-        x, y = (cublas.arranged(x.view(dtype, cupy.ndarray)) for x in (a, b))
-        current().gemm(x, y, out, formats[0])
-
-
-def check_instruction(instruction: str | None) -> None:
-    """Raise a ValueError for one that this GPU does not have here."""
-    if instruction not in (None, *matmul.OWN):
-        raise ValueError(
-            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
-            " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
-        )
-    if instruction == "wgmma":
-        from . import wgmma
-
-        if not wgmma.is_here():
-            raise ValueError(
-                "instruction='wgmma' is of compute capability 9.0, and this is"
-                f" {current().architecture()}: 'mma.sync' is there"
-            )
-
-
-def _format(x: Any) -> str:
-    return "tf32" if x.dtype == np.float32 else str(x.dtype.name)
-
-
-def _number(arch: str) -> int:
+def number(arch: str) -> int:
+    """Of an architecture: 90 of "sm_90a"."""
     return int("".join(c for c in arch if c.isdigit()))
-
-
-def _check(formats: tuple[str, str], instruction: str | None) -> None:
-    _check_of(current().architecture(), formats, instruction)
-
-
-@lru_cache(maxsize=KEPT)
-def _check_of(arch: str, formats: tuple[str, str], instruction: str | None) -> None:
-    has = [name for name, (_, first) in FORMATS.items() if _number(arch) >= first]
-    eight = [name for name in has if "float8" in name]
-    a, b = formats
-    if a in has and (a == b or (a in eight and b in eight)):
-        if instruction is None and a == b == "float8_e5m2":
-            raise ValueError(
-                "cublasLt does not multiply float8_e5m2 by float8_e5m2:"
-                " instruction='mma.sync' does, or cast one to float8_e4m3fn"
-            )
-        return
-    mixed = f", {' x '.join(eight)}" if eight else ""
-    allowed = f"{', '.join(has)}, each by itself{mixed}" if has else "none of these"
-    raise ValueError(
-        f"the tensor cores of {arch} do not multiply {a} by {b} here: they have"
-        f" {allowed}. Cast them, or take mode='chain' or mode='model'"
-    )
-
-
-# -- the kernel ------------------------------------------------------------------------
 
 
 class Operand(NamedTuple):
@@ -298,24 +211,25 @@ def tiles(
     registers.
     """
     if promote:
-        number, halves = _number(arch), promote * size < 32
-        found = [SUMS] if a_along_k and b_along_k and number < 120 - 20 * halves else []
-        found += [SMALL_SHORT] if halves and number >= 120 else [SPARING, SMALL_SHORT]
+        version, halves = number(arch), promote * size < 32
+        both = a_along_k and b_along_k
+        found = [SUMS] if both and version < 120 - 20 * halves else []
+        found += [SMALL_SHORT] if halves and version >= 120 else [SPARING, SMALL_SHORT]
         return [with_totals(tile, arch) for tile in found]
     if size == 1 and device_of(arch) in ("H100", "B200"):
         return [SPARING, SMALL]
     across = (not a_along_k) + (not b_along_k) if size == 4 else 0
     if across == 2:
         return [SQUARE, SMALL]
-    short = across == 1 or _number(arch) in _LITTLE
+    short = across == 1 or number(arch) in LITTLE
     return [WIDE_SHORT if short else WIDE, SQUARE, SMALL]
 
 
 def with_totals(tile: Tile, arch: str) -> Tile:
     """The same with totals in shared memory, or as it is where they have no room: at
     most one stage is given up for them."""
-    number = _number(arch)
-    room = 100 if number in _LITTLE else 164 if number < 90 else 228  # KiB, of all
+    version = number(arch)
+    room = 100 if version in LITTLE else 164 if version < 90 else 228  # KiB, of all
     for stages in (tile.stages, tile.stages - 1):
         found = tile._replace(stages=stages, totals=True)
         if (found.shared + 1024) * tile.resident <= room << 10:

@@ -20,7 +20,9 @@ from .._functions import reductions, ufuncs
 from .._runtime.backend import current
 from .._runtime.storage import is_ours, plain
 from . import matmul as products
-from .matmul import FLOAT32, as_matrices, as_target, cast, copy_into
+from .algorithms import FLOAT32
+from .matmul import as_matrices, as_target, cast, copy_into
+from .mode import current_mode
 from .stacks import reshape
 
 # -- ufuncs ----------------------------------------------------------------------------
@@ -47,9 +49,7 @@ def _ufunc(
         return a, b, None
     wanted = find_dtype(dtype)
     common = np.result_type(a.dtype, b.dtype)
-    if products.current_mode().name != "chain" or (
-        wanted == FLOAT32 and is_ours(common)
-    ):
+    if current_mode().name != "chain" or (wanted == FLOAT32 and is_ours(common)):
         return a, b, wanted
     for i, x in enumerate((a, b)):
         if not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
@@ -230,7 +230,7 @@ def _exact_out(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
 def _result_dtype(a: Any, b: Any) -> np.dtype[Any]:
     """Of a product in the mode in force."""
     common = np.result_type(a.dtype, b.dtype)
-    return FLOAT32 if products.current_mode().name != "chain" else common
+    return FLOAT32 if current_mode().name != "chain" else common
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
@@ -411,3 +411,22 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         matmul, vecdot, matvec, vecmat, dot, inner, vdot, tensordot, multi_dot, einsum,
     )
 }  # fmt: skip
+
+
+def dispatch(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What NumPy's function of a name computes of GPU arrays, in the mode in force.
+
+    Parameters
+    ----------
+    name : str
+        "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "tensordot",
+        "einsum" or "multi_dot"; "linalg." before it does not matter.
+    args, kwargs
+        As NumPy's function takes them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As NumPy's function does; for keywords that have no meaning here.
+    """
+    return FUNCTIONS[name.removeprefix("linalg.")](*args, **kwargs)

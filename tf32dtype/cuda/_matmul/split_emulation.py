@@ -16,12 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._formats.quantize import ROUNDINGS
-from ..._formats.quantize import Tf32Rounding as Rounding
-from ..._matmul.precisions import Precision as Mode
-from ..._matmul.precisions import Scale, SpecialValues
+from ..._formats.quantize import ROUNDINGS, Tf32Rounding
+from ..._matmul.precisions import Precision, Scale, SpecialValues, find_precision
 from ..._matmul.precisions import check as check_options
-from ..._matmul.precisions import find_precision as find_mode
 from .._arrays.ndarray import allocate, lying
 from .._runtime import cublas
 from .._runtime.backend import (
@@ -88,7 +85,7 @@ def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
     """What `product` cuts sums of k products into; on an unknown device as on Ampere,
     whose tensor cores cut the most."""
     table = LEADING.get(architecture.rstrip("a"), _AMPERE)
-    format = find_mode(precision).format
+    format = find_precision(precision).format
     leading = SHORTEST if k <= SHORT else table[format]
     if k >= LONG and format == "bfloat16":
         leading = LONGEST
@@ -123,7 +120,7 @@ def choose(
     ValueError
         For unknown names.
     """
-    mode = find_mode("f32" if precision is None else precision)
+    mode = find_precision("f32" if precision is None else precision)
     if strategies.emulates(mode.short, strategy, m, n, k) or mode.parts == 1:
         return mode.short
     return "f32"
@@ -135,7 +132,7 @@ def product(
     out: Any,
     precision: str,
     *,
-    rounding: Rounding = "ties_to_even",
+    rounding: Tf32Rounding = "ties_to_even",
     scale: Scale = "tensor",
     special_values: SpecialValues = "propagate",
     chunks: Chunks | None = None,
@@ -167,7 +164,7 @@ def product(
     device. Products of parts are those of "f32", in the bits of the CPU, where a row or
     a column holds an Inf or a NaN, and where sums go beyond the range.
     """
-    mode = find_mode(precision)
+    mode = find_precision(precision)
     check_options(mode.short, rounding, scale, special_values)
     machine = current()
     if out.size == 0:
@@ -211,7 +208,7 @@ class Step(NamedTuple):
 
 
 @lru_cache(maxsize=KEPT)
-def steps(mode: Mode, depth: int, chunk: int) -> tuple[Step, ...]:
+def steps(mode: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
     """All products of parts of `depth` k each, in order, of at most so many k; that of
     the greatest parts, which is last, of all.
 
@@ -256,7 +253,7 @@ class _Band(NamedTuple):
 
 @lru_cache(maxsize=KEPT)
 def _bands(
-    mode: Mode, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
+    mode: Precision, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
 ) -> tuple[tuple[Step, _Band, _Band], ...]:
     """Where the operands of all steps are in lines, for `count` matrices."""
     found = []
@@ -280,7 +277,7 @@ def _split_product(
     a: View,
     b: View,
     out: Any,
-    mode: Mode,
+    mode: Precision,
     saturates: bool,
     chunks: Chunks,
 ) -> None:
@@ -343,7 +340,7 @@ def _narrow_product(
     a: View,
     b: View,
     out: Any,
-    mode: Mode,
+    mode: Precision,
     rounding: int,
     own: bool | None,
 ) -> None:

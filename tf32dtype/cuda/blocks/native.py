@@ -48,7 +48,7 @@ SIDE = np.dtype(
 def check(a: Any, b: Any) -> None:
     """Raise a ValueError for operands that the kernel does not have."""
     arch = backend.current().architecture()
-    if native._number(arch) < 89:
+    if native.number(arch) < 89:
         raise ValueError(
             f"the tensor cores of {arch} have no FP8: blocks are multiplied there in"
             " mode='chain'"
@@ -123,7 +123,7 @@ def choose(
     """The tile for a product. All give the same bits."""
     if block > LEAST:
         return LONG
-    little = native._number(backend.current().architecture()) in native._LITTLE
+    little = native.number(backend.current().architecture()) in native.LITTLE
     fits = shared(LARGE, block, levels) < (99 << 10) or not little
     blocks = count * -(-m // LARGE.rows) * -(-n // LARGE.columns)
     return LARGE if fits and blocks >= backend.current().processors() else SMALL

@@ -12,9 +12,10 @@ from numpy.typing import DTypeLike
 from ..._formats.table import find_dtype
 from ..._wording import brief
 from .._matmul import wgmma as wide
-from .._matmul.matmul import as_target, cast, copy_into, current_mode
-from .._matmul.native import check_instruction
+from .._matmul.matmul import as_target, cast, copy_into
+from .._matmul.mode import current_mode
 from .._matmul.stacks import stacks
+from .._matmul.tensor_cores import check_instruction
 from .._matmul.tile_options import LARGEST, MOST, pieces
 from .._runtime import backend
 from .._runtime.backend import Kernel

@@ -19,8 +19,8 @@ import cupy
 import numpy as np
 
 from ..._nvrtc import CUBLAS, CudaError
-from .._matmul.byte_lines import bytes_along_k
-from .backend import current
+from .._runtime.backend import current
+from .byte_lines import bytes_along_k
 
 _TYPES = {"float8_e4m3fn": 28, "float8_e5m2": 29}  # CUDA_R_8F_E4M3, CUDA_R_8F_E5M2
 _SINGLE = 0  # CUDA_R_32F

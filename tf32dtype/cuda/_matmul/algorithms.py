@@ -1,0 +1,145 @@
+"""Which algorithm multiplies arrays of two dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from ... import _core
+from ..._matmul.context import Settings
+from ..._matmul.precisions import find_precision
+from ...tensor_core.look_up import find_model
+from .._runtime import backend
+from .._runtime.backend import KEPT, View
+from .._runtime.storage import is_ours
+from . import fma, mma_model, split_emulation, tensor_cores
+from .crossover import Strategy
+from .mode import Mode
+
+FLOAT32, FLOAT16 = np.dtype(np.float32), np.dtype(np.float16)
+TF32 = np.dtype(_core.scalar_types[_core.names.index("tf32")])
+
+#: Writes a product of (s, m, k) and (s, k, n) to (s, m, n).
+Writer = Callable[[Any, Any, Any], None]
+
+
+class Algorithm(NamedTuple):
+    """How arrays of two dtypes are multiplied."""
+
+    a: np.dtype[Any]  #: that the operands are cast to
+    b: np.dtype[Any]
+    write: Writer
+    dtype: np.dtype[Any]  #: of what it writes
+    #: whether float32 is not cast to tf32, but taken for it
+    reads_tf32: bool = False
+    #: whether it takes matrices beside stacks of them
+    takes_matrices: bool = False
+    #: and of different numbers of them
+    broadcasts: bool = False
+
+
+@lru_cache(maxsize=KEPT)
+def find_algorithm(
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    mode: Mode,
+    settings: Settings | None,
+    wanted: np.dtype[Any] | None,
+    strategy: Strategy,
+) -> Algorithm | None:
+    """How arrays of two dtypes are multiplied; None: by CuPy's own function.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the mode does not have their formats.
+    """
+    common = np.result_type(a, b)
+    is_plain = not (is_ours(a) or is_ours(b))
+    if settings is not None and is_plain and common == FLOAT32:
+        write = _emulation(settings, strategy)
+        return Algorithm(FLOAT32, FLOAT32, write, FLOAT32, takes_matrices=True)
+    if mode.name == "model":
+        x, y = _as_unit_reads(a, "a"), _as_unit_reads(b, "b")
+        sums = "float16" if wanted == FLOAT16 else "float32"
+        model = find_model(mode.device, mode.instruction, x.name, y.name, sums)
+        write = partial(mma_model.product, model=model)
+        return Algorithm(
+            x, y, write, np.dtype(sums), reads_tf32=True, takes_matrices=True,
+            broadcasts=True,
+        )  # fmt: skip
+    if mode.name == "native":
+        x, y = _as_unit_reads(a, "a"), _as_unit_reads(b, "b")
+        product = partial(tensor_cores.product, instruction=mode.instruction)
+        if mode.instruction is None:
+            return Algorithm(x, y, _in_c_order(product), FLOAT32, reads_tf32=True)
+        write = _by_views(product)
+        return Algorithm(x, y, write, FLOAT32, reads_tf32=True, takes_matrices=True)
+    if not is_ours(common):
+        return None
+    x, y = (x if is_ours(x) or x == FLOAT16 else common for x in (a, b))
+    dtype = common if wanted is None else FLOAT32
+    return Algorithm(x, y, fma.product, dtype, takes_matrices=True, broadcasts=True)
+
+
+def _as_unit_reads(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
+    """float32 as tf32, of which a tensor core ignores the low 13 bits."""
+    if dtype == FLOAT32:
+        return TF32
+    if is_ours(dtype) or dtype == FLOAT16:
+        return dtype
+    raise TypeError(
+        f"{name} is {dtype}: no tensor core here multiplies that; float16, float32"
+        " (as tf32) and this package's formats have one. Cast it first"
+    )
+
+
+def _emulation(settings: Settings, strategy: Strategy) -> Writer:
+    """What multiplies float32 numbers in a precision."""
+    if settings.device is not None:
+        raise ValueError(
+            f"a precision with device={settings.device!r} is for the CPU; on a GPU"
+            " mode='model' computes products of formats as that device does"
+        )
+    options = {"rounding": settings.rounding, "scale": settings.scale}
+
+    def write(a: Any, b: Any, out: Any) -> None:
+        (m, n), k = out.shape[-2:], a.shape[-1]
+        chosen = split_emulation.choose(settings.precision, strategy, m, n, k)
+        keywords: dict[str, Any] = {}
+        if chosen == find_precision(settings.precision).short:
+            keywords = {**options, "special_values": settings.special_values}
+        split_emulation.product(a, b, out, chosen, **keywords)
+
+    return _in_c_order(write)
+
+
+def _in_c_order(write: Writer) -> Writer:
+    """The same, for results whose matrices may lie apart: see `stacks`."""
+
+    def through(a: Any, b: Any, out: Any) -> None:
+        if out.flags.c_contiguous:
+            write(a, b, out)
+            return
+        made = cupy.empty(out.shape, out.dtype)
+        write(a, b, made)
+        backend.current().call("copyto", out, made)
+
+    return through
+
+
+def _by_views(write: Writer) -> Writer:
+    """The same, also of matrices, for what asks for their place and layout alone."""
+    of_stacks = _in_c_order(write)
+
+    def through(a: Any, b: Any, out: Any) -> None:
+        if out.ndim == 2:
+            write(View.of(a), View.of(b), View.of(out))
+        else:
+            of_stacks(a, b, out)
+
+    return through

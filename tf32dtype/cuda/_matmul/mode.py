@@ -1,0 +1,149 @@
+"""What computes products of this package's formats: the mode that is in force.
+
+"chain", the default, has the bits of the CPU's ``a @ b``; "model" those of a modelled
+tensor core, on any GPU; "native" is this GPU's tensor cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from ..._matmul.context import leave, mark_context
+from ..._matmul.precisions import kept_for_names
+from ..._wording import brief
+from ...tensor_core.look_up import devices, find_device, find_instruction
+
+MODES = ("chain", "model", "native")
+#: Of "native", besides None.
+OWN = "mma.sync", "wgmma"
+
+
+class Mode(NamedTuple):
+    """What computes products of this package's formats."""
+
+    name: str = "chain"
+    device: str | None = None
+    instruction: str | None = None
+
+
+@kept_for_names
+def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mode:
+    """What arguments of `matmul_mode` mean.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or a keyword that the mode has no use for.
+    """
+    if mode not in MODES:
+        raise ValueError(f"unknown mode {brief(mode)}; known are {', '.join(MODES)}")
+    if mode == "model":
+        if device is None:
+            known = ", ".join(devices)
+            raise ValueError(f"mode='model' needs a device; known are {known}")
+        found = find_device(device)
+        return Mode("model", found.name, find_instruction(found, instruction))
+    if device is not None:
+        raise ValueError(f"device={brief(device)} is for mode='model' alone")
+    if instruction is not None and mode == "chain":
+        raise ValueError(
+            f"instruction={brief(instruction)} is for 'model' and 'native'"
+        )
+    if instruction not in (None, *OWN):
+        raise ValueError(
+            f"mode='native' has no instruction {brief(instruction)}; it has"
+            f" {', '.join(OWN)}, and None for what cuBLAS chooses"
+        )
+    return Mode(str(mode), None, instruction)
+
+
+class _Scope(NamedTuple):
+    """A `matmul_mode` that is entered, and its object."""
+
+    owner: object
+    mode: Mode
+    opened: Token[None]
+
+
+#: Those of a context, the innermost last.
+_scopes: ContextVar[tuple[_Scope, ...]] = ContextVar("tf32dtype_cuda_mode", default=())
+
+
+def current_mode() -> Mode:
+    """The mode in force here."""
+    scopes = _scopes.get()
+    return scopes[-1].mode if scopes else Mode()
+
+
+class matmul_mode(contextlib.ContextDecorator):
+    """What computes products of GPU arrays: a block, or a decorator.
+
+    It holds for ``@``, `numpy.matmul` and all other products of arrays of this
+    package's formats, and for `matmul` where that says nothing else.
+
+    Parameters
+    ----------
+    mode : {"chain", "model", "native"}
+        As in `matmul`.
+    device, instruction : str, optional
+        As in `matmul`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or a keyword that the mode has no use for.
+    TypeError
+        If a generator or a coroutine function is decorated, whose body would run
+        outside.
+
+    Notes
+    -----
+    A mode belongs to a thread and to an asyncio task, as `matmul_precision` does. One
+    object may be entered many times, also while it is entered.
+
+    Examples
+    --------
+    >>> with tfc.matmul_mode("model", device="A100"):  # doctest: +SKIP
+    ...     x @ y
+    """
+
+    def __init__(
+        self, mode: str, *, device: str | None = None, instruction: str | None = None
+    ) -> None:
+        self._mode = choose_mode(mode, device, instruction)
+
+    def __enter__(self) -> Self:
+        scope = _Scope(self, self._mode, mark_context())
+        _scopes.set((*_scopes.get(), scope))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        leave(_scopes, self)
+
+    def __call__(self, function: Any) -> Any:
+        later = (
+            inspect.isgeneratorfunction,
+            inspect.isasyncgenfunction,
+            inspect.iscoroutinefunction,
+        )
+        if any(is_one(function) for is_one in later):
+            raise TypeError(
+                "matmul_mode cannot decorate a generator or coroutine function, whose"
+                " body runs after the call: open a block in it"
+            )
+        return super().__call__(function)
+
+    def __repr__(self) -> str:
+        name, *where = self._mode
+        named = zip(("device", "instruction"), where, strict=True)
+        given = [repr(name), *(f"{key}={value!r}" for key, value in named if value)]
+        return f"<matmul_mode({', '.join(given)})>"

@@ -1,0 +1,96 @@
+"""Products by this GPU's own tensor cores: cuBLAS, or one of this package's kernels.
+
+In which order cuBLAS adds is not known; of the kernels it is: see `native` and `wgmma`.
+None reports overflow or invalid.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from ..._wording import brief
+from .._runtime import cublas
+from .._runtime.backend import KEPT, current
+from .._runtime.storage import raw
+from . import cublaslt, native, wgmma
+from .mode import OWN
+
+
+def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
+    """Multiply stacks of matrices on this GPU's tensor cores, a @ b into out.
+
+    Parameters
+    ----------
+    a, b : ndarray
+        (s, m, k) and (s, k, n), of any strides. Their dtypes choose the format;
+        float32 stands for tf32, of which the unit ignores the low 13 bits.
+    out : cupy.ndarray
+        (s, m, n), float32, C order; overwritten.
+    instruction : {None, "mma.sync", "wgmma"}
+        None: cuBLAS, and cublasLt for fp8. Others: this package's kernels.
+
+    Raises
+    ------
+    ValueError
+        For formats and instructions that this GPU's tensor cores lack.
+    """
+    check_instruction(instruction)
+    formats = _format(a), _format(b)
+    _check(formats, instruction)
+    if instruction == "mma.sync":
+        native.multiply(raw(a), raw(b), out, formats)
+    elif instruction == "wgmma":
+        wgmma.multiply(raw(a), raw(b), out, formats)
+    elif "float8" in formats[0]:
+        cublaslt.gemm(raw(a), raw(b), out, formats)
+    else:
+        dtype = cublas.DTYPES[formats[0]]
+        x, y = (cublas.arranged(x.view(dtype, cupy.ndarray)) for x in (a, b))
+        current().gemm(x, y, out, formats[0])
+
+
+def check_instruction(instruction: str | None) -> None:
+    """Raise a ValueError for one that this GPU does not have here."""
+    if instruction not in (None, *OWN):
+        raise ValueError(
+            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
+            " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
+        )
+    if instruction == "wgmma" and not wgmma.is_here():
+        raise ValueError(
+            "instruction='wgmma' is of compute capability 9.0, and this is"
+            f" {current().architecture()}: 'mma.sync' is there"
+        )
+
+
+def _format(x: Any) -> str:
+    return "tf32" if x.dtype == np.float32 else str(x.dtype.name)
+
+
+def _check(formats: tuple[str, str], instruction: str | None) -> None:
+    _check_of(current().architecture(), formats, instruction)
+
+
+@lru_cache(maxsize=KEPT)
+def _check_of(arch: str, formats: tuple[str, str], instruction: str | None) -> None:
+    version, known = native.number(arch), native.FORMATS.items()
+    has = [name for name, (_, first) in known if version >= first]
+    eight = [name for name in has if "float8" in name]
+    a, b = formats
+    if a in has and (a == b or (a in eight and b in eight)):
+        if instruction is None and a == b == "float8_e5m2":
+            raise ValueError(
+                "cublasLt does not multiply float8_e5m2 by float8_e5m2:"
+                " instruction='mma.sync' does, or cast one to float8_e4m3fn"
+            )
+        return
+    mixed = f", {' x '.join(eight)}" if eight else ""
+    allowed = f"{', '.join(has)}, each by itself{mixed}" if has else "none of these"
+    raise ValueError(
+        f"the tensor cores of {arch} do not multiply {a} by {b} here: they have"
+        f" {allowed}. Cast them, or take mode='chain' or mode='model'"
+    )
