@@ -18,6 +18,7 @@ from .._arrays.ndarray import wrap
 from .._matmul.matmul import cast, copy_into
 from .._runtime import backend
 from . import kernels
+from .products import matmul
 
 
 class BlockArray(Blocks[Any]):
@@ -75,8 +76,6 @@ class BlockArray(Blocks[Any]):
 
     @staticmethod
     def _product(a: Any, b: Any, **options: Any) -> Any:
-        from .products import matmul
-
         return matmul(a, b, **options)
 
     # -- parts -----------------------------------------------------------------

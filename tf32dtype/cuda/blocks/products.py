@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from ..._formats.table import find_dtype
 from ..._wording import brief
+from ...blocks.base import Blocks
 from .._matmul import wgmma as wide
 from .._matmul.matmul import as_target, cast, copy_into
 from .._matmul.mode import current_mode
@@ -21,7 +22,7 @@ from .._runtime import backend
 from .._runtime.backend import Kernel
 from .._runtime.storage import is_ours, plain
 from .._runtime.tensor_maps import TensorMapError
-from . import array, kernels, native, wgmma
+from . import kernels, native, wgmma
 
 FLOAT32 = np.dtype(np.float32)
 THREADS = 256
@@ -184,7 +185,7 @@ class Operand(NamedTuple):
 
 
 def _operand(x: Any, name: str, axis: int) -> Operand:
-    if isinstance(x, array.BlockArray):
+    if isinstance(x, Blocks) and isinstance(x.codes, cupy.ndarray):
         axis = max(axis, -x.ndim)
         if x.axis - x.ndim != axis:
             raise ValueError(
