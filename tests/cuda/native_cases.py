@@ -98,4 +98,4 @@ def model(backend, a, b, sums=None, c=None, instruction="mma.sync"):
 
 def has(backend, pair):
     eight = np.dtype(pair[0]).itemsize == 1
-    return not eight or native._number(backend.architecture()) >= 89
+    return not eight or native.number(backend.architecture()) >= 89

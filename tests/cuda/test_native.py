@@ -365,5 +365,5 @@ def test_shared_memory_suffices():
         taken |= {(arch, x) for x in native.tiles(arch, size, True, True, promote)}
     for arch, tile in taken:
         here = (tile.shared + 1024) * tile.resident
-        assert here <= most[native._number(arch)] << 10, (arch, tile)
+        assert here <= most[native.number(arch)] << 10, (arch, tile)
         assert tile.threads <= 256
