@@ -56,7 +56,7 @@ MATH = "#pragma once\n#define NAN __longlong_as_double(0x7FF8000000000000)\n"
 BUILTIN = {"stdint.h": STDINT, "math.h": MATH, "string.h": "#pragma once\n"}
 
 #: No contraction to fused operations, no flushing: as the C loops are compiled.
-#: exact_binary.c has integers of 128 bits.
+#: exact_binary.h has integers of 128 bits.
 OPTIONS = (
     "-std=c++17", "-default-device", "-device-int128", "-fmad=false", "-ftz=false"
 )  # fmt: skip

@@ -4,7 +4,7 @@
 
 #include "matmul/kernels.h"
 
-/* Blocks with a common scale, for one element: see block_round.h. All blocks are whole
+/* Blocks with a common scale, for one element: see quantize_block.h. All blocks are whole
  * and lie one after the other, `draws` like the numbers. */
 struct tf_block_plan;
 
@@ -21,7 +21,7 @@ struct tf_block_loops {
                        int odd, float *out);
 };
 
-/* Parts of products of block arrays: see block_product.c. */
+/* Parts of products of block arrays: see block_matmul.c. */
 
 /* One product of a block's elements: where those of A and B, and their scales, begin. */
 struct tf_block_term {

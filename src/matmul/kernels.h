@@ -6,7 +6,7 @@
 
 struct tf_byte_table; /* formats/byte_tables.h */
 
-/* Parts of matrix products: see product.c. */
+/* Parts of matrix products: see micro_kernel.c. */
 enum {
     TF_KC = 256,      /* k of a chain of fused multiply-adds: the contract's */
     TF_MR = 6, /* of a block of C, where kernels do not say another number */
@@ -50,7 +50,7 @@ struct tf_magnitude_range {
     uint16_t min_minus_1[TF_LANES], greatest[TF_LANES];
 };
 
-/* One row times a matrix that is read once: see row.c. */
+/* One row times a matrix that is read once: see gemv.c. */
 struct tf_across_operands {
     const float *x;   /* the row */
     const char *rows; /* of the matrix, which lie `step` bytes apart */
@@ -94,7 +94,7 @@ struct tf_dot {
 };
 
 /* Parts of products of small integers, where there is an instruction for them: see
- * quads.c. The integers are those of codes of up to six bits; on the side of A none has a
+ * int8_dot.c. The integers are those of codes of up to six bits; on the side of A none has a
  * sign. */
 struct tf_int8_kernels {
     struct tf_kernel kernel; /* a term's scale is the unit of its products */
@@ -126,7 +126,7 @@ struct tf_matmul_kernels {
                     size_t distance);
     /* What all lanes have together, in the first of them. */
     void (*reduce_range)(struct tf_magnitude_range *range);
-    /* Numbers to their parts (see split.h), `distance` apart. */
+    /* Numbers to their parts (see operand_split.h), `distance` apart. */
     void (*split_singles)(const float *in, size_t n, int p, int parts, float *out,
                           size_t distance, struct tf_magnitude_range *range);
     /* to[i] += from[i]. */

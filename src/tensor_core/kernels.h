@@ -47,7 +47,7 @@ struct tf_mma_kernels {
                                  struct tf_tensor_exponents exponents, uint32_t *out);
 };
 
-/* Chains of instructions whose operands have scales: see scaled.c. */
+/* Chains of instructions whose operands have scales: see scaled_mma.c. */
 enum {
     TF_SCALED_K = 512,     /* that is multiplied at a time: whole instructions */
     TF_SCALED_LONGEST = 64 /* instruction */

@@ -119,7 +119,7 @@ def test_unknown_names_are_refused():
 
 
 def test_the_tables_that_are_shipped():
-    for path in Path(crossover.__file__).parent.glob("crossover/*.json"):
+    for path in crossover.FOLDER.glob("*.json"):
         found = crossover.read(json.loads(path.read_text())["device"])
         assert found is not None
         assert crossover.path_of(found.device) == path

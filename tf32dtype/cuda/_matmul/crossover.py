@@ -27,7 +27,7 @@ from .._runtime.backend import current
 Strategy = Literal["performant", "eager"]
 _KNOWN = get_args(Strategy)
 
-FOLDER = Path(__file__).parent / "crossover"
+FOLDER = Path(__file__).parents[1] / "crossover"
 
 
 class Crossover(NamedTuple):
