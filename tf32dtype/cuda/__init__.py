@@ -36,6 +36,8 @@ from ._runtime.device import Device as _Device  # noqa: E402
 
 _use(_Device())
 
+asarray.__module__ = __name__  # pickles name it, and the folder below may change
+
 __all__ = [
     "asarray",
     "bits",
