@@ -35,7 +35,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +47,11 @@ from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent
 CORE = "tf32dtype._core._core"  # the module that the C sources are linked into
+
+NUMPY_API = [
+    ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+    ("NPY_TARGET_VERSION", "NPY_2_4_API_VERSION"),
+]
 
 APT = "sudo apt-get install build-essential python3-dev python3-venv"
 
@@ -188,17 +193,78 @@ class BuildExt(build_ext):
     def build_extensions(self) -> None:
         os.chdir(ROOT)  # objects are named after the sources' relative paths
         self.check_tools()
+        threads = self.thread_flags()
+        # The longest tasks go first: Cython's output, then the kernels.
+        pool = ThreadPoolExecutor(cpu_count())
+        try:
+            modules, objects = self.submit_all(pool, threads)
+            tasks = [*modules.values(), *objects]
+            wait(tasks, return_when=FIRST_EXCEPTION)
+        finally:
+            pool.shutdown(cancel_futures=True)
+        for task in tasks:
+            if not task.cancelled():
+                task.result()  # raises what the first failing task raised
+        self.link(
+            {name: task.result() for name, task in modules.items()},
+            [task.result() for task in objects],
+            threads,
+        )
+
+    def submit_all(
+        self, pool: ThreadPoolExecutor, threads: list[str]
+    ) -> tuple[dict[str, Future[str]], list[Future[str]]]:
+        """Have everything compiled: the extension modules by name, and our C."""
         numpy_version, numpy_include = numpy_headers()
+        instruction_sets, defines = self.instruction_sets()
+        # The headers of Python and NumPy may warn; ours may not.
+        python_include = [d for d in self.include_dirs if Path(d).is_absolute()]
+        system = [f"-isystem{d}" for d in [numpy_include, *python_include]]
+        python_key = (sys.version, numpy_version)
+        with_numpy = [*defines, *NUMPY_API]
         # NumPy's declarations for Cython (numpy.pxd) go into what Cython writes.
         translator = f"{cython_version()}-numpy-{numpy_version}"
 
+        plain = [*COMMON, *OPTIMISE, *WARNINGS]
+        glue = [*COMMON, *OPTIMISE_GLUE]
+        modules = {
+            ext.name: pool.submit(
+                self.cython_object, ext.sources[0], ext.name, translator,
+                glue, with_numpy, system, python_key,
+            )
+            for ext in self.extensions
+        }  # fmt: skip
+        objects = [
+            pool.submit(
+                self.c_object, source, [*plain, *isa.flags],
+                [*defines, ("TF_ISA", isa.identifier)], isa.identifier,
+            )
+            for isa in reversed(instruction_sets)
+            for source in sorted(Path("src").glob("*/kernels/*.c"))
+        ]  # fmt: skip
+        objects += [
+            pool.submit(self.c_object, source, [*plain, *threads], defines, "common")
+            for source in sorted(Path("src").glob("*/*.c"))
+        ]
+        objects += [
+            pool.submit(
+                self.c_object, source, [*glue, *WARNINGS], with_numpy,
+                "python", system, python_key,
+            )
+            for source in sorted(Path("tf32dtype/_core").glob("*.c"))
+        ]  # fmt: skip
+        return modules, objects
+
+    def instruction_sets(
+        self,
+    ) -> tuple[list[InstructionSet], list[tuple[str, str | None]]]:
+        """Those that the compiler has, and the macros that say so."""
+        found = [BASELINE]
         defines: list[tuple[str, str | None]] = []
-        instruction_sets = [BASELINE]
         if self.compiles("#ifndef __x86_64__\n#error\n#endif\nint f;", []):
-            defines.append(("TF_HAVE_X86_64", None))
             for isa in X86_64:
                 if self.compiles(isa.probe, isa.flags):
-                    instruction_sets.append(isa)
+                    found.append(isa)
                     defines.append((f"TF_HAVE_{isa.identifier.upper()}", None))
                 else:
                     self.announce(
@@ -206,85 +272,32 @@ class BuildExt(build_ext):
                         " building without that instruction set.",
                         logging.WARNING,
                     )
+        return found, defines
 
-        # The headers of Python and NumPy may warn; ours may not.
-        python_include = [d for d in self.include_dirs if Path(d).is_absolute()]
-        system = [f"-isystem{d}" for d in [numpy_include, *python_include]]
-        python_key = (sys.version, numpy_version)
-        numpy_api = [
-            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
-            ("NPY_TARGET_VERSION", "NPY_2_4_API_VERSION"),
-        ]
+    def thread_flags(self) -> list[str]:
+        """What products need for their threads. Without it all else is the same.
 
-        # Threads, for products. Without them all else is the same. ThreadSanitizer
-        # would take them for races: it does not see how OpenMP's library waits.
-        threads = ["-fopenmp"]
-        with_openmp = self.compiles("#include <omp.h>\nint f;", threads)
-        if not with_openmp or "thread" in SANITIZE.split(","):
-            threads = []
+        ThreadSanitizer would take OpenMP's threads for races: it does not see how the
+        library waits.
+        """
+        flags = ["-fopenmp"]
+        with_openmp = self.compiles("#include <omp.h>\nint f;", flags)
+        return flags if with_openmp and "thread" not in SANITIZE.split(",") else []
 
-        plain = [*COMMON, *OPTIMISE, *WARNINGS]
-        glue = [*COMMON, *OPTIMISE_GLUE]
-        # The longest tasks go first: Cython's output, then the loops.
-        pool = ThreadPoolExecutor(cpu_count())
-        try:
-            modules = {
-                ext.name: pool.submit(
-                    self.cython_object,
-                    ext.sources[0],
-                    ext.name,
-                    translator,
-                    glue,
-                    [*defines, *numpy_api],
-                    system,
-                    python_key,
-                )
-                for ext in self.extensions
-            }
-            objects = [
-                pool.submit(
-                    self.c_object,
-                    source,
-                    [*plain, *isa.flags],
-                    [*defines, ("TF_ISA", isa.identifier)],
-                    isa.identifier,
-                )
-                for isa in reversed(instruction_sets)
-                for source in sorted(Path("src").glob("*/kernels/*.c"))
-            ]
-            objects += [
-                pool.submit(
-                    self.c_object, source, [*plain, *threads], defines, "common"
-                )
-                for source in sorted(Path("src").glob("*/*.c"))
-            ]
-            objects += [
-                pool.submit(
-                    self.c_object,
-                    source,
-                    [*glue, *WARNINGS],
-                    [*defines, *numpy_api],
-                    "python",
-                    system,
-                    python_key,
-                )
-                for source in sorted(Path("tf32dtype/_core").glob("*.c"))
-            ]
-            wait([*modules.values(), *objects], return_when=FIRST_EXCEPTION)
-        finally:
-            pool.shutdown(cancel_futures=True)
-        for task in [*modules.values(), *objects]:
-            if not task.cancelled():
-                task.result()  # raises what the first failing task raised
+    def link(
+        self, modules: dict[str, str], objects: list[str], threads: list[str]
+    ) -> None:
+        """Link each extension module; the core with all of our C.
 
-        # Linking is quick, and always done: what lies in build/ may have been
-        # linked from objects with other flags.
+        It is quick, and always done: what lies in build/ may have been linked from
+        objects with other flags.
+        """
         self.force = self.compiler.force = True
         for ext in self.extensions:
             ext.sources = []
-            ext.extra_objects = [modules[ext.name].result()]
+            ext.extra_objects = [modules[ext.name]]
             if ext.name == CORE:
-                ext.extra_objects += [task.result() for task in objects]
+                ext.extra_objects += objects
                 ext.libraries = ["m"]
                 ext.extra_link_args += threads
             if SANITIZE:

@@ -104,7 +104,7 @@ def energy(sizes: tuple[int, ...]) -> list[dict[str, float]]:
     return found
 
 
-def main(arguments: list[str] | None = None, clock: Any = None) -> int:
+def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").partition("\n")[0], prog="python benchmarks/gpu.py"
     )
@@ -113,7 +113,29 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     parser.add_argument("--json", type=Path, help="write all measurements here")
     parser.add_argument("--tables", type=Path, help="copy the crossover table here")
     parser.add_argument("--figure", type=Path, help="draw the two heat maps here")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def add_energy(report: dict[str, Any], sizes: Any) -> None:
+    """Measure it where the GPU counts it."""
+    try:
+        report["energy"] = energy(sizes.energy)
+    except OSError as error:
+        print(f"no energy counters: {error}", file=sys.stderr)
+
+
+def draw_figure(report: dict[str, Any], path: Path) -> None:
+    """Draw it where matplotlib is installed: the figures in numbers are saved."""
+    from gpu_figure import draw
+
+    try:
+        draw(report, path)
+    except ImportError as error:
+        print(f"no figure: {error}", file=sys.stderr)
+
+
+def main(arguments: list[str] | None = None, clock: Any = None) -> int:
+    options = options_of(arguments)
     try:
         from tf32dtype.cuda._matmul import crossover as strategy
 
@@ -160,18 +182,10 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     print(f"performant takes at most {slowest:.3f} times the better of its two")
 
     if not options.no_energy:
-        try:
-            report["energy"] = energy(sizes.energy)
-        except OSError as error:
-            print(f"no energy counters: {error}", file=sys.stderr)
+        add_energy(report, sizes)
         save()
     if options.figure:
-        from gpu_figure import draw
-
-        try:
-            draw(report, options.figure)
-        except ImportError as error:  # the figures in numbers are saved
-            print(f"no figure: {error}", file=sys.stderr)
+        draw_figure(report, options.figure)
     print(f"{path}: {time.monotonic() - started:.0f} s")
     return 0
 
