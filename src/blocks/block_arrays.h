@@ -6,8 +6,8 @@
  * nor instruction set. Functions return 0; -1, with nothing written, if memory is short;
  * or -1 if the call was stopped (stops.h).
  */
-#ifndef TF32DTYPE_BLOCKS_H
-#define TF32DTYPE_BLOCKS_H
+#ifndef TF32DTYPE_BLOCKS_BLOCK_ARRAYS_H
+#define TF32DTYPE_BLOCKS_BLOCK_ARRAYS_H
 
 #include <stddef.h>
 

@@ -20,8 +20,8 @@
  * them (tf32dtype/blocks/formats.py has the table of those). Freestanding, so that C and
  * CUDA compile it; float32 arithmetic, subnormals included.
  */
-#ifndef TF32DTYPE_BLOCK_H
-#define TF32DTYPE_BLOCK_H
+#ifndef TF32DTYPE_BLOCKS_BLOCK_FORMATS_H
+#define TF32DTYPE_BLOCKS_BLOCK_FORMATS_H
 
 #include "formats/fast_codec.h"
 

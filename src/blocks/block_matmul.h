@@ -1,6 +1,6 @@
 /* Products of block arrays: codes are decoded on their way to a tile. */
-#ifndef TF32DTYPE_BLOCK_PRODUCT_H
-#define TF32DTYPE_BLOCK_PRODUCT_H
+#ifndef TF32DTYPE_BLOCKS_BLOCK_MATMUL_H
+#define TF32DTYPE_BLOCKS_BLOCK_MATMUL_H
 
 #include "blocks/code_tables.h"
 #include "matmul/matmul.h"

@@ -1,6 +1,6 @@
 /* Factors of products of blocks on their way to slots, and their scales. */
-#ifndef TF32DTYPE_BLOCK_PACK_H
-#define TF32DTYPE_BLOCK_PACK_H
+#ifndef TF32DTYPE_BLOCKS_BLOCK_PACK_H
+#define TF32DTYPE_BLOCKS_BLOCK_PACK_H
 
 #include "blocks/block_matmul.h"
 #include "matmul/bf16_dot.h"

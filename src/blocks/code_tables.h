@@ -1,6 +1,6 @@
 /* Codes of elements on their way to products: tables of those of a byte or less. */
-#ifndef TF32DTYPE_BLOCK_CODES_H
-#define TF32DTYPE_BLOCK_CODES_H
+#ifndef TF32DTYPE_BLOCKS_CODE_TABLES_H
+#define TF32DTYPE_BLOCKS_CODE_TABLES_H
 
 #include "blocks/block_formats.h"
 #include "formats/byte_tables.h"

@@ -1,6 +1,6 @@
 /* What blocks are worth: S hi (+ S R lo), rounded once. */
-#ifndef TF32DTYPE_BLOCK_NUMBERS_H
-#define TF32DTYPE_BLOCK_NUMBERS_H
+#ifndef TF32DTYPE_BLOCKS_DEQUANTIZE_H
+#define TF32DTYPE_BLOCKS_DEQUANTIZE_H
 
 #include "blocks/element_rounding.h"
 

@@ -4,8 +4,8 @@
  * C and CUDA compile the same text. Nothing may be contracted: `tf_fma` is written where
  * one rounding is meant.
  */
-#ifndef TF32DTYPE_BLOCK_ELEMENT_H
-#define TF32DTYPE_BLOCK_ELEMENT_H
+#ifndef TF32DTYPE_BLOCKS_ELEMENT_ROUNDING_H
+#define TF32DTYPE_BLOCKS_ELEMENT_ROUNDING_H
 
 #include "blocks/block_formats.h"
 

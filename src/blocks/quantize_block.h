@@ -4,8 +4,8 @@
  * scale_search.h by a search, dequantize.h what codes are worth. Here numbers become
  * codes. All of it is freestanding: C and CUDA compile the same text.
  */
-#ifndef TF32DTYPE_BLOCK_ROUND_H
-#define TF32DTYPE_BLOCK_ROUND_H
+#ifndef TF32DTYPE_BLOCKS_QUANTIZE_BLOCK_H
+#define TF32DTYPE_BLOCKS_QUANTIZE_BLOCK_H
 
 #include "blocks/dequantize.h"
 #include "blocks/scale_search.h"

@@ -1,6 +1,6 @@
 /* The scale that a block takes, by every rule but the search. */
-#ifndef TF32DTYPE_BLOCK_SCALE_H
-#define TF32DTYPE_BLOCK_SCALE_H
+#ifndef TF32DTYPE_BLOCKS_SCALE_RULES_H
+#define TF32DTYPE_BLOCKS_SCALE_RULES_H
 
 #include "blocks/element_rounding.h"
 

@@ -7,8 +7,8 @@
  * not see that, since they come of x itself wherever x is so small against S, nor does a
  * residual that is rounded in a direction or to odd, which asks tf_normalised_to_odd().
  */
-#ifndef TF32DTYPE_BLOCK_SEARCH_H
-#define TF32DTYPE_BLOCK_SEARCH_H
+#ifndef TF32DTYPE_BLOCKS_SCALE_SEARCH_H
+#define TF32DTYPE_BLOCKS_SCALE_SEARCH_H
 
 #include "blocks/search_cost.h"
 

@@ -2,8 +2,8 @@
  *
  * src/blocks/kernels/vector_search_cost.h says the same with vectors, which is then used.
  */
-#ifndef TF32DTYPE_BLOCK_COSTS_H
-#define TF32DTYPE_BLOCK_COSTS_H
+#ifndef TF32DTYPE_BLOCKS_SEARCH_COST_H
+#define TF32DTYPE_BLOCKS_SEARCH_COST_H
 
 #include "blocks/scale_rules.h"
 

@@ -1,6 +1,6 @@
 /* Casts between kinds of one byte: tables of all 256 results and what each raises. */
-#ifndef TF32DTYPE_BYTE_CASTS_H
-#define TF32DTYPE_BYTE_CASTS_H
+#ifndef TF32DTYPE_FORMATS_BYTE_CASTS_H
+#define TF32DTYPE_FORMATS_BYTE_CASTS_H
 
 #include <stddef.h>
 #include <stdint.h>

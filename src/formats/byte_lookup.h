@@ -1,6 +1,6 @@
 /* Results of functions of one byte by tables of all 256. */
-#ifndef TF32DTYPE_BYTE_LOOKUP_H
-#define TF32DTYPE_BYTE_LOOKUP_H
+#ifndef TF32DTYPE_FORMATS_BYTE_LOOKUP_H
+#define TF32DTYPE_FORMATS_BYTE_LOOKUP_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Tables of the one-byte formats, filled once when the package is imported: all 256
  * items, as float32 bits and as their two upper bytes (the two lower ones are zero: no
  * format of a byte has more than 7 mantissa bits), and their order. */
-#ifndef TF32DTYPE_BYTES_H
-#define TF32DTYPE_BYTES_H
+#ifndef TF32DTYPE_FORMATS_BYTE_TABLES_H
+#define TF32DTYPE_FORMATS_BYTE_TABLES_H
 
 #include "formats/formats.h"
 #include "formats/kernels.h"

@@ -1,6 +1,6 @@
 /* Casts between any two kinds of numbers, one of them ours. */
-#ifndef TF32DTYPE_CASTS_H
-#define TF32DTYPE_CASTS_H
+#ifndef TF32DTYPE_FORMATS_CASTS_H
+#define TF32DTYPE_FORMATS_CASTS_H
 
 #include <stddef.h>
 

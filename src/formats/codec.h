@@ -15,8 +15,8 @@
  * have the order of their values, and the next one is one more: rounding up may carry
  * into the exponent, and what it becomes is right.
  */
-#ifndef TF32DTYPE_CODEC_H
-#define TF32DTYPE_CODEC_H
+#ifndef TF32DTYPE_FORMATS_CODEC_H
+#define TF32DTYPE_FORMATS_CODEC_H
 
 #include "formats/formats.h"
 #include "runtime/fp_flags.h"

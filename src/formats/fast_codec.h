@@ -19,8 +19,8 @@
  *      code  | S |     E, bias 7, 4 bits |     M      | >> tf_cut(f)
  *            +---+-----------------------+------------+
  */
-#ifndef TF32DTYPE_CONVERT_H
-#define TF32DTYPE_CONVERT_H
+#ifndef TF32DTYPE_FORMATS_FAST_CODEC_H
+#define TF32DTYPE_FORMATS_FAST_CODEC_H
 
 #include "formats/codec.h"
 #include "formats/float_bits.h"

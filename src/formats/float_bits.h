@@ -1,6 +1,6 @@
 /* float32 and its bits. Freestanding, so that C and CUDA compile it. */
-#ifndef TF32DTYPE_FLOATS_H
-#define TF32DTYPE_FLOATS_H
+#ifndef TF32DTYPE_FORMATS_FLOAT_BITS_H
+#define TF32DTYPE_FORMATS_FLOAT_BITS_H
 
 #include <stdint.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * (13 for tf32, whose layout is float32's; 0 elsewhere). Bits of an item
  * outside the code are ignored when read and zero when written.
  */
-#ifndef TF32DTYPE_FORMATS_H
-#define TF32DTYPE_FORMATS_H
+#ifndef TF32DTYPE_FORMATS_FORMATS_H
+#define TF32DTYPE_FORMATS_FORMATS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* One operand of a loop: its items as float32, block after block. */
-#ifndef TF32DTYPE_OPERAND_H
-#define TF32DTYPE_OPERAND_H
+#ifndef TF32DTYPE_FORMATS_ITEMS_H
+#define TF32DTYPE_FORMATS_ITEMS_H
 
 #include "formats/number_kinds.h"
 #include "formats/kernels.h"

@@ -1,7 +1,7 @@
 /* The kinds of numbers that arrays hold: our formats, then NumPy's own types.
  * Complex numbers are pairs of a real kind. */
-#ifndef TF32DTYPE_KINDS_H
-#define TF32DTYPE_KINDS_H
+#ifndef TF32DTYPE_FORMATS_NUMBER_KINDS_H
+#define TF32DTYPE_FORMATS_NUMBER_KINDS_H
 
 #include "formats/formats.h"
 

@@ -1,6 +1,6 @@
 /* Explicit rounding: any kind of number to a format, float16 or float32, in any mode. */
-#ifndef TF32DTYPE_QUANTIZE_H
-#define TF32DTYPE_QUANTIZE_H
+#ifndef TF32DTYPE_FORMATS_QUANTIZE_H
+#define TF32DTYPE_FORMATS_QUANTIZE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* One element at a time: what is not worth a loop of its own. */
-#ifndef TF32DTYPE_ELEMENTS_H
-#define TF32DTYPE_ELEMENTS_H
+#ifndef TF32DTYPE_FORMATS_SCALAR_OPS_H
+#define TF32DTYPE_FORMATS_SCALAR_OPS_H
 
 #include <stddef.h>
 #include <string.h>

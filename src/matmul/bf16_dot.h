@@ -2,8 +2,8 @@
  * zero for them (DAZ and FTZ). If the lowest exponents of the operands are e_a and e_b,
  * all products and sums are multiples of 2^(e_a + e_b - 14): where that is at least
  * 2^-126 nothing in between is subnormal, and the instruction is exact. */
-#ifndef TF32DTYPE_PAIRS_H
-#define TF32DTYPE_PAIRS_H
+#ifndef TF32DTYPE_MATMUL_BF16_DOT_H
+#define TF32DTYPE_MATMUL_BF16_DOT_H
 
 #include "matmul/pack.h"
 

@@ -1,6 +1,6 @@
 /* Products of complex64, made of four float32 products. */
-#ifndef TF32DTYPE_COMPLEX64_H
-#define TF32DTYPE_COMPLEX64_H
+#ifndef TF32DTYPE_MATMUL_COMPLEX64_H
+#define TF32DTYPE_MATMUL_COMPLEX64_H
 
 #include "matmul/matmul.h"
 

@@ -1,6 +1,6 @@
 /* Products of vectors: chains along lines where they lie in memory. */
-#ifndef TF32DTYPE_DOTS_H
-#define TF32DTYPE_DOTS_H
+#ifndef TF32DTYPE_MATMUL_DOT_H
+#define TF32DTYPE_MATMUL_DOT_H
 
 #include "matmul/matmul.h"
 #include "matmul/pack.h"

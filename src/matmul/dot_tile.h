@@ -1,6 +1,6 @@
 /* Tiles of one element: the product of two lines. */
-#ifndef TF32DTYPE_DOT_TILE_H
-#define TF32DTYPE_DOT_TILE_H
+#ifndef TF32DTYPE_MATMUL_DOT_TILE_H
+#define TF32DTYPE_MATMUL_DOT_TILE_H
 
 #include "matmul/tile.h"
 

@@ -1,6 +1,6 @@
 /* Sums of products on their way to C. */
-#ifndef TF32DTYPE_SUMS_H
-#define TF32DTYPE_SUMS_H
+#ifndef TF32DTYPE_MATMUL_EPILOGUE_H
+#define TF32DTYPE_MATMUL_EPILOGUE_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Tiles of one row: a vector times a matrix, GEMV. */
-#ifndef TF32DTYPE_GEMV_H
-#define TF32DTYPE_GEMV_H
+#ifndef TF32DTYPE_MATMUL_GEMV_H
+#define TF32DTYPE_MATMUL_GEMV_H
 
 #include "matmul/tile.h"
 

@@ -1,7 +1,7 @@
 /* Products of small integers: what the numbers of some formats are, times a power of
  * two. kernels/int8_dot.c says how they are exact. */
-#ifndef TF32DTYPE_QUADS_H
-#define TF32DTYPE_QUADS_H
+#ifndef TF32DTYPE_MATMUL_INT8_DOT_H
+#define TF32DTYPE_MATMUL_INT8_DOT_H
 
 #include "matmul/pack.h"
 

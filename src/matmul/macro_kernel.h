@@ -1,6 +1,6 @@
 /* Tiles of any size: see macro_kernel.c. */
-#ifndef TF32DTYPE_MACRO_KERNEL_H
-#define TF32DTYPE_MACRO_KERNEL_H
+#ifndef TF32DTYPE_MATMUL_MACRO_KERNEL_H
+#define TF32DTYPE_MATMUL_MACRO_KERNEL_H
 
 #include "matmul/tile.h"
 

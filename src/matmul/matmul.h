@@ -1,6 +1,6 @@
 /* Matrix products in the contract's order. */
-#ifndef TF32DTYPE_MATMUL_H
-#define TF32DTYPE_MATMUL_H
+#ifndef TF32DTYPE_MATMUL_MATMUL_H
+#define TF32DTYPE_MATMUL_MATMUL_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Scales of operands that are rounded to a narrow format. */
-#ifndef TF32DTYPE_SCALES_H
-#define TF32DTYPE_SCALES_H
+#ifndef TF32DTYPE_MATMUL_OPERAND_SCALES_H
+#define TF32DTYPE_MATMUL_OPERAND_SCALES_H
 
 #include "matmul/pack.h"
 

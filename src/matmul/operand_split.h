@@ -8,8 +8,8 @@
  * what the first cannot reach, below 2^-126 they are scaled into reach. Inf has the
  * parts of the largest float32; the parts of NaN are NaN.
  */
-#ifndef TF32DTYPE_SPLIT_H
-#define TF32DTYPE_SPLIT_H
+#ifndef TF32DTYPE_MATMUL_OPERAND_SPLIT_H
+#define TF32DTYPE_MATMUL_OPERAND_SPLIT_H
 
 #include <stdint.h>
 

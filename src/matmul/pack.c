@@ -61,9 +61,9 @@ static void round_to_tf32(const float *in, uint32_t *out, size_t n, int rounding
     const uint32_t half = rounding == TF_TIES_TO_AWAY ? UINT32_C(1) << 12 : 0;
     memcpy(out, in, n * sizeof *out);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = out[i] & UINT32_C(0x7FFFFFFF);
-        const uint32_t nan = UINT32_C(0x7FC00000);
-        out[i] = magnitude > UINT32_C(0x7F800000) ? nan : out[i] + half;
+        const uint32_t magnitude = out[i] & TF_MAGNITUDE_BITS;
+        const uint32_t nan = TF_QUIET_NAN_BITS;
+        out[i] = magnitude > TF_INF_BITS ? nan : out[i] + half;
     }
 }
 

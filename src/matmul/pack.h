@@ -1,6 +1,6 @@
 /* Operands of products on their way to slots: kernels/micro_kernel.c says what those are. */
-#ifndef TF32DTYPE_PACK_H
-#define TF32DTYPE_PACK_H
+#ifndef TF32DTYPE_MATMUL_PACK_H
+#define TF32DTYPE_MATMUL_PACK_H
 
 #include <stddef.h>
 

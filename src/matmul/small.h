@@ -1,6 +1,6 @@
 /* Products of matrices so small that what prepares a tile would take longer. */
-#ifndef TF32DTYPE_SMALL_H
-#define TF32DTYPE_SMALL_H
+#ifndef TF32DTYPE_MATMUL_SMALL_H
+#define TF32DTYPE_MATMUL_SMALL_H
 
 #include "matmul/matmul.h"
 

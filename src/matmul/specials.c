@@ -12,7 +12,7 @@
 /* By the least and the greatest number: NaN is beyond Inf, on either side. */
 static uint8_t mark_of(const float *numbers, size_t n)
 {
-    const int32_t last = tf_total_order(UINT32_C(0x7F800000));
+    const int32_t last = tf_total_order(TF_INF_BITS);
     const int32_t first = tf_total_order(UINT32_C(0xFF800000));
     int32_t least, greatest;
     tf_isa->formats->bounds(numbers, n, INT32_MAX, &least, &greatest);
@@ -54,9 +54,9 @@ void tf_flag_specials(const float *numbers, size_t n, size_t line, size_t step, 
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = tf_bits_of(numbers[i]) & UINT32_C(0x7FFFFFFF);
-        const int nan = magnitude > UINT32_C(0x7F800000);
-        const int infinite = magnitude == UINT32_C(0x7F800000);
+        const uint32_t magnitude = tf_bits_of(numbers[i]) & TF_MAGNITUDE_BITS;
+        const int nan = magnitude > TF_INF_BITS;
+        const int infinite = magnitude == TF_INF_BITS;
         marks[i] |= (uint8_t)(nan * TF_HAS_NAN | infinite * TF_HAS_INFINITY);
     }
 }
@@ -75,10 +75,10 @@ static unsigned flags_of_row(uint8_t in_row, const uint8_t *in_column,
 {
     uint32_t invalid = 0, over = 0;
     for (size_t j = 0; j < columns; j++) {
-        const uint32_t magnitude = tf_bits_of(sums[j]) & UINT32_C(0x7FFFFFFF);
+        const uint32_t magnitude = tf_bits_of(sums[j]) & TF_MAGNITUDE_BITS;
         const uint32_t found = in_row | in_column[j];
-        invalid |= (magnitude > UINT32_C(0x7F800000)) & !(found & TF_HAS_NAN);
-        over |= (magnitude == UINT32_C(0x7F800000)) & !found;
+        invalid |= (magnitude > TF_INF_BITS) & !(found & TF_HAS_NAN);
+        over |= (magnitude == TF_INF_BITS) & !found;
     }
     return (invalid ? TF_INVALID : 0) | (over ? overflow : 0);
 }

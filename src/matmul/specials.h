@@ -1,7 +1,7 @@
 /* What products raise whose sums are not finite: Inf from finite operands is an
  * overflow; a NaN that no operand had is an invalid operation. */
-#ifndef TF32DTYPE_SPECIALS_H
-#define TF32DTYPE_SPECIALS_H
+#ifndef TF32DTYPE_MATMUL_SPECIALS_H
+#define TF32DTYPE_MATMUL_SPECIALS_H
 
 #include "matmul/pack.h"
 

@@ -1,7 +1,7 @@
 /* The products that one chain of fused multiply-adds sums for each k: one of whole
  * numbers, several of numbers that are split into parts. */
-#ifndef TF32DTYPE_SPLIT_SCHEDULE_H
-#define TF32DTYPE_SPLIT_SCHEDULE_H
+#ifndef TF32DTYPE_MATMUL_SPLIT_SCHEDULE_H
+#define TF32DTYPE_MATMUL_SPLIT_SCHEDULE_H
 
 #include "matmul/matmul.h"
 #include "matmul/pack.h"

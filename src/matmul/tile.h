@@ -1,6 +1,6 @@
 /* One tile of C: its operands, and what computes it. */
-#ifndef TF32DTYPE_TILE_H
-#define TF32DTYPE_TILE_H
+#ifndef TF32DTYPE_MATMUL_TILE_H
+#define TF32DTYPE_MATMUL_TILE_H
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Copies of items, byte for byte, between places any distance apart. */
-#ifndef TF32DTYPE_COPIES_H
-#define TF32DTYPE_COPIES_H
+#ifndef TF32DTYPE_RUNTIME_COPIES_H
+#define TF32DTYPE_RUNTIME_COPIES_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* The instruction sets this build has, and the choice among them. */
-#ifndef TF32DTYPE_DISPATCH_H
-#define TF32DTYPE_DISPATCH_H
+#ifndef TF32DTYPE_RUNTIME_CPU_DISPATCH_H
+#define TF32DTYPE_RUNTIME_CPU_DISPATCH_H
 
 /* The name of the i-th one that this CPU runs, from the plainest to the best;
  * NULL past the end. */

@@ -9,8 +9,8 @@
  *     unsigned flags = ...;                        (TF_DIVIDE | TF_OVER | ...)
  *     tf_fp_end(saved, flags);
  */
-#ifndef TF32DTYPE_FPSTATUS_H
-#define TF32DTYPE_FPSTATUS_H
+#ifndef TF32DTYPE_RUNTIME_FP_ENVIRONMENT_H
+#define TF32DTYPE_RUNTIME_FP_ENVIRONMENT_H
 
 #include "runtime/fp_flags.h"
 

@@ -6,8 +6,8 @@
  * tables by name alone, so that nothing here depends on what is built on it. All builds
  * give the same bits.
  */
-#ifndef TF32DTYPE_KERNEL_TABLE_H
-#define TF32DTYPE_KERNEL_TABLE_H
+#ifndef TF32DTYPE_RUNTIME_KERNEL_TABLE_H
+#define TF32DTYPE_RUNTIME_KERNEL_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

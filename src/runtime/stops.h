@@ -2,8 +2,8 @@
  *
  * The thread that made a call asks every tenth of a second whether to go on, by a
  * function from outside; the threads that help it look at what the answer was. */
-#ifndef TF32DTYPE_STOPS_H
-#define TF32DTYPE_STOPS_H
+#ifndef TF32DTYPE_RUNTIME_STOPS_H
+#define TF32DTYPE_RUNTIME_STOPS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Walking arrays that no cache holds: blocks that end with cache lines, read
  * ahead, and written past the caches. */
-#ifndef TF32DTYPE_LARGE_H
-#define TF32DTYPE_LARGE_H
+#ifndef TF32DTYPE_RUNTIME_STREAMING_H
+#define TF32DTYPE_RUNTIME_STREAMING_H
 
 #include <stddef.h>
 #include <stdint.h>

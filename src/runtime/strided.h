@@ -1,7 +1,7 @@
 /* Strided operands, a block at a time. Loops see contiguous, aligned items:
  * those of the array itself where it has them, else a copy. */
-#ifndef TF32DTYPE_STRIDED_H
-#define TF32DTYPE_STRIDED_H
+#ifndef TF32DTYPE_RUNTIME_STRIDED_H
+#define TF32DTYPE_RUNTIME_STRIDED_H
 
 #include <stddef.h>
 #include <stdint.h>

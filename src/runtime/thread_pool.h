@@ -1,6 +1,6 @@
 /* Threads, and the scratch memory that each works in. */
-#ifndef TF32DTYPE_WORKERS_H
-#define TF32DTYPE_WORKERS_H
+#ifndef TF32DTYPE_RUNTIME_THREAD_POOL_H
+#define TF32DTYPE_RUNTIME_THREAD_POOL_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Tiles of C as a tensor core would compute them. */
-#ifndef TF32DTYPE_MMA_MATMUL_H
-#define TF32DTYPE_MMA_MATMUL_H
+#ifndef TF32DTYPE_TENSOR_CORE_MMA_MATMUL_H
+#define TF32DTYPE_TENSOR_CORE_MMA_MATMUL_H
 
 #include "matmul/tile.h"
 #include "tensor_core/mma_model.h"

@@ -19,8 +19,8 @@
  * Numbers are the bits of float32, in which all operand formats are exact; a float16
  * accumulator is the float32 of the same value.
  */
-#ifndef TF32DTYPE_TENSOR_CORE_H
-#define TF32DTYPE_TENSOR_CORE_H
+#ifndef TF32DTYPE_TENSOR_CORE_MMA_MODEL_H
+#define TF32DTYPE_TENSOR_CORE_MMA_MODEL_H
 
 #if defined(__CUDACC_RTC__) /* has no headers */
 typedef int int32_t;

@@ -56,7 +56,7 @@ static void take_apart(const struct tf_scaled_model *model, const struct codes *
         out->bits[i] = codes->bits[x];
         out->significands[i] = codes->significands[x];
         out->exponents[i] = codes->exponents[x];
-        out->special[i / depth] |= (codes->bits[x] & 0x7F800000u) == 0x7F800000u;
+        out->special[i / depth] |= (codes->bits[x] & TF_INF_BITS) == TF_INF_BITS;
     }
     for (size_t i = 0; i < whole; i += block) {
         const ptrdiff_t at = (ptrdiff_t)(i / block);

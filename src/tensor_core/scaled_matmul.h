@@ -1,6 +1,6 @@
 /* Products of matrices with a scale for each block of k, as a tensor core has them. */
-#ifndef TF32DTYPE_SCALED_H
-#define TF32DTYPE_SCALED_H
+#ifndef TF32DTYPE_TENSOR_CORE_SCALED_MATMUL_H
+#define TF32DTYPE_TENSOR_CORE_SCALED_MATMUL_H
 
 #include <stddef.h>
 

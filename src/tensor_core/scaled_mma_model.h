@@ -14,8 +14,8 @@
  * Elements are the bits of float32 numbers with four significant bits at most; scales
  * are codes.
  */
-#ifndef TF32DTYPE_TENSOR_SCALED_H
-#define TF32DTYPE_TENSOR_SCALED_H
+#ifndef TF32DTYPE_TENSOR_CORE_SCALED_MMA_MODEL_H
+#define TF32DTYPE_TENSOR_CORE_SCALED_MMA_MODEL_H
 
 #include "tensor_core/mma_model.h"
 

@@ -1,6 +1,6 @@
 /* Binary operations on strided arrays. */
-#ifndef TF32DTYPE_BINARY_H
-#define TF32DTYPE_BINARY_H
+#ifndef TF32DTYPE_UFUNCS_BINARY_H
+#define TF32DTYPE_UFUNCS_BINARY_H
 
 #include <stddef.h>
 

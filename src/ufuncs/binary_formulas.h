@@ -1,6 +1,6 @@
 /* Binary functions of numbers of ours, in double: what C and CUDA have no function for. */
-#ifndef TF32DTYPE_FORMULAS_H
-#define TF32DTYPE_FORMULAS_H
+#ifndef TF32DTYPE_UFUNCS_BINARY_FORMULAS_H
+#define TF32DTYPE_UFUNCS_BINARY_FORMULAS_H
 
 #include <math.h>
 

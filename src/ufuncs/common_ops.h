@@ -1,6 +1,6 @@
 /* The common operations on two float32 numbers: +, -, * and /. */
-#ifndef TF32DTYPE_COMMON_OPS_H
-#define TF32DTYPE_COMMON_OPS_H
+#ifndef TF32DTYPE_UFUNCS_COMMON_OPS_H
+#define TF32DTYPE_UFUNCS_COMMON_OPS_H
 
 #include "formats/float_bits.h"
 #include "ufuncs/kernels.h"

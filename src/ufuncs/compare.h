@@ -1,6 +1,6 @@
 /* Comparisons, the greater or the lesser of two, and predicates on strided arrays. */
-#ifndef TF32DTYPE_ORDER_H
-#define TF32DTYPE_ORDER_H
+#ifndef TF32DTYPE_UFUNCS_COMPARE_H
+#define TF32DTYPE_UFUNCS_COMPARE_H
 
 #include <stddef.h>
 

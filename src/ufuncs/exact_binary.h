@@ -27,8 +27,8 @@
  * loses c bits where its two terms cancel, but only for one pair in 2^c: the
  * bound stays.)
  */
-#ifndef TF32DTYPE_EXACT_BINARY_H
-#define TF32DTYPE_EXACT_BINARY_H
+#ifndef TF32DTYPE_UFUNCS_EXACT_BINARY_H
+#define TF32DTYPE_UFUNCS_EXACT_BINARY_H
 
 #include <stdint.h>
 #include <string.h>

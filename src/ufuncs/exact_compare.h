@@ -5,8 +5,8 @@
  * format's numbers have at most 11 significant bits, and float32 reaches further at both
  * ends: so such a number lies on the same side of all of them as the exact one, and
  * rounding it to the format gives what rounding the exact one would have given. */
-#ifndef TF32DTYPE_EXACT_H
-#define TF32DTYPE_EXACT_H
+#ifndef TF32DTYPE_UFUNCS_EXACT_COMPARE_H
+#define TF32DTYPE_UFUNCS_EXACT_COMPARE_H
 
 #include <stddef.h>
 

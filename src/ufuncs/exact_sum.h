@@ -2,8 +2,8 @@
  * calls of a ufunc, and their one rounding. reduce.h says what calls are made of it.
  *
  * `format` is a format's index or TF_REDUCE_FLOAT32. */
-#ifndef TF32DTYPE_EXACT_SUM_H
-#define TF32DTYPE_EXACT_SUM_H
+#ifndef TF32DTYPE_UFUNCS_EXACT_SUM_H
+#define TF32DTYPE_UFUNCS_EXACT_SUM_H
 
 #include <math.h>
 #include <string.h>

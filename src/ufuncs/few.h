@@ -1,8 +1,8 @@
 /* Binary operations on few items, or on some of which each needs the one before it: NumPy
  * calls a loop for each run of a mask, and what prepares a block would take longer than
  * all of it. */
-#ifndef TF32DTYPE_FEW_H
-#define TF32DTYPE_FEW_H
+#ifndef TF32DTYPE_UFUNCS_FEW_H
+#define TF32DTYPE_UFUNCS_FEW_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Binary operations on elements that an array of indices names: ufunc.at. */
-#ifndef TF32DTYPE_INDEXED_H
-#define TF32DTYPE_INDEXED_H
+#ifndef TF32DTYPE_UFUNCS_INDEXED_H
+#define TF32DTYPE_UFUNCS_INDEXED_H
 
 #include <stddef.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Greatest and least numbers of arrays. */
-#ifndef TF32DTYPE_EXTREMES_H
-#define TF32DTYPE_EXTREMES_H
+#ifndef TF32DTYPE_UFUNCS_MINMAX_H
+#define TF32DTYPE_UFUNCS_MINMAX_H
 
 #include <stddef.h>
 

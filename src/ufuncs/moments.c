@@ -307,9 +307,10 @@ static int raise_alike(int format, double low, double high, const void *item,
            raised == conversions->flags(&singles[1], item, 1);
 }
 
-/* Items of a block of numbers, if they are sure. */
-static int settle(int format, const double *values, const double *errors, char *items,
-                  size_t n, unsigned *flags)
+/* Writes the items of n values, each off by its error at most, and returns 1; or returns
+ * 0 if the item of one is not sure. */
+static int store_if_sure(int format, const double *values, const double *errors,
+                         char *items, size_t n, unsigned *flags)
 {
     const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const size_t size = tf_format_rows[format]->itemsize;
@@ -361,7 +362,7 @@ int tf_statistics(int format, enum tf_statistic statistic, double freedom,
             errors[i] = number.error;
         }
         is_sure =
-            settle(format, values, errors, (char *)items + done * size, n, flags);
+            store_if_sure(format, values, errors, (char *)items + done * size, n, flags);
     }
     tf_fp_end(saved, 0);
     return is_sure;
@@ -393,7 +394,7 @@ int tf_weighted_mean(const struct tf_summed *lines, const char *weights,
         error = 4 * UNIT * n * n * (product + fabs(mean) * weight) / divisor +
                 4 * UNIT * fabs(mean);
     }
-    const int is_sure = settle(lines->format, &mean, &error, item, 1, flags);
+    const int is_sure = store_if_sure(lines->format, &mean, &error, item, 1, flags);
     tf_fp_end(saved, 0);
     return is_sure;
 }

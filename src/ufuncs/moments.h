@@ -5,8 +5,8 @@
  * result as a bound says that follows from the number of elements and the greatest of
  * them: where all that lies within twice the bound rounds to one item, it is the item.
  */
-#ifndef TF32DTYPE_MOMENTS_H
-#define TF32DTYPE_MOMENTS_H
+#ifndef TF32DTYPE_UFUNCS_MOMENTS_H
+#define TF32DTYPE_UFUNCS_MOMENTS_H
 
 #include <stddef.h>
 

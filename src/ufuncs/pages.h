@@ -1,6 +1,6 @@
 /* Partial results of one ufunc call: see reduce.h. */
-#ifndef TF32DTYPE_PAGES_H
-#define TF32DTYPE_PAGES_H
+#ifndef TF32DTYPE_UFUNCS_PAGES_H
+#define TF32DTYPE_UFUNCS_PAGES_H
 
 #include "ufuncs/reduce.h"
 

@@ -1,6 +1,6 @@
 /* Binary functions of formats of a byte or less: tables of the results of all pairs. */
-#ifndef TF32DTYPE_PAIR_TABLES_H
-#define TF32DTYPE_PAIR_TABLES_H
+#ifndef TF32DTYPE_UFUNCS_PAIR_TABLES_H
+#define TF32DTYPE_UFUNCS_PAIR_TABLES_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* nextafter, modf, frexp and ldexp on strided arrays. */
-#ifndef TF32DTYPE_PARTS_H
-#define TF32DTYPE_PARTS_H
+#ifndef TF32DTYPE_UFUNCS_PARTS_H
+#define TF32DTYPE_UFUNCS_PARTS_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Sums and products: reductions as if exact, rounded once. */
-#ifndef TF32DTYPE_REDUCE_H
-#define TF32DTYPE_REDUCE_H
+#ifndef TF32DTYPE_UFUNCS_REDUCE_H
+#define TF32DTYPE_UFUNCS_REDUCE_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* ufunc.reduceat: each result is the reduction of a segment of a line. NumPy calls a loop
  * for each of them; here all are one call. */
-#ifndef TF32DTYPE_SEGMENTS_H
-#define TF32DTYPE_SEGMENTS_H
+#ifndef TF32DTYPE_UFUNCS_SEGMENTS_H
+#define TF32DTYPE_UFUNCS_SEGMENTS_H
 
 #include "ufuncs/kernels.h"
 #include "ufuncs/reduce.h"

@@ -2,8 +2,8 @@
  * -0 equal to +0, every NaN last whatever its sign and payload. Unused bits of an
  * item do not matter for the order; items are moved, never changed.
  */
-#ifndef TF32DTYPE_SORT_H
-#define TF32DTYPE_SORT_H
+#ifndef TF32DTYPE_UFUNCS_SORT_H
+#define TF32DTYPE_UFUNCS_SORT_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Results of float64 that tf_rounds_surely(). */
-#ifndef TF32DTYPE_SURELY_H
-#define TF32DTYPE_SURELY_H
+#ifndef TF32DTYPE_UFUNCS_SURELY_H
+#define TF32DTYPE_UFUNCS_SURELY_H
 
 #include "formats/float_bits.h"
 

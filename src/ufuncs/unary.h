@@ -1,6 +1,6 @@
 /* Unary operations from one format to itself: a table of all results. */
-#ifndef TF32DTYPE_UNARY_H
-#define TF32DTYPE_UNARY_H
+#ifndef TF32DTYPE_UFUNCS_UNARY_H
+#define TF32DTYPE_UFUNCS_UNARY_H
 
 #include <stddef.h>
 

@@ -1,3 +1,4 @@
+/* What of NumPy's C interface takes C to use: see numpy_glue.h. */
 #include "numpy_glue.h"
 
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_numpy_glue_ARRAY_API

@@ -1,7 +1,7 @@
 /* The hybrid registration: a new-style DType that also owns a legacy type
  * number. All of NumPy's legacy interface that we use is behind this header. */
-#ifndef TF32DTYPE_HYBRID_H
-#define TF32DTYPE_HYBRID_H
+#ifndef TF32DTYPE_NUMPY_GLUE_H
+#define TF32DTYPE_NUMPY_GLUE_H
 
 #include <Python.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Items from and to the commonest Python objects: see objects.h. */
 #include "objects.h"
 
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_objects_ARRAY_API

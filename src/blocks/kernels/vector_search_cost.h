@@ -3,8 +3,8 @@
  * Candidates lie side by side; the lanes of the definition are added in its order, four
  * of them at a time, so that all sums stay in registers.
  */
-#ifndef TF32DTYPE_LOOPS_COSTS_H
-#define TF32DTYPE_LOOPS_COSTS_H
+#ifndef TF32DTYPE_BLOCKS_KERNELS_VECTOR_SEARCH_COST_H
+#define TF32DTYPE_BLOCKS_KERNELS_VECTOR_SEARCH_COST_H
 
 #include "runtime/kernels/simd.h"
 

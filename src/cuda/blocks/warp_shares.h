@@ -7,8 +7,8 @@
  *   RESIDUAL     the element of the second level, of tf_elements; -1: one level
  *   SEARCHES     whether the rule is the search
  */
-#ifndef TF32DTYPE_CUDA_BLOCK_SHARES_H
-#define TF32DTYPE_CUDA_BLOCK_SHARES_H
+#ifndef TF32DTYPE_CUDA_BLOCKS_WARP_SHARES_H
+#define TF32DTYPE_CUDA_BLOCKS_WARP_SHARES_H
 
 #define TF_BLOCK_SHARE 4 /* numbers that 16 bytes hold */
 #define TF_PLAN_RESIDUAL RESIDUAL

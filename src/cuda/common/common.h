@@ -1,6 +1,6 @@
 /* What every kernel file includes first. */
-#ifndef TF32DTYPE_CUDA_COMMON_H
-#define TF32DTYPE_CUDA_COMMON_H
+#ifndef TF32DTYPE_CUDA_COMMON_COMMON_H
+#define TF32DTYPE_CUDA_COMMON_COMMON_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * PTX ISA 9: 9.7.9.27 (cp.async.bulk.tensor), 9.7.13.15 (mbarrier), 9.7.15 (wgmma) and
  * 9.7.19.5 (setmaxnreg).
  */
-#ifndef TF32DTYPE_CUDA_HOPPER_H
-#define TF32DTYPE_CUDA_HOPPER_H
+#ifndef TF32DTYPE_CUDA_COMMON_HOPPER_H
+#define TF32DTYPE_CUDA_COMMON_HOPPER_H
 
 #include "cuda/matmul/async_copy.h"
 

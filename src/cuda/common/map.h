@@ -1,6 +1,6 @@
 /* A function of items, one element a time, over one or two arrays of any strides. */
-#ifndef TF32DTYPE_CUDA_MAP_H
-#define TF32DTYPE_CUDA_MAP_H
+#ifndef TF32DTYPE_CUDA_COMMON_MAP_H
+#define TF32DTYPE_CUDA_COMMON_MAP_H
 
 #include "cuda/common/strides.h"
 #include "cuda/common/vectors.h"

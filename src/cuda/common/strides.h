@@ -4,8 +4,8 @@
  * follow one another in all arrays are one, and there is at least one axis. An array
  * that is broadcast along an axis has stride 0 there; strides may be negative.
  */
-#ifndef TF32DTYPE_CUDA_STRIDES_H
-#define TF32DTYPE_CUDA_STRIDES_H
+#ifndef TF32DTYPE_CUDA_COMMON_STRIDES_H
+#define TF32DTYPE_CUDA_COMMON_STRIDES_H
 
 #include "cuda/common/common.h"
 

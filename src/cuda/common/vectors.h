@@ -1,6 +1,6 @@
 /* Runs of elements, several a thread at once: a run is contiguous. */
-#ifndef TF32DTYPE_CUDA_VECTORS_H
-#define TF32DTYPE_CUDA_VECTORS_H
+#ifndef TF32DTYPE_CUDA_COMMON_VECTORS_H
+#define TF32DTYPE_CUDA_COMMON_VECTORS_H
 
 #include "cuda/common/common.h"
 

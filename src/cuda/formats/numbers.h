@@ -3,8 +3,8 @@
  *
  * An item is what lies in memory: a code shifted left by f.shift.
  */
-#ifndef TF32DTYPE_CUDA_NUMBERS_H
-#define TF32DTYPE_CUDA_NUMBERS_H
+#ifndef TF32DTYPE_CUDA_FORMATS_NUMBERS_H
+#define TF32DTYPE_CUDA_FORMATS_NUMBERS_H
 
 #include "cuda/common/common.h"
 #include "formats/fast_codec.h"

@@ -1,6 +1,6 @@
 /* float64 numbers as results of a kind: one rounding, NaN the canonical one. */
-#ifndef TF32DTYPE_CUDA_RESULTS_H
-#define TF32DTYPE_CUDA_RESULTS_H
+#ifndef TF32DTYPE_CUDA_FORMATS_RESULTS_H
+#define TF32DTYPE_CUDA_FORMATS_RESULTS_H
 
 #include "cuda/formats/stored.h"
 

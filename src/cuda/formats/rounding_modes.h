@@ -1,7 +1,7 @@
 /* Rounding in any mode but the stochastic one, from float32 bits: codec.h's tf_encode
  * without its shifts of 64 bits. */
-#ifndef TF32DTYPE_CUDA_MODES_H
-#define TF32DTYPE_CUDA_MODES_H
+#ifndef TF32DTYPE_CUDA_FORMATS_ROUNDING_MODES_H
+#define TF32DTYPE_CUDA_FORMATS_ROUNDING_MODES_H
 
 #include "formats/fast_codec.h"
 

@@ -1,7 +1,7 @@
 /* Numbers of every kind as they lie in memory: an unsigned word each. A kind is one of
  * `enum tf_number_kind`, or a format's index. */
-#ifndef TF32DTYPE_CUDA_STORED_H
-#define TF32DTYPE_CUDA_STORED_H
+#ifndef TF32DTYPE_CUDA_FORMATS_STORED_H
+#define TF32DTYPE_CUDA_FORMATS_STORED_H
 
 #include "formats/number_kinds.h"
 #include "cuda/formats/numbers.h"

@@ -12,8 +12,8 @@
  * and of d row lane / 4 in d[0] and d[1], the row 8 below in d[2] and d[3], at columns
  * lane % 4 * 2 and the next one.
  */
-#ifndef TF32DTYPE_CUDA_MMA_H
-#define TF32DTYPE_CUDA_MMA_H
+#ifndef TF32DTYPE_CUDA_MATMUL_MMA_H
+#define TF32DTYPE_CUDA_MATMUL_MMA_H
 
 #include "cuda/common/common.h"
 

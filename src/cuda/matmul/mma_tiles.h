@@ -13,8 +13,8 @@
  *                             ahead
  *   RESIDENT                  blocks that a multiprocessor shall hold
  */
-#ifndef TF32DTYPE_CUDA_SLICES_H
-#define TF32DTYPE_CUDA_SLICES_H
+#ifndef TF32DTYPE_CUDA_MATMUL_MMA_TILES_H
+#define TF32DTYPE_CUDA_MATMUL_MMA_TILES_H
 
 #include "cuda/matmul/async_copy.h"
 

@@ -4,8 +4,8 @@
  * A line is a row of the first operand or a column of the second. The lines of a matrix
  * follow each other, those of a stack's matrices too.
  */
-#ifndef TF32DTYPE_CUDA_OPERANDS_H
-#define TF32DTYPE_CUDA_OPERANDS_H
+#ifndef TF32DTYPE_CUDA_MATMUL_OPERANDS_H
+#define TF32DTYPE_CUDA_MATMUL_OPERANDS_H
 
 #include "cuda/common/common.h"
 

@@ -3,8 +3,8 @@
  *
  * Before it mma_tiles.h is included, whose THREADS are those that multiply, and FILLED is
  * defined, the bytes of a stage that copies fill. */
-#ifndef TF32DTYPE_CUDA_RING_H
-#define TF32DTYPE_CUDA_RING_H
+#ifndef TF32DTYPE_CUDA_MATMUL_RING_H
+#define TF32DTYPE_CUDA_MATMUL_RING_H
 
 #include "cuda/common/hopper.h"
 

@@ -4,8 +4,8 @@
  * A line is a row of A or a column of B. The compilation says the formats of the
  * operands: -DA_FORMAT=tf_bfloat16 -DB_FORMAT=tf_half.
  */
-#ifndef TF32DTYPE_CUDA_TILES_H
-#define TF32DTYPE_CUDA_TILES_H
+#ifndef TF32DTYPE_CUDA_MATMUL_TILE_LOADER_H
+#define TF32DTYPE_CUDA_MATMUL_TILE_LOADER_H
 
 #include "cuda/common/common.h"
 #include "formats/fast_codec.h"

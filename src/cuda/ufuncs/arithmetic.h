@@ -1,8 +1,8 @@
 /* Functions of two arrays of a format, as functions of numbers. FORMAT and ITEM, which
  * holds its items, say of which.
  */
-#ifndef TF32DTYPE_CUDA_ARITHMETIC_H
-#define TF32DTYPE_CUDA_ARITHMETIC_H
+#ifndef TF32DTYPE_CUDA_UFUNCS_ARITHMETIC_H
+#define TF32DTYPE_CUDA_UFUNCS_ARITHMETIC_H
 
 #include "cuda/common/map.h"
 #include "cuda/formats/numbers.h"

@@ -1,8 +1,8 @@
 /* Partial results of reductions, an operation a type: `value` is what it keeps, made of
  * an element, or of two others (`both` is associative, but for the rounding of doubles),
  * and a number in the end, or an index. */
-#ifndef TF32DTYPE_CUDA_PARTIALS_H
-#define TF32DTYPE_CUDA_PARTIALS_H
+#ifndef TF32DTYPE_CUDA_UFUNCS_PARTIALS_H
+#define TF32DTYPE_CUDA_UFUNCS_PARTIALS_H
 
 #include "cuda/formats/stored.h"
 

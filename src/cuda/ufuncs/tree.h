@@ -5,8 +5,8 @@
  * tree. So the order of a sum follows from the number of lanes and of chunks, which the
  * host derives from shapes and strides alone; the grid does not matter.
  */
-#ifndef TF32DTYPE_CUDA_TREE_H
-#define TF32DTYPE_CUDA_TREE_H
+#ifndef TF32DTYPE_CUDA_UFUNCS_TREE_H
+#define TF32DTYPE_CUDA_UFUNCS_TREE_H
 
 #include "cuda/ufuncs/partials.h"
 

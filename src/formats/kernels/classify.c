@@ -19,7 +19,7 @@
     }
 #define PREDICATE(name, expression)                                            \
     PREDICATE_OF(name##_words, uint32_t, UINT32_C(0xFFFFE000),                 \
-                 UINT32_C(0x7F800000), expression)                             \
+                 TF_INF_BITS, expression)                             \
     PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, 0x7F80, expression)
 PREDICATE(is_nan, inf - magnitude)
 PREDICATE(is_inf, (magnitude ^ inf) - 1)
@@ -39,13 +39,13 @@ tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
 
 int TF_NAME(tf_canonical_nans)(float *x, size_t n)
 {
-    const uint32_t infinity = UINT32_C(0x7F800000);
+    const uint32_t infinity = TF_INF_BITS;
     uint32_t greatest = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(x[i]);
         const uint32_t magnitude = bits & INT32_MAX;
         greatest = magnitude > greatest ? magnitude : greatest;
-        x[i] = tf_float_of(magnitude > infinity ? UINT32_C(0x7FC00000) : bits);
+        x[i] = tf_float_of(magnitude > infinity ? TF_QUIET_NAN_BITS : bits);
     }
     return greatest >= infinity;
 }

@@ -1,6 +1,6 @@
 /* What the kernel files of src/formats give to this build's table: see table.c. */
-#ifndef TF32DTYPE_FORMATS_DECLS_H
-#define TF32DTYPE_FORMATS_DECLS_H
+#ifndef TF32DTYPE_FORMATS_KERNELS_DECLS_H
+#define TF32DTYPE_FORMATS_KERNELS_DECLS_H
 
 #include "formats/kernels.h"
 #include "runtime/kernels/common.h"

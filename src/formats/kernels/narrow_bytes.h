@@ -13,8 +13,8 @@
  * which comes from `power`. A fused multiply-add would spare a step, but on some
  * processors take twenty times as long where x is subnormal in float32.
  */
-#ifndef TF32DTYPE_LOOPS_NARROW_BYTES_H
-#define TF32DTYPE_LOOPS_NARROW_BYTES_H
+#ifndef TF32DTYPE_FORMATS_KERNELS_NARROW_BYTES_H
+#define TF32DTYPE_FORMATS_KERNELS_NARROW_BYTES_H
 
 #include "formats/fast_codec.h"
 #include "runtime/kernels/simd.h"

@@ -2,8 +2,8 @@
  *
  * Pieces of 32 bytes of eight lines become, in three rounds of exchange, eight vectors
  * with a word of each line. Behind the end of lines stand -0 and 0. */
-#ifndef TF32DTYPE_LOOPS_DOT_AVX2_H
-#define TF32DTYPE_LOOPS_DOT_AVX2_H
+#ifndef TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
+#define TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
 
 #include "matmul/kernels/transpose.h"
 

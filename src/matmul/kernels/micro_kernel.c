@@ -249,7 +249,7 @@ static void note_range(const float *restrict in, size_t n,
     for (size_t i = 0; i < n;) {
         const size_t lanes = n - i < TF_LANES ? n - i : TF_LANES;
         for (size_t lane = 0; lane < lanes; lane++, i++) {
-            const uint32_t magnitude = tf_bits_of(in[i]) & UINT32_C(0x7FFFFFFF);
+            const uint32_t magnitude = tf_bits_of(in[i]) & TF_MAGNITUDE_BITS;
             const uint16_t less_one = (uint16_t)((magnitude - 1) >> 16);
             const uint16_t upper = (uint16_t)(magnitude >> 16);
             uint16_t *least = &range->min_minus_1[lane];
@@ -263,8 +263,8 @@ static void note_range(const float *restrict in, size_t n,
 /* Magnitudes are ordered as their bits are; what is not finite counts for nothing. */
 TF_INLINE uint32_t finite_magnitude(float x)
 {
-    const uint32_t magnitude = tf_bits_of(x) & UINT32_C(0x7FFFFFFF);
-    return magnitude < UINT32_C(0x7F800000) ? magnitude : 0;
+    const uint32_t magnitude = tf_bits_of(x) & TF_MAGNITUDE_BITS;
+    return magnitude < TF_INF_BITS ? magnitude : 0;
 }
 
 static float greatest_of_all(const float *in, size_t n)

@@ -1,6 +1,6 @@
 /* What blocks of C are made of in this build: vectors, and how many of them. */
-#ifndef TF32DTYPE_LOOPS_PANELS_H
-#define TF32DTYPE_LOOPS_PANELS_H
+#ifndef TF32DTYPE_MATMUL_KERNELS_MICRO_TILE_H
+#define TF32DTYPE_MATMUL_KERNELS_MICRO_TILE_H
 
 #include "matmul/kernels/simd_bf16.h"
 

@@ -1,6 +1,6 @@
 /* bfloat16 numbers in vectors, where there are products of pairs. */
-#ifndef TF32DTYPE_LOOPS_HALVES_H
-#define TF32DTYPE_LOOPS_HALVES_H
+#ifndef TF32DTYPE_MATMUL_KERNELS_SIMD_BF16_H
+#define TF32DTYPE_MATMUL_KERNELS_SIMD_BF16_H
 
 #include "matmul/kernels.h"
 #include "runtime/kernels/common.h"

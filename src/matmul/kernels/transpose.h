@@ -1,6 +1,6 @@
 /* Squares of slots, transposed in registers. */
-#ifndef TF32DTYPE_LOOPS_TRANSPOSE_H
-#define TF32DTYPE_LOOPS_TRANSPOSE_H
+#ifndef TF32DTYPE_MATMUL_KERNELS_TRANSPOSE_H
+#define TF32DTYPE_MATMUL_KERNELS_TRANSPOSE_H
 
 #include "matmul/kernels/micro_tile.h"
 

@@ -1,6 +1,6 @@
 /* Items as they lie in memory, in vectors of words: their numbers as float32. */
-#ifndef TF32DTYPE_LOOPS_WORDS_H
-#define TF32DTYPE_LOOPS_WORDS_H
+#ifndef TF32DTYPE_MATMUL_KERNELS_WORDS_H
+#define TF32DTYPE_MATMUL_KERNELS_WORDS_H
 
 #include "formats/byte_tables.h"
 #include "matmul/kernels/micro_tile.h"

@@ -1,6 +1,6 @@
 /* What kernel files share: the names of this build, and small inline functions. */
-#ifndef TF32DTYPE_KERNELS_COMMON_H
-#define TF32DTYPE_KERNELS_COMMON_H
+#ifndef TF32DTYPE_RUNTIME_KERNELS_COMMON_H
+#define TF32DTYPE_RUNTIME_KERNELS_COMMON_H
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * What C's operators do not say on vectors is a function here: an intrinsic where
  * there is one, else the same in operators.
  */
-#ifndef TF32DTYPE_LOOPS_LANES_H
-#define TF32DTYPE_LOOPS_LANES_H
+#ifndef TF32DTYPE_RUNTIME_KERNELS_SIMD_H
+#define TF32DTYPE_RUNTIME_KERNELS_SIMD_H
 
 #include <string.h>
 

@@ -235,11 +235,11 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
     return next;
 }
 
-/* The results of `now`, which is `given` * 2^scale, that are in doubt. Where all is zero
- * the exponent looks as if it were too low, and the sum is right; what was NaN remains
- * one. */
+/* Computes by integers those results of `now`, which is `given` * 2^scale, that are in
+ * doubt. A sum of zeros is not: its exponent looks too low, but zero is right. NaN
+ * remains NaN. */
 __attribute__((noinline)) static void
-settle(const struct tf_mma_plan *plan, const struct operands *x, struct place place,
+redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x, struct place place,
        struct kind kind, const struct sums *now, const struct sums *given,
        int scale, struct sums *next)
 {
@@ -284,7 +284,7 @@ TF_INLINE void add_block_exactly(const struct tf_mma_plan *plan, struct operands
     if (__builtin_expect(doubt, 0)) {
         const struct sums now = *sums;
         struct sums settled = next;
-        settle(plan, &x, place, kind, &now, scale ? given : &now, scale,
+        redo_with_integers(plan, &x, place, kind, &now, scale ? given : &now, scale,
                &settled);
         next = settled;
     }
@@ -297,7 +297,7 @@ TF_INLINE void add_block_exactly(const struct tf_mma_plan *plan, struct operands
 TF_INLINE floats canonical(floats x)
 {
     const words nan = (words)(x != x);
-    return (floats)(((words)x & ~nan) | (0x7FFFFFFFu & nan));
+    return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
 }
 
 /* Rows of C in groups: while one waits for a block's sum, another's begins. */

@@ -121,7 +121,7 @@ TF_INLINE float chain(const struct tf_scaled_model *model,
         const size_t rest = k - first, at = first / depth;
         const size_t block = first / (size_t)model->block;
         const int exact = a->special[at] || b->special[at] || model->zero_terms ||
-                          (sum & 0x7F800000u) == 0x7F800000u;
+                          (sum & TF_INF_BITS) == TF_INF_BITS;
         sum = exact ? tf_scaled_instruction(model, a->bits + first, 1,
                                             a->scales + block, b->bits + first, 1,
                                             b->scales + block,

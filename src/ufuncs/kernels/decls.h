@@ -1,6 +1,6 @@
 /* What the kernel files of src/ufuncs give to this build's table: see table.c. */
-#ifndef TF32DTYPE_UFUNCS_DECLS_H
-#define TF32DTYPE_UFUNCS_DECLS_H
+#ifndef TF32DTYPE_UFUNCS_KERNELS_DECLS_H
+#define TF32DTYPE_UFUNCS_KERNELS_DECLS_H
 
 #include "formats/kernels/decls.h"
 #include "ufuncs/kernels.h"

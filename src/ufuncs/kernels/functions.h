@@ -12,8 +12,8 @@
  *
  * Polynomials are of least maximum error, found by Lawson's iteration.
  */
-#ifndef TF32DTYPE_LOOPS_FUNCTIONS_H
-#define TF32DTYPE_LOOPS_FUNCTIONS_H
+#ifndef TF32DTYPE_UFUNCS_KERNELS_FUNCTIONS_H
+#define TF32DTYPE_UFUNCS_KERNELS_FUNCTIONS_H
 
 #include <math.h>
 
