@@ -19,7 +19,8 @@ from tests.tensor_core import arrays
 from tests.tensor_core.cases import by_parameters, lengths, named, random_cases
 from tests.tensor_core.edge_cases import edges
 from tf32dtype.cuda._matmul import mma_model as models
-from tf32dtype.cuda._matmul.matmul import matmul, matmul_mode
+from tf32dtype.cuda._matmul.matmul import matmul
+from tf32dtype.cuda._matmul.mode import matmul_mode
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.tensor_core.look_up import find_model
 from tf32dtype.tensor_core.models import MODELS
