@@ -18,6 +18,7 @@ struct operation {
     double (*odd)(double, double); /* of what double leaves in doubt */
     uint8_t cancels;               /* a small result may have lost its digits, or all */
     uint8_t silent;                /* exact: raises nothing */
+    uint8_t propagates;            /* NaN, whatever the other operand is */
 };
 
 /* Small powers are exact in double, and often halfway between two numbers. */
@@ -31,10 +32,12 @@ static double odd_power(double x, double y)
 
 static const struct operation operations[TF_BINARY_COUNT] = {
     [TF_POWER] = {.odd = odd_power},
-    [TF_ARCTAN2] = {.odd = tf_odd_arctan2},
+    [TF_REMAINDER] = {.propagates = 1},
+    [TF_FMOD] = {.propagates = 1},
+    [TF_ARCTAN2] = {.odd = tf_odd_arctan2, .propagates = 1},
     [TF_HYPOT] = {.odd = tf_odd_hypot},
-    [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp, .cancels = 1},
-    [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1},
+    [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp, .cancels = 1, .propagates = 1},
+    [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1, .propagates = 1},
     [TF_HEAVISIDE] = {.silent = 1},
 };
 
@@ -81,6 +84,9 @@ static void compute_near(struct tf_format f, enum tf_binary_op op, const float *
     const size_t count = tf_isa->ufuncs->doubtful(wide, n, f.mantissa_bits, which);
     for (size_t k = 0; k < count; k++) {
         const size_t i = which[k];
+        if (operations[op].propagates && (a[i] != a[i] || b[i] != b[i])) {
+            continue; /* it is NaN */
+        }
         tf_isa->ufuncs->binary_f64[op](a + i, b + i, wide + i, 1);
         if (operations[op].odd) {
             recompute_exactly(f, &operations[op], a + i, b + i, wide + i, 1);

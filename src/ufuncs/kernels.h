@@ -128,9 +128,10 @@ struct tf_parts {
 };
 
 /* Items to items, which lie apart; returns how many results are left open, TF_CHUNK at
- * most, and lists their indices. Where they are more than some, it may say that all are,
- * and list none. */
-typedef size_t tf_quick_fn(const void *, void *, uint16_t *, size_t, size_t);
+ * most, and lists their indices. Where they are more than `most`, it may say that all
+ * are, and list none. `flags` gets what the others raise. */
+typedef size_t tf_quick_fn(const void *items, void *results, uint16_t *which, size_t n,
+                           size_t most, unsigned *flags);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);
 
 /* |x - y| <= absolute + relative |y| for finite y; and whether NaN is near NaN. */

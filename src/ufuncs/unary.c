@@ -483,7 +483,8 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
         }
         uint16_t which[TF_CHUNK];
         const size_t few = count / WORTH_ALL, most = table ? few : count;
-        const size_t open = quick ? quick(items, target, which, count, most) : count;
+        const size_t open =
+            quick ? quick(items, target, which, count, most, &flags) : count;
         if (open && !table) {
             /* Where many are open, so are many of those to come. */
             const int rare = open <= count / MANY_OPEN;

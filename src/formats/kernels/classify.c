@@ -107,6 +107,11 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
         const __m512i index = _mm512_loadu_si512(in + i);
         _mm512_storeu_si512(out + i, tf_permute_bytes(loaded, index));
     }
+#elif defined(__AVX2__)
+    for (; i + 32 <= n; i += 32) {
+        const __m256i index = _mm256_loadu_si256((const __m256i *)(in + i));
+        _mm256_storeu_si256((__m256i *)(out + i), tf_shuffle_bytes(table, index));
+    }
 #endif
     for (; i < n; i++) {
         out[i] = table[in[i]];

@@ -63,6 +63,23 @@ TF_INLINE __m512i tf_permute_bytes(struct tf_byte_registers table, __m512i index
     const __m512i high = _mm512_permutex2var_epi8(table.third, index, table.fourth);
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
+#elif defined(__AVX2__)
+/* 32 lookups: a shuffle for each 16 bytes of the table, which gives 0 for an index whose
+ * highest bit is set, as the saturating addition sets it for those of other parts. */
+TF_INLINE __m256i tf_shuffle_bytes(const uint8_t table[256], __m256i index)
+{
+    const __m256i limit = _mm256_set1_epi8(0x70);
+    __m256i found = _mm256_setzero_si256();
+    for (int i = 0; i < 16; i++) {
+        const __m128i *part = (const __m128i *)(table + 16 * i);
+        const __m256i entries = _mm256_broadcastsi128_si256(_mm_loadu_si128(part));
+        const __m256i place = _mm256_xor_si256(index, _mm256_set1_epi8((char)(16 * i)));
+        const __m256i one =
+            _mm256_shuffle_epi8(entries, _mm256_adds_epu8(place, limit));
+        found = _mm256_or_si256(found, one);
+    }
+    return found;
+}
 #endif
 
 #endif

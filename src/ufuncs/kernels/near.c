@@ -118,13 +118,14 @@ TF_INLINE double arctan2_near(double y, double x)
     const double a = fabs(x), b = fabs(y);
     const double greater = a > b ? a : b, lesser = a > b ? b : a;
     const int steep = lesser > greater * 0x1.a827999fcef32p-2; /* tan(pi/8) */
+    const double below = greater == 0 ? 1 : greater; /* two zeros have a quotient, too */
     const double z = (steep ? lesser - greater : lesser) /
-                     (steep ? lesser + greater : greater);
+                     (steep ? lesser + greater : below);
     const double quarter = 0x1.921fb54442d18p-1; /* pi/4 */
     double angle = multiply_add(z, odd_series(-(z * z)), steep ? quarter : 0.0);
     angle = b > a ? 2 * quarter - angle : angle;
-    angle = x < 0 ? 4 * quarter - angle : angle;
-    const int known = (a < INFINITY) & (b < INFINITY) & (b > 0);
+    angle = bits_of(x) >> 63 ? 4 * quarter - angle : angle;
+    const int known = (a < INFINITY) & (b < INFINITY);
     return known ? copysign(angle, y) : NAN;
 }
 
@@ -153,15 +154,14 @@ TF_INLINE double fmod_near(double x, double y)
 {
     const double quotient = x / y;
     const double rest = x - trunc(quotient) * y;
-    return fabs(quotient) < 0x1p40 ? rest : NAN;
+    return fabs(quotient) < 0x1p40 ? copysign(rest, x) : NAN;
 }
 
-/* Python's: the sign of the divisor. A sum that does not fit is rounded; zero, whatever
- * its sign, is in doubt. */
+/* Python's: the sign of the divisor. A sum that does not fit is rounded. */
 TF_INLINE double remainder_near(double x, double y)
 {
     const double rest = fmod_near(x, y);
-    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+    return copysign(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest, y);
 }
 
 #define NEAR(name, expression)                                                 \
@@ -193,7 +193,8 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
 /* -- which of them do not tell ------------------------------------------------------ */
 
 /* Not in doubt: what is 16 times the error from where rounding changes; and what is
- * beyond all doubt too great or too small for a format with float32's exponents. */
+ * beyond all doubt too great or too small for a format with float32's exponents, or
+ * zero, as results alone are that no rounding gave. */
 size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which)
 {
@@ -204,7 +205,7 @@ size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
     for (size_t i = 0; i < n; i++) {
         const uint64_t magnitude = bits_of(r[i]) & INT64_MAX;
         const int is_far = (magnitude - too_great < infinity - too_great) |
-                           (magnitude - 1 < too_small - 1);
+                           (magnitude < too_small);
         doubts[i] = !(tf_rounds_surely(magnitude, mantissa_bits) | is_far);
         some |= doubts[i];
     }

@@ -7,9 +7,8 @@
  *          double rounding innocuous?", 1995), as long as the result is normal.
  *  near    It is some units in float32's last place off: see quick_near.c.
  *
- * Of the single results some are left open, which are listed, and which unary.c computes
- * otherwise: NaN and Inf that no NaN or Inf gave, results beyond the range or below the
- * normal numbers.
+ * What single results raise, and NaN, Inf and results below the normal numbers, takes
+ * another pass, of blocks that have any.
  */
 #include <math.h>
 
@@ -38,10 +37,11 @@ TF_INLINE void put(struct tf_format f, void *results, size_t i, uint32_t bits)
 
 /* -- exact ------------------------------------------------------------------------- */
 
-TF_INLINE size_t apply_exact(struct tf_format f, float (*of)(float), const void *items,
-                             void *results, uint16_t *which, size_t n)
+TF_INLINE unsigned apply_exact(struct tf_format f, float (*of)(float),
+                               float (*scaled)(float), const void *items,
+                               void *results, size_t n)
 {
-    (void)which;
+    (void)scaled;
     const uint32_t nan = tf_nan_code(f) << tf_cut(f);
     for (size_t i = 0; i < n; i++) {
         const float r = of(number_at(f, items, i));
@@ -73,20 +73,46 @@ TF_INLINE int is_outside(struct tf_format f, struct seen seen)
     return (seen.greatest >= tf_beyond(f)) | (seen.tiny != 0);
 }
 
-/* Does r not tell what x gives? Inf has exact results: Inf and zero. */
-TF_INLINE int is_open(struct tf_format f, float x, float r)
+/* The results again, where some are NaN, Inf or not normal; what they raised. `scaled`
+ * gives 2^128 times those below the normal numbers, so that nothing is subnormal: an
+ * addition rounds them, after which the lower bits are their code. */
+TF_INLINE unsigned settle(struct tf_format f, float (*of)(float), float (*scaled)(float),
+                          const void *items, void *results, size_t n)
 {
-    struct seen seen = {0, 0};
-    upper_code(f, x, r, &seen);
-    const int is_exact = ((x == INFINITY) | (x == -INFINITY)) & (r == r);
-    return (x == x) & !is_exact & is_outside(f, seen);
+    const int cut = tf_cut(f);
+    const uint32_t nan = tf_nan_code(f) << cut;
+    const uint32_t exponent = (uint32_t)(tf_least_exponent(f) + 128 + 23 + 127);
+    const float magic = tf_float_of(exponent << 23);
+    uint32_t invalid = 0, divide = 0, over = 0, under = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct seen unused = {0, 0};
+        const float x = number_at(f, items, i), r = of(x);
+        const uint32_t given = tf_bits_of(x) & TF_MAGNITUDE_BITS;
+        const uint32_t bits = tf_bits_of(r), magnitude = bits & TF_MAGNITUDE_BITS;
+        const uint32_t is_finite = given < TF_INF_BITS, is_nan = magnitude > TF_INF_BITS;
+        const uint32_t is_tiny = is_finite & (uint32_t)(magnitude < LEAST_NORMAL);
+        const float exact = tf_float_of(tf_bits_of(scaled(x)) & TF_MAGNITUDE_BITS);
+        const float shifted = exact + magic;
+        const uint32_t small = (tf_bits_of(shifted) - tf_bits_of(magic)) << cut;
+        const uint32_t normal = upper_code(f, x, r, &unused) & -(UINT32_C(1) << cut);
+        const uint32_t code = is_tiny ? small | (bits ^ magnitude) : normal;
+        const uint32_t is_inf =
+            is_finite & (uint32_t)((code & TF_MAGNITUDE_BITS) == TF_INF_BITS);
+        invalid |= is_nan & (uint32_t)(given <= TF_INF_BITS);
+        divide |= is_inf & (uint32_t)(given == 0);
+        over |= is_inf & (uint32_t)(given != 0);
+        under |= is_tiny & (uint32_t)(shifted - magic != exact);
+        put(f, results, i, is_nan ? nan : code);
+    }
+    return (invalid ? TF_INVALID : 0) | (divide ? TF_DIVIDE : 0) | (over ? TF_OVER : 0) |
+           (under ? TF_UNDER : 0);
 }
 
-/* Returns how many results are left open, of which `which` lists the indices. Items of
- * two bytes are taken two to a word: without anything that brings them in order, or
- * back. */
-TF_INLINE size_t apply_single(struct tf_format f, float (*of)(float), const void *items,
-                              void *results, uint16_t *which, size_t n)
+/* Returns what is raised. Items of two bytes are taken two to a word: without anything
+ * that brings them in order, or back. */
+TF_INLINE unsigned apply_single(struct tf_format f, float (*of)(float),
+                                float (*scaled)(float), const void *items,
+                                void *results, size_t n)
 {
     const uint32_t upper = UINT32_C(0xFFFF0000);
     const size_t pairs = f.itemsize == 2 ? n / 2 : 0;
@@ -104,45 +130,40 @@ TF_INLINE size_t apply_single(struct tf_format f, float (*of)(float), const void
         const float x = number_at(f, items, i);
         put(f, results, i, upper_code(f, x, of(x), &seen));
     }
-    if (!is_outside(f, seen)) {
-        return 0;
-    }
-    const uint32_t nan = tf_nan_code(f) << tf_cut(f);
-    uint8_t open[TF_CHUNK + 8];
-    for (size_t i = 0; i < n; i++) {
-        const float x = number_at(f, items, i), r = of(x);
-        struct seen unused = {0, 0};
-        const uint32_t code = upper_code(f, x, r, &unused);
-        put(f, results, i, x == x ? code : nan);
-        open[i] = (uint8_t)is_open(f, x, r);
-    }
-    return tf_list_marked(open, n, 0, which);
+    const int is_normal = (seen.greatest < tf_beyond(f)) & (seen.tiny == 0);
+    return is_normal ? 0 : settle(f, of, scaled, items, results, n);
 }
 
 /* -- the functions ------------------------------------------------------------------- */
 
-#define FUNCTION(name, apply, expression)                                      \
-    TF_INLINE float name(float x) { return expression; }                       \
-    static size_t name##_tf32(const void *items, void *results, uint16_t *which, \
-                              size_t n, size_t most)                           \
+#define INSTANCE(name, format, apply, scaled)                                 \
+    static size_t name##_##format(const void *items, void *results,            \
+                                  uint16_t *which, size_t n, size_t most,      \
+                                  unsigned *flags)                             \
     {                                                                          \
-        (void)most;                                                            \
-        return apply(tf_tf32, name, items, results, which, n);                 \
-    }                                                                          \
-    static size_t name##_bfloat16(const void *items, void *results,            \
-                                  uint16_t *which, size_t n, size_t most)      \
-    {                                                                          \
-        (void)most;                                                            \
-        return apply(tf_bfloat16, name, items, results, which, n);             \
+        (void)which, (void)most;                                               \
+        *flags |= apply(tf_##format, name, scaled, items, results, n);        \
+        return 0;                                                              \
     }
-FUNCTION(square, apply_single, x * x)
-FUNCTION(reciprocal, apply_single, 1 / x)
-FUNCTION(root, apply_single, sqrtf(x))
-FUNCTION(rint_, apply_exact, rintf(x))
-FUNCTION(floor_, apply_exact, floorf(x))
-FUNCTION(ceil_, apply_exact, ceilf(x))
-FUNCTION(trunc_, apply_exact, truncf(x))
-FUNCTION(sign, apply_exact, x != x ? x : (float)((x > 0) - (x < 0)))
+#define FUNCTION(name, apply, scaled, expression)                             \
+    TF_INLINE float name(float x) { return expression; }                       \
+    INSTANCE(name, tf32, apply, scaled)                                       \
+    INSTANCE(name, bfloat16, apply, scaled)
+/* 2^128 times results below 2^-126. A square is exact; 1/x is farther from each number
+ * halfway between two of tf32's, and from each of its numbers that it is not, than
+ * float32's rounding goes; a root is zero. */
+TF_INLINE float scaled_square(float x) { return (x * 0x1p64f) * (x * 0x1p64f); }
+TF_INLINE float scaled_reciprocal(float x) { return 0x1p64f / x * 0x1p64f; }
+TF_INLINE float scaled_root(float x) { return x; }
+
+FUNCTION(square, apply_single, scaled_square, x * x)
+FUNCTION(reciprocal, apply_single, scaled_reciprocal, 1 / x)
+FUNCTION(root, apply_single, scaled_root, sqrtf(x))
+FUNCTION(rint_, apply_exact, NULL, rintf(x))
+FUNCTION(floor_, apply_exact, NULL, floorf(x))
+FUNCTION(ceil_, apply_exact, NULL, ceilf(x))
+FUNCTION(trunc_, apply_exact, NULL, truncf(x))
+FUNCTION(sign, apply_exact, NULL, x != x ? x : (float)((x > 0) - (x < 0)))
 
 #define BOTH(name) {name##_tf32, name##_bfloat16}
 tf_quick_fn *const TF_NAME(tf_quick)[TF_QUICK_NEAR][2] = {

@@ -221,14 +221,17 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
 #define FUNCTION(name, expression, ...)                                        \
     TF_INLINE float name(float x) { return expression; }                       \
     static size_t name##_tf32(const void *items, void *results, uint16_t *which, \
-                              size_t n, size_t most)                           \
+                              size_t n, size_t most, unsigned *flags)          \
     {                                                                          \
+        (void)flags;                                                           \
         const struct domain domain = {__VA_ARGS__};                            \
         return apply(name, domain, 4, items, results, which, n, most);         \
     }                                                                          \
     static size_t name##_bfloat16(const void *items, void *results,            \
-                                  uint16_t *which, size_t n, size_t most)      \
+                                  uint16_t *which, size_t n, size_t most,      \
+                                  unsigned *flags)                             \
     {                                                                          \
+        (void)flags;                                                           \
         const struct domain domain = {__VA_ARGS__};                            \
         return apply(name, domain, 2, items, results, which, n, most);         \
     }
