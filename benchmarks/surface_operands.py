@@ -22,7 +22,7 @@ class Variant:
 
     layout: str = "contiguous"
     size: int = MEBI
-    data: str = "normal"  # see common.data
+    data: str = "normal"  # see numbers()
 
     @property
     def name(self) -> str:
@@ -48,7 +48,11 @@ def _formats() -> Any:
 
 @lru_cache(maxsize=256)
 def numbers(name: str, kind: str, domain: str, count: int) -> np.ndarray:
-    """Elements of a format or of a type of NumPy's."""
+    """Elements of a format or of a type of NumPy's: common.data's, or "specials".
+
+    Those are normal numbers of both signs, whatever the domain, a third of which are
+    zero, and one in 64 Inf, another NaN.
+    """
     formats = _formats()
     ours = name in formats
     dtype = np.dtype(formats[name].type if ours else name)
@@ -58,6 +62,8 @@ def numbers(name: str, kind: str, domain: str, count: int) -> np.ndarray:
         raw = np.random.default_rng(3).bytes(count * dtype.itemsize)
         return np.frombuffer(raw, dtype).copy()
     single = data("octaves" if kind == "octaves" else "normal", count, np.dtype("f4"))
+    if kind == "specials" and dtype.kind not in "iu":
+        single, domain = with_specials(single), "all"
     if dtype.kind == "b":
         return single > 0
     if name == "float8_e8m0fnu" or dtype.kind == "u":
@@ -65,6 +71,14 @@ def numbers(name: str, kind: str, domain: str, count: int) -> np.ndarray:
     if dtype.kind in "iu":
         single = np.clip(single * 30, -100, 100)
     return DOMAINS[domain](single).astype(dtype)
+
+
+def with_specials(single: np.ndarray) -> np.ndarray:
+    drawn = np.random.default_rng(7).integers(0, 192, single.size)
+    found = np.where(drawn < 64, np.float32(0), single)
+    found[drawn >= 186] = np.inf
+    found[drawn >= 189] = np.nan
+    return found
 
 
 @lru_cache(maxsize=1)
