@@ -225,6 +225,30 @@ def test_differences_name_their_groups(tmp_path, capsys):
     assert int(first["model"], 16) & 0x7FFFFFFF < 0x00800000
 
 
+def test_what_was_recorded_before_a_hang_is_kept(tmp_path):
+    """The second unit stops the program."""
+
+    class Hanging(MadeUp):
+        def run(self, unit, *arguments, **keywords):
+            if unit.k == 8:
+                raise KeyboardInterrupt
+            return super().run(unit, *arguments, **keywords)
+
+    with pytest.raises(KeyboardInterrupt):
+        command._record(Hanging(), tmp_path, "tf32")
+    meta, found = recordings.read(tmp_path)
+    assert [x.unit.name for x in found] == ["mma.m16n8k4.tf32.tf32.f32"]
+    assert "cvt.rna.tf32.f32" in meta["conversions"]
+    assert command.main(["--replay", str(tmp_path)]) == 0
+
+
+def test_who_is_stopped_while_writing_leaves_the_file_before(tmp_path):
+    recordings.write(tmp_path, {"x": np.zeros(3)}, {"units": {}})
+    with pytest.raises(TypeError):
+        recordings.write(tmp_path, {"x": np.ones(3)}, {"units": {object()}})
+    assert json.loads((tmp_path / "meta.json").read_text()) == {"units": {}}
+
+
 def test_an_error_of_the_gpu_keeps_what_was_recorded(tmp_path, capsys):
     class Breaking(MadeUp):
         def run(self, unit, *arguments, **keywords):
