@@ -36,8 +36,8 @@ def python(code):
     return [sys.executable, "-c", code]
 
 
-def summary(out):
-    return (out / "summary.txt").read_text().splitlines()
+def summary(out, step):
+    return (out / f"{step}.txt").read_text().splitlines()
 
 
 def kept(out, step):
@@ -58,7 +58,7 @@ def test_the_first_cause_is_the_first_line(gpu, monkeypatch, tmp_path):
 
     monkeypatch.setitem(gpu.STEPS, "smoke", step)
     assert gpu.main([str(tmp_path), "smoke"]) == 1
-    lines = summary(tmp_path)
+    lines = summary(tmp_path, "smoke")
     assert lines[0] == "FAILED: bad: ValueError: an illegal address"
     assert lines[-2:] == ["late: ValueError: what follows from it", "too few"]
     logs = kept(tmp_path, "smoke")
@@ -76,7 +76,9 @@ def test_a_part_that_hangs_is_stopped_and_its_output_kept(gpu, monkeypatch, tmp_
 
     monkeypatch.setitem(gpu.STEPS, "golden", step)
     assert gpu.main([str(tmp_path), "golden", "--limit", "2"]) == 1
-    assert summary(tmp_path)[0].startswith("FAILED: hangs: stopped after 2 s; so far")
+    assert summary(tmp_path, "golden")[0].startswith(
+        "FAILED: hangs: stopped after 2 s; so far"
+    )
     logs = kept(tmp_path, "golden")
     assert "so far" in logs["hangs.log"]
     assert "no time" not in logs["after.log"].partition("\n")[2]
@@ -85,12 +87,37 @@ def test_a_part_that_hangs_is_stopped_and_its_output_kept(gpu, monkeypatch, tmp_
 def test_results_are_saved_after_each_part(gpu, tmp_path):
     run = gpu.Run(tmp_path, "tests", 60, dry=True)
     run.do(gpu.Part("one", python("print(1)")))
-    assert summary(tmp_path)[0] == "tests: ok so far"
+    assert summary(tmp_path, "tests")[0] == "tests: ok so far"
     assert set(kept(tmp_path, "tests")) == {"one.log"}
     run.do(gpu.Part("two", python("import sys; sys.exit(5)"), passes=(0, 5)))
     assert set(kept(tmp_path, "tests")) == {"one.log", "two.log"}
     assert run.end([]) == 0
-    assert summary(tmp_path)[0] == "tests: ok"
+    assert summary(tmp_path, "tests")[0] == "tests: ok"
+
+
+def test_steps_leave_what_others_kept(gpu, monkeypatch, tmp_path):
+    """Also the same one, when it runs again."""
+    runs = iter(([], [], ["worse"]))
+    for step in ("smoke", "golden", "smoke"):
+        monkeypatch.setitem(gpu.STEPS, step, lambda run, jobs: next(runs))
+        gpu.main([str(tmp_path), step])
+    assert summary(tmp_path, "smoke")[0] == "smoke: ok"
+    assert summary(tmp_path, "golden")[0] == "golden: ok"
+    assert summary(tmp_path, "smoke-2")[0] == "FAILED: worse"
+    assert len([*tmp_path.glob("*.tar.gz")]) == 3
+
+
+@pytest.mark.parametrize("line", ["differs", "opcodes other", "places differ"])
+def test_a_recording_with_findings_is_not_ok(gpu, monkeypatch, tmp_path, line):
+    printed = {"settled": "none", "differs": "none", "opcodes other": "none"}
+    printed[line] = "mma.m16n8k8.tf32.tf32.f32"
+    text = "\n".join(f"{name}: {x}" for name, x in printed.items())
+    command = python(f"import sys; print({text!r}); sys.exit(1)")
+    monkeypatch.setattr(gpu.Run, "python", lambda *_: command)
+    assert gpu.main([str(tmp_path), "golden"]) == 1
+    lines = summary(tmp_path, "golden")
+    assert lines[0] == f"FAILED: golden: {line}: mma.m16n8k8.tf32.tf32.f32"
+    assert lines[2].startswith("golden: status 1")
 
 
 @pytest.mark.parametrize(("count", "status"), [(1249, 1), (1250, 0)])
@@ -101,7 +128,7 @@ def test_too_few_tests_are_a_failure(gpu, monkeypatch, tmp_path, count, status):
     assert gpu.main([str(tmp_path), "tests"]) == status
     if status:
         said = f"FAILED: only {2 * count} tests passed; 2500 must"
-        assert summary(tmp_path)[0].startswith(said)
+        assert summary(tmp_path, "tests")[0].startswith(said)
 
 
 def test_pytest_runs_a_process_a_file(gpu, tmp_path):
