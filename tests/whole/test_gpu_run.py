@@ -135,6 +135,7 @@ def test_pytest_runs_a_process_a_file(gpu, tmp_path):
     run = gpu.Run(tmp_path, "tests", 60, dry=False)
     parts = [*gpu.pytest_parts(run, "not exhaustive")]
     assert len(parts) == len(gpu.files()) > 10
+    assert parts[0].name == "test_dispatch"
     for part in parts:
         assert part.command[-2:] == [
             "gpu and not exhaustive",
@@ -142,17 +143,93 @@ def test_pytest_runs_a_process_a_file(gpu, tmp_path):
         ]
 
 
-def test_what_building_lacks_is_said(tool, monkeypatch, tmp_path):
-    run = tool.Run(tmp_path, "smoke", 60, dry=True)
+def test_a_test_that_hangs_ends_before_its_file_does(gpu, monkeypatch, tmp_path):
+    """By a thread, since it may hang in the driver."""
+    monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda name: True)
+    run = gpu.Run(tmp_path, "tests", 60, dry=False)
+    for part in gpu.pytest_parts(run, "not exhaustive"):
+        command = " ".join(part.command)
+        assert " --timeout 300 --timeout-method=thread " in command
+        assert part.seconds == 400
+
+
+def test_products_are_watched_a_check_a_process(gpu, monkeypatch, tmp_path):
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: name)
+    seen = {}
+
+    def do(part):
+        seen[part.name] = part.command
+
+    for step in (gpu.sanitizer, gpu.profile):
+        run = gpu.Run(tmp_path, step.__name__, 60, dry=False)
+        monkeypatch.setattr(run, "do", do)
+        assert step(run, 1) == []
+        assert ("TF32DTYPE_SMALL" in run.environment) == (step is gpu.sanitizer)
+    tools = {"memcheck": "compute-sanitizer", "racecheck": "compute-sanitizer",
+             "profile": "ncu"}  # fmt: skip
+    assert set(seen) == {f"{x}-{y}" for x in tools for y in ("every_tile", "wgmma")}
+    for name, command in seen.items():
+        tool, _, check = name.partition("-")
+        assert command[0] == tools[tool]
+        assert command[-2:] == ["--here", check]
+    assert "regex:native|wgmma" in seen["profile-wgmma"]
+
+
+def lacking(tool, monkeypatch, *programs):
     found = tool.shutil.which
     monkeypatch.setattr(
-        tool.shutil, "which", lambda name: None if name == "gcc" else found(name)
+        tool.shutil, "which", lambda name: None if name in programs else found(name)
     )
+
+
+def statuses(tool, monkeypatch, run, tmp_path, **of):
+    """What parts of a build end with, and which ran."""
+    ran = []
+
+    def do(part):
+        ran.append(part.name)
+        return tool.Done(part.name, of[part.name], 0, tmp_path, part.passes)
+
+    monkeypatch.setattr(run, "do", do)
+    return ran
+
+
+def test_what_building_lacks_is_said(tool, monkeypatch, tmp_path):
+    run = tool.Run(tmp_path, "smoke", 60, dry=True)
+    lacking(tool, monkeypatch, "gcc")
     assert tool.build(run) == []  # the module that is here serves
-    monkeypatch.setattr(run, "do", lambda part: tool.Done("", 1, 0, tmp_path, (0,)))
+    statuses(tool, monkeypatch, run, tmp_path, **{"import": 1})
     (said,) = tool.build(run)
     assert said.startswith("not here: gcc")  # Cython too, where it is not installed
     assert "; nor has tf32dtype/_core/_core.cpython" in said
+
+
+def test_after_a_build_that_fails_what_came_along_serves(tool, monkeypatch, tmp_path):
+    monkeypatch.setattr(tool, "missing", lambda: [])
+    run = tool.Run(tmp_path, "smoke", 60, dry=False)
+    ran = statuses(tool, monkeypatch, run, tmp_path, build=1, **{"import": 0})
+    assert tool.build(run) == []
+    assert ran == ["build", "import"]
+    statuses(tool, monkeypatch, run, tmp_path, build=1, **{"import": 1})
+    (said,) = tool.build(run)
+    assert said.startswith("no build; nor has tf32dtype/_core/_core.cpython")
+
+
+def test_only_tests_need_a_compiler_of_cpp(tool, monkeypatch, tmp_path):
+    lacking(tool, monkeypatch, "g++")
+    assert "g++" not in tool.missing()
+    monkeypatch.setattr(tool, "build", lambda run: [])
+    code = f"print('== {tool.LEAST_TESTS} passed in 1.00s ==')"
+    part = tool.Part("some", python(code))
+    monkeypatch.setattr(tool, "pytest_parts", lambda run, kind: iter([part]))
+    monkeypatch.setattr(tool.Run, "python", lambda *_: python("print('fine')"))
+    for step in ("smoke", "golden", "benchmark"):
+        assert tool.main([str(tmp_path), step]) == 0
+    for step in ("tests", "exhaustive"):
+        assert tool.main([str(tmp_path), step]) == 1
+        lines = summary(tmp_path, step)
+        assert lines[0] == "FAILED: not here: g++, without which tests skip"
+        assert lines[2].startswith("some: ok")
 
 
 def test_our_benchmark_is_found_by_its_path(gpu, tmp_path, monkeypatch):
