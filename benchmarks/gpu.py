@@ -21,6 +21,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # the other files are scripts beside this one
+sys.path.append(str(HERE.parent))  # the developers' tools
 
 import gpu_cases as cases  # noqa: E402
 import gpu_clock  # noqa: E402
@@ -29,12 +30,11 @@ from promises import measure_rows  # noqa: E402
 from report import show  # noqa: E402
 
 from tf32dtype._nvrtc import CudaError  # noqa: E402
+from tools.tensor_core_recorder.launch import Gpu  # noqa: E402
 
 
 def versions() -> dict[str, str]:
     """What a reader must know of the device."""
-    from tools.tensor_core_recorder.launch import Gpu
-
     return {name: str(value) for name, value in Gpu().facts().items()}
 
 
