@@ -228,9 +228,11 @@ def rows(sizes: Sizes) -> list[Row]:
         Row("own mma.sync kernel", "of cuBLAS", 0.5, 0.7, partial(own, sizes)),
         Row("bf16x9", "of SGEMM", 1.2, 1.5, partial(emulated, sizes)),
         Row("blocks", "of a copy", 0.25, 0.4, partial(block_casts, sizes)),
-        # Three products, and the scales of blocks in float32, which alone take as long
-        # as six at the peak. By wgmma on Hopper, whose mma.sync makes FP8 of float16,
-        # at a twelfth of the speed and less.
+        # Three products, a third of one's speed at best, and the scales of blocks in
+        # float32, which alone take as long as six at the peak. By wgmma on Hopper,
+        # whose mma.sync makes FP8 of float16, at a twelfth of the speed and less.
+        # `must` is more than was counted: 742 TFLOP/s a term (gpu_bounds.json) are
+        # 0.19 of the 1,300 that are expected of cublasLt.
         Row("TCFP-16", "of FP8", 1 / 4.5, 1 / 3.3, partial(block_products, sizes)),
     ]
 
