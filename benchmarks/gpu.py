@@ -3,24 +3,30 @@
     python benchmarks/gpu.py [--quick] [--json FILE] [--figure FILE] [--no-energy]
 
 Functions take turns; times are medians between CUDA events. All measurements go with
-the device's name to benchmarks/results/gpu_DEVICE.json, and the crossover table of
-`strategy="performant"` into the package. Ratios are those of speed: 1 is as fast as
-what is named.
+the device's name to benchmarks/results/gpu_DEVICE.json, written anew after each row,
+and the crossover table of `strategy="performant"` into the package. Ratios are those of
+speed: 1 is as fast as what is named. A part that raises is an error of the report, and
+the others go on.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import os
 import re
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # the other files are scripts beside this one
+sys.path.append(str(HERE.parent))  # the developers' tools
 
 import gpu_cases as cases  # noqa: E402
 import gpu_clock  # noqa: E402
@@ -29,33 +35,57 @@ from promises import measure_rows  # noqa: E402
 from report import show  # noqa: E402
 
 from tf32dtype._nvrtc import CudaError  # noqa: E402
+from tools.tensor_core_recorder.launch import Gpu  # noqa: E402
 
 
 def versions() -> dict[str, str]:
     """What a reader must know of the device."""
-    from tools.tensor_core_recorder.launch import Gpu
-
     return {name: str(value) for name, value in Gpu().facts().items()}
+
+
+class Report:
+    """All measurements, in a file that always has those that there are so far."""
+
+    def __init__(self, path: Path, device: dict[str, str]) -> None:
+        self.path = path
+        self.errors: dict[str, str] = {}
+        self.facts: dict[str, Any] = {
+            "device": device,
+            "machine": machine(),
+            "results": [],
+            "errors": self.errors,
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def save(self) -> None:
+        new = self.path.with_name(f"{self.path.name}.new")
+        new.write_text(json.dumps(self.facts, indent=1))
+        os.replace(new, self.path)
+
+    def attempt(self, name: str, work: Callable[[], None]) -> None:
+        """Do a part and save; where it raises, what it raised is saved."""
+        try:
+            work()
+        except Exception as error:  # CuPy's errors have no common class
+            self.errors[name] = f"{type(error).__name__}: {error}"
+            print(f"ERROR {name}: {self.errors[name]}", file=sys.stderr)
+        self.save()
 
 
 def crossover(
     clock: Any, precision: str, grid: tuple[int, ...]
-) -> list[dict[str, Any]]:
-    """Seconds of both ways, and of `performant`, over M = N and K."""
-    cells = []
+) -> Iterator[dict[str, Any]]:
+    """Seconds of both ways over M = N and K."""
     for mn in grid:
         for k in grid:
             functions = cases.products((mn, mn, k), precision)
             times = clock.medians(functions, 15, 2.0)
-            cells.append(
-                {
-                    "mn": mn,
-                    "k": k,
-                    "emulated": times["ours"],
-                    "native": times["reference"],
-                }
-            )
-    return cells
+            yield {
+                "mn": mn,
+                "k": k,
+                "emulated": times["ours"],
+                "native": times["reference"],
+            }
 
 
 def tabled(
@@ -89,9 +119,9 @@ def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
         cell["performant over the better"] = times["performant"] / better
 
 
-def energy(sizes: tuple[int, ...]) -> list[dict[str, float]]:
+def energy(sizes: tuple[int, ...]) -> Iterator[dict[str, float]]:
     """GFLOP a joule, which is GFLOP/s a watt."""
-    counter, found = gpu_clock.Energy(), []
+    counter = gpu_clock.Energy()
     for n in sizes:
         line: dict[str, float] = {"n": n}
         for name, call in cases.products((n, n, n), "bf16x9").items():
@@ -99,9 +129,8 @@ def energy(sizes: tuple[int, ...]) -> list[dict[str, float]]:
             who = "bf16x9" if name == "ours" else "SGEMM"
             line[f"{who} GFLOP/J"] = 2 * n**3 / used["joules"] * 1e-9
             line[f"{who} TFLOP/s"] = 2 * n**3 / used["seconds"] * 1e-12
-        found.append(line)
         print(line)
-    return found
+        yield line
 
 
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
@@ -116,20 +145,83 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def add_energy(report: dict[str, Any], sizes: Any) -> None:
-    """Measure it where the GPU counts it."""
+# -- parts -----------------------------------------------------------------------------
+
+
+def measure_promises(
+    report: Report, clock: Any, sizes: Any, repeats: int, budget: float
+) -> None:
+    """Every row, one after the other."""
+    rows = [
+        (row, partial(measure_rows, [row], repeats, budget, clock.medians))
+        for row in cases.rows(sizes)
+    ]
+    row = cases.modelled_row()
+    last = partial(cases.modelled, row, sizes, clock.medians, repeats, budget)
+    rows.append((row, last))
+    result: dict[str, Any] = {
+        "machine": report.facts["machine"],
+        "isa": report.facts["device"]["gpu"],
+        "rows": [],
+        "set": {},
+    }
+    report.facts["results"].append(result)
+
+    def measure(row: Any, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        finally:
+            result["rows"].append(row.record())
+
+    for row, work in rows:
+        report.attempt(row.name, partial(measure, row, work))
+    whole = [x for x in result["rows"] if x["name"] not in report.errors]
+    show(result | {"rows": whole})
+
+
+def measure_accuracy(report: Report, sizes: Any) -> None:
+    """dB of emulated products."""
+    found = report.facts["snr"] = {}
+    for n in sizes.emulated:
+        found[str(n)] = cases.snr(n, "bf16x9")
+    print("dB over float64:", found)
+
+
+def measure_crossover(
+    report: Report, clock: Any, grid: tuple[int, ...], tables: Path | None
+) -> None:
+    """The cells and the table of them; then how `performant` does by it."""
+    from tf32dtype.cuda._matmul import crossover as strategy
+
+    cells: list[dict[str, Any]] = []
+    report.facts["crossover"] = {"precision": "bf16x9", "cells": cells}
+    for cell in crossover(clock, "bf16x9", grid):
+        cells.append(cell)
+        report.save()
+    facts = tabled(report.facts["device"], "bf16x9", cells)
+    table = strategy.write(strategy.Crossover(**facts))
+    if tables:
+        tables.mkdir(parents=True, exist_ok=True)
+        shutil.copy(table, tables)
+    performant(clock, "bf16x9", cells)
+    slowest = max(cell["performant over the better"] for cell in cells)
+    print(f"performant takes at most {slowest:.3f} times the better of its two")
+
+
+def measure_energy(report: Report, sizes: tuple[int, ...]) -> None:
+    """Where the GPU counts it."""
     try:
-        report["energy"] = energy(sizes.energy)
+        report.facts["energy"] = [*energy(sizes)]
     except OSError as error:
         print(f"no energy counters: {error}", file=sys.stderr)
 
 
-def draw_figure(report: dict[str, Any], path: Path) -> None:
-    """Draw it where matplotlib is installed: the figures in numbers are saved."""
+def draw_figure(report: Report, path: Path) -> None:
+    """Where matplotlib is installed: the figures in numbers are saved."""
     from gpu_figure import draw
 
     try:
-        draw(report, path)
+        draw(report.facts, path)
     except ImportError as error:
         print(f"no figure: {error}", file=sys.stderr)
 
@@ -137,57 +229,34 @@ def draw_figure(report: dict[str, Any], path: Path) -> None:
 def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     options = options_of(arguments)
     try:
-        from tf32dtype.cuda._matmul import crossover as strategy
-
+        importlib.import_module("tf32dtype.cuda")
         device = versions()
     except (ImportError, CudaError) as error:
         print(f"gpu.py: {error}", file=sys.stderr)
         return 1
 
+    started = time.monotonic()
     clock = clock or gpu_clock.Clock()
     sizes = cases.QUICK if options.quick else cases.FULL
     repeats, budget = (3, 1.0) if options.quick else (25, 10.0)
     name = re.sub(r"[^a-z0-9]+", "_", device["gpu"].lower()).strip("_")
     path = options.json or HERE / "results" / f"gpu_{name}.json"
-    report: dict[str, Any] = {"device": device, "machine": machine(), "results": []}
-
-    def save() -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report, indent=1))
-
-    started = time.monotonic()
-    rows = measure_rows(cases.rows(sizes), repeats, budget, clock.medians)
-    rows.append(cases.modelled(sizes, clock.medians, repeats, budget).record())
-    result = {
-        "machine": report["machine"],
-        "isa": device["gpu"],
-        "rows": rows,
-        "set": {},
+    report = Report(path, device)
+    measure_promises(report, clock, sizes, repeats, budget)
+    parts = {
+        "accuracy": partial(measure_accuracy, report, sizes),
+        "crossover": partial(
+            measure_crossover, report, clock, sizes.grid, options.tables
+        ),
     }
-    report["results"].append(result)
-    report["snr"] = {str(n): cases.snr(n, "bf16x9") for n in sizes.emulated}
-    save()
-    show(result)
-    print("dB over float64:", report["snr"])
-
-    cells = crossover(clock, "bf16x9", sizes.grid)
-    table = strategy.write(strategy.Crossover(**tabled(device, "bf16x9", cells)))
-    if options.tables:
-        options.tables.mkdir(parents=True, exist_ok=True)
-        shutil.copy(table, options.tables)
-    performant(clock, "bf16x9", cells)
-    report["crossover"] = {"precision": "bf16x9", "cells": cells}
-    save()
-    slowest = max(cell["performant over the better"] for cell in cells)
-    print(f"performant takes at most {slowest:.3f} times the better of its two")
-
     if not options.no_energy:
-        add_energy(report, sizes)
-        save()
+        parts["energy"] = partial(measure_energy, report, sizes.energy)
     if options.figure:
-        draw_figure(report, options.figure)
+        parts["figure"] = partial(draw_figure, report, options.figure)
+    for name, part in parts.items():
+        report.attempt(name, part)
     print(f"{path}: {time.monotonic() - started:.0f} s")
-    return 0
+    return 1 if report.errors else 0
 
 
 if __name__ == "__main__":

@@ -242,22 +242,31 @@ def bound(row: Row, loop: Counter[str], gpu: Gpu = H100) -> dict[str, Any]:
     }
 
 
+def nvrtc() -> str:
+    """The compiler's version: another one may make other machine code."""
+    return ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
+
+
+def counted(row: Row) -> dict[str, Any]:
+    """A row's bounds."""
+    return bound(row, main_loop(listing(row.kernel), row.kernel.name, row.works))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--json", type=Path, help="where figures are saved")
     options = parser.parse_args()
     found = []
     for row in rows():
-        loop = main_loop(listing(row.kernel), row.kernel.name, row.works)
-        found.append(bound(row, loop))
-        x = found[-1]
+        found.append(x := counted(row))
         print(
             f"{x['kernel']:40} {x['instructions']:5} of them {x['working']:4}"
             f" {x['works']:10} {x['limit']:14} at most {x['at most']:8}"
             f" issued {x['issued']:8} {x['unit']}"
         )
     if options.json:
-        report = {"gpu": H100._asdict(), "arch": ARCH, "kernels": found}
+        report = {"gpu": H100._asdict(), "arch": ARCH, "nvrtc": nvrtc()}
+        report["kernels"] = found
         options.json.write_text(json.dumps(report, indent=1) + "\n")
 
 

@@ -14,6 +14,7 @@ tests/cuda/test_host_time.py holds those against benchmarks/results/gpu_host.jso
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import itertools
 import json
@@ -22,7 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -88,7 +89,7 @@ def no_driver() -> Iterator[Launches]:
     with mock.patch.object(cupy.cuda.runtime, "getDeviceCount", return_value=1):
         import tf32dtype.cuda  # noqa: F401
     from tf32dtype.cuda._functions import lookup_tables
-    from tf32dtype.cuda._matmul import crossover
+    from tf32dtype.cuda._matmul import crossover, cublaslt
     from tf32dtype.cuda._runtime import backend, cublas, device
 
     launches = Launches()
@@ -100,6 +101,10 @@ def no_driver() -> Iterator[Launches]:
     def put(self: Any, x: Any, *, lasting: bool = False) -> Any:
         return cupy.ndarray(x.shape, x.dtype)
 
+    def find(*arguments: Any) -> int:
+        ctypes.c_int.from_address(arguments[-1]).value = 1
+        return 0
+
     replaced = [
         (cupy.cuda.runtime, "getDevice", lambda: 0),
         (cupy.cuda.runtime, "getDeviceProperties", lambda device: facts),
@@ -110,9 +115,15 @@ def no_driver() -> Iterator[Launches]:
         (device.Device, "put", put),
         (cublas, "_library", lambda: mock_blas),
         (cublas, "_handle", lambda: 0),
+        (cublaslt, "_library", lambda: mock_lt),
+        (cublaslt, "_device", lambda: 0),
+        (cublaslt, "_stream", lambda: 0),
+        (cublaslt, "_plan", lru_cache(cublaslt.KEPT)(cublaslt._plan.__wrapped__)),
         (crossover, "read", lambda device: None),
         (lookup_tables, "_tables", {}),
     ]
+    calls = {name: staticmethod(lambda *_: 0) for name in cublaslt._FUNCTIONS}
+    mock_lt = type("Lt", (), calls | {HEURISTIC: staticmethod(find)})
     mock_blas = type("Blas", (), {name: staticmethod(lambda *_: 0) for name in BLAS})
     allocator = cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(lambda size: next(places))
@@ -130,6 +141,8 @@ def no_driver() -> Iterator[Launches]:
 
 BLAS = """getPointerMode getMathMode setPointerMode setMathMode gemmEx
     gemmStridedBatchedEx""".split()
+#: Of cublasLt's calls, the one that has a result.
+HEURISTIC = "cublasLtMatmulAlgoGetHeuristic"
 
 
 # -- what is called --------------------------------------------------------------------
@@ -144,6 +157,7 @@ def _empty(shape: tuple[int, ...], name: str) -> Any:
 def cases() -> list[Case]:
     """All calls; arrays are of 2-D shapes, as most are."""
     import tf32dtype.cuda as tfc
+    from tf32dtype.cuda import blocks
     from tf32dtype.cuda._arrays import casts
 
     x, y, out = (_empty((512, 768), "bfloat16") for _ in range(3))
@@ -154,6 +168,15 @@ def cases() -> list[Case]:
     one, two = (cupy.ndarray((512, 512), np.float32) for _ in range(2))
     stack = _empty((4, 512, 768), "bfloat16")
     tf32 = _empty((512, 768), "tf32")
+    zeros = np.zeros((512, 768), np.float32)
+    p, q = (blocks.asarray(td.blocks.quantize(zeros, "tcfp16")) for _ in range(2))
+    q = q.T
+    stacked = np.broadcast_to(zeros[:64], (4, 64, 768))
+    some = blocks.asarray(td.blocks.quantize(stacked, "tcfp16"))
+
+    def native(product: Callable[[], Any]) -> Any:
+        with tfc.matmul_mode("native"):
+            return product()
 
     def cast(to: Any) -> Callable[[], Any]:
         return partial(casts.cast, single, np.dtype(to))
@@ -193,6 +216,11 @@ def cases() -> list[Case]:
             LARGER,
             lambda: tfc.matmul(x, t, mode="native", instruction="mma.sync"),
         ),
+        Case("cublasLt", LARGER, lambda: tfc.matmul(e, f.T, mode="native")),
+        Case("blocks", NINE, lambda: blocks.matmul(p, q)),
+        Case("blocks, stacks", NINE, lambda: blocks.matmul(some, q)),
+        Case("blocks, mma.sync", NINE,
+             lambda: native(lambda: blocks.matmul(p, q, terms=3))),
         Case("tf32 @ tf32.T", LARGER, lambda: tf32 @ tf32.T),
         Case(
             "bf16x9",

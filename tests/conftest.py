@@ -74,11 +74,13 @@ def pytest_collection_modifyitems(
 
 def mark_what_samples_leave_out(items: list[pytest.Item]) -> None:
     """The cases that a sample leaves out are of the exhaustive tier. A hash of their
-    names draws it: the same cases in every run, and of all kinds."""
-    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    names draws it: the same cases in every run, and of all kinds; of those for a GPU,
+    which run elsewhere, as many as of the others."""
+    cases: defaultdict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled"):
-            cases[item.nodeid.partition("[")[0]].append(item)
+            on_gpu = item.get_closest_marker("gpu") is not None
+            cases[item.nodeid.partition("[")[0], on_gpu].append(item)
     for of_a_test in cases.values():
         (share,) = of_a_test[0].get_closest_marker("sampled").args
         of_a_test.sort(key=lambda item: hashed(item.name))

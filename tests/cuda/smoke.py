@@ -39,6 +39,8 @@ import gpu_clock
 
 #: Set by dry_run.py, for the processes that it starts too.
 DRY = "TF32DTYPE_DRY" in os.environ
+#: Set under tools that make kernels slow: 300 instead of what is greater.
+SMALL = "TF32DTYPE_SMALL" in os.environ
 
 Check = Callable[[], None]
 CHECKS: dict[str, tuple[Check, int]] = {}
@@ -58,7 +60,9 @@ def check(seconds: int = 60) -> Callable[[Check], Check]:
 
 
 def sized(on_gpu: int, dry: int) -> int:
-    return dry if DRY else on_gpu
+    if DRY:
+        return dry
+    return min(on_gpu, 300) if SMALL else on_gpu
 
 
 def note(*said: object) -> None:
@@ -213,7 +217,7 @@ def mma_e4m3_e5m2() -> None:
 @check(90)
 def every_tile() -> None:
     """The stages of the tile that is named; SMALL may serve in its place meanwhile."""
-    n = sized(1500 if "TF32DTYPE_SMALL" not in os.environ else 300, 70)
+    n = sized(1500, 70)
     a, b = (raw(put(x[None])) for x in pair(n, td.bfloat16))
     b = b.swapaxes(1, 2)  # along k, as a is
     ordinary = (

@@ -10,6 +10,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
+from tf32dtype.cuda._arrays import interchange
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda._runtime.device import Device
 
@@ -25,16 +26,24 @@ def misaligned(dtype, shape):
     yield rows[..., :width].view(dtype)
 
 
+def ours(x):
+    return x.view(td.bfloat16).view(tfc.ndarray)
+
+
 @pytest.mark.parametrize(
     "call",
     [
         lambda x: np.exp(tfc.from_bits(x, td.bfloat16)),
         lambda x: tfc.asarray(x.view(np.float16), dtype=td.bfloat16),
-        lambda x: x.view(td.bfloat16).view(tfc.ndarray) + 1,
-        lambda x: x.view(td.bfloat16).view(tfc.ndarray) @ x.view(td.bfloat16).T,
-        lambda x: np.concatenate([x.view(td.bfloat16).view(tfc.ndarray)] * 2),
-        lambda x: x.view(td.bfloat16).view(tfc.ndarray).sum(),
-        lambda x: x.view(td.bfloat16).view(tfc.ndarray)[::-1].copy(),
+        lambda x: ours(x) + 1,
+        lambda x: ours(x) @ x.view(td.bfloat16).T,
+        lambda x: np.concatenate([ours(x)] * 2),
+        lambda x: ours(x).sum(),
+        lambda x: ours(x)[::-1].copy(),
+        lambda x: ours(x).get(),
+        lambda x: ours(x).get(order="F"),
+        lambda x: ours(x).set(np.ones(x.shape, td.bfloat16)),
+        lambda x: np.add(*[ours(cupy.ndarray(x.shape, x.dtype))] * 2, out=ours(x)),
     ],
 )
 def test_misaligned(backend, call):
@@ -45,6 +54,30 @@ def test_misaligned(backend, call):
         if backend is HOST:
             assert backend.counts["launch"] == started["launch"]
         call(cupy.ndarray(x.shape, x.dtype))
+
+
+def test_misaligned_on_a_stream(backend, monkeypatch):
+    """Where CuPy is asked itself."""
+
+    class Refused(cupy.ndarray):
+        def get(self, *_):
+            pytest.fail("CuPy was asked")
+
+        set = get
+
+    monkeypatch.setattr(interchange, "raw", lambda x: x.view(np.uint16).view(Refused))
+    for x in misaligned(np.uint16, (4, 6)):
+        for call in (
+            lambda x: ours(x).get(stream=cupy.cuda.Stream.null),
+            lambda x: ours(x).get(blocking=False),
+            lambda x: ours(x).set(
+                np.ones(x.shape, td.bfloat16), stream=cupy.cuda.Stream.null
+            ),
+        ):
+            with pytest.raises(ValueError, match="multiples of 2 bytes"):
+                call(x)
+            with pytest.raises(pytest.fail.Exception):
+                call(cupy.ndarray(x.shape, x.dtype))
 
 
 @pytest.mark.parametrize("precision", ["bf16x3", "tf32", "fp8_e4m3", "f32"])
@@ -68,5 +101,11 @@ def test_the_device_refuses_them(backend, monkeypatch):
             machine.launch(kernel, (1,), (1,), None, x)
         with pytest.raises(ValueError, match="multiples of 4 bytes"):
             machine.call("concatenate", [x, x])
+        y = cupy.ndarray(x.shape, x.dtype)
+        for arguments, keywords in ((([y, y],), {"out": x}), ((y,), {"where": x})):
+            with pytest.raises(ValueError, match="multiples of 4 bytes"):
+                machine.call("sum", *arguments, **keywords)
+        with pytest.raises(ValueError, match="multiples of 4 bytes"):
+            machine.get(x)
         with pytest.raises(ValueError, match="multiples of 4 bytes"):
             machine.gemm(x, x, x, "float32")

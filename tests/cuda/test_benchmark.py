@@ -7,6 +7,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -94,6 +96,69 @@ def test_everything_runs(gpu, fp8, tmp_path, capsys):
     assert [p.name for p in (tmp_path / "tables").iterdir()] == ["the_host.json"]
     assert crossover.emulates("bf16x9", "performant", 32, 32, 32)
     assert "performant takes at most 0.500" in capsys.readouterr().out
+
+
+def test_a_row_that_raises_is_an_error_and_the_others_go_on(
+    gpu, fp8, monkeypatch, tmp_path, capsys
+):
+    """What was measured before is in the file when the next row begins."""
+    path = tmp_path / "gpu.json"
+    promises = importlib.import_module("promises")
+    saved = []
+
+    def good():
+        yield promises.Case("good", "N(0,1)", dict.fromkeys(("ours", "reference"), int))
+
+    def bad():
+        saved.extend(json.loads(path.read_text())["results"][0]["rows"])
+        yield from good()
+        raise RuntimeError("an illegal address")
+
+    made = {"first": good, "second": bad, "third": good}
+    rows = [promises.Row(x, "of a copy", 1, 1, call) for x, call in made.items()]
+    monkeypatch.setattr(gpu.cases, "rows", lambda sizes: rows)
+    arguments = ["--quick", "--no-energy", "--json", str(path)]
+    assert gpu.main(arguments, Clock()) == 1
+    assert [row["name"] for row in saved] == ["first"]
+    report = json.loads(path.read_text())
+    assert report["errors"] == {"second": "RuntimeError: an illegal address"}
+    found = {row["name"]: row for row in report["results"][0]["rows"]}
+    assert list(found) == [*made, "A100 emulated"]
+    assert [len(found[x]["measured"]) for x in made] == [1, 1, 1]
+    assert report["crossover"]["cells"]
+    assert "ERROR second: RuntimeError: an illegal" in capsys.readouterr().err
+
+
+def test_cells_are_kept_before_performant_is_measured(gpu, monkeypatch, tmp_path):
+    path = tmp_path / "gpu.json"
+    kept = []
+
+    def performant(*_):
+        kept.extend(json.loads(path.read_text())["crossover"]["cells"])
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(gpu, "performant", performant)
+    report = gpu.Report(path, DEVICE)
+    measure = gpu.partial(gpu.measure_crossover, report, Clock(), (16, 32), None)
+    report.attempt("crossover", measure)
+    assert len(kept) == 4
+    saved = json.loads(path.read_text())
+    assert saved["crossover"]["cells"] == kept
+    assert saved["errors"] == {"crossover": "RuntimeError: out of memory"}
+    assert crossover.read("the host").sides == [16, 32]
+
+
+def test_it_starts_from_another_folder(tmp_path):
+    """Also where a package of the folder's name is installed."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").write_text("raise SystemExit(9)\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--help"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("usage: python benchmarks/gpu.py")
 
 
 def test_every_row_is_judged_the_right_way_round(gpu):

@@ -264,23 +264,12 @@ NATIVE = [
 ]  # fmt: skip
 
 
-EXHAUSTIVE = pytest.mark.exhaustive
-
-
-def tiers(cases, plain):
-    """The first ones in the plain tier, all others in the exhaustive one."""
-    later = [
-        pytest.param(*(x if isinstance(x, tuple) else (x,)), marks=EXHAUSTIVE)
-        for x in cases[plain:]
-    ]
-    return [*cases[:plain], *later]
-
-
 ON = [("sm_90a", *x) for x in NATIVE]
 ON += [(arch, *x) for arch in ("sm_89", "sm_120a") for x in NATIVE]
 
 
-@pytest.mark.parametrize(("arch", "a", "b", "terms", "size"), tiers(ON, 9))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("arch", "a", "b", "terms", "size"), ON)
 def test_native(backend, arch, a, b, terms, size):
     if backend is HOST:
         HOST.arch = arch
@@ -448,7 +437,8 @@ def is_right_on_tensor_cores(backend, size):
     return right
 
 
-@pytest.mark.parametrize("fault", [None, *tiers(list(FAULTS_OF_NATIVE), 4)])
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("fault", [None, *FAULTS_OF_NATIVE])
 def test_faults_of_native(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")

@@ -9,6 +9,7 @@ column as the libraries do, and are strict about what the libraries demand.
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -301,11 +302,16 @@ class Lt:
             z[...] = x.T.astype(np.float64) @ y.astype(np.float64)
 
 
+def new_plans(most):
+    return lru_cache(maxsize=most)(cublaslt._plan.__wrapped__)
+
+
 def install(monkeypatch, made):
     monkeypatch.setattr(cublaslt, "_library", lambda: made)
     monkeypatch.setattr(cublaslt, "_device", lambda: 0)
     monkeypatch.setattr(cublaslt, "_stream", lambda: 5)
-    monkeypatch.setattr(cublaslt, "_chosen", {})
+    # Last, so that it goes first, and with it what it made.
+    monkeypatch.setattr(cublaslt, "_plan", new_plans(cublaslt.KEPT))
     cublaslt._handle.cache_clear()
     return made
 
@@ -333,6 +339,7 @@ def test_fp8(backend, monkeypatch, pair, layout):
             want = x[:stacks].astype(np.float64) @ y[:stacks].astype(np.float64)
             np.testing.assert_array_equal(backend.get(out), want)
     if backend is HOST:
+        cublaslt._plan.cache_clear()
         assert len(made.objects) == 1  # the handle
 
 
@@ -350,7 +357,23 @@ def test_fp8_without_copies(backend, monkeypatch):
     assert not HOST.counts
     assert made.counts["cublasLtMatmul"] == 3
     assert made.counts["cublasLtMatmulAlgoGetHeuristic"] == 1
+    assert made.counts["cublasLtMatrixLayoutCreate"] == 3
     assert made.counts["cublasLtCreate"] == 1
+
+
+def test_what_plans_made_goes_with_them(backend, monkeypatch):
+    """A plan that is not kept any more: no more objects than plans need."""
+    if backend is not HOST:
+        pytest.skip("of the stand-in")
+    made = install(monkeypatch, Lt())
+    monkeypatch.setattr(cublaslt, "_plan", new_plans(2))
+    b = lay(HOST, np.zeros((1, 32, 16), np.uint8), "columns")
+    for m in (16, 32, 48, 16, 48, 48):
+        a = HOST.put(np.zeros((1, m, 32), np.uint8))
+        out = HOST.put(np.ones((1, m, 16), np.float32))
+        cublaslt.gemm(a, b, out, ("float8_e4m3fn", "float8_e4m3fn"))
+        assert len(made.objects) <= 1 + 2 * 4
+    assert made.counts["cublasLtMatmulAlgoGetHeuristic"] == 4
 
 
 def test_fp8_that_is_aligned_less(backend, monkeypatch):
@@ -391,6 +414,7 @@ def test_fp8_errors(backend, monkeypatch, made, message):
     )
     with pytest.raises(_nvrtc.CudaError, match=message):
         cublaslt.gemm(a, a, out, ("float8_e4m3fn", "float8_e4m3fn"))
+    cublaslt._plan.cache_clear()
     assert len(made.objects) <= 1  # the handle
     assert (HOST.get(out) == 1).all()
 
@@ -405,6 +429,17 @@ def test_cublaslt_that_is_missing(monkeypatch):
         _nvrtc.CudaError, match=r"no libcublasLt.so.12\).*nvidia-cublas"
     ):
         cublaslt._library.__wrapped__()
+
+
+def test_functions_know_their_arguments(monkeypatch):
+    """All of them, and no other: a pointer would be cut to 32 bits."""
+    made = SimpleNamespace(**{x: SimpleNamespace() for x in cublaslt._FUNCTIONS})
+    monkeypatch.setattr(cublaslt, "_loaded", lambda: made)
+    assert cublaslt._library.__wrapped__() is made
+    for name, arguments in cublaslt._FUNCTIONS.items():
+        function = getattr(made, name)
+        assert function.argtypes == arguments
+        assert function.restype is ctypes.c_int
 
 
 def test_sizes():

@@ -63,8 +63,25 @@ def test_what_limits(bounds):
     assert slow["issued"] == round(rate * 32 * (32 + 16 + 4 + 2) / 10_006, 2)
 
 
+REPORT = json.loads((BENCHMARKS / "results" / "gpu_bounds.json").read_text())
+
+
 def test_nothing_was_measured(bounds):
     """A figure of a GPU comes with the machine that it is of."""
-    report = json.loads(bounds.RESULTS.read_text())
-    assert report["arch"] == bounds.ARCH
-    assert {row["measured"] for row in report["kernels"]} == {None}
+    assert REPORT["arch"] == bounds.ARCH
+    assert REPORT["gpu"] == bounds.H100._asdict()
+    assert {row["measured"] for row in REPORT["kernels"]} == {None}
+
+
+def test_all_rows_are_in_the_report(bounds):
+    names = [row.name for row in bounds.rows()]
+    assert names == [row["kernel"] for row in REPORT["kernels"]]
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("known", REPORT["kernels"], ids=lambda x: x["kernel"])
+def test_bounds_are_of_the_kernels_as_they_are(bounds, known):
+    if bounds.nvrtc() != REPORT["nvrtc"]:
+        pytest.skip("of another compiler")
+    (row,) = (x for x in bounds.rows() if x.name == known["kernel"])
+    assert bounds.counted(row) == known

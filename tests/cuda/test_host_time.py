@@ -332,6 +332,31 @@ def test_another_architecture_has_other_tiles(backend, monkeypatch):
         tensor_cores._check(("float8_e5m2",) * 2, "mma.sync")
 
 
+def test_blocks_that_are_alike_but_for_one_thing(backend):
+    """Of one shape: the tensor's scale, formats, terms, modes and layouts, in turn."""
+    rng = np.random.default_rng(9)
+    x, y = (rng.standard_normal((2, 40, 64)).astype(np.float32) for _ in range(2))
+    how = {"scale_format": "ue4m3", "scale": "amax"}
+    pairs = []
+    for name, factor, options in (
+        ("tcfp16", 1, how), ("tcfp16", 100, how), ("tcfp16", 1, {"scale": "amax"}),
+        ("tcfp8", 1, {"scale": "amax"}),
+    ):  # fmt: skip
+        a = td.blocks.quantize(factor * x, name, **options)
+        b = td.blocks.quantize(y.swapaxes(1, 2), name, 1, **options)
+        pairs += [(a, b), (a[0], b[1]), (a[::-1], b), (a, b[:1])]
+    for _ in range(2):
+        for a, b in pairs:
+            p, q = tfc.blocks.asarray(a), tfc.blocks.asarray(b)
+            for terms in (3, None):
+                want = td.blocks.matmul(a, b, terms=terms)
+                assert_same(tfc.blocks.matmul(p, q, terms=terms), want, (a, terms))
+        dense = y[0].T.copy()
+        for z in (dense, np.asfortranarray(dense)):
+            got = tfc.blocks.matmul(tfc.blocks.asarray(a), backend.put(z))
+            assert_same(got, td.blocks.matmul(a, z))
+
+
 def test_matrices_that_are_copied_first(backend):
     """The kernel of mma.sync gets no arrays, but where it makes some."""
     host_only(backend)

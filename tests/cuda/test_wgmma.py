@@ -28,8 +28,6 @@ from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda._runtime.storage import raw
 from tf32dtype.cuda.blocks import wgmma as of_blocks
 
-EXHAUSTIVE = pytest.mark.exhaustive
-
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
@@ -60,7 +58,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_chains(hopper, first, second):
     rng = np.random.default_rng(1)
@@ -71,13 +69,8 @@ def test_chains(hopper, first, second):
             assert_right(hopper, a, b)
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        td.bfloat16,
-        *(pytest.param(x, marks=EXHAUSTIVE) for x in (td.tf32, np.float16, E4M3)),
-    ],
-)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("dtype", [td.bfloat16, td.tf32, np.float16, E4M3])
 def test_sums(hopper, dtype):
     """Of stretches; onto what is there, or not."""
     rng = np.random.default_rng(2)
@@ -142,9 +135,8 @@ def test_bands(hopper):
     np.testing.assert_array_equal(product(hopper, a, b, sums), want)
 
 
-@pytest.mark.parametrize(
-    "dtype", [td.bfloat16, pytest.param(td.tf32, marks=EXHAUSTIVE)]
-)
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("dtype", [td.bfloat16, td.tf32])
 def test_as_mma_sync(hopper, dtype):
     """What a user may compare: of all formats but FP8 both have one model."""
     rng = np.random.default_rng(6)
@@ -193,9 +185,8 @@ def test_other_architectures(backend, arch, monkeypatch):
     assert not wgmma.leads((1, 4096, 4096))
 
 
-@pytest.mark.parametrize(
-    "precision", ["bf16x9", pytest.param("tf32x3", marks=EXHAUSTIVE)]
-)
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("precision", ["bf16x9", "tf32x3"])
 def test_leading_parts(hopper, precision, monkeypatch):
     """By either kernel the same bits, and by mma.sync's where there are no maps."""
     rng = np.random.default_rng(8)
@@ -304,7 +295,7 @@ BLOCKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.exhaustive
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("first", "second", "terms", "size"), BLOCKS)
 def test_blocks(hopper, first, second, terms, size):
     assert blocks_are_right(hopper, first, second, terms, size)
@@ -314,21 +305,15 @@ def no_map(*_, **__):
     raise tensor_maps.TensorMapError
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("first", "second", "terms"),
     [
-        ("tcfp16", "tcfp16", 3),
-        *(
-            pytest.param(*x, marks=EXHAUSTIVE)
-            for x in (
-                ("tcfp8", "tcfp16", None),
-                ("mxfp8_e4m3", "mxfp8_e5m2", None),
-                ("tcfp12", "mxfp6_e3m2", None),
-                ("mxfp4", "mxfp6_e2m3", 1),
-            )
-        ),
+        ("tcfp16", "tcfp16", 3), ("tcfp8", "tcfp16", None),
+        ("mxfp8_e4m3", "mxfp8_e5m2", None), ("tcfp12", "mxfp6_e3m2", None),
+        ("mxfp4", "mxfp6_e2m3", 1),
     ],
-)
+)  # fmt: skip
 def test_blocks_as_mma_sync(hopper, first, second, terms, monkeypatch):
     """By float16 instructions, where that is said; of all codes, NaN too."""
     monkeypatch.setattr(wgmma, "ENABLED", True)

@@ -21,8 +21,6 @@ from tf32dtype import _nvrtc
 from tf32dtype.cuda._matmul import native, wgmma
 from tf32dtype.cuda._runtime.backend import Kernel
 
-EXHAUSTIVE = pytest.mark.exhaustive
-
 
 @pytest.fixture(autouse=True)
 def one_processor(monkeypatch):
@@ -206,12 +204,8 @@ def is_caught(right, *arguments):
         return True
 
 
-def tiers(faults, plain):
-    later = [pytest.param(x, marks=EXHAUSTIVE) for x in faults[plain:]]
-    return [*faults[:plain], *later]
-
-
-@pytest.mark.parametrize("fault", tiers([None, *FAULTS], 2))
+@pytest.mark.sampled(15)
+@pytest.mark.parametrize("fault", [None, *FAULTS])
 def test_faults(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
@@ -244,7 +238,8 @@ def chains_are_right(backend):
     return all((product(backend, a, b) == want).all() for _ in orders(backend))
 
 
-@pytest.mark.parametrize("fault", tiers([None, *FAULTS_OF_CHAINS], 0))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("fault", [None, *FAULTS_OF_CHAINS])
 def test_faults_of_chains(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
@@ -276,7 +271,8 @@ FAULTS_OF_BLOCKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", tiers([None, *FAULTS_OF_BLOCKS], 0))
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("fault", [None, *FAULTS_OF_BLOCKS])
 def test_faults_of_blocks(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
@@ -306,7 +302,8 @@ def halves_are_right(backend):
     return bool((got.view("u4") == want.view("u4")).all())
 
 
-@pytest.mark.parametrize("fault", tiers([None, *FAULTS_OF_HALVES], 1))
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("fault", [None, *FAULTS_OF_HALVES])
 def test_faults_of_halves(backend, fault, monkeypatch):
     if backend is not HOST:
         pytest.skip("faults are for the host")

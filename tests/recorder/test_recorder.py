@@ -171,7 +171,6 @@ def test_a_run_is_recorded_and_judged(tmp_path, capsys):
     facts = meta["units"]["wgmma.m64n8k8.tf32.tf32.f32"]
     assert facts["as expected"] is True
     assert facts["places agree"] == facts["probes"] == 2313
-    assert meta["units"]["mma.m16n8k8.tf32.tf32.f32"]["as expected"] is False
     _, found = recordings.read(tmp_path)
     for recording in found:
         again = recordings.record(MadeUp(), recording.unit)
@@ -212,9 +211,12 @@ def test_differences_name_their_groups(tmp_path, capsys):
             d = super().run(unit, *arguments, **keywords)
             return np.where(d & 0x7F800000 == 0, d & np.uint32(0x80000000), d)
 
-    assert command._record(Flushing(), tmp_path, "k4.tf32") == 0
+    assert command._record(Flushing(), tmp_path, "k4.tf32") == 1
     printed = capsys.readouterr().out
     assert " differ" in printed
+    assert "\ndiffers: mma.m16n8k4.tf32.tf32.f32\n" in printed
+    assert command.main(["--replay", str(tmp_path)]) == 1
+    capsys.readouterr()
     assert "    sub: " in printed
     assert "    align: " not in printed
     assert "    bulk: " in printed
@@ -223,6 +225,45 @@ def test_differences_name_their_groups(tmp_path, capsys):
     first = each["differences"]["sub"]
     assert int(first["gpu"], 16) & 0x7FFFFFFF == 0
     assert int(first["model"], 16) & 0x7FFFFFFF < 0x00800000
+
+
+def test_other_machine_instructions_are_said(tmp_path, capsys):
+    class Assembled(MadeUp):
+        def opcodes(self, file, options):
+            return {"HMMA.1684.F32.TF32": 1}
+
+    assert command._record(Assembled(), tmp_path, "mma.m16n8k4.tf32") == 0
+    assert command._record(Assembled(), tmp_path, "mma.m16n8k8.tf32") == 1
+    said = capsys.readouterr().out
+    assert said.endswith(
+        "opcodes other: mma.m16n8k8.tf32.tf32.f32\nplaces differ: none\n"
+    )
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    assert meta["units"]["mma.m16n8k8.tf32.tf32.f32"]["as expected"] is False
+
+
+def test_what_was_recorded_before_a_hang_is_kept(tmp_path):
+    """The second unit stops the program."""
+
+    class Hanging(MadeUp):
+        def run(self, unit, *arguments, **keywords):
+            if unit.k == 8:
+                raise KeyboardInterrupt
+            return super().run(unit, *arguments, **keywords)
+
+    with pytest.raises(KeyboardInterrupt):
+        command._record(Hanging(), tmp_path, "tf32")
+    meta, found = recordings.read(tmp_path)
+    assert [x.unit.name for x in found] == ["mma.m16n8k4.tf32.tf32.f32"]
+    assert "cvt.rna.tf32.f32" in meta["conversions"]
+    assert command.main(["--replay", str(tmp_path)]) == 0
+
+
+def test_who_is_stopped_while_writing_leaves_the_file_before(tmp_path):
+    recordings.write(tmp_path, {"x": np.zeros(3)}, {"units": {}})
+    with pytest.raises(TypeError):
+        recordings.write(tmp_path, {"x": np.ones(3)}, {"units": {object()}})
+    assert json.loads((tmp_path / "meta.json").read_text()) == {"units": {}}
 
 
 def test_an_error_of_the_gpu_keeps_what_was_recorded(tmp_path, capsys):

@@ -1,6 +1,6 @@
 """tf32dtype.cuda over the host's memory, or on a GPU: what its tests import it from.
 
-    from cuda_arrays import backend, cupy, tfc
+    from tests.support.cuda import backend, cupy, tfc
 
 Tests that take the fixture `backend` run on the host and, marked `gpu`, on a GPU.
 """

@@ -36,8 +36,8 @@ def python(code):
     return [sys.executable, "-c", code]
 
 
-def summary(out):
-    return (out / "summary.txt").read_text().splitlines()
+def summary(out, step):
+    return (out / f"{step}.txt").read_text().splitlines()
 
 
 def kept(out, step):
@@ -58,7 +58,7 @@ def test_the_first_cause_is_the_first_line(gpu, monkeypatch, tmp_path):
 
     monkeypatch.setitem(gpu.STEPS, "smoke", step)
     assert gpu.main([str(tmp_path), "smoke"]) == 1
-    lines = summary(tmp_path)
+    lines = summary(tmp_path, "smoke")
     assert lines[0] == "FAILED: bad: ValueError: an illegal address"
     assert lines[-2:] == ["late: ValueError: what follows from it", "too few"]
     logs = kept(tmp_path, "smoke")
@@ -76,7 +76,9 @@ def test_a_part_that_hangs_is_stopped_and_its_output_kept(gpu, monkeypatch, tmp_
 
     monkeypatch.setitem(gpu.STEPS, "golden", step)
     assert gpu.main([str(tmp_path), "golden", "--limit", "2"]) == 1
-    assert summary(tmp_path)[0].startswith("FAILED: hangs: stopped after 2 s; so far")
+    assert summary(tmp_path, "golden")[0].startswith(
+        "FAILED: hangs: stopped after 2 s; so far"
+    )
     logs = kept(tmp_path, "golden")
     assert "so far" in logs["hangs.log"]
     assert "no time" not in logs["after.log"].partition("\n")[2]
@@ -85,12 +87,37 @@ def test_a_part_that_hangs_is_stopped_and_its_output_kept(gpu, monkeypatch, tmp_
 def test_results_are_saved_after_each_part(gpu, tmp_path):
     run = gpu.Run(tmp_path, "tests", 60, dry=True)
     run.do(gpu.Part("one", python("print(1)")))
-    assert summary(tmp_path)[0] == "tests: ok so far"
+    assert summary(tmp_path, "tests")[0] == "tests: ok so far"
     assert set(kept(tmp_path, "tests")) == {"one.log"}
     run.do(gpu.Part("two", python("import sys; sys.exit(5)"), passes=(0, 5)))
     assert set(kept(tmp_path, "tests")) == {"one.log", "two.log"}
     assert run.end([]) == 0
-    assert summary(tmp_path)[0] == "tests: ok"
+    assert summary(tmp_path, "tests")[0] == "tests: ok"
+
+
+def test_steps_leave_what_others_kept(gpu, monkeypatch, tmp_path):
+    """Also the same one, when it runs again."""
+    runs = iter(([], [], ["worse"]))
+    for step in ("smoke", "golden", "smoke"):
+        monkeypatch.setitem(gpu.STEPS, step, lambda run, jobs: next(runs))
+        gpu.main([str(tmp_path), step])
+    assert summary(tmp_path, "smoke")[0] == "smoke: ok"
+    assert summary(tmp_path, "golden")[0] == "golden: ok"
+    assert summary(tmp_path, "smoke-2")[0] == "FAILED: worse"
+    assert len([*tmp_path.glob("*.tar.gz")]) == 3
+
+
+@pytest.mark.parametrize("line", ["differs", "opcodes other", "places differ"])
+def test_a_recording_with_findings_is_not_ok(gpu, monkeypatch, tmp_path, line):
+    printed = {"settled": "none", "differs": "none", "opcodes other": "none"}
+    printed[line] = "mma.m16n8k8.tf32.tf32.f32"
+    text = "\n".join(f"{name}: {x}" for name, x in printed.items())
+    command = python(f"import sys; print({text!r}); sys.exit(1)")
+    monkeypatch.setattr(gpu.Run, "python", lambda *_: command)
+    assert gpu.main([str(tmp_path), "golden"]) == 1
+    lines = summary(tmp_path, "golden")
+    assert lines[0] == f"FAILED: golden: {line}: mma.m16n8k8.tf32.tf32.f32"
+    assert lines[2].startswith("golden: status 1")
 
 
 @pytest.mark.parametrize(("count", "status"), [(1249, 1), (1250, 0)])
@@ -101,13 +128,14 @@ def test_too_few_tests_are_a_failure(gpu, monkeypatch, tmp_path, count, status):
     assert gpu.main([str(tmp_path), "tests"]) == status
     if status:
         said = f"FAILED: only {2 * count} tests passed; 2500 must"
-        assert summary(tmp_path)[0].startswith(said)
+        assert summary(tmp_path, "tests")[0].startswith(said)
 
 
 def test_pytest_runs_a_process_a_file(gpu, tmp_path):
     run = gpu.Run(tmp_path, "tests", 60, dry=False)
     parts = [*gpu.pytest_parts(run, "not exhaustive")]
     assert len(parts) == len(gpu.files()) > 10
+    assert parts[0].name == "test_dispatch"
     for part in parts:
         assert part.command[-2:] == [
             "gpu and not exhaustive",
@@ -115,17 +143,93 @@ def test_pytest_runs_a_process_a_file(gpu, tmp_path):
         ]
 
 
-def test_what_building_lacks_is_said(tool, monkeypatch, tmp_path):
-    run = tool.Run(tmp_path, "smoke", 60, dry=True)
+def test_a_test_that_hangs_ends_before_its_file_does(gpu, monkeypatch, tmp_path):
+    """By a thread, since it may hang in the driver."""
+    monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda name: True)
+    run = gpu.Run(tmp_path, "tests", 60, dry=False)
+    for part in gpu.pytest_parts(run, "not exhaustive"):
+        command = " ".join(part.command)
+        assert " --timeout 300 --timeout-method=thread " in command
+        assert part.seconds == 400
+
+
+def test_products_are_watched_a_check_a_process(gpu, monkeypatch, tmp_path):
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: name)
+    seen = {}
+
+    def do(part):
+        seen[part.name] = part.command
+
+    for step in (gpu.sanitizer, gpu.profile):
+        run = gpu.Run(tmp_path, step.__name__, 60, dry=False)
+        monkeypatch.setattr(run, "do", do)
+        assert step(run, 1) == []
+        assert ("TF32DTYPE_SMALL" in run.environment) == (step is gpu.sanitizer)
+    tools = {"memcheck": "compute-sanitizer", "racecheck": "compute-sanitizer",
+             "profile": "ncu"}  # fmt: skip
+    assert set(seen) == {f"{x}-{y}" for x in tools for y in ("every_tile", "wgmma")}
+    for name, command in seen.items():
+        tool, _, check = name.partition("-")
+        assert command[0] == tools[tool]
+        assert command[-2:] == ["--here", check]
+    assert "regex:native|wgmma" in seen["profile-wgmma"]
+
+
+def lacking(tool, monkeypatch, *programs):
     found = tool.shutil.which
     monkeypatch.setattr(
-        tool.shutil, "which", lambda name: None if name == "gcc" else found(name)
+        tool.shutil, "which", lambda name: None if name in programs else found(name)
     )
+
+
+def statuses(tool, monkeypatch, run, tmp_path, **of):
+    """What parts of a build end with, and which ran."""
+    ran = []
+
+    def do(part):
+        ran.append(part.name)
+        return tool.Done(part.name, of[part.name], 0, tmp_path, part.passes)
+
+    monkeypatch.setattr(run, "do", do)
+    return ran
+
+
+def test_what_building_lacks_is_said(tool, monkeypatch, tmp_path):
+    run = tool.Run(tmp_path, "smoke", 60, dry=True)
+    lacking(tool, monkeypatch, "gcc")
     assert tool.build(run) == []  # the module that is here serves
-    monkeypatch.setattr(run, "do", lambda part: tool.Done("", 1, 0, tmp_path, (0,)))
+    statuses(tool, monkeypatch, run, tmp_path, **{"import": 1})
     (said,) = tool.build(run)
     assert said.startswith("not here: gcc")  # Cython too, where it is not installed
     assert "; nor has tf32dtype/_core/_core.cpython" in said
+
+
+def test_after_a_build_that_fails_what_came_along_serves(tool, monkeypatch, tmp_path):
+    monkeypatch.setattr(tool, "missing", lambda: [])
+    run = tool.Run(tmp_path, "smoke", 60, dry=False)
+    ran = statuses(tool, monkeypatch, run, tmp_path, build=1, **{"import": 0})
+    assert tool.build(run) == []
+    assert ran == ["build", "import"]
+    statuses(tool, monkeypatch, run, tmp_path, build=1, **{"import": 1})
+    (said,) = tool.build(run)
+    assert said.startswith("no build; nor has tf32dtype/_core/_core.cpython")
+
+
+def test_only_tests_need_a_compiler_of_cpp(tool, monkeypatch, tmp_path):
+    lacking(tool, monkeypatch, "g++")
+    assert "g++" not in tool.missing()
+    monkeypatch.setattr(tool, "build", lambda run: [])
+    code = f"print('== {tool.LEAST_TESTS} passed in 1.00s ==')"
+    part = tool.Part("some", python(code))
+    monkeypatch.setattr(tool, "pytest_parts", lambda run, kind: iter([part]))
+    monkeypatch.setattr(tool.Run, "python", lambda *_: python("print('fine')"))
+    for step in ("smoke", "golden", "benchmark"):
+        assert tool.main([str(tmp_path), step]) == 0
+    for step in ("tests", "exhaustive"):
+        assert tool.main([str(tmp_path), step]) == 1
+        lines = summary(tmp_path, step)
+        assert lines[0] == "FAILED: not here: g++, without which tests skip"
+        assert lines[2].startswith("some: ok")
 
 
 def test_our_benchmark_is_found_by_its_path(gpu, tmp_path, monkeypatch):

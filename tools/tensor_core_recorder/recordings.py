@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +101,34 @@ def from_arrays(unit: Unit, arrays: Any, groups: list[str]) -> Recording:
         scaled = scaled.astype(np.uint32)
     digests = arrays[f"{unit.name}/bulk"]
     return Recording(unit, asked, d, agrees, chain, scaled, digests)
+
+
+def plain(x: object) -> Any:
+    """JSON has neither tuples nor keys other than strings."""
+    if isinstance(x, dict):
+        return {
+            "/".join(map(str, k)) if isinstance(k, tuple) else str(k): plain(v)
+            for k, v in x.items()
+        }
+    return [plain(v) for v in x] if isinstance(x, (tuple, list)) else x
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, which becomes `path` when it is whole: who is stopped meanwhile
+    leaves the one before."""
+    new = path.with_name(f"{path.name}.new")
+    with new.open("wb") as file:
+        yield file
+    os.replace(new, path)
+
+
+def write(folder: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+    """Both files, of as many units as there are so far."""
+    with _replaced(folder / "golden.npz") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    with _replaced(folder / "meta.json") as file:
+        file.write(f"{json.dumps(plain(meta), indent=1)}\n".encode())
 
 
 def read(folder: Path) -> tuple[dict[str, Any], list[Recording]]:

@@ -38,6 +38,7 @@ with pytest.MonkeyPatch.context() as patch:
         Kernel,
         View,
         check_aligned,
+        check_elements,
         parameters,
         three,
     )
@@ -267,7 +268,7 @@ class Host:
         return found.view("V128")[0, ...]
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
-        check_aligned(arguments)
+        check_aligned((*arguments, *keywords.values()))
         self.counts["call"] += 1
         _check_call(function, arguments, keywords)
         found: Any = np
@@ -304,6 +305,7 @@ class Host:
         return x
 
     def get(self, x: Any) -> np.ndarray[Any, Any]:
+        check_elements(x)
         self.counts["get"] += 1
         return numpy_view(x).copy()
 

@@ -44,6 +44,7 @@ def get(
     storage = STORAGE[x.dtype.itemsize]
     if stream is not None or not blocking:
         into = None if out is None else out.view(storage)
+        backend.check_elements(x)
         found = raw(x).get(stream, letter, into, blocking)
         if out is not None:
             return out
@@ -68,6 +69,7 @@ def set(x: Any, arr: NDArray[Any], stream: Any) -> None:
         raise ValueError(f"the array has shape {x.shape}, what is copied {arr.shape}")
     codes = np.ascontiguousarray(arr).view(STORAGE[x.dtype.itemsize]).reshape(x.shape)
     if stream is not None:
+        backend.check_elements(x)
         raw(x).set(codes, stream)
         return
     with device_of(x):

@@ -10,16 +10,17 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import importlib
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import cupy
 import numpy as np
 
 from ..._nvrtc import CUBLAS, CudaError
-from .._runtime.backend import current
+from .._runtime.backend import KEPT, current
 from .byte_lines import bytes_along_k
 
 _TYPES = {"float8_e4m3fn": 28, "float8_e5m2": 29}  # CUDA_R_8F_E4M3, CUDA_R_8F_E5M2
@@ -135,41 +136,27 @@ def _along_k(x: Any, rows: int) -> Any:
 def _multiply(x: Any, y: Any, out: Any, formats: tuple[str, str]) -> None:
     # out.T = y x.T in column-major order: y and x as they lie are (k, n) and (k, m).
     s, m, k = x.shape
-    n = y.shape[1]
-    a_type, b_type = (_TYPES[name] for name in formats)
     device = _device()
-    with ExitStack() as stack:
-        made = stack.enter_context
-        operation = made(_made("cublasLtMatmulDesc", _COMPUTE, _SINGLE))
-        _set("MatmulDesc", operation, _TRANSPOSE_A, ctypes.c_int32(1))
-        _set("MatmulDesc", operation, _TRANSPOSE_B, ctypes.c_int32(0))
-        layouts = []
-        for array, type_, rows, columns in (
-            (y, b_type, k, n), (x, a_type, k, m), (out, _SINGLE, n, m),
-        ):  # fmt: skip
-            size = array.itemsize
-            pitch = array.strides[1] // size if array.shape[1] > 1 else rows
-            layout = made(_made("cublasLtMatrixLayout", type_, rows, columns, pitch))
-            if s > 1:
-                offset = ctypes.c_int64(array.strides[0] // size)
-                _set("MatrixLayout", layout, _BATCH, ctypes.c_int32(s))
-                _set("MatrixLayout", layout, _BATCH_STEP, offset)
-            layouts.append(layout)
-        of_y, of_x, of_out = layouts
-        strides = x.strides[:2], y.strides[:2]
-        alignments = tuple(_alignment(array) for array in (y, x, out, out))
-        key = device, formats, s, m, n, k, strides, alignments
-        if key not in _chosen:
-            _chosen[key] = _heuristic(device, operation, (of_y, of_x, of_out), key)
-        best = _chosen[key]
-        workspace = cupy.empty(max(best.workspace, 1), np.uint8)
-        scales = np.array([1, 0], np.float32)
-        at = scales.ctypes.data
-        _call(
-            "cublasLtMatmul", _handle(device), operation, at, y.data.ptr, of_y,
-            x.data.ptr, of_x, at + 4, out.data.ptr, of_out, out.data.ptr, of_out,
-            ctypes.addressof(best), workspace.data.ptr, best.workspace, _stream(),
-        )  # fmt: skip
+    plan = _plan(
+        device,
+        formats,
+        (s, m, y.shape[1], k),
+        (x.strides[:2], y.strides[:2], out.strides[:2]),
+        (_alignment(y), _alignment(x), _alignment(out)),
+    )
+    best = plan.best
+    workspace = cupy.empty(max(best.workspace, 1), np.uint8)
+    at = _SCALES_AT
+    _call(
+        "cublasLtMatmul", _handle(device), plan.operation, at, y.data.ptr, plan.y,
+        x.data.ptr, plan.x, at + 4, out.data.ptr, plan.out, out.data.ptr, plan.out,
+        ctypes.addressof(best), workspace.data.ptr, best.workspace, _stream(),
+    )  # fmt: skip
+
+
+#: What a product is multiplied by, and what is there.
+_SCALES = np.array([1, 0], np.float32)
+_SCALES_AT = _SCALES.ctypes.data
 
 
 def _alignment(x: Any) -> int:
@@ -178,30 +165,80 @@ def _alignment(x: Any) -> int:
     return together & -together
 
 
-#: What cublasLt chose before, for a device, formats, shapes, strides and alignments.
-_chosen: dict[Any, Heuristic] = {}
+class _Plan:
+    """What the library is told of a product, wherever its operands are: a description
+    of it and of three matrices, and how it chose to multiply them."""
+
+    def __init__(self, operation: Any, layouts: list[Any], best: Heuristic) -> None:
+        self.operation = operation
+        self.y, self.x, self.out = layouts
+        self.best = best
 
 
-def _heuristic(device: int, operation: Any, layouts: Any, key: Any) -> Heuristic:
+@lru_cache(maxsize=KEPT)
+def _plan(
+    device: int,
+    formats: tuple[str, str],
+    shape: tuple[int, int, int, int],
+    strides: tuple[tuple[int, int], ...],
+    alignments: tuple[int, int, int],
+) -> _Plan:
+    """Of (s, m, n, k), with strides of x, y and out, and alignments of y, x and out.
+
+    The library's objects live as long as the plan.
+    """
+    s, m, n, k = shape
+    a_type, b_type = (_TYPES[name] for name in formats)
+    of_x, of_y, of_out = strides
+    with ExitStack() as stack:
+        made = stack.enter_context
+        operation = made(_made("cublasLtMatmulDesc", _COMPUTE, _SINGLE))
+        _set("MatmulDesc", operation, _TRANSPOSE_A, ctypes.c_int32(1))
+        _set("MatmulDesc", operation, _TRANSPOSE_B, ctypes.c_int32(0))
+        layouts = []
+        for (matrix, line), size, type_, rows, columns in (
+            (of_y, 1, b_type, k, n),
+            (of_x, 1, a_type, k, m),
+            (of_out, 4, _SINGLE, n, m),
+        ):
+            pitch = line // size if columns > 1 else rows
+            layout = made(_made("cublasLtMatrixLayout", type_, rows, columns, pitch))
+            if s > 1:
+                offset = ctypes.c_int64(matrix // size)
+                _set("MatrixLayout", layout, _BATCH, ctypes.c_int32(s))
+                _set("MatrixLayout", layout, _BATCH_STEP, offset)
+            layouts.append(layout)
+        best = _heuristic(device, operation, layouts, alignments)
+        if best is None:
+            a, b = formats
+            raise CudaError(
+                f"cublasLt has no way to multiply {a} ({s}, {m}, {k}) by {b} ({s}, {k},"
+                f" {n}) on this GPU: instruction='mma.sync' does"
+            )
+        plan = _Plan(operation, layouts, best)
+        # At exit the library may be gone.
+        weakref.finalize(plan, stack.pop_all().close).atexit = False
+    return plan
+
+
+def _heuristic(
+    device: int, operation: Any, layouts: list[Any], alignments: tuple[int, int, int]
+) -> Heuristic | None:
+    """How the library would multiply; None if it cannot."""
     of_y, of_x, of_out = layouts
     best, count = Heuristic(), ctypes.c_int(0)
     with _made("cublasLtMatmulPreference") as preference:
         most = ctypes.c_size_t(_WORKSPACE)
         _set("MatmulPreference", preference, _MOST_WORKSPACE, most)
-        for attribute, alignment in zip(_ALIGNMENTS, key[-1], strict=True):
+        each = zip(_ALIGNMENTS, (*alignments, alignments[-1]), strict=True)
+        for attribute, alignment in each:
             _set("MatmulPreference", preference, attribute, ctypes.c_uint32(alignment))
         _call(
             "cublasLtMatmulAlgoGetHeuristic", _handle(device), operation, of_y, of_x,
             of_out, of_out, preference, 1, ctypes.addressof(best),
             ctypes.addressof(count),
         )  # fmt: skip
-    if count.value < 1 or best.state:
-        _, (a, b), s, m, n, k, *_ = key
-        raise CudaError(
-            f"cublasLt has no way to multiply {a} ({s}, {m}, {k}) by {b} ({s}, {k},"
-            f" {n}) on this GPU: instruction='mma.sync' does"
-        )
-    return best
+    return None if count.value < 1 or best.state else best
 
 
 # -- the library -----------------------------------------------------------------------
@@ -209,7 +246,16 @@ def _heuristic(device: int, operation: Any, layouts: Any, key: Any) -> Heuristic
 
 @cache
 def _library() -> Any:
-    """libcublasLt: NVIDIA's wheel or toolkit as CuPy finds it, else the system's."""
+    """libcublasLt, whose functions know their arguments."""
+    library = _loaded()
+    for name, arguments in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, _INT
+    return library
+
+
+def _loaded() -> Any:
+    """NVIDIA's wheel or toolkit as CuPy finds it, else the system's."""
     tried = []
     try:
         pathfinder = importlib.import_module("cuda.pathfinder")
@@ -227,9 +273,10 @@ def _library() -> Any:
 
 
 def _call(name: str, *arguments: Any) -> None:
-    function = getattr(_library(), name)
-    function.argtypes, function.restype = _FUNCTIONS[name], _INT
-    status = function(*arguments)
+    _check(name, getattr(_library(), name)(*arguments))
+
+
+def _check(name: str, status: int) -> None:
     if status:
         raise CudaError(f"{name}: {_STATUSES.get(status, f'status {status}')}")
 
@@ -238,11 +285,12 @@ def _call(name: str, *arguments: Any) -> None:
 def _made(kind: str, *arguments: Any) -> Iterator[Any]:
     """One of the library's objects, for as long as the block."""
     made = ctypes.c_void_p()
+    destroy = getattr(_library(), f"{kind}Destroy")  # which may be needed much later
     _call(f"{kind}Create", ctypes.addressof(made), *arguments)
     try:
         yield made
     finally:
-        _call(f"{kind}Destroy", made)
+        _check(f"{kind}Destroy", destroy(made))
 
 
 def _set(kind: str, made: Any, attribute: int, value: Any) -> None:

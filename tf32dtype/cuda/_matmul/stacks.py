@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import cupy
@@ -10,7 +11,7 @@ import numpy as np
 
 from .._arrays.ndarray import wrap
 from .._runtime import backend
-from .._runtime.backend import Shape
+from .._runtime.backend import KEPT, Shape
 from .._runtime.storage import is_ours, plain
 
 
@@ -43,24 +44,48 @@ def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
     strides allow it; the longest is the stack's, and each place in the others yields
     views of its own.
     """
-    axes: list[tuple[int, Shape]] = []  # lengths, and the strides of each array
-    for axis, length in enumerate(arrays[0].shape[:-2]):
-        strides = tuple(x.strides[axis] for x in arrays)
-        if length == 1:
-            continue
-        if axes and axes[-1][1] == tuple(length * stride for stride in strides):
-            axes[-1] = axes[-1][0] * length, strides
-        else:
-            axes.append((length, strides))
-    stack = max(range(len(axes)), key=lambda i: axes[i][0], default=None)
-    length, strides = (1, (0,) * len(arrays)) if stack is None else axes.pop(stack)
-    for place in np.ndindex(*(n for n, _ in axes)):
+    ahead = tuple(x.strides[:-2] for x in arrays)
+    length, steps, others = joined(arrays[0].shape[:-2], ahead)
+    for starts in places(others, len(arrays)):
         yield tuple(
             cupy.ndarray(
                 (length, *x.shape[-2:]),
                 x.dtype,
-                x.data + sum(i * s[j] for i, (_, s) in zip(place, axes, strict=True)),
-                (strides[j], *x.strides[-2:]),
+                x.data + start,
+                (step, *x.strides[-2:]),
             )
-            for j, x in enumerate(arrays)
+            for x, start, step in zip(arrays, starts, steps, strict=True)
         )
+
+
+#: An axis: its length, and its stride in each array.
+Axis = tuple[int, Shape]
+
+
+@lru_cache(maxsize=KEPT)
+def joined(
+    lengths: Shape, strides: tuple[Shape, ...]
+) -> tuple[int, Shape, tuple[Axis, ...]]:
+    """The length of the axis that is the stack's and its strides, and the axes that are
+    left."""
+    axes: list[Axis] = []
+    for length, steps in zip(lengths, zip(*strides, strict=True), strict=True):
+        if length == 1:
+            continue
+        if axes and axes[-1][1] == tuple(length * step for step in steps):
+            axes[-1] = axes[-1][0] * length, steps
+        else:
+            axes.append((length, steps))
+    longest = max(range(len(axes)), key=lambda i: axes[i][0], default=None)
+    length, steps = (1, (0,) * len(strides)) if longest is None else axes.pop(longest)
+    return length, steps, tuple(axes)
+
+
+def places(axes: tuple[Axis, ...], arrays: int) -> Iterator[Shape]:
+    """Where each place begins in each of so many arrays, in bytes."""
+    if not axes:  # as nearly always
+        yield (0,) * arrays
+        return
+    for place in np.ndindex(*(n for n, _ in axes)):
+        each = [(i, steps) for i, (_, steps) in zip(place, axes, strict=True)]
+        yield tuple(sum(i * steps[j] for i, steps in each) for j in range(arrays))

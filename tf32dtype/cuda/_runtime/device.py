@@ -136,7 +136,7 @@ class Device:
         return tensor_map(data.data.ptr, size, extents, strides, box, swizzled)
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
-        check_aligned(arguments)
+        check_aligned((*arguments, *keywords.values()))
         found = cupy
         for name in function.split("."):
             found = getattr(found, name, None)
@@ -148,6 +148,7 @@ class Device:
         return found(*given, **keywords)
 
     def get(self, x: Any) -> NDArray[Any]:
+        check_elements(x)
         return cupy.asnumpy(x)  # type: ignore[no-any-return]
 
     def put(self, x: NDArray[Any], *, lasting: bool = False) -> Any:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
-from ...blocks.formats import Element, scale_formats
+from ...blocks.formats import BlockFormat, Element, elements, scale_formats
 from ...blocks.layout import Layout
 from .._matmul.tile_options import MOST, pieces
 from .._runtime import backend
-from .._runtime.backend import Kernel
+from .._runtime.backend import KEPT, Constant, Kernel, int32, int64
 from .._runtime.strides import THREADS, blocks
 
 #: float32 numbers of 16 bytes, which is what products copy at a time
@@ -108,28 +109,48 @@ def as_e4m3(plan: Layout, packed: Any, element: Element) -> Any:
     return out
 
 
+class _Scales(NamedTuple):
+    """What makes numbers of scales, wherever these are."""
+
+    shape: tuple[int, ...]
+    grid: tuple[int, ...]
+    sizes: tuple[Constant, ...]
+
+
+@lru_cache(maxsize=KEPT)
+def _scales(
+    row: BlockFormat, others: tuple[int, ...], count: int, block: int, scale_format: str
+) -> _Scales:
+    """For lines of so many blocks."""
+    *batch, lines = others or (1,)
+    levels, pitch = row.levels, pieces(lines, CHUNK) * CHUNK
+    shape = (*batch, count, levels * pitch)
+    scale = list(scale_formats).index(scale_format)
+    residual = -1 if row.residual is None else elements[row.residual].index
+    of_line = count * levels
+    sizes = (lines * of_line, of_line, math.prod(batch), count, lines, pitch)
+    rest = (scale, levels, residual)
+    told = *map(int64, sizes), *map(int32, rest)
+    return _Scales(shape, (blocks(math.prod(shape) // levels),), told)
+
+
+SCALES = Kernel("cuda/blocks/scales.cu", "block_scales")
+
+
 def scale_numbers(plan: Layout, scales: Any) -> Any:
     """Scales as products take them: float32, (..., blocks, levels * pitch).
 
     The lines, the last of the axes that are not the block axis, lie side by side,
     filled up with zeros to whole chunks; after those of S those of S R.
     """
-    *batch, lines = plan.others or (1,)
-    levels, pitch = plan.row.levels, pieces(lines, CHUNK) * CHUNK
-    found = cupy.empty((*batch, plan.blocks, levels * pitch), np.float32)
-    of_line = plan.blocks * levels
-    _, residual, scale, _ = plan.core
+    told = _scales(
+        plan.row, plan.others, plan.blocks, plan.block_size, plan.scale_format
+    )
+    found = cupy.empty(told.shape, np.float32)
     if found.size:
+        tensor = np.float32(plan.tensor_scale)
         backend.current().launch(
-            Kernel("cuda/blocks/scales.cu", "block_scales"),
-            (blocks(found.size // levels),),
-            (THREADS,),
-            scales,
-            found,
-            np.float32(plan.tensor_scale),
-            *map(np.int64, (lines * of_line, of_line, math.prod(batch), plan.blocks)),
-            *map(np.int64, (lines, pitch)),
-            *map(np.int32, (scale, levels, residual)),
+            SCALES, told.grid, (THREADS,), scales, found, tensor, *told.sizes
         )
     return found
 

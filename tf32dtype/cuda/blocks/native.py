@@ -10,7 +10,8 @@ instruction by its model, and look at the machine code. Tiles are estimates.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
@@ -18,8 +19,9 @@ import numpy as np
 from .._matmul import native
 from .._matmul.native import Tile
 from .._runtime import backend
-from .._runtime.backend import Kernel
+from .._runtime.backend import KEPT, Constant, Kernel, Shape, int64
 from . import kernels
+from .operands import Lines, Operand, lines_of
 
 #: Elements that the instruction multiplies: PTX's names.
 FORMATS = {name: native.FORMATS[name][0] for name in ("float8_e4m3fn", "float8_e5m2")}
@@ -76,12 +78,13 @@ def check(a: Any, b: Any) -> None:
 def bytewise(x: Any, operand: Any) -> Any:
     """An operand whose codes are such as the instruction takes, one a byte."""
     plan, found = x._layout, {}
-    parts = (("hi", x.codes, plan.element), ("lo", x.residuals, plan.residual))
-    for level, packed, element in parts:
+    for level, part, element in (
+        ("hi", "codes", plan.element), ("lo", "residuals", plan.residual),
+    ):  # fmt: skip
         if element is not None and element.name in SMALLER:
-            codes = kernels.as_e4m3(plan, packed, element)[..., 0]
+            codes = kernels.as_e4m3(plan, getattr(x, part), element)[..., 0]
             found[level] = codes if x.ndim > 1 else codes[np.newaxis]
-    return operand._replace(**found)
+    return operand._replace(**found) if found else operand
 
 
 def options(
@@ -121,12 +124,75 @@ def choose(
     count: int, m: int, n: int, block: int, levels: list[tuple[int, int]]
 ) -> Tile:
     """The tile for a product. All give the same bits."""
+    machine = backend.current()
+    arch, processors = machine.architecture(), machine.processors()
+    return _choose(arch, processors, (count, m, n), block, levels)
+
+
+def _choose(
+    arch: str, processors: int, shape: Shape, block: int, levels: list[tuple[int, int]]
+) -> Tile:
+    count, m, n = shape
     if block > LEAST:
         return LONG
-    little = native.number(backend.current().architecture()) in native.LITTLE
+    little = native.number(arch) in native.LITTLE
     fits = shared(LARGE, block, levels) < (99 << 10) or not little
     blocks = count * -(-m // LARGE.rows) * -(-n // LARGE.columns)
-    return LARGE if fits and blocks >= backend.current().processors() else SMALL
+    return LARGE if fits and blocks >= processors else SMALL
+
+
+class _Plan(NamedTuple):
+    """What computes a product, wherever its operands are."""
+
+    kernel: Kernel
+    tile: Tile
+    grid: tuple[int, ...]
+    a: Constant
+    b: Constant
+    shared: int
+
+
+@lru_cache(maxsize=KEPT)
+def _plan(
+    a: Lines,
+    b: Lines,
+    shape: Shape,
+    levels: tuple[tuple[int, int], ...],
+    tile: Tile | None,
+    arch: str,
+    processors: int,
+) -> _Plan:
+    """Of operands as they lie, and the shape of the result."""
+    count, m, n = shape
+    terms = [*levels]
+    tile = tile or _choose(arch, processors, shape, a.block, terms)
+    blocks = count * -(-m // tile.rows) * -(-n // tile.columns)
+    if blocks >= 1 << 31:
+        raise ValueError(f"a product of shape {shape} is too large for one launch")
+    names = str(a.names[0]), str(b.names[0])  # `check` saw them
+    return _Plan(
+        Kernel(
+            "cuda/blocks/native_matmul.cu",
+            "block_native",
+            options(names, a.block, terms, tile),
+        ),
+        tile,
+        (blocks,),
+        _side(a),
+        _side(b),
+        shared(tile, a.block, terms),
+    )
+
+
+def _side(x: Lines) -> Constant:
+    side = np.zeros((), SIDE)
+    side["stack"], side["pitch"] = x.hi[:2]
+    if x.lo is not None:
+        side["lo_stack"], side["lo_pitch"] = x.lo[:2]
+    side["level"] = x.width // x.levels
+    side["block"] = x.width
+    side["scale_stack"] = x.scales // 4
+    return Constant(side)
 
 
 def product(
@@ -134,45 +200,25 @@ def product(
 ) -> None:
     """Write a @ b to c, (s, m, n), float32 in C order; a and b are operands of
     `products`."""
-    count, m, n = c.shape
-    block = a.layout.block_size
-    tile = tile or choose(count, m, n, block, levels)
-    blocks = count * -(-m // tile.rows) * -(-n // tile.columns)
-    if blocks >= 1 << 31:
-        raise ValueError(f"a product of shape {c.shape} is too large for one launch")
-    left, right = _data(a), _data(b)
-    backend.current().launch(
-        Kernel(
-            "cuda/blocks/native_matmul.cu",
-            "block_native",
-            options((a.names[0], b.names[0]), block, levels, tile),
-        ),
-        (blocks,),
-        (tile.threads,),
-        *left[:3],
-        *right[:3],
-        c,
-        left[3],
-        right[3],
-        *map(np.int64, (m, n, a.k)),
-        shared=shared(tile, block, levels),
-    )
+    machine = backend.current()
+    a, b = _readable(a), _readable(b)
+    plan = _plan(
+        lines_of(a), lines_of(b), c.shape, tuple(levels), tile,
+        machine.architecture(), machine.processors(),
+    )  # fmt: skip
+    _, m, n = c.shape
+    machine.launch(
+        plan.kernel, plan.grid, (plan.tile.threads,),
+        a.hi, a.lo, a.scales, b.hi, b.lo, b.scales, c, plan.a, plan.b,
+        int64(m), int64(n), int64(a.k),
+        shared=plan.shared,
+    )  # fmt: skip
 
 
-def _data(x: Any) -> tuple[Any, Any, Any, Any]:
-    """Codes, residuals and scales as the kernel reads them, and how they lie."""
-    side = np.zeros((), SIDE)
-    hi = aligned(x.hi, x)
-    side["stack"], side["pitch"] = hi.strides[:2]
-    lo = None
-    if x.lo is not None:
-        lo = aligned(x.lo, x)
-        side["lo_stack"], side["lo_pitch"] = lo.strides[:2]
-    levels = x.layout.row.levels
-    side["level"] = x.scales.shape[-1] // levels
-    side["block"] = x.scales.shape[-1]
-    side["scale_stack"] = x.scales.strides[0] // 4
-    return hi, lo, x.scales, side
+def _readable(x: Operand) -> Operand:
+    """The same, its codes where the kernel can read them."""
+    hi, lo = aligned(x.hi, x), x.lo
+    return x._replace(hi=hi, lo=None if lo is None else aligned(lo, x))
 
 
 def aligned(first: Any, x: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import cupy
@@ -15,16 +16,17 @@ from ...blocks.base import Blocks
 from .._matmul import wgmma as wide
 from .._matmul.matmul import as_target, cast, copy_into
 from .._matmul.mode import current_mode
-from .._matmul.stacks import stacks
+from .._matmul.stacks import Axis, joined, places
 from .._matmul.tensor_cores import check_instruction
 from .._matmul.tile_options import LARGEST, MOST, pieces
 from .._runtime import backend
-from .._runtime.backend import Kernel
+from .._runtime.backend import KEPT, Constant, Kernel, Shape, View
 from .._runtime.storage import is_ours, plain
 from .._runtime.tensor_maps import TensorMapError
 from . import kernels, native, wgmma
+from .operands import Lines, Operand, lines_of, places_of
 
-FLOAT32 = np.dtype(np.float32)
+FLOAT32, BYTE = np.dtype(np.float32), np.dtype(np.uint8)
 THREADS = 256
 #: k of a tile in shared memory, and what its lines are longer than they are wide
 _DEPTH, _PADDING = 16, 4
@@ -136,7 +138,7 @@ def matmul(
         and out.dtype == wanted == FLOAT32
         and out.flags.c_contiguous
         and out.shape == shape
-        and not any(cupy.may_share_memory(out, x) for x in (left.hi, right.hi))
+        and not any(cupy.may_share_memory(out, _memory(x)) for x in (a, b))
     )
     sums = out.reshape(matrices) if direct else cupy.empty(matrices, FLOAT32)
     if sums.size and left.k == 0:
@@ -157,47 +159,29 @@ def matmul(
 # -- operands --------------------------------------------------------------------------
 
 
-class Operand(NamedTuple):
-    """Rows of a or columns of b: lines of blocks, or of float32 numbers."""
-
-    #: the first code of each block (..., lines, blocks), or numbers (..., lines, k)
-    hi: Any
-    lo: Any
-    #: float32 (..., blocks, levels * pitch); None: numbers
-    scales: Any
-    layout: Any
-    k: int
-
-    @property
-    def lines(self) -> int:
-        return int(self.hi.shape[-2])
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        return tuple(self.hi.shape[:-2])
-
-    @property
-    def names(self) -> tuple[str | None, str | None]:
-        """Of the elements of both levels."""
-        if self.layout is None:
-            return None, None
-        return self.layout.row.element, self.layout.row.residual
+def _memory(x: Any) -> Any:
+    """The array that has an operand's bytes."""
+    return x.buffer if isinstance(x, Blocks) else x
 
 
 def _operand(x: Any, name: str, axis: int) -> Operand:
-    if isinstance(x, Blocks) and isinstance(x.codes, cupy.ndarray):
+    if isinstance(x, Blocks) and isinstance(x.buffer, cupy.ndarray):
         axis = max(axis, -x.ndim)
         if x.axis - x.ndim != axis:
             raise ValueError(
                 f"blocks of {name} lie along axis {x.axis} of its {x.ndim}; in a"
                 f" product they lie along k, its axis {axis}"
             )
-        hi, lo = x.codes[..., 0], x.residuals
-        lo = None if lo is None else lo[..., 0]
-        if x.ndim == 1:
-            hi, lo = hi[np.newaxis], None if lo is None else lo[np.newaxis]
-        scales = kernels.scale_numbers(x._layout, x.scales)
-        return Operand(hi, lo, scales, x._layout, x.shape[axis])
+        plan = x._layout
+        found = places_of(
+            plan.row, plan.shape, plan.axis, plan.block_size, plan.scale_format
+        )
+        start = x.buffer.data
+        hi, scales, *residuals = (
+            View(BYTE, start + first, shape, steps) for first, shape, steps in found
+        )
+        lo = residuals[0] if residuals else None
+        return Operand(hi, lo, kernels.scale_numbers(plan, scales), plan, plan.length)
     if not isinstance(x, cupy.ndarray):
         raise TypeError(
             f"{name} is a {type(x).__module__}.{type(x).__name__}, not an array on a"
@@ -236,7 +220,8 @@ def _fit(
             f" {right.layout.block_size}: a product needs one block size"
         )
     try:
-        batch = np.broadcast_shapes(left.batch, right.batch)
+        same = left.batch == right.batch
+        batch = left.batch if same else np.broadcast_shapes(left.batch, right.batch)
     except ValueError:
         raise ValueError(
             f"shapes {a.shape} and {b.shape} do not fit: stacks {left.batch} and"
@@ -273,18 +258,37 @@ def _write(
 ) -> None:
     """Products of all matrices of a stack into a C-contiguous array."""
     batch = sums.shape[:-2]
-    given = [left.hi, left.lo, left.scales, right.hi, right.lo, right.scales]
-    arrays = [
-        cupy.broadcast_to(x, (*batch, *x.shape[-2:])) for x in given if x is not None
-    ]
-    for *parts, c in stacks(*arrays, sums):
-        views = iter(parts)
-        mine = [None if x is None else next(views) for x in given]
+    given = [left.hi, left.lo, left.scales, right.hi, right.lo, right.scales, sums]
+    arrays = [x for x in given if x is not None]
+    as_they_lie = tuple((x.shape[:-2], x.strides[:-2]) for x in arrays)
+    count, steps, others = _joined(batch, as_they_lie)
+    for starts in places(others, len(arrays)):
+        views = (
+            View(x.dtype, x.data + at, (count, *x.shape[-2:]), (step, *x.strides[-2:]))
+            for x, at, step in zip(arrays, starts, steps, strict=True)
+        )
+        each: list[Any] = [None if x is None else next(views) for x in given]
+        *mine, c = each
         a = left._replace(hi=mine[0], lo=mine[1], scales=mine[2])
         b = right._replace(hi=mine[3], lo=mine[4], scales=mine[5])
-        for first in range(0, len(c), MOST):
+        if count <= MOST:
+            write(a, b, c, levels)
+            continue
+        for first in range(0, count, MOST):
             here = slice(first, first + MOST)
             write(_of(a, here), _of(b, here), c[here], levels)
+
+
+@lru_cache(maxsize=KEPT)
+def _joined(
+    batch: Shape, arrays: tuple[tuple[Shape, Shape], ...]
+) -> tuple[int, Shape, tuple[Axis, ...]]:
+    """`joined`, of arrays whose shapes and strides are spread over a batch."""
+    ahead = []
+    for shape, strides in arrays:
+        used = (0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
+        ahead.append((*(0,) * (len(batch) - len(shape)), *used))
+    return joined(batch, tuple(ahead))
 
 
 def _as_mma_sync(a: Operand, b: Operand, c: Any, levels: list[tuple[int, int]]) -> None:
@@ -303,7 +307,7 @@ def _of(x: Operand, here: slice) -> Operand:
     return x._replace(hi=parts[0], lo=parts[1], scales=parts[2])
 
 
-def options(left: Operand, right: Operand) -> tuple[str, ...]:
+def options(left: Lines, right: Lines) -> tuple[str, ...]:
     """Of the compilation for operands' elements."""
     found = []
     for side, operand in (("A", left), ("B", right)):
@@ -313,17 +317,49 @@ def options(left: Operand, right: Operand) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _side(x: Operand) -> Any:
+def _side(x: Lines) -> Any:
     side = np.zeros((), _SIDE)
-    side["hi"] = x.hi.strides
-    if x.layout is None:
-        side["across"] = abs(x.hi.strides[1]) < abs(x.hi.strides[2])
+    side["hi"] = x.hi
+    if x.levels == 0:
+        side["across"] = abs(x.hi[1]) < abs(x.hi[2])
         return side
-    side["scales"] = x.scales.strides[0] // 4
-    side["pitch"] = x.scales.shape[-1] // x.layout.row.levels
+    side["scales"] = x.scales // 4
+    side["pitch"] = x.width // x.levels
     if x.lo is not None:
-        side["lo"] = x.lo.strides[:2]
+        side["lo"] = x.lo[:2]
     return side
+
+
+class _Plan(NamedTuple):
+    """What computes a product, wherever its operands are."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    task: Constant
+
+
+@lru_cache(maxsize=KEPT)
+def _plan(
+    a: Lines,
+    b: Lines,
+    c: tuple[Shape, Shape],
+    k: int,
+    levels: tuple[tuple[int, int], ...],
+    tile: Tile,
+) -> _Plan:
+    """Of operands as they lie, and the shape and strides of the result."""
+    (count, m, n), strides = c
+    task = np.zeros((), TASK)
+    task["a"], task["b"], task["c"] = _side(a), _side(b), strides
+    task["m"], task["n"], task["k"] = m, n, k
+    task["block"] = a.block or b.block
+    task["terms"] = len(levels)
+    task["levels"] = sum((i + 2 * j) << 2 * t for t, (i, j) in enumerate(levels))
+    return _Plan(
+        Kernel("cuda/blocks/fma_matmul.cu", tile.kernel, options(a, b)),
+        (pieces(m, tile.rows) * pieces(n, tile.columns), count),
+        Constant(task),
+    )
 
 
 def chain(
@@ -335,19 +371,13 @@ def chain(
 ) -> None:
     """Write a @ b to c, (s, m, n), float32, in the contract's order."""
     count, m, n = c.shape
-    task = np.zeros((), TASK)
-    task["a"], task["b"], task["c"] = _side(a), _side(b), c.strides
-    task["m"], task["n"], task["k"] = m, n, a.k
-    task["block"] = (b if a.layout is None else a).layout.block_size
-    task["terms"] = len(levels)
-    task["levels"] = sum((i + 2 * j) << 2 * t for t, (i, j) in enumerate(levels))
     if tile is None:
         tiles = count * pieces(m, LARGE.rows) * pieces(n, LARGE.columns)
         tile = LARGE if tiles >= backend.current().processors() else SMALL
+    as_it_lies = c.shape, c.strides
+    plan = _plan(lines_of(a), lines_of(b), as_it_lies, a.k, tuple(levels), tile)
     backend.current().launch(
-        Kernel("cuda/blocks/fma_matmul.cu", tile.kernel, options(a, b)),
-        (pieces(m, tile.rows) * pieces(n, tile.columns), count),
-        (THREADS,),
-        task, a.hi, a.lo, a.scales, b.hi, b.lo, b.scales, c,
+        plan.kernel, plan.grid, (THREADS,),
+        plan.task, a.hi, a.lo, a.scales, b.hi, b.lo, b.scales, c,
         shared=tile.shared,
     )  # fmt: skip
