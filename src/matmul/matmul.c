@@ -239,14 +239,6 @@ static int run(struct call *call, ptrdiff_t count, ptrdiff_t threads)
     return failed ? -1 : 0;
 }
 
-int tf_should_transpose(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
-{
-    const int columns_are_close = labs(c.strides[0]) < labs(c.strides[1]);
-    return m > n && n < TF_MR   ? 1
-           : n > m && m < TF_MR ? 0
-                                          : columns_are_close;
-}
-
 /* Of numbers that are not split. */
 static const struct tf_split_schedule one_term = {{{0, 0, 1}}, 1, TF_KC};
 
