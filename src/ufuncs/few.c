@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ufuncs/binary.h"
+#include "ufuncs/binary_chunk.h"
 #include "ufuncs/common_ops.h"
 #include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
