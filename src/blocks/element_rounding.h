@@ -176,6 +176,15 @@ TF_INLINE uint32_t tf_element_code(struct tf_element e, float x)
     return (uint32_t)(int32_t)units & ((UINT32_C(1) << e.width) - 1);
 }
 
+/* The code of a number of a block, special ones among them. */
+TF_INLINE uint32_t tf_code_in_block(struct tf_element e, float x)
+{
+    if (x != x) {
+        return e.format >= 0 ? tf_nan_code(*tf_format_rows[e.format]) : 0;
+    }
+    return tf_element_code(e, x);
+}
+
 /* A float32 as an integer of 24 bits, the first of them set, times a power of two. */
 TF_INLINE uint32_t tf_significand(float x, int *exponent)
 {

@@ -325,13 +325,4 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
     }
 }
 
-/* The code of a number of a block, special ones among them. */
-TF_INLINE uint32_t tf_code_in_block(struct tf_element e, float x)
-{
-    if (x != x) {
-        return e.format >= 0 ? tf_nan_code(*tf_format_rows[e.format]) : 0;
-    }
-    return tf_element_code(e, x);
-}
-
 #endif

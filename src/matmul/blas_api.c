@@ -1,8 +1,9 @@
 /* Products in BLAS's shape. */
+#include "matmul/blas_api.h"
+
 #include <string.h>
 
 #include "formats/casts.h"
-#include "matmul/matmul.h"
 
 static int transposes(char trans) { return strchr("TtCc", trans) != NULL; }
 

@@ -5,6 +5,7 @@
 
 #include "formats/casts.h"
 #include "matmul/pack.h"
+#include "matmul/specials.h"
 #include "runtime/strided.h"
 
 /* Whether some NaN is negative, as x86 makes them: rounding keeps a sign. */
@@ -44,6 +45,13 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     return special;
 }
 
+/* What a product does with its sums before they are rounded. */
+struct tf_epilogue {
+    float alpha, beta;
+    const float *row_scales, *column_scales; /* of a tile; NULL: none */
+    int columns_first;                       /* of the scales */
+};
+
 static void times(float *sums, size_t n, float factor)
 {
     for (size_t j = 0; j < n; j++) {
@@ -51,8 +59,9 @@ static void times(float *sums, size_t n, float factor)
     }
 }
 
-void tf_apply_epilogue(const struct tf_epilogue *update, float *sums, size_t i, size_t n,
-                    int kind, const char *c, ptrdiff_t stride)
+/* Row i of a tile, of n numbers; what is added to it lies at c. */
+static void apply_epilogue(const struct tf_epilogue *update, float *sums, size_t i,
+                           size_t n, int kind, const char *c, ptrdiff_t stride)
 {
     float buffer[TF_CHUNK];
     for (int side = 0; side < 2 && update->row_scales; side++) {
@@ -73,4 +82,46 @@ void tf_apply_epilogue(const struct tf_epilogue *update, float *sums, size_t i, 
             sums[j] = fmaf(update->beta, old[j], sums[j]);
         }
     }
+}
+
+unsigned tf_store_tile(const struct tf_tiled_product *product, struct tf_workspace *work,
+                       const struct tf_tile *tile, const struct tf_tile_path *path,
+                       float *sums, struct tf_matrix c)
+{
+    const struct tf_epilogue update = {product->alpha, product->beta, tile->a.scales,
+                                       tile->b.scales, product->swapped};
+    const ptrdiff_t itemsize = (ptrdiff_t)tf_kind_size(c.kind);
+    const size_t columns = tile->columns;
+    const int joined = work->ld == columns && c.strides[1] == itemsize &&
+                       c.strides[0] == itemsize * (ptrdiff_t)columns;
+    const size_t together = joined ? TF_CHUNK / columns : 1;
+    const int updates = update.row_scales || update.alpha != 1 || update.beta != 0;
+    unsigned flags = 0;
+    int special = 0;
+    for (size_t i = 0; i < tile->rows; i += together) {
+        const size_t rows = tile->rows - i < together ? tile->rows - i : together;
+        char *data = c.data + (ptrdiff_t)i * c.strides[0];
+        for (size_t r = i; updates && r < i + rows; r++) {
+            apply_epilogue(&update, sums + r * work->ld, r, columns, c.kind,
+                           c.data + (ptrdiff_t)r * c.strides[0], c.strides[1]);
+        }
+        special |= path->store(c.kind, sums + i * work->ld, data, c.strides[1],
+                               rows * columns, &flags);
+    }
+    const unsigned overflow =
+        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
+    const unsigned left = (overflow | TF_INVALID) & ~flags;
+    if (special && left && product->alpha != 0 &&
+        (tf_products_may_raise(tile->a) || tf_products_may_raise(tile->b))) {
+        const struct tf_doubtful_sums doubtful = {
+            .a = tile->a, .b = tile->b,
+            .rows = tile->rows, .columns = columns, .k = product->k,
+            .sums = sums, .ld = work->ld,
+            .overflow = overflow, .wanted = left,
+            .in_row = work->in_row, .in_column = work->in_column,
+            .watch = work->watch, .asks = work->asks,
+        };
+        flags |= tf_flags_of_specials(&doubtful);
+    }
+    return flags;
 }

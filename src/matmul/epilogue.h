@@ -2,22 +2,18 @@
 #ifndef TF32DTYPE_MATMUL_EPILOGUE_H
 #define TF32DTYPE_MATMUL_EPILOGUE_H
 
-#include <stddef.h>
-
-/* What a product does with its sums before they are rounded. */
-struct tf_epilogue {
-    float alpha, beta;
-    const float *row_scales, *column_scales; /* of a tile; NULL: none */
-    int columns_first;                       /* of the scales */
-};
-
-/* Row i of a tile, of n numbers; what is added to it lies at c. */
-void tf_apply_epilogue(const struct tf_epilogue *update, float *sums, size_t i, size_t n,
-                    int kind, const char *c, ptrdiff_t stride);
+#include "matmul/tile.h"
 
 /* Up to TF_CHUNK sums to where they belong, rounded to their kind; whether there is an
  * Inf or NaN. What rounding raises is added to *flags. */
 int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
                   unsigned *flags);
+
+/* Brings the sums of a tile to C by its path's store: times the scales and alpha, plus
+ * beta C. Returns the flags that this raises, and those that products of its operands
+ * raised whose sums are Inf or NaN. */
+unsigned tf_store_tile(const struct tf_tiled_product *product, struct tf_workspace *work,
+                       const struct tf_tile *tile, const struct tf_tile_path *path,
+                       float *sums, struct tf_matrix c);
 
 #endif

@@ -4,16 +4,7 @@
 
 #include <stddef.h>
 
-#include "formats/number_kinds.h"
-
-/* Element (i, j) of matrix number l lies at
- * data + l * step + i * strides[0] + j * strides[1] (bytes). */
-struct tf_matrix {
-    char *data;
-    ptrdiff_t strides[2];
-    ptrdiff_t step;
-    int kind; /* a format, TF_FLOAT16, TF_FLOAT32 or TF_FLOAT64 */
-};
+#include "matmul/matrix.h"
 
 /* What numbers are divided by before they are rounded: the greatest finite magnitude
  * over the format's, of each matrix or of each row of A and column of B. */
@@ -61,29 +52,6 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
 int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
                 struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                 ptrdiff_t k, ptrdiff_t count, float alpha, float beta);
-
-static inline struct tf_matrix tf_transposed(struct tf_matrix x)
-{
-    const struct tf_matrix t = {x.data, {x.strides[1], x.strides[0]}, x.step, x.kind};
-    return t;
-}
-
-/* Blocks of C are wide, and stored row by row: is its transpose what suits them? */
-int tf_should_transpose(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n);
-
-/* BLAS's gemm, with its rules: C = alpha op(A) op(B) + beta C, columns one after the
- * other, `lda` elements apart; op transposes for 'T', 't', 'C' and 'c'; beta = 0 does
- * not read C, alpha = 0 does not read A or B. alpha times the sum is rounded to
- * float32, beta C is added by a fused multiply-add, the result rounded to C's kind.
- * Returns 0; the number of the first argument that BLAS would not take, counted from
- * 1 as there; or -1, as tf_matmul does. */
-struct tf_kinds {
-    int a, b, c;
-};
-int tf_blas_gemm(const struct tf_precision *precision, struct tf_kinds kinds, char transa,
-            char transb, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, float alpha,
-            const void *a, ptrdiff_t lda, const void *b, ptrdiff_t ldb, float beta,
-            void *c, ptrdiff_t ldc);
 
 /* The parts of n numbers, each with p significant bits: see operand_split.h. */
 void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out);

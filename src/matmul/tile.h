@@ -61,10 +61,30 @@ struct tf_tile_path {
                  unsigned *flags);
 };
 
-/* Computes a tile by the path that suits it, which it returns. Inf in what is split
- * counts as the largest number if it `saturates`, else as itself. */
-const struct tf_tile_path *tf_matmul_tile(struct tf_workspace *work,
-                                          const struct tf_tile *tile, ptrdiff_t k,
-                                          int saturates);
+/* Tiles of C, all of the same size but for the last ones. */
+struct tf_tiling {
+    ptrdiff_t rows, columns;    /* of a tile */
+    ptrdiff_t vertical, across; /* tiles of a matrix */
+};
+
+/* A product that is computed in tiles. */
+struct tf_tiled_product {
+    const struct tf_precision *precision;
+    struct tf_matrix a, b, c;
+    ptrdiff_t m, n, k, count;
+    struct tf_tiling tiling;
+    const struct tf_split_schedule *singles, *pairs, *quads;
+    float alpha, beta;
+    float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
+    int swapped;   /* A and B, and rows and columns of C, have changed places */
+};
+
+/* A matrix of the product as lines along k: its rows (axis 0), or its columns (1). */
+struct tf_operand tf_lines_of(const struct tf_tiled_product *product, struct tf_matrix x,
+                              int axis);
+
+/* As a tf_task_fn, of a struct tf_tiled_product: computes a tile by the path that suits
+ * it, and stores it. Returns the flags that this raises. */
+unsigned tf_multiply_tile(const void *context, ptrdiff_t task, struct tf_worker *worker);
 
 #endif

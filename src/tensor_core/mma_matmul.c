@@ -1,11 +1,9 @@
 /* Products as a tensor core computes them, tile by tile. */
 #include "tensor_core/mma_matmul.h"
 
-#include "formats/casts.h"
 #include "matmul/bf16_dot.h"
-#include "matmul/epilogue.h"
-#include "runtime/strided.h"
 #include "tensor_core/kernels.h"
+#include "tensor_core/mma_epilogue.h"
 
 /* How the elements of a tile are chained. */
 static struct tf_mma_plan plan_of(const struct tf_tile *tile)
@@ -139,17 +137,6 @@ static void begin(struct tf_workspace *work, const struct tf_tile *tile, float *
     }
 }
 
-static void canonical_nans(float *x, size_t n, int half)
-{
-    const uint32_t nan = tf_tensor_nan(half);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bits = tf_tensor_is_nan(bits) ? nan : bits;
-        memcpy(x + i, &bits, sizeof bits);
-    }
-}
-
 static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
     const struct tf_mma_plan plan = plan_of(tile);
@@ -171,36 +158,9 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
         for (size_t i = 0; i < tile->rows; i++) {
             float *row = work->sums + i * work->ld;
             tf_add_row(more + i * work->ld, row, tile->columns, 1);
-            canonical_nans(row, tile->columns, 0);
+            tf_mma_canonical_nans(row, tile->columns, 0);
         }
     }
 }
 
-/* As tf_store_sums does, but a NaN is the device's. */
-static int store(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
-                 unsigned *flags)
-{
-    TF_BUFFER(buffer);
-    const size_t itemsize = tf_kind_size(kind);
-    if (kind != TF_FLOAT32 && kind != TF_FLOAT16) {
-        return tf_store_sums(kind, sums, out, stride, n, flags);
-    }
-    void *items = tf_target(out, stride, itemsize, buffer);
-    const struct tf_conversions *conversions =
-        &tf_isa->formats->conversions[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
-    const struct tf_flag_hints suspects = conversions->suspect(sums, n);
-    canonical_nans(sums, n, kind == TF_FLOAT16);
-    if (kind == TF_FLOAT32) {
-        memcpy(items, sums, n * sizeof *sums);
-    } else { /* exact; but a NaN's payload does not live through it */
-        uint16_t *halves = items;
-        conversions->from_float32(sums, items, n);
-        for (size_t i = 0; i < n; i++) {
-            halves[i] = (halves[i] & 0x7FFF) > 0x7C00 ? 0x7FFF : halves[i];
-        }
-    }
-    tf_scatter(items, out, stride, itemsize, n);
-    return suspects.beyond != 0;
-}
-
-const struct tf_tile_path tf_mma_path = {compute, store};
+const struct tf_tile_path tf_mma_path = {compute, tf_mma_store};

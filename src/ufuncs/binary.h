@@ -5,16 +5,11 @@
 #include <stddef.h>
 
 #include "ufuncs/kernels.h"
-#include "ufuncs/pair_tables.h"
 
 /* data and strides: two operands and the result, all of one format. A result
  * that is the next item's first operand (reduce, accumulate) is respected. */
 void tf_binary(int format, enum tf_binary_op op, char *const data[3],
                const ptrdiff_t strides[3], ptrdiff_t n);
-
-/* See tf_pair_table. */
-const struct tf_pair_table *tf_binary_table(int format, enum tf_binary_op op,
-                                            ptrdiff_t n);
 
 /* Two results: floor_divide and remainder. */
 void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],

@@ -3,12 +3,13 @@
 
 #include <string.h>
 
-#include "ufuncs/binary.h"
+#include "ufuncs/binary_chunk.h"
 #include "ufuncs/common_ops.h"
 #include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
 #include "ufuncs/indexed.h"
 #include "ufuncs/pair_tables.h"
+#include "ufuncs/special_results.h"
 #include "ufuncs/surely.h"
 
 /* -- items of tf32 and bfloat16 ------------------------------------------------------ */
@@ -51,8 +52,8 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
 }
 
 /* Of operations that kernels/near.c computes: 0 if the result is in doubt. */
-TF_INLINE int step_near(tf_binary_f64_fn *near, struct tf_format f, uint32_t a, uint32_t b,
-                        uint32_t *item)
+TF_INLINE int step_near(enum tf_binary_op op, tf_binary_f64_fn *near, struct tf_format f,
+                        uint32_t a, uint32_t b, uint32_t *item)
 {
     const uint32_t used = UINT32_MAX << tf_cut(f);
     const float x = tf_float_of(a & used), y = tf_float_of(b & used);
@@ -61,7 +62,12 @@ TF_INLINE int step_near(tf_binary_f64_fn *near, struct tf_format f, uint32_t a, 
     near(&x, &y, &result, 1);
     memcpy(&bits, &result, sizeof bits);
     *item = tf_surely_rounded(result, f.mantissa_bits);
-    return tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits);
+    if (tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits)) {
+        return 1;
+    }
+    const int is_special = tf_special_result(op, x, y, &result);
+    *item = isnan(result) ? TF_QUIET_NAN_BITS : TF_INF_BITS;
+    return is_special;
 }
 
 /* The first operand and the result of each step: of an array in order, or items that
@@ -97,7 +103,7 @@ TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, tf_binary_f64_fn *near,
         }
         const uint32_t a = goes_on ? item : load(x, f.itemsize);
         const uint32_t b = load(y, f.itemsize);
-        if (near ? !step_near(near, f, a, b, &item) : !step(op, f, a, b, &item)) {
+        if (near ? !step_near(op, near, f, a, b, &item) : !step(op, f, a, b, &item)) {
             return i;
         }
         store(out, f.itemsize, item);

@@ -2,6 +2,8 @@
  * other one as a reduction by itself. */
 #include "ufuncs/segments.h"
 
+#include <math.h>
+
 #include "runtime/fp_environment.h"
 #include "runtime/strided.h"
 #include "ufuncs/exact_sum.h"
@@ -32,9 +34,18 @@ static inline double reduce_numbers(enum tf_reduction op, const float *numbers, 
     return value;
 }
 
-/* Of some that follow each other within a block. 0 if a result is Inf or NaN, of which
- * only the operands tell what it raises. */
-static int reduce_together(int format, enum tf_reduction op,
+/* Whether one of n numbers is NaN. */
+static int has_nan(const float *numbers, size_t n)
+{
+    int found = 0;
+    for (size_t i = 0; i < n; i++) {
+        found |= isnan(numbers[i]) != 0;
+    }
+    return found;
+}
+
+/* Of some that follow each other within a block. */
+static void reduce_together(int format, enum tf_reduction op,
                            const struct tf_segments *segments, ptrdiff_t first,
                            size_t count, char *out, unsigned *flags)
 {
@@ -56,22 +67,22 @@ static int reduce_together(int format, enum tf_reduction op,
         has_single |= next - at == 1;
     }
     const struct tf_rounded rounding = tf_round_results(format, op, results, out, count, 0);
-    if (rounding.beyond == TF_NOT_FINITE) {
-        return 0;
-    }
     *flags |= rounding.flags;
     if (rounding.beyond) {
         memset(marks, 0, count);
         const uint64_t bits = tf_first_beyond(format);
         *flags |= tf_isa->ufuncs->mark_beyond(results, bits, marks, count) ? TF_OVER : 0;
     }
-    for (size_t i = 0, at = 0, next; has_single && i < count; i++, at = next) {
+    const int may_be_nan = rounding.beyond == TF_NOT_FINITE;
+    for (size_t i = 0, at = 0, next; (has_single || may_be_nan) && i < count;
+         i++, at = next) {
         next = (size_t)(tf_segment_end(segments, first + (ptrdiff_t)i) - start);
         if (next - at == 1) { /* copied as it is */
             memcpy(out + i * size, items + at * size, size);
+        } else if (isnan(results[i]) && !has_nan(numbers + at, next - at)) {
+            *flags |= TF_INVALID;
         }
     }
-    return 1;
 }
 
 int tf_reduce_segments(int format, enum tf_reduction op,
@@ -84,8 +95,8 @@ int tf_reduce_segments(int format, enum tf_reduction op,
     for (ptrdiff_t i = 0; !failed && i < segments->count;) {
         const size_t together = tf_segments_together(segments, i);
         const ptrdiff_t next = i + (together ? (ptrdiff_t)together : 1);
-        if (together && reduce_together(format, op, segments, i, together,
-                                        out + i * size, flags)) {
+        if (together) {
+            reduce_together(format, op, segments, i, together, out + i * size, flags);
             i = next;
         }
         for (; !failed && i < next; i++) {

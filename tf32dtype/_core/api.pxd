@@ -425,14 +425,17 @@ cdef extern from "tensor_core/scaled_matmul.h" nogil:
                           npy_intp, npy_intp)
 
 
-cdef extern from "matmul/matmul.h" nogil:
-    struct tf_tile_path:
-        pass
+cdef extern from "matmul/matrix.h" nogil:
     struct tf_matrix:
         char *data
         npy_intp strides[2]
         npy_intp step
         int kind
+
+
+cdef extern from "matmul/matmul.h" nogil:
+    struct tf_tile_path:
+        pass
     enum tf_scaling:
         TF_UNSCALED
         TF_SCALED_MATRIX
@@ -448,17 +451,20 @@ cdef extern from "matmul/matmul.h" nogil:
         int promote
         int continues
         int silent
+    int tf_matmul(const tf_precision *, tf_matrix, tf_matrix, tf_matrix, npy_intp,
+                  npy_intp, npy_intp, npy_intp)
+    void tf_split(const float *, npy_intp, int, int, float *)
+    void tf_matmul_prepare()
+
+
+cdef extern from "matmul/blas_api.h" nogil:
     struct tf_kinds:
         int a
         int b
         int c
-    int tf_matmul(const tf_precision *, tf_matrix, tf_matrix, tf_matrix, npy_intp,
-                  npy_intp, npy_intp, npy_intp)
     int tf_blas_gemm(const tf_precision *, tf_kinds, char, char, npy_intp, npy_intp,
                 npy_intp, float, const void *, npy_intp, const void *, npy_intp,
                 float, void *, npy_intp)
-    void tf_split(const float *, npy_intp, int, int, float *)
-    void tf_matmul_prepare()
 
 
 cdef extern from "tensor_core/mma_matmul.h" nogil:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from .. import _core
-from ..interop.imports import when_imported
+from .._imports import when_imported
 from .table import Format, formats
 
 Owner = Literal["tf32dtype", "ml_dtypes"]

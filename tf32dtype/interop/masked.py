@@ -20,8 +20,7 @@ import numpy as np
 
 from tf32dtype._formats.table import Format
 from tf32dtype._functions.averages import FORMATS, rounded
-
-from .imports import when_imported
+from tf32dtype._imports import when_imported
 
 
 def register(formats: Mapping[str, Format]) -> None:

@@ -128,8 +128,8 @@ static void load_any_longdouble(const long double *in, float *out, size_t n)
 #if LDBL_MANT_DIG == 64 && __SIZEOF_LONG_DOUBLE__ == 16 && \
     __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 /* The 80 bits of an x87 number, without the x87 unit, which takes one at a time: a
- * significand with its leading bit, then sign and exponent. Zeros, and what is normal in
- * float32; the rest is left to load_any_longdouble(). */
+ * significand with its leading bit, then sign and exponent. Zeros, Inf, NaN, and what is
+ * normal in float32; the rest is left to load_any_longdouble(). */
 static void load_longdouble(const void *items, float *out, size_t n)
 {
     const char *in = items;
@@ -144,9 +144,13 @@ static void load_longdouble(const void *items, float *out, size_t n)
         /* To odd; the leading bit adds one to the exponent. */
         const uint64_t odd = (significand | ((significand & cut) + cut)) >> 40;
         const uint64_t number = ((exponent - 1) << 23) + odd;
+        const uint64_t special = significand << 1 ? TF_QUIET_NAN_BITS : TF_INF_BITS;
+        const uint64_t is_special = (top & 0x7FFF) == 0x7FFF;
         const uint64_t is_other = ((top & 0x7FFF) | significand) != 0;
-        unusual |= is_other & ((exponent - 1 >= 254) | (significand >> 63 ^ 1));
-        out[i] = tf_float_of((uint32_t)((is_other ? number : 0) | sign));
+        const uint64_t is_beyond = !is_special & (exponent - 1 >= 254);
+        unusual |= is_other & (is_beyond | (significand >> 63 ^ 1));
+        out[i] = tf_float_of(
+            (uint32_t)((is_special ? special : is_other ? number : 0) | sign));
     }
     if (unusual) {
         load_any_longdouble(items, out, n);

@@ -8,6 +8,8 @@
  * number, and its quotients are 2^-16 away from what they are not. Products and
  * quotients of tf32 there are left to the general path.
  */
+#include <math.h>
+
 #include "formats/byte_tables.h"
 #include "formats/fast_codec.h"
 #include "ufuncs/kernels/decls.h"
@@ -38,8 +40,9 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
     const uint32_t bits = tf_bits_of(*result);
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
+    const uint32_t is_exact = op == TF_TRUE_DIVIDE && fabsf(y) == INFINITY; /* zero */
     seen->tiny |= (uint32_t)(may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
-                  (y != 0);
+                  (y != 0) & !is_exact;
     return (bits + (below >> 1) + (bits >> cut & 1)) & ~below;
 }
 

@@ -22,7 +22,7 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
          npy_intp lda, b, npy_intp ldb, float beta, c, npy_intp ldc,
          str format="float32", int rounding=0, int scaling=0, int parts=1, int bands=1,
          bint saturates=False):
-    """tf_blas_gemm of src/matmul/matmul.h on contiguous arrays; its result."""
+    """tf_blas_gemm of src/matmul/blas_api.h on contiguous arrays; its result."""
     cdef tf_precision precision
     cdef tf_kinds kinds
     cdef int status

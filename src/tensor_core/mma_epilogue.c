@@ -1,0 +1,46 @@
+/* Accumulators on their way to C: they are rounded already. */
+#include "tensor_core/mma_epilogue.h"
+
+#include <string.h>
+
+#include "formats/casts.h"
+#include "matmul/epilogue.h"
+#include "runtime/strided.h"
+#include "tensor_core/mma_model.h"
+
+void tf_mma_canonical_nans(float *x, size_t n, int half)
+{
+    const uint32_t nan = tf_tensor_nan(half);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits = tf_tensor_is_nan(bits) ? nan : bits;
+        memcpy(x + i, &bits, sizeof bits);
+    }
+}
+
+int tf_mma_store(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
+                 unsigned *flags)
+{
+    TF_BUFFER(buffer);
+    const size_t itemsize = tf_kind_size(kind);
+    if (kind != TF_FLOAT32 && kind != TF_FLOAT16) {
+        return tf_store_sums(kind, sums, out, stride, n, flags);
+    }
+    void *items = tf_target(out, stride, itemsize, buffer);
+    const struct tf_conversions *conversions =
+        &tf_isa->formats->conversions[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
+    const struct tf_flag_hints suspects = conversions->suspect(sums, n);
+    tf_mma_canonical_nans(sums, n, kind == TF_FLOAT16);
+    if (kind == TF_FLOAT32) {
+        memcpy(items, sums, n * sizeof *sums);
+    } else { /* exact; but a NaN's payload does not live through it */
+        uint16_t *halves = items;
+        conversions->from_float32(sums, items, n);
+        for (size_t i = 0; i < n; i++) {
+            halves[i] = (halves[i] & 0x7FFF) > 0x7C00 ? 0x7FFF : halves[i];
+        }
+    }
+    tf_scatter(items, out, stride, itemsize, n);
+    return suspects.beyond != 0;
+}

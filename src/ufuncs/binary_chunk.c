@@ -1,0 +1,156 @@
+/* A binary operation on a chunk of numbers, any of them: in float64, near a tie by what
+ * settles it, then one rounding and the flags. Tables of all pairs are made so too. */
+#include "ufuncs/binary_chunk.h"
+
+#include <math.h>
+
+#include "formats/fast_codec.h"
+#include "ufuncs/exact_binary.h"
+#include "ufuncs/special_results.h"
+
+/* What the general path needs to know of an operation. */
+struct operation {
+    double (*odd)(double, double); /* of what double leaves in doubt */
+    uint8_t cancels;               /* a small result may have lost its digits, or all */
+    uint8_t silent;                /* exact: raises nothing */
+};
+
+/* Small powers are exact in double, and often halfway between two numbers. */
+static double odd_power(double x, double y)
+{
+    return y == 2   ? x * x
+           : y == 3 ? x * x * x
+           : y == 4 ? (x * x) * (x * x)
+                    : tf_odd_power(x, y);
+}
+
+static const struct operation operations[TF_BINARY_COUNT] = {
+    [TF_POWER] = {.odd = odd_power},
+    [TF_ARCTAN2] = {.odd = tf_odd_arctan2},
+    [TF_HYPOT] = {.odd = tf_odd_hypot},
+    [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp, .cancels = 1},
+    [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1},
+    [TF_HEAVISIDE] = {.silent = 1},
+};
+
+/* Is r within 16 units of double's last place of a number halfway between two
+ * of the format's, or small enough to underflow, which depends on its being
+ * exact? */
+static int is_doubtful(struct tf_format f, double r)
+{
+    enum { DOUBT = 16 };
+    uint64_t bits;
+    memcpy(&bits, &r, sizeof bits);
+    const int least_normal = tf_least_exponent(f) + f.mantissa_bits;
+    const uint64_t magnitude = bits & INT64_MAX;
+    if (magnitude <= ((uint64_t)(least_normal + 1023) << 52) + DOUBT) {
+        return r != 0;
+    }
+    const uint64_t half = UINT64_C(1) << (51 - f.mantissa_bits);
+    const uint64_t rest = bits & (2 * half - 1);
+    return (rest > half ? rest - half : half - rest) <= DOUBT;
+}
+
+/* Replaces results that double leaves in doubt by the exact ones, rounded to odd. */
+static void recompute_exactly(struct tf_format f, const struct operation *operation,
+                              const float *a, const float *b, double *r, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(a[i]) || !isfinite(b[i]) || !isfinite(r[i])) {
+            continue;
+        }
+        const int lost = operation->cancels &&
+                         fabs(r[i]) <= fminf(fabsf(a[i]), fabsf(b[i])) * 0x1p-2;
+        if (lost || is_doubtful(f, r[i])) {
+            r[i] = operation->odd(a[i], b[i]);
+        }
+    }
+}
+
+/* By a short way, and of results that this leaves in doubt by the long one. */
+static void compute_near(struct tf_format f, enum tf_binary_op op, const float *a,
+                         const float *b, double *wide, size_t n)
+{
+    uint16_t which[TF_CHUNK];
+    tf_isa->ufuncs->binary_near[op](a, b, wide, n);
+    const size_t count = tf_isa->ufuncs->doubtful(wide, n, f.mantissa_bits, which);
+    for (size_t k = 0; k < count; k++) {
+        const size_t i = which[k];
+        if (tf_special_result(op, a[i], b[i], wide + i)) {
+            continue;
+        }
+        tf_isa->ufuncs->binary_f64[op](a + i, b + i, wide + i, 1);
+        if (operations[op].odd) {
+            recompute_exactly(f, &operations[op], a + i, b + i, wide + i, 1);
+        }
+    }
+}
+
+/* The results in double, rounded to odd to float32. */
+static void compute_in_double(struct tf_format f, enum tf_binary_op op, const float *a,
+                              const float *b, double *wide, float *r, size_t n)
+{
+    if (tf_isa->ufuncs->binary_near[op] && f.itemsize > 1) {
+        compute_near(f, op, a, b, wide, n);
+    } else {
+        tf_isa->ufuncs->binary_f64[op](a, b, wide, n);
+        if (operations[op].odd) {
+            recompute_exactly(f, &operations[op], a, b, wide, n);
+        }
+    }
+    tf_isa->formats->narrow(wide, r, n);
+}
+
+unsigned tf_binary_chunk(int format, enum tf_binary_op op, const float *a,
+                         const float *b, void *out, size_t n)
+{
+    const struct tf_format f = *tf_format_rows[format];
+    const struct operation *operation = &operations[op];
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
+    _Alignas(64) float r[TF_CHUNK];
+
+    /* 1. The results. */
+    if (operation->silent) {
+        tf_isa->ufuncs->binary_f32[op](a, b, r, n);
+    } else {
+        double wide[TF_CHUNK];
+        compute_in_double(f, op, a, b, wide, r, n);
+    }
+
+    /* 2. One rounding. */
+    const struct tf_flag_hints suspects = conversions->from_float32(r, out, n);
+    if (suspects.beyond) {
+        tf_isa->formats->canonical_nans(r, n);
+        conversions->from_float32(r, out, n);
+    }
+
+    /* 3. Exceptions. Overflow never gives Inf here (see tf_power_of): this is a pole. */
+    if (operation->silent || (!suspects.beyond && !suspects.tiny)) {
+        return 0;
+    }
+    const unsigned rounding = conversions->flags(r, out, n);
+    if (f.specials == TF_EXPONENT_ONLY) {
+        return rounding;
+    }
+    return (rounding & TF_UNDER) | tf_isa->ufuncs->exceptions(tf_beyond(f), 0, a, b, r, n);
+}
+
+/* What a table of all pairs is made of. */
+static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
+                         uint8_t *results, uint8_t *flags, size_t n)
+{
+    float x[TF_CHUNK], y[TF_CHUNK];
+    tf_isa->formats->conversions[format].to_float32(a, x, n);
+    tf_isa->formats->conversions[format].to_float32(b, y, n);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned raised =
+            tf_binary_chunk(format, (enum tf_binary_op)op, &x[i], &y[i], &results[i], 1);
+        flags[i] = (uint8_t)raised;
+    }
+}
+
+const struct tf_pair_table *tf_binary_table(int format, enum tf_binary_op op,
+                                            ptrdiff_t n)
+{
+    return tf_pair_table(format, (int)op, n, binary_pairs);
+}

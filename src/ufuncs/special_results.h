@@ -1,0 +1,30 @@
+/* Results that an operand which is NaN or Inf decides alone, and that raise nothing. */
+#ifndef TF32DTYPE_UFUNCS_SPECIAL_RESULTS_H
+#define TF32DTYPE_UFUNCS_SPECIAL_RESULTS_H
+
+#include <math.h>
+
+#include "runtime/inline.h"
+#include "ufuncs/kernels.h"
+
+/* Puts such a result where it belongs, and returns whether it did: of the operations that
+ * kernels/near.c computes, but for power, where 1 and 0 decide as well. */
+TF_INLINE int tf_special_result(enum tf_binary_op op, float x, float y, double *result)
+{
+    const int nan = isnan(x) || isnan(y);
+    switch (op) {
+    case TF_HYPOT:
+        *result = isinf(x) || isinf(y) ? INFINITY : nan ? NAN : *result;
+        return isinf(x) || isinf(y) || nan;
+    case TF_LOGADDEXP:
+    case TF_LOGADDEXP2:
+        *result = nan ? NAN : x == INFINITY || y == INFINITY ? INFINITY : *result;
+        return nan || x == INFINITY || y == INFINITY;
+    case TF_REMAINDER:
+    case TF_FMOD:
+    case TF_ARCTAN2: *result = nan ? NAN : *result; return nan;
+    default: return 0;
+    }
+}
+
+#endif
