@@ -8,30 +8,17 @@ import os
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
 from .. import _core
-from .._formats.quantize import Tf32Rounding
+from .._options import refuse_unknown, shows
 from . import numpy_patch
-from .precisions import Scale, SpecialValues, known, resolve
+from .precisions import Options, Settings, known, resolve
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-class Settings(NamedTuple):
-    """What a precision was asked for with: the arguments of `matmul_precision`."""
-
-    precision: str | None
-    rounding: Tf32Rounding = "ties_to_even"
-    scale: Scale = "tensor"
-    special_values: SpecialValues = "propagate"
-    float64: bool = False
-    complex64: bool = False
-    device: str | None = None
-    instruction: str | None = None
 
 
 def current_settings() -> Settings | None:
@@ -169,29 +156,11 @@ class matmul_precision:
            [2.0009766, 2.       ]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        precision: str | None,
-        *,
-        rounding: Tf32Rounding = "ties_to_even",
-        scale: Scale = "tensor",
-        special_values: SpecialValues = "propagate",
-        float64: bool = False,
-        complex64: bool = False,
-        device: str | None = None,
-        instruction: str | None = None,
-    ) -> None:
-        self.settings = Settings(
-            precision,
-            rounding,
-            scale,
-            special_values,
-            float64,
-            complex64,
-            device,
-            instruction,
-        )
-        self._precision = resolve(*self.settings)
+    @shows(Options, Settings)
+    def __init__(self, precision: str | None, **options: Unpack[Options]) -> None:
+        refuse_unknown("matmul_precision", options, Options)
+        self.settings = Settings(precision, **options)
+        self._precision = resolve(self.settings)
 
     def __enter__(self) -> Self:
         scopes = _core.precision_variable.get()
@@ -244,17 +213,8 @@ _process: PrecisionScope | None = None
 _settings: Settings | None = None
 
 
-def set_matmul_precision(
-    precision: str | None,
-    *,
-    rounding: Tf32Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
-    float64: bool = False,
-    complex64: bool = False,
-    device: str | None = None,
-    instruction: str | None = None,
-) -> None:
+@shows(Options, Settings)
+def set_matmul_precision(precision: str | None, **options: Unpack[Options]) -> None:
     """Set the precision of NumPy's products for the whole process.
 
     It holds in all threads and tasks, where no `matmul_precision` block is open. The
@@ -265,8 +225,9 @@ def set_matmul_precision(
     ----------
     precision : str or None
         As in `matmul_precision`. None: as NumPy computes.
-    rounding, scale, special_values, float64, complex64, device, instruction
-        As in `matmul_precision`.
+    **options
+        `rounding`, `scale`, `special_values`, `device`, `instruction`, `float64` and
+        `complex64`, as in `matmul_precision`.
 
     Raises
     ------
@@ -284,17 +245,9 @@ def set_matmul_precision(
     >>> td.set_matmul_precision(None)
     """
     global _process, _settings
-    settings = Settings(
-        precision,
-        rounding,
-        scale,
-        special_values,
-        float64,
-        complex64,
-        device,
-        instruction,
-    )
-    chosen = resolve(*settings)
+    refuse_unknown("set_matmul_precision", options, Options)
+    settings = Settings(precision, **options)
+    chosen = resolve(settings)
     with numpy_patch.lock:
         scope = PrecisionScope(None, chosen)
         _core.set_default_precision(chosen)

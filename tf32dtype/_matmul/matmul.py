@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._formats.quantize import Tf32Rounding
 from .._formats.table import as_own, find_dtype
+from .._options import refuse_unknown, shows
 from .._wording import brief
-from .precisions import Scale, SpecialValues, resolve
+from .precisions import ProductOptions, Settings, resolve
 
 _CURES = {
     "float64": "cast them, x.astype(np.float32), or multiply in a block of"
@@ -23,18 +23,15 @@ _CURES = {
 }
 
 
+@shows(ProductOptions, Settings)
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
     *,
     precision: str | None = None,
-    rounding: Tf32Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
-    device: str | None = None,
-    instruction: str | None = None,
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
+    **options: Unpack[ProductOptions],
 ) -> Any:
     """Multiply matrices in a chosen precision.
 
@@ -47,23 +44,15 @@ def matmul(
     precision : str or None
         As in `matmul_precision`. None: that of the enclosing block, else NumPy's own
         result.
-    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}
-        How "tf32" rounds the operands.
-    scale : {"tensor", "row"}
-        What has a scale of its own under "fp8_e4m3" and "fp8_e5m2": each matrix, or
-        each row of `a` and each column of `b`.
-    special_values : {"propagate", "saturate"}
-        What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
-        largest float32. NaN is NaN.
-    device, instruction : str, optional
-        A device whose tensor core computes the product, and one of its instructions,
-        as in `tensor_core.matmul`.
     dtype : dtype, optional
         The float32 sums are rounded to it, once, ties to even; also those of products
         of this package's formats, without a precision. For products that are NumPy's
         own it means what it means to `numpy.matmul`.
     out : ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
+    **options
+        `rounding`, `scale`, `special_values`, `device` and `instruction`, as in
+        `matmul_precision`.
 
     Returns
     -------
@@ -104,14 +93,8 @@ def matmul(
     array([[ 7.004, 10.   ],
            [15.   , 22.   ]], dtype=float16)
     """
-    chosen = resolve(
-        precision,
-        rounding,
-        scale,
-        special_values,
-        device=device,
-        instruction=instruction,
-    )
+    refuse_unknown("matmul", options, ProductOptions)
+    chosen = resolve(Settings(precision, **options))
     a, b = as_own(a), as_own(b)
     dtype = None if dtype is None else find_dtype(dtype)
     numpys: Any = np.matmul

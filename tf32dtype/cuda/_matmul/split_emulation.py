@@ -12,12 +12,17 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..._formats.quantize import ROUNDINGS, Tf32Rounding
-from ..._matmul.precisions import Precision, Scale, SpecialValues, find_precision
+from ..._formats.quantize import ROUNDINGS
+from ..._matmul.precisions import (
+    Precision,
+    RoundingOptions,
+    Settings,
+    find_precision,
+)
 from ..._matmul.precisions import check as check_options
 from .._arrays.ndarray import allocate, lying
 from .._runtime import cublas
@@ -132,10 +137,8 @@ def product(
     out: Any,
     precision: str,
     *,
-    rounding: Tf32Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
     chunks: Chunks | None = None,
+    **options: Unpack[RoundingOptions],
 ) -> None:
     """Multiply stacks of float32 matrices in a precision.
 
@@ -148,10 +151,10 @@ def product(
         overlaps neither operand.
     precision : str
         A long or short name of `matmul_precision`.
-    rounding, scale, special_values
-        As in `matmul_precision`.
     chunks : Chunks, optional
         How sums of parts are cut up. None: what `chunks_for` has for this device.
+    **options
+        `rounding`, `scale` and `special_values`, as in `matmul_precision`.
 
     Raises
     ------
@@ -164,8 +167,9 @@ def product(
     device. Products of parts are those of "f32", in the bits of the CPU, where a row or
     a column holds an Inf or a NaN, and where sums go beyond the range.
     """
+    settings = Settings(precision, **options)
+    check_options(*settings)
     mode = find_precision(precision)
-    check_options(mode.short, rounding, scale, special_values)
     machine = current()
     if out.size == 0:
         return
@@ -179,12 +183,14 @@ def product(
         x, y = (cublas.arranged(operand) for operand in stacks)
         machine.gemm(x, y, out, "float32")
     elif mode.parts == 1:
-        own = None if not mode.short.startswith("fp8") else scale == "row"
+        own = None if not mode.short.startswith("fp8") else settings.scale == "row"
         x, y = View.of(a), View.of(b)
-        _narrow_product(machine, x, y, out, mode, ROUNDINGS.index(rounding), own)
+        _narrow_product(
+            machine, x, y, out, mode, ROUNDINGS.index(settings.rounding), own
+        )
     else:
         chunks = chunks or chunks_for(machine.architecture(), precision, a.shape[-1])
-        saturates = special_values == "saturate"
+        saturates = settings.special_values == "saturate"
         _split_product(machine, View.of(a), View.of(b), out, mode, saturates, chunks)
 
 
