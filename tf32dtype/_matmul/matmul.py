@@ -15,10 +15,10 @@ from .._wording import brief
 from .precisions import ProductOptions, Settings, resolve
 
 _CURES = {
-    "float64": "cast them, x.astype(np.float32), or multiply in a block of"
+    "float64": "cast them, x.astype(np.float32), or multiply in the scope of"
     " td.matmul_precision({}, float64=True)",
-    "complex64": "multiply in a block of td.matmul_precision({}, complex64=True)",
-    "complex128": "cast them to complex64, and multiply in a block of"
+    "complex64": "multiply in the scope of td.matmul_precision({}, complex64=True)",
+    "complex128": "cast them to complex64, and multiply in the scope of"
     " td.matmul_precision({}, complex64=True)",
 }
 
@@ -42,7 +42,7 @@ def matmul(
         other axes broadcast; a vector of length k is a row, or a column. With a
         precision their dtypes promote to float32.
     precision : str or None
-        As in `matmul_precision`. None: that of the enclosing block, else NumPy's own
+        As in `matmul_precision`. None: that of the enclosing scope, else NumPy's own
         result.
     dtype : dtype, optional
         The float32 sums are rounded to it, once, ties to even; also those of products
@@ -74,7 +74,7 @@ def matmul(
 
     See Also
     --------
-    matmul_precision : For all products of a block.
+    matmul_precision : For all products of a scope.
 
     Notes
     -----
@@ -158,4 +158,4 @@ def _product(
         return _core.matmul(a, b, out=out)
     finally:
         variable.reset(token)
-        del token  # a traceback would keep the blocks around this call
+        del token  # a traceback would keep the scopes around this call

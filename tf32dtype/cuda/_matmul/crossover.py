@@ -133,13 +133,13 @@ def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool
     ValueError
         For an unknown precision or strategy.
     """
-    mode = find_precision(precision)
+    row = find_precision(precision)
     if strategy not in _KNOWN:
         known = ", ".join(_KNOWN)
         raise ValueError(f"strategy={strategy!r}: known are {known}")
-    if mode.parts == 1:
+    if row.parts == 1:
         return False
     if strategy == "eager":
         return True
     table = read(current().name())
-    return table is not None and is_faster(table, mode.short, m, n, k)
+    return table is not None and is_faster(table, row.short, m, n, k)

@@ -56,7 +56,7 @@ def matmul(
         What computes products of formats. "chain": the CPU's bits. "model": those of
         the tensor core of `device`, as `tf32dtype.tensor_core.matmul` has them.
         "native": this GPU's tensor cores. None: the mode of the enclosing
-        `matmul_mode` block, else "chain".
+        `matmul_mode` scope, else "chain".
     device, instruction : str, optional
         Of "model": as in `tf32dtype.tensor_core.matmul`. Of "native" there are
         the instructions "mma.sync" and, of compute capability 9.0, "wgmma", kernels
@@ -64,7 +64,7 @@ def matmul(
     precision : str, optional
         For float32 operands, as in `tf32dtype.matmul`: they are rounded or split, and
         multiplied on this GPU's tensor cores. None: that of the enclosing
-        `tf32dtype.matmul_precision` block, else CuPy's own product.
+        `tf32dtype.matmul_precision` scope, else CuPy's own product.
     strategy : {"performant", "eager"}
         Of a precision that emulates float32: only where it is known to be faster on
         this device, or always.
@@ -95,7 +95,7 @@ def matmul(
 
     See Also
     --------
-    matmul_mode : For all products of a block.
+    matmul_mode : For all products of a scope.
     """
     a, b = _operand(a, "a"), _operand(b, "b")
     if mode is None:
