@@ -85,9 +85,6 @@ int tf_blas_gemm(const struct tf_precision *precision, struct tf_kinds kinds, ch
             const void *a, ptrdiff_t lda, const void *b, ptrdiff_t ldb, float beta,
             void *c, ptrdiff_t ldc);
 
-/* The parts of n numbers, each with p significant bits: see operand_split.h. */
-void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out);
-
 /* Once, when the instruction set has been chosen. */
 void tf_matmul_prepare(void);
 

@@ -21,9 +21,9 @@ from tests.matmul.precision_cases import (
     floats,
     named,
 )
+from tests.support.compiled import split as split_on_cpu
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.sass import ARCHITECTURES, check
-from tf32dtype import _core
 from tf32dtype._formats.quantize import Tf32Rounding as Rounding
 from tf32dtype._matmul.precisions import PRECISIONS, find_precision
 from tf32dtype.cuda._matmul import native, split_emulation
@@ -120,7 +120,7 @@ def test_parts_are_those_of_the_cpu(backend, format, parts, descends):  # noqa: 
     for columns, reversed in ((37, False), (len(x) // 3, True)):
         given = np.resize(x, (-(-len(x) // columns), columns))
         found = split(backend, given, format, parts, reversed, saturates=True)
-        want = _core.split(given, parts, format)
+        want = split_on_cpu(given, parts, format)
         nan = np.isnan(want)
         np.testing.assert_array_equal(np.isnan(found), nan)
         np.testing.assert_array_equal(bits(found)[~nan], bits(want)[~nan])

@@ -142,16 +142,6 @@ def test_ldexp(backend, f):
     assert_same(call(np.ldexp, (x[5], put(n))), on_cpu(np.ldexp, x[5], n))
 
 
-def test_every_ufunc_is_supported_or_not():
-    for function in NAMES:
-        ufunc = getattr(np, function)
-        known = function in (*UNARY, *PAIRS, "ldexp", "float_power") or (
-            function.startswith("logical_")
-        )
-        assert ufuncs.supported(ufunc) == known, function
-    assert ufuncs.supported(ufuncs._clip)
-
-
 def test_tables_are_made_once(backend):
     x = put(sample(BF, 100))
     call(np.sinh, (x,))
