@@ -131,7 +131,7 @@ def quantize(
     parts = codes.reshape(-1), scales.reshape(-1), lower
     _core.block_quantize(*work.arguments, parts)
     if work.look_later and (scales == 0xFF).any():
-        _check_finite(checked(x), plan.row, settings.overflow)
+        check_finite(checked(x), plan.row, settings.overflow)
     return BlockArray._of(plan, buffer)
 
 
@@ -182,11 +182,11 @@ def prepare(
     if not poisons:
         amax, least, bad = _core.block_bounds(lines, size)
         if bad >= 0:
-            _check_finite(source, row, overflow)
+            check_finite(source, row, overflow)
         if named is None:
-            named, tensor = _finest(row, amax, least)
+            named, tensor = finest(row, amax, least)
         elif named != POWERS:
-            tensor = _tensor_scale(row, named, amax)
+            tensor = tensor_scale(row, named, amax)
     assert named is not None
     layout = Layout(row, source.shape, along, size, named, tensor)
     draws = None
@@ -240,14 +240,14 @@ def _scale_format(row: BlockFormat, rule: Rule, scale_format: str | None) -> str
     return None if rule == "mse" else POWERS
 
 
-def _check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None:
+def check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None:
     """Raise for the first number, in x's own order, that no code stands for."""
     wide = x if x.dtype.kind == "f" else x.astype(np.float32)
     if overflow == "raise":
         bad = ~np.isfinite(to_float32(x, overflow))
         why = f'{row.name} has no code for it (overflow="saturate" clips Inf)'
     else:
-        bad = np.isnan(wide) & (not _holds_nan(row))
+        bad = np.isnan(wide) & (not holds_nan(row))
         why = f"{row.element}, the element of {row.name}, has no NaN"
     if bad.any():
         at = tuple(map(int, np.unravel_index(np.argmax(bad), x.shape)))
@@ -256,27 +256,27 @@ def _check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None
         raise ValueError(f"x[{', '.join(map(str, at))}] is {wide[at]!s}: {why}")
 
 
-def _holds_nan(row: BlockFormat) -> bool:
+def holds_nan(row: BlockFormat) -> bool:
     return elements[row.element].has_nan
 
 
 # -- the tensor's scale ------------------------------------------------------
 
 
-def _finest(row: BlockFormat, amax: float, least: float) -> tuple[str, float]:
+def finest(row: BlockFormat, amax: float, least: float) -> tuple[str, float]:
     """The first scale format that has a normal scale for every block, and its scale.
 
     Where scales are integers of float32's least number, none can be finer.
     """
     for name in _FINEST:
-        tensor = _tensor_scale(row, name, amax)
+        tensor = tensor_scale(row, name, amax)
         normal = row.max * tensor * 2.0 ** scale_formats[name]
         if amax == 0 or least >= normal or tensor == _TINY:
             return name, tensor
     return POWERS, 1.0
 
 
-def _tensor_scale(row: BlockFormat, scale_format: str, amax: float) -> float:
+def tensor_scale(row: BlockFormat, scale_format: str, amax: float) -> float:
     """What all scales are multiplied by, so that the greatest block has one."""
     if amax == 0:
         return 1.0

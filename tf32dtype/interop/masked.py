@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tf32dtype._formats.table import Format
-from tf32dtype._functions.averages import FORMATS, rounded
-
+from .._formats.table import Format
+from .._functions.averages import FORMATS, rounded
 from .imports import when_imported
 
 

@@ -66,15 +66,15 @@ def quantize(
     lines = _lines(x, along, overflow)
     poisons = row.poisons and named == POWERS and overflow == "raise"
     tensor = 1.0
-    keeps = overflow == "saturate" and cpu._holds_nan(row)
+    keeps = overflow == "saturate" and cpu.holds_nan(row)
     if named != POWERS or not (poisons or keeps):
         greatest, least, special, nan = kernels.bounds(lines, size)
         if special if overflow == "raise" else nan and not keeps:
-            cpu._check_finite(_on_host(x), row, overflow)
+            cpu.check_finite(_on_host(x), row, overflow)
         if named is None:
-            named, tensor = cpu._finest(row, greatest, least)
+            named, tensor = cpu.finest(row, greatest, least)
         elif named != POWERS:
-            tensor = cpu._tensor_scale(row, named, greatest)
+            tensor = cpu.tensor_scale(row, named, greatest)
     layout = Layout(row, x.shape, along, size, named, tensor)
     plan = _core.block_plan(
         layout.core,
