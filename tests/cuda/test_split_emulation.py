@@ -558,20 +558,19 @@ FAULTS = {
     "parts in one order": ("reversed ? parts - 1 - part : part", "part"),
     "too few lines": ("line >= x.lines ||", "line + 1 >= x.lines ||"),
     "lines of other matrices": ("(t.matrix * x.lines + line)", "(line)"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_seen(backend, fault):  # noqa: F811
     if backend is not HOST:
         pytest.skip("which changes kernels")
-    good, bad = FAULTS[fault]
     a, b = (
         np.stack(x)
         for x in zip(*(drawn("sprinkled", (3, 300, 5), i) for i in (1, 2)), strict=True)
     )
     want = bits(multiply(backend, a, b, precision="bf16x9"))
-    HOST.edit(good, bad)
+    HOST.put_fault(fault, *FAULTS[fault])
     assert (bits(multiply(backend, a, b, precision="bf16x9")) != want).any()
 
 
@@ -593,5 +592,5 @@ def test_faults_of_scales_are_seen(backend, fault):  # noqa: F811
     b *= np.float32(3) ** np.arange(9, dtype=np.float32)
     keywords = {"precision": "fp8_e4m3", "scale": "row"}
     want = bits(multiply(backend, a, b, **keywords))
-    HOST.edit(*FAULTS_OF_SCALES[fault])
+    HOST.put_fault(fault, *FAULTS_OF_SCALES[fault])
     assert (bits(multiply(backend, a, b, **keywords)) != want).any()
