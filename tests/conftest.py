@@ -89,6 +89,14 @@ def mark_what_samples_leave_out(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    simulated = sum(
+        "[host" in report.nodeid and report.when == "call"
+        for report in terminalreporter.getreports("passed")
+    )
+    if simulated:
+        terminalreporter.write_line(
+            f"{simulated} GPU tests ran in the simulator, without a GPU"
+        )
     totals: Counter[str] = Counter()
     each = terminalreporter.config.option.markexpr == "exhaustive"
     for report in terminalreporter.getreports(""):

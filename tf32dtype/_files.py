@@ -29,16 +29,16 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tf32dtype import _file_kinds
-from tf32dtype._formats.codes import bits, from_bits
-from tf32dtype._formats.table import Format, as_own, formats
-from tf32dtype._wording import brief
+from . import _file_kinds
+from ._formats.codes import bits, from_bits
+from ._formats.table import Format, as_own, formats
+from ._wording import brief
 
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile
 
-    from tf32dtype.blocks.array import BlockArray
-    from tf32dtype.blocks.layout import Facts
+    from .blocks.array import BlockArray
+    from .blocks.layout import Facts
 
     Path = str | os.PathLike[str]
 
@@ -292,7 +292,9 @@ def _is_blocks(arr: object) -> TypeGuard[BlockArray]:
 
 def _write(stream: IO[bytes], array: NDArray[Any] | BlockArray) -> None:
     if not isinstance(array, np.ndarray):
-        facts = dict(zip(_BLOCKS_KEYS, array._layout.facts, strict=True))
+        from .blocks.array import facts_of
+
+        facts = dict(zip(_BLOCKS_KEYS, facts_of(array), strict=True))
         data = array.buffer
         stream.write(_header("|u1", data.shape, False, f"tf32dtype blocks: {facts}"))
         stream.write(data.tobytes())
@@ -389,7 +391,7 @@ def _as_format(array: NDArray[Any], form: Format | Facts | None) -> Any:
 
 
 def _as_blocks(array: NDArray[Any], facts: Facts) -> BlockArray:
-    from tf32dtype.blocks.array import restore
+    from .blocks.array import restore
 
     try:
         return restore(facts, np.asarray(array))

@@ -153,9 +153,3 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
     }
     return tf_gemm_strided(precision, a, b, c, m, n, k, count, 1, 0);
 }
-
-void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out)
-{
-    struct tf_magnitude_range range = tf_no_range();
-    tf_isa->matmul->split_singles(in, (size_t)n, p, parts, out, (size_t)n, &range);
-}

@@ -53,9 +53,6 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
                 struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                 ptrdiff_t k, ptrdiff_t count, float alpha, float beta);
 
-/* The parts of n numbers, each with p significant bits: see operand_split.h. */
-void tf_split(const float *in, ptrdiff_t n, int p, int parts, float *out);
-
 /* Once, when the instruction set has been chosen. */
 void tf_matmul_prepare(void);
 

@@ -20,25 +20,15 @@ from tests.reference.blocks import (
     single,
     tensor_scale,
 )
+from tests.support.block_rows import ROWS as FORMATS
 from tests.support.interpreters import run
 
 core = td._core
 ELEMENTS = [name for name, _ in core.block_elements]
 SCALE_NAMES = [name for name, _ in core.block_scales]
-#: name: element, residual
-ROWS = {
-    "tcfp8": ("float8_e4m3fn", None),
-    "tcfp12": ("float8_e4m3fn", "int4"),
-    "tcfp16": ("float8_e4m3fn", "float8_e4m3fn"),
-    "mxfp8_e5m2": ("float8_e5m2", None),
-    "mxfp6_e2m3": ("float6_e2m3fn", None),
-    "mxfp6_e3m2": ("float6_e3m2fn", None),
-    "mxfp4": ("float4_e2m1fn", None),
-    "mxint8": ("mxint8", None),
-    "int8": ("int8", None),
-    "int12": ("int12", None),
-    "int16": ("int16", None),
-}
+#: Element and residual, by the first format that has these two.
+PAIRS = {row[:2]: name for name, row in reversed(FORMATS.items())}
+ROWS = {name: pair for pair, name in reversed(PAIRS.items())}
 ROUNDINGS = (
     "ties_to_even",
     "ties_to_away",

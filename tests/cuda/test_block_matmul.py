@@ -13,6 +13,7 @@ from tests.cuda.block_cases import both
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import on_gpu, on_host
 from tests.support.sass import ARCHITECTURES, check
+from tests.support.simulator.backend import LINE
 from tf32dtype.blocks.formats import scale_formats
 from tf32dtype.cuda import blocks as gpu
 from tf32dtype.cuda._matmul.native import device_of
@@ -344,9 +345,7 @@ FAULTS = {
         "of_a.fetch(task.a, at, levels & 1",
         "of_a.fetch(task.a, at, 0",
     ),
-    "scales of hi for all terms": (
-        "of + (levels & 1) * ROWS", "of + 0 * ROWS",
-    ),
+    "scales of hi for all terms": ("of + (levels & 1) * ROWS", "of + 0 * ROWS"),
     "scales of the block before": (
         "scales + (at.k >> shift) % 2 * SCALES",
         "scales + ((at.k >> shift) + 1) % 2 * SCALES",
@@ -355,26 +354,16 @@ FAULTS = {
         "__fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s])",
         "__fmaf_rn(p[r], __fmul_rn(q[s], sum[r][s]), total[r][s])",
     ),
-    "chains go on": ("                    sum[r][s] = 0;\n", ""),
-    "no barrier between tiles": (
-        "            at = next;\n        }\n        __syncthreads();",
-        "            at = next;\n        }",
-    ),
-    "no barrier before the first tile": (
-        "    put(at, tiles);\n    __syncthreads();",
-        "    put(at, tiles);",
-    ),
+    "chains go on": (LINE, ""),
+    "no barrier between tiles": (LINE, ""),
+    "no barrier before the first tile": (LINE, ""),
     "lines beyond the matrix count": (
         "is_there = first + line < all && k < DEPTH;",
         "is_there = first + line < all - 1 && k < DEPTH;",
     ),
-    "scales of residuals are not relative": (
-        "__fmul_rn(s, r)", "r",
-    ),
-    "lines are of another matrix": (
-        "i / pitch % blocks", "i / pitch % (blocks - 1)",
-    ),
-}  # fmt: skip
+    "scales of residuals are not relative": ("__fmul_rn(s, r)", "r"),
+    "lines are of another matrix": ("i / pitch % blocks", "i / pitch % (blocks - 1)"),
+}
 
 
 def is_right(backend):
@@ -394,34 +383,42 @@ def test_faults(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        HOST.edit(*FAULTS[fault])
+        HOST.put_fault(fault, *FAULTS[fault])
     assert is_right(backend) == (fault is None)
 
 
 FAULTS_OF_NATIVE = {
     "the other level's scales": ("turn.b_level * COLUMNS", "0 * COLUMNS"),
-    "chains go on": ("now.begins ? zero : d[i][j]", "turn == 0 ? zero : d[i][j]"),
+    "chains go on, in native blocks": (
+        "now.begins ? zero : d[i][j]",
+        "turn == 0 ? zero : d[i][j]",
+    ),
     "scales are read when their stage is filled": (
-        "            if (now.ends) {\n                load_scales(p, q, reads",
-        "            if (turn == 0) {\n                load_scales(p, q, reads",
+        "if (now.ends) {",
+        "if (turn == 0) {",
     ),
-    "no barrier between slices": (
-        "                await_copies<STAGES - 2>();\n                __syncthreads();",
-        "                await_copies<STAGES - 2>();",
+    "no barrier between slices": (LINE, ""),
+    "scales of rows are swapped, in native blocks": (
+        "p[i * 2 + r / 2]",
+        "p[i * 2 + 1 - r / 2]",
     ),
-    "scales of rows are swapped": ("p[i * 2 + r / 2]", "p[i * 2 + 1 - r / 2]"),
-    "scales of columns are swapped": ("q[j * 2 + r % 2]", "q[j * 2 + 1 - r % 2]"),
-    "the other level's codes": (
-        "reads + next.a_level * Left::BYTES", "reads + 0 * Left::BYTES",
+    "scales of columns are swapped, in native blocks": (
+        "q[j * 2 + r % 2]",
+        "q[j * 2 + 1 - r % 2]",
     ),
-    "scales of another block": (
-        "a_scales += is_there ? side_a.block : 0;", "a_scales += side_a.level;",
+    "the other level's codes, in native blocks": (
+        "reads + next.a_level * Left::BYTES",
+        "reads + 0 * Left::BYTES",
     ),
-    "a wait of one group less": (
-        "                await_copies<STAGES - 2>();\n                __syncthreads();",
-        "                await_copies<STAGES - 1>();\n                __syncthreads();",
+    "scales of another block, in native blocks": (
+        "a_scales += is_there ? side_a.block : 0;",
+        "a_scales += side_a.level;",
     ),
-}  # fmt: skip
+    "a wait of one group less, in native blocks": (
+        "await_copies<STAGES - 2>();",
+        "await_copies<STAGES - 1>();",
+    ),
+}
 
 
 def is_right_on_tensor_cores(backend, size):
@@ -442,9 +439,9 @@ def is_right_on_tensor_cores(backend, size):
 def test_faults_of_native(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    size = 64 if fault == "chains go on" else 32
+    size = 64 if fault == "chains go on, in native blocks" else 32
     if fault is not None:
-        HOST.edit(*FAULTS_OF_NATIVE[fault])
+        HOST.put_fault(fault, *FAULTS_OF_NATIVE[fault])
     assert is_right_on_tensor_cores(backend, size) == (fault is None)
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import on_gpu, on_host
 from tests.support.sass import ARCHITECTURES, check
+from tests.support.simulator.backend import LINE
 from tf32dtype.cuda._matmul import byte_lines
 from tf32dtype.cuda._matmul.byte_lines import bytes_along_k
 from tf32dtype.cuda._runtime.backend import Kernel
@@ -67,20 +68,15 @@ def test_one_launch(backend):
 
 
 FAULTS = {
-    "no barrier before reading": (
-        "k0 + i);\n                }\n            }\n            __syncthreads();",
-        "k0 + i);\n                }\n            }",
-    ),
-    "no barrier before the next tile": (
-        "gridDim.y * SIDE) {\n            __syncthreads();", "gridDim.y * SIDE) {",
-    ),
+    "no barrier before reading": (LINE, ""),
+    "no barrier before the next tile": (LINE, ""),
     "bytes in another order": ("0x5410", "0x1054"),
     "k that is not there": ("if (k < of.k && line + i", "if (line + i"),
     "words of other lines": ("return aligned && of.line == 1 &&", "return aligned &&"),
     "a short tile as a whole one": ("k + SIDE <= of.k", "k < of.k"),
     "a warp's words": ("tile[i * WARPS + warp][lane]", "tile[i * WARPS][lane]"),
     "another matrix": ("x + matrix * of.matrix", "x"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", [None, *FAULTS])
@@ -88,7 +84,7 @@ def test_faults(backend, monkeypatch, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        HOST.edit(*FAULTS[fault])
+        HOST.put_fault(fault, *FAULTS[fault])
     monkeypatch.setattr(byte_lines, "MOST", 1)  # a block has several tiles
     right = []
     for HOST.descends in (False, True):

@@ -16,7 +16,7 @@ from tests.support.bits import name as format_name
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.cuda_operands import assert_same, numbers, on_gpu, on_host
 from tests.support.sass import ARCHITECTURES, check
-from tests.support.simulator.backend import KernelError, numpy_view
+from tests.support.simulator.backend import LINE, KernelError, numpy_view
 from tf32dtype._matmul.precisions import find_precision
 from tf32dtype.cuda._arrays import ndarray
 from tf32dtype.cuda._matmul import fma, split_emulation, tensor_cores
@@ -662,46 +662,25 @@ def test_modes_nest(backend):
 # -- faults ----------------------------------------------------------------------------
 
 
-def replaced(old, new, count=-1):
-    def change(text):
-        assert old in text
-        return text.replace(old, new, count)
-
-    return change
-
-
 FAULTS = {
-    "no barrier behind the first tile": replaced(
-        "TILE_OF_A, depth, NOTHING_OF_B);\n    __syncthreads();",
-        "TILE_OF_A, depth, NOTHING_OF_B);",
-    ),
-    "no barrier behind the next tile": replaced(
-        "rest, NOTHING_OF_B);\n        }\n        __syncthreads();",
-        "rest, NOTHING_OF_B);\n        }",
-    ),
-    "one tile in place of two": replaced(
-        "(k / DEPTH + 1) % 2 * BOTH", "k / DEPTH % 2 * BOTH"
-    ),
-    "a wrong row": replaced(
-        "tf_line_of<ROWS, HIGH>(y, 0)", "tf_line_of<ROWS, HIGH>(x, 0)"
-    ),
-    "swapped operands": replaced("of_b.begin(b, task.b,", "of_b.begin(b, task.a,"),
-    "k is too short": replaced(
+    "no barrier behind the first tile": (LINE, ""),
+    "no barrier behind the next tile": (LINE, ""),
+    "one tile in place of two": ("(k / DEPTH + 1) % 2 * BOTH", "k / DEPTH % 2 * BOTH"),
+    "a wrong row": ("tf_line_of<ROWS, HIGH>(y, 0)", "tf_line_of<ROWS, HIGH>(x, 0)"),
+    "swapped operands": ("of_b.begin(b, task.b,", "of_b.begin(b, task.a,"),
+    "k is too short": (
         "for (int k = 0; k < depth; k += DEPTH)",
         "for (int k = 0; k < depth - 1; k += DEPTH)",
     ),
-    "longer chains": replaced(
-        "(k + DEPTH) % CHAIN == 0", "(k + DEPTH) % (2 * CHAIN) == 0"
+    "longer chains": ("(k + DEPTH) % CHAIN == 0", "(k + DEPTH) % (2 * CHAIN) == 0"),
+    "+0 where there is no k": (
+        "#define NOTHING_OF_A -0.0f",
+        "#define NOTHING_OF_A 0.0f",
     ),
-    "+0 where there is no k": replaced(
-        "#define NOTHING_OF_A -0.0f", "#define NOTHING_OF_A 0.0f"
-    ),
-    "the first sum added to +0": replaced("is_first ? sum[r][s]", "false ? sum[r][s]"),
-    "NaN as it comes": replaced("sum == sum ?", "true ?"),
-    "columns beyond the last": replaced(
-        "column < task.n) {\n            store", "true) {\n            store"
-    ),
-    "the parts' sums in the order they end": replaced(
+    "the first sum added to +0": ("is_first ? sum[r][s]", "false ? sum[r][s]"),
+    "NaN as it comes": ("sum == sum ?", "true ?"),
+    "columns beyond the last": ("column < task.n) {", "true) {"),
+    "the parts' sums in the order they end": (
         "int part = 1; part < task.parts; part++",
         "int part = task.parts - 1; part > 0; part--",
     ),
@@ -744,7 +723,7 @@ def test_chains_do_not_differ(backend):
 def test_faults_are_seen(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are put in where the host runs kernels")
-    backend.changes[fma.FILE] = FAULTS[fault]
+    backend.put_fault(fault, *FAULTS[fault])
     with contextlib.suppress(KernelError):
         assert chains_differ()
 

@@ -12,7 +12,7 @@ import tf32dtype as td
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.cuda_operands import assert_same, numbers, on_gpu
 from tests.support.sass import ARCHITECTURES, check
-from tests.support.simulator.backend import KernelError
+from tests.support.simulator.backend import LINE, KernelError
 
 # ruff: noqa: F811
 from tests.tensor_core import arrays
@@ -228,49 +228,30 @@ def test_operands_that_no_unit_has(backend, dtype):
 # -- faults ----------------------------------------------------------------------------
 
 
-def replaced(old, new):
-    def change(text):
-        assert old in text
-        return text.replace(old, new)
-
-    return change
-
-
 FAULTS = {
-    "no barrier before a stage is written": replaced(
-        "__syncthreads();              /* all have done with what was there */", ""
-    ),
-    "no barrier behind it": replaced(
-        "});\n        __syncthreads();\n        if (depth > STAGE)",
-        "});\n        if (depth > STAGE)",
-    ),
-    "a column of another thread": replaced(
-        "LDB + x * WIDE);\n        const uint32_t e",
-        "LDB + y * WIDE);\n        const uint32_t e",
-    ),
-    "swapped exponents": replaced(
+    "no barrier before a stage is written": (LINE, ""),
+    "no barrier behind it": (LINE, ""),
+    "a column of another thread": ("LDB + x * WIDE);", "LDB + y * WIDE);"),
+    "swapped exponents": (
         "greatest[r][1] = __viaddmax_s16x2(e[r], of_b.y",
         "greatest[r][1] = __viaddmax_s16x2(e[r], of_b.x",
     ),
-    "the last k left out": replaced(
-        "k < task.k; k += STAGE", "k + 1 < task.k; k += STAGE"
+    "the last k left out": ("k < task.k; k += STAGE", "k + 1 < task.k; k += STAGE"),
+    "blocks of instructions not filled": (
+        "k < filled; k += MODEL_BLOCK",
+        "k < depth - 1; k += MODEL_BLOCK",
     ),
-    "blocks of instructions not filled": replaced(
-        "k < filled; k += MODEL_BLOCK", "k < depth - 1; k += MODEL_BLOCK"
+    "a product beyond the range": ("HIGHEST = 2 * BIAS - 2", "HIGHEST = 2 * BIAS + 2"),
+    "a product below it": (
+        "LOWEST = MODEL_FRACTION + 2",
+        "LOWEST = MODEL_FRACTION - 20",
     ),
-    "a product beyond the range": replaced(
-        "HIGHEST = 2 * BIAS - 2", "HIGHEST = 2 * BIAS + 2"
+    "nothing settled": ("if (doubts | task.exactly)", "if (task.exactly)"),
+    "one accumulator settled as another": (
+        "mine[i][thread], none, surely",
+        "mine[0][thread], none, surely",
     ),
-    "a product below it": replaced(
-        "LOWEST = MODEL_FRACTION + 2", "LOWEST = MODEL_FRACTION - 20"
-    ),
-    "nothing settled": replaced("if (doubts | task.exactly)", "if (task.exactly)"),
-    "one accumulator settled as another": replaced(
-        "mine[i][thread], none, surely", "mine[0][thread], none, surely"
-    ),
-    "subnormal operands as normal ones": replaced(
-        "max(field - BIAS, least)", "field - BIAS"
-    ),
+    "subnormal operands as normal ones": ("max(field - BIAS, least)", "field - BIAS"),
 }
 
 
@@ -301,7 +282,7 @@ def test_models_do_not_differ(backend):
 def test_faults_are_seen(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are put in where the host runs kernels")
-    backend.changes["cuda/tensor_core/mma_model.cu"] = FAULTS[fault]
+    backend.put_fault(fault, *FAULTS[fault])
     with contextlib.suppress(KernelError):
         assert models_differ()
 

@@ -1,6 +1,6 @@
 """Faults in src/cuda/matmul/native.cu, each of which its tests would see.
 
-Text of it is changed: fragments, permutations, barriers, waits, edges, addresses.
+Lines of it are changed: fragments, permutations, barriers, waits, edges, addresses.
 """
 
 # ruff: noqa: F811
@@ -15,75 +15,81 @@ import pytest
 import tf32dtype as td
 from tests.cuda.native_cases import model, numbers, ours, product
 from tests.support.cuda import HOST, backend  # noqa: F401
-from tests.support.simulator.backend import KernelError
+from tests.support.simulator.backend import LINE, KernelError
 from tf32dtype.cuda._matmul import native
 
-#: what is edited, and whether operands lie across k
+#: what becomes of the line with this anchor, and whether operands lie across k
 FAULTS = {
-    "fragments of b are swapped": (
-        "[j % 2 * 2 +", "[2 - j % 2 * 2 +", False,
-    ),
+    "fragments of b are swapped": ("[j % 2 * 2 +", "[2 - j % 2 * 2 +", False),
     "ldmatrix has its second and third matrix swapped": (
         "line = lane % 8 + down * 8, chunk = step * 2 + further",
-        "line = lane % 8 + further * 8, chunk = step * 2 + down", False,
+        "line = lane % 8 + further * 8, chunk = step * 2 + down",
+        False,
     ),
     "rows of the result are swapped": (
-        "{results[i][j][down * 2], ", "{results[i][j][2 - down * 2], ",
+        "{results[i][j][down * 2],",
+        "{results[i][j][2 - down * 2],",
         False,
     ),
-    "no barrier between reading a stage and filling it": (
-        "                    __syncthreads();\n                    reads",
-        "                    reads", False,
-    ),
-    "no barrier before the first step": (
-        "    __syncthreads();\n    shared_address", "    shared_address",
-        False,
-    ),
+    "no barrier between reading a stage and filling it": (LINE, "", False),
+    "no barrier before the first step": (LINE, "", False),
     "a wait of one group less": (
-        "await_copies<STAGES - 2>();\n                    __sync",
-        "await_copies<STAGES - 1>();\n                    __sync", False,
+        "await_copies<STAGES - 2>();",
+        "await_copies<STAGES - 1>();",
+        False,
     ),
-    "groups are not committed": (
-        "                    commit_copies();\n                    writes",
-        "                    writes", False,
-    ),
+    "groups are not committed": (LINE, "", False),
     "chunks are permuted when read alone": (
         "stage += line * LINE + (chunk ^ swizzle(line)) * 16;",
-        "stage += line * LINE + chunk * 16;", False,
+        "stage += line * LINE + chunk * 16;",
+        False,
     ),
     "the next slice begins too early": (
-        "from += ALONG_K ? SLICE :", "from += ALONG_K ? SLICE - 16 :",
+        "from += ALONG_K ? SLICE :",
+        "from += ALONG_K ? SLICE - 16 :",
         False,
     ),
     "the step is read twice": (
         "y[next][j], reads + Left::BYTES, (step + 1) % STEPS, j",
-        "y[next][j], reads + Left::BYTES, step, j", False,
+        "y[next][j], reads + Left::BYTES, step, j",
+        False,
     ),
     "a stage is filled while it is read": (
-        "writes = stages + (STAGES - 1) * STAGE;", "writes = stages;",
+        "writes = stages + (STAGES - 1) * STAGE;",
+        "writes = stages;",
         False,
     ),
     "what is beyond k is not zero": (
-        "clamp(depth * SIZE - chunk * 16) : edge", "16 : edge", False,
+        "clamp(depth * SIZE - chunk * 16) : edge",
+        "16 : edge",
+        False,
     ),
     "what is beyond k is not zero, across it": (
-        "ALONG_K ? edge : depth - line", "ALONG_K ? edge : LINES", True,
+        "ALONG_K ? edge : depth - line",
+        "ALONG_K ? edge : LINES",
+        True,
     ),
     "what is beyond the rows is read": (
         "const int here = rows < EXTENT ? (int)rows : EXTENT;",
-        "const int here = rows < EXTENT ? (int)rows - 1 : EXTENT;", True,
+        "const int here = rows < EXTENT ? (int)rows - 1 : EXTENT;",
+        True,
     ),
     "ldmatrix does not transpose": (
-        "(const void *)row, true", "(const void *)row, false", True,
+        "(const void *)row, true",
+        "(const void *)row, false",
+        True,
     ),
     "a slice less deep at the end": (
-        "(int)((k - 1) % DEPTH) + 1;", "(int)((k - 1) % DEPTH);", False,
-    ),
-    "another instruction": (
-        "simt_mma(UNIT,", 'simt_mma("m16n8k16.row.col.f32.f16.f16.f32",',
+        "(int)((k - 1) % DEPTH) + 1;",
+        "(int)((k - 1) % DEPTH);",
         False,
     ),
-}  # fmt: skip
+    "another instruction": (
+        "simt_mma(UNIT,",
+        'simt_mma("m16n8k16.row.col.f32.f16.f16.f32",',
+        False,
+    ),
+}
 
 
 def chain(backend, across):
@@ -115,42 +121,49 @@ def test_without_faults(backend, across):
 def test_faults(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    *place, across = FAULTS[fault]
-    HOST.edit(*place)
+    before, after, across = FAULTS[fault]
+    HOST.put_fault(fault, before, after)
     assert not chain(backend, across)
 
 
 #: of sums of chains
 FAULTS_OF_SUMS = {
     "the last chain is forgotten": (
-        "(unit + 1) % CHAIN == 0; r++", "(unit + 1) % CHAIN == 0 && unit == 0; r++",
+        "(unit + 1) % CHAIN == 0; r++",
+        "(unit + 1) % CHAIN == 0 && unit == 0; r++",
     ),
-    "chains go on": ("unit % CHAIN == 0;", "unit % CHAIN == CHAIN;"),
+    "chains go on, by native": ("unit % CHAIN == 0;", "unit % CHAIN == CHAIN;"),
     "sums are not begun anew": (
-        "(WARP_COLUMNS / 8)][e % 4] = 0;", "(WARP_COLUMNS / 8)][e % 4] += 0;",
+        "(WARP_COLUMNS / 8)][e % 4] = 0;",
+        "(WARP_COLUMNS / 8)][e % 4] += 0;",
     ),
-    "beta for ever": ("        beta = 1;\n", ""),
+    "beta for ever": (LINE, ""),
     "what is there is not counted": (
-        "__fmaf_rn(beta, before[down][j].x", "__fmaf_rn(0, 0",
+        "__fmaf_rn(beta, before[down][j].x",
+        "__fmaf_rn(0, 0",
     ),
     "rows of what is there are swapped": (
-        "before[down][j] = *", "before[1 - down][j] = *",
+        "before[down][j] = *",
+        "before[1 - down][j] = *",
     ),
     "columns of what is there are swapped": (
-        "j * 8 < columns ? from[0]", "j * 8 < columns ? from[1]",
+        "j * 8 < columns ? from[0]",
+        "j * 8 < columns ? from[1]",
     ),
     "a stretch is a slice too long": (
-        "ahead - stretch / DEPTH", "ahead - stretch / DEPTH - 1",
+        "ahead - stretch / DEPTH",
+        "ahead - stretch / DEPTH - 1",
     ),
     "halves of a step are swapped": ("&x[i][half * 2]", "&x[i][2 - half * 2]"),
     "results are cut": ("__fadd_rn(sums[i][j][r], d[i][j][r])", "d[i][j][r]"),
-}  # fmt: skip
+}
 
 #: of totals in shared memory
 FAULTS_OF_TOTALS = {
     "what is there is not fetched": ("if (TOTALS && beta != 0) {", "if (false) {"),
     "totals of other threads": (
-        "totals[e * THREADS] = {x[0], x[1]}", "totals[e * THREADS - 1] = {x[0], x[1]}",
+        "totals[e * THREADS] = {x[0], x[1]}",
+        "totals[e * THREADS - 1] = {x[0], x[1]}",
     ),
     "totals where the slices are": ("(memory + STAGES * STAGE)", "(memory)"),
     "totals are not kept": ("if (more) {", "if (!more) {"),
@@ -158,7 +171,7 @@ FAULTS_OF_TOTALS = {
     "pairs of other rows": ("&results[i / 2][j][i % 2 * 2]", "&results[i / 2][j][0]"),
     "columns of what is there": ("j * 8 + 1 < of.columns", "j * 8 < of.columns - 8"),
     "what is there counts twice": ("TOTALS ? 0 : beta", "beta"),
-}  # fmt: skip
+}
 
 
 def summed(backend, tile=native.SMALL):
@@ -183,8 +196,7 @@ def test_faults_of_sums(backend, fault):
         return
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    before, after = FAULTS_OF_SUMS[fault]
-    HOST.edit(before, after)
+    HOST.put_fault(fault, *FAULTS_OF_SUMS[fault])
     assert not summed(backend)
 
 
@@ -196,26 +208,25 @@ def test_faults_of_totals(backend, fault):
         return
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    HOST.edit(*FAULTS_OF_TOTALS[fault])
+    HOST.put_fault(fault, *FAULTS_OF_TOTALS[fault])
     assert not summed(backend, tile)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "message"),
+    ("fault", "before", "after", "message"),
     [
-        ("stage += line * LINE +", "stage += 8 + line * LINE +",
+        ("a copy to an odd address", "line * LINE", "8 + line * LINE",
          "cp.async of an address"),
-        ("stage + (row + line) * LINE", "stage + 4 + (row + line) * LINE",
+        ("a fragment at an odd address", "stage +", "stage + 4 +",
          "ldmatrix of an address"),
-        ("    __syncthreads();\n    shared_address",
-         "    if (threadIdx.x / 32) { __syncthreads(); }\n    shared_address",
+        ("a barrier of some warps", "__sync", "if (threadIdx.x / 32) __sync",
          "missed"),
     ],
 )  # fmt: skip
-def test_errors_of_the_kernel(backend, before, after, message):
+def test_errors_of_the_kernel(backend, fault, before, after, message):
     if backend is not HOST:
         pytest.skip("faults are for the host")
-    HOST.edit(before, after)
+    HOST.put_fault(fault, before, after)
     with pytest.raises(KernelError, match=message):
         chain(backend, False)
 
@@ -236,9 +247,9 @@ def test_banks(backend, tile, across):
         return ctypes.c_int.in_dll(HOST._libraries[key], "simt_conflicts").value
 
     HOST._libraries.clear()  # and what other tests counted is in another library
-    HOST.changes["cuda/matmul/mma.h"] = lambda text: text + "/* compiled for itself */"
+    HOST.put_fault("chunks are not permuted", "line % 8", "(line % 8)")  # none
     assert conflicts() == 0
-    HOST.changes["cuda/matmul/mma_tiles.h"] = lambda text: text.replace(
-        "line % 8;", "0;"
-    ).replace("line / 2 % 4", "0")
+    HOST.faults.clear()
+    HOST.put_fault("chunks are not permuted", "line % 8", "0")
+    HOST.put_fault("short chunks are not permuted", "line / 2 % 4", "0")
     assert conflicts() > 0

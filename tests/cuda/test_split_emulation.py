@@ -21,9 +21,9 @@ from tests.matmul.precision_cases import (
     floats,
     named,
 )
+from tests.support.compiled import split as split_on_cpu
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.sass import ARCHITECTURES, check
-from tf32dtype import _core
 from tf32dtype._formats.quantize import Tf32Rounding as Rounding
 from tf32dtype._matmul.precisions import PRECISIONS, find_precision
 from tf32dtype.cuda._matmul import native, split_emulation
@@ -120,7 +120,7 @@ def test_parts_are_those_of_the_cpu(backend, format, parts, descends):  # noqa: 
     for columns, reversed in ((37, False), (len(x) // 3, True)):
         given = np.resize(x, (-(-len(x) // columns), columns))
         found = split(backend, given, format, parts, reversed, saturates=True)
-        want = _core.split(given, parts, format)
+        want = split_on_cpu(given, parts, format)
         nan = np.isnan(want)
         np.testing.assert_array_equal(np.isnan(found), nan)
         np.testing.assert_array_equal(bits(found)[~nan], bits(want)[~nan])
@@ -558,20 +558,19 @@ FAULTS = {
     "parts in one order": ("reversed ? parts - 1 - part : part", "part"),
     "too few lines": ("line >= x.lines ||", "line + 1 >= x.lines ||"),
     "lines of other matrices": ("(t.matrix * x.lines + line)", "(line)"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_seen(backend, fault):  # noqa: F811
     if backend is not HOST:
         pytest.skip("which changes kernels")
-    good, bad = FAULTS[fault]
     a, b = (
         np.stack(x)
         for x in zip(*(drawn("sprinkled", (3, 300, 5), i) for i in (1, 2)), strict=True)
     )
     want = bits(multiply(backend, a, b, precision="bf16x9"))
-    HOST.edit(good, bad)
+    HOST.put_fault(fault, *FAULTS[fault])
     assert (bits(multiply(backend, a, b, precision="bf16x9")) != want).any()
 
 
@@ -593,5 +592,5 @@ def test_faults_of_scales_are_seen(backend, fault):  # noqa: F811
     b *= np.float32(3) ** np.arange(9, dtype=np.float32)
     keywords = {"precision": "fp8_e4m3", "scale": "row"}
     want = bits(multiply(backend, a, b, **keywords))
-    HOST.edit(*FAULTS_OF_SCALES[fault])
+    HOST.put_fault(fault, *FAULTS_OF_SCALES[fault])
     assert (bits(multiply(backend, a, b, **keywords)) != want).any()

@@ -1,6 +1,6 @@
 """Faults in the kernels of wgmma, each of which tests would see; and how operands lie.
 
-Text of the kernels is changed: barriers, waits, fences, descriptors, coordinates.
+Lines of the kernels are changed: barriers, waits, fences, descriptors, coordinates.
 """
 
 # ruff: noqa: F811
@@ -16,7 +16,7 @@ from tests.cuda.native_cases import model, numbers
 from tests.cuda.wgmma_cases import E4M3, blocks_are_right, by_model, orders, product
 from tests.support.cuda import HOST, backend, tfc  # noqa: F401
 from tests.support.cuda_operands import on_host
-from tests.support.simulator.backend import KernelError, numpy_view
+from tests.support.simulator.backend import LINE, KernelError, numpy_view
 from tf32dtype import _nvrtc
 from tf32dtype.cuda._matmul import native, wgmma
 from tf32dtype.cuda._runtime.backend import Kernel
@@ -111,74 +111,59 @@ FAULTS = {
         "await_products<0>();\n            Ring::release(ring.empty());",
         "Ring::release(ring.empty());\n            await_products<0>();",
     ),
-    "no wait for bytes": (
-        "ring.await_bytes();\n            begin(d", "begin(d",
-    ),
-    "a stage is filled while it is read": (
-        "barrier_await(empty(), parity ^ 1);", "",
-    ),
-    "parity stays": ("parity ^= stage == 0;", ""),
+    "no wait for bytes": (LINE, ""),
+    "a stage is filled while it is read, by wgmma": (LINE, ""),
+    "parity stays": (LINE, ""),
     "too few bytes are expected": (
-        "expect(full(), FILLED)", "expect(full(), FILLED - 64)",
+        "expect(full(), FILLED)",
+        "expect(full(), FILLED - 64)",
     ),
     "a warp lets go for all": (
-        "barriers + i * 16 + 8, WARPS)", "barriers + i * 16 + 8, 1)",
+        "barriers + i * 16 + 8, WARPS)",
+        "barriers + i * 16 + 8, 1)",
     ),
-    "barriers are not published": ("            publish_barriers();\n", ""),
-    "no barrier after barriers are made": ("        __syncthreads();\n", ""),
+    "barriers are not published": (LINE, ""),
+    "no barrier after barriers are made": (LINE, ""),
     "steps are of 16 bytes": ("SLICE) + step * 2", "SLICE) + step"),
     "rows of the other warpgroup": ("group * 64 * SLICE", "0 * SLICE"),
     "8 lines are 512 bytes": ("1024 >> 4", "512 >> 4"),
-    "chunks are permuted within 64 bytes": (
-        "(uint64_t)1 << 62", "(uint64_t)2 << 62",
-    ),
-    "stages begin anywhere": (
-        "memory + (-shared_of(memory) & 1023)", "memory",
-    ),
-    "chains go on": ("group, step, 0);", "group, step, 1);"),
-    "accumulators are read too early": (
-        "await_products<1>();", "await_products<2>();",
-    ),
-    "no fence of registers": ("    begin_products();\n", ""),
-    "the last instruction is forgotten": (
-        "            add(sums, d[1]);\n        }", "        }",
-    ),
-    "a stretch is a slice too long": (
+    "chunks are permuted within 64 bytes": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
+    "stages begin anywhere": ("memory + (-shared_of(memory) & 1023)", "memory"),
+    "chains go on, by wgmma": ("group, step, 0);", "group, step, 1);"),
+    "accumulators are read too early": ("await_products<1>();", "await_products<2>();"),
+    "no fence of registers": (LINE, ""),
+    "the last instruction is forgotten": (LINE, ""),
+    "a stretch is a slice too long, by wgmma": (
         "slices < stretch ? slices : stretch;",
         "slices < stretch + 1 ? slices : stretch + 1;",
     ),
-    "totals are forgotten": ("totals[i * THREADS] = sum;", ""),
+    "totals are forgotten": (LINE, ""),
     "totals are another thread's": (
-        "(base + OF_TOTALS) + thread", "(base + OF_TOTALS) + thread % 128",
+        "(base + OF_TOTALS) + thread",
+        "(base + OF_TOTALS) + thread % 128",
     ),
-    "sums are not begun anew": ("                sum = 0;\n", ""),
-    "beta for ever": ("        beta = 1;\n", ""),
-    "what is there is not read": (
-        "if (beta != 0) {\n                    read",
-        "if (beta == 0) {\n                    read",
+    "sums are not begun anew, by wgmma": (LINE, ""),
+    "beta for ever, by wgmma": (LINE, ""),
+    "what is there is not read": ("if (beta != 0) {", "if (beta == 0) {"),
+    "rows of what is there are swapped, by wgmma": (
+        "i / 2 % 2 * 8, column",
+        "(1 - i / 2 % 2) * 8, column",
     ),
-    "rows of what is there are swapped": (
-        "i / 2 % 2 * 8, column", "(1 - i / 2 % 2) * 8, column",
+    "the next slice begins too early, by wgmma": (
+        "&a, slice * DEPTH,",
+        "&a, slice * (DEPTH - 8),",
     ),
-    "the next slice begins too early": (
-        "&a, slice * DEPTH,", "&a, slice * (DEPTH - 8),",
-    ),
-    "columns of another tile": (
-        "(int)tile.column,\n", "(int)tile.row,\n",
-    ),
+    "columns of another tile": ("(int)tile.column,", "(int)tile.row,"),
     "the first tile for ever": (
-        "            const Tile tile = tile_of(at, rows, columns);\n"
-        "            const int64_t",
-        "            const Tile tile = tile_of(blockIdx.x, rows, columns);\n"
-        "            const int64_t",
+        "const Tile tile = tile_of(at, rows, columns);",
+        "const Tile tile = tile_of(blockIdx.x, rows, columns);",
     ),
-    "another instruction": (
-        "simt_wgmma(UNIT,", 'simt_wgmma("m64n128k16.f32.f16.f16",',
+    "another instruction, by wgmma": (
+        "simt_wgmma(UNIT,",
+        'simt_wgmma("m64n128k16.f32.f16.f16",',
     ),
-    "fewer columns": (
-        "simt_wgmma(UNIT,", 'simt_wgmma("m64n120k16.f32.bf16.bf16",',
-    ),
-}  # fmt: skip
+    "fewer columns": ("simt_wgmma(UNIT,", 'simt_wgmma("m64n120k16.f32.bf16.bf16",'),
+}
 
 
 def is_right(backend):
@@ -210,25 +195,17 @@ def test_faults(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        HOST.edit(*FAULTS[fault])
+        HOST.put_fault(fault, *FAULTS[fault])
     assert is_caught(is_right, backend) == (fault is not None)
 
 
 FAULTS_OF_CHAINS = {
-    "the stage itself is let go": (
-        "        before = ring.empty();\n    }",
-        "    }",
-    ),
+    "the stage itself is let go": (LINE, ""),
     "a chain begins anew in each slice": ("step || slice)", "step)"),
-    "a stage is let go too early": ("await_products<STEPS>();", ""),
-    "results are read too early": (
-        "    await_products<0>();\n    Ring::release(before);\n    registers",
-        "    await_products<1>();\n    Ring::release(before);\n    registers",
-    ),
-    "the last stage is not let go": (
-        "    Ring::release(before);\n    registers", "    registers",
-    ),
-}  # fmt: skip
+    "a stage is let go too early": (LINE, ""),
+    "results are read too early": ("await_products<0>();", "await_products<1>();"),
+    "the last stage is not let go": (LINE, ""),
+}
 
 
 def chains_are_right(backend):
@@ -244,12 +221,12 @@ def test_faults_of_chains(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        HOST.edit(*FAULTS_OF_CHAINS[fault])
+        HOST.put_fault(fault, *FAULTS_OF_CHAINS[fault])
     assert is_caught(chains_are_right, backend) == (fault is not None)
 
 
 FAULTS_OF_BLOCKS = {
-    "the other level's scales": (
+    "the other level's scales, by wgmma": (
         "(turn.block * B_LEVELS + turn.b_level) * COLUMNS",
         "(turn.block * B_LEVELS) * COLUMNS",
     ),
@@ -258,17 +235,20 @@ FAULTS_OF_BLOCKS = {
     "scales of another block": ("row, 0, block, of_a", "row, 0, slice, of_a"),
     "the other level's codes": ("turn.a_level * A_BYTES", "0 * A_BYTES"),
     "residuals of another slice": (
-        "&a.residuals, first, row", "&a.residuals, first + 32, row",
+        "&a.residuals, first, row",
+        "&a.residuals, first + 32, row",
     ),
     "the other set of accumulators": ("(sums, d[turn % 2]", "(sums, d[0]"),
-    "stages are never let go": ("        Ring::release(ring.empty());\n", ""),
-    "terms are in another order": ("term / B_LEVELS % A_LEVELS, term % B_LEVELS}",
-                                   "term % B_LEVELS, term / B_LEVELS % A_LEVELS}"),
-    "a stage is let go before its scales are read": (
-        "        ring.await_bytes();\n",
-        "        ring.await_bytes();\n        Ring::release(ring.empty());\n",
+    "stages are never let go": (LINE, ""),
+    "terms are in another order, by wgmma": (
+        "term / B_LEVELS % A_LEVELS, term % B_LEVELS}",
+        "term % B_LEVELS, term / B_LEVELS % A_LEVELS}",
     ),
-}  # fmt: skip
+    "a stage is let go before its scales are read": (
+        "begin(",
+        "Ring::release(ring.empty()); begin(",
+    ),
+}
 
 
 @pytest.mark.sampled(6)
@@ -277,7 +257,7 @@ def test_faults_of_blocks(backend, fault):
     if backend is not HOST:
         pytest.skip("faults are for the host")
     if fault is not None:
-        HOST.edit(*FAULTS_OF_BLOCKS[fault])
+        HOST.put_fault(fault, *FAULTS_OF_BLOCKS[fault])
     given = backend, "tcfp16", "tcfp16", 3, 32
     assert is_caught(blocks_are_right, *given) == (fault is not None)
 
@@ -309,5 +289,5 @@ def test_faults_of_halves(backend, fault, monkeypatch):
         pytest.skip("faults are for the host")
     monkeypatch.setattr(wgmma, "ENABLED", True)
     if fault is not None:
-        HOST.edit(*FAULTS_OF_HALVES[fault])
+        HOST.put_fault(fault, *FAULTS_OF_HALVES[fault])
     assert is_caught(halves_are_right, backend) == (fault is not None)

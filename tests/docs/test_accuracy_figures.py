@@ -34,6 +34,7 @@ def report(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("report", ["condition"], indirect=True)
 def test_condition(report: dict[str, Any]) -> None:
+    assert report["points"]
     for point in report["points"]:
         assert 0.5 < point["condition"] / point["delta"] < 2
         modes = point["modes"]
@@ -46,7 +47,9 @@ def test_condition(report: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("report", ["exponents"], indirect=True)
 def test_exponents(report: dict[str, Any]) -> None:
+    assert report["maps"]
     for grid in report["maps"].values():
+        assert flat(grid["result"])
         cells = zip(*map(flat, grid["snr"].values()), flat(grid["result"]), strict=True)
         for numpy, nine, six, unscaled, best, exponent in cells:
             if best is None:
@@ -67,6 +70,8 @@ def flat(rows: list[list[Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("report", ["length"], indirect=True)
 def test_length(report: dict[str, Any]) -> None:
+    assert report["snr"]
+    assert report["lengths"]
     for kind, modes in report["snr"].items():
         for i in range(len(report["lengths"])):
             order = ["bf16x9", "bf16x3", "tf32", "bf16", "fp8_e4m3", "fp8_e5m2"]

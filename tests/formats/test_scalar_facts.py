@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.reference.codec_arrays import all_items
+from tests.reference.formats import FORMATS
 from tests.support import oracle
 
 TYPES = [f.type for f in td.formats.values()]
@@ -43,6 +45,15 @@ def numbers(scalar_type: Any) -> list[float]:
 
 def same(x: Any, y: Any) -> bool:
     return bool(oracle.same(float(x), float(y)))
+
+
+@each_type
+def test_codes_of_inf_and_nan(scalar_type: Any) -> None:
+    form = facts(scalar_type)
+    items = all_items(FORMATS[form.name])
+    x = items.view(scalar_type)
+    assert sorted(form.nan_codes) == items[np.isnan(x)].tolist()
+    assert form.infinity_codes == (*items[x == np.inf], *items[x == -np.inf])
 
 
 # -- one number, in and out --------------------------------------------------------

@@ -86,11 +86,11 @@ def test_layouts_do_not_change_bits(scalar_type: Any) -> None:
     wanted = expected(a, b)
     for x, y in product(layouts(a), layouts(b)):
         check(x @ y, wanted, scalar_type)
-    for x in layouts(a):
-        check(np.matvec(x, b[:, 2]), wanted[:, 2], scalar_type)
-        check(x @ b[::1, 2], wanted[:, 2], scalar_type)
-        check(a[3] @ b, wanted[3], scalar_type)
-        check(a[3, ::-1][::-1] @ b[:, 5], wanted[3, 5], scalar_type)
+    for x, y in product(layouts(a), layouts(b)):
+        check(np.matvec(x, y[:, 2]), wanted[:, 2], scalar_type)
+        check(x @ y[:, 2], wanted[:, 2], scalar_type)
+        check(x[3] @ y, wanted[3], scalar_type)
+        check(x[3] @ y[:, 5], wanted[3, 5], scalar_type)
 
 
 @some_types

@@ -34,6 +34,7 @@ from tests.reference import codec, matmul
 from tests.reference.codec_arrays import item_type, random_items
 from tests.reference.formats import FLOAT16, FLOAT32, FORMATS, SIGNED, Format
 from tests.support.bits import raised
+from tests.support.compiled import split as split_on_cpu
 from tests.support.interpreters import run_code
 
 LENGTHS = [0, 1, 2, 31, 32, 33, 63, 64, 65, 255, 256, 257, 300]
@@ -403,7 +404,7 @@ def total(name: str, parts: Array) -> Array:
 
 def assert_parts(name: str, x: Array) -> Array:
     """The parts of finite numbers are of their format, and each is the nearest."""
-    parts = td._core.split(x, SPLITS[name], name)
+    parts = split_on_cpu(x, SPLITS[name], name)
     assert parts.shape == (SPLITS[name], *x.shape)
     assert parts.dtype == np.float32
     unused = {"bfloat16": 0xFFFF, "tf32": 0x1FFF}[name]
@@ -441,7 +442,7 @@ def test_split_against_the_truth(name, compared):
     x = both_signs(magnitudes)
     (numbers,) = matmul.decoded([bits(x).tolist()])
     want = matmul.split_line(FORMATS[name], numbers, SPLITS[name])
-    got = td._core.split(x, SPLITS[name], name)
+    got = split_on_cpu(x, SPLITS[name], name)
     assert_bits(got, np.array(matmul.encoded(FLOAT32, want), np.uint32))
     compared(x.size)
 
@@ -449,12 +450,12 @@ def test_split_against_the_truth(name, compared):
 @each_format
 def test_split_of_nan_and_inf(name):
     nan = floats([0x7FC00000, 0xFFC00000, 0x7F800001, 0xFFFFFFFF])
-    assert np.isnan(td._core.split(nan, SPLITS[name], name)).all()
+    assert np.isnan(split_on_cpu(nan, SPLITS[name], name)).all()
     largest = {"bfloat16": 0x7F7F0000, "tf32": 0x7F7FE000}[name]
     want = np.array([[largest, largest | 1 << 31]] * SPLITS[name], np.uint32)
     inf = floats([0x7F800000, 0xFF800000])
-    assert_bits(td._core.split(inf, SPLITS[name], name), want)
-    assert_bits(td._core.split(floats([0x7F7FFFFF]), SPLITS[name], name), want[:, :1])
+    assert_bits(split_on_cpu(inf, SPLITS[name], name), want)
+    assert_bits(split_on_cpu(floats([0x7F7FFFFF]), SPLITS[name], name), want[:, :1])
 
 
 @each_format
@@ -463,7 +464,7 @@ def test_split_recomposes(name, compared):
     subnormal = np.arange(0x800000, dtype=np.uint32)
     for magnitudes in (TOP, *subnormal.reshape(8, -1)):
         x = both_signs(magnitudes)
-        assert_recomposed(name, x, td._core.split(x, SPLITS[name], name))
+        assert_recomposed(name, x, split_on_cpu(x, SPLITS[name], name))
         compared(x.size)
     for magnitudes in (
         TOP,
@@ -496,7 +497,7 @@ def test_split_recomposes_every_number_near_the_ends(name, compared):
     for field in (*range(36), 127, *range(244, 255)):
         magnitudes = np.arange(field << 23, (field + 1) << 23, dtype=np.uint32)
         x = floats(magnitudes | np.uint32((field & 1) << 31))
-        parts = td._core.split(x, SPLITS[name], name)
+        parts = split_on_cpu(x, SPLITS[name], name)
         assert_recomposed(name, x, parts)
         compared(x.size)
 

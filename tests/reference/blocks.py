@@ -515,17 +515,8 @@ def _finite_block(
         xs = [scaled_to_odd(number, normal) for number in x]
     rest = [fma(-s, hi.number(codes[i]), xs[i]) for i in range(n)]
     most = max(map(abs, rest))
-    if layout.rule == "published":
-        r = max(single(most / s), single(1e-12))
-        residual_code = layout.least_residual(
-            r, Fraction(lo.number(lo.top(False))), 1.0
-        )
-    elif layout.rule != "mse":
-        residual_code = (
-            layout.least_residual(most, Fraction(lo.number(lo.top(False))), s)
-            if most
-            else 0
-        )
+    if layout.rule != "mse":
+        residual_code = _residual_code(layout, lo, most, s)
     u = Fraction(single(s * layout.residual_scales[residual_code]))
     residuals = [
         lo.round(
@@ -541,6 +532,14 @@ def _finite_block(
         for i in range(n)
     ]
     return code, residual_code, codes, residuals
+
+
+def _residual_code(layout: Layout, lo: Element, most: float, s: float) -> int:
+    """The residuals' scale by a rule: of the greatest remainder, and the block's s."""
+    top = Fraction(lo.number(lo.top(False)))
+    if layout.rule == "published":
+        return layout.least_residual(max(single(most / s), single(1e-12)), top, 1.0)
+    return layout.least_residual(most, top, s) if most else 0
 
 
 # -- bytes and numbers -----------------------------------------------------------------

@@ -34,7 +34,6 @@ def backend(request: Any) -> Iterator[Any]:
         yield backends.current()
         return
     HOST.counts.clear()
-    HOST.changes.clear()
     HOST.faults.clear()
     HOST.descends = False
     allocator = cupy.cuda.get_allocator()

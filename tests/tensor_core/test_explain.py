@@ -268,7 +268,7 @@ def test_an_emulated_instruction():
     x = np.ones(35, td.float8_e4m3fn)
     hopper = {"device": "H100", "instruction": "mma.sync"}
     model, _, first, second, added, *rest = paragraphs(x, x, 0.5, **hopper)
-    assert "two blocks of float16" in model
+    assert "two groups of float16" in model
     assert "32 k; the last one is filled up with 29 zeros" in model
     assert first.startswith("k 0-1, 4-5, 8-9, 12-13, 16-17, 20-21, 24-25, 28-29\n")
     assert second.startswith("k 2-3, 6-7, 10-11, 14-15, 18-19, 22-23, 26-27, 30-31\n")

@@ -34,6 +34,8 @@ def test_baseline_is_there():
 
 @pytest.mark.parametrize("isa", [*ISAS[1:], ""])
 def test_same_bits(isa, baseline, compared):
+    if len(ISAS) == 1:
+        pytest.skip("this machine has the baseline alone")
     found = digests(isa)
     differ = [key for key in baseline if found.get(key) != baseline[key]]
     assert found.keys() == baseline.keys()

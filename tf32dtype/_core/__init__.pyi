@@ -180,14 +180,6 @@ def block_dequantize(
 def block_bounds(
     lines: NDArray[np.float32], block: int
 ) -> tuple[float, float, int]: ...
-def scaled_mma_accumulate(
-    model: BlockScaled,
-    a: NDArray[np.uint32],
-    scales_a: NDArray[np.uint8],
-    b: NDArray[np.uint32],
-    scales_b: NDArray[np.uint8],
-    c: NDArray[np.uint32],
-) -> NDArray[np.uint32]: ...
 def scaled_mma_matmul(
     model: BlockScaled,
     a: NDArray[np.uint8],
@@ -211,7 +203,6 @@ def block_matmul(
     block: int,
     terms: int,
 ) -> int: ...
-def split(x: NDArray[np.float32], parts: int, format: str) -> NDArray[np.float32]: ...
 
 class MatmulSpec:
     def __init__(

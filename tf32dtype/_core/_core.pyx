@@ -51,7 +51,7 @@ __all__ = [
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "reduce_segments", "replace_loops", "report", "restore_loops",
     "scalar_types",
-    "scale_values", "scaled_mma_accumulate", "scaled_mma_matmul", "set_default_precision", "split",
+    "scale_values", "scaled_mma_matmul", "set_default_precision",
     "statistic", "sum_over_rows", "mma_accumulate", "mma_matmul", "vdot",
     "weighted_mean", "workspaces",
 ]

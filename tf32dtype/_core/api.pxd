@@ -405,9 +405,6 @@ cdef extern from "tensor_core/scaled_mma_model.h" nogil:
         int32_t zero_c
         int32_t zero_terms
         int32_t negative_zero
-    uint32_t tf_scaled_chain(const tf_scaled_model *, const uint32_t *, int64_t,
-                             const uint8_t *, const uint32_t *, int64_t,
-                             const uint8_t *, int64_t, uint32_t)
 
 
 cdef extern from "tensor_core/scaled_matmul.h" nogil:

@@ -82,6 +82,7 @@ class Format:
 
     @property
     def infinity_codes(self) -> tuple[int, ...]:
+        """What arrays hold for Inf, and for -Inf; empty if the format has none."""
         if not self.has_infinity:
             return ()
         infinity = ((1 << self.exponent_bits) - 1) << self.mantissa_bits
@@ -89,6 +90,7 @@ class Format:
 
     @property
     def nan_codes(self) -> tuple[int, ...]:
+        """All that arrays hold for a NaN; empty if the format has none."""
         top = self._sign if self.signed else 1 << self.bits
         if self.specials == "ieee":
             first = (((1 << self.exponent_bits) - 1) << self.mantissa_bits) + 1

@@ -1,4 +1,6 @@
-"""The precision of NumPy's products: of a block, of a call, or of the process."""
+"""The precision of NumPy's products: of a scope, of a call, or of the process.
+
+A scope is the body of a ``with`` statement, or of a decorated function."""
 
 from __future__ import annotations
 
@@ -8,30 +10,17 @@ import os
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
 from .. import _core
-from .._formats.quantize import Tf32Rounding
+from .._options import refuse_unknown, shows
 from . import numpy_patch
-from .precisions import Scale, SpecialValues, known, resolve
+from .precisions import Options, Settings, known, resolve
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-class Settings(NamedTuple):
-    """What a precision was asked for with: the arguments of `matmul_precision`."""
-
-    precision: str | None
-    rounding: Tf32Rounding = "ties_to_even"
-    scale: Scale = "tensor"
-    special_values: SpecialValues = "propagate"
-    float64: bool = False
-    complex64: bool = False
-    device: str | None = None
-    instruction: str | None = None
 
 
 def current_settings() -> Settings | None:
@@ -44,9 +33,9 @@ def current_settings() -> Settings | None:
 
 
 class PrecisionScope(_core.PrecisionScope):
-    """A block that is open in a context.
+    """A scope that is open in a context.
 
-    NumPy obeys as long as one lives, not until the block is left: a task that a block
+    NumPy obeys as long as one lives, not until the scope is left: a task that a scope
     has started has a copy of its context, and may go on after it.
     """
 
@@ -64,20 +53,20 @@ _here: ContextVar[None] = ContextVar("tf32dtype_here")
 
 
 def mark_context() -> Token[None]:
-    """What tells this context, for `leave`, from copies that have the same blocks."""
+    """What tells this context, for `leave`, from copies that have the same scopes."""
     return _here.set(None)
 
 
 def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
-    """Take an owner's innermost block off those that are open in a context.
+    """Take an owner's innermost scope off those that are open in a context.
 
-    It need not be the last: generators may leave blocks in another order than they
+    It need not be the last: generators may leave scopes in another order than they
     entered them.
 
     Raises
     ------
     RuntimeError
-        If the owner has no block here, or it was opened in another context.
+        If the owner has no scope here, or it was opened in another context.
     """
     scopes = variable.get()
     for i in reversed(range(len(scopes))):
@@ -95,7 +84,7 @@ def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
 
 
 class matmul_precision:
-    """NumPy's float32 products in a chosen precision: a block, or a decorator.
+    """NumPy's float32 products in a chosen precision: a scope, or a decorator.
 
     Inside, `numpy.matmul` and ``@``, `numpy.matvec`, `numpy.vecmat`, `numpy.vecdot`,
     `numpy.dot`, `numpy.inner`, `numpy.vdot`, and what NumPy computes by them
@@ -109,7 +98,7 @@ class matmul_precision:
     precision : str or None
         A preset's name or its short one: "F32_F32_F32" or "f32", "TF32_TF32_F32" or
         "tf32", "BF16_BF16_F32_X9" or "bf16x9", ... None is NumPy's own, also inside
-        another block.
+        another scope.
     rounding : {"ties_to_even", "ties_to_away", "toward_zero"}
         How "tf32" rounds the operands.
     scale : {"tensor", "row"}
@@ -135,7 +124,7 @@ class matmul_precision:
     TypeError
         If a generator function is decorated, whose body would run outside.
     RuntimeError
-        If a block is left that is not open, or that was entered in another thread, task
+        If a scope is left that is not open, or that was entered in another thread, task
         or context; then nothing changes.
 
     See Also
@@ -148,7 +137,7 @@ class matmul_precision:
     As with `numpy.errstate`, a precision belongs to a thread and to an asyncio task: a
     new thread starts without one, a new task with that of the code which made it. One
     object may be entered many times, also while it is entered. It decorates ``async
-    def`` functions too. After the last block NumPy's functions are its own again.
+    def`` functions too. After the last scope NumPy's functions are its own again.
 
     Examples
     --------
@@ -169,29 +158,11 @@ class matmul_precision:
            [2.0009766, 2.       ]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        precision: str | None,
-        *,
-        rounding: Tf32Rounding = "ties_to_even",
-        scale: Scale = "tensor",
-        special_values: SpecialValues = "propagate",
-        float64: bool = False,
-        complex64: bool = False,
-        device: str | None = None,
-        instruction: str | None = None,
-    ) -> None:
-        self.settings = Settings(
-            precision,
-            rounding,
-            scale,
-            special_values,
-            float64,
-            complex64,
-            device,
-            instruction,
-        )
-        self._precision = resolve(*self.settings)
+    @shows(Options, Settings)
+    def __init__(self, precision: str | None, **options: Unpack[Options]) -> None:
+        refuse_unknown("matmul_precision", options, Options)
+        self.settings = Settings(precision, **options)
+        self._precision = resolve(self.settings)
 
     def __enter__(self) -> Self:
         scopes = _core.precision_variable.get()
@@ -213,7 +184,7 @@ class matmul_precision:
         if any(is_one(function) for is_one in generators):
             raise TypeError(
                 "matmul_precision cannot decorate a generator function, whose body runs"
-                " after the call: open a block in it"
+                " after the call: use `with` in it"
             )
         if inspect.iscoroutinefunction(function):
 
@@ -244,20 +215,11 @@ _process: PrecisionScope | None = None
 _settings: Settings | None = None
 
 
-def set_matmul_precision(
-    precision: str | None,
-    *,
-    rounding: Tf32Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
-    float64: bool = False,
-    complex64: bool = False,
-    device: str | None = None,
-    instruction: str | None = None,
-) -> None:
+@shows(Options, Settings)
+def set_matmul_precision(precision: str | None, **options: Unpack[Options]) -> None:
     """Set the precision of NumPy's products for the whole process.
 
-    It holds in all threads and tasks, where no `matmul_precision` block is open. The
+    It holds in all threads and tasks, where no `matmul_precision` scope is open. The
     environment variable ``TF32DTYPE_MATMUL_PRECISION`` sets it when tf32dtype is
     imported, to a name without keywords.
 
@@ -265,8 +227,9 @@ def set_matmul_precision(
     ----------
     precision : str or None
         As in `matmul_precision`. None: as NumPy computes.
-    rounding, scale, special_values, float64, complex64, device, instruction
-        As in `matmul_precision`.
+    **options
+        `rounding`, `scale`, `special_values`, `device`, `instruction`, `float64` and
+        `complex64`, as in `matmul_precision`.
 
     Raises
     ------
@@ -284,17 +247,9 @@ def set_matmul_precision(
     >>> td.set_matmul_precision(None)
     """
     global _process, _settings
-    settings = Settings(
-        precision,
-        rounding,
-        scale,
-        special_values,
-        float64,
-        complex64,
-        device,
-        instruction,
-    )
-    chosen = resolve(*settings)
+    refuse_unknown("set_matmul_precision", options, Options)
+    settings = Settings(precision, **options)
+    chosen = resolve(settings)
     with numpy_patch.lock:
         scope = PrecisionScope(None, chosen)
         _core.set_default_precision(chosen)

@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._formats.quantize import Tf32Rounding
 from .._formats.table import as_own, find_dtype
+from .._options import refuse_unknown, shows
 from .._wording import brief
-from .precisions import Scale, SpecialValues, resolve
+from .precisions import ProductOptions, Settings, resolve
 
 _CURES = {
-    "float64": "cast them, x.astype(np.float32), or multiply in a block of"
+    "float64": "cast them, x.astype(np.float32), or multiply in the scope of"
     " td.matmul_precision({}, float64=True)",
-    "complex64": "multiply in a block of td.matmul_precision({}, complex64=True)",
-    "complex128": "cast them to complex64, and multiply in a block of"
+    "complex64": "multiply in the scope of td.matmul_precision({}, complex64=True)",
+    "complex128": "cast them to complex64, and multiply in the scope of"
     " td.matmul_precision({}, complex64=True)",
 }
 
 
+@shows(ProductOptions, Settings)
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
     *,
     precision: str | None = None,
-    rounding: Tf32Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
-    device: str | None = None,
-    instruction: str | None = None,
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
+    **options: Unpack[ProductOptions],
 ) -> Any:
     """Multiply matrices in a chosen precision.
 
@@ -45,25 +42,17 @@ def matmul(
         other axes broadcast; a vector of length k is a row, or a column. With a
         precision their dtypes promote to float32.
     precision : str or None
-        As in `matmul_precision`. None: that of the enclosing block, else NumPy's own
+        As in `matmul_precision`. None: that of the enclosing scope, else NumPy's own
         result.
-    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}
-        How "tf32" rounds the operands.
-    scale : {"tensor", "row"}
-        What has a scale of its own under "fp8_e4m3" and "fp8_e5m2": each matrix, or
-        each row of `a` and each column of `b`.
-    special_values : {"propagate", "saturate"}
-        What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
-        largest float32. NaN is NaN.
-    device, instruction : str, optional
-        A device whose tensor core computes the product, and one of its instructions,
-        as in `tensor_core.matmul`.
     dtype : dtype, optional
         The float32 sums are rounded to it, once, ties to even; also those of products
         of this package's formats, without a precision. For products that are NumPy's
         own it means what it means to `numpy.matmul`.
     out : ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
+    **options
+        `rounding`, `scale`, `special_values`, `device` and `instruction`, as in
+        `matmul_precision`.
 
     Returns
     -------
@@ -85,7 +74,7 @@ def matmul(
 
     See Also
     --------
-    matmul_precision : For all products of a block.
+    matmul_precision : For all products of a scope.
 
     Notes
     -----
@@ -104,14 +93,8 @@ def matmul(
     array([[ 7.004, 10.   ],
            [15.   , 22.   ]], dtype=float16)
     """
-    chosen = resolve(
-        precision,
-        rounding,
-        scale,
-        special_values,
-        device=device,
-        instruction=instruction,
-    )
+    refuse_unknown("matmul", options, ProductOptions)
+    chosen = resolve(Settings(precision, **options))
     a, b = as_own(a), as_own(b)
     dtype = None if dtype is None else find_dtype(dtype)
     numpys: Any = np.matmul
@@ -175,4 +158,4 @@ def _product(
         return _core.matmul(a, b, out=out)
     finally:
         variable.reset(token)
-        del token  # a traceback would keep the blocks around this call
+        del token  # a traceback would keep the scopes around this call

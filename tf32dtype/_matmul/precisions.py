@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    get_args,
+)
 
 from .. import _core
 from .._formats.aliases import canonical, cure
@@ -16,6 +25,41 @@ if TYPE_CHECKING:
 
 Scale = Literal["tensor", "row"]
 SpecialValues = Literal["propagate", "saturate"]
+
+
+class RoundingOptions(TypedDict, total=False):
+    """How a precision treats operands: see `matmul_precision`."""
+
+    rounding: Tf32Rounding
+    scale: Scale
+    special_values: SpecialValues
+
+
+class ProductOptions(RoundingOptions, total=False):
+    """And whose tensor core multiplies them."""
+
+    device: str | None
+    instruction: str | None
+
+
+class Options(ProductOptions, total=False):
+    """And which products obey besides those of float32."""
+
+    float64: bool
+    complex64: bool
+
+
+class Settings(NamedTuple):
+    """What a precision was asked for with: the arguments of `matmul_precision`."""
+
+    precision: str | None
+    rounding: Tf32Rounding = "ties_to_even"
+    scale: Scale = "tensor"
+    special_values: SpecialValues = "propagate"
+    device: str | None = None
+    instruction: str | None = None
+    float64: bool = False
+    complex64: bool = False
 
 
 class Precision(NamedTuple):
@@ -81,16 +125,7 @@ def find_precision(name: object) -> Precision:
     return row
 
 
-def resolve(
-    precision: str | None,
-    rounding: Tf32Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
-    float64: bool = False,
-    complex64: bool = False,
-    device: str | None = None,
-    instruction: str | None = None,
-) -> _core.MatmulSpec | None:
+def resolve(settings: Settings) -> _core.MatmulSpec | None:
     """What the arguments of `matmul_precision` mean; None: as NumPy computes.
 
     Raises
@@ -99,23 +134,23 @@ def resolve(
         For an unknown name, a keyword that the precision has no use for, or a device
         that has no model for it.
     """
-    row = None if precision is None else find_precision(precision)
+    row = None if settings.precision is None else find_precision(settings.precision)
     short = row.short if row else None
-    _check("rounding", rounding, Tf32Rounding, short, ["tf32"])
-    _check("scale", scale, Scale, short, _SCALED)
-    _check("special_values", special_values, SpecialValues, short, _SPLIT)
-    model = _find_model(row, device, instruction)
+    _check("rounding", settings.rounding, Tf32Rounding, short, ["tf32"])
+    _check("scale", settings.scale, Scale, short, _SCALED)
+    _check("special_values", settings.special_values, SpecialValues, short, _SPLIT)
+    model = _find_model(row, settings.device, settings.instruction)
     if row is None:
         return None
     return _core.MatmulSpec(
         row.format,
-        rounding=ROUNDINGS.index(rounding),
-        scaling=_SCALINGS.index(scale if short in _SCALED else None),
+        rounding=ROUNDINGS.index(settings.rounding),
+        scaling=_SCALINGS.index(settings.scale if short in _SCALED else None),
         parts=row.parts,
         bands=row.bands,
-        saturates=special_values == "saturate",
-        float64=float64,
-        complex64=complex64,
+        saturates=settings.special_values == "saturate",
+        float64=settings.float64,
+        complex64=settings.complex64,
         model=model,
         scales_inside=model is not None and model.scales_inside,
     )
@@ -126,8 +161,8 @@ R = TypeVar("R")
 
 
 def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which is asked once for the same names: str, and None. Other
-    arguments may be equal though it tells them apart, or have no hash."""
+    """The same function, which is asked once for the same names: str, None, and bool.
+    Other arguments may be equal though it tells them apart, or have no hash."""
     kept = lru_cache(maxsize=256)(function)
 
     @wraps(function)
@@ -138,10 +173,13 @@ def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
     return asked
 
 
-_NAMES = {str, type(None)}
+_NAMES = {str, type(None), bool}
 
-#: `resolve`, where nothing but its errors matters.
-check = kept_for_names(resolve)
+
+@kept_for_names
+def check(*settings: Any) -> None:
+    """`resolve`, where nothing but its errors matters; the arguments are settings'."""
+    resolve(Settings(*settings))
 
 
 def _find_model(

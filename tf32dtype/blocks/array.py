@@ -211,7 +211,12 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore, (self._layout.facts, self._buffer)
+        return restore, (facts_of(self), self._buffer)
+
+
+def facts_of(array: BlockArray) -> Facts:
+    """What `restore` needs besides the bytes, which are `buffer`."""
+    return array._layout.facts
 
 
 def restore(facts: Facts, buffer: NDArray[np.uint8]) -> BlockArray:

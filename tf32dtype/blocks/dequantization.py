@@ -23,7 +23,7 @@ def dequantize(
     out: NDArray[Any] | None,
 ) -> NDArray[Any]:
     """`BlockArray.dequantize` of codes, scales and residuals (or None)."""
-    wanted = _value_dtype(dtype)
+    wanted = value_dtype(dtype)
     if out is not None:
         _check_out(out, wanted, plan.shape)
     direct = out is not None and _takes_lines(out, plan.axis)
@@ -52,7 +52,7 @@ def dequantize(
     return out
 
 
-def _value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
+def value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
     """float32, float64, float16 or a format's dtype, of native order."""
     if dtype is None:
         return np.dtype(np.float32)

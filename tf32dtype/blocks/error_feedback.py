@@ -14,7 +14,7 @@ from .array import BlockArray
 from .formats import BlockFormat, find
 from .layout import MOST_AXES, checked_axis
 from .lines import checked, to_float32
-from .quantization import quantize, resolved
+from .quantization import Settings, quantize, resolved
 
 _MAX = np.finfo(np.float32).max
 _OPTIONS = tuple(signature(quantize).parameters)[2:]
@@ -62,7 +62,8 @@ class ErrorFeedback:
                 )
         axis = options.get("axis", -1)
         checked_axis(axis, MOST_AXES)
-        resolved(self._row, **{k: v for k, v in options.items() if k != "axis"})
+        named = {name: v for name, v in options.items() if name != "axis"}
+        resolved(self._row, Settings(**named))
         self._options = options
         self._error: NDArray[np.float32] | None = None
         self._lock = threading.Lock()

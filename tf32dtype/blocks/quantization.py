@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._formats.quantize import ROUNDINGS, Rounding, check_arguments
+from .._options import refuse_unknown, shows
 from .._wording import brief
 from .array import BlockArray
 from .formats import (
@@ -33,17 +34,34 @@ _TINY = 2.0**-149  # float32's least number
 _FINEST = ("ue3m5", "ue4m4", "ue5m3")
 
 
+class Options(TypedDict, total=False):
+    """The keywords of `quantize`."""
+
+    block_size: int | None
+    scale: Rule | None
+    scale_format: ScaleFormat | None
+    rounding: Rounding
+    overflow: Overflow
+    rng: np.random.Generator | None
+
+
+class Settings(NamedTuple):
+    """What they are where a call says nothing else."""
+
+    block_size: int | None = None
+    scale: Rule | None = None
+    scale_format: ScaleFormat | None = None
+    rounding: Rounding = "ties_to_even"
+    overflow: Overflow = "raise"
+    rng: np.random.Generator | None = None
+
+
+@shows(Options, Settings)
 def quantize(
     x: ArrayLike,
     format: str | BlockFormat,
     axis: int = -1,
-    *,
-    block_size: int | None = None,
-    scale: Rule | None = None,
-    scale_format: ScaleFormat | None = None,
-    rounding: Rounding = "ties_to_even",
-    overflow: Overflow = "raise",
-    rng: np.random.Generator | None = None,
+    **options: Unpack[Options],
 ) -> BlockArray:
     """Round numbers to codes of a few bits, with a common scale for each block.
 
@@ -103,18 +121,9 @@ def quantize(
     >>> b.nbytes, b.dequantize()[[5, 41]].tolist()
     (34, [4.0, 48.0])
     """
-    work = prepare(
-        x,
-        format,
-        axis,
-        block_size=block_size,
-        scale=scale,
-        scale_format=scale_format,
-        rounding=rounding,
-        overflow=overflow,
-        rng=rng,
-        look_later=True,
-    )
+    refuse_unknown("quantize", options, Options)
+    settings = Settings(**options)
+    work = prepare(x, format, axis, settings, look_later=True)
     plan = work.layout
     buffer = np.empty(plan.size, np.uint8)
     codes, scales, residuals = plan.parts(buffer)
@@ -122,7 +131,7 @@ def quantize(
     parts = codes.reshape(-1), scales.reshape(-1), lower
     _core.block_quantize(*work.arguments, parts)
     if work.look_later and (scales == 0xFF).any():
-        _check_finite(checked(x), plan.row, overflow)
+        check_finite(checked(x), plan.row, settings.overflow)
     return BlockArray._of(plan, buffer)
 
 
@@ -151,14 +160,8 @@ class Work(NamedTuple):
 def prepare(
     x: ArrayLike,
     format: str | BlockFormat,
-    axis: int = -1,
-    *,
-    block_size: int | None = None,
-    scale: Rule | None = None,
-    scale_format: ScaleFormat | None = None,
-    rounding: Rounding = "ties_to_even",
-    overflow: Overflow = "raise",
-    rng: np.random.Generator | None = None,
+    axis: int,
+    settings: Settings,
     look_later: bool = False,
 ) -> Work:
     """Check the arguments of `quantize` and choose what they leave open.
@@ -167,9 +170,8 @@ def prepare(
     scales, which is no further pass over x.
     """
     row = find(format)
-    size, rule, named = resolved(
-        row, block_size, scale, scale_format, rounding, overflow, rng
-    )
+    size, rule, named = resolved(row, settings)
+    overflow, rng = settings.overflow, settings.rng
     source = checked(x)
     along = checked_axis(axis, source.ndim)
     lines = as_lines(to_float32(source, overflow), along)
@@ -180,11 +182,11 @@ def prepare(
     if not poisons:
         amax, least, bad = _core.block_bounds(lines, size)
         if bad >= 0:
-            _check_finite(source, row, overflow)
+            check_finite(source, row, overflow)
         if named is None:
-            named, tensor = _finest(row, amax, least)
+            named, tensor = finest(row, amax, least)
         elif named != POWERS:
-            tensor = _tensor_scale(row, named, amax)
+            tensor = tensor_scale(row, named, amax)
     assert named is not None
     layout = Layout(row, source.shape, along, size, named, tensor)
     draws = None
@@ -198,7 +200,7 @@ def prepare(
             layout.core,
             RULES.index(rule),
             tensor,
-            ROUNDINGS.index(rounding),
+            ROUNDINGS.index(settings.rounding),
             poisons,
             draws,
         ),
@@ -209,20 +211,12 @@ def prepare(
 # -- arguments ---------------------------------------------------------------
 
 
-def resolved(
-    row: BlockFormat,
-    block_size: int | None = None,
-    scale: Rule | None = None,
-    scale_format: ScaleFormat | None = None,
-    rounding: Rounding = "ties_to_even",
-    overflow: Overflow = "raise",
-    rng: np.random.Generator | None = None,
-) -> tuple[int, Rule, str | None]:
+def resolved(row: BlockFormat, settings: Settings) -> tuple[int, Rule, str | None]:
     """Block size, rule and scale format (None: left to the tensor); all checked."""
-    size = checked_block_size(block_size) or row.block_size
-    rule = _rule(row, scale)
-    named = _scale_format(row, rule, scale_format)
-    check_arguments(rounding, overflow, _OVERFLOWS, rng)
+    size = checked_block_size(settings.block_size) or row.block_size
+    rule = _rule(row, settings.scale)
+    named = _scale_format(row, rule, settings.scale_format)
+    check_arguments(settings.rounding, settings.overflow, _OVERFLOWS, settings.rng)
     return size, rule, named
 
 
@@ -246,14 +240,14 @@ def _scale_format(row: BlockFormat, rule: Rule, scale_format: str | None) -> str
     return None if rule == "mse" else POWERS
 
 
-def _check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None:
+def check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None:
     """Raise for the first number, in x's own order, that no code stands for."""
     wide = x if x.dtype.kind == "f" else x.astype(np.float32)
     if overflow == "raise":
         bad = ~np.isfinite(to_float32(x, overflow))
         why = f'{row.name} has no code for it (overflow="saturate" clips Inf)'
     else:
-        bad = np.isnan(wide) & (not _holds_nan(row))
+        bad = np.isnan(wide) & (not holds_nan(row))
         why = f"{row.element}, the element of {row.name}, has no NaN"
     if bad.any():
         at = tuple(map(int, np.unravel_index(np.argmax(bad), x.shape)))
@@ -262,27 +256,27 @@ def _check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None
         raise ValueError(f"x[{', '.join(map(str, at))}] is {wide[at]!s}: {why}")
 
 
-def _holds_nan(row: BlockFormat) -> bool:
+def holds_nan(row: BlockFormat) -> bool:
     return elements[row.element].has_nan
 
 
 # -- the tensor's scale ------------------------------------------------------
 
 
-def _finest(row: BlockFormat, amax: float, least: float) -> tuple[str, float]:
+def finest(row: BlockFormat, amax: float, least: float) -> tuple[str, float]:
     """The first scale format that has a normal scale for every block, and its scale.
 
     Where scales are integers of float32's least number, none can be finer.
     """
     for name in _FINEST:
-        tensor = _tensor_scale(row, name, amax)
+        tensor = tensor_scale(row, name, amax)
         normal = row.max * tensor * 2.0 ** scale_formats[name]
         if amax == 0 or least >= normal or tensor == _TINY:
             return name, tensor
     return POWERS, 1.0
 
 
-def _tensor_scale(row: BlockFormat, scale_format: str, amax: float) -> float:
+def tensor_scale(row: BlockFormat, scale_format: str, amax: float) -> float:
     """What all scales are multiplied by, so that the greatest block has one."""
     if amax == 0:
         return 1.0

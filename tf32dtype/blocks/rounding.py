@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
+from .._options import refuse_unknown, shows
 from .formats import BlockFormat
 from .lines import from_lines
-from .quantization import Work, prepare
+from .quantization import Options, Settings, Work, prepare
 
 
+@shows(Options, Settings)
 def round(
     x: ArrayLike,
     format: str | BlockFormat,
     axis: int = -1,
     *,
     out: NDArray[np.float32] | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> NDArray[np.float32]:
     """What `quantize` and `dequantize` make of numbers, in one pass on all threads.
 
@@ -53,7 +55,8 @@ def round(
     >>> td.blocks.round([1, 2.2, 3.4, 100], "mxfp4").tolist()
     [0.0, 0.0, 0.0, 96.0]
     """
-    work = prepare(x, format, axis, **options)
+    refuse_unknown("round", options, Options)
+    work = prepare(x, format, axis, Settings(**options))
     shape, along = work.layout.shape, work.layout.axis
     lines = work.arguments[0]
     if out is not None:

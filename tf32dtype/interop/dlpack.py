@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tf32dtype._formats.table import Format
+from .._formats.table import Format
 
 CODES = {
     "bfloat16": 4,

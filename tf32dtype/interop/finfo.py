@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tf32dtype._formats.table import Format
+from .._formats.table import Format
 
 
 def register(formats: Mapping[str, Format]) -> None:

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tf32dtype._formats.table import Format
-from tf32dtype._functions.averages import FORMATS, rounded
-from tf32dtype._imports import when_imported
+from .._formats.table import Format
+from .._functions.averages import FORMATS, rounded
+from .._imports import when_imported
 
 
 def register(formats: Mapping[str, Format]) -> None:

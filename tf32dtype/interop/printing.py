@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy._core import arrayprint
 
-from tf32dtype import _core
-from tf32dtype._formats.table import Format
+from .. import _core
+from .._formats.table import Format
 
 _Write = Callable[..., str]
 _Notation = Literal["positional", "scientific"]

@@ -33,7 +33,7 @@ from .. import blocks
 from .._formats.table import formats
 from .._wording import brief
 from ..blocks.formats import POWERS, find
-from ..blocks.quantization import resolved
+from ..blocks.quantization import Settings, resolved
 
 _HALVES = (torch.bfloat16, torch.float16)
 _FLOATS = (torch.float32, torch.float64, *_HALVES)
@@ -210,12 +210,12 @@ class _Settings:
             for name, value in options.items()
             if name in ("block_size", "overflow")
         }
-        _, _, scale_format = resolved(find(format), **self.options)
+        _, _, scale_format = resolved(find(format), Settings(**self.options))
         #: A row does not depend on the others, through a scale of them all or draws.
         self.by_rows = scale_format == POWERS and "rng" not in options
         if activations is not None:
             self.input_options["scale"] = _rule(activations)
-            resolved(find(activations), **self.input_options)
+            resolved(find(activations), Settings(**self.input_options))
 
     def __str__(self) -> str:
         shown: dict[str, Any] = {"format": self.format} | self.options

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .._formats.quantize import Tf32Rounding
-from .integer_model import Addition, Block, Exact, Step, Term, steps
+from .integer_model import Addition, Exact, Group, Step, Term, steps
 from .models import VERIFIED, Model
 from .products import as_accumulators, as_operand, resolve
 
-#: With more blocks than these, each is a line.
+#: With more MMA groups than these, each is a line.
 IN_FULL = 8
 
 
@@ -29,7 +29,7 @@ def explain(
     rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
 ) -> str:
-    """Tell how one element of `matmul` comes about: its block sums, step by step.
+    """Tell how one element of `matmul` comes about: MMA group by MMA group.
 
     Parameters
     ----------
@@ -46,10 +46,10 @@ def explain(
     -------
     str
         Lines of up to 88 characters (more where k is 10000 or above): the model; for
-        each block the greatest exponent and what has it, every product that is not
+        each group the greatest exponent and what has it, every product that is not
         zero, what of it is kept and what is cut, their exact sum, its rounding, and the
-        accumulator after it; additions between the blocks; in the last line the result,
-        its bits first. If there are more than 8 blocks, each is one line.
+        accumulator after it; additions between the groups; in the last line the result,
+        its bits first. If there are more than 8 groups, each is one line.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def explain(
     -----
     A number such as -0x3.8p-12 is exact, in hexadecimal, as `float.fromhex` reads it.
     In the column "exactly" the power of two is that of the product's two exponents; its
-    significand is not normalised and is below 4. What is kept counts the block's unit,
+    significand is not normalised and is below 4. What is kept counts the group's unit,
     which lies F bits below the greatest exponent. All is computed in Python's integers,
     and nothing by `matmul`.
 
@@ -74,7 +74,7 @@ def explain(
     >>> x, y = np.float16([1.5, 2**-12, -1]), np.float16([1, 2**-12, 0.75])
     >>> print(td.tensor_core.explain(x, y, device="V100"))
     V100 mma.sync float16 -> float32
-      block        4 products (K) and the accumulator in one sum
+      MMA group    4 products (K) and the accumulator in one sum
       alignment    to the greatest exponent
       kept         23 bits (F) below it; the rest is cut off
       sum          rounded toward zero to 23 fraction bits
@@ -119,7 +119,7 @@ def explain(
     result = _number(start)
     if not found:
         lines.append("k is 0: no instruction runs")
-    elif sum(isinstance(step, Block) for step in found) <= IN_FULL:
+    elif sum(isinstance(step, Group) for step in found) <= IN_FULL:
         for step in found:
             lines += [*_in_full(model, step, a, b), ""]
         lines.pop()
@@ -135,7 +135,7 @@ def explain(
 
 def _header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
     yield model.name
-    yield f"  block        {model.depth} products (K) and the accumulator in one sum"
+    yield f"  MMA group    {model.depth} products (K) and the accumulator in one sum"
     floor = "" if model.floor is None else f", {model.floor} at least"
     yield f"  alignment    to the greatest exponent{floor}"
     yield f"  kept         {model.fraction} bits (F) below it; the rest is cut off"
@@ -148,7 +148,7 @@ def _header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
     filled = f"; the last one is filled up with {_count(zeros, 'zero')}" * bool(zeros)
     yield f"  instruction  {model.instruction_depth} k{filled}"
     if model.emulated:
-        yield "               two blocks of float16, the first from 0; their sum t is"
+        yield "               two groups of float16, the first from 0; their sum t is"
         yield "               added to the accumulator, to nearest, ties to even"
     if promote_every is not None:
         yield f"  promotion    sums of {promote_every} k, from 0, are added in float32"
@@ -192,22 +192,22 @@ def _in_full(
     yield f"  accumulator {_shown(model, step.result)}"
 
 
-def _terms(block: Block, a: Sequence[float], b: Sequence[float]) -> Iterator[str]:
-    c, *products = block.terms
+def _terms(group: Group, a: Sequence[float], b: Sequence[float]) -> Iterator[str]:
+    c, *products = group.terms
     there = [term for term in products if term.exact.magnitude]
     if not there and not c.exact.magnitude:
-        yield f"{_title(block)}: all is zero"
+        yield f"{_title(group)}: all is zero"
         return
-    yield _title(block)
-    yield f"  greatest exponent {block.greatest}, of {_some(block.sources, 4)}"
-    yield _row("k", "a", "b", "a * b", "exactly", f"* 2^{block.unit}", "cut")
+    yield _title(group)
+    yield f"  greatest exponent {group.greatest}, of {_some(group.sources, 4)}"
+    yield _row("k", "a", "b", "a * b", "exactly", f"* 2^{group.unit}", "cut")
     for term in there:
         assert term.k is not None
         x, y = a[term.k], b[term.k]
         yield _row(str(term.k), f"{x:.5g}", f"{y:.5g}", *_columns(term))
     yield _row("c", "", "", *_columns(c))
-    total = f"{_value(_total(block)):.5g}"
-    yield _row("sum", "", "", total, "", _units(block.total))
+    total = f"{_value(_total(group)):.5g}"
+    yield _row("sum", "", "", total, "", _units(group.total))
     if len(there) < len(products):
         zeros = [t.k for t in products if t.k is not None and not t.exact.magnitude]
         yield f"  zero: k {_ranges(zeros)}"
@@ -286,8 +286,8 @@ def _line(*cells: str) -> str:
 # -- words and numbers -----------------------------------------------------------------
 
 
-def _title(block: Block) -> str:
-    return f"k {_ranges(block.ks)}" if block.ks else "no k"
+def _title(group: Group) -> str:
+    return f"k {_ranges(group.ks)}" if group.ks else "no k"
 
 
 def _span(ks: Sequence[int]) -> str:
@@ -311,8 +311,8 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def _total(block: Block) -> Exact:
-    return Exact(block.total < 0, abs(block.total), block.unit)
+def _total(group: Group) -> Exact:
+    return Exact(group.total < 0, abs(group.total), group.unit)
 
 
 def _value(x: Exact) -> float:

@@ -33,14 +33,14 @@ class Exact(NamedTuple):
 
 @dataclass(frozen=True)
 class Term:
-    """A product, or the accumulator, as a block sees it."""
+    """A product, or the accumulator, as an MMA group sees it."""
 
     #: which k; None: the accumulator
     k: int | None
     exact: Exact
     #: of its significand, which is below 4, or 2 in the accumulator; None: it has none
     exponent: int | None
-    #: how often the block's unit is in it, with its sign
+    #: how often the group's unit is in it, with its sign
     kept: int
     #: what is not kept
     cut: Exact
@@ -59,8 +59,8 @@ class Rounded:
 
 
 @dataclass(frozen=True)
-class Block:
-    """Products and an accumulator that are added in one sum."""
+class Group:
+    """An MMA group: products and an accumulator that are added in one sum."""
 
     ks: tuple[int, ...]
     accumulator: float
@@ -76,7 +76,7 @@ class Block:
 
     @property
     def result(self) -> float:
-        """The accumulator of the next block."""
+        """The accumulator of the next group."""
         return self.rounded.value
 
 
@@ -97,7 +97,7 @@ class Addition:
         return self.rounded.value
 
 
-Step = Block | Addition
+Step = Group | Addition
 
 
 def steps(
@@ -122,7 +122,7 @@ def steps(
 
     Yields
     ------
-    Block or Addition
+    Group or Addition
         None at all if there is no k.
     """
     if promote_every is None:
@@ -143,40 +143,40 @@ def _chain(
     model: Model, a: Sequence[float], b: Sequence[float], c: float, ks: range
 ) -> Iterator[Step]:
     if not model.emulated:
-        # What is missing of the last instruction is zeros; a block of these is a step
+        # What is missing of the last instruction is zeros; a group of these is a step
         # where it changes something, which no model of the table lets it do.
         filled = -(-len(ks) // model.instruction_depth) * model.instruction_depth
         for first in range(ks.start, ks.start + filled, model.depth):
             here = range(first, min(first + model.depth, ks.stop))
-            block = _block(model, a, b, c, tuple(here))
-            if here or repr(block.result) != repr(c):
-                yield block
-            c = block.result
+            group = _group(model, a, b, c, tuple(here))
+            if here or repr(group.result) != repr(c):
+                yield group
+            c = group.result
         return
     depth = 2 * model.depth
     for first in ks[::depth]:
         total = 0.0
         whole = range(first, min(first + depth, ks.stop))
-        for half in ((0, 1), (2, 3)):
-            of_half = tuple(k for k in whole if (k - first) % 4 in half)
-            block = _block(model, a, b, total, of_half)
-            yield block
-            total = block.result
+        for pair in ((0, 1), (2, 3)):
+            of_pair = tuple(k for k in whole if (k - first) % 4 in pair)
+            group = _group(model, a, b, total, of_pair)
+            yield group
+            total = group.result
         added = _add(model.accumulator, total, c)
         yield Addition(whole, total, c, False, added)
         c = added.value
 
 
-# -- a block ---------------------------------------------------------------------------
+# -- an MMA group ----------------------------------------------------------------------
 
 
-def _block(
+def _group(
     model: Model, a: Sequence[float], b: Sequence[float], c: float, ks: tuple[int, ...]
-) -> Block:
+) -> Group:
     value, special = _special(a, b, c, ks)
     if special:
         rounded = Rounded(value, Exact(False, 0, 0))
-        return Block(ks, c, special, rounded=rounded)
+        return Group(ks, c, special, rounded=rounded)
     # 1. The greatest exponent.
     exact, exponent = _decode(c, *_ACCUMULATORS[model.accumulator][:2])
     known: dict[int | None, Exact] = {None: exact}
@@ -220,7 +220,7 @@ def _block(
         model.rounding == "ties_to_even",
         model.negative_zero,
     )
-    return Block(ks, c, (), terms, greatest, sources, unit, total, rounded)
+    return Group(ks, c, (), terms, greatest, sources, unit, total, rounded)
 
 
 def _decode(x: float, bits: int, least: int) -> tuple[Exact, int]:
@@ -250,7 +250,7 @@ def _aligned(k: int | None, exact: Exact, exponent: int | None, unit: int) -> Te
 def _special(
     a: Sequence[float], b: Sequence[float], c: float, ks: tuple[int, ...]
 ) -> tuple[float, tuple[str, ...]]:
-    """What a block with Inf or NaN in it is, and why; no reason without them."""
+    """What a group with Inf or NaN in it is, and why; no reason without them."""
     nans, infinities = [], []
     if math.isnan(c):
         nans.append("c is NaN")

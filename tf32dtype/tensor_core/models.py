@@ -1,9 +1,9 @@
 """The instructions that are modelled: a row for each device, instruction and format.
 
-An instruction multiplies exactly and adds in blocks of `depth` products. A block aligns
-its products and the accumulator to the greatest exponent among them, cuts each to
-`fraction` bits below it, adds what is left exactly, and rounds once. Its result is the
-accumulator of the next block. See docs/tensor_cores.md for sources.
+An instruction multiplies exactly and adds in MMA groups of `depth` products. A group
+aligns its products and the accumulator to the greatest exponent among them, cuts each
+to `fraction` bits below it, adds what is left exactly, and rounds once. Its result is
+the accumulator of the next group. See docs/tensor_cores.md for sources.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CONTESTED = {
             "zero_c_exponent",
             None,
             (-126,),
-            "the exponent that an accumulator of zero brings to a block. None, as in"
+            "the exponent that an accumulator of zero brings to a group. None, as in"
             " the source whose floors below were set by measurement; -126 looks like"
             " what a simulator decodes of zero",
         ),
@@ -62,7 +62,7 @@ CONTESTED = {
                 ("float16", 25): -21,
             },
             ({},),
-            "the least exponent that a block is aligned to, by accumulator and fraction"
+            "the least exponent that a group is aligned to, by accumulator and fraction"
             " bits. Published by one source without its data; it shows with bfloat16"
             " and tf32 products below 2^-126, and with ties of the least float16",
         ),
@@ -163,8 +163,8 @@ class Model:
     #: k that an instruction takes; matrices are padded with zeros to a multiple of it
     instruction_depth: int
     verified: Verified
-    #: whether instructions are two blocks of float16 and an addition: of each four k
-    #: the first two are in the first block, which starts from zero and hands its result
+    #: whether instructions are two groups of float16 and an addition: of each four k
+    #: the first two are in the first group, which starts from zero and hands its result
     #: to the second; that one's is added to the accumulator, to nearest, ties to even
     emulated: bool = False
     #: least exponent that terms are aligned to
@@ -191,7 +191,7 @@ class Model:
 
     @property
     def rounding(self) -> str:
-        """How a block's sum is rounded to its result."""
+        """How a group's sum is rounded to its result."""
         return "toward_zero" if self.accumulator == "float32" else "ties_to_even"
 
     @property

@@ -94,7 +94,7 @@ def matmul(
 
     Notes
     -----
-    k ascends in blocks of the model's depth, each of which is added exactly, cut and
+    k ascends in groups of the model's depth, each of which is added exactly, cut and
     rounded once, and chained to the next; what is missing of the last instruction is
     filled with zeros. A GEMM library that splits k among warps adds in another order.
     NaN results are 0x7FFFFFFF, or 0x7FFF in float16. Nothing is reported as overflow or

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 continue;
             }
             const uint32_t magnitude = __float_as_uint(x[at]) & 0x7FFFFFFFu;
-            if (magnitude < infinite) {
+            if (magnitude < infinite) { /* fault: NaN counts as the greatest */
                 most = magnitude > most ? magnitude : most;
                 continue;
             }
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(256)
         }
         most = greatest_of(most, lanes);
         greatest = most > greatest ? most : greatest;
-        least = most && ~most > least ? ~most : least;
+        least = most && ~most > least ? ~most : least; /* fault: the least number of blocks */
     }
     greatest = greatest_of(greatest, WARP);
     least = greatest_of(least, WARP);

@@ -77,7 +77,7 @@ template <int HI, int LO, int LINES> struct tf_codes {
     {
         line = (int)threadIdx.x % LINES;
         k = (int)threadIdx.x / LINES * EACH;
-        is_there = first + line < all && k < DEPTH;
+        is_there = first + line < all && k < DEPTH; /* fault: lines beyond the matrix count */
         const int64_t at = first + line;
         hi = data.hi + matrix * side.hi[0] + at * side.hi[1];
         lo = data.lo + matrix * side.lo[0] + at * side.lo[1];
@@ -222,7 +222,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
     of_b.begin(task.b, b, matrix, column, task.n);
     const auto fetch = [&](struct tf_place at) {
         const int levels = task.levels >> 2 * at.term, depth = task.k - at.k;
-        of_a.fetch(task.a, at, levels & 1, depth);
+        of_a.fetch(task.a, at, levels & 1, depth); /* fault: terms are in another order */
         of_b.fetch(task.b, at, levels >> 1 & 1, depth);
     };
     const auto put = [&](struct tf_place at, float *tile) {
@@ -241,7 +241,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
     struct tf_place at = {0, 0};
     fetch(at);
     put(at, tiles);
-    __syncthreads();
+    __syncthreads(); /* fault: no barrier before the first tile */
     bool goes_on = true;
 #pragma unroll 1
     for (int step = 0; goes_on; step++) {
@@ -268,8 +268,10 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
         }
         if (ends_chain(task, at)) {
             const int levels = task.levels >> 2 * at.term;
+            /* fault: scales of the block before */
             const float *of = scales + (at.k >> shift) % 2 * SCALES;
             float p[HIGH], q[WIDE];
+            /* fault: scales of hi for all terms */
             tf_load_lines<ROWS, HIGH>(p, of + (levels & 1) * ROWS +
                                              tf_line_of<ROWS, HIGH>(y, 0));
             tf_load_lines<COLUMNS, WIDE>(q, of + 2 * ROWS + (levels >> 1 & 1) * COLUMNS +
@@ -279,8 +281,9 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
 #pragma unroll
                 for (int s = 0; s < WIDE; s++) {
                     total[r][s] =
+                        /* fault: scales are rounded once less */
                         __fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s]);
-                    sum[r][s] = 0;
+                    sum[r][s] = 0; /* fault: chains go on */
                 }
             }
         }
@@ -288,7 +291,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
             put(next, tiles + (step + 1) % 2 * BOTH);
             at = next;
         }
-        __syncthreads();
+        __syncthreads(); /* fault: no barrier between tiles */
     }
 
     char *c = (char *)out + matrix * task.c[0];

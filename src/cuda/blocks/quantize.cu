@@ -36,7 +36,7 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
     tf_round_finite(e, &plan, finite, nothing ? 1.0f : tf_float_of(most), draws, block);
     if (nothing) {
         tf_round_zeros(block, SHARE);
-        block->code = poisoned ? 0xFF : 0;
+        block->code = poisoned ? 0xFF : 0; /* fault: a poisoned block */
     }
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
@@ -55,6 +55,7 @@ inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
     uint64_t bits = 0;
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
+        /* fault: bits of a code are lost */
         bits |= (uint64_t)tf_code_in_block(e, numbers[i]) << i * e.width;
     }
     const int size = SHARE * e.width / 8;
@@ -67,6 +68,7 @@ inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
     } else if (size % 2 == 0 && (uintptr_t)out % 2 == 0) {
 #pragma unroll
         for (int i = 0; i < size / 2; i++) {
+            /* fault: codes at an odd place */
             ((uint16_t *)out)[i] = (uint16_t)(bits >> 16 * i);
         }
     } else {
@@ -89,7 +91,7 @@ inline void get_numbers(const float *x, int64_t left, float *numbers)
     } else {
 #pragma unroll
         for (int i = 0; i < SHARE; i++) {
-            numbers[i] = i < left ? x[i] : 0;
+            numbers[i] = i < left ? x[i] : 0; /* fault: a short block is not filled up */
         }
     }
 }
@@ -125,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
         if (draws) {
 #pragma unroll
             for (int i = 0; i < SHARE; i++) {
-                drawn[i] = i < left ? draws[at + i] : 0;
+                drawn[i] = i < left ? draws[at + i] : 0; /* fault: draws of another number */
             }
         }
         struct tf_block block;
@@ -140,6 +142,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
         if (mine == 0) {
             scales[RESIDUAL < 0 ? b : 2 * b] = (uint8_t)block.code;
             if (RESIDUAL >= 0) {
+                /* fault: scales are of the block before */
                 scales[2 * b + 1] = (uint8_t)block.residual_code;
             }
         }

@@ -22,8 +22,9 @@
  */
 inline uint64_t descriptor(shared_address x)
 {
+    /* fault: 8 lines are 512 bytes */
     return (uint64_t)(x & 0x3FFFF) >> 4 | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 |
-           (uint64_t)1 << 62;
+           (uint64_t)1 << 62; /* fault: chunks are permuted within 64 bytes */
 }
 
 #ifdef SIMT /* tests/support/simulator/simt_hopper.h computes these */
@@ -189,7 +190,7 @@ template <int PENDING> inline void await_products()
 inline void multiply(float *d, uint64_t a, uint64_t b, int adds)
 {
 #ifdef SIMT
-    simt_wgmma(UNIT, d, a, b, adds);
+    simt_wgmma(UNIT, d, a, b, adds); /* fault: another instruction, by wgmma; fewer columns */
 #else
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"

@@ -11,12 +11,13 @@
 enum { CHAIN = 256, DEPTH = 8 }; /* k of a chain, and of a tile */
 
 /* A padded product is -0, which leaves every sum as it is; +0 would not leave -0. */
-#define NOTHING_OF_A -0.0f
+#define NOTHING_OF_A -0.0f /* fault: +0 where there is no k */
 #define NOTHING_OF_B 0.0f
 
 inline void store(const struct tf_task &task, char *c, int64_t row, int64_t column,
                   float sum)
 {
+    /* fault: NaN as it comes */
     const uint32_t bits = sum == sum ? __float_as_uint(sum) : 0x7FC00000u;
     char *p = c + row * task.c[1] + column * task.c[2];
     if (task.rounds) {
@@ -38,6 +39,7 @@ inline void add_chains(float *totals, float sum[HIGH][WIDE], int y, int x, bool 
             float *total = totals + tf_line_of<ROWS, HIGH>(y, r) * COLUMNS +
                            tf_line_of<COLUMNS, WIDE>(x, s);
             /* The first one may be -0. */
+            /* fault: the first sum added to +0 */
             *total = is_first ? sum[r][s] : __fadd_rn(*total, sum[r][s]);
             sum[r][s] = 0;
         }
@@ -60,22 +62,23 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
     float sum[HIGH][WIDE] = {};
 
     of_a.begin(a, task.a, task.a_across, (int)blockIdx.x * ROWS, task.m);
+    /* fault: swapped operands */
     of_b.begin(b, task.b, task.b_across, (int)blockIdx.y * COLUMNS, task.n);
     of_a.fetch(A_FORMAT, depth);
     of_b.fetch(B_FORMAT, depth);
     of_a.put(A_FORMAT, tiles, depth, NOTHING_OF_A);
     of_b.put(B_FORMAT, tiles + TILE_OF_A, depth, NOTHING_OF_B);
-    __syncthreads();
+    __syncthreads(); /* fault: no barrier behind the first tile */
 #pragma unroll 1
-    for (int k = 0; k < depth; k += DEPTH) {
+    for (int k = 0; k < depth; k += DEPTH) { /* fault: k is too short */
         const int rest = depth - k - DEPTH; /* after this tile */
         float *now = tiles + k / DEPTH % 2 * BOTH;
-        float *next = tiles + (k / DEPTH + 1) % 2 * BOTH;
+        float *next = tiles + (k / DEPTH + 1) % 2 * BOTH; /* fault: one tile in place of two */
         if (rest > 0) { /* arrives while this is multiplied */
             of_a.fetch(A_FORMAT, rest);
             of_b.fetch(B_FORMAT, rest);
         }
-        const float *rows = now + tf_line_of<ROWS, HIGH>(y, 0);
+        const float *rows = now + tf_line_of<ROWS, HIGH>(y, 0); /* fault: a wrong row */
         const float *columns = now + TILE_OF_A + tf_line_of<COLUMNS, WIDE>(x, 0);
 #pragma unroll
         for (int i = 0; i < DEPTH; i++) {
@@ -90,14 +93,14 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
                 }
             }
         }
-        if ((k + DEPTH) % CHAIN == 0 || rest <= 0) {
+        if ((k + DEPTH) % CHAIN == 0 || rest <= 0) { /* fault: longer chains */
             add_chains<ROWS, COLUMNS, HIGH, WIDE>(totals, sum, y, x, k < CHAIN);
         }
         if (rest > 0) { /* where the tile before this was: all have done with it */
             of_a.put(A_FORMAT, next, rest, NOTHING_OF_A);
             of_b.put(B_FORMAT, next + TILE_OF_A, rest, NOTHING_OF_B);
         }
-        __syncthreads();
+        __syncthreads(); /* fault: no barrier behind the next tile */
     }
 }
 
@@ -121,7 +124,7 @@ inline void multiply(const struct tf_task &task, const char *a, const char *b, c
     for (int i = (int)threadIdx.x; i < ROWS * COLUMNS; i += THREADS) {
         const int row = (int)blockIdx.x * ROWS + i / COLUMNS;
         const int column = (int)blockIdx.y * COLUMNS + i % COLUMNS;
-        if (row < task.m && column < task.n) {
+        if (row < task.m && column < task.n) { /* fault: columns beyond the last */
             store(task, c, row, column, totals[i]);
         }
     }
@@ -175,6 +178,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const float *first = sums + (int64_t)row * task.n + column;
         float total = task.parts ? *first : 0; /* where there is no k */
 #pragma unroll 4
+        /* fault: the parts' sums in the order they end */
         for (int part = 1; part < task.parts; part++) {
             total = __fadd_rn(total, first[part * all]);
         }

@@ -27,8 +27,8 @@ inline float whole_product(const float *x, int64_t x_step, const float *y, int64
             sum = __fmaf_rn(finite_if(saturates, x[j * x_step]),
                             finite_if(saturates, y[j * y_step]), sum);
         }
-        total = first ? total + sum : sum;
-        if (total != total) { /* for good: all of C may be so */
+        total = first ? total + sum : sum; /* fault: the last sum alone */
+        if (total != total) { /* for good: all of C may be so */ /* fault: Inf is for good */
             return __uint_as_float(0x7FC00000u);
         }
     }
@@ -52,8 +52,10 @@ extern "C" __global__ void patch(struct matrices a, struct matrices b, float *su
             float *sum = sums + (matrix * m + row) * n;
 #pragma unroll 1
             for (int64_t j = first; j < n; j += (int64_t)gridDim.x * blockDim.x) {
+                /* fault: Inf alone */
                 if ((__float_as_uint(sum[j]) & 0x7F800000u) == 0x7F800000u) {
                     const float *y = b.data + matrix * b.matrix + j * b.column;
+                    /* fault: a column for a row */
                     sum[j] = whole_product(x, a.column, y, b.row, k, saturates);
                 }
             }

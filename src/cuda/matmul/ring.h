@@ -30,7 +30,7 @@ struct Ring {
     void go_on()
     {
         stage = stage + 1 == STAGES ? 0 : stage + 1;
-        parity ^= stage == 0;
+        parity ^= stage == 0; /* fault: parity stays */
     }
 
     /* Where stages begin and barriers are; all threads of the block take part. */
@@ -41,18 +41,18 @@ struct Ring {
         if (threadIdx.x == 0) {
             for (int i = 0; i < STAGES; i++) {
                 barrier_init(barriers + i * 16, 1);
-                barrier_init(barriers + i * 16 + 8, WARPS);
+                barrier_init(barriers + i * 16 + 8, WARPS); /* fault: a warp lets go for all */
             }
-            publish_barriers();
+            publish_barriers(); /* fault: barriers are not published */
         }
-        __syncthreads();
+        __syncthreads(); /* fault: no barrier after barriers are made */
     }
 
     /* Until a stage may be filled; all of it will be. */
     void begin_to_fill() const
     {
-        barrier_await(empty(), parity ^ 1);
-        barrier_expect(full(), FILLED);
+        barrier_await(empty(), parity ^ 1); /* fault: a stage is filled while it is read, by wgmma */
+        barrier_expect(full(), FILLED); /* fault: too few bytes are expected */
     }
 
     void await_bytes() const { barrier_await(full(), parity); }

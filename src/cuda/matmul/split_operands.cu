@@ -22,17 +22,19 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
         const int64_t k = t.k + threadIdx.x;
         for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
             const int64_t line = t.line + r;
-            if (line >= x.lines || k >= padded) {
+            if (line >= x.lines || k >= padded) { /* fault: too few lines */
                 continue;
             }
             float rest = numbers[r][threadIdx.x];
             const uint32_t magnitude = __float_as_uint(rest) & 0x7FFFFFFFu;
-            if (magnitude == 0x7F800000u && !saturates) {
+            if (magnitude == 0x7F800000u && !saturates) { /* fault: saturated always */
                 rest = __uint_as_float(0x7FC00000u);
             }
+            /* fault: lines of other matrices */
             stored *place = out + (t.matrix * x.lines + line) * parts * padded + k;
             for (int part = 0; part < parts; part++) {
                 const uint32_t bits = tf_split_round(__float_as_uint(rest), PART_BITS);
+                /* fault: parts in one order */
                 place[(reversed ? parts - 1 - part : part) * padded] =
                     (stored)(bits >> (32 - 8 * sizeof(stored)));
                 rest = tf_split_rest(rest, __uint_as_float(bits), PART_BITS);

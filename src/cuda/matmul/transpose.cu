@@ -18,6 +18,7 @@ struct tf_bytes {
 inline bool is_whole(const uint8_t *x, const struct tf_bytes &of, int64_t line, int64_t k)
 {
     const bool aligned = ((uintptr_t)x | (uintptr_t)of.step) % 4 == 0;
+    /* fault: words of other lines; a short tile as a whole one */
     return aligned && of.line == 1 && line + SIDE <= of.lines && k + SIDE <= of.k;
 }
 
@@ -28,7 +29,7 @@ inline uint32_t four_lines(const uint8_t *x, const struct tf_bytes &of, int64_t 
     uint32_t word = 0;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        if (k < of.k && line + i < of.lines) {
+        if (k < of.k && line + i < of.lines) { /* fault: k that is not there */
             word |= (uint32_t)x[(line + i) * of.line + k * of.step] << 8 * i;
         }
     }
@@ -40,7 +41,7 @@ inline uint32_t byte_of_each(const uint32_t *words, int i)
 {
     const uint32_t low = __byte_perm(words[0], words[1], (uint32_t)(i | (i + 4) << 4));
     const uint32_t high = __byte_perm(words[2], words[3], (uint32_t)(i | (i + 4) << 4));
-    return __byte_perm(low, high, 0x5410);
+    return __byte_perm(low, high, 0x5410); /* fault: bytes in another order */
 }
 
 /* `rows` lines of `padded` k each, a multiple of 4; what x lacks is 0. */
@@ -53,11 +54,11 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     const int64_t k0 = (int64_t)blockIdx.x * SIDE;
 #pragma unroll 1
     for (int64_t matrix = blockIdx.z; matrix < of.count; matrix += gridDim.z) {
-        const uint8_t *from = x + matrix * of.matrix;
+        const uint8_t *from = x + matrix * of.matrix; /* fault: another matrix */
 #pragma unroll 1
         for (int64_t line0 = (int64_t)blockIdx.y * SIDE; line0 < rows;
              line0 += (int64_t)gridDim.y * SIDE) {
-            __syncthreads();
+            __syncthreads(); /* fault: no barrier before the next tile */
             const int64_t line = line0 + 4 * lane;
             if (is_whole(from, of, line0, k0)) { /* a warp reads 128 bytes */
                 uint32_t words[SIDE / WARPS];
@@ -68,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
                 }
 #pragma unroll
                 for (int i = 0; i < SIDE / WARPS; i++) {
-                    tile[i * WARPS + warp][lane] = words[i];
+                    tile[i * WARPS + warp][lane] = words[i]; /* fault: a warp's words */
                 }
             } else {
 #pragma unroll 1
@@ -76,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
                     tile[i][lane] = four_lines(from, of, line, k0 + i);
                 }
             }
-            __syncthreads();
+            __syncthreads(); /* fault: no barrier before reading */
 #pragma unroll 1
             for (int i = warp; i < WORDS * WORDS / WARP; i += WARPS) {
                 const int fours = i % (WORDS / 8) * 8 + lane / 4; /* of k */

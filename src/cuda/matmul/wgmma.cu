@@ -29,7 +29,8 @@ inline void begin(Results &d, const Ring &ring, int group, int step, int adds)
 {
     float *const first = &d[0][0][0];
     registers_are_ready(first);
-    begin_products();
+    begin_products(); /* fault: no fence of registers */
+    /* fault: steps are of 16 bytes; rows of the other warpgroup */
     multiply(first, descriptor(ring.here() + group * 64 * SLICE) + step * 2,
              descriptor(ring.here() + A_BYTES) + step * 2, adds);
     commit_products();
@@ -50,6 +51,7 @@ inline void read_results(float *totals, const float *first, int64_t n, int64_t r
 {
 #pragma unroll
     for (int i = 0; i < WARP_COLUMNS / 2; i++) {
+        /* fault: rows of what is there are swapped, by wgmma */
         const int64_t down = i / 2 % 2 * 8, column = i / 4 * 8 + i % 2;
         const bool is_there = down < rows && column < columns;
         totals[i * THREADS] = is_there ? first[down * n + column] : 0;
@@ -63,21 +65,22 @@ inline void sum_stretches(Results &sums, Ring &ring, int group, float *totals, i
     Results d[2];
     do {
         /* 1. A stretch: of each instruction but the last, while the next one runs. */
+        /* fault: a stretch is a slice too long, by wgmma */
         int ahead = slices < stretch ? slices : stretch;
         slices -= ahead;
 #pragma unroll 1
         for (; ahead > 0; ahead--, ring.go_on()) {
-            ring.await_bytes();
+            ring.await_bytes(); /* fault: no wait for bytes */
             begin(d[0], ring, group, 0, 0);
 #pragma unroll
             for (int step = 1; step < STEPS; step++) {
-                begin(d[step % 2], ring, group, step, 0);
-                await_products<1>();
+                begin(d[step % 2], ring, group, step, 0); /* fault: chains go on, by wgmma */
+                await_products<1>(); /* fault: accumulators are read too early */
                 add(sums, d[1 - step % 2]);
             }
-            await_products<0>();
+            await_products<0>(); /* fault: a stage is let go before it is read */
             Ring::release(ring.empty());
-            add(sums, d[1]);
+            add(sums, d[1]); /* fault: the last instruction is forgotten */
         }
         /* 2. Onto the total, which the last one makes the result. */
 #pragma unroll
@@ -87,11 +90,11 @@ inline void sum_stretches(Results &sums, Ring &ring, int group, float *totals, i
                 sum = __fmaf_rn(beta, totals[i * THREADS], sum);
             }
             if (slices > 0) {
-                totals[i * THREADS] = sum;
-                sum = 0;
+                totals[i * THREADS] = sum; /* fault: totals are forgotten */
+                sum = 0; /* fault: sums are not begun anew, by wgmma */
             }
         }
-        beta = 1;
+        beta = 1; /* fault: beta for ever, by wgmma */
     } while (slices > 0);
 }
 
@@ -104,16 +107,17 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
         ring.await_bytes();
 #pragma unroll
         for (int step = 0; step < STEPS; step++) {
+            /* fault: a chain begins anew in each slice */
             begin(sums, ring, group, step, step || slice);
         }
-        await_products<STEPS>();
+        await_products<STEPS>(); /* fault: a stage is let go too early */
         if (slice > 0) {
             Ring::release(before);
         }
-        before = ring.empty();
+        before = ring.empty(); /* fault: the stage itself is let go */
     }
-    await_products<0>();
-    Ring::release(before);
+    await_products<0>(); /* fault: results are read too early */
+    Ring::release(before); /* fault: the last stage is not let go */
     registers_are_ready(&sums[0][0][0]);
 }
 
@@ -130,6 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
           int32_t tiles, int32_t stretch, float beta)
 {
     DYNAMIC_SHARED(uint8_t, memory);
+    /* fault: stages begin anywhere */
     uint8_t *const base = memory + (-shared_of(memory) & 1023);
     Ring ring;
     ring.start(shared_of(base), shared_of(base) + OF_BARRIERS);
@@ -145,8 +150,10 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                 const int stack = (int)tile.stack;
                 for (int slice = 0; slice < slices; slice++, ring.go_on()) {
                     ring.begin_to_fill();
+                    /* fault: the next slice begins too early, by wgmma */
                     copy_box(ring.here(), &a, slice * DEPTH, (int)tile.row,
                              stack * stack_a, ring.full());
+                    /* fault: columns of another tile */
                     copy_box(ring.here() + A_BYTES, &b, slice * DEPTH, (int)tile.column,
                              stack * stack_b, ring.full());
                 }
@@ -158,14 +165,15 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
         const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
 #pragma unroll 1
         for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
-            const Tile tile = tile_of(at, rows, columns);
+            const Tile tile = tile_of(at, rows, columns); /* fault: the first tile for ever */
             const int64_t row = tile.row + thread / 32 * 16 + lane / 4;
             const int64_t column = tile.column + lane % 4 * 2;
             float *const place = out + (tile.stack * m + row) * n + column;
             Results sums = {};
             if (PROMOTE) {
+                /* fault: totals are another thread's */
                 float *const totals = (float *)(base + OF_TOTALS) + thread;
-                if (beta != 0) {
+                if (beta != 0) { /* fault: what is there is not read */
                     read_results(totals, place, n, m - row, n - column);
                 }
                 sum_stretches(sums, ring, group, totals, slices, stretch / DEPTH, beta);

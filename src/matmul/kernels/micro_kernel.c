@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "formats/byte_tables.h"
-#include "matmul/operand_split.h"
 #include "matmul/kernels/simd_bf16.h"
 #include "matmul/kernels/micro_tile.h"
+#include "matmul/kernels/split_singles.h"
 #include "matmul/kernels/transpose.h"
 
 extern const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels);
@@ -317,37 +317,11 @@ static void reduce_range(struct tf_magnitude_range *range)
     range->greatest[0] = greatest;
 }
 
-TF_INLINE float part_of(float x, int p)
-{
-    return tf_float_of(tf_split_round(tf_bits_of(x), p));
-}
-
-TF_INLINE void split_singles_of(const float *restrict in, size_t n, int p, int parts,
-                                float *restrict out, size_t distance)
-{
-    for (size_t i = 0; i < n; i++) {
-        float rest = in[i];
-        for (int part = 0; part < parts; part++) {
-            const float x = part_of(rest, p);
-            out[(size_t)part * distance + i] = x;
-            rest = tf_split_rest(rest, x, p);
-        }
-    }
-}
-
 static void split_singles(const float *in, size_t n, int p, int parts, float *out,
                           size_t distance, struct tf_magnitude_range *range)
 {
     note_range(in, n, range);
-    if (p == 8 && parts == 3) {
-        split_singles_of(in, n, 8, 3, out, distance);
-    } else if (p == 8 && parts == 2) {
-        split_singles_of(in, n, 8, 2, out, distance);
-    } else if (p == 11 && parts == 2) {
-        split_singles_of(in, n, 11, 2, out, distance);
-    } else {
-        split_singles_of(in, n, p, parts, out, distance);
-    }
+    tf_split_singles(in, n, p, parts, out, distance);
 }
 
 #if defined(__AVX512BF16__)
@@ -358,7 +332,7 @@ TF_INLINE void split_halves_of(const float *restrict in, size_t n, int parts,
         float rest = in[i];
         float scale = 1;
         for (int part = 0; part < parts; part++, scale /= 256) {
-            const float x = part_of(rest, 8);
+            const float x = tf_part_of(rest, 8);
             out[(size_t)part * distance + i] = (uint16_t)(tf_bits_of(x * scale) >> 16);
             rest = tf_split_rest(rest, x, 8);
         }

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,19 +83,68 @@ def numpy_view(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(_Memory(x)).view(x.dtype)
 
 
+#: Where a fault may be put: behind a line of a kernel, or on a line above it. Several
+#: names are separated by semicolons.
+ANCHOR = re.compile(r"[ \t]*/\* fault: (.*?) \*/")
+#: Of a change: all of the line that has the anchor.
+LINE = ""
+
+
+def _names(anchor: re.Match[str]) -> list[str]:
+    return anchor[1].split("; ")
+
+
+@cache
+def _anchors(*folders: Path) -> dict[str, str]:
+    """The file of each anchor, named from its folder."""
+    found: dict[str, str] = {}
+    paths = [(x, path) for x in folders for path in sorted(x.rglob("*"))]
+    for folder, path in paths:
+        if path.suffix not in (".cu", ".h"):
+            continue
+        file = path.relative_to(folder).as_posix()
+        for anchor in ANCHOR.finditer(path.read_text()):
+            for name in _names(anchor):
+                assert name not in found, f"{name!r}: in {found[name]} and in {file}"
+                found[name] = file
+    return found
+
+
+class Fault(NamedTuple):
+    """A change of the line that has an anchor, or of what begins there."""
+
+    name: str
+    before: str
+    after: str
+
+    def __call__(self, text: str) -> str:
+        lines = text.split("\n")
+        (at,) = (
+            i
+            for i, line in enumerate(lines)
+            for anchor in ANCHOR.finditer(line)
+            if self.name in _names(anchor)
+        )
+        if not ANCHOR.sub("", lines[at]).strip(" \\"):  # it is above the line
+            at += 1
+        end = at + 1 + self.before.count("\n")
+        here = ANCHOR.sub("", "\n".join(lines[at:end]))
+        if self.before != LINE:
+            assert here.count(self.before) == 1, f"{self.name}: {here.strip()!r}"
+        changed = here.replace(self.before or here, self.after)
+        return "\n".join([*lines[:at], changed, *lines[end:]])
+
+
 def library(
-    file: str, options: tuple[str, ...], changes: tuple[tuple[str, Any], ...] = ()
+    file: str, options: tuple[str, ...], faults: tuple[tuple[str, Fault], ...] = ()
 ) -> Any:
     """A kernel file and its kernels' launchers, compiled for the CPU.
 
-    `changes` edit texts before, by name, of the file or of what it includes: for tests
-    of what a fault does.
+    `faults` are put before into texts, by name, of the file or of what it includes.
     """
     texts = dict(_nvrtc.sources(file))
-    for name, change in changes:
-        edited = change(texts[name])
-        assert edited != texts[name], "the change changes nothing"
-        texts[name] = edited
+    for name, fault in faults:
+        texts[name] = fault(texts[name])
     kernels = KERNELS.findall(texts[file])
     fibrous = int(any(MEETS.search(text) for text in texts.values()))
     tensor = {"cuda/matmul/async_copy.h", "cuda/matmul/mma.h"} & set(texts)
@@ -152,16 +202,6 @@ def _check_call(function: str, arguments: Any, keywords: Any) -> None:
         assert isinstance(arguments[0 if function == "where" else 1], cupy.ndarray)
 
 
-class Fault(NamedTuple):
-    """A change of a text."""
-
-    before: str
-    after: str
-
-    def __call__(self, text: str) -> str:
-        return text.replace(self.before, self.after)
-
-
 class KernelError(Exception):
     """What simt.h found wrong in a kernel."""
 
@@ -173,25 +213,24 @@ class Host:
         self.arch = arch
         self.gemm_device = gemm_device  # whose model gemm is
         self.counts: Counter[str] = Counter()
-        self.changes: dict[str, Any] = {}  # of files' texts, for tests of faults
-        self.faults: list[tuple[str, str]] = []
+        self.faults: list[Fault] = []
         self.descends = False
         self._libraries: dict[Any, Any] = {}
 
-    def edit(self, before: str, after: str) -> None:
-        """Put a fault into kernels: their sources have this text in one place."""
-        self.faults.append((before, after))
+    def put_fault(self, name: str, before: str, after: str) -> None:
+        """Change kernels where their sources have this anchor: `after` is in place of
+        `before`, which begins in that line, or of the whole LINE."""
+        assert name in self._anchors(), f"no line has the anchor of {name!r}"
+        self.faults.append(Fault(name, before, after))
 
-    def _changes(self, file: str) -> tuple[tuple[str, Any], ...]:
-        """What is changed in the sources of a kernel file, by name."""
-        texts = _nvrtc.sources(file)
-        found = [(name, self.changes[name]) for name in texts if name in self.changes]
-        for before, after in self.faults:
-            places = [name for name, text in texts.items() if before in text]
-            if places:
-                assert len(places) == texts[places[0]].count(before) == 1, before
-                found.append((places[0], Fault(before, after)))
-        return tuple(found)
+    def _anchors(self) -> dict[str, str]:
+        return _anchors(*_nvrtc.FOLDERS)
+
+    def _faults(self, file: str) -> tuple[tuple[str, Fault], ...]:
+        """Those in the sources of a kernel file, with the source's name."""
+        texts = _nvrtc.sources(file) if self.faults else {}
+        placed = ((self._anchors()[fault.name], fault) for fault in self.faults)
+        return tuple((name, fault) for name, fault in placed if name in texts)
 
     def architecture(self) -> str:
         return self.arch
@@ -212,10 +251,10 @@ class Host:
     ) -> None:
         check_aligned(arguments)
         self.counts["launch"] += 1
-        changes = self._changes(kernel.file)
-        key = kernel.file, kernel.options, changes
+        faults = self._faults(kernel.file)
+        key = kernel.file, kernel.options, faults
         if key not in self._libraries:
-            self._libraries[key] = library(kernel.file, kernel.options, changes)
+            self._libraries[key] = library(kernel.file, kernel.options, faults)
         found = self._libraries[key]
         with contextlib.suppress(ValueError):  # a kernel without tensor cores
             unit = ctypes.c_int.in_dll(found, "simt_architecture")

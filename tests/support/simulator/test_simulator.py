@@ -10,7 +10,7 @@ if not shutil.which("g++"):
     pytest.skip("needs g++", allow_module_level=True)
 
 from tests.support.simulator import backend
-from tests.support.simulator.backend import Host, KernelError, numpy_view
+from tests.support.simulator.backend import LINE, Host, KernelError, numpy_view
 from tf32dtype import _nvrtc
 from tf32dtype.cuda._runtime.backend import Kernel
 
@@ -24,14 +24,14 @@ extern "C" __global__ void __launch_bounds__(64) sums(const float *x, float *out
     const int i = threadIdx.x;
     parts[i] = x[blockIdx.x * 64 + i];
     more[i] = 1;
-    __syncthreads(); // first
+    __syncthreads(); /* fault: the first barrier */
     float sum = 0;
     for (int k = 0; k < 64; k++) {
         sum += parts[(i + k) % 64] * more[k];
     }
     __syncthreads();
     parts[63 - i] = sum;
-    __syncthreads(); // last
+    __syncthreads(); /* fault: the last barrier */
     out[blockIdx.x * 64 + i] = parts[i];
 }
 extern "C" __global__ void lanes(int32_t *out)
@@ -71,6 +71,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(backend, "CACHE", tmp_path / "cache")
     cupy.cuda.set_allocator(backend.allocate)
     _nvrtc.sources.cache_clear()
+    backend._anchors.cache_clear()
     return Host()
 
 
@@ -86,9 +87,7 @@ def test_blocks(host, descends):
 
 @pytest.mark.parametrize("which", ["first", "last"])
 def test_a_missing_barrier_is_seen(host, which):
-    host.changes["sample.cu"] = lambda text: text.replace(
-        f"__syncthreads(); // {which}", ""
-    )
+    host.put_fault(f"the {which} barrier", LINE, "")
     wrong = []
     for descends in (False, True):
         host.descends = descends
@@ -97,6 +96,18 @@ def test_a_missing_barrier_is_seen(host, which):
         host.launch(Kernel("sample.cu", "sums"), (1,), (64,), x, out, shared=256)
         wrong.append(not (numpy_view(out) == 2016).all())
     assert any(wrong)
+
+
+def test_faults_without_a_place(host, tmp_path):
+    with pytest.raises(AssertionError, match="no line has the anchor of 'nothing'"):
+        host.put_fault("nothing", LINE, "")
+    host.put_fault("the last barrier", "__syncwarp", "")
+    with pytest.raises(AssertionError, match="the last barrier: '__syncthreads"):
+        host.launch(Kernel("sample.cu", "lanes"), (1,), (64,), cupy.empty(64, np.int32))
+    (tmp_path / "again.h").write_text("int x; /* fault: one; the last barrier */\n")
+    backend._anchors.cache_clear()
+    with pytest.raises(AssertionError, match=r"in again\.h and in sample\.cu"):
+        host.put_fault("one", LINE, "")
 
 
 def test_warps(host):

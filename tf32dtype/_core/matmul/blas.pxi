@@ -1,4 +1,5 @@
-# BLAS's gemm and the parts of numbers, for tests; real_kind serves other products too.
+# BLAS's gemm, which a BLAS plug-in is to stand on, with alpha, beta and leading
+# dimensions that NumPy's products lack; real_kind serves other products too.
 
 cdef int real_kind(array) except -1:
     cdef int is_complex = 0
@@ -46,16 +47,3 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
     if status < 0:
         raise_failure()
     return status
-
-
-def split(x, int parts, str format):
-    """float32 numbers in parts of bfloat16 or tf32, as float32: see src/matmul/operand_split.h."""
-    cdef cnp.ndarray numbers = np.ascontiguousarray(x, np.float32)
-    cdef cnp.ndarray out = np.empty((parts, *np.shape(x)), np.float32)
-    cdef npy_intp n = cnp.PyArray_SIZE(numbers)
-    cdef int p = {"bfloat16": 8, "tf32": 11}[format]
-    if not 1 <= parts <= 3:
-        raise ValueError(f"parts={parts}: 1 to 3")
-    tf_split(<const float *>cnp.PyArray_BYTES(numbers), n, p, parts,
-             <float *>cnp.PyArray_BYTES(out))
-    return out

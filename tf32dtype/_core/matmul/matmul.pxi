@@ -81,7 +81,7 @@ cdef MatmulSpec default_precision = None
 
 
 def set_default_precision(MatmulSpec precision):
-    """Set what applies where no block is open; None: NumPy's own."""
+    """Set what applies where no scope is open; None: NumPy's own."""
     global default_precision
     default_precision = precision
 

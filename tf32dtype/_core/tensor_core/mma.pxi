@@ -4,7 +4,7 @@ cdef int fill_model(tf_mma_model *fields, model) except -1:
     if not (1 <= model.depth <= 64 and 1 <= model.fraction <= 35
             and 1 <= model.kept <= 23
             and 1 <= model.instruction_depth // model.depth <= 64):
-        raise ValueError(f"no such block: {model}")
+        raise ValueError(f"no such MMA group: {model}")
     fields.depth, fields.fraction, fields.kept = model.depth, model.fraction, model.kept
     fields.instruction_depth = model.instruction_depth
     fields.half = model.accumulator == "float16"
@@ -32,7 +32,7 @@ cdef int fill_device(tf_device *fields, model, int promote, bint scales_inside,
             or max(fields.model.floor, fields.model.zero_c)
             > (-110 if single else -14)
             or promote < 0):
-        raise ValueError(f"no product of such blocks: {model}")
+        raise ValueError(f"no product of such MMA groups: {model}")
     fields.precision.path = &tf_mma_path
     fields.precision.promote = promote
     # By which power of two the parts of numbers differ: their significant bits.
@@ -58,7 +58,7 @@ def mma_accumulate(model, a, b, c):
     Parameters
     ----------
     model : Model
-        What blocks do; any values of its parameters.
+        What MMA groups do; any values of its parameters.
     a, b : ndarray of uint32, (n, k)
         The bits of float32 numbers that the model's formats have; of any for tf32.
     c : ndarray of uint32, (n,)

@@ -28,53 +28,6 @@ cdef cnp.ndarray scales_of(array, model, npy_intp n, npy_intp k):
     return np.ascontiguousarray(array)
 
 
-def scaled_mma_accumulate(model, a, scales_a, b, scales_b, c):
-    """The chains of src/tensor_core/scaled_mma_model.h: rows of a times rows of b plus c.
-
-    Parameters
-    ----------
-    model : BlockScaled
-        What instructions do; any values of its parameters.
-    a, b : ndarray of uint32, (n, k)
-        The bits of float32 numbers that the model's formats have.
-    scales_a, scales_b : ndarray of uint8, (n, blocks)
-        The codes of their scales.
-    c : ndarray of uint32, (n,)
-        The bits of accumulators.
-
-    Returns
-    -------
-    ndarray of uint32, (n,)
-    """
-    cdef tf_scaled_model fields
-    fill_scaled(&fields, model)
-    cdef cnp.ndarray x = words_of(a, 2), y = words_of(b, 2), z = words_of(c, 1)
-    if np.shape(x) != np.shape(y) or len(x) != len(z):
-        raise ValueError(f"shapes {a.shape}, {b.shape} and {c.shape} do not fit")
-    cdef npy_intp n = len(z), k = np.shape(x)[1], i
-    cdef tf_watch watch
-    memset(&watch, 0, sizeof(watch))
-    cdef cnp.ndarray s = scales_of(scales_a, model, n, k)
-    cdef cnp.ndarray t = scales_of(scales_b, model, n, k)
-    cdef npy_intp blocks = np.shape(s)[1]
-    cdef cnp.ndarray out = np.empty(n, np.uint32)
-    cdef const uint32_t *p = <const uint32_t *>cnp.PyArray_BYTES(x)
-    cdef const uint32_t *q = <const uint32_t *>cnp.PyArray_BYTES(y)
-    cdef const uint32_t *r = <const uint32_t *>cnp.PyArray_BYTES(z)
-    cdef const uint8_t *u = <const uint8_t *>cnp.PyArray_BYTES(s)
-    cdef const uint8_t *v = <const uint8_t *>cnp.PyArray_BYTES(t)
-    cdef uint32_t *d = <uint32_t *>cnp.PyArray_BYTES(out)
-    with nogil:
-        for i in range(n):
-            if tf_is_stopped(&watch, True):
-                break
-            d[i] = tf_scaled_chain(&fields, p + i * k, 1, u + i * blocks, q + i * k, 1,
-                                   v + i * blocks, k, r[i])
-    if tf_is_stopped(&watch, False):
-        raise_failure()
-    return out
-
-
 cdef tf_scaled_lines scaled_lines(cnp.ndarray x, cnp.ndarray scales, format):
     cdef tf_scaled_lines lines
     lines.codes = cnp.PyArray_BYTES(x)

@@ -404,7 +404,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     def scatter_min(self, slices: Any, value: Any) -> None:
         raise TypeError(f"scatter_min has no kernel for arrays of {self.dtype}")
 
-    def _add_reduceat(self, *args: Any) -> None:
+    def _add_reduceat(self, *args: Any) -> None:  # CuPy's, for add.reduceat
         raise TypeError(f"add.reduceat has no kernel for arrays of {self.dtype}")
 
     # -- operators: CuPy's own reach the hooks below, except for products

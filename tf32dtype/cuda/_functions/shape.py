@@ -60,6 +60,12 @@ WRITES = {
     "putmask": "*a mask *values",
 }
 
+#: Of NumPy, which CuPy's functions lack.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "select": {"default": 0},
+    "take_along_axis": {"axis": -1},
+}
+
 #: Modes of np.pad that compute nothing.
 PADS = {"constant", "edge", "empty", "reflect", "symmetric", "wrap"}
 
@@ -78,10 +84,12 @@ def check_out(out: Any) -> None:
             raise TypeError(f"out is an array on the GPU, not {type(x).__name__}")
 
 
-def _parameters(spec: str, args: Any, kwargs: Any) -> tuple[dict[str, Any], list[str]]:
+def _parameters(
+    name: str, spec: str, args: Any, kwargs: Any
+) -> tuple[dict[str, Any], list[str]]:
     """Arguments by name, and the names of those that are elements."""
     names = spec.replace("*", "").split()
-    named = dict(zip(names, args, strict=False)) | kwargs
+    named = _DEFAULTS.get(name, {}) | dict(zip(names, args, strict=False)) | kwargs
     starred = [x[1:] for x in spec.split() if x.startswith("*")]
     return named, [x for x in starred if named.get(x) is not None]
 
@@ -104,23 +112,11 @@ def _common(values: Any) -> Any:
 
 def move(name: str, args: Any, kwargs: Any) -> Any:
     """A function of `MOVES`, on storage."""
-    named, elements = _parameters(MOVES[name], args, kwargs)
+    named, elements = _parameters(name, MOVES[name], args, kwargs)
     if name == "where" and len(named) == 1:
         return np.nonzero(named["condition"])
-    if name == "pad" and named.get("mode", "constant") not in PADS:
-        raise TypeError(
-            f"np.pad(mode={named['mode']!r}) has no kernel on a GPU: there"
-            f" {', '.join(sorted(PADS))}"
-        )
-    if name == "pad" and named.get("mode", "constant") == "constant":
-        # Pairs of numbers, which CuPy wants on the host.
-        given = named.get("constant_values", 0)
-        named["constant_values"] = on_host(given, named["array"].dtype)
-    if name == "select":
-        named.setdefault("default", 0)
-        elements = ["choicelist", "default"]
-    if name == "pad" and named.get("reflect_type", "even") != "even":
-        raise TypeError("np.pad(reflect_type='odd') has no kernel on a GPU")
+    if name == "pad":
+        _check_pad(named)
     out, dtype = named.pop("out", None), named.pop("dtype", None)
     check_out(out)
     casting = named.pop("casting", "same_kind")
@@ -132,18 +128,10 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
             raise TypeError(f"{casting!r} casting has none from {common} to {found}")
     for x in elements:
         named[x] = _as_storage(named[x], target)
-    if name == "take":
-        named["indices"] = _bounded(named)
-    if name == "take_along_axis":
-        named.setdefault("axis", -1)
-    if name == "choose" and isinstance(named["choices"], tuple | list):
-        named["choices"] = _stacked(named["choices"])
-    if name == "where":
-        named["condition"] = condition(named["condition"])
-    if name == "tile":  # CuPy's has another name for it
-        result = backend.current().call(name, named["A"], named["reps"])
-    else:
-        result = _called(name, MOVES[name], named)
+    if name in _ADAPTED:
+        parameter, adapted = _ADAPTED[name]
+        named[parameter] = adapted(named)
+    result = _called(name, MOVES[name], named)
     if is_ours(target) or (target == FLOAT32 and _any_of_class(args, kwargs)):
         result = wrap(result, target)
     elif target == FLOAT32:
@@ -154,6 +142,23 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
         raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
     casts.cast_into(result, out)
     return out
+
+
+# -- arguments that CuPy's functions want otherwise ------------------------------------
+
+
+def _check_pad(named: dict[str, Any]) -> None:
+    mode = named.get("mode", "constant")
+    if mode not in PADS:
+        raise TypeError(
+            f"np.pad(mode={mode!r}) has no kernel on a GPU: there"
+            f" {', '.join(sorted(PADS))}"
+        )
+    if mode == "constant":  # pairs of numbers, which CuPy wants on the host
+        given = named.get("constant_values", 0)
+        named["constant_values"] = on_host(given, named["array"].dtype)
+    if named.get("reflect_type", "even") != "even":
+        raise TypeError("np.pad(reflect_type='odd') has no kernel on a GPU")
 
 
 def _bounded(named: dict[str, Any]) -> Any:
@@ -174,13 +179,28 @@ def _bounded(named: dict[str, Any]) -> Any:
     return call("remainder", indices, length)
 
 
-def _stacked(choices: Any) -> Any:
+def _stacked(named: dict[str, Any]) -> Any:
     """Elements to choose from as one array, as CuPy wants them."""
+    choices = named["choices"]
+    if not isinstance(choices, tuple | list):
+        return choices
     put = backend.current().put
     made = [x if isinstance(x, cupy.ndarray) else put(np.asarray(x)) for x in choices]
     shape = np.broadcast_shapes(*(x.shape for x in made))
     made = [cupy.broadcast_to(x, shape) for x in made]
     return backend.current().call("stack", made)
+
+
+def _condition(named: dict[str, Any]) -> Any:
+    return condition(named["condition"])
+
+
+#: Of a function: which parameter CuPy wants otherwise, and how.
+_ADAPTED = {
+    "choose": ("choices", _stacked),
+    "take": ("indices", _bounded),
+    "where": ("condition", _condition),
+}
 
 
 def condition(x: Any) -> Any:
@@ -213,7 +233,7 @@ def _called(name: str, spec: str, named: dict[str, Any]) -> Any:
 
 def write(name: str, args: Any, kwargs: Any) -> None:
     """A function of `WRITES`, on storage."""
-    named, elements = _parameters(WRITES[name], args, kwargs)
+    named, elements = _parameters(name, WRITES[name], args, kwargs)
     target = named[elements[0]]
     if not isinstance(target, cupy.ndarray):
         raise TypeError(

@@ -18,13 +18,13 @@ There are no floating-point flags on a GPU: no warnings are given.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
-from ..._formats.table import find_dtype, formats
+from ..._formats.table import find_dtype
 from .._arrays.casts import cast
 from .._arrays.ndarray import allocate, lying, ndarray, wrap
 from .._runtime import backend
@@ -215,22 +215,6 @@ def _plan(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> _Plan | None:
             break
     strides = lying(shape, loop[-1].itemsize, like)
     return _Plan(loop, kinds != loop[: ufunc.nin], place, strides, shape)
-
-
-@cache
-def supported(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc has loops that `call` can run on arrays of our formats."""
-    if ufunc.signature is not None:
-        return False
-    bfloat16 = np.dtype(formats["bfloat16"].type)
-    for second in (bfloat16, np.dtype(np.int64)):  # ldexp's
-        given = (bfloat16, second)[: ufunc.nin] + (bfloat16,) * (ufunc.nin - 2)
-        try:
-            loop = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))
-        except TypeError:
-            continue
-        return any(is_ours(x) for x in loop) or hasattr(cupy, ufunc.__name__)
-    return False
 
 
 # -- what is asked for -----------------------------------------------------------------

@@ -10,8 +10,7 @@ import cupy
 import numpy as np
 
 from ... import _core
-from ..._matmul.context import Settings
-from ..._matmul.precisions import find_precision
+from ..._matmul.precisions import RoundingOptions, Settings, find_precision
 from ...tensor_core.look_up import find_model
 from .._runtime import backend
 from .._runtime.backend import KEPT, View
@@ -105,14 +104,17 @@ def _emulation(settings: Settings, strategy: Strategy) -> Writer:
             f"a precision with device={settings.device!r} is for the CPU; on a GPU"
             " mode='model' computes products of formats as that device does"
         )
-    options = {"rounding": settings.rounding, "scale": settings.scale}
+    options: RoundingOptions = {
+        "rounding": settings.rounding,
+        "scale": settings.scale,
+        "special_values": settings.special_values,
+    }
+    own = find_precision(settings.precision).short
 
     def write(a: Any, b: Any, out: Any) -> None:
         (m, n), k = out.shape[-2:], a.shape[-1]
         chosen = split_emulation.choose(settings.precision, strategy, m, n, k)
-        keywords: dict[str, Any] = {}
-        if chosen == find_precision(settings.precision).short:
-            keywords = {**options, "special_values": settings.special_values}
+        keywords = options if chosen == own else RoundingOptions()
         split_emulation.product(a, b, out, chosen, **keywords)
 
     return _in_c_order(write)

@@ -8,8 +8,10 @@ fast as cuBLAS's float32 product it was on a grid of M = N and K:
      "sides": [64, 128, ...], "depths": [64, 128, ...],
      "speedup": {"bf16x9": [[of the first side, by depth], ...], ...}}
 
-`python benchmarks/gpu.py` writes one. On a CPU "performant" never emulates, as a CPU
-has nothing that is faster than its float32.
+`python benchmarks/gpu.py` writes one on a machine that has the device, and a release
+ships those that are there (package data in pyproject.toml; as yet there is none).
+Without one "performant" does not emulate. On a CPU it never does, as a CPU has nothing
+that is faster than its float32.
 """
 
 from __future__ import annotations
@@ -133,13 +135,13 @@ def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool
     ValueError
         For an unknown precision or strategy.
     """
-    mode = find_precision(precision)
+    row = find_precision(precision)
     if strategy not in _KNOWN:
         known = ", ".join(_KNOWN)
         raise ValueError(f"strategy={strategy!r}: known are {known}")
-    if mode.parts == 1:
+    if row.parts == 1:
         return False
     if strategy == "eager":
         return True
     table = read(current().name())
-    return table is not None and is_faster(table, mode.short, m, n, k)
+    return table is not None and is_faster(table, row.short, m, n, k)

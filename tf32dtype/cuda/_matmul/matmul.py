@@ -5,17 +5,17 @@ No floating-point errors are reported: a GPU has no flags for them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..._formats.quantize import Tf32Rounding
 from ..._formats.table import find_dtype
-from ..._matmul.context import Settings, current_settings
-from ..._matmul.precisions import Scale, SpecialValues
+from ..._matmul.context import current_settings
+from ..._matmul.precisions import RoundingOptions, Settings
 from ..._matmul.precisions import check as check_precision
+from ..._options import refuse_unknown, shows
 from ..._wording import brief
 from .._arrays import casts
 from .._arrays.ndarray import allocate, as_own, lying, ndarray, wrap
@@ -30,6 +30,7 @@ from .stacks import like, stack_of_one, stacks
 # -- what is asked for -----------------------------------------------------------------
 
 
+@shows(RoundingOptions, Settings)
 def matmul(
     a: Any,
     b: Any,
@@ -38,12 +39,10 @@ def matmul(
     device: str | None = None,
     instruction: str | None = None,
     precision: str | None = None,
-    rounding: Tf32Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
     strategy: Strategy = "performant",
     dtype: DTypeLike | None = None,
     out: Any = None,
+    **options: Unpack[RoundingOptions],
 ) -> Any:
     """Multiply matrices on a GPU.
 
@@ -57,7 +56,7 @@ def matmul(
         What computes products of formats. "chain": the CPU's bits. "model": those of
         the tensor core of `device`, as `tf32dtype.tensor_core.matmul` has them.
         "native": this GPU's tensor cores. None: the mode of the enclosing
-        `matmul_mode` block, else "chain".
+        `matmul_mode` scope, else "chain".
     device, instruction : str, optional
         Of "model": as in `tf32dtype.tensor_core.matmul`. Of "native" there are
         the instructions "mma.sync" and, of compute capability 9.0, "wgmma", kernels
@@ -65,9 +64,7 @@ def matmul(
     precision : str, optional
         For float32 operands, as in `tf32dtype.matmul`: they are rounded or split, and
         multiplied on this GPU's tensor cores. None: that of the enclosing
-        `tf32dtype.matmul_precision` block, else CuPy's own product.
-    rounding, scale, special_values
-        Of a precision, as in `tf32dtype.matmul`.
+        `tf32dtype.matmul_precision` scope, else CuPy's own product.
     strategy : {"performant", "eager"}
         Of a precision that emulates float32: only where it is known to be faster on
         this device, or always.
@@ -76,6 +73,9 @@ def matmul(
         mode "model" float16 is the accumulators' dtype.
     out : cupy.ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
+    **options
+        `rounding`, `scale` and `special_values` of a precision, as in
+        `tf32dtype.matmul_precision`.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def matmul(
 
     See Also
     --------
-    matmul_mode : For all products of a block.
+    matmul_mode : For all products of a scope.
     """
     a, b = _operand(a, "a"), _operand(b, "b")
     if mode is None:
@@ -112,7 +112,8 @@ def matmul(
         chosen = current_mode()
     else:
         chosen = choose_mode(mode, device, instruction)
-    settings = None
+    refuse_unknown("matmul", options, RoundingOptions)
+    asked, settings = Settings(precision, **options), None
     if precision is not None:
         if mode is not None:
             raise ValueError(
@@ -120,10 +121,10 @@ def matmul(
                 " for formats: leave one of them out"
             )
         _check_precise(a, b, precision)
-        settings = Settings(precision, rounding, scale, special_values)
+        settings = asked
     elif mode is None:
         settings = current_settings()
-    check_precision(precision, rounding, scale, special_values)
+    check_precision(*asked)
     if strategy not in ("performant", "eager"):
         raise ValueError(f"strategy={brief(strategy)}: known are performant, eager")
     x, y, shape = as_matrices(a, b)

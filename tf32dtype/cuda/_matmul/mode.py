@@ -80,7 +80,7 @@ def current_mode() -> Mode:
 
 
 class matmul_mode(contextlib.ContextDecorator):
-    """What computes products of GPU arrays: a block, or a decorator.
+    """What computes products of GPU arrays: a scope, or a decorator.
 
     It holds for ``@``, `numpy.matmul` and all other products of arrays of this
     package's formats, and for `matmul` where that says nothing else.
@@ -138,7 +138,7 @@ class matmul_mode(contextlib.ContextDecorator):
         if any(is_one(function) for is_one in later):
             raise TypeError(
                 "matmul_mode cannot decorate a generator or coroutine function, whose"
-                " body runs after the call: open a block in it"
+                " body runs after the call: use `with` in it"
             )
         return super().__call__(function)
 

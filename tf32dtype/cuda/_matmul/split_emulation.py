@@ -12,12 +12,17 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ..._formats.quantize import ROUNDINGS, Tf32Rounding
-from ..._matmul.precisions import Precision, Scale, SpecialValues, find_precision
+from ..._formats.quantize import ROUNDINGS
+from ..._matmul.precisions import (
+    Precision,
+    RoundingOptions,
+    Settings,
+    find_precision,
+)
 from ..._matmul.precisions import check as check_options
 from .._arrays.ndarray import allocate, lying
 from .._runtime import cublas
@@ -62,7 +67,7 @@ class Chunks(NamedTuple):
 #: The longest ones that keep the accuracy of NumPy's float32 product, by what the parts
 #: are: benchmarks/results/gpu_ksplit.json has the figures, of the models in
 #: tf32dtype.tensor_core. What limits them are sums of one sign, and of numbers that
-#: differ by many octaves: a block cuts all that is small beside its greatest.
+#: differ by many octaves: an MMA group cuts what is small beside its greatest.
 _AMPERE = {"bfloat16": 8, "tf32": 8}
 _HOPPER = {"bfloat16": 16, "tf32": 8}
 LEADING = {
@@ -74,9 +79,9 @@ LEADING = {
     "sm_120": _HOPPER,
 }
 OTHERS = 16384
-#: Where sums are this short, float32 additions have rounded less than blocks cut.
+#: Where sums are this short, float32 additions have rounded less than MMA groups cut.
 SHORT, SHORTEST = 128, 8
-#: And where they are this long, blocks of bfloat16 cut less than additions round.
+#: And where they are this long, groups of bfloat16 cut less than additions round.
 LONG, LONGEST = 4096, 16
 
 
@@ -120,9 +125,9 @@ def choose(
     ValueError
         For unknown names.
     """
-    mode = find_precision("f32" if precision is None else precision)
-    if strategies.emulates(mode.short, strategy, m, n, k) or mode.parts == 1:
-        return mode.short
+    row = find_precision("f32" if precision is None else precision)
+    if strategies.emulates(row.short, strategy, m, n, k) or row.parts == 1:
+        return row.short
     return "f32"
 
 
@@ -132,10 +137,8 @@ def product(
     out: Any,
     precision: str,
     *,
-    rounding: Tf32Rounding = "ties_to_even",
-    scale: Scale = "tensor",
-    special_values: SpecialValues = "propagate",
     chunks: Chunks | None = None,
+    **options: Unpack[RoundingOptions],
 ) -> None:
     """Multiply stacks of float32 matrices in a precision.
 
@@ -148,10 +151,10 @@ def product(
         overlaps neither operand.
     precision : str
         A long or short name of `matmul_precision`.
-    rounding, scale, special_values
-        As in `matmul_precision`.
     chunks : Chunks, optional
         How sums of parts are cut up. None: what `chunks_for` has for this device.
+    **options
+        `rounding`, `scale` and `special_values`, as in `matmul_precision`.
 
     Raises
     ------
@@ -164,8 +167,9 @@ def product(
     device. Products of parts are those of "f32", in the bits of the CPU, where a row or
     a column holds an Inf or a NaN, and where sums go beyond the range.
     """
-    mode = find_precision(precision)
-    check_options(mode.short, rounding, scale, special_values)
+    settings = Settings(precision, **options)
+    check_options(*settings)
+    row = find_precision(precision)
     machine = current()
     if out.size == 0:
         return
@@ -174,18 +178,20 @@ def product(
         machine.call("ndarray.fill", out, 0)
         return
     out = View.of(out)
-    if mode.format == "float32":
+    if row.format == "float32":
         stacks = (x if x.ndim == 3 else stack_of_one(x) for x in (a, b))
         x, y = (cublas.arranged(operand) for operand in stacks)
         machine.gemm(x, y, out, "float32")
-    elif mode.parts == 1:
-        own = None if not mode.short.startswith("fp8") else scale == "row"
+    elif row.parts == 1:
+        own = None if not row.short.startswith("fp8") else settings.scale == "row"
         x, y = View.of(a), View.of(b)
-        _narrow_product(machine, x, y, out, mode, ROUNDINGS.index(rounding), own)
+        _narrow_product(
+            machine, x, y, out, row, ROUNDINGS.index(settings.rounding), own
+        )
     else:
         chunks = chunks or chunks_for(machine.architecture(), precision, a.shape[-1])
-        saturates = special_values == "saturate"
-        _split_product(machine, View.of(a), View.of(b), out, mode, saturates, chunks)
+        saturates = settings.special_values == "saturate"
+        _split_product(machine, View.of(a), View.of(b), out, row, saturates, chunks)
 
 
 # -- products of parts -----------------------------------------------------------------
@@ -208,23 +214,23 @@ class Step(NamedTuple):
 
 
 @lru_cache(maxsize=KEPT)
-def steps(mode: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
+def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
     """All products of parts of `depth` k each, in order, of at most so many k; that of
     the greatest parts, which is last, of all.
 
     Parts i of A and j of B make the band i + j, which counts 2^(-p (i + j)). The
     smallest band is first.
     """
-    between = 2.0 ** -(8 if mode.format == "bfloat16" else 11)
+    between = 2.0 ** -(8 if precision.format == "bfloat16" else 11)
     found = []
-    for band in range(mode.bands - 1, -1, -1):
-        least = max(0, band - mode.parts + 1)
+    for band in range(precision.bands - 1, -1, -1):
+        least = max(0, band - precision.parts + 1)
         greatest = band - least
-        in_a, in_b = least * depth, (mode.parts - 1 - greatest) * depth
+        in_a, in_b = least * depth, (precision.parts - 1 - greatest) * depth
         length = (greatest - least + 1) * depth
         most = chunk if band else length
         for first in range(0, length, most):
-            beta = 1.0 if first else between if band < mode.bands - 1 else 0.0
+            beta = 1.0 if first else between if band < precision.bands - 1 else 0.0
             last = min(first + most, length)
             found.append(Step(in_a + first, in_b + first, last - first, beta, not band))
     return tuple(found)
@@ -253,11 +259,11 @@ class _Band(NamedTuple):
 
 @lru_cache(maxsize=KEPT)
 def _bands(
-    mode: Precision, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
+    precision: Precision, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
 ) -> tuple[tuple[Step, _Band, _Band], ...]:
     """Where the operands of all steps are in lines, for `count` matrices."""
     found = []
-    for step in steps(mode, depth, chunk):
+    for step in steps(precision, depth, chunk):
         x = _band(a, count, step.in_a, step.depth)
         y = _band(b, count, step.in_b, step.depth)
         (s, n, k), (stack, of_line, of_k) = y.shape, y.strides
@@ -277,24 +283,26 @@ def _split_product(
     a: View,
     b: View,
     out: Any,
-    mode: Precision,
+    precision: Precision,
     saturates: bool,
     chunks: Chunks,
 ) -> None:
-    kind = mode.format
+    kind = precision.format
     kernel, dtype = _SPLITS[kind]
     depth = _aligned(a.shape[-1])
     flag = int32(saturates)
     lines = [
         _lined_up(
-            machine, kernel, x, dtype, mode.parts * depth,
-            depth, int32(mode.parts), int32(is_b), flag,
+            machine, kernel, x, dtype, precision.parts * depth,
+            depth, int32(precision.parts), int32(is_b), flag,
         )
         for is_b, x in enumerate((a, b.swapaxes(1, 2)))
     ]  # fmt: skip
     in_a, in_b = (made.data for made in lines)
     layouts = [(made.shape, made.strides) for made in lines]
-    for step, of_a, of_b in _bands(mode, depth, chunks.others, out.shape[0], *layouts):
+    for step, of_a, of_b in _bands(
+        precision, depth, chunks.others, out.shape[0], *layouts
+    ):
         x = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
         y = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
         if step.leading:
@@ -340,13 +348,13 @@ def _narrow_product(
     a: View,
     b: View,
     out: Any,
-    mode: Precision,
+    precision: Precision,
     rounding: int,
     own: bool | None,
 ) -> None:
     """`own`: whether lines have scales of their own; None: there are no scales."""
-    options = narrow_options(mode.format)
-    kind = _STORED.get(mode.format, "float16")
+    options = narrow_options(precision.format)
+    kind = _STORED.get(precision.format, "float16")
     depth = _aligned(a.shape[-1])
     flag = int32(bool(own))
     lines = [a, b.swapaxes(1, 2)]
@@ -424,8 +432,8 @@ def _launch(
     rows: int,
     *arguments: Any,
 ) -> None:
-    """A kernel whose blocks have 32 columns and some rows of a stack's matrices each;
-    they go on to others where the grid does not reach."""
+    """A kernel whose thread blocks have 32 columns and some rows of a stack's
+    matrices each; they go on to others where the grid does not reach."""
     count, height, width = extent
     grid = -(-width // 32), min(-(-height // rows), 65535), min(count, 65535)
     machine.launch(kernel, grid, BLOCK, *arguments)

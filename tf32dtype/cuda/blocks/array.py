@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ... import blocks
 from ...blocks.base import Blocks
-from ...blocks.dequantization import _value_dtype
+from ...blocks.dequantization import value_dtype
 from ...blocks.formats import Element
 from ...blocks.layout import Layout
 from ...blocks.lines import from_lines
@@ -144,7 +144,7 @@ class BlockArray(Blocks[Any]):
             If `out` has another shape.
         """
         plan = self._layout
-        wanted = _value_dtype(dtype)
+        wanted = value_dtype(dtype)
         if out is not None:
             _check_out(out, wanted, plan.shape)
         item = np.dtype(np.float64 if wanted == np.float64 else np.float32)

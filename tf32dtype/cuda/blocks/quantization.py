@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import cupy
 import numpy as np
 
 from ... import _core
-from ..._formats.quantize import ROUNDINGS, Rounding
+from ..._formats.quantize import ROUNDINGS
+from ..._options import refuse_unknown, shows
 from ...blocks import quantization as cpu
-from ...blocks.formats import POWERS, RULES, BlockFormat, Rule, ScaleFormat, find
+from ...blocks.formats import POWERS, RULES, BlockFormat, find
 from ...blocks.layout import Layout, checked_axis
 from .._arrays import casts
 from .._runtime import backend, strides
@@ -20,17 +21,12 @@ from . import kernels
 from .array import BlockArray
 
 
+@shows(cpu.Options, cpu.Settings)
 def quantize(
     x: Any,
     format: str | BlockFormat,
     axis: int = -1,
-    *,
-    block_size: int | None = None,
-    scale: Rule | None = None,
-    scale_format: ScaleFormat | None = None,
-    rounding: Rounding = "ties_to_even",
-    overflow: cpu.Overflow = "raise",
-    rng: np.random.Generator | None = None,
+    **options: Unpack[cpu.Options],
 ) -> BlockArray:
     """Round numbers to codes of a few bits, with a common scale for each block.
 
@@ -40,7 +36,7 @@ def quantize(
     ----------
     x : cupy.ndarray
         Real numbers of any dtype, NumPy's or this package's, with one axis or more.
-    format, axis, block_size, scale, scale_format, rounding, overflow, rng
+    format, axis, **options
         As there. Of ``rounding="stochastic"`` the draws are made on the CPU.
 
     Returns
@@ -61,26 +57,31 @@ def quantize(
     elements that have NaN.
     """
     row = find(format)
-    size, rule, named = cpu.resolved(
-        row, block_size, scale, scale_format, rounding, overflow, rng
-    )
+    refuse_unknown("quantize", options, cpu.Options)
+    settings = cpu.Settings(**options)
+    size, rule, named = cpu.resolved(row, settings)
+    overflow, rng = settings.overflow, settings.rng
     _check(x)
     along = checked_axis(axis, x.ndim)
     lines = _lines(x, along, overflow)
     poisons = row.poisons and named == POWERS and overflow == "raise"
     tensor = 1.0
-    keeps = overflow == "saturate" and cpu._holds_nan(row)
+    keeps = overflow == "saturate" and cpu.holds_nan(row)
     if named != POWERS or not (poisons or keeps):
         greatest, least, special, nan = kernels.bounds(lines, size)
         if special if overflow == "raise" else nan and not keeps:
-            cpu._check_finite(_on_host(x), row, overflow)
+            cpu.check_finite(_on_host(x), row, overflow)
         if named is None:
-            named, tensor = cpu._finest(row, greatest, least)
+            named, tensor = cpu.finest(row, greatest, least)
         elif named != POWERS:
-            tensor = cpu._tensor_scale(row, named, greatest)
+            tensor = cpu.tensor_scale(row, named, greatest)
     layout = Layout(row, x.shape, along, size, named, tensor)
-    settings = _core.block_plan(
-        layout.core, RULES.index(rule), tensor, ROUNDINGS.index(rounding), poisons
+    plan = _core.block_plan(
+        layout.core,
+        RULES.index(rule),
+        tensor,
+        ROUNDINGS.index(settings.rounding),
+        poisons,
     )
     draws = None
     if rng is not None:
@@ -88,7 +89,7 @@ def quantize(
         moved = np.ascontiguousarray(np.moveaxis(drawn, along, -1))
         draws = backend.current().put(moved)
     result = BlockArray._of(layout, cupy.empty((layout.size,), np.uint8))
-    kernels.quantize(layout, lines, draws, settings, rule == "mse", result._parts)
+    kernels.quantize(layout, lines, draws, plan, rule == "mse", result._parts)
     return result
 
 
