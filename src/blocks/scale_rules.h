@@ -233,7 +233,7 @@ TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
         const float m = plan->element_max;
         const uint32_t bits = tf_bits_of(t), top = tf_bits_of(m);
         if (bits >= UINT32_C(0x00800000)) {
-            const uint32_t fraction = UINT32_C(0x007FFFFF);
+            const uint32_t fraction = TF_FRACTION_BITS;
             const int32_t code = (int32_t)(bits >> 23) - (int32_t)(top >> 23) + 127 +
                                  ((bits & fraction) > (top & fraction));
             return code < 0 ? 0 : code > plan->top ? plan->top : code;

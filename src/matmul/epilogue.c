@@ -10,7 +10,7 @@
 /* Whether some NaN is negative, as x86 makes them: rounding keeps a sign. */
 static int has_negative_nan(const float *sums, size_t n)
 {
-    const int32_t infinity = tf_total_order(UINT32_C(0xFF800000));
+    const int32_t infinity = tf_total_order(TF_NEGATIVE_INF_BITS);
     int32_t least, greatest;
     tf_isa->formats->bounds(sums, n, INT32_MAX, &least, &greatest);
     return least < infinity;

@@ -117,7 +117,7 @@ int tf_load_line(struct tf_operand x, size_t n, float *out, size_t distance)
                      distance, &range);
     }
     tf_isa->matmul->reduce_range(&range);
-    return range.greatest[0] >= 0x7F80;
+    return range.greatest[0] >= TF_BF16_INF_BITS;
 }
 
 void tf_visit_lines(struct tf_operand x, size_t count, ptrdiff_t k, tf_visit_fn *visit,

@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const int64_t blocks = (length + block - 1) / block, all = lines * blocks;
     const int64_t groups = (int64_t)gridDim.x * blockDim.x / lanes;
     const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
-    const uint32_t infinite = 0x7F800000u;
+    const uint32_t infinite = TF_INF_BITS;
     uint32_t greatest = 0, least = 0;
     uint64_t special = 0, nan = 0;
 #pragma unroll 1
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256)
             if (i >= all || first + k >= length) {
                 continue;
             }
-            const uint32_t magnitude = __float_as_uint(x[at]) & 0x7FFFFFFFu;
+            const uint32_t magnitude = __float_as_uint(x[at]) & TF_MAGNITUDE_BITS;
             if (magnitude < infinite) {
                 most = magnitude > most ? magnitude : most;
                 continue;

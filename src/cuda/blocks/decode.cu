@@ -83,7 +83,8 @@ inline void decode(const uint8_t *codes, const uint8_t *scales, const uint8_t *r
             } else {
                 items[i] = (T)tf_block_single(TWO, scale, second, hi, lo, of.odd);
             }
-            items[i] = items[i] == items[i] ? items[i] : (T)__uint_as_float(0x7FC00000u);
+            items[i] =
+                items[i] == items[i] ? items[i] : (T)__uint_as_float(TF_QUIET_NAN_BITS);
         }
         put_items(of, out, line, k, items);
     });

@@ -301,7 +301,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
             const float found = total[r][s];
             if (i < task.m && j < task.n) {
                 *(uint32_t *)(c + i * task.c[1] + j * task.c[2]) =
-                    found == found ? __float_as_uint(found) : 0x7FC00000u;
+                    found == found ? __float_as_uint(found) : TF_QUIET_NAN_BITS;
             }
         }
     }

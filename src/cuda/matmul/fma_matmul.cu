@@ -17,7 +17,7 @@ enum { CHAIN = 256, DEPTH = 8 }; /* k of a chain, and of a tile */
 inline void store(const struct tf_task &task, char *c, int64_t row, int64_t column,
                   float sum)
 {
-    const uint32_t bits = sum == sum ? __float_as_uint(sum) : 0x7FC00000u;
+    const uint32_t bits = sum == sum ? __float_as_uint(sum) : TF_QUIET_NAN_BITS;
     char *p = c + row * task.c[1] + column * task.c[2];
     if (task.rounds) {
         const uint32_t code = tf_code_of_single(C_FORMAT, bits);

@@ -26,9 +26,9 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
                 continue;
             }
             float rest = numbers[r][threadIdx.x];
-            const uint32_t magnitude = __float_as_uint(rest) & 0x7FFFFFFFu;
-            if (magnitude == 0x7F800000u && !saturates) {
-                rest = __uint_as_float(0x7FC00000u);
+            const uint32_t magnitude = __float_as_uint(rest) & TF_MAGNITUDE_BITS;
+            if (magnitude == TF_INF_BITS && !saturates) {
+                rest = __uint_as_float(TF_QUIET_NAN_BITS);
             }
             stored *place = out + (t.matrix * x.lines + line) * parts * padded + k;
             for (int part = 0; part < parts; part++) {

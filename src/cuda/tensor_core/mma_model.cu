@@ -176,7 +176,7 @@ inline int add_block(const struct tiles &tiles, int first, int y, int x,
             /* 2^(fraction - greatest); no half borrows of the other. */
             const uint32_t both = twice(MODEL_FRACTION + 2 * BIAS) - e;
             scale[r][s] = __uint_as_float(both << 23);
-            scale[r][s + 1] = __uint_as_float(both << 7 & 0x7F800000u);
+            scale[r][s + 1] = __uint_as_float(both << 7 & TF_INF_BITS);
         }
 #pragma unroll
         for (int s = 0; s < WIDE; s++) {

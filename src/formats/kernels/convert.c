@@ -240,7 +240,7 @@ TF_INLINE void bytes_to_float32(const struct tf_byte_table *table, const uint8_t
 TF_INLINE void quieten_nan(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(x[i]), sign = bits & UINT32_C(0x80000000);
+        const uint32_t bits = tf_bits_of(x[i]), sign = bits & TF_SIGN_BIT;
         x[i] = tf_float_of(tf_single_is_nan(bits) ? sign | TF_QUIET_NAN_BITS : bits);
     }
 }

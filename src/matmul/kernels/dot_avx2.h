@@ -24,7 +24,7 @@ TF_INLINE void numbers_of(int halves, __m256i used, __m256i x, __m256 out[2])
     if (halves) {
         out[0] = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
         out[1] = _mm256_castsi256_ps(
-            _mm256_and_si256(x, _mm256_set1_epi32((int)UINT32_C(0xFFFF0000))));
+            _mm256_and_si256(x, _mm256_set1_epi32((int)TF_UPPER_HALF)));
     } else {
         out[0] = _mm256_castsi256_ps(_mm256_and_si256(x, used));
     }

@@ -191,7 +191,7 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
         }
         parts.count++;
     }
-    const int wraps = !kind.fits && any(wrapped & 0x80000000u);
+    const int wraps = !kind.fits && any(wrapped & TF_SIGN_BIT);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int s = 0; s < 2; s++) {
             /* 2^(greatest - fraction) is the inverse of the scale. */

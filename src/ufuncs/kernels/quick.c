@@ -88,7 +88,7 @@ TF_INLINE int is_open(struct tf_format f, float x, float r)
 TF_INLINE size_t apply_single(struct tf_format f, float (*of)(float), const void *items,
                               void *results, uint16_t *which, size_t n)
 {
-    const uint32_t upper = UINT32_C(0xFFFF0000);
+    const uint32_t upper = TF_UPPER_HALF;
     const size_t pairs = f.itemsize == 2 ? n / 2 : 0;
     struct seen seen = {0, 0};
     for (size_t i = 0; i < pairs; i++) {
