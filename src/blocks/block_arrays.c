@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/sizes.h"
 #include "runtime/streaming.h"
 #include "blocks/kernels.h"
 #include "runtime/thread_pool.h"
@@ -46,9 +47,9 @@ static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lin
         call.lines.length *= lines.count;
         call.lines.count = 1;
     }
-    call.blocks = (call.lines.length + n - 1) / n;
+    call.blocks = tf_ceil_div(call.lines.length, n);
     call.per_piece = PIECE / n;
-    call.pieces = (call.blocks + call.per_piece - 1) / call.per_piece;
+    call.pieces = tf_ceil_div(call.blocks, call.per_piece);
     return call;
 }
 
@@ -98,7 +99,7 @@ struct runs {
 static unsigned do_run(const void *context, ptrdiff_t run, struct tf_worker *own)
 {
     const struct runs *runs = context;
-    const ptrdiff_t size = tf_pieces(runs->pieces, runs->count), first = run * size;
+    const ptrdiff_t size = tf_ceil_div(runs->pieces, runs->count), first = run * size;
     const ptrdiff_t left = runs->pieces - first, here = left < size ? left : size;
     for (ptrdiff_t i = 0; i < here && !tf_worker_stops(own); i++) {
         runs->work(runs->call, piece_of(runs->call, first + i));

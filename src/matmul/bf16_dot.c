@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/cpu_dispatch.h"
+#include "runtime/sizes.h"
 #include "matmul/int8_dot.h"
 
 /* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
@@ -112,7 +113,7 @@ int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b)
 
 size_t tf_filled(size_t columns, struct tf_kernel kernel)
 {
-    return (columns + kernel.columns - 1) / kernel.columns * kernel.columns;
+    return tf_round_up(columns, kernel.columns);
 }
 
 enum tf_slot tf_slot_of(struct tf_operand a, struct tf_operand b)

@@ -15,6 +15,7 @@
 #include "matmul/bf16_dot.h"
 #include "matmul/gemv.h"
 #include "matmul/tile.h"
+#include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 
 void tf_matmul_prepare(void)
@@ -37,14 +38,14 @@ static struct tiling choose_tiling(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
     struct tiling t = {two_sets ? TF_TILE_M / 2 : TF_TILE_M,
                        row ? TF_GEMV_N : TF_NC, 0, 0};
     for (;;) {
-        t.vertical = tf_pieces(m, t.rows);
-        t.across = tf_pieces(n, t.columns);
+        t.vertical = tf_ceil_div(m, t.rows);
+        t.across = tf_ceil_div(n, t.columns);
         const int enough = threads == 1 || t.vertical * t.across * count >= 2 * threads;
         if (enough || (t.rows <= TF_MC && t.columns <= 2 * TF_NR_MAX)) {
             return t;
         }
         if (t.rows > TF_MC && (t.columns <= 2 * TF_NR_MAX || t.rows >= t.columns)) {
-            t.rows = tf_pieces(t.rows / 2, TF_MC) * TF_MC;
+            t.rows = tf_round_up(t.rows / 2, TF_MC);
         } else {
             t.columns /= 2;
         }
@@ -97,7 +98,7 @@ static unsigned store_tile(const struct call *call, struct tf_workspace *work,
     unsigned flags = 0;
     int special = 0;
     for (size_t i = 0; i < tile->rows; i += together) {
-        const size_t rows = tile->rows - i < together ? tile->rows - i : together;
+        const size_t rows = tf_min_size(tile->rows - i, together);
         char *data = c.data + (ptrdiff_t)i * c.strides[0];
         for (size_t r = i; updates && r < i + rows; r++) {
             tf_apply_epilogue(&update, sums + r * work->ld, r, columns, c.kind,
@@ -137,7 +138,10 @@ static void prefetch_next(const struct call *call, struct tf_tile *tile,
     };
     const struct tf_matrix matrices[3] = {a, b, c};
     const int cached = call->count * (bytes[0] + bytes[1] + bytes[2]) < CACHE;
-    for (int i = 0; i < 3 && !cached; i++) {
+    if (cached) {
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
         if (matrices[i].step == bytes[i] && bytes[i] <= SMALL) {
             tile->ahead[i].data = matrices[i].data + (i < 2 ? bytes[i] : 0);
             tile->ahead[i].lines = (size_t)bytes[i] / 64;
@@ -161,8 +165,8 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
     struct tf_tile tile = {
         .a = lines_of(call, a, 0),
         .b = lines_of(call, b, 1),
-        .rows = tf_lesser_size(t.rows, call->m - i),
-        .columns = tf_lesser_size(t.columns, call->n - j),
+        .rows = tf_min_size(t.rows, call->m - i),
+        .columns = tf_min_size(t.columns, call->n - j),
         .singles = call->singles,
         .pairs = call->pairs,
         .quads = call->quads,
@@ -184,7 +188,7 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
     for (size_t j0 = 0; j0 < tile.columns && !tf_stops(work); j0 += TF_NC) {
         struct tf_tile piece = tile;
         piece.b = tf_operand_from(tile.b, (ptrdiff_t)j0, 0);
-        piece.columns = tf_lesser_size(TF_NC, (ptrdiff_t)(tile.columns - j0));
+        piece.columns = tf_min_size(TF_NC, tile.columns - j0);
         flags |= store_tile(call, work, &piece, path, work->sums + j0, c);
         c.data += TF_NC * c.strides[1];
     }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "runtime/kernel_table.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 
 #if defined(__SSE2__)
@@ -28,7 +29,7 @@ static inline size_t tf_next_block(const void *data, size_t itemsize, ptrdiff_t 
     if (left > 4 * TF_CHUNK) {
         return TF_CHUNK - (uintptr_t)data % TF_LINE / itemsize;
     }
-    return (size_t)(left < TF_CHUNK ? left : TF_CHUNK);
+    return tf_min_size(left, TF_CHUNK);
 }
 
 /* The block after this one, of n items in all, into the second cache: Intel drops what

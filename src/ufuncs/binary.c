@@ -8,6 +8,7 @@
 #include "formats/fast_codec.h"
 #include "ufuncs/few.h"
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "formats/items.h"
 #include "ufuncs/compare.h"
 #include "ufuncs/pair_tables.h"
@@ -265,7 +266,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     operand_begin(&b, data[1], strides[1], 1);
     unsigned flags = tf_fp_raised(saved);
     for (ptrdiff_t done = 0; done < n; done += block) {
-        const size_t count = (size_t)(n - done < block ? n - done : block);
+        const size_t count = tf_min_size(n - done, block);
         const void *x = operand_items(&a, itemsize, count);
         const void *y = operand_items(&b, itemsize, count);
         char *out = data[2] + done * strides[2];
@@ -323,7 +324,7 @@ void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
     TF_BUFFER(quotients);
     const size_t itemsize = tf_format_rows[format]->itemsize;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const ptrdiff_t count = n - done < TF_CHUNK ? n - done : TF_CHUNK;
+        const ptrdiff_t count = tf_min_size(n - done, TF_CHUNK);
         char *at[4];
         for (int i = 0; i < 4; i++) {
             at[i] = data[i] + done * strides[i];

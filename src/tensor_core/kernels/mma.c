@@ -11,6 +11,7 @@
  * for which it is not so are done again by the integer function, a block at a time.
  */
 #include "runtime/kernels/simd.h"
+#include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 
 /* -- a block ----------------------------------------------------------------------- */
@@ -23,9 +24,6 @@ enum {
     FITS = 16, /* products whose sum fits 32 bits, at 25 fraction bits */
     BIAS = 127,
 };
-
-/* Every loop over rows and sides is unrolled: what it fills stays in registers. */
-#define UNROLLED _Pragma("GCC unroll 8")
 
 /* What is beside the numbers: rows of A, and columns of B, that are multiplied. */
 struct operands {
@@ -334,7 +332,7 @@ TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
         return;
     }
     const size_t instruction = (size_t)plan->model.instruction_depth;
-    const size_t filled = (depth + instruction - 1) / instruction * instruction;
+    const size_t filled = tf_round_up(depth, instruction);
     for (size_t k = 0; k < filled; k += block) {
         const size_t rest = k < depth ? depth - k : 0;
         const struct place place = {first + k, rest < block ? rest : block, 0};
