@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(256)
 {
     const int lanes = block < WARP ? block : WARP; /* that take a block */
     const int lane = (int)threadIdx.x % lanes;
-    const int64_t blocks = (length + block - 1) / block, all = lines * blocks;
+    const int64_t blocks = tf_ceil_div(length, block), all = lines * blocks;
     const int64_t groups = (int64_t)gridDim.x * blockDim.x / lanes;
     const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
     const uint32_t infinite = TF_INF_BITS;

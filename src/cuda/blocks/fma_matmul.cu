@@ -209,7 +209,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
     DYNAMIC_SHARED(float, tiles); /* two of each operand, and two of scales */
     float *const scales = tiles + 2 * BOTH;
     const int y = (int)threadIdx.x / ACROSS, x = (int)threadIdx.x % ACROSS;
-    const int down = (task.m + ROWS - 1) / ROWS; /* tiles */
+    const int down = tf_ceil_div(task.m, ROWS); /* tiles */
     const int row = (int)blockIdx.x % down * ROWS;
     const int column = (int)blockIdx.x / down * COLUMNS;
     const int64_t matrix = blockIdx.y;

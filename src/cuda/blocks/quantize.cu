@@ -104,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     const struct tf_block_plan &plan = *given;
     const struct tf_element e = tf_elements[HI];
     const struct tf_element lo = tf_elements[RESIDUAL < 0 ? HI : RESIDUAL];
-    const int64_t blocks = (length + BLOCK_SIZE - 1) / BLOCK_SIZE, all = lines * blocks;
+    const int64_t blocks = tf_ceil_div(length, BLOCK_SIZE), all = lines * blocks;
     const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     const int mine = lane % LANES * SHARE; /* of a block, the first */
     const int64_t step = (int64_t)gridDim.x * WARPS * TOGETHER;

@@ -61,7 +61,7 @@ enum { TF_PADDING = 4 };
 /* What a thread carries of a tile of LINES lines, DEPTH deep, for THREADS threads. */
 template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
     static const int LD = LINES + TF_PADDING;
-    static const int COUNT = (LINES * DEPTH + THREADS - 1) / THREADS;
+    static const int COUNT = tf_ceil_div(LINES * DEPTH, THREADS);
 
     uint32_t items[COUNT];
     const char *from;

@@ -311,7 +311,7 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
                       int x, float c[HIGH][WIDE])
 {
     if (!MODEL_EMULATED) {
-        const int instructions = (depth + MODEL_INSTRUCTION - 1) / MODEL_INSTRUCTION;
+        const int instructions = tf_ceil_div(depth, MODEL_INSTRUCTION);
         const int filled = instructions * MODEL_INSTRUCTION;
 #pragma unroll 1
         for (int k = 0; k < filled; k += MODEL_BLOCK) {
