@@ -3,6 +3,7 @@
 #define TF32DTYPE_BLOCKS_SCALE_RULES_H
 
 #include "blocks/element_rounding.h"
+#include "runtime/asserts.h"
 
 struct tf_block_format {
     int element;  /* of tf_elements */
@@ -36,6 +37,9 @@ struct tf_block_plan {
     /* S and R of every code; the last one's beyond it. */
     float scales[TF_SCALE_ROOM], residual_scales[TF_SCALE_ROOM];
 };
+TF_STATIC_ASSERT(sizeof(struct tf_block_plan) == 2488 &&
+                     __builtin_offsetof(struct tf_block_plan, scales) == 56,
+                 "the CPU fills a plan, and a GPU reads its bytes");
 
 /* -- the plan ---------------------------------------------------------------------- */
 
