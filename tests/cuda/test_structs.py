@@ -39,7 +39,7 @@ def asserted(file: str, struct: str) -> tuple[int, dict[str, int]]:
     return int(size), {field: int(at) for field, at in offsets}
 
 
-@pytest.mark.parametrize(("file", "struct", "dtype"), STRUCTS, ids=lambda x: str(x)[:20])
+@pytest.mark.parametrize(("file", "struct", "dtype"), STRUCTS)
 def test_dtypes(file, struct, dtype):
     size, offsets = asserted(file, struct)
     assert dtype.itemsize == size
