@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/asserts.h"
 #include "runtime/sizes.h"
 #include "runtime/streaming.h"
 #include "blocks/kernels.h"
@@ -40,6 +41,8 @@ struct piece {
 static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lines lines)
 {
     const ptrdiff_t n = plan->layout.block;
+    TF_ASSERT(n > 0 && n <= TF_BLOCK_MOST && n % TF_BLOCK_LANES == 0);
+    TF_ASSERT(plan->layout.element >= 0 && plan->layout.element < TF_ELEMENT_COUNT);
     struct call call = {.plan = plan, .lines = lines};
     call.size = lines.count * lines.length;
     call.loops = &tf_isa->blocks->loops[plan->layout.element];
@@ -129,6 +132,7 @@ struct short_block {
 static void fill_short(const struct call *call, ptrdiff_t item, ptrdiff_t rest,
                        struct short_block *block)
 {
+    TF_ASSERT(rest > 0 && rest < call->plan->layout.block);
     memset(block, 0, sizeof *block);
     memcpy(block->x, call->x + item, (size_t)rest * sizeof *call->x);
     if (call->draws) {

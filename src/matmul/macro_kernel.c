@@ -8,6 +8,7 @@
 #include "formats/codec.h"
 #include "matmul/bf16_dot.h"
 #include "matmul/epilogue.h"
+#include "runtime/asserts.h"
 #include "runtime/sizes.h"
 
 /* -- one depth --------------------------------------------------------------------- */
@@ -51,6 +52,8 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *t
     const struct tf_split_product *terms = band.terms->terms;
     const size_t count = band.terms->count, height = band.kernel.rows;
     const size_t width = band.kernel.columns;
+    TF_ASSERT(band.rows > 0 && band.rows <= TF_MC && slots <= TF_SLOTS);
+    TF_ASSERT(tf_round_up(tile->columns, width) <= work->ld);
     const int apart = tile->a.parts > 1 && slots > band.depth && adds;
     /* Of a stack of small matrices, in as many steps as there are. */
     const size_t steps = tf_ceil_div(tile->rows, height) *

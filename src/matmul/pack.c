@@ -7,6 +7,7 @@
 #include "formats/casts.h"
 #include "formats/codec.h"
 #include "matmul/int8_dot.h"
+#include "runtime/asserts.h"
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
 
@@ -316,6 +317,9 @@ void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size
                size_t depth, int slot, size_t lda, struct tf_magnitude_range *range)
 {
     const size_t slots = tf_packed_words(depth, slot);
+    TF_ASSERT(rows > 0 && rows <= TF_MC && whole > 0 && lda >= slots);
+    TF_ASSERT(tf_round_up(rows, whole) * lda <=
+              (size_t)(a.parts > 1 ? 1 : TF_PARTS) * TF_PACKED_A);
     if (slot == TF_QUADS) {
         tf_pack_quads_a(a, rows, depth, TF_LINES, work->lines, work->a, lda);
         return;
@@ -342,6 +346,9 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
                  size_t depth, int slot, size_t width, struct tf_magnitude_range *range)
 {
     const size_t slots = tf_packed_words(depth, slot);
+    TF_ASSERT(columns > 0 && width > 0 && width <= TF_NR_MAX);
+    TF_ASSERT(tf_round_up(columns, width) * slots <=
+              (size_t)(b.parts > 1 ? 1 : TF_PARTS) * TF_PACKED_B);
     if (slot == TF_QUADS) {
         tf_pack_quads_b(b, columns, depth, width, work->lines, work->b);
         return slots;

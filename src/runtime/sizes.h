@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "runtime/asserts.h"
 #include "runtime/inline.h"
 
 TF_INLINE size_t tf_min_size(ptrdiff_t a, ptrdiff_t b) { return (size_t)(a < b ? a : b); }
@@ -13,6 +14,7 @@ TF_INLINE size_t tf_max_size(ptrdiff_t a, ptrdiff_t b) { return (size_t)(a > b ?
 /* Returns how many pieces of this size make up the whole, the last one perhaps short. */
 TF_INLINE ptrdiff_t tf_ceil_div(ptrdiff_t whole, ptrdiff_t piece)
 {
+    TF_ASSERT(whole >= 0 && piece > 0);
     return (whole + piece - 1) / piece;
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/asserts.h"
 #include "runtime/kernel_table.h"
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
@@ -29,6 +30,7 @@ static inline size_t tf_next_block(const void *data, size_t itemsize, ptrdiff_t 
     if (left > 4 * TF_CHUNK) {
         return TF_CHUNK - (uintptr_t)data % TF_LINE / itemsize;
     }
+    TF_ASSERT(left > 0);
     return tf_min_size(left, TF_CHUNK);
 }
 

@@ -7,6 +7,7 @@
 #include "formats/byte_tables.h"
 #include "formats/fast_codec.h"
 #include "ufuncs/few.h"
+#include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
 #include "formats/items.h"
@@ -180,6 +181,7 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fused *fused = &tf_isa->ufuncs->fused[op];
     struct tf_settled seen;
+    TF_ASSERT(!tf_overlap(x, out, n * f.itemsize) && !tf_overlap(y, out, n * f.itemsize));
     if (f.itemsize == 1) {
         const float *p = operand_numbers(a, format, x, n);
         const float *q = operand_numbers(b, format, y, n);

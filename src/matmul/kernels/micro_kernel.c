@@ -11,6 +11,7 @@
 #include "matmul/kernels/simd_bf16.h"
 #include "matmul/kernels/micro_tile.h"
 #include "matmul/kernels/transpose.h"
+#include "runtime/asserts.h"
 #include "runtime/sizes.h"
 
 extern const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels);
@@ -84,6 +85,8 @@ TF_INLINE void multiply_rows(const float *a, size_t lda, const float *b, size_t 
                              int pairs)
 {
     const int some = (all * 2 / 3) & ~1, few = some / 2;
+    TF_ASSERT(rows > 0 && depth > 0 && count > 0);
+    TF_ASSERT(lda >= depth && ldc >= (size_t)(WIDTH * across));
     if (rows > (size_t)some) {
         multiply(a, lda, b, depth, terms, count, c, ldc, adds, all, across, pairs);
     } else if (rows > (size_t)few) {

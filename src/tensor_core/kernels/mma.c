@@ -11,6 +11,7 @@
  * for which it is not so are done again by the integer function, a block at a time.
  */
 #include "runtime/kernels/simd.h"
+#include "runtime/asserts.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 
@@ -421,6 +422,9 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                    size_t ldc)
 {
     const struct tf_mma_model *model = &plan->model;
+    TF_ASSERT(rows <= TF_MR && rows % 3 == 0 && depth <= TF_TENSOR_DEPTH);
+    TF_ASSERT(lda >= depth && ldc >= COLUMNS);
+    TF_ASSERT(model->depth > 0 && model->instruction_depth % model->depth == 0);
     /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
     const int fits = (4 * (int64_t)model->depth + 2) << model->fraction <= INT32_MAX;
     void (*const one)(const struct tf_mma_plan *, struct operands, size_t, float *,
@@ -461,6 +465,7 @@ static void exponents_of_rows(const float *in, size_t n,
 static void exponents_of_columns(const float *in, size_t n,
                                  struct tf_tensor_exponents exponents, uint32_t *out)
 {
+    TF_ASSERT(n % SIDE == 0);
     for (size_t i = 0; i < n; i += SIDE) {
         for (size_t lane = 0; lane < LANES; lane++) {
             const int32_t left = exponent_of(in[i + lane], exponents);
