@@ -127,7 +127,10 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
             continue;
         }
         const struct band band = pack_band(work, tile, i, depth, slot, noted, &a);
-        if (!guarded || (split ? tf_bf16_split_dot_is_exact : tf_bf16_dot_is_exact)(a, b)) {
+        const int exact = !guarded ? 1
+                          : split  ? tf_bf16_split_dot_is_exact(a, b)
+                                   : tf_bf16_dot_is_exact(a, b);
+        if (exact) {
             macro_kernel_rows(work, tile, band, slots, sums + i * work->ld, adds);
             done |= bit;
         }

@@ -188,8 +188,10 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
         tf_fused_bytes_fn *bytes =
             f.specials == TF_EXPONENT_ONLY ? fused->bytes_of_powers : fused->bytes;
         seen = bytes(&tf_byte_tables[format].rounding, p, q, out, n);
+    } else if (f.itemsize == 2) {
+        seen = fused->halves(x, y, out, n);
     } else {
-        seen = (f.itemsize == 2 ? fused->halves : fused->words)(x, y, out, n);
+        seen = fused->words(x, y, out, n);
     }
     *flags |= seen.flags;
     if (seen.unsettled) {
