@@ -105,6 +105,7 @@ if SANITIZE:
         f"-fsanitize={SANITIZE}",
         "-fno-sanitize-recover=undefined",
         "-fno-omit-frame-pointer",
+        "-DTF_CHECKED",  # preconditions, src/runtime/asserts.h
         "-g",
     ]
     OPTIMISE = OPTIMISE_GLUE = ["-O1", *INSTRUMENT]

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/asserts.h"
+#include "runtime/sizes.h"
 #include "runtime/streaming.h"
 #include "blocks/kernels.h"
 #include "runtime/thread_pool.h"
@@ -39,6 +41,8 @@ struct piece {
 static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lines lines)
 {
     const ptrdiff_t n = plan->layout.block;
+    TF_ASSERT(n > 0 && n <= TF_BLOCK_MOST && n % TF_BLOCK_LANES == 0);
+    TF_ASSERT(plan->layout.element >= 0 && plan->layout.element < TF_ELEMENT_COUNT);
     struct call call = {.plan = plan, .lines = lines};
     call.size = lines.count * lines.length;
     call.loops = &tf_isa->blocks->loops[plan->layout.element];
@@ -46,9 +50,9 @@ static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lin
         call.lines.length *= lines.count;
         call.lines.count = 1;
     }
-    call.blocks = (call.lines.length + n - 1) / n;
+    call.blocks = tf_ceil_div(call.lines.length, n);
     call.per_piece = PIECE / n;
-    call.pieces = (call.blocks + call.per_piece - 1) / call.per_piece;
+    call.pieces = tf_ceil_div(call.blocks, call.per_piece);
     return call;
 }
 
@@ -98,7 +102,7 @@ struct runs {
 static unsigned do_run(const void *context, ptrdiff_t run, struct tf_worker *own)
 {
     const struct runs *runs = context;
-    const ptrdiff_t size = tf_pieces(runs->pieces, runs->count), first = run * size;
+    const ptrdiff_t size = tf_ceil_div(runs->pieces, runs->count), first = run * size;
     const ptrdiff_t left = runs->pieces - first, here = left < size ? left : size;
     for (ptrdiff_t i = 0; i < here && !tf_worker_stops(own); i++) {
         runs->work(runs->call, piece_of(runs->call, first + i));
@@ -128,6 +132,7 @@ struct short_block {
 static void fill_short(const struct call *call, ptrdiff_t item, ptrdiff_t rest,
                        struct short_block *block)
 {
+    TF_ASSERT(rest > 0 && rest < call->plan->layout.block);
     memset(block, 0, sizeof *block);
     memcpy(block->x, call->x + item, (size_t)rest * sizeof *call->x);
     if (call->draws) {

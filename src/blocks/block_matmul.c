@@ -8,6 +8,7 @@
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
 #include "matmul/tile.h"
+#include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 
 struct call {
@@ -67,7 +68,7 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct call *call
         .count = call->count,
         .block = tf_packed_words(block, pairs),
         .slots = tf_packed_words(depth, pairs),
-        .blocks = (depth + block - 1) / block,
+        .blocks = tf_ceil_div(depth, block),
     };
     for (size_t j = 0; j < columns; j += width) {
         for (size_t i = 0; i < rows; i += TF_MR) {
@@ -86,7 +87,7 @@ static unsigned multiply_stretch(struct tf_workspace *work, const struct call *c
                                  const struct tile *tile, ptrdiff_t k, int pairs,
                                  unsigned bands)
 {
-    const size_t depth = tf_lesser_size(TF_KC, call->k - k);
+    const size_t depth = tf_min_size(TF_KC, call->k - k);
     const int a_noted = pairs && !tile->a.x.levels;
     const int b_noted = pairs && !tile->b.x.levels;
     struct tf_exponents a = tf_block_exponents(&tile->a.x);
@@ -97,7 +98,7 @@ static unsigned multiply_stretch(struct tf_workspace *work, const struct call *c
                           b_noted ? &range : NULL);
     b = b_noted ? tf_exponents_of(&range) : b;
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_MC) {
-        const size_t rows = tile->rows - i < TF_MC ? tile->rows - i : TF_MC;
+        const size_t rows = tf_min_size(tile->rows - i, TF_MC);
         const struct tf_packed_block_operand band = tf_block_side_from(tile->a, 0, (ptrdiff_t)i);
         if (!(bands >> i / TF_MC & 1)) {
             continue;
@@ -119,7 +120,7 @@ static void multiply_tile(struct tf_workspace *work, const struct call *call,
                           const struct tile *tile)
 {
     const size_t width = tf_isa->blocks->product->columns;
-    const size_t columns = (tile->columns + width - 1) / width * width;
+    const size_t columns = tf_round_up(tile->columns, width);
     work->ld = columns <= TF_COMPACT ? columns : TF_LDC;
     if (call->k == 0) {
         memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
@@ -166,8 +167,8 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
     const struct tile tile = {
         .a = tf_block_side_from(call->a, number, i),
         .b = tf_block_side_from(call->b, number, j),
-        .rows = tf_lesser_size(call->rows, call->m - i),
-        .columns = tf_lesser_size(call->columns, call->n - j),
+        .rows = tf_min_size(call->rows, call->m - i),
+        .columns = tf_min_size(call->columns, call->n - j),
     };
     struct tf_matrix c = call->c;
     c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
@@ -181,8 +182,8 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
 static void cut(struct call *call, ptrdiff_t count, ptrdiff_t threads)
 {
     const ptrdiff_t width = TF_NR_MAX;
-    ptrdiff_t vertical = tf_pieces(call->m, TF_TILE_M);
-    ptrdiff_t across = tf_pieces(call->n, TF_NC);
+    ptrdiff_t vertical = tf_ceil_div(call->m, TF_TILE_M);
+    ptrdiff_t across = tf_ceil_div(call->n, TF_NC);
     vertical = vertical ? vertical : 1;
     across = across ? across : 1;
     while (threads > 1 && vertical * across * count < 2 * threads) {
@@ -195,12 +196,12 @@ static void cut(struct call *call, ptrdiff_t count, ptrdiff_t threads)
             break;
         }
     }
-    const ptrdiff_t rows = tf_pieces(call->m, vertical);
-    const ptrdiff_t columns = tf_pieces(call->n, across);
-    call->rows = tf_pieces(rows ? rows : 1, TF_MR) * TF_MR;
-    call->columns = tf_pieces(columns ? columns : 1, width) * width;
-    call->vertical = tf_pieces(call->m, call->rows);
-    call->across = tf_pieces(call->n, call->columns);
+    const ptrdiff_t rows = tf_ceil_div(call->m, vertical);
+    const ptrdiff_t columns = tf_ceil_div(call->n, across);
+    call->rows = tf_round_up(rows ? rows : 1, TF_MR);
+    call->columns = tf_round_up(columns ? columns : 1, width);
+    call->vertical = tf_ceil_div(call->m, call->rows);
+    call->across = tf_ceil_div(call->n, call->columns);
 }
 
 /* What all codes of scales are worth. */

@@ -7,6 +7,7 @@
 #include "blocks/kernels.h"
 #include "matmul/specials.h"
 #include "matmul/tile.h"
+#include "runtime/sizes.h"
 
 struct tf_packed_block_operand tf_block_side_from(struct tf_packed_block_operand lines, ptrdiff_t number,
                                         ptrdiff_t line)
@@ -109,8 +110,8 @@ void tf_pack_block_rows(struct tf_workspace *work, const struct tf_packed_block_
 {
     const size_t slots = tf_packed_words(depth, pairs);
     const size_t first = (size_t)(k / a->block);
-    const size_t blocks = (depth + (size_t)a->block - 1) / (size_t)a->block;
-    const size_t filled = (rows + TF_MR - 1) / TF_MR;
+    const size_t blocks = tf_ceil_div(depth, a->block);
+    const size_t filled = tf_ceil_div(rows, TF_MR);
     if (!a->x.levels) {
         tf_pack_a(work, tf_numbers_of(&a->x, k), rows, TF_MR, depth, pairs,
                   slots, range);
@@ -138,12 +139,12 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_packed_blo
     const size_t slots = tf_packed_words(depth, pairs);
     const size_t width = tf_isa->blocks->product->columns;
     const size_t first = (size_t)(k / b->block);
-    const size_t blocks = (depth + (size_t)b->block - 1) / (size_t)b->block;
+    const size_t blocks = tf_ceil_div(depth, b->block);
     if (!b->x.levels) {
         tf_pack_b(work, tf_numbers_of(&b->x, k), columns, depth, pairs, width, range);
     }
     for (size_t j = 0; j < columns; j += width) {
-        const size_t count = columns - j < width ? columns - j : width;
+        const size_t count = tf_min_size(columns - j, width);
         const struct tf_packed_block_operand panel = tf_block_side_from(*b, 0, (ptrdiff_t)j);
         for (size_t level = 0; level < levels_of(b); level++) {
             float *out = work->b + level * TF_PACKED_B + j * slots;
@@ -181,8 +182,8 @@ void tf_mark_block_lines(struct tf_workspace *work, const struct tf_packed_block
     }
     memset(marks, 0, count);
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
-        const size_t depth = tf_lesser_size(TF_KC, k - k0);
-        const size_t blocks = (depth + (size_t)lines->block - 1) / (size_t)lines->block;
+        const size_t depth = tf_min_size(TF_KC, k - k0);
+        const size_t blocks = tf_ceil_div(depth, lines->block);
         for (int level = 0; level < x->levels; level++) {
             struct tf_block_level line = x->level[level];
             for (size_t i = 0; i < count; i++, line.codes += line.line) {

@@ -63,7 +63,7 @@ TF_INLINE float tf_magnitude_of(float x)
 
 TF_INLINE float tf_with_sign(float magnitude, float sign)
 {
-    return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(sign) & UINT32_C(0x80000000)));
+    return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(sign) & TF_SIGN_BIT));
 }
 
 TF_INLINE float tf_power_of_two(int exponent) /* from -149 to 127 */
@@ -153,7 +153,7 @@ TF_INLINE float tf_next_element(struct tf_element e, float greatest, float q, in
     float next = up ? q + tf_power_of_two(-e.fraction) : q - tf_power_of_two(-e.fraction);
     if (e.format >= 0) {
         const struct tf_format f = *tf_format_rows[e.format];
-        const uint32_t sign = tf_bits_of(q) & UINT32_C(0x80000000);
+        const uint32_t sign = tf_bits_of(q) & TF_SIGN_BIT;
         const uint32_t bits = tf_bits_of(q) ^ sign, normal = tf_least_normal(f);
         const uint32_t one = UINT32_C(1) << tf_cut(f);
         const uint32_t inward = (sign >> 31) ^ (uint32_t)!up;
@@ -195,7 +195,7 @@ TF_INLINE uint32_t tf_significand(float x, int *exponent)
         *exponent -= 24;
     }
     *exponent += (int)(bits >> 23);
-    return (bits & UINT32_C(0x007FFFFF)) | UINT32_C(0x00800000);
+    return (bits & TF_FRACTION_BITS) | UINT32_C(0x00800000);
 }
 
 /* x / s, rounded once to the element by any rounding, saturated: the truth. s > 0.

@@ -55,7 +55,7 @@ TF_INLINE uint32_t tf_round_most(struct tf_element e, float lowest, float greate
     const float unsure = rounding == TF_STOCHASTIC ? 0x1p-23f : 0.0f;
     uint32_t any = 0;
     for (int i = 0; i < n; i++) {
-        const uint32_t sign = tf_bits_of(x[i]) & UINT32_C(0x80000000);
+        const uint32_t sign = tf_bits_of(x[i]) & TF_SIGN_BIT;
         const float bound = sign ? -lowest : greatest;
         float q = tf_magnitude_of(tf_quotient_to_odd(x[i], s));
         q = q < 2 * bound ? q : 2 * bound;

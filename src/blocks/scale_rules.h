@@ -3,6 +3,7 @@
 #define TF32DTYPE_BLOCKS_SCALE_RULES_H
 
 #include "blocks/element_rounding.h"
+#include "runtime/asserts.h"
 
 struct tf_block_format {
     int element;  /* of tf_elements */
@@ -36,6 +37,9 @@ struct tf_block_plan {
     /* S and R of every code; the last one's beyond it. */
     float scales[TF_SCALE_ROOM], residual_scales[TF_SCALE_ROOM];
 };
+TF_STATIC_ASSERT(sizeof(struct tf_block_plan) == 2488 &&
+                     __builtin_offsetof(struct tf_block_plan, scales) == 56,
+                 "the CPU fills a plan, and a GPU reads its bytes");
 
 /* -- the plan ---------------------------------------------------------------------- */
 
@@ -233,7 +237,7 @@ TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
         const float m = plan->element_max;
         const uint32_t bits = tf_bits_of(t), top = tf_bits_of(m);
         if (bits >= UINT32_C(0x00800000)) {
-            const uint32_t fraction = UINT32_C(0x007FFFFF);
+            const uint32_t fraction = TF_FRACTION_BITS;
             const int32_t code = (int32_t)(bits >> 23) - (int32_t)(top >> 23) + 127 +
                                  ((bits & fraction) > (top & fraction));
             return code < 0 ? 0 : code > plan->top ? plan->top : code;

@@ -2,6 +2,7 @@
 #include "formats/byte_lookup.h"
 
 #include "formats/kernels.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 
 unsigned tf_look_up_chunk(const struct tf_pair_line *line, const uint8_t *items,
@@ -27,7 +28,7 @@ unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,
     TF_BUFFER(out_buffer);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const uint8_t *items = tf_gather(in, in_stride, 1, count, in_buffer);
         void *target = tf_target(out, out_stride, 1, out_buffer);
         flags |= tf_look_up_chunk(line, items, target, count, flags);

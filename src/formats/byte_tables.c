@@ -7,6 +7,7 @@
 
 #include "formats/fast_codec.h"
 #include "formats/scalar_ops.h"
+#include "runtime/asserts.h"
 
 struct tf_byte_table tf_byte_tables[TF_FORMAT_COUNT];
 
@@ -59,6 +60,7 @@ static void fill_ranks(struct tf_format f, struct tf_byte_table *table)
         const uint32_t rank = is_nan     ? 255
                               : negative ? greatest - magnitude
                                          : zero + magnitude;
+        TF_ASSERT(rank < 256);
         table->rank[item] = (uint8_t)rank;
         table->order[item] = (uint8_t)(tf_is_zero(f, code) ? zero : rank);
         table->item[rank] = (uint8_t)(is_nan ? tf_nan_code(f) : code);
@@ -82,6 +84,7 @@ static void fill_sequence(struct tf_format f, struct tf_byte_table *table)
         }
         table->number_count = nan ? table->number_count : count;
     }
+    TF_ASSERT(count == 256);
 }
 
 /* Whether the first half of the tables and the sign tell all; but for NaN's. */

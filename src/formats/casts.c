@@ -10,6 +10,7 @@
 #include "formats/byte_casts.h"
 #include "formats/byte_tables.h"
 #include "formats/scalar_ops.h"
+#include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 #include "runtime/streaming.h"
 #include "formats/kernels.h"
@@ -26,7 +27,11 @@ static const uint8_t sizes[TF_KIND_COUNT] = {
     [TF_UINT16] = 2,  [TF_UINT32] = 4,  [TF_UINT64] = 8,
 };
 
-size_t tf_kind_size(int kind) { return sizes[kind]; }
+size_t tf_kind_size(int kind)
+{
+    TF_ASSERT(kind >= 0 && kind < TF_KIND_COUNT);
+    return sizes[kind];
+}
 
 unsigned tf_may_raise(int format, struct tf_flag_hints suspects)
 {
@@ -47,6 +52,7 @@ unsigned tf_may_raise(int format, struct tf_flag_hints suspects)
 static unsigned store_format(int format, const float *in, void *items, size_t n,
                              unsigned flags)
 {
+    TF_ASSERT(format >= 0 && format <= TF_FLOAT16);
     const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const struct tf_flag_hints suspects = conversions->from_float32(in, items, n);
     const int needed = (tf_may_raise(format, suspects) & ~flags) != 0;
@@ -124,6 +130,9 @@ static int cast_exactly(struct tf_cast cast, const void *source, void *target, s
 static unsigned cast_block(struct tf_cast cast, const void *source, void *target,
                            size_t n, unsigned flags)
 {
+    TF_ASSERT(n <= TF_CHUNK);
+    TF_ASSERT((uintptr_t)source % sizes[cast.from] == 0);
+    TF_ASSERT((uintptr_t)target % sizes[cast.to] == 0);
     if (cast_exactly(cast, source, target, n)) {
         return 0;
     }

@@ -19,6 +19,7 @@
 #define TF32DTYPE_FORMATS_CODEC_H
 
 #include "formats/formats.h"
+#include "runtime/asserts.h"
 #include "runtime/fp_flags.h"
 
 enum tf_rounding {
@@ -94,6 +95,7 @@ static inline struct tf_value tf_value_from_double_bits(uint64_t bits)
 
 static inline struct tf_value tf_decode(struct tf_format f, uint32_t code)
 {
+    TF_ASSERT(code <= (tf_magnitude_mask(f) | tf_sign_mask(f)));
     const uint32_t magnitude = code & tf_magnitude_mask(f);
     const int negative = (code & tf_sign_mask(f)) != 0;
     if (tf_is_nan(f, code)) {

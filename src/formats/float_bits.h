@@ -5,18 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/bit_masks.h"
 #include "runtime/inline.h"
-
-/* float32's Inf, all bits but the sign, and the canonical NaN. A magnitude above that of
- * Inf is NaN. */
-#define TF_INF_BITS UINT32_C(0x7F800000)
-#define TF_MAGNITUDE_BITS UINT32_C(0x7FFFFFFF)
-#define TF_QUIET_NAN_BITS UINT32_C(0x7FC00000)
-
-/* The same of bfloat16, which is float32's upper half. */
-#define TF_BF16_INF_BITS 0x7F80
-#define TF_BF16_MAGNITUDE_BITS 0x7FFF
-#define TF_BF16_QUIET_NAN_BITS 0x7FC0
 
 TF_INLINE uint32_t tf_bits_of(float x)
 {

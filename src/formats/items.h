@@ -4,6 +4,7 @@
 
 #include "formats/number_kinds.h"
 #include "formats/kernels.h"
+#include "runtime/asserts.h"
 #include "runtime/strided.h"
 
 struct operand {
@@ -28,6 +29,7 @@ static inline void operand_begin(struct operand *operand, const char *data,
 static inline const void *operand_items(struct operand *operand, size_t itemsize,
                                         size_t n)
 {
+    TF_ASSERT(n <= TF_CHUNK && itemsize <= sizeof(float));
     if (operand->has_items) {
         return operand->items;
     }

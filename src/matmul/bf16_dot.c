@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/cpu_dispatch.h"
+#include "runtime/sizes.h"
 #include "matmul/int8_dot.h"
 
 /* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
@@ -27,7 +28,7 @@ struct tf_exponents tf_exponents_of(struct tf_magnitude_range *range)
     const struct tf_exponents all_zero = {0, 0};
     const struct tf_exponents found = {
         field == 0 ? -1000 : field - 127,
-        greatest >= 0x7F80 ? 1000 : (greatest >> 7) - 127,
+        greatest >= TF_BF16_INF_BITS ? 1000 : (greatest >> 7) - 127,
     };
     return less_one == UINT16_MAX ? all_zero : found;
 }
@@ -72,7 +73,7 @@ void tf_probe_bf16_dot(void)
         for (int half = 0; half < 2; half++) {
             state = state * UINT32_C(1664525) + UINT32_C(1013904223);
             const uint32_t exponent = 103 + (state >> 24) % 48;
-            slot = slot << 16 | (state >> 8 & 0x8000) | exponent << 7 |
+            slot = slot << 16 | (state >> 8 & TF_BF16_SIGN_BIT) | exponent << 7 |
                    (state >> 16 & 0x7F);
         }
         memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &slot, sizeof slot);
@@ -86,8 +87,8 @@ void tf_probe_bf16_dot(void)
                 uint32_t x, y;
                 memcpy(&x, a + i * TF_KC / 2 + k / 2, sizeof x);
                 memcpy(&y, b + k / 2 * width + j, sizeof y);
-                x = k % 2 ? x << 16 : x & UINT32_C(0xFFFF0000);
-                y = k % 2 ? y << 16 : y & UINT32_C(0xFFFF0000);
+                x = k % 2 ? x << 16 : x & TF_UPPER_HALF;
+                y = k % 2 ? y << 16 : y & TF_UPPER_HALF;
                 float p, q;
                 memcpy(&p, &x, sizeof p);
                 memcpy(&q, &y, sizeof q);
@@ -112,7 +113,7 @@ int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b)
 
 size_t tf_filled(size_t columns, struct tf_kernel kernel)
 {
-    return (columns + kernel.columns - 1) / kernel.columns * kernel.columns;
+    return tf_round_up(columns, kernel.columns);
 }
 
 enum tf_slot tf_slot_of(struct tf_operand a, struct tf_operand b)

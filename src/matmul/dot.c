@@ -7,6 +7,7 @@
 #include "formats/casts.h"
 #include "runtime/copies.h"
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "matmul/pack.h"
 #include "matmul/int8_dot.h"
 #include "matmul/specials.h"
@@ -143,7 +144,7 @@ static void find_depths(struct tf_operand x, size_t n, int32_t filler, char *roo
 size_t tf_dot_depths(struct tf_operand a, struct tf_operand b, size_t n,
                      struct tf_dot_room *room, float *sums)
 {
-    const size_t count = (n + TF_KC - 1) / TF_KC;
+    const size_t count = tf_ceil_div(n, TF_KC);
     if (count <= 1) {
         return count && tf_dot_lines(a, b, 1, n, room, sums);
     }
@@ -293,7 +294,7 @@ int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
     int stopped = 0;
     for (ptrdiff_t done = 0, number = 0; done < count && !stopped;
          done += TOGETHER, number++) {
-        batch.count = tf_lesser_size(TOGETHER, count - done);
+        batch.count = tf_min_size(TOGETHER, count - done);
         sum_batch(&batch, &room, sums);
         const int special =
             tf_store_sums(c.kind, sums, c.data, c.step, batch.count, &flags);

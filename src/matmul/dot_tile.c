@@ -3,6 +3,7 @@
 
 #include "matmul/dot.h"
 #include "matmul/epilogue.h"
+#include "runtime/sizes.h"
 
 static float add_up(const float *sums, size_t n)
 {
@@ -21,7 +22,7 @@ static int multiply_depths(struct tf_workspace *work, const struct tf_tile *tile
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DOT_LONG) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
         const size_t count =
-            tf_dot_depths(here.a, here.b, tf_lesser_size(TF_DOT_LONG, k - k0),
+            tf_dot_depths(here.a, here.b, tf_min_size(TF_DOT_LONG, k - k0),
                           tf_dot_room(work), sums);
         if (!count) {
             return 0;
@@ -44,7 +45,7 @@ static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile, ptrd
         return total;
     }
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
-        const size_t n = tf_lesser_size(TF_SPLIT_SUM, k - k0);
+        const size_t n = tf_min_size(TF_SPLIT_SUM, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
         work->has_specials |= tf_load_line(here.a, n, work->a, TF_PACKED_A);
         work->has_specials |= tf_load_line(here.b, n, work->b, TF_PACKED_B);
@@ -56,7 +57,7 @@ static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile, ptrd
                                 terms->count, rest != 0, sums + whole);
         size_t blocks = 0;
         for (size_t i = 0; i < chains; i += in_block) {
-            const size_t count = chains - i < in_block ? chains - i : in_block;
+            const size_t count = tf_min_size(chains - i, in_block);
             sums[blocks++] = add_up(sums + i, count);
         }
         if (tile->a.parts > 1) {

@@ -6,12 +6,13 @@
 #include "formats/casts.h"
 #include "matmul/pack.h"
 #include "matmul/specials.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 
 /* Whether some NaN is negative, as x86 makes them: rounding keeps a sign. */
 static int has_negative_nan(const float *sums, size_t n)
 {
-    const int32_t infinity = tf_total_order(UINT32_C(0xFF800000));
+    const int32_t infinity = tf_total_order(TF_NEGATIVE_INF_BITS);
     int32_t least, greatest;
     tf_isa->formats->bounds(sums, n, INT32_MAX, &least, &greatest);
     return least < infinity;
@@ -99,7 +100,7 @@ unsigned tf_store_tile(const struct tf_tiled_product *product, struct tf_workspa
     unsigned flags = 0;
     int special = 0;
     for (size_t i = 0; i < tile->rows; i += together) {
-        const size_t rows = tile->rows - i < together ? tile->rows - i : together;
+        const size_t rows = tf_min_size(tile->rows - i, together);
         char *data = c.data + (ptrdiff_t)i * c.strides[0];
         for (size_t r = i; updates && r < i + rows; r++) {
             apply_epilogue(&update, sums + r * work->ld, r, columns, c.kind,

@@ -4,6 +4,7 @@
 #include "matmul/dot.h"
 #include "matmul/epilogue.h"
 #include "matmul/gemv.h"
+#include "runtime/sizes.h"
 
 /* -- columns side by side ---------------------------------------------------------- */
 
@@ -60,8 +61,8 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
             };
             width = left < PANEL ? left : PANEL;
             tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
-            tf_isa->matmul->row->across_singles(
-                &in, depth, (width + VECTOR - 1) / VECTOR * VECTOR, part);
+            tf_isa->matmul->row->across_singles(&in, depth, tf_round_up(width, VECTOR),
+                                                part);
         }
         tf_add_row(part, sums + j, width, adds);
     }
@@ -78,7 +79,7 @@ static int multiply_columns(struct tf_workspace *work, struct tf_operand b,
     float part[TF_DOT_LINES];
     struct tf_dot_room *room = tf_dot_room(work);
     for (size_t k0 = 0; k0 < k; k0 += TF_KC) {
-        const size_t depth = tf_lesser_size(TF_KC, (ptrdiff_t)(k - k0));
+        const size_t depth = tf_min_size(TF_KC, k - k0);
         const struct tf_operand lines = tf_operand_from(b, 0, (ptrdiff_t)k0);
         const struct tf_operand here = tf_operand_from(row, 0, (ptrdiff_t)k0);
         if (numbers ? !tf_dot_vector(lines, numbers + k0, count, depth, room, part)
@@ -105,7 +106,7 @@ static int multiply_row_along(struct tf_workspace *work, const struct tf_tile *t
         }
     }
     for (size_t j = 0, count; j < tile->columns; j += count) {
-        count = tf_lesser_size(TF_DOT_LINES, (ptrdiff_t)(tile->columns - j));
+        count = tf_min_size(TF_DOT_LINES, tile->columns - j);
         if (!multiply_columns(work, tf_operand_from(tile->b, (ptrdiff_t)j, 0), row,
                               numbers, count, k, sums + j, adds)) {
             return 0;
@@ -121,7 +122,7 @@ static int multiply_as_lines(struct tf_workspace *work, const struct tf_tile *ti
 {
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_GEMV_K) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        if (!multiply_row_along(work, &here, tf_lesser_size(TF_GEMV_K, k - k0), work->sums,
+        if (!multiply_row_along(work, &here, tf_min_size(TF_GEMV_K, k - k0), work->sums,
                                 k0 != 0)) {
             return 0;
         }
@@ -138,7 +139,7 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
     }
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        multiply_row_across(work, &here, tf_lesser_size(TF_KC, k - k0), work->sums,
+        multiply_row_across(work, &here, tf_min_size(TF_KC, k - k0), work->sums,
                             k0 != 0);
     }
 }

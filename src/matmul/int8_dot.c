@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "formats/byte_tables.h"
+#include "runtime/sizes.h"
 
 static int is_readable(struct tf_operand x)
 {
@@ -24,7 +25,7 @@ float tf_quad_unit(struct tf_operand a, struct tf_operand b)
 
 size_t tf_quad_slots(size_t depth)
 {
-    return (depth + TF_QUAD - 1) / TF_QUAD + (depth + TF_KC - 1) / TF_KC;
+    return tf_ceil_div(depth, TF_QUAD) + tf_ceil_div(depth, TF_KC);
 }
 
 void tf_pack_quads_a(struct tf_operand a, size_t rows, size_t depth, size_t width,
@@ -52,7 +53,7 @@ void tf_pack_quads_b(struct tf_operand b, size_t columns, size_t depth, size_t w
                                 slots, out);
     }
     for (size_t j = 0; b.along == 1 && j < columns; j += width) {
-        const size_t count = columns - j < width ? columns - j : width;
+        const size_t count = tf_min_size(columns - j, width);
         const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
         tf_isa->matmul->quads->lay_lines(integers, 0, panel.data, panel.stride, count, depth,
                                  lines, slots);

@@ -8,6 +8,8 @@
 #include "formats/codec.h"
 #include "matmul/bf16_dot.h"
 #include "matmul/epilogue.h"
+#include "runtime/asserts.h"
+#include "runtime/sizes.h"
 
 /* -- one depth --------------------------------------------------------------------- */
 
@@ -19,14 +21,12 @@ struct band {
     size_t depth; /* slots of a chain */
 };
 
-static size_t pieces_of(size_t n, size_t piece) { return (n + piece - 1) / piece; }
-
 /* Cache lines of what is ahead of a tile. */
 static size_t lines_ahead(const struct tf_tile *tile)
 {
     size_t most = 0;
     for (int i = 0; i < 3; i++) {
-        most = tile->ahead[i].lines > most ? tile->ahead[i].lines : most;
+        most = tf_max_size(tile->ahead[i].lines, most);
     }
     return most;
 }
@@ -52,18 +52,20 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *t
     const struct tf_split_product *terms = band.terms->terms;
     const size_t count = band.terms->count, height = band.kernel.rows;
     const size_t width = band.kernel.columns;
+    TF_ASSERT(band.rows > 0 && band.rows <= TF_MC && slots <= TF_SLOTS);
+    TF_ASSERT(tf_round_up(tile->columns, width) <= work->ld);
     const int apart = tile->a.parts > 1 && slots > band.depth && adds;
     /* Of a stack of small matrices, in as many steps as there are. */
-    const size_t steps = pieces_of(tile->rows, height) *
-                         pieces_of(tile->columns, width) *
-                         pieces_of(slots, band.depth);
-    const size_t fetched = pieces_of(lines_ahead(tile), steps);
+    const size_t steps = tf_ceil_div(tile->rows, height) *
+                         tf_ceil_div(tile->columns, width) *
+                         tf_ceil_div(slots, band.depth);
+    const size_t fetched = tf_ceil_div(lines_ahead(tile), steps);
     size_t line = 0;
     for (size_t j = 0; j < tile->columns; j += width) {
         float *place = apart ? work->part : sums + j;
         const size_t ld = apart ? width : work->ld;
         for (size_t slot = 0; slot < slots; slot += band.depth) {
-            const size_t depth = slots - slot < band.depth ? slots - slot : band.depth;
+            const size_t depth = tf_min_size(slots - slot, band.depth);
             const int goes_on = slot != 0 || (adds && !apart);
             for (size_t i = 0; i < band.rows; i += height) {
                 prefetch_packed(tile, line, fetched);
@@ -89,7 +91,7 @@ static struct band pack_band(struct tf_workspace *work, const struct tf_tile *ti
     struct tf_magnitude_range range = tf_no_range();
     struct band band = {
         .kernel = tf_kernel_of(slot, tile->columns),
-        .rows = tile->rows - i < TF_MC ? tile->rows - i : TF_MC,
+        .rows = tf_min_size(tile->rows - i, TF_MC),
         .terms = slot == TF_QUADS   ? tile->quads
                  : slot == TF_PAIRS ? tile->pairs
                                     : tile->singles,
@@ -125,7 +127,10 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
             continue;
         }
         const struct band band = pack_band(work, tile, i, depth, slot, noted, &a);
-        if (!guarded || (split ? tf_bf16_split_dot_is_exact : tf_bf16_dot_is_exact)(a, b)) {
+        const int exact = !guarded ? 1
+                          : split  ? tf_bf16_split_dot_is_exact(a, b)
+                                   : tf_bf16_dot_is_exact(a, b);
+        if (exact) {
             macro_kernel_rows(work, tile, band, slots, sums + i * work->ld, adds);
             done |= bit;
         }
@@ -136,7 +141,7 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
 void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
                         ptrdiff_t k, float *sums, int adds)
 {
-    const unsigned all = (1u << (tile->rows + TF_MC - 1) / TF_MC) - 1;
+    const unsigned all = (1u << tf_ceil_div(tile->rows, TF_MC)) - 1;
     const enum tf_slot slot = tf_slot_of(tile->a, tile->b);
     const ptrdiff_t singles = tile->a.parts > 1 ? TF_KC : TF_SLOTS;
     const int is_deep = slot != TF_SINGLES && tile->a.parts == 1;
@@ -152,7 +157,7 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
             const struct tf_tile block = tf_tile_from(*tile, k1);
-            multiply_bands(work, &block, tf_lesser_size(singles, end - k1), TF_SINGLES,
+            multiply_bands(work, &block, tf_min_size(singles, end - k1), TF_SINGLES,
                            done, sums, adds || k1);
         }
     }
@@ -165,7 +170,7 @@ static void sum_over_k_split(struct tf_workspace *work, const struct tf_tile *ti
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
         tf_multiply_blocks(work, &stretch,
-                           (ptrdiff_t)tf_lesser_size(TF_SPLIT_SUM, k - k0),
+                           tf_min_size(TF_SPLIT_SUM, k - k0),
                            k0 ? more : sums, 0);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
             tf_add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);

@@ -11,6 +11,7 @@
 #include "matmul/bf16_dot.h"
 #include "matmul/gemv.h"
 #include "matmul/tile.h"
+#include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 
 void tf_matmul_prepare(void)
@@ -27,14 +28,14 @@ static struct tf_tiling choose_tiling(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
     struct tf_tiling t = {two_sets ? TF_TILE_M / 2 : TF_TILE_M,
                           row ? TF_GEMV_N : TF_NC, 0, 0};
     for (;;) {
-        t.vertical = tf_pieces(m, t.rows);
-        t.across = tf_pieces(n, t.columns);
+        t.vertical = tf_ceil_div(m, t.rows);
+        t.across = tf_ceil_div(n, t.columns);
         const int enough = threads == 1 || t.vertical * t.across * count >= 2 * threads;
         if (enough || (t.rows <= TF_MC && t.columns <= 2 * TF_NR_MAX)) {
             return t;
         }
         if (t.rows > TF_MC && (t.columns <= 2 * TF_NR_MAX || t.rows >= t.columns)) {
-            t.rows = tf_pieces(t.rows / 2, TF_MC) * TF_MC;
+            t.rows = tf_round_up(t.rows / 2, TF_MC);
         } else {
             t.columns /= 2;
         }

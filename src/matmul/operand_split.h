@@ -13,6 +13,8 @@
 
 #include <stdint.h>
 
+#include "runtime/bit_masks.h"
+
 enum { TF_PARTS = 3 };
 
 /* float32 bits with the fraction's last 24 - p bits zero.
@@ -22,14 +24,14 @@ enum { TF_PARTS = 3 };
 static inline uint32_t tf_split_round(uint32_t bits, int p)
 {
     const int drop = 24 - p;
-    const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
-    const uint32_t greatest = UINT32_C(0x7F800000) - (UINT32_C(1) << drop);
+    const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
+    const uint32_t greatest = TF_INF_BITS - (UINT32_C(1) << drop);
     const uint32_t half_less_one = (UINT32_C(1) << (drop - 1)) - 1;
     const uint32_t last = magnitude >> drop & 1;
     uint32_t rounded = (magnitude + half_less_one + last) >> drop << drop;
     rounded = rounded > greatest ? greatest : rounded;
-    rounded = magnitude > UINT32_C(0x7F800000) ? UINT32_C(0x7FC00000) : rounded;
-    return rounded | (bits & UINT32_C(0x80000000));
+    rounded = magnitude > TF_INF_BITS ? TF_QUIET_NAN_BITS : rounded;
+    return rounded | (bits & TF_SIGN_BIT);
 }
 
 /* The next part is that of what is left, times 2^p; both steps are exact. */

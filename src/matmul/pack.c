@@ -7,6 +7,8 @@
 #include "formats/casts.h"
 #include "formats/codec.h"
 #include "matmul/int8_dot.h"
+#include "runtime/asserts.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 
 int tf_runs_along(struct tf_operand x) { return labs(x.along) <= labs(x.stride); }
@@ -45,7 +47,7 @@ void tf_load_lines(struct tf_operand x, size_t k, size_t count, float *out)
     const int adjoin = x.along == size && x.stride == size * (ptrdiff_t)k;
     const size_t joined = adjoin && k <= TF_CHUNK ? TF_CHUNK / k : 1;
     for (size_t i = 0; i < count; i += joined) {
-        const size_t lines = count - i < joined ? count - i : joined;
+        const size_t lines = tf_min_size(count - i, joined);
         float *to = out + i * k;
         const float *from = tf_load_floats(
             x.kind, tf_operand_from(x, (ptrdiff_t)i, 0).data, x.along, lines * k, to);
@@ -112,12 +114,12 @@ int tf_load_line(struct tf_operand x, size_t n, float *out, size_t distance)
 {
     struct tf_magnitude_range range = {{0}, {0}};
     for (size_t i = 0; i < n; i += TF_CHUNK) {
-        const size_t count = n - i < TF_CHUNK ? n - i : TF_CHUNK;
+        const size_t count = tf_min_size(n - i, TF_CHUNK);
         load_singles(tf_operand_from(x, 0, (ptrdiff_t)i), x.along, count, 0, out + i,
                      distance, &range);
     }
     tf_isa->matmul->reduce_range(&range);
-    return range.greatest[0] >= 0x7F80;
+    return range.greatest[0] >= TF_BF16_INF_BITS;
 }
 
 void tf_visit_lines(struct tf_operand x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
@@ -134,7 +136,7 @@ void tf_visit_lines(struct tf_operand x, size_t count, ptrdiff_t k, tf_visit_fn 
         for (ptrdiff_t j = 0; j < length; j += TF_CHUNK) {
             const struct tf_operand from =
                 along ? tf_operand_from(x, i, j) : tf_operand_from(x, j, i);
-            const size_t n = (size_t)(length - j < TF_CHUNK ? length - j : TF_CHUNK);
+            const size_t n = tf_min_size(length - j, TF_CHUNK);
             const float *numbers = tf_load_floats(
                 x.kind, from.data, along ? x.along : x.stride, n, buffer);
             visit(numbers, n, (size_t)(along ? i : j), !along, context);
@@ -194,7 +196,7 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
     const size_t together = joined ? TF_CHUNK / depth : 1;
     for (size_t i = 0; i < count; i += together) {
         const struct tf_operand from = tf_operand_from(x, (ptrdiff_t)i, 0);
-        const size_t lines = count - i < together ? count - i : together;
+        const size_t lines = tf_min_size(count - i, together);
         const size_t n = lines * depth, whole = lines * slots;
         float *line = out + i * ld;
         tf_prefetch(from.data + TF_AHEAD * x.stride, n * tf_kind_size(x.kind));
@@ -232,7 +234,7 @@ static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t c
         x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_CHUNK;
     const size_t rows = joined ? TF_CHUNK / count / 2 * 2 : 2;
     for (size_t k = 0; k < depth; k += rows) {
-        const size_t here = depth - k < rows ? depth - k : rows;
+        const size_t here = tf_min_size(depth - k, rows);
         for (size_t i = 0; i < (joined ? 1 : here); i++) {
             const struct tf_operand from = tf_operand_from(x, 0, (ptrdiff_t)(k + i));
             const size_t n = joined ? here * count : count;
@@ -259,7 +261,7 @@ static void lay_across(struct tf_workspace *work, struct tf_operand x, size_t co
     const size_t rows = joined ? TF_CHUNK / count : 1;
     const size_t bytes = rows * count * tf_kind_size(x.kind);
     for (size_t k = 0; k < depth; k += rows, out += rows * width) {
-        const size_t here = depth - k < rows ? depth - k : rows;
+        const size_t here = tf_min_size(depth - k, rows);
         const struct tf_operand from = tf_operand_from(x, 0, (ptrdiff_t)k);
         tf_prefetch(from.data + TF_AHEAD / 2 * x.along, bytes);
         load_singles(from, x.stride, here * count, 1, work->singles[0], TF_CHUNK,
@@ -315,6 +317,9 @@ void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size
                size_t depth, int slot, size_t lda, struct tf_magnitude_range *range)
 {
     const size_t slots = tf_packed_words(depth, slot);
+    TF_ASSERT(rows > 0 && rows <= TF_MC && whole > 0 && lda >= slots);
+    TF_ASSERT(tf_round_up(rows, whole) * lda <=
+              (size_t)(a.parts > 1 ? 1 : TF_PARTS) * TF_PACKED_A);
     if (slot == TF_QUADS) {
         tf_pack_quads_a(a, rows, depth, TF_LINES, work->lines, work->a, lda);
         return;
@@ -341,6 +346,9 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
                  size_t depth, int slot, size_t width, struct tf_magnitude_range *range)
 {
     const size_t slots = tf_packed_words(depth, slot);
+    TF_ASSERT(columns > 0 && width > 0 && width <= TF_NR_MAX);
+    TF_ASSERT(tf_round_up(columns, width) * slots <=
+              (size_t)(b.parts > 1 ? 1 : TF_PARTS) * TF_PACKED_B);
     if (slot == TF_QUADS) {
         tf_pack_quads_b(b, columns, depth, width, work->lines, work->b);
         return slots;
@@ -355,7 +363,7 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
         return slots;
     }
     for (size_t j = 0; j < columns; j += width) {
-        const size_t count = columns - j < width ? columns - j : width;
+        const size_t count = tf_min_size(columns - j, width);
         const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
         tf_pack_along(work, panel, count, depth, slot, work->lines, slots,
                       TF_PART_OF_LINES, range);

@@ -10,6 +10,7 @@
 #include "matmul/int8_dot.h"
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
+#include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 
 enum {
@@ -94,7 +95,7 @@ static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld
     }
     int special = 0;
     for (size_t i = 0; i < m; i += together) {
-        const size_t count = m - i < together ? m - i : together;
+        const size_t count = tf_min_size(m - i, together);
         special |= tf_store_sums(c.kind, sums + i * *ld,
                                  c.data + (ptrdiff_t)i * c.strides[0], c.strides[1],
                                  count * n, flags);
@@ -126,7 +127,7 @@ static int fit(enum tf_slot slot, size_t m, size_t n, size_t k)
 {
     const struct tf_kernel kernel = tf_kernel_of(slot, n);
     const size_t wide = tf_filled(n, kernel);
-    const size_t high = (m + kernel.rows - 1) / kernel.rows * kernel.rows;
+    const size_t high = tf_round_up(m, kernel.rows);
     return m * wide <= NUMBERS && high * wide <= SUMS &&
            wide * tf_packed_words(k, slot) <= NUMBERS;
 }

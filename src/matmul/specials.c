@@ -13,7 +13,7 @@
 static uint8_t mark_of(const float *numbers, size_t n)
 {
     const int32_t last = tf_total_order(TF_INF_BITS);
-    const int32_t first = tf_total_order(UINT32_C(0xFF800000));
+    const int32_t first = tf_total_order(TF_NEGATIVE_INF_BITS);
     int32_t least, greatest;
     tf_isa->formats->bounds(numbers, n, INT32_MAX, &least, &greatest);
     return greatest > last || least < first     ? TF_HAS_NAN

@@ -9,6 +9,7 @@
 #include "matmul/gemv.h"
 #include "matmul/macro_kernel.h"
 #include "matmul/specials.h"
+#include "runtime/sizes.h"
 
 /* What parts make of Inf and NaN is not what the numbers do: where a row or a column
  * holds one, the product of the whole numbers counts. */
@@ -108,7 +109,10 @@ static void prefetch_next(const struct tf_tiled_product *product, struct tf_tile
     };
     const struct tf_matrix matrices[3] = {a, b, c};
     const int cached = product->count * (bytes[0] + bytes[1] + bytes[2]) < CACHE;
-    for (int i = 0; i < 3 && !cached; i++) {
+    if (cached) {
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
         if (matrices[i].step == bytes[i] && bytes[i] <= SMALL) {
             tile->ahead[i].data = matrices[i].data + (i < 2 ? bytes[i] : 0);
             tile->ahead[i].lines = (size_t)bytes[i] / 64;
@@ -131,8 +135,8 @@ unsigned tf_multiply_tile(const void *context, ptrdiff_t task, struct tf_worker 
     struct tf_tile tile = {
         .a = tf_lines_of(product, a, 0),
         .b = tf_lines_of(product, b, 1),
-        .rows = tf_lesser_size(t.rows, product->m - i),
-        .columns = tf_lesser_size(t.columns, product->n - j),
+        .rows = tf_min_size(t.rows, product->m - i),
+        .columns = tf_min_size(t.columns, product->n - j),
         .singles = product->singles,
         .pairs = product->pairs,
         .quads = product->quads,
@@ -154,7 +158,7 @@ unsigned tf_multiply_tile(const void *context, ptrdiff_t task, struct tf_worker 
     for (size_t j0 = 0; j0 < tile.columns && !tf_stops(work); j0 += TF_NC) {
         struct tf_tile piece = tile;
         piece.b = tf_operand_from(tile.b, (ptrdiff_t)j0, 0);
-        piece.columns = tf_lesser_size(TF_NC, (ptrdiff_t)(tile.columns - j0));
+        piece.columns = tf_min_size(TF_NC, tile.columns - j0);
         flags |= tf_store_tile(product, work, &piece, path, work->sums + j0, c);
         c.data += TF_NC * c.strides[1];
     }

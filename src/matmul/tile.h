@@ -32,11 +32,6 @@ static inline struct tf_tile tf_tile_from(struct tf_tile tile, ptrdiff_t k)
     return tile;
 }
 
-static inline size_t tf_lesser_size(ptrdiff_t a, ptrdiff_t b)
-{
-    return (size_t)(a < b ? a : b);
-}
-
 static inline void tf_add_row(const float *from, float *to, size_t n, int adds)
 {
     if (adds) {

@@ -6,6 +6,7 @@
 
 #include "runtime/inline.h"
 #include "runtime/kernel_table.h"
+#include "runtime/sizes.h"
 
 /* -- backwards ---------------------------------------------------------------- */
 
@@ -109,10 +110,10 @@ TF_INLINE void repeat(size_t itemsize, char *out, const char *item, size_t n)
         memset(out, *item, n);
         return;
     }
-    const size_t few = n < FEW ? n : FEW;
+    const size_t few = tf_min_size(n, FEW);
     copy_each(itemsize, out, (ptrdiff_t)itemsize, item, 0, few);
     for (size_t done = few; done < n; done += few) {
-        const size_t count = n - done < few ? n - done : few;
+        const size_t count = tf_min_size(n - done, few);
         memcpy(out + done * itemsize, out, count * itemsize);
     }
 }

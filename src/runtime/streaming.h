@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/asserts.h"
 #include "runtime/kernel_table.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 
 #if defined(__SSE2__)
@@ -28,7 +30,8 @@ static inline size_t tf_next_block(const void *data, size_t itemsize, ptrdiff_t 
     if (left > 4 * TF_CHUNK) {
         return TF_CHUNK - (uintptr_t)data % TF_LINE / itemsize;
     }
-    return (size_t)(left < TF_CHUNK ? left : TF_CHUNK);
+    TF_ASSERT(left > 0);
+    return tf_min_size(left, TF_CHUNK);
 }
 
 /* The block after this one, of n items in all, into the second cache: Intel drops what

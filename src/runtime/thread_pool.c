@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 
 #if defined(_OPENMP)
@@ -182,6 +183,8 @@ static void await_others(struct tasks *tasks, struct tf_worker *worker, int64_t 
 int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
                 ptrdiff_t threads, unsigned *flags)
 {
+    TF_ASSERT(count == 0 || (count > 0 && threads > 0));
+    TF_ASSERT(scratch_size > 0);
     struct tasks tasks = {.function = function, .context = context, .count = count};
     struct tf_worker workers[THREADS];
     ptrdiff_t ready = 0;

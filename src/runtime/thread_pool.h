@@ -35,12 +35,6 @@ typedef unsigned tf_task_fn(const void *context, ptrdiff_t task, struct tf_worke
 int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
                 ptrdiff_t threads, unsigned *flags);
 
-/* Returns how many pieces of this size make up the whole, the last one perhaps short. */
-static inline ptrdiff_t tf_pieces(ptrdiff_t whole, ptrdiff_t piece)
-{
-    return (whole + piece - 1) / piece;
-}
-
 /* Sets the bytes of scratch that each thread gets. To be called once, before any task. */
 void tf_workers_prepare(size_t scratch);
 

@@ -38,7 +38,8 @@ int tf_mma_store(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
         uint16_t *halves = items;
         conversions->from_float32(sums, items, n);
         for (size_t i = 0; i < n; i++) {
-            halves[i] = (halves[i] & 0x7FFF) > 0x7C00 ? 0x7FFF : halves[i];
+            const int is_nan = (halves[i] & TF_F16_MAGNITUDE_BITS) > TF_F16_INF_BITS;
+            halves[i] = is_nan ? TF_F16_MAGNITUDE_BITS : halves[i]; /* all ones */
         }
     }
     tf_scatter(items, out, stride, itemsize, n);

@@ -2,6 +2,7 @@
 #include "tensor_core/mma_matmul.h"
 
 #include "matmul/bf16_dot.h"
+#include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 #include "tensor_core/mma_epilogue.h"
 
@@ -41,8 +42,6 @@ static struct tf_tensor_exponents exponents_for(const struct tf_mma_plan *plan,
         least, plan->model.zero_products ? TF_LEAST_SINGLE : TF_TENSOR_ZERO};
 }
 
-static size_t whole(size_t n, size_t piece) { return (n + piece - 1) / piece * piece; }
-
 /* Whether there is an Inf or NaN among numbers that are split. */
 static void note_specials(struct tf_workspace *work, struct tf_magnitude_range range)
 {
@@ -60,7 +59,7 @@ static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *pl
     for (int part = 0; part < tile->b.parts; part++) {
         const size_t first = (size_t)part * TF_PACKED_B;
         tensor->exponents_of_columns(work->b + first,
-                                     whole(tile->columns, tensor->columns) * depth,
+                                     tf_round_up(tile->columns, tensor->columns) * depth,
                                      exponents, work->b_exponents + first / 2);
     }
     note_specials(work, range);
@@ -72,8 +71,8 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *pla
 {
     const struct tf_tensor_exponents exponents =
         exponents_for(plan, plan->model.least_a);
-    const size_t count = tile->rows - i < TF_MC ? tile->rows - i : TF_MC;
-    const size_t rows = whole(count, TF_MR);
+    const size_t count = tf_min_size(tile->rows - i, TF_MC);
+    const size_t rows = tf_round_up(count, TF_MR);
     struct tf_magnitude_range range = tf_no_range();
     tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), count,
               TF_MR, depth, 0, depth, &range);
@@ -99,8 +98,7 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *
             const float *panel = work->b + j * depth;
             const uint32_t *exponents = work->b_exponents + j * depth / 2;
             for (size_t k = 0; k < depth && !tf_stops(work); k += TF_TENSOR_DEPTH) {
-                const size_t here =
-                    depth - k < TF_TENSOR_DEPTH ? depth - k : TF_TENSOR_DEPTH;
+                const size_t here = tf_min_size(depth - k, TF_TENSOR_DEPTH);
                 tensor->chains(plan, work->a + k, work->a_exponents + k, depth,
                                panel + k * width, exponents + k * width / 2, here, rows,
                                sums + i * ld + j, ld);
@@ -114,7 +112,7 @@ static void multiply_stretch(struct tf_workspace *work, const struct tf_mma_plan
 {
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
         const struct tf_tile block = tf_tile_from(*tile, k0);
-        multiply_depth(work, plan, &block, tf_lesser_size(TF_KC, k - k0), sums);
+        multiply_depth(work, plan, &block, tf_min_size(TF_KC, k - k0), sums);
     }
 }
 
@@ -125,7 +123,7 @@ static void begin(struct tf_workspace *work, const struct tf_tile *tile, float *
                   const struct tf_matrix *from)
 {
     const size_t bytes = work->ld * sizeof(float);
-    memset(sums, 0, whole(tile->rows, TF_MR) * bytes);
+    memset(sums, 0, tf_round_up(tile->rows, TF_MR) * bytes);
     for (size_t i = 0; from && i < tile->rows; i++) {
         float *row = sums + i * work->ld;
         const char *data = from->data + (ptrdiff_t)i * from->strides[0];
@@ -142,7 +140,7 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
     const struct tf_mma_plan plan = plan_of(tile);
     const ptrdiff_t promote = tile->precision->promote;
     const size_t width = tf_isa->mma->columns;
-    const size_t columns = whole(tile->columns, width);
+    const size_t columns = tf_round_up(tile->columns, width);
     work->ld = columns <= TF_COMPACT ? columns : TF_LDC;
     begin(work, tile, work->sums, tile->accumulators);
     if (!promote) {
@@ -153,8 +151,7 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += promote) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
         begin(work, tile, more, NULL);
-        multiply_stretch(work, &plan, &stretch,
-                         (ptrdiff_t)tf_lesser_size(promote, k - k0), more);
+        multiply_stretch(work, &plan, &stretch, tf_min_size(promote, k - k0), more);
         for (size_t i = 0; i < tile->rows; i++) {
             float *row = work->sums + i * work->ld;
             tf_add_row(more + i * work->ld, row, tile->columns, 1);

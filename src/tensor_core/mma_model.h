@@ -31,6 +31,8 @@ typedef unsigned long long uint64_t;
 #include <stdint.h>
 #endif
 
+#include "runtime/bit_masks.h"
+
 /* The host compiles them, and so does the device. */
 #if defined(__CUDACC__)
 #define TF_HOST_AND_DEVICE static __host__ __device__ inline
@@ -66,7 +68,7 @@ enum {
 
 TF_HOST_AND_DEVICE uint32_t tf_tensor_nan(int32_t half)
 {
-    return half ? 0x7FFFE000u : 0x7FFFFFFFu; /* 0x7FFF as float16 */
+    return half ? 0x7FFFE000u : TF_MAGNITUDE_BITS; /* 0x7FFF as float16 */
 }
 
 /* -- one number -------------------------------------------------------------------- */
@@ -86,19 +88,19 @@ TF_HOST_AND_DEVICE struct tf_tensor_number tf_tensor_decode(uint32_t bits,
      * calls it, so that loops become vectors. */
     const int32_t below = exponent < least ? least - exponent : 0;
     const struct tf_tensor_number x = {
-        ((bits & 0x7FFFFFu) | (uint32_t)normal << 23) >> (below < 31 ? below : 31),
+        ((bits & TF_FRACTION_BITS) | (uint32_t)normal << 23) >> (below < 31 ? below : 31),
         exponent + below};
     return x;
 }
 
 TF_HOST_AND_DEVICE int tf_tensor_is_nan(uint32_t bits)
 {
-    return (bits & 0x7FFFFFFFu) > 0x7F800000u;
+    return (bits & TF_MAGNITUDE_BITS) > TF_INF_BITS;
 }
 
 TF_HOST_AND_DEVICE int tf_tensor_is_infinite(uint32_t bits)
 {
-    return (bits & 0x7FFFFFFFu) == 0x7F800000u;
+    return (bits & TF_MAGNITUDE_BITS) == TF_INF_BITS;
 }
 
 /* -- rounding ---------------------------------------------------------------------- */
@@ -118,7 +120,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
                                             int negative, int32_t kept, int32_t half,
                                             int32_t nearest, int32_t negative_zero)
 {
-    const uint32_t sign = negative ? 0x80000000u : 0;
+    const uint32_t sign = negative ? TF_SIGN_BIT : 0;
     const int32_t least = half ? TF_LEAST_HALF : TF_LEAST_SINGLE;
     if (magnitude == 0) {
         return 0;
@@ -141,7 +143,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
     /* 2. As float32, in which numbers of few bits are normal. */
     exponent = tf_tensor_top(result) + last;
     if (exponent > (half ? 15 : 127)) {
-        return sign | 0x7F800000u;
+        return sign | TF_INF_BITS;
     }
     if (exponent < TF_LEAST_SINGLE) {
         return sign | (uint32_t)(result << (last + 149));
@@ -150,7 +152,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
         return sign | (uint32_t)(exponent + 127) << 23;
     }
     const uint32_t fraction = (uint32_t)(result << (23 - (exponent - last)));
-    return sign | (uint32_t)(exponent + 127) << 23 | (fraction & 0x7FFFFFu);
+    return sign | (uint32_t)(exponent + 127) << 23 | (fraction & TF_FRACTION_BITS);
 }
 
 /* -- a block ----------------------------------------------------------------------- */
@@ -174,7 +176,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_special(int32_t half, const uint32_t *a,
     if (nan || infinities == 3) {
         return tf_tensor_nan(half);
     }
-    return infinities == 0 ? 0 : infinities == 1 ? 0x7F800000u : 0xFF800000u;
+    return infinities == 0 ? 0 : infinities == 1 ? TF_INF_BITS : TF_NEGATIVE_INF_BITS;
 }
 
 /* A significand times 2^shift, cut toward zero. */
@@ -200,10 +202,11 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
     const int32_t least_a = model->least_a, least_b = model->least_b;
     const int32_t of_zero = model->zero_products ? TF_LEAST_SINGLE : TF_NO_EXPONENT;
     int32_t greatest = z.significand ? z.exponent : model->zero_c;
-    uint32_t largest = c & 0x7FFFFFFFu;
+    uint32_t largest = c & TF_MAGNITUDE_BITS;
     greatest = greatest > model->floor ? greatest : model->floor;
     for (int32_t k = 0; k < n; k++) {
-        const uint32_t p = a[k * step_a] & 0x7FFFFFFFu, q = b[k * step_b] & 0x7FFFFFFFu;
+        const uint32_t p = a[k * step_a] & TF_MAGNITUDE_BITS;
+        const uint32_t q = b[k * step_b] & TF_MAGNITUDE_BITS;
         const struct tf_tensor_number x = tf_tensor_decode(p, least_a);
         const struct tf_tensor_number y = tf_tensor_decode(q, least_b);
         const int32_t exponent = (x.significand != 0 ? x.exponent : of_zero) +
@@ -212,7 +215,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
         largest = p > largest ? p : largest;
         largest = q > largest ? q : largest;
     }
-    if (largest >= 0x7F800000u) {
+    if (largest >= TF_INF_BITS) {
         return tf_tensor_special(model->half, a, step_a, b, step_b, n, c);
     }
     /* 2. and 3. A product has 46 fraction bits, c 23. */
@@ -249,7 +252,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_add(uint32_t x, uint32_t y, int32_t half)
         const int opposite = special && other && special != other;
         return opposite ? tf_tensor_nan(half) : special ? special : other;
     }
-    if ((x & y) == 0x80000000u && ((x | y) & 0x7FFFFFFFu) == 0) {
+    if ((x & y) == TF_SIGN_BIT && ((x | y) & TF_MAGNITUDE_BITS) == 0) {
         return x; /* -0 + -0 */
     }
     /* With 38 bits below the greater number's significand; what the lesser one has

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "formats/fast_codec.h"
+#include "runtime/sizes.h"
 #include "runtime/stops.h"
 #include "tensor_core/kernels.h"
 
@@ -46,7 +47,7 @@ static void take_apart(const struct tf_scaled_model *model, const struct codes *
                        size_t k, struct tf_scaled_line *out)
 {
     const size_t depth = (size_t)model->depth, block = (size_t)model->block;
-    const size_t group = (size_t)model->group, whole = (k + depth - 1) / depth * depth;
+    const size_t group = (size_t)model->group, whole = tf_round_up(k, depth);
     const char *code = lines.codes + line * lines.line + first * lines.along;
     const char *scale = lines.scales + line * lines.scale_line +
                         first / model->block * lines.scale_along;
@@ -90,9 +91,9 @@ int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines
     take_codes_apart(&work->a, model, a.format, model->least_a);
     take_codes_apart(&work->b, model, b.format, model->least_b);
     for (ptrdiff_t first = 0; first < k && !stopped; first += TF_SCALED_K) {
-        const size_t here = (size_t)(k - first < TF_SCALED_K ? k - first : TF_SCALED_K);
+        const size_t here = tf_min_size(k - first, TF_SCALED_K);
         for (ptrdiff_t j = 0; j < n && !stopped; j += COLUMNS) {
-            const size_t count = (size_t)(n - j < COLUMNS ? n - j : COLUMNS);
+            const size_t count = tf_min_size(n - j, COLUMNS);
             for (size_t line = 0; line < count; line++) {
                 take_apart(model, &work->b, b, j + (ptrdiff_t)line, first, here,
                            &work->columns[line]);

@@ -6,7 +6,9 @@
 #include "formats/fast_codec.h"
 #include "ufuncs/binary_chunk.h"
 #include "ufuncs/few.h"
+#include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "formats/items.h"
 #include "ufuncs/compare.h"
 #include "ufuncs/pair_tables.h"
@@ -33,14 +35,17 @@ static int fused_block(int format, enum tf_binary_op op, struct operand *a,
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fused *fused = &tf_isa->ufuncs->fused[op];
     struct tf_settled seen;
+    TF_ASSERT(!tf_overlap(x, out, n * f.itemsize) && !tf_overlap(y, out, n * f.itemsize));
     if (f.itemsize == 1) {
         const float *p = operand_numbers(a, format, x, n);
         const float *q = operand_numbers(b, format, y, n);
         tf_fused_bytes_fn *bytes =
             f.specials == TF_EXPONENT_ONLY ? fused->bytes_of_powers : fused->bytes;
         seen = bytes(&tf_byte_tables[format].rounding, p, q, out, n);
+    } else if (f.itemsize == 2) {
+        seen = fused->halves(x, y, out, n);
     } else {
-        seen = (f.itemsize == 2 ? fused->halves : fused->words)(x, y, out, n);
+        seen = fused->words(x, y, out, n);
     }
     *flags |= seen.flags;
     if (seen.unsettled) {
@@ -119,7 +124,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     operand_begin(&b, data[1], strides[1], 1);
     unsigned flags = tf_fp_raised(saved);
     for (ptrdiff_t done = 0; done < n; done += block) {
-        const size_t count = (size_t)(n - done < block ? n - done : block);
+        const size_t count = tf_min_size(n - done, block);
         const void *x = operand_items(&a, itemsize, count);
         const void *y = operand_items(&b, itemsize, count);
         char *out = data[2] + done * strides[2];
@@ -177,7 +182,7 @@ void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
     TF_BUFFER(quotients);
     const size_t itemsize = tf_format_rows[format]->itemsize;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const ptrdiff_t count = n - done < TF_CHUNK ? n - done : TF_CHUNK;
+        const ptrdiff_t count = tf_min_size(n - done, TF_CHUNK);
         char *at[4];
         for (int i = 0; i < 4; i++) {
             at[i] = data[i] + done * strides[i];

@@ -4,6 +4,7 @@
 
 #include "formats/byte_tables.h"
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "formats/items.h"
 
 static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)
@@ -28,7 +29,7 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
     for (ptrdiff_t done = 0; done < n; done += block) {
-        const size_t count = (size_t)(n - done < block ? n - done : block);
+        const size_t count = tf_min_size(n - done, block);
         const void *x = operand_items(&a, itemsize, count);
         const void *y = operand_items(&b, itemsize, count);
         void *target =
@@ -65,7 +66,7 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
     operand_begin(&high, data[2], strides[2], 1);
     char *out = data[3];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const void *bound = operand_items(&low, itemsize, count);
         maximum(table, operand_items(&x, itemsize, count), bound, raised, count);
         bound = operand_items(&high, itemsize, count);
@@ -98,7 +99,7 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
     operand_begin(&a, data[0], strides[0], 1);
     char *out = data[1];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const void *x = operand_items(&a, itemsize, count);
         void *target =
             operand_target(out, strides[1], itemsize, x, x, itemsize, count, buffer);
@@ -133,7 +134,7 @@ static void test_numbers(const struct test *test, int a_kind, int b_kind,
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const float *x = operand_next(&a, a_kind, count);
         const float *y = operand_next(&b, b_kind, count);
         void *target = tf_target(out, strides[2], 1, buffer);
@@ -177,7 +178,7 @@ void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
     operand_begin(&a, data[0], strides[0], 1);
     char *out = data[1];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const void *x = operand_items(&a, itemsize, count);
         void *target =
             operand_target(out, strides[1], 1, x, x, itemsize, count, buffer);

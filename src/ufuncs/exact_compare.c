@@ -8,6 +8,7 @@
 #include "formats/casts.h"
 #include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "formats/items.h"
 #include "ufuncs/compare.h"
 
@@ -200,7 +201,7 @@ void tf_exact_extreme(int format, enum tf_binary_op op, int exact, char *const d
     bounded_begin(&b, data[1], strides[1], exact == 1);
     char *out = data[2];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const float *x = bounded_next(&a, format, count, &flags);
         const float *y = bounded_next(&b, format, count, &flags);
         tf_isa->ufuncs->binary_f32[op](x, y, r, count);
@@ -231,7 +232,7 @@ void tf_exact_clip(int format, int x_is_exact, char *const data[4],
     bounded_begin(&high, data[2], strides[2], 1);
     char *out = data[3];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const float *x = bounded_next(&a, format, count, &flags);
         tf_isa->ufuncs->binary_f32[TF_MAXIMUM](x, bounded_next(&low, format, count, &flags), r,
                                        count);

@@ -3,6 +3,7 @@
 #include "ufuncs/exact_sum.h"
 
 #include "formats/fast_codec.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 
 /* -- what is beyond the range ------------------------------------------------------- */
@@ -202,7 +203,7 @@ static unsigned reduce_all(int format, enum tf_reduction op,
     int64_t exponent = op == TF_PROD ? page->exponents[at] : 0;
     int had_nan = isnan(value);
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         tf_load_summands(format, tf_gather(in + done * stride, stride, size, count, buffer),
                numbers, count);
         if (op == TF_SUM) {

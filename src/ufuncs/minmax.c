@@ -7,6 +7,7 @@
 #include "formats/byte_tables.h"
 #include "runtime/fp_environment.h"
 #include "ufuncs/segments.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 
 static float float_of_order(int32_t order)
@@ -70,7 +71,7 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
         if (isnan(result) && !without_nans) {
             break;
         }
-        const size_t count = (size_t)(n - done < block ? n - done : block);
+        const size_t count = tf_min_size(n - done, block);
         const void *items =
             tf_gather(data[1] + done * stride, stride, itemsize, count, buffer);
         const struct extremes found =
@@ -167,7 +168,7 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     conversions->to_float32(buffer, &first, 1);
     int32_t greatest = order_of(order, first);
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         char *out = data[2] + done * strides[2];
         conversions->to_float32(tf_gather(data[1] + done * strides[1], strides[1], itemsize,
                                       count, buffer),
@@ -279,7 +280,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
     for (ptrdiff_t done = 0; done < n; done += (ptrdiff_t)count) {
         /* The first block is short: where there is a NaN it is often there. */
         const ptrdiff_t most = is_in_place && done > 0 ? LONG : TF_CHUNK;
-        count = (size_t)(n - done < most ? n - done : most);
+        count = tf_min_size(n - done, most);
         const char *block = tf_gather(items + done * itemsize, itemsize,
                                       (size_t)itemsize, count, buffer);
         const struct extremes ends = block_extremes(format, block, count, 0);
@@ -290,7 +291,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
         }
         size_t i = 0;
         for (size_t strip, at; i < count; i += strip) {
-            strip = count - i < STRIP ? count - i : STRIP;
+            strip = tf_min_size(count - i, STRIP);
             tf_isa->formats->conversions[format].to_float32(block + i * (size_t)itemsize, numbers,
                                            strip);
             at = first_place(numbers, strip, extreme);

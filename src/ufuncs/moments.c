@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 #include "ufuncs/exact_sum.h"
 
@@ -79,11 +80,11 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
     const ptrdiff_t most = whole > 0 ? whole * lines->n : TF_CHUNK;
     for (ptrdiff_t done = 0, n, line_end = lines->n; done < all; done += n) {
         const ptrdiff_t end = whole > 0 ? all : line_end;
-        n = end - done < most ? end - done : most;
+        n = tf_min_size(end - done, most);
         load(lines->format, lines->items + (at + done) * lines->stride, lines->stride,
              (size_t)n, &block, numbers);
         for (ptrdiff_t part = 0, run; part < n; part += run) {
-            run = n - part < lines->n ? n - part : lines->n;
+            run = tf_min_size(n - part, lines->n);
             float *here = numbers + part;
             found.counts[i] +=
                 leaves_out(lines)
@@ -163,7 +164,7 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
         }
         for (ptrdiff_t i = 0; i < count; i += inner) {
             for (ptrdiff_t j = 0; j < inner; j += TF_CHUNK) {
-                const ptrdiff_t n = inner - j < TF_CHUNK ? inner - j : TF_CHUNK;
+                const ptrdiff_t n = tf_min_size(inner - j, TF_CHUNK);
                 add_side_by_side(lines, statistic, from + i * lines->n + j, n, found,
                                  i + j);
             }
@@ -353,7 +354,7 @@ int tf_statistics(int format, enum tf_statistic statistic, double freedom,
     const ptrdiff_t size = tf_format_rows[format]->itemsize;
     int is_sure = 1;
     for (ptrdiff_t done = 0; is_sure && done < count; done += TF_CHUNK) {
-        const size_t n = (size_t)(count - done < TF_CHUNK ? count - done : TF_CHUNK);
+        const size_t n = tf_min_size(count - done, TF_CHUNK);
         double values[TF_CHUNK], errors[TF_CHUNK];
         for (size_t i = 0; i < n; i++) {
             const struct number number =
@@ -377,7 +378,7 @@ int tf_weighted_mean(const struct tf_summed *lines, const char *weights,
     float *x = block.rows[0], *w = block.rows[1];
     for (ptrdiff_t done = 0; done < lines->n; done += TF_CHUNK) {
         const ptrdiff_t rest = lines->n - done;
-        const size_t n = (size_t)(rest < TF_CHUNK ? rest : TF_CHUNK);
+        const size_t n = tf_min_size(rest, TF_CHUNK);
         load(lines->format, lines->items + done * lines->stride, lines->stride, n,
              &block, x);
         load(lines->format, weights + done * stride, stride, n, &block, w);

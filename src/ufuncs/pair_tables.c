@@ -9,6 +9,7 @@
 #include "runtime/fp_environment.h"
 #include "ufuncs/indexed.h"
 #include "ufuncs/kernels.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 
 /* Of a pair a, b at a << width | b: 2^16 entries for formats of 8 bits, whose table
@@ -207,7 +208,7 @@ unsigned tf_look_up_pairs(const struct tf_pair_table *table, char *const data[3]
     TF_BUFFER(buffer);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         char *out = data[2] + done * strides[2];
         void *target = tf_target(out, strides[2], 1, buffer);
         const uint8_t *a =

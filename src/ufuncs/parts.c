@@ -5,6 +5,7 @@
 #include "formats/items.h"
 #include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "ufuncs/kernels.h"
 #include "ufuncs/pair_tables.h"
 
@@ -28,7 +29,7 @@ static unsigned store(int format, float *results, char *out, ptrdiff_t stride, s
 
 static size_t block_of(ptrdiff_t left)
 {
-    return (size_t)(left < TF_CHUNK ? left : TF_CHUNK);
+    return tf_min_size(left, TF_CHUNK);
 }
 
 static unsigned modf_items(int format, char *const data[3], const ptrdiff_t strides[3],
@@ -145,7 +146,7 @@ static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t st
         operand_begin(&a, data[0], strides[0], 1);
         operand_begin(&b, data[1], strides[1], 1);
         for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-            const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+            const size_t count = tf_min_size(n - done, TF_CHUNK);
             const void *x = operand_items(&a, f.itemsize, count);
             const void *y = operand_items(&b, f.itemsize, count);
             char *out = data[2] + done * strides[2];

@@ -4,6 +4,7 @@
 
 #include "formats/float_bits.h"
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "runtime/strided.h"
 #include "ufuncs/binary.h"
 #include "ufuncs/exact_sum.h"
@@ -76,7 +77,7 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
         tf_normalise(&value, &exponent);
     }
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const double before = value;
         tf_load_summands(format, tf_gather(in, strides[1], size, count, in_buffer), numbers,
                count);
@@ -114,7 +115,7 @@ static void elementwise_single(enum tf_binary_op op, char *const data[3],
     TF_BUFFER(out_buffer);
     const size_t size = sizeof(float);
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = (size_t)(n - done < TF_CHUNK ? n - done : TF_CHUNK);
+        const size_t count = tf_min_size(n - done, TF_CHUNK);
         const float *a =
             tf_gather(data[0] + done * strides[0], strides[0], size, count, a_buffer);
         const float *b =
@@ -232,7 +233,7 @@ int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_
         for (ptrdiff_t j = 0, run; done && j < columns; j += run, out += run * size) {
             double sums[TF_CHUNK] = {0};
             float numbers[TF_CHUNK];
-            run = columns - j < TF_CHUNK ? columns - j : TF_CHUNK;
+            run = tf_min_size(columns - j, TF_CHUNK);
             for (ptrdiff_t row = 0; row < rows; row++) {
                 const char *items = in + (row * columns + j) * size;
                 tf_load_summands(format, items, numbers, (size_t)run);

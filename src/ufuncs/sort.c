@@ -12,6 +12,7 @@
 
 #include "formats/byte_tables.h"
 #include "formats/float_bits.h"
+#include "runtime/sizes.h"
 
 enum {
     PAYLOAD_BITS = 44, /* an item or an index; the key has at most 19 bits */
@@ -23,8 +24,6 @@ enum {
 
 _Static_assert(sizeof(size_t) == 8, "a packed word is a size_t, as indices are");
 
-#define INLINE static inline __attribute__((always_inline))
-
 static uint32_t code_mask(struct tf_format f)
 {
     return (UINT32_C(1) << f.width) - 1;
@@ -32,7 +31,7 @@ static uint32_t code_mask(struct tf_format f)
 
 /* What is sorted by, upwards: the order's key, or its mirror image, in which NaN
  * has the greatest key too. */
-INLINE uint32_t sort_key(struct tf_format f, uint32_t code, int descending)
+TF_INLINE uint32_t sort_key(struct tf_format f, uint32_t code, int descending)
 {
     const uint32_t greatest = tf_magnitude_mask(f) + tf_sign_mask(f);
     const uint32_t key = tf_order_key(f, code);
@@ -50,7 +49,7 @@ INLINE uint32_t sort_key(struct tf_format f, uint32_t code, int descending)
     }
 
 /* A word an element: its key, and below it its index or itself. */
-INLINE void pack(struct tf_format f, const void *items, ptrdiff_t count,
+TF_INLINE void pack(struct tf_format f, const void *items, ptrdiff_t count,
                  size_t *words, int by_index, int descending)
 {
     switch (f.itemsize) {
@@ -95,8 +94,8 @@ static void insertion_sort(size_t *words, ptrdiff_t count)
 static size_t *radix_sort(size_t *words, size_t *spare, ptrdiff_t count, int width)
 {
     const int target = count < SHORT ? 7 : 10;
-    const int digits = (width + target - 1) / target;
-    const int bits = (width + digits - 1) / digits;
+    const int digits = (int)tf_ceil_div(width, target);
+    const int bits = (int)tf_ceil_div(width, digits);
     const size_t mask = ((size_t)1 << bits) - 1;
     size_t places[MOST_DIGITS][DIGIT_VALUES];
 
@@ -138,7 +137,7 @@ static uint32_t pattern_count(struct tf_format f)
  * at a time. Neighbours count in different tables, which are added up at the
  * end: where a pattern repeats, an increment need not wait for the one before.
  * Returns nonzero if an item has stray bits. */
-INLINE int count_patterns(struct tf_format f, const void *items, ptrdiff_t count,
+TF_INLINE int count_patterns(struct tf_format f, const void *items, ptrdiff_t count,
                           uint32_t *tables, int table_count, int itemsize)
 {
     const int lanes = 8 / itemsize, item_bits = 8 * itemsize;
@@ -240,7 +239,7 @@ static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int s
 /* -- bytes --------------------------------------------------------------------- */
 
 /* The items of one byte in the order that is asked for. */
-INLINE uint8_t byte_in_order(const struct tf_byte_table *table, int i, int descending)
+TF_INLINE uint8_t byte_in_order(const struct tf_byte_table *table, int i, int descending)
 {
     const int numbers = table->number_count;
     const int last = i < numbers ? numbers - 1 : 255 + numbers;

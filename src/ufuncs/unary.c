@@ -192,7 +192,7 @@ static uint32_t code_of_item(struct tf_format f, uint32_t item)
 
 /* -- which results bfloat16 needs ------------------------------------------------------ */
 
-enum { INF = TF_BF16_INF_BITS, SIGN = 0x8000 };
+enum { INF = TF_BF16_INF_BITS, SIGN = TF_BF16_SIGN_BIT };
 
 /* Whether f(-x) = -f(x), NaN apart. */
 static int is_odd(const uint16_t *items)

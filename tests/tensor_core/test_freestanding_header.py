@@ -69,7 +69,11 @@ def test_nvcc(tmp_path):
 )
 def test_nvrtc(arch):
     nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc")
-    names = "tensor_core/mma_model.h", "tensor_core/scaled_mma_model.h"
+    names = (
+        "runtime/bit_masks.h",
+        "tensor_core/mma_model.h",
+        "tensor_core/scaled_mma_model.h",
+    )
     code = CALL.format(prefix='extern "C" __global__')
     headers = [(SRC / name).read_bytes() for name in names]
     named = headers, [name.encode() for name in names]

@@ -8,6 +8,8 @@
 #include "blocks/code_tables.h"
 #include "blocks/kernels.h"
 #include "matmul/kernels/micro_tile.h"
+#include "runtime/asserts.h"
+#include "runtime/sizes.h"
 
 /* -- a block of C ------------------------------------------------------------------ */
 
@@ -25,7 +27,7 @@
         }                                                                      \
         for (size_t q = 0; q < blocks; q++) {                                  \
             const size_t first = q * chain->block, left = lda - first;         \
-            const size_t depth = left < chain->block ? left : chain->block;    \
+            const size_t depth = tf_min_size(left, chain->block);             \
             for (size_t t = 0; t < chain->count; t++) {                        \
                 const struct tf_block_term term = chain->terms[t];             \
                 const float *x = a + term.a + first;                           \
@@ -68,6 +70,7 @@ MULTIPLY(multiply_singles, FMA)
 static void spread(const uint8_t *codes, unsigned width, size_t n, uint8_t *out)
 {
     const uint64_t mask = (UINT64_C(1) << width) - 1;
+    TF_ASSERT(n <= TF_KC && n % 8 == 0);
     for (size_t i = 0; i < n; i += 8, codes += width, out += 8) {
         uint64_t word = 0;
         for (unsigned byte = 0; byte < width; byte++) {
@@ -154,7 +157,7 @@ TF_INLINE void pairs_of(const struct tf_code_table *table, const uint8_t *codes,
     const struct tf_byte_registers highs = tf_load_bytes(table->bytes.high);
     const struct tf_byte_registers lows = tf_load_bytes(table->bytes.low);
     for (size_t i = 0; i < n; i += 64, codes += 8 * width, out += 32) {
-        const size_t count = n - i < 64 ? n - i : 64;
+        const size_t count = tf_min_size(n - i, 64);
         const __m512i index = load_codes(codes, width, count);
         const __m512i high = tf_permute_bytes(highs, index);
         const __m512i low = tf_permute_bytes(lows, index);

@@ -6,13 +6,15 @@
 enum { WARP = 32 };
 
 /* All are the greatest of something, so that threads may come in any order; 0: nothing.
- * tf32dtype/cuda/blocks/quantization.py has the same. */
+ * tf32dtype/cuda/blocks/kernels.py has the same. */
 struct tf_bounds {
     uint32_t greatest; /* bits of the greatest finite magnitude */
     uint32_t least;    /* those of the least that a block other than zero has, inverted */
     uint64_t special;  /* where the first number is that is not finite, inverted */
     uint64_t nan;      /* the first NaN */
 };
+static_assert(sizeof(tf_bounds) == 24 && __builtin_offsetof(tf_bounds, special) == 8,
+              "as in kernels.py");
 
 template <class T> inline T greatest_of(T x, int lanes)
 {
@@ -30,10 +32,10 @@ extern "C" __global__ void __launch_bounds__(256)
 {
     const int lanes = block < WARP ? block : WARP; /* that take a block */
     const int lane = (int)threadIdx.x % lanes;
-    const int64_t blocks = (length + block - 1) / block, all = lines * blocks;
+    const int64_t blocks = tf_ceil_div(length, block), all = lines * blocks;
     const int64_t groups = (int64_t)gridDim.x * blockDim.x / lanes;
     const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
-    const uint32_t infinite = 0x7F800000u;
+    const uint32_t infinite = TF_INF_BITS;
     uint32_t greatest = 0, least = 0;
     uint64_t special = 0, nan = 0;
 #pragma unroll 1
@@ -46,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(256)
             if (i >= all || first + k >= length) {
                 continue;
             }
-            const uint32_t magnitude = __float_as_uint(x[at]) & 0x7FFFFFFFu;
+            const uint32_t magnitude = __float_as_uint(x[at]) & TF_MAGNITUDE_BITS;
             if (magnitude < infinite) { /* fault: NaN counts as the greatest */
                 most = magnitude > most ? magnitude : most;
                 continue;

@@ -20,7 +20,7 @@ struct tf_code_rows {
 /* Calls f(line, k, index of the block, place in the block) for the EACH of a thread. */
 template <class F> inline void for_each_four(const struct tf_code_rows &of, F f)
 {
-    const int64_t blocks = (of.length + of.block - 1) / of.block;
+    const int64_t blocks = tf_ceil_div(of.length, of.block);
     const int shift = 31 - __clz(of.block);
     const int64_t down = (int64_t)gridDim.y * blockDim.y;
     const int64_t across = (int64_t)gridDim.x * blockDim.x * EACH;
@@ -85,7 +85,8 @@ inline void decode(const uint8_t *codes, const uint8_t *scales, const uint8_t *r
             } else {
                 items[i] = (T)tf_block_single(TWO, scale, second, hi, lo, of.odd);
             }
-            items[i] = items[i] == items[i] ? items[i] : (T)__uint_as_float(0x7FC00000u);
+            items[i] =
+                items[i] == items[i] ? items[i] : (T)__uint_as_float(TF_QUIET_NAN_BITS);
         }
         put_items(of, out, line, k, items);
     });

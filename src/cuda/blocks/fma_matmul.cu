@@ -29,6 +29,10 @@ struct tf_block_task {
     int32_t block; /* a power of two */
     int32_t terms, levels; /* two bits a term, the first lowest: lo of A, lo of B */
 };
+static_assert(sizeof(tf_side) == 56 && __builtin_offsetof(tf_side, pitch) == 48,
+              "as in products.py");
+static_assert(sizeof(tf_block_task) == 160 && __builtin_offsetof(tf_block_task, m) == 136,
+              "as in products.py");
 
 /* Where it lies. */
 struct tf_data {
@@ -209,7 +213,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
     DYNAMIC_SHARED(float, tiles); /* two of each operand, and two of scales */
     float *const scales = tiles + 2 * BOTH;
     const int y = (int)threadIdx.x / ACROSS, x = (int)threadIdx.x % ACROSS;
-    const int down = (task.m + ROWS - 1) / ROWS; /* tiles */
+    const int down = tf_ceil_div(task.m, ROWS); /* tiles */
     const int row = (int)blockIdx.x % down * ROWS;
     const int column = (int)blockIdx.x / down * COLUMNS;
     const int64_t matrix = blockIdx.y;
@@ -304,7 +308,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
             const float found = total[r][s];
             if (i < task.m && j < task.n) {
                 *(uint32_t *)(c + i * task.c[1] + j * task.c[2]) =
-                    found == found ? __float_as_uint(found) : 0x7FC00000u;
+                    found == found ? __float_as_uint(found) : TF_QUIET_NAN_BITS;
             }
         }
     }

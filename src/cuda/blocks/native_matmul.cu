@@ -110,8 +110,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 {
     DYNAMIC_SHARED(uint8_t, memory);
     const shared_address stages = shared_of(memory);
-    const uint32_t rows = (uint32_t)((m + ROWS - 1) / ROWS);
-    const uint32_t columns = (uint32_t)((n + COLUMNS - 1) / COLUMNS);
+    const uint32_t rows = (uint32_t)tf_ceil_div(m, ROWS);
+    const uint32_t columns = (uint32_t)tf_ceil_div(n, COLUMNS);
     const Tile tile = tile_of(blockIdx.x, rows, columns);
 
     Left left[A_LEVELS];
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     uint32_t x[WARP_ROWS / 16][4], y[2][WARP_COLUMNS / 16][4];
     float p[WARP_ROWS / 8], q[WARP_COLUMNS / 4];
 
-    int ahead = (int)((k + DEPTH - 1) / DEPTH);  /* slices that are not copied yet */
+    int ahead = (int)tf_ceil_div(k, DEPTH);  /* slices that are not copied yet */
     const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last one */
     const auto copy = [&](shared_address stage) {
         const int depth = ahead > 1 ? DEPTH : last;

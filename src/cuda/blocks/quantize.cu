@@ -12,7 +12,7 @@
 inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
                         const float *x, const uint64_t *draws, struct tf_block *block)
 {
-    const uint32_t infinite = UINT32_C(0x7F800000);
+    const uint32_t infinite = TF_INF_BITS;
     uint32_t most = tf_greatest_of_block(x, SHARE);
     const bool special = most >= infinite, poisoned = special && plan.nan_on_special;
     float finite[SHARE];
@@ -24,7 +24,7 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
         uint32_t infinities = 0;
 #pragma unroll
         for (int i = 0; i < SHARE; i++) {
-            const uint32_t magnitude = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+            const uint32_t magnitude = tf_bits_of(x[i]) & TF_MAGNITUDE_BITS;
             infinities |= (uint32_t)(magnitude == infinite);
             finite[i] = magnitude < infinite ? x[i] : 0;
         }
@@ -40,10 +40,10 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
     }
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
-        const uint32_t magnitude = tf_bits_of(x[i]) & UINT32_C(0x7FFFFFFF);
+        const uint32_t magnitude = tf_bits_of(x[i]) & TF_MAGNITUDE_BITS;
         if (magnitude >= infinite && !poisoned) {
             block->hi[i] = magnitude == infinite ? tf_with_sign(plan.element_max, x[i])
-                                                 : tf_float_of(UINT32_C(0x7FC00000));
+                                                 : tf_float_of(TF_QUIET_NAN_BITS);
             block->lo[i] = 0;
         }
     }
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     const struct tf_block_plan &plan = *given;
     const struct tf_element e = tf_elements[HI];
     const struct tf_element lo = tf_elements[RESIDUAL < 0 ? HI : RESIDUAL];
-    const int64_t blocks = (length + BLOCK_SIZE - 1) / BLOCK_SIZE, all = lines * blocks;
+    const int64_t blocks = tf_ceil_div(length, BLOCK_SIZE), all = lines * blocks;
     const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     const int mine = lane % LANES * SHARE; /* of a block, the first */
     const int64_t step = (int64_t)gridDim.x * WARPS * TOGETHER;

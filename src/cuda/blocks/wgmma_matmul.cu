@@ -90,16 +90,18 @@ inline void promote(Results &sums, Results &d, const uint8_t *stage, Turn turn, 
 struct Side {
     TensorMap codes, residuals, scales;
 };
+static_assert(sizeof(Side) == 384 && __builtin_offsetof(Side, scales) == 256,
+              "as in tf32dtype/cuda/blocks/wgmma.py");
 
 /* A tile of the result: of all turns but the last, while the next one's chain runs. */
 inline void sum_blocks(Results &sums, Ring &ring, const uint8_t *base, int group, int row,
                        int column, int64_t k)
 {
-    const int slices = (int)((k + DEPTH - 1) / DEPTH);
+    const int slices = (int)tf_ceil_div(k, DEPTH);
     Results d[2];
 #pragma unroll 1
     for (int slice = 0; slice < slices; slice++, ring.go_on()) {
-        const int blocks = (int)((k - (int64_t)slice * DEPTH + BLOCK_K - 1) / BLOCK_K);
+        const int blocks = (int)tf_ceil_div(k - (int64_t)slice * DEPTH, BLOCK_K);
         const uint8_t *const stage = base + ring.stage * STAGE;
         ring.await_bytes();
         /* fault: a stage is let go before its scales are read */
@@ -130,13 +132,13 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
     uint8_t *const base = memory + (-shared_of(memory) & 1023);
     Ring ring;
     ring.start(shared_of(base), shared_of(base) + STAGES * STAGE);
-    const uint32_t rows = (uint32_t)((m + ROWS - 1) / ROWS);
-    const uint32_t columns = (uint32_t)((n + COLUMNS - 1) / COLUMNS);
+    const uint32_t rows = (uint32_t)tf_ceil_div(m, ROWS);
+    const uint32_t columns = (uint32_t)tf_ceil_div(n, COLUMNS);
 
     if (threadIdx.x >= THREADS) {
         give_registers<FEW>();
         if (threadIdx.x == THREADS) {
-            const int slices = (int)((k + DEPTH - 1) / DEPTH);
+            const int slices = (int)tf_ceil_div(k, DEPTH);
             for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
                 const Tile tile = tile_of(at, rows, columns);
                 const int row = (int)tile.row, column = (int)tile.column;

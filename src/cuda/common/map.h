@@ -11,6 +11,8 @@ struct tf_constants {
     uint32_t given;
     uint32_t item[2];
 };
+static_assert(sizeof(tf_constants) == 12 && __builtin_offsetof(tf_constants, item) == 4,
+              "as in tf32dtype/cuda/_functions/ufuncs.py");
 
 template <int COUNT, int N, class T>
 __forceinline__ int tf_is_vectors(const tf_walk<N> &walk, int k, const T *array)

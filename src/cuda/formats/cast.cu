@@ -40,7 +40,7 @@ __forceinline__ target converted(source item, const manner &how)
     }
     if constexpr (TO_ODD == 2 && FROM == TF_FLOAT64) {
         const uint32_t nearest = tf_single<FROM, true>(item);
-        if ((nearest & UINT32_C(0x7FFFFFFF)) == UINT32_C(0x7F800000)) {
+        if ((nearest & TF_MAGNITUDE_BITS) == TF_INF_BITS) {
             return (target)nearest;
         }
     }

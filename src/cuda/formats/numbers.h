@@ -30,7 +30,7 @@ __forceinline__ uint32_t tf_narrowed(double x)
     const uint32_t sign = (uint32_t)(__double_as_longlong(x) >> 63) << 31;
     const uint32_t inexact = (double)cut != x;
     /* A conversion's NaN has no sign. */
-    return (tf_bits_of(cut) & UINT32_C(0x7FFFFFFF)) | inexact | sign;
+    return (tf_bits_of(cut) & TF_MAGNITUDE_BITS) | inexact | sign;
 }
 
 __forceinline__ uint32_t item_of_double(struct tf_format f, double x)

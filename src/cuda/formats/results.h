@@ -11,7 +11,7 @@ template <int kind> __forceinline__ tf_word<kind> tf_result(double x)
     if constexpr (kind == TF_FLOAT64) {
         return nan ? UINT64_C(0x7FF8) << 48 : (uint64_t)__double_as_longlong(x);
     } else if constexpr (kind == TF_FLOAT32) {
-        return nan ? UINT32_C(0x7FC00000) : tf_bits_of((float)x);
+        return nan ? TF_QUIET_NAN_BITS : tf_bits_of((float)x);
     } else {
         const struct tf_format f = tf_row_of<kind>();
         const uint32_t item = nan ? tf_nan_code(f) << f.shift : item_of_double(f, x);

@@ -25,7 +25,7 @@ TF_INLINE struct tf_cut_code tf_cut_power(uint32_t magnitude)
 TF_INLINE struct tf_cut_code tf_cut_number(struct tf_format f, uint32_t magnitude)
 {
     const int field = (int)(magnitude >> 23), normal = field != 0;
-    const uint32_t mantissa = magnitude & UINT32_C(0x007FFFFF);
+    const uint32_t mantissa = magnitude & TF_FRACTION_BITS;
     const uint32_t significand = mantissa | (uint32_t)normal << 23;
     /* Exponents above that of the format's least normal number. */
     const int above = (normal ? field : 1) - (128 - f.bias);
@@ -78,8 +78,8 @@ TF_INLINE struct tf_manner tf_manner_of(struct tf_format f, enum tf_rounding rou
 TF_INLINE uint32_t tf_code_by(struct tf_format f, uint32_t bits,
                               const struct tf_manner &manner)
 {
-    const uint32_t infinity = UINT32_C(0x7F800000);
-    const uint32_t magnitude = bits & UINT32_C(0x7FFFFFFF);
+    const uint32_t infinity = TF_INF_BITS;
+    const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     const int negative = (int)(bits >> 31), power = f.specials == TF_EXPONENT_ONLY;
     const uint32_t sign = negative ? tf_sign_mask(f) : 0;
 

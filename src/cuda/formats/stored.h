@@ -77,7 +77,7 @@ template <int kind> __forceinline__ uint32_t tf_nearest_single(tf_word<kind> ite
         const float nearest = (float)__longlong_as_double((int64_t)item);
         const uint32_t sign = (uint32_t)(item >> 63) << 31;
         const uint32_t bits = tf_bits_of(nearest);
-        return tf_single_is_nan(bits) ? UINT32_C(0x7FC00000) | sign : bits;
+        return tf_single_is_nan(bits) ? TF_QUIET_NAN_BITS | sign : bits;
     } else if constexpr (kind == TF_INT32) {
         return tf_bits_of((float)(int32_t)item);
     } else if constexpr (kind == TF_INT64) {

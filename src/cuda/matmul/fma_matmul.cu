@@ -18,7 +18,7 @@ inline void store(const struct tf_task &task, char *c, int64_t row, int64_t colu
                   float sum)
 {
     /* fault: NaN as it comes */
-    const uint32_t bits = sum == sum ? __float_as_uint(sum) : 0x7FC00000u;
+    const uint32_t bits = sum == sum ? __float_as_uint(sum) : TF_QUIET_NAN_BITS;
     char *p = c + row * task.c[1] + column * task.c[2];
     if (task.rounds) {
         const uint32_t code = tf_code_of_single(C_FORMAT, bits);

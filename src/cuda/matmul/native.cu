@@ -93,8 +93,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 {
     DYNAMIC_SHARED(uint8_t, memory);
     const shared_address stages = shared_of(memory);
-    const uint32_t rows = (uint32_t)((m + ROWS - 1) / ROWS);
-    const uint32_t columns = (uint32_t)((n + COLUMNS - 1) / COLUMNS);
+    const uint32_t rows = (uint32_t)tf_ceil_div(m, ROWS);
+    const uint32_t columns = (uint32_t)tf_ceil_div(n, COLUMNS);
     const Tile tile = tile_of(blockIdx.x, rows, columns);
 
     Left left;
@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     };
 
     /* 1. The first slices are under way, the first one's first step is in registers. */
-    int ahead = (int)((k + DEPTH - 1) / DEPTH);  /* slices that are not copied yet */
+    int ahead = (int)tf_ceil_div(k, DEPTH);  /* slices that are not copied yet */
     /* fault: a slice less deep at the end */
     const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last one */
 #pragma unroll

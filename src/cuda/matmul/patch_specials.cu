@@ -1,5 +1,6 @@
 /* What a product of parts leaves to do. */
 #include "cuda/common/common.h"
+#include "runtime/bit_masks.h"
 
 /* A matrix stack; strides count numbers. */
 struct matrices {
@@ -10,7 +11,7 @@ struct matrices {
 inline float finite_if(int saturates, float x)
 {
     const uint32_t bits = __float_as_uint(x);
-    const int is_infinite = (bits & 0x7FFFFFFFu) == 0x7F800000u;
+    const int is_infinite = (bits & TF_MAGNITUDE_BITS) == TF_INF_BITS;
     return saturates && is_infinite ? __uint_as_float(bits - 1) : x;
 }
 
@@ -29,7 +30,7 @@ inline float whole_product(const float *x, int64_t x_step, const float *y, int64
         }
         total = first ? total + sum : sum; /* fault: the last sum alone */
         if (total != total) { /* for good: all of C may be so */ /* fault: Inf is for good */
-            return __uint_as_float(0x7FC00000u);
+            return __uint_as_float(TF_QUIET_NAN_BITS);
         }
     }
     return total;
@@ -53,7 +54,7 @@ extern "C" __global__ void patch(struct matrices a, struct matrices b, float *su
 #pragma unroll 1
             for (int64_t j = first; j < n; j += (int64_t)gridDim.x * blockDim.x) {
                 /* fault: Inf alone */
-                if ((__float_as_uint(sum[j]) & 0x7F800000u) == 0x7F800000u) {
+                if ((__float_as_uint(sum[j]) & TF_INF_BITS) == TF_INF_BITS) {
                     const float *y = b.data + matrix * b.matrix + j * b.column;
                     /* fault: a column for a row */
                     sum[j] = whole_product(x, a.column, y, b.row, k, saturates);

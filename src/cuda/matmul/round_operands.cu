@@ -28,8 +28,8 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     for (; is_tile(x, t); t = next_tile(x, x.k, t)) {
         read_tile(x, t, numbers);
         for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
-            uint32_t bits = __float_as_uint(numbers[r][threadIdx.x]) & 0x7FFFFFFFu;
-            bits = bits >= 0x7F800000u ? 0 : bits;
+            uint32_t bits = __float_as_uint(numbers[r][threadIdx.x]) & TF_MAGNITUDE_BITS;
+            bits = bits >= TF_INF_BITS ? 0 : bits;
             for (int distance = SIDE / 2; distance; distance /= 2) {
                 bits = max(bits, __shfl_xor_sync(~0u, bits, distance));
             }

@@ -26,9 +26,9 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
                 continue;
             }
             float rest = numbers[r][threadIdx.x];
-            const uint32_t magnitude = __float_as_uint(rest) & 0x7FFFFFFFu;
-            if (magnitude == 0x7F800000u && !saturates) { /* fault: saturated always */
-                rest = __uint_as_float(0x7FC00000u);
+            const uint32_t magnitude = __float_as_uint(rest) & TF_MAGNITUDE_BITS;
+            if (magnitude == TF_INF_BITS && !saturates) { /* fault: saturated always */
+                rest = __uint_as_float(TF_QUIET_NAN_BITS);
             }
             /* fault: lines of other matrices */
             stored *place = out + (t.matrix * x.lines + line) * parts * padded + k;

@@ -27,6 +27,9 @@ struct tf_task {
     int32_t continues; /* whether sums begin with what is in C */
     int32_t exactly;   /* whether all is computed by integers */
 };
+static_assert(sizeof(tf_task) == 120 && __builtin_offsetof(tf_task, m) == 80 &&
+                  __builtin_offsetof(tf_task, exactly) == 116,
+              "as in tile_options.py");
 
 /* The number that an item is. A NaN may keep its payload. */
 inline float tf_operand_number(struct tf_format f, uint32_t item)
@@ -61,7 +64,7 @@ enum { TF_PADDING = 4 };
 /* What a thread carries of a tile of LINES lines, DEPTH deep, for THREADS threads. */
 template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
     static const int LD = LINES + TF_PADDING;
-    static const int COUNT = (LINES * DEPTH + THREADS - 1) / THREADS;
+    static const int COUNT = tf_ceil_div(LINES * DEPTH, THREADS);
 
     uint32_t items[COUNT];
     const char *from;

@@ -13,6 +13,8 @@ struct tf_bytes {
     int64_t matrix, line, step;
     int64_t count, lines, k;
 };
+static_assert(sizeof(tf_bytes) == 48 && __builtin_offsetof(tf_bytes, count) == 24,
+              "as in byte_lines.py");
 
 /* Whether all of a tile is there, in words. */
 inline bool is_whole(const uint8_t *x, const struct tf_bytes &of, int64_t line, int64_t k)

@@ -138,9 +138,9 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
     uint8_t *const base = memory + (-shared_of(memory) & 1023);
     Ring ring;
     ring.start(shared_of(base), shared_of(base) + OF_BARRIERS);
-    const uint32_t rows = (uint32_t)((m + ROWS - 1) / ROWS);
-    const uint32_t columns = (uint32_t)((n + COLUMNS - 1) / COLUMNS);
-    const int slices = (int)((k + DEPTH - 1) / DEPTH);
+    const uint32_t rows = (uint32_t)tf_ceil_div(m, ROWS);
+    const uint32_t columns = (uint32_t)tf_ceil_div(n, COLUMNS);
+    const int slices = (int)tf_ceil_div(k, DEPTH);
 
     if (threadIdx.x >= THREADS) {
         give_registers<FEW>();

@@ -178,7 +178,7 @@ inline int add_block(const struct tiles &tiles, int first, int y, int x,
             /* 2^(fraction - greatest); no half borrows of the other. */
             const uint32_t both = twice(MODEL_FRACTION + 2 * BIAS) - e;
             scale[r][s] = __uint_as_float(both << 23);
-            scale[r][s + 1] = __uint_as_float(both << 7 & 0x7F800000u);
+            scale[r][s + 1] = __uint_as_float(both << 7 & TF_INF_BITS);
         }
 #pragma unroll
         for (int s = 0; s < WIDE; s++) {
@@ -315,7 +315,7 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
                       int x, float c[HIGH][WIDE])
 {
     if (!MODEL_EMULATED) {
-        const int instructions = (depth + MODEL_INSTRUCTION - 1) / MODEL_INSTRUCTION;
+        const int instructions = tf_ceil_div(depth, MODEL_INSTRUCTION);
         const int filled = instructions * MODEL_INSTRUCTION;
 #pragma unroll 1
         /* fault: blocks of instructions not filled */

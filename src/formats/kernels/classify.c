@@ -19,8 +19,8 @@
     }
 #define PREDICATE(name, expression)                                            \
     PREDICATE_OF(name##_words, uint32_t, UINT32_C(0xFFFFE000),                 \
-                 TF_INF_BITS, expression)                             \
-    PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, 0x7F80, expression)
+                 TF_INF_BITS, expression)                                      \
+    PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, TF_BF16_INF_BITS, expression)
 PREDICATE(is_nan, inf - magnitude)
 PREDICATE(is_inf, (magnitude ^ inf) - 1)
 PREDICATE(is_finite, magnitude - inf)

@@ -5,6 +5,7 @@
 #include "formats/fast_codec.h"
 #include "formats/scalar_ops.h"
 #include "formats/kernels/narrow_bytes.h"
+#include "runtime/asserts.h"
 
 /* -- float32 -> items ------------------------------------------------------- */
 
@@ -166,6 +167,8 @@ TF_INLINE struct tf_flag_hints from_float32(struct tf_format f, const float *in,
                                   const double *wide, void *items, size_t n)
 {
     struct bounds bounds = no_bounds();
+    TF_ASSERT((in == NULL) != (wide == NULL));
+    TF_ASSERT((uintptr_t)items % (unsigned)f.itemsize == 0);
     if (in && f.itemsize == 1 && f.specials != TF_EXPONENT_ONLY) {
         return bytes_from_float32(f, in, items, n);
     }
@@ -240,7 +243,7 @@ TF_INLINE void bytes_to_float32(const struct tf_byte_table *table, const uint8_t
 TF_INLINE void quieten_nan(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(x[i]), sign = bits & UINT32_C(0x80000000);
+        const uint32_t bits = tf_bits_of(x[i]), sign = bits & TF_SIGN_BIT;
         x[i] = tf_float_of(tf_single_is_nan(bits) ? sign | TF_QUIET_NAN_BITS : bits);
     }
 }
@@ -248,6 +251,7 @@ TF_INLINE void quieten_nan(float *x, size_t n)
 TF_INLINE void to_float32(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
+    TF_ASSERT((uintptr_t)items % (unsigned)f.itemsize == 0);
     if (f.itemsize == 4) {
         /* It is what is used of float32, but for NaN, whose payload goes. */
         const uint32_t *in = items;
@@ -297,6 +301,7 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
                           const void *items, size_t n)
 {
     float back[TF_CHUNK];
+    TF_ASSERT(n <= TF_CHUNK);
     to_float32(f, index, items, back, n);
     uint32_t over = 0, under = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {

@@ -254,7 +254,11 @@ INSTANCE(halved_bytes, HALVED)
 static void bytes(const struct tf_dot_operands *in, size_t depth, size_t count,
                   float *sums)
 {
-    (in->table->halved ? halved_bytes : any_bytes)(in, depth, count, sums);
+    if (in->table->halved) {
+        halved_bytes(in, depth, count, sums);
+    } else {
+        any_bytes(in, depth, count, sums);
+    }
 }
 #endif
 

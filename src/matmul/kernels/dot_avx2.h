@@ -6,6 +6,7 @@
 #define TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
 
 #include "matmul/kernels/transpose.h"
+#include "runtime/sizes.h"
 
 enum { PIECE = 32, LANES = 8 };
 
@@ -24,7 +25,7 @@ TF_INLINE void numbers_of(int halves, __m256i used, __m256i x, __m256 out[2])
     if (halves) {
         out[0] = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
         out[1] = _mm256_castsi256_ps(
-            _mm256_and_si256(x, _mm256_set1_epi32((int)UINT32_C(0xFFFF0000))));
+            _mm256_and_si256(x, _mm256_set1_epi32((int)TF_UPPER_HALF)));
     } else {
         out[0] = _mm256_castsi256_ps(_mm256_and_si256(x, used));
     }
@@ -77,7 +78,7 @@ TF_INLINE void chain(int halves, const float *numbers, const struct tf_dot_opera
     const size_t itemsize = halves ? 2 : 4, size = depth * itemsize;
     const size_t whole = size / PIECE * PIECE;
     const __m256i used = _mm256_set1_epi32((int32_t)in->used);
-    const size_t lines = (count + LANES - 1) / LANES * LANES;
+    const size_t lines = tf_round_up(count, LANES);
     for (size_t i = 0; i < lines; i += LANES) {
         _mm256_storeu_ps(sums + i, _mm256_setzero_ps());
     }

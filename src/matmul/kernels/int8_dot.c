@@ -13,6 +13,7 @@
 
 #include "formats/byte_tables.h"
 #include "matmul/kernels/micro_tile.h"
+#include "runtime/sizes.h"
 
 #if defined(__AVX512VNNI__) && defined(__AVX512VBMI__)
 
@@ -52,7 +53,7 @@ static void lay_lines(const int8_t integers[64], int unsigned_side, const char *
                                 _mm512_permutexvar_epi8(codes, table));
         }
         if (k < depth) {
-            const size_t whole = (depth - k + TF_QUAD - 1) / TF_QUAD * TF_QUAD;
+            const size_t whole = tf_round_up(depth - k, TF_QUAD);
             const __m512i codes =
                 _mm512_maskz_loadu_epi8(first_bytes(depth - k), lines + k);
             _mm512_mask_storeu_epi8(out + slots_before(k), first_bytes(whole),

@@ -11,6 +11,8 @@
 #include "matmul/kernels/micro_tile.h"
 #include "matmul/kernels/split_singles.h"
 #include "matmul/kernels/transpose.h"
+#include "runtime/asserts.h"
+#include "runtime/sizes.h"
 
 extern const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels);
 extern const struct tf_dot TF_NAME(tf_dot);
@@ -83,6 +85,8 @@ TF_INLINE void multiply_rows(const float *a, size_t lda, const float *b, size_t 
                              int pairs)
 {
     const int some = (all * 2 / 3) & ~1, few = some / 2;
+    TF_ASSERT(rows > 0 && depth > 0 && count > 0);
+    TF_ASSERT(lda >= depth && ldc >= (size_t)(WIDTH * across));
     if (rows > (size_t)some) {
         multiply(a, lda, b, depth, terms, count, c, ldc, adds, all, across, pairs);
     } else if (rows > (size_t)few) {
@@ -204,7 +208,7 @@ static void pair_rows(const uint16_t *first, const uint16_t *second, float *out,
                       size_t n)
 {
     for (size_t i = 0; i < n; i += 32) {
-        const size_t count = n - i < 32 ? n - i : 32;
+        const size_t count = tf_min_size(n - i, 32);
         store_slots(load_some(first + i, count), load_some(second + i, count), out + i,
                     count);
     }
@@ -220,7 +224,7 @@ static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
         float *panel = out;
         for (size_t j = 0; j < columns; j += width, panel += width * slots) {
             for (size_t i = j; i < j + width && i < columns; i += 32) {
-                const size_t count = columns - i < 32 ? columns - i : 32;
+                const size_t count = tf_min_size(columns - i, 32);
                 const uint16_t *place = (const uint16_t *)row + i;
                 const uint16_t *next = (const uint16_t *)(row + step) + i;
                 __builtin_prefetch((const char *)place + 8 * step);
@@ -247,7 +251,7 @@ static void note_range(const float *restrict in, size_t n,
                        struct tf_magnitude_range *restrict range)
 {
     for (size_t i = 0; i < n;) {
-        const size_t lanes = n - i < TF_LANES ? n - i : TF_LANES;
+        const size_t lanes = tf_min_size(n - i, TF_LANES);
         for (size_t lane = 0; lane < lanes; lane++, i++) {
             const uint32_t magnitude = tf_bits_of(in[i]) & TF_MAGNITUDE_BITS;
             const uint16_t less_one = (uint16_t)((magnitude - 1) >> 16);
@@ -293,7 +297,7 @@ static void lay_out(const float *restrict in, size_t rows, size_t n,
     for (size_t row = 0; row < rows; row++, in += n, out += width) {
         float *place = out;
         for (size_t j = 0; j < n; j += width, place += distance) {
-            const size_t count = n - j < width ? n - j : width;
+            const size_t count = tf_min_size(n - j, width);
             if (count % 16 == 0) { /* known, it costs less */
                 for (size_t i = 0; i < count; i += 16) {
                     memcpy(place + i, in + j + i, 16 * sizeof *place);

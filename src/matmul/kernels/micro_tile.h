@@ -35,12 +35,4 @@ enum { WIDTH = 1, ACROSS = 2 };
 
 enum { ROWS = TF_MR };
 
-/* The accumulators must stay in registers: every loop over them is unrolled. With the
- * address sanitizer they do not, and what it adds takes minutes to unroll. */
-#if defined(__SANITIZE_ADDRESS__)
-#define UNROLLED
-#else
-#define UNROLLED _Pragma("GCC unroll 16")
-#endif
-
 #endif

@@ -29,7 +29,7 @@ struct reading {
 TF_INLINE __m512 upper_half(__m512i x)
 {
     return _mm512_castsi512_ps(
-        _mm512_and_si512(x, _mm512_set1_epi32((int)UINT32_C(0xFFFF0000))));
+        _mm512_and_si512(x, _mm512_set1_epi32((int)TF_UPPER_HALF)));
 }
 
 TF_INLINE __m512 lower_half(__m512i x)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "runtime/bit_masks.h"
 #include "runtime/kernels/common.h"
 
 #if defined(__SSE2__)
@@ -113,7 +114,7 @@ TF_INLINE floats floats_toward_zero(words sum, int odd)
     words kept = magnitude & ~below;
     kept |= odd ? (words)(rest != 0) & last : words_of(0);
     const floats x = __builtin_convertvector((ints)kept, floats);
-    return (floats)((words)x | (sign & 0x80000000u));
+    return (floats)((words)x | (sign & TF_SIGN_BIT));
 #endif
 }
 
@@ -127,15 +128,15 @@ TF_INLINE floats to_halves(floats x)
     return (floats)_mm256_cvtph_ps(
         _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
 #else
-    const words bits = (words)x, sign = bits & 0x80000000u, magnitude = bits ^ sign;
+    const words bits = (words)x, sign = bits & TF_SIGN_BIT, magnitude = bits ^ sign;
     /* A subnormal one: half's last place is the unit of a sum about one half. */
     const words small = (words)(((floats)magnitude + 0.5f) - 0.5f);
     const words large = (magnitude + 0xFFF + (magnitude >> 13 & 1)) & ~0x1FFFu;
     const words is_small = (words)(magnitude < 0x38800000u);
     const words beyond = (words)(large >= 0x47800000u); /* 65536 */
-    const words nan = (words)(magnitude > 0x7F800000u);
+    const words nan = (words)(magnitude > TF_INF_BITS);
     words result = (small & is_small) | (large & ~is_small);
-    result = (result & ~beyond) | (0x7F800000u & beyond);
+    result = (result & ~beyond) | (TF_INF_BITS & beyond);
     result = (result & ~nan) | (0x7FFFE000u & nan);
     return (floats)(result | sign);
 #endif

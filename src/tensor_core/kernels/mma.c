@@ -11,6 +11,8 @@
  * for which it is not so are done again by the integer function, a block at a time.
  */
 #include "runtime/kernels/simd.h"
+#include "runtime/asserts.h"
+#include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 
 /* -- a block ----------------------------------------------------------------------- */
@@ -23,9 +25,6 @@ enum {
     FITS = 16, /* products whose sum fits 32 bits, at 25 fraction bits */
     BIAS = 127,
 };
-
-/* Every loop over rows and sides is unrolled: what it fills stays in registers. */
-#define UNROLLED _Pragma("GCC unroll 8")
 
 /* What is beside the numbers: rows of A, and columns of B, that are multiplied. */
 struct operands {
@@ -191,7 +190,7 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
         }
         parts.count++;
     }
-    const int wraps = !kind.fits && any(wrapped & 0x80000000u);
+    const int wraps = !kind.fits && any(wrapped & TF_SIGN_BIT);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int s = 0; s < 2; s++) {
             /* 2^(greatest - fraction) is the inverse of the scale. */
@@ -334,7 +333,7 @@ TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
         return;
     }
     const size_t instruction = (size_t)plan->model.instruction_depth;
-    const size_t filled = (depth + instruction - 1) / instruction * instruction;
+    const size_t filled = tf_round_up(depth, instruction);
     for (size_t k = 0; k < filled; k += block) {
         const size_t rest = k < depth ? depth - k : 0;
         const struct place place = {first + k, rest < block ? rest : block, 0};
@@ -423,6 +422,9 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                    size_t ldc)
 {
     const struct tf_mma_model *model = &plan->model;
+    TF_ASSERT(rows <= TF_MR && rows % 3 == 0 && depth <= TF_TENSOR_DEPTH);
+    TF_ASSERT(lda >= depth && ldc >= COLUMNS);
+    TF_ASSERT(model->depth > 0 && model->instruction_depth % model->depth == 0);
     /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
     const int fits = (4 * (int64_t)model->depth + 2) << model->fraction <= INT32_MAX;
     void (*const one)(const struct tf_mma_plan *, struct operands, size_t, float *,
@@ -463,6 +465,7 @@ static void exponents_of_rows(const float *in, size_t n,
 static void exponents_of_columns(const float *in, size_t n,
                                  struct tf_tensor_exponents exponents, uint32_t *out)
 {
+    TF_ASSERT(n % SIDE == 0);
     for (size_t i = 0; i < n; i += SIDE) {
         for (size_t lane = 0; lane < LANES; lane++) {
             const int32_t left = exponent_of(in[i + lane], exponents);

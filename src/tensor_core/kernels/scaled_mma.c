@@ -1,6 +1,7 @@
 /* Chains of block-scaled instructions: what tensor_core/scaled_mma_model.h does, of elements that
  * were taken apart beforehand, so that an instruction is two short loops over k. */
 #include "tensor_core/kernels.h"
+#include "runtime/asserts.h"
 #include "runtime/kernels/common.h"
 
 /* -- group 1 ----------------------------------------------------------------------- */
@@ -134,6 +135,7 @@ TF_INLINE float chain(const struct tf_scaled_model *model,
 static void chains(const struct tf_scaled_model *model, const struct tf_scaled_line *row,
                    const struct tf_scaled_line *columns, size_t count, size_t k, float *c)
 {
+    TF_ASSERT(k <= TF_SCALED_K);
     for (size_t j = 0; j < count; j++) { /* constants make loops into vectors */
         if (model->group == 1 && model->depth == 32) {
             c[j] = chain(model, row, columns + j, k, c[j], 32, 1);

@@ -209,7 +209,7 @@ TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
         uint32_t *results = out;                                               \
         for (size_t i = 0; i < n; i++) {                                       \
             results[i] = with_sign(op, first[i], second[i],                    \
-                                   UINT32_C(0x7FFFE000), UINT32_C(0x80000000)); \
+                                   UINT32_C(0x7FFFE000), TF_SIGN_BIT);         \
         }                                                                      \
     }                                                                          \
     LOOP(name##_halves)                                                        \
@@ -218,8 +218,9 @@ TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
         const uint16_t *first = a, *second = b;                                \
         uint16_t *results = out;                                               \
         for (size_t i = 0; i < n; i++) {                                       \
-            results[i] =                                                       \
-                (uint16_t)with_sign(op, first[i], second[i], 0x7FFF, 0x8000);  \
+            results[i] = (uint16_t)with_sign(op, first[i], second[i],          \
+                                             TF_BF16_MAGNITUDE_BITS,           \
+                                             TF_BF16_SIGN_BIT);                \
         }                                                                      \
     }
 SIGN(copysign, TF_COPYSIGN)

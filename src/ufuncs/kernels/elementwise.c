@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ufuncs/binary_formulas.h"
+#include "runtime/sizes.h"
 #include "ufuncs/kernels/decls.h"
 
 #define BINARY(name, type, expression)                                         \
@@ -277,7 +278,7 @@ void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t
     for (size_t i = 0, count; i < n; i += count) {
         uint8_t found[TF_CHUNK];
         size_t j = 0;
-        count = n - i < TF_CHUNK ? n - i : TF_CHUNK;
+        count = tf_min_size(n - i, TF_CHUNK);
         TF_NAME(tf_lookup)(ranks, in + i, found, count);
         for (; j + 64 <= count; j += 64) {
             widen_byte_bounds(&bounds, found + j, 64);

@@ -31,7 +31,7 @@ TF_INLINE float multiply_add(float a, float b, float c)
 /* That has no other sign. */
 TF_INLINE float with_sign_of(float magnitude, float x)
 {
-    return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(x) & UINT32_C(0x80000000)));
+    return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(x) & TF_SIGN_BIT));
 }
 
 TF_INLINE float magnitude_of(float x)
@@ -149,7 +149,7 @@ TF_INLINE float split(float x, float *f)
 {
     const uint32_t root = UINT32_C(0x3F3504F3); /* sqrt(1/2) */
     const uint32_t shifted = tf_bits_of(x) - root;
-    *f = tf_float_of((shifted & UINT32_C(0x007FFFFF)) + root) - 1;
+    *f = tf_float_of((shifted & TF_FRACTION_BITS) + root) - 1;
     return (float)((int32_t)shifted >> 23);
 }
 
@@ -317,7 +317,7 @@ TF_INLINE float cbrt_near(float x)
     const uint32_t bits = tf_bits_of(a);
     const uint32_t exponent = (bits >> 23) + 2; /* 129, three times 43, too great */
     const uint32_t q = exponent * 171 >> 9, s = exponent - 3 * q;
-    const float m = tf_float_of((bits & UINT32_C(0x007FFFFF)) | UINT32_C(0x3F800000));
+    const float m = tf_float_of((bits & TF_FRACTION_BITS) | UINT32_C(0x3F800000));
     float y = 0x1.d46f6ep-6f;
     y = multiply_add(y, m, -0x1.c51856p-3f);
     y = multiply_add(y, m, 0x1.64164ap-1f);

@@ -1,6 +1,7 @@
 /* Sums of numbers and of their squares in float64, and products, for moments.c: of a
  * line in lanes, of many lines side by side. A square has 22 bits at most, so that it is
  * exact. */
+#include "runtime/sizes.h"
 #include "ufuncs/kernels/decls.h"
 
 enum { LANES = 32, SIGN = INT32_MIN };
@@ -144,7 +145,7 @@ static void multiply_line(const float *in, size_t n, double *value, int64_t *exp
         }
     }
     for (; i < n; i += LANES) {
-        const size_t count = n - i < LANES ? n - i : LANES;
+        const size_t count = tf_min_size(n - i, LANES);
         for (size_t lane = 0; lane < count; lane++) {
             values[lane] *= (double)in[i + lane];
             tf_normalise(&values[lane], &exponents[lane]);

@@ -114,7 +114,7 @@ TF_INLINE unsigned apply_single(struct tf_format f, float (*of)(float),
                                 float (*scaled)(float), const void *items,
                                 void *results, size_t n)
 {
-    const uint32_t upper = UINT32_C(0xFFFF0000);
+    const uint32_t upper = TF_UPPER_HALF;
     const size_t pairs = f.itemsize == 2 ? n / 2 : 0;
     struct seen seen = {0, 0};
     for (size_t i = 0; i < pairs; i++) {

@@ -117,7 +117,7 @@ TF_INLINE uint32_t upper_half(float r) { return tf_bits_of(r) + 0x7FFF; }
 TF_INLINE void of_halves(float (*of)(float), const uint16_t *restrict items,
                          uint16_t *restrict results, size_t n)
 {
-    const uint32_t upper = UINT32_C(0xFFFF0000);
+    const uint32_t upper = TF_UPPER_HALF;
     for (size_t i = 0; i + 2 <= n; i += 2) {
         uint32_t two;
         memcpy(&two, items + i, sizeof two);

@@ -136,8 +136,9 @@ _known_axes = lru_cache(maxsize=KEPT)(_axes_of)
 
 def _axes(x: Any, axis: Any, keepdims: Any) -> _Axes:
     # 1 and 1.0 are equal, and one of them is no axis.
-    plain = axis is None or type(axis) is int
-    return (_known_axes if plain else _axes_of)(x.shape, axis, bool(keepdims))
+    if axis is None or type(axis) is int:
+        return _known_axes(x.shape, axis, bool(keepdims))
+    return _axes_of(x.shape, axis, bool(keepdims))
 
 
 def _mask(where: Any, x: Any) -> Any:

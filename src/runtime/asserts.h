@@ -1,0 +1,26 @@
+/* What must hold: where it is compiled, and where it runs. Freestanding.
+ *
+ * TF_ASSERT is for what callers owe a function, and is checked in the sanitizers' build
+ * alone (tools/sanitize), where a broken one ends the program; elsewhere it is nothing. */
+#ifndef TF32DTYPE_RUNTIME_ASSERTS_H
+#define TF32DTYPE_RUNTIME_ASSERTS_H
+
+#if defined(__cplusplus)
+#define TF_STATIC_ASSERT static_assert
+#else
+#define TF_STATIC_ASSERT _Static_assert
+#endif
+
+#if defined(TF_CHECKED)
+#include <stdio.h>
+#include <stdlib.h>
+#define TF_ASSERT(condition)                                                   \
+    ((condition) ? (void)0                                                     \
+                 : (fprintf(stderr, "%s:%d: %s: %s does not hold\n", __FILE__, \
+                            __LINE__, __func__, #condition),                   \
+                    abort()))
+#else
+#define TF_ASSERT(condition) ((void)0)
+#endif
+
+#endif

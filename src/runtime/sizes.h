@@ -1,0 +1,27 @@
+/* Counts in pieces. Arguments are not negative; a size_t may be given too. */
+#ifndef TF32DTYPE_RUNTIME_SIZES_H
+#define TF32DTYPE_RUNTIME_SIZES_H
+
+#include <stddef.h>
+
+#include "runtime/asserts.h"
+#include "runtime/inline.h"
+
+TF_INLINE size_t tf_min_size(ptrdiff_t a, ptrdiff_t b) { return (size_t)(a < b ? a : b); }
+
+TF_INLINE size_t tf_max_size(ptrdiff_t a, ptrdiff_t b) { return (size_t)(a > b ? a : b); }
+
+/* Returns how many pieces of this size make up the whole, the last one perhaps short. */
+TF_INLINE ptrdiff_t tf_ceil_div(ptrdiff_t whole, ptrdiff_t piece)
+{
+    TF_ASSERT(whole >= 0 && piece > 0);
+    return (whole + piece - 1) / piece;
+}
+
+/* Returns the size of these pieces, the last one filled up. */
+TF_INLINE size_t tf_round_up(ptrdiff_t whole, ptrdiff_t piece)
+{
+    return (size_t)(tf_ceil_div(whole, piece) * piece);
+}
+
+#endif

@@ -1,0 +1,38 @@
+"""Preconditions (src/runtime/asserts.h) stop the program in a build that checks them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.support.paths import SRC
+
+pytestmark = pytest.mark.once
+
+#: Divides by zero, or by one after an argument.
+PROGRAM = """
+#include "runtime/sizes.h"
+int main(int count, char **arguments)
+{
+    (void)arguments;
+    return tf_ceil_div(0, count - 1) != 0;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_broken_precondition_is_said(compiler, tmp_path):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(PROGRAM)
+    plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
+    flags = ["-std=c11", f"-I{SRC}", "-DTF_CHECKED", str(source), "-o", str(program)]
+    subprocess.run([compiler, *flags], check=True, env=plain)
+    assert subprocess.run([program, "one"], env=plain).returncode == 0
+    done = subprocess.run([program], capture_output=True, text=True, env=plain)
+    assert done.returncode < 0
+    assert "tf_ceil_div: whole >= 0 && piece > 0 does not hold" in done.stderr
