@@ -107,12 +107,12 @@ def rows() -> Iterator[Row]:
         kernel = native.kernel((name, name), size, True, True, native.WIDE)
         yield Row(f"`mma.sync`, {name}", kernel, "HMMA", "TFLOP/s")
     kernel = native.kernel(("bfloat16",) * 2, 2, True, True, native.SUMS, 16)
-    yield Row("leading band of bf16x9", kernel, "HMMA", "TFLOP/s")
+    yield Row("leading split order of bf16x9", kernel, "HMMA", "TFLOP/s")
     for name, size in (("bfloat16", 2), ("tf32", 4)):
         kernel = wgmma.kernel((name, name), size, False)
         yield Row(f"`wgmma`, {name}", kernel, "HGMMA", "TFLOP/s")
     kernel = wgmma.kernel(("bfloat16",) * 2, 2, True)
-    yield Row("leading band of bf16x9 by `wgmma`", kernel, "HGMMA", "TFLOP/s")
+    yield Row("leading split order of bf16x9 by `wgmma`", kernel, "HGMMA", "TFLOP/s")
     names, terms = ("float8_e4m3fn",) * 2, [(0, 0), (0, 1), (1, 0)]
     options = blocks.options(names, 32, terms, blocks.LARGE)
     kernel = Kernel("cuda/blocks/native_matmul.cu", "block_native", options)

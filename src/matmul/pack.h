@@ -10,9 +10,10 @@
 #include "runtime/stops.h"
 #include "runtime/thread_pool.h"
 
-/* Cache blocking, as in BLIS: MR x NR of C in registers; KC x NR of B, 64 KiB at most and
- * 32 KiB of a tall kernel, in the first cache; MC x KC of A, 168 KiB, in the second; and
- * KC x NC of B, 1 MiB, in the second or third. Split operands have up to three of each. */
+/* Cache blocking, as in BLIS: MR x NR of C in registers; KC words x NR of B, 64 KiB at
+ * most and 32 KiB of a tall kernel, in the first cache; MC rows of A, TF_SLOTS words each,
+ * 347 KiB, in the second; and NC columns of B, TF_SLOTS words each, 2 MiB, in the third.
+ * Of split operands KC words of up to three parts each: 536 KiB of A and 3 MiB of B. */
 enum {
     /* Rows of A packed at a time, for the second cache, and of C: whole blocks of 6 and
      * of 14 rows, in half a tile too. */

@@ -259,7 +259,7 @@ def cublas() -> None:
 @check(90)
 def emulation() -> None:
     """dB: tf32 some 71, bf16x3 107, bf16x6, bf16x9 and tf32x3 135. Low for bf16x9 and
-    bf16x6 alone: the kernel of the leading band."""
+    bf16x6 alone: the kernel of the leading split order."""
     a, b = pair(sized(2048, 64), np.float32)
     want = a[:64].astype(np.float64) @ b.astype(np.float64)
     least = {"tf32": 65, "bf16x3": 100, "bf16x6": 128, "bf16x9": 128, "tf32x3": 120}

@@ -1,18 +1,22 @@
-"""Includes in src/ follow the layers, and go in no circle.
+"""Includes and calls in src/ follow the layers, and go in no circle.
 
     runtime <- formats <- {ufuncs, matmul} <- {tensor_core, blocks}
 
-src/cuda is left out: its files include one another as NVRTC finds them.
+src/cuda has the same layers once more, on top of all these, and of src/cuda/common.
 """
 
+from __future__ import annotations
+
 import re
-from pathlib import Path
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+from tests.support.paths import SRC
+
 pytestmark = pytest.mark.once
 
-SRC = Path(__file__).resolve().parents[2] / "src"
 LAYERS = {
     "runtime": 0,
     "formats": 1,
@@ -20,17 +24,120 @@ LAYERS = {
     "matmul": 2,
     "tensor_core": 3,
     "blocks": 3,
+    "cuda/common": 4,
+    "cuda/recorder": 5,
+    "cuda/formats": 5,
+    "cuda/ufuncs": 6,
+    "cuda/matmul": 6,
+    "cuda/tensor_core": 7,
+    "cuda/blocks": 7,
 }
+Graph = dict[str, set[str]]
 
 
-def includes() -> dict[str, list[str]]:
-    """Return what each of our C files includes of ours, as it is written there."""
-    found = {}
-    for subject in LAYERS:
-        for path in sorted((SRC / subject).rglob("*.[ch]")):
-            names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M)
-            found[path.relative_to(SRC).as_posix()] = names
+def subject_of(file: str) -> str:
+    parts = file.split("/")
+    return "/".join(parts[:2]) if parts[0] == "cuda" else parts[0]
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Our C and CUDA files, by their names from src/, without comments and strings."""
+    return {
+        path.relative_to(SRC).as_posix(): bare(path.read_text())
+        for path in sorted(SRC.rglob("*.*"))
+        if path.suffix in (".c", ".h", ".cu")
+    }
+
+
+def bare(text: str) -> str:
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    text = text.replace("\\\n", " ")
+    return re.sub(r"(?m)^(?!\s*#\s*include)(.*)$", without_strings, text)
+
+
+def without_strings(line: re.Match[str]) -> str:
+    return re.sub(r'"(?:[^"\\]|\\.)*"|' + r"'(?:[^'\\]|\\.)*'", '""', line[0])
+
+
+def includes() -> Graph:
+    """What each file includes of ours, as it is written there."""
+    pattern = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+    return {file: set(pattern.findall(text)) for file, text in texts().items()}
+
+
+def braced(text: str) -> list[tuple[str, str]]:
+    """What stands before each pair of outermost braces, and within it."""
+    found, depth, start, head = [], 0, 0, ""
+    for brace in re.finditer(r"[{}]", text):
+        if brace[0] == "{":
+            if depth == 0:
+                head, start = text[start : brace.start()], brace.end()
+            depth += 1
+        else:
+            depth -= 1
+            if depth == 0:
+                found.append((head, text[start : brace.start()]))
+                start = brace.end()
+        assert depth >= 0, text[start : brace.end()]
+    assert depth == 0, head
     return found
+
+
+def functions(text: str) -> tuple[dict[str, bool], set[str]]:
+    """The functions that a file defines, and whether others may call them; all names
+    that its functions, tables and macros mention."""
+    plain = re.sub(r"TF_NAME\((\w+)\)", r"TF_NAME_\1", text)
+    plain = re.sub(r'extern\s+""\s*\{', "", plain)
+    macros = re.findall(r"(?m)^\s*#\s*define\s+\w+(?:\([^)]*\))?(.*)$", plain)
+    code = re.sub(r"(?m)^\s*#.*$", "", plain)
+    defined, mentioned = {}, set(re.findall(r"[A-Za-z_]\w*", " ".join(macros)))
+    for head, body in braced(code):
+        last = re.split(r"[;}]", head)[-1]
+        mentioned.update(re.findall(r"[A-Za-z_]\w*", body))
+        if name := re.search(r"\b(\w+)\s*\((?:[^()]|\([^()]*\))*\)\s*$", last):
+            defined[name[1]] = not re.search(r"static|inline|INLINE", last)
+    return defined, mentioned
+
+
+def calls() -> Graph:
+    """Where the functions are that a file calls, or whose address it takes.
+
+    Functions of a .c file that are not static are everyone's; those of a header are of
+    the files that include it. What a .c file and the header of its name have of
+    each other does not count.
+    """
+    known = {file: functions(text) for file, text in texts().items()}
+    direct = includes()
+    everyones = {
+        name: file
+        for file, (defined, _) in known.items()
+        for name, is_shared in defined.items()
+        if is_shared and file.endswith(".c")
+    }
+
+    @cache
+    def reach(file: str) -> frozenset[str]:
+        return frozenset(direct[file]).union(*(reach(x) for x in direct[file]))
+
+    graph: Graph = {}
+    for file, (own, mentioned) in known.items():
+        seen = everyones | {name: x for x in reach(file) for name in known[x][0]}
+        found = {seen[x] for x in mentioned - own.keys() if x in seen}
+        stem = file.rpartition(".")[0]
+        graph[file] = found - {f"{stem}.c", f"{stem}.h"}
+    return graph
+
+
+def above(graph: Graph) -> list[str]:
+    """What goes to a layer that does not lie below."""
+    return [
+        f"{file} -> {other}"
+        for file, others in graph.items()
+        for other in others
+        if subject_of(file) != subject_of(other)
+        and LAYERS[subject_of(other)] >= LAYERS[subject_of(file)]
+    ]
 
 
 def test_includes_are_written_from_src() -> None:
@@ -43,22 +150,32 @@ def test_includes_are_written_from_src() -> None:
     assert not wrong
 
 
-def test_includes_follow_the_layers() -> None:
-    wrong = []
-    for file, names in includes().items():
-        here = file.split("/")[0]
-        for name in names:
-            there = name.split("/")[0]
-            if here != there and LAYERS.get(there, 9) >= LAYERS[here]:
-                wrong.append(f"{file} includes {name}")
-    assert not wrong
+@pytest.mark.parametrize("graph_of", [includes, calls])
+def test_layers(graph_of) -> None:
+    graph = graph_of()
+    assert not above(graph)
+    graph["formats/casts.c"].add("ufuncs/binary.c")
+    assert above(graph) == ["formats/casts.c -> ufuncs/binary.c"]
 
 
-def test_includes_go_in_no_circle() -> None:
-    left = includes()
-    while leaves := [
-        file for file, names in left.items() if not set(names) & set(left)
-    ]:
-        for file in leaves:
-            del left[file]
-    assert not left, f"these include one another, or what does: {sorted(left)}"
+@pytest.mark.parametrize("graph_of", [includes, calls])
+def test_no_circle(graph_of) -> None:
+    graph = graph_of()
+    TopologicalSorter(graph).prepare()
+    other = next(iter(graph["matmul/tile.c"]))
+    graph[other].add("matmul/tile.c")
+    with pytest.raises(CycleError):
+        TopologicalSorter(graph).prepare()
+
+
+def test_calls_are_found() -> None:
+    graph = calls()
+    assert sum(map(len, graph.values())) > 400
+    for file, other in (
+        ("ufuncs/binary.c", "ufuncs/few.c"),  # a call
+        ("matmul/matmul.c", "matmul/tile.c"),  # an address
+        ("ufuncs/kernels/table.c", "ufuncs/kernels/near.c"),  # TF_NAME, in a table
+        ("matmul/small.c", "matmul/matrix.h"),  # a function in a header
+        ("cuda/ufuncs/arithmetic.h", "cuda/common/map.h"),
+    ):
+        assert other in graph[file], file

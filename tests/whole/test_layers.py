@@ -2,61 +2,114 @@
 
 from __future__ import annotations
 
-import ast
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.support.paths import ROOT
 
-PACKAGE = "tf32dtype.cuda"
-#: Each imports those before it alone.
-LAYERS = ["_runtime", "_arrays", "_functions", "_matmul", "blocks", "dispatch"]
+pytestmark = pytest.mark.once
+
+#: Each layer of a package imports those before it; neighbours in one do not import each
+#: other.
+#: docs/architecture.md says what they are; `__init__` is the package's own file.
+LAYERS = {
+    "tf32dtype": """
+        _wording _options _imports _requirements _file_kinds _version
+        _core _nvrtc
+        _formats
+        tensor_core blocks
+        _matmul _files
+        _functions
+        interop
+        cuda __init__
+        _cli
+        __main__
+    """,
+    "tf32dtype.cuda": """
+        _requirements
+        _runtime
+        _arrays
+        _functions
+        _matmul
+        blocks
+        dispatch
+        __init__
+    """,
+}
+ORDER = {
+    package: {
+        name: number
+        for number, layer in enumerate(text.strip().splitlines())
+        for name in layer.split()
+    }
+    for package, text in LAYERS.items()
+}
 
 
-def imports(folder: Path, package: str) -> dict[str, set[str]]:
-    """The modules of a package that each of its modules imports."""
-    files = {}
-    for path in folder.rglob("*.py"):
-        parts = path.relative_to(folder).with_suffix("").parts
-        files[".".join([package, *parts]).removesuffix(".__init__")] = path
-    found: dict[str, set[str]] = {}
-    for name, path in files.items():
-        own = name if path.stem == "__init__" else name.rpartition(".")[0]
-        found[name] = set()
-        tree = ast.parse(path.read_text())
-        typing = [x for x in ast.walk(tree) if isinstance(x, ast.If)
-                  and "TYPE_CHECKING" in ast.unparse(x.test)]  # fmt: skip
-        skipped = {y for x in typing for y in ast.walk(x)}
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.ImportFrom) or node in skipped:
-                continue
-            parts = own.split(".")[: len(own.split(".")) - node.level + 1]
-            base = [*(parts if node.level else []), *(node.module or "").split(".")]
-            start = ".".join(x for x in base if x)
-            for each in (f"{start}.{alias.name}" for alias in node.names):
-                found[name].add(each if each in files else start)
-        found[name] &= set(files) - {name}
-    return found
+def part_of(package: str, module: str) -> str:
+    return (module + ".__init__").removeprefix(package + ".").split(".")[0]
 
 
-def check(graph: dict[str, set[str]]) -> None:
-    """Raise for a circle, or an import of a layer above."""
-    TopologicalSorter(graph).prepare()
-    for name, imported in graph.items():
-        for other in imported:
-            one, two = (
-                x.removeprefix(f"{PACKAGE}.").split(".")[0] for x in (name, other)
-            )
-            if one in LAYERS and two in LAYERS:
-                assert LAYERS.index(two) <= LAYERS.index(one), (name, other)
+def imports(graph: grimp.ImportGraph) -> dict[str, set[str]]:
+    """The modules that each module imports."""
+    return {x: graph.find_modules_directly_imported_by(x) for x in graph.modules}
 
 
-def test_cuda() -> None:
-    graph = imports(ROOT / "tf32dtype" / "cuda", PACKAGE)
-    assert f"{PACKAGE}._arrays.ndarray" in graph[f"{PACKAGE}._arrays.casts"]
-    check(graph)
-    graph[f"{PACKAGE}._arrays.ndarray"].add(f"{PACKAGE}._arrays.casts")
+def out_of_layer(graph: grimp.ImportGraph, package: str) -> list[str]:
+    """The imports of a layer above, or of a neighbour."""
+    order = ORDER[package]
+    inside = {
+        name: found
+        for name, found in imports(graph).items()
+        if f"{name}.".startswith(f"{package}.")
+    }
+    assert {part_of(package, x) for x in inside} == set(order), "the layers' names"
+    return [
+        f"{name} imports {other}"
+        for name, found in inside.items()
+        for other in found & inside.keys()
+        if part_of(package, name) != part_of(package, other)
+        and order[part_of(package, name)] <= order[part_of(package, other)]
+    ]
+
+
+@pytest.fixture
+def graph(monkeypatch: pytest.MonkeyPatch) -> grimp.ImportGraph:
+    """All imports but those for type checkers, of the checkout's files."""
+    monkeypatch.syspath_prepend(ROOT)
+    return grimp.build_graph(
+        "tf32dtype", cache_dir=None, exclude_type_checking_imports=True
+    )
+
+
+def test_imports_go_in_no_circle(graph: grimp.ImportGraph) -> None:
+    TopologicalSorter(imports(graph)).prepare()
+    arrays = "tf32dtype.cuda._arrays"
+    graph.add_import(importer=f"{arrays}.ndarray", imported=f"{arrays}.casts")
     with pytest.raises(CycleError):
-        check(graph)
+        TopologicalSorter(imports(graph)).prepare()
+
+
+@pytest.mark.parametrize(
+    ("package", "importer", "imported"),
+    [
+        ("tf32dtype", "_formats.table", "interop.torch"),
+        ("tf32dtype", "blocks.base", "tensor_core.models"),
+        ("tf32dtype.cuda", "_arrays.casts", "_matmul.mode"),
+    ],
+)
+def test_imports_follow_the_layers(
+    graph: grimp.ImportGraph, package: str, importer: str, imported: str
+) -> None:
+    assert not out_of_layer(graph, package)
+    fault = f"{package}.{importer}", f"{package}.{imported}"
+    graph.add_import(importer=fault[0], imported=fault[1])
+    assert out_of_layer(graph, package) == [" imports ".join(fault)]
+
+
+def test_imports_within_functions_count(graph: grimp.ImportGraph) -> None:
+    precisions = imports(graph)["tf32dtype._matmul.precisions"]
+    assert "tf32dtype.tensor_core.look_up" in precisions
+    assert "tf32dtype.tensor_core.models" not in precisions, "for type checkers alone"

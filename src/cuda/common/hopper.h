@@ -8,7 +8,7 @@
 #ifndef TF32DTYPE_CUDA_COMMON_HOPPER_H
 #define TF32DTYPE_CUDA_COMMON_HOPPER_H
 
-#include "cuda/matmul/async_copy.h"
+#include "cuda/common/async_copy.h"
 
 /* How wgmma finds a matrix whose lines of 128 bytes of k lie one after the other, 8 of them
  * to 1,024 bytes, beginning at a multiple of that, with chunks of 16 bytes permuted: chunk

@@ -16,7 +16,7 @@
 #ifndef TF32DTYPE_CUDA_MATMUL_MMA_TILES_H
 #define TF32DTYPE_CUDA_MATMUL_MMA_TILES_H
 
-#include "cuda/matmul/async_copy.h"
+#include "cuda/common/async_copy.h"
 
 constexpr int STEPS = SLICE / 32, DEPTH = SLICE / SIZE;
 constexpr int ACROSS = COLUMNS / WARP_COLUMNS, THREADS = ROWS / WARP_ROWS * ACROSS * 32;

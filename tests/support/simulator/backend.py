@@ -147,7 +147,7 @@ def library(
         texts[name] = fault(texts[name])
     kernels = KERNELS.findall(texts[file])
     fibrous = int(any(MEETS.search(text) for text in texts.values()))
-    tensor = {"cuda/matmul/async_copy.h", "cuda/matmul/mma.h"} & set(texts)
+    tensor = {"cuda/common/async_copy.h", "cuda/matmul/mma.h"} & set(texts)
     lines = ['#include "simt.h"', *['#include "simt_mma.h"'] * bool(tensor)]
     lines += ['#include "simt_hopper.h"'] * ("cuda/common/hopper.h" in texts)
     lines.append(f'#include "{file}"')

@@ -1,13 +1,5 @@
 # BLAS's gemm, which a BLAS plug-in is to stand on, with alpha, beta and leading
-# dimensions that NumPy's products lack; real_kind serves other products too.
-
-cdef int real_kind(array) except -1:
-    cdef int is_complex = 0
-    cdef int kind = kind_of_descr(<descr_t *><PyObject *>array.dtype, &is_complex)
-    if is_complex or not (0 <= kind <= TF_FLOAT64):
-        raise TypeError(f"no product of {array.dtype} numbers")
-    return kind
-
+# dimensions that NumPy's products lack.
 
 cdef char *items_of(array, npy_intp rows, npy_intp columns, npy_intp ld) except NULL:
     """The items of a contiguous array that holds such a matrix, column by column."""

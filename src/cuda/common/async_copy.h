@@ -1,8 +1,8 @@
 /* Copies to shared memory that go on while threads compute, and reads from it in the
  * layout that mma.sync takes. PTX ISA 9.7.9.25.3 (cp.async) and 9.7.14.5.15 (ldmatrix).
  */
-#ifndef TF32DTYPE_CUDA_MATMUL_ASYNC_COPY_H
-#define TF32DTYPE_CUDA_MATMUL_ASYNC_COPY_H
+#ifndef TF32DTYPE_CUDA_COMMON_ASYNC_COPY_H
+#define TF32DTYPE_CUDA_COMMON_ASYNC_COPY_H
 
 #include "cuda/common/common.h"
 
