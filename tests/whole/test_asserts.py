@@ -1,4 +1,4 @@
-"""Preconditions (src/runtime/asserts.h) stop the program in a build that checks them."""
+"""Broken preconditions (src/runtime/asserts.h) stop a build that checks them."""
 
 from __future__ import annotations
 
