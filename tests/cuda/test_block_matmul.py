@@ -366,7 +366,7 @@ FAULTS = {
         "__fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s])",
         "__fmaf_rn(p[r], __fmul_rn(q[s], sum[r][s]), total[r][s])",
     ),
-    "chains go on": ("                    sum[r][s] = 0;\n", ""),
+    "chains go on": ("            sum[r][s] = 0;\n", ""),
     "no barrier between tiles": (
         "            at = next;\n        }\n        __syncthreads();",
         "            at = next;\n        }",
