@@ -12,13 +12,11 @@
 #endif
 
 #if defined(TF_CHECKED)
-#include <stdio.h>
-#include <stdlib.h>
+_Noreturn void tf_assert_failed(const char *file, int line, const char *function,
+                                const char *condition);
 #define TF_ASSERT(condition)                                                   \
     ((condition) ? (void)0                                                     \
-                 : (fprintf(stderr, "%s:%d: %s: %s does not hold\n", __FILE__, \
-                            __LINE__, __func__, #condition),                   \
-                    abort()))
+                 : tf_assert_failed(__FILE__, __LINE__, __func__, #condition))
 #else
 #define TF_ASSERT(condition) ((void)0)
 #endif

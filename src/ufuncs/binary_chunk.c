@@ -8,11 +8,16 @@
 #include "ufuncs/exact_binary.h"
 #include "ufuncs/special_results.h"
 
-/* What the general path needs to know of an operation. */
+const struct tf_binary_row tf_binary_rows[TF_BINARY_COUNT] = {
+#define ROW(op, name, expression, ...) [TF_##op] = {#name, __VA_ARGS__},
+    TF_BINARY_OPS(ROW)
+#undef ROW
+};
+
+/* What the general path needs to know of an operation besides. */
 struct operation {
     double (*odd)(double, double); /* of what double leaves in doubt */
     uint8_t cancels;               /* a small result may have lost its digits, or all */
-    uint8_t silent;                /* exact: raises nothing */
 };
 
 /* Small powers are exact in double, and often halfway between two numbers. */
@@ -30,7 +35,6 @@ static const struct operation operations[TF_BINARY_COUNT] = {
     [TF_HYPOT] = {.odd = tf_odd_hypot},
     [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp, .cancels = 1},
     [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1},
-    [TF_HEAVISIDE] = {.silent = 1},
 };
 
 /* Is r within 16 units of double's last place of a number halfway between two
@@ -105,12 +109,11 @@ unsigned tf_binary_chunk(int format, enum tf_binary_op op, const float *a,
                          const float *b, void *out, size_t n)
 {
     const struct tf_format f = *tf_format_rows[format];
-    const struct operation *operation = &operations[op];
     const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     _Alignas(64) float r[TF_CHUNK];
 
     /* 1. The results. */
-    if (operation->silent) {
+    if (tf_binary_rows[op].silent) {
         tf_isa->ufuncs->binary_f32[op](a, b, r, n);
     } else {
         double wide[TF_CHUNK];
@@ -125,7 +128,7 @@ unsigned tf_binary_chunk(int format, enum tf_binary_op op, const float *a,
     }
 
     /* 3. Exceptions. Overflow never gives Inf here (see tf_power_of): this is a pole. */
-    if (operation->silent || (!suspects.beyond && !suspects.tiny)) {
+    if (tf_binary_rows[op].silent || (!suspects.beyond && !suspects.tiny)) {
         return 0;
     }
     const unsigned rounding = conversions->flags(r, out, n);

@@ -4,27 +4,7 @@
 #define TF32DTYPE_UFUNCS_KERNELS_H
 
 #include "formats/kernels.h"
-
-enum tf_binary_op {
-    TF_ADD,
-    TF_SUBTRACT,
-    TF_MULTIPLY,
-    TF_TRUE_DIVIDE,
-    TF_FLOOR_DIVIDE,
-    TF_REMAINDER,
-    TF_FMOD,
-    TF_POWER,
-    TF_ARCTAN2,
-    TF_HYPOT,
-    TF_LOGADDEXP,
-    TF_LOGADDEXP2,
-    TF_HEAVISIDE,
-    TF_MAXIMUM,
-    TF_MINIMUM,
-    TF_FMAX,
-    TF_FMIN,
-    TF_BINARY_COUNT
-};
+#include "ufuncs/binary_ops.h"
 
 enum tf_compare_op {
     TF_EQUAL,

@@ -293,10 +293,13 @@ cdef extern from "ufuncs/parts.h" nogil:
 
 cdef extern from "ufuncs/binary.h" nogil:
     enum tf_binary_op:
-        TF_ADD, TF_SUBTRACT, TF_MULTIPLY, TF_TRUE_DIVIDE, TF_FLOOR_DIVIDE
-        TF_REMAINDER, TF_FMOD, TF_POWER, TF_ARCTAN2, TF_HYPOT, TF_LOGADDEXP
-        TF_LOGADDEXP2, TF_HEAVISIDE, TF_MAXIMUM, TF_MINIMUM
-        TF_FMAX, TF_FMIN
+        TF_ADD, TF_MULTIPLY, TF_MAXIMUM, TF_MINIMUM, TF_FMAX, TF_FMIN
+        TF_BINARY_COUNT
+    struct tf_binary_row:
+        const char *name
+        uint8_t silent, reorderable
+        float identity
+    const tf_binary_row *tf_binary_rows
     enum tf_compare_op:
         TF_EQUAL, TF_NOT_EQUAL, TF_LESS, TF_LESS_EQUAL, TF_GREATER
         TF_GREATER_EQUAL

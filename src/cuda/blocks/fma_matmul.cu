@@ -200,6 +200,67 @@ inline void put_scales(const struct tf_side &side, const struct tf_data &data,
     }
 }
 
+/* The chains with a tile's products. */
+template <int ROWS, int COLUMNS, int HIGH, int WIDE>
+inline void multiply_tile(const float *rows, int ld_a, const float *columns, int ld_b,
+                          float (&sum)[HIGH][WIDE])
+{
+#pragma unroll
+    for (int i = 0; i < DEPTH; i++) {
+        float p[HIGH], q[WIDE];
+        tf_load_lines<ROWS, HIGH>(p, rows + i * ld_a);
+        tf_load_lines<COLUMNS, WIDE>(q, columns + i * ld_b);
+#pragma unroll
+        for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+            for (int s = 0; s < WIDE; s++) {
+                sum[r][s] = __fmaf_rn(p[r], q[s], sum[r][s]);
+            }
+        }
+    }
+}
+
+/* A term's chains, times the scales `of` their block, onto the totals. */
+template <int ROWS, int COLUMNS, int HIGH, int WIDE>
+inline void end_chains(const float *of, int levels, int y, int x, float (&sum)[HIGH][WIDE],
+                       float (&total)[HIGH][WIDE])
+{
+    float p[HIGH], q[WIDE];
+    /* fault: scales of hi for all terms */
+    tf_load_lines<ROWS, HIGH>(p, of + (levels & 1) * ROWS + tf_line_of<ROWS, HIGH>(y, 0));
+    tf_load_lines<COLUMNS, WIDE>(q, of + 2 * ROWS + (levels >> 1 & 1) * COLUMNS +
+                                        tf_line_of<COLUMNS, WIDE>(x, 0));
+#pragma unroll
+    for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+        for (int s = 0; s < WIDE; s++) {
+            /* fault: scales are rounded once less */
+            total[r][s] = __fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s]);
+            sum[r][s] = 0; /* fault: chains go on */
+        }
+    }
+}
+
+/* Totals to matrix c, whose rows and columns begin at these. */
+template <int ROWS, int COLUMNS, int HIGH, int WIDE>
+inline void store_totals(const struct tf_block_task &task, char *c, int row, int column,
+                         int y, int x, const float (&total)[HIGH][WIDE])
+{
+#pragma unroll
+    for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+        for (int s = 0; s < WIDE; s++) {
+            const int i = row + tf_line_of<ROWS, HIGH>(y, r);
+            const int j = column + tf_line_of<COLUMNS, WIDE>(x, s);
+            const float found = total[r][s];
+            if (i < task.m && j < task.n) {
+                *(uint32_t *)(c + i * task.c[1] + j * task.c[2]) =
+                    found == found ? __float_as_uint(found) : TF_QUIET_NAN_BITS;
+            }
+        }
+    }
+}
+
 template <int ROWS, int COLUMNS, int HIGH, int WIDE>
 inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
                      const struct tf_data &b, float *out)
@@ -255,41 +316,13 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
             fetch(next);
         }
         const float *now = tiles + step % 2 * BOTH;
-        const float *rows = now + tf_line_of<ROWS, HIGH>(y, 0);
-        const float *columns = now + TILE_OF_A + tf_line_of<COLUMNS, WIDE>(x, 0);
-#pragma unroll
-        for (int i = 0; i < DEPTH; i++) {
-            float p[HIGH], q[WIDE];
-            tf_load_lines<ROWS, HIGH>(p, rows + i * codes_a::LD);
-            tf_load_lines<COLUMNS, WIDE>(q, columns + i * codes_b::LD);
-#pragma unroll
-            for (int r = 0; r < HIGH; r++) {
-#pragma unroll
-                for (int s = 0; s < WIDE; s++) {
-                    sum[r][s] = __fmaf_rn(p[r], q[s], sum[r][s]);
-                }
-            }
-        }
+        multiply_tile<ROWS, COLUMNS>(now + tf_line_of<ROWS, HIGH>(y, 0), codes_a::LD,
+                                     now + TILE_OF_A + tf_line_of<COLUMNS, WIDE>(x, 0),
+                                     codes_b::LD, sum);
         if (ends_chain(task, at)) {
-            const int levels = task.levels >> 2 * at.term;
             /* fault: scales of the block before */
             const float *of = scales + (at.k >> shift) % 2 * SCALES;
-            float p[HIGH], q[WIDE];
-            /* fault: scales of hi for all terms */
-            tf_load_lines<ROWS, HIGH>(p, of + (levels & 1) * ROWS +
-                                             tf_line_of<ROWS, HIGH>(y, 0));
-            tf_load_lines<COLUMNS, WIDE>(q, of + 2 * ROWS + (levels >> 1 & 1) * COLUMNS +
-                                                tf_line_of<COLUMNS, WIDE>(x, 0));
-#pragma unroll
-            for (int r = 0; r < HIGH; r++) {
-#pragma unroll
-                for (int s = 0; s < WIDE; s++) {
-                    total[r][s] =
-                        /* fault: scales are rounded once less */
-                        __fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s]);
-                    sum[r][s] = 0; /* fault: chains go on */
-                }
-            }
+            end_chains<ROWS, COLUMNS>(of, task.levels >> 2 * at.term, y, x, sum, total);
         }
         if (goes_on) { /* where the tile before this was: all have done with it */
             put(next, tiles + (step + 1) % 2 * BOTH);
@@ -297,21 +330,8 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
         }
         __syncthreads(); /* fault: no barrier between tiles */
     }
-
-    char *c = (char *)out + matrix * task.c[0];
-#pragma unroll
-    for (int r = 0; r < HIGH; r++) {
-#pragma unroll
-        for (int s = 0; s < WIDE; s++) {
-            const int i = row + tf_line_of<ROWS, HIGH>(y, r);
-            const int j = column + tf_line_of<COLUMNS, WIDE>(x, s);
-            const float found = total[r][s];
-            if (i < task.m && j < task.n) {
-                *(uint32_t *)(c + i * task.c[1] + j * task.c[2]) =
-                    found == found ? __float_as_uint(found) : TF_QUIET_NAN_BITS;
-            }
-        }
-    }
+    store_totals<ROWS, COLUMNS>(task, (char *)out + matrix * task.c[0], row, column, y, x,
+                                total);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

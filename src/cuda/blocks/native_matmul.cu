@@ -103,6 +103,65 @@ inline void promote(Results &sums, const Results &chains, const float *p, const 
     }
 }
 
+/* Begins to copy the codes of the next slice, of all levels, into a stage. */
+inline void copy_codes(Left *left, Right *right, shared_address stage, int depth)
+{
+#pragma unroll
+    for (int level = 0; level < A_LEVELS; level++) {
+        left[level].copy(stage + level * Left::BYTES, depth);
+    }
+#pragma unroll
+    for (int level = 0; level < B_LEVELS; level++) {
+        right[level].copy(stage + OF_B + level * Right::BYTES, depth);
+    }
+}
+
+/* The same of the scales of its blocks, which are then past. */
+inline void copy_slice_scales(const float *&a_scales, const float *&b_scales,
+                              shared_address stage, int depth, const Side &side_a,
+                              const Side &side_b, const Tile &tile)
+{
+#pragma unroll
+    for (int block = 0; block < BLOCKS; block++) {
+        const bool is_there = block * BLOCK_K < depth;
+        shared_address to = stage + block * (SCALES_OF_A + SCALES_OF_B);
+#pragma unroll
+        for (int level = 0; level < A_LEVELS; level++) {
+            copy_scales<ROWS>(to, a_scales + level * side_a.level, tile.row, side_a.level,
+                              is_there);
+            to += ROWS * 4;
+        }
+#pragma unroll
+        for (int level = 0; level < B_LEVELS; level++) {
+            copy_scales<COLUMNS>(to, b_scales + level * side_b.level, tile.column,
+                                 side_b.level, is_there);
+            to += COLUMNS * 4;
+        }
+        /* fault: scales of another block, in native blocks */
+        a_scales += is_there ? side_a.block : 0;
+        b_scales += is_there ? side_b.block : 0;
+    }
+}
+
+/* The sums to the result. Where it is would take registers before. */
+inline void store_sums(const Results &sums, float *out, int64_t m, int64_t n, int warp_row,
+                       int warp_column)
+{
+    const uint32_t rows = (uint32_t)tf_ceil_div(m, ROWS);
+    const uint32_t columns = (uint32_t)tf_ceil_div(n, COLUMNS);
+    const int thread = computed_here((int)threadIdx.x), lane = thread % 32;
+    const Tile to = tile_of((uint32_t)computed_here((int)blockIdx.x), rows, columns);
+    const int64_t row = to.row + warp_row + lane / 4;
+    const int64_t column = to.column + warp_column + lane % 4 * 2;
+    float *const place = out + (to.stack * m + row) * n + column;
+    const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
+    if (to.row + ROWS <= m && to.column + COLUMNS <= n && paired) {
+        deposit<true>(sums, place, n, m, n, 0);
+    } else {
+        deposit<false>(sums, place, n, m - row, n - column, 0);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     block_native(const uint8_t *a, const uint8_t *a_lo, const float *a_scales,
                  const uint8_t *b, const uint8_t *b_lo, const float *b_scales, float *out,
@@ -140,35 +199,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last one */
     const auto copy = [&](shared_address stage) {
         const int depth = ahead > 1 ? DEPTH : last;
-#pragma unroll
-        for (int level = 0; level < A_LEVELS; level++) {
-            left[level].copy(stage + level * Left::BYTES, depth);
-        }
-#pragma unroll
-        for (int level = 0; level < B_LEVELS; level++) {
-            right[level].copy(stage + OF_B + level * Right::BYTES, depth);
-        }
-#pragma unroll
-        for (int block = 0; block < BLOCKS; block++) {
-            const bool is_there = block * BLOCK_K < depth;
-            shared_address to =
-                stage + OF_SCALES + block * (SCALES_OF_A + SCALES_OF_B);
-#pragma unroll
-            for (int level = 0; level < A_LEVELS; level++) {
-                copy_scales<ROWS>(to, a_scales + level * side_a.level, tile.row,
-                                  side_a.level, is_there);
-                to += ROWS * 4;
-            }
-#pragma unroll
-            for (int level = 0; level < B_LEVELS; level++) {
-                copy_scales<COLUMNS>(to, b_scales + level * side_b.level, tile.column,
-                                     side_b.level, is_there);
-                to += COLUMNS * 4;
-            }
-            /* fault: scales of another block, in native blocks */
-            a_scales += is_there ? side_a.block : 0;
-            b_scales += is_there ? side_b.block : 0;
-        }
+        copy_codes(left, right, stage, depth);
+        copy_slice_scales(a_scales, b_scales, stage + OF_SCALES, depth, side_a, side_b, tile);
     };
 
     /* 1. The first slices are under way, the first instruction's operands in registers. */
@@ -238,16 +270,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         }
     }
 
-    /* 3. The result. Where it is would take registers before. */
-    const int thread = computed_here((int)threadIdx.x), lane = thread % 32;
-    const Tile to = tile_of((uint32_t)computed_here((int)blockIdx.x), rows, columns);
-    const int64_t row = to.row + warp_row + lane / 4;
-    const int64_t column = to.column + warp_column + lane % 4 * 2;
-    float *const place = out + (to.stack * m + row) * n + column;
-    const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
-    if (to.row + ROWS <= m && to.column + COLUMNS <= n && paired) {
-        deposit<true>(sums, place, n, m, n, 0);
-    } else {
-        deposit<false>(sums, place, n, m - row, n - column, 0);
-    }
+    /* 3. The result. */
+    store_sums(sums, out, m, n, warp_row, warp_column);
 }

@@ -82,6 +82,51 @@ inline void add_totals(Results &results, float2 *totals, float beta, bool more)
     }
 }
 
+/* Where a thread's results are. To have it all the time would take registers. */
+inline Place place_of(float *out, int64_t m, int64_t n, const Left &left, const Right &right)
+{
+    const uint32_t rows = (uint32_t)tf_ceil_div(m, ROWS);
+    const uint32_t columns = (uint32_t)tf_ceil_div(n, COLUMNS);
+    const int lane = computed_here((int)threadIdx.x) % 32;
+    const Tile to = tile_of((uint32_t)computed_here((int)blockIdx.x), rows, columns);
+    const int64_t row = to.row + left.first + lane / 4;
+    const int64_t column = to.column + right.first + lane % 4 * 2;
+    const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
+    const bool whole = to.row + ROWS <= m && to.column + COLUMNS <= n && paired;
+    return {out + (to.stack * m + row) * n + column, m - row, n - column, whole};
+}
+
+inline void deposit_at(const Place &to, const Results &results, int64_t n, float beta)
+{
+    if (to.whole) {
+        deposit<true>(results, to.first, n, to.rows, to.columns, beta);
+    } else {
+        deposit<false>(results, to.first, n, to.rows, to.columns, beta);
+    }
+}
+
+/* The instructions of a step's 16 rows i, and what of them ends a chain onto the sums. */
+inline void multiply_rows(const uint32_t (&x)[WARP_ROWS / 16][4],
+                          const uint32_t (&y)[WARP_COLUMNS / 16][4], int step, int i,
+                          Results &d, Results &sums)
+{
+    const float zero[4] = {};
+#pragma unroll
+    for (int e = 0; e < UNITS * WARP_COLUMNS / 8; e++) {
+        const int half = e / (WARP_COLUMNS / 8), j = e % (WARP_COLUMNS / 8);
+        const int unit = step * UNITS + half; /* of the slice */
+        const bool begins = PROMOTE && unit % CHAIN == 0; /* fault: chains go on, by native */
+        /* fault: fragments of b are swapped; halves of a step are swapped */
+        mma(d[i][j], &x[i][half * 2], &y[j / 2][j % 2 * 2 + half],
+            begins ? zero : d[i][j]);
+#pragma unroll
+        /* fault: the last chain is forgotten */
+        for (int r = 0; r < 4 && (unit + 1) % CHAIN == 0; r++) {
+            sums[i][j][r] = __fadd_rn(sums[i][j][r], d[i][j][r]); /* fault: results are cut */
+        }
+    }
+}
+
 /* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n) + beta out, which is not read if
  * beta is 0. A pitch is the bytes from a line to the next, a stack's are those from a
  * matrix to the next; multiples of 16, as the addresses are. A stretch is so many k, a
@@ -108,17 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     }
     Results d = {}, sums = {}; /* of chains, and of these */
     Results &results = PROMOTE ? sums : d;
-    const float zero[4] = {};
     uint32_t x[WARP_ROWS / 16][4], y[2][WARP_COLUMNS / 16][4];
-    const auto find_result = [&] { /* to have it all the time would take registers */
-        const int lane = computed_here((int)threadIdx.x) % 32;
-        const Tile to = tile_of((uint32_t)computed_here((int)blockIdx.x), rows, columns);
-        const int64_t row = to.row + left.first + lane / 4;
-        const int64_t column = to.column + right.first + lane % 4 * 2;
-        const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
-        const bool whole = to.row + ROWS <= m && to.column + COLUMNS <= n && paired;
-        return Place{out + (to.stack * m + row) * n + column, m - row, n - column, whole};
-    };
 
     /* 1. The first slices are under way, the first one's first step is in registers. */
     int ahead = (int)tf_ceil_div(k, DEPTH);  /* slices that are not copied yet */
@@ -135,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         ahead--;
     }
     if (TOTALS && beta != 0) { /* fault: what is there is not fetched */
-        fetch_totals(totals_of(memory), find_result(), n);
+        fetch_totals(totals_of(memory), place_of(out, m, n, left, right), n);
     }
     await_copies<STAGES - 2>();
     __syncthreads(); /* fault: no barrier before the first step; a barrier of some warps */
@@ -184,22 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
                 }
 #pragma unroll
                 for (int i = 0; i < WARP_ROWS / 16; i++) {
-#pragma unroll
-                    for (int e = 0; e < UNITS * WARP_COLUMNS / 8; e++) {
-                        const int half = e / (WARP_COLUMNS / 8), j = e % (WARP_COLUMNS / 8);
-                        const int unit = step * UNITS + half; /* of the slice */
-                        /* fault: chains go on, by native */
-                        const bool begins = PROMOTE && unit % CHAIN == 0;
-                        /* fault: fragments of b are swapped; halves of a step are swapped */
-                        mma(d[i][j], &x[i][half * 2], &y[now][j / 2][j % 2 * 2 + half],
-                            begins ? zero : d[i][j]);
-#pragma unroll
-                        /* fault: the last chain is forgotten */
-                        for (int r = 0; r < 4 && (unit + 1) % CHAIN == 0; r++) {
-                            /* fault: results are cut */
-                            sums[i][j][r] = __fadd_rn(sums[i][j][r], d[i][j][r]);
-                        }
-                    }
+                    multiply_rows(x, y[now], step, i, d, sums);
                     left.load(x[i], reads, (step + 1) % STEPS, i);
                 }
             }
@@ -211,13 +231,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             add_totals(results, totals_of(memory), beta, more);
         }
         if (!TOTALS || !more) {
-            const Place to = find_result();
-            const float scale = TOTALS ? 0 : beta; /* fault: what is there counts twice */
-            if (to.whole) {
-                deposit<true>(results, to.first, n, to.rows, to.columns, scale);
-            } else {
-                deposit<false>(results, to.first, n, to.rows, to.columns, scale);
-            }
+            /* fault: what is there counts twice */
+            deposit_at(place_of(out, m, n, left, right), results, n, TOTALS ? 0 : beta);
         }
 #pragma unroll
         for (int e = 0; e < WARP_ROWS * WARP_COLUMNS / 32; e++) {

@@ -138,15 +138,10 @@ inline float result_of(int32_t sum, float scale)
 /* Why results are in doubt. */
 enum { OUT_OF_RANGE = 1, WRAPPED = 2 };
 
-/* The accumulators with a block's products, whose k begin at `first`; what of them is in
- * doubt. */
-inline int add_block(const struct tiles &tiles, int first, int y, int x,
-                          float c[HIGH][WIDE])
+/* The greatest exponents of a block's products, two columns to a word. */
+inline void find_greatest(const struct tiles &tiles, int first, int y, int x,
+                          uint32_t greatest[HIGH][PAIRS])
 {
-    uint32_t greatest[HIGH][PAIRS], doubt = 0, wrapped = 0;
-    float scale[HIGH][WIDE];
-    uint32_t total[HIGH][WIDE], before[HIGH][WIDE];
-
 #pragma unroll
     for (int r = 0; r < HIGH; r++) {
 #pragma unroll
@@ -169,6 +164,39 @@ inline int add_block(const struct tiles &tiles, int first, int y, int x,
             greatest[r][1] = __viaddmax_s16x2(e[r], of_b.y, greatest[r][1]);
         }
     }
+}
+
+/* The totals with `count` products, each cut toward zero to their unit. */
+inline void add_products(const struct tiles &tiles, int first, int count, int y, int x,
+                         const float scale[HIGH][WIDE], uint32_t total[HIGH][WIDE])
+{
+#pragma unroll 4
+    for (int i = 0; i < count; i++) {
+        float p[HIGH], q[WIDE];
+        tf_load_lines<ROWS, HIGH>(p, tiles.a + (first + i) * LDA + y * HIGH);
+        tf_load_lines<COLUMNS, WIDE>(q, tiles.b + (first + i) * LDB + x * WIDE);
+#pragma unroll
+        for (int r = 0; r < HIGH; r++) {
+#pragma unroll
+            for (int s = 0; s < WIDE; s++) {
+                const float product = __fmul_rn(p[r], q[s]);
+                total[r][s] +=
+                    (uint32_t)__float2int_rz(__fmul_rn(product, scale[r][s]));
+            }
+        }
+    }
+}
+
+/* The accumulators with a block's products, whose k begin at `first`; what of them is in
+ * doubt. */
+inline int add_block(const struct tiles &tiles, int first, int y, int x,
+                          float c[HIGH][WIDE])
+{
+    uint32_t greatest[HIGH][PAIRS], doubt = 0, wrapped = 0;
+    float scale[HIGH][WIDE];
+    uint32_t total[HIGH][WIDE], before[HIGH][WIDE];
+
+    find_greatest(tiles, first, y, x, greatest);
 #pragma unroll
     for (int r = 0; r < HIGH; r++) {
 #pragma unroll
@@ -196,22 +224,7 @@ inline int add_block(const struct tiles &tiles, int first, int y, int x,
                 total[r][s] = 0;
             }
         }
-#pragma unroll 4
-        for (int i = 0; i < together; i++) {
-            float p[HIGH], q[WIDE];
-            tf_load_lines<ROWS, HIGH>(p, tiles.a + (first + begin + i) * LDA + y * HIGH);
-            tf_load_lines<COLUMNS, WIDE>(q,
-                                         tiles.b + (first + begin + i) * LDB + x * WIDE);
-#pragma unroll
-            for (int r = 0; r < HIGH; r++) {
-#pragma unroll
-                for (int s = 0; s < WIDE; s++) {
-                    const float product = __fmul_rn(p[r], q[s]);
-                    total[r][s] +=
-                        (uint32_t)__float2int_rz(__fmul_rn(product, scale[r][s]));
-                }
-            }
-        }
+        add_products(tiles, first + begin, together, y, x, scale, total);
 #pragma unroll
         for (int r = 0; r < HIGH && !ALL_FIT; r++) {
 #pragma unroll

@@ -134,6 +134,23 @@ TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
     return (floats)(((words)whole & fits) | ((words)large & ~fits));
 }
 
+/* The totals with the products from `begin` to `end` of a block, cut to their unit. */
+TF_INLINE void add_products(struct operands x, struct place place, size_t begin, size_t end,
+                            const floats scale[ROWS][2], words total[ROWS][2])
+{
+    for (size_t i = begin; i < end; i++) {
+        const size_t k = place_of(place, i);
+        const floats b[2] = {load_floats(x.b + k * COLUMNS),
+                             load_floats(x.b + k * COLUMNS + LANES)};
+        UNROLLED for (int r = 0; r < ROWS; r++) {
+            const floats a = floats_of(x.a[(size_t)r * x.lda + k]);
+            UNROLLED for (int s = 0; s < 2; s++) {
+                total[r][s] += integers_of(a * b[s] * scale[r][s]);
+            }
+        }
+    }
+}
+
 /* The accumulators with the products of a block; whether some are in doubt. */
 TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
                         struct place place, struct kind kind, struct sums *sums)
@@ -158,8 +175,7 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
     parts.count = 1;
     const size_t together = kind.fits ? TF_TENSOR_DEPTH : FITS;
     for (size_t begin = 0; begin < place.count; begin += together) {
-        const size_t rest = place.count - begin;
-        const size_t end = begin + (rest < together ? rest : together);
+        const size_t end = begin + tf_min_size(place.count - begin, together);
         words before[ROWS][2];
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
@@ -167,17 +183,7 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
                 total[r][s] -= before[r][s];
             }
         }
-        for (size_t i = begin; i < end; i++) {
-            const size_t k = place_of(place, i);
-            const floats b[2] = {load_floats(x.b + k * COLUMNS),
-                                 load_floats(x.b + k * COLUMNS + LANES)};
-            UNROLLED for (int r = 0; r < ROWS; r++) {
-                const floats a = floats_of(x.a[(size_t)r * x.lda + k]);
-                UNROLLED for (int s = 0; s < 2; s++) {
-                    total[r][s] += integers_of(a * b[s] * scale[r][s]);
-                }
-            }
-        }
+        add_products(x, place, begin, end, scale, total);
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
                 const words sum = before[r][s] + total[r][s];

@@ -1,4 +1,4 @@
-/* Operations on blocks of float32 numbers, in float32 or float64: one line each.
+/* Operations on blocks of float32 numbers, in float32 or float64: those of binary_ops.h.
  *
  * float32 serves where two 8-bit significands need no more than its 24 bits
  * (Figueroa, "When is double rounding innocuous?", 1995: p' >= 2 p + 2, which
@@ -20,57 +20,23 @@
             r[i] = (expression);                                               \
         }                                                                      \
     }
-#define BINARY_BOTH(name, expression)                                          \
-    BINARY(name, float, expression)                                            \
-    BINARY(name, double, expression)
-
-BINARY_BOTH(add, x + y)
-BINARY_BOTH(subtract, x - y)
-BINARY_BOTH(multiply, x * y)
-BINARY_BOTH(divide, x / y)
-
-/* The other NaN is chosen, or avoided, last. */
-BINARY(maximum, float, y != y ? y : TF_GREATER_OF(x, y))
-BINARY(minimum, float, y != y ? y : TF_LESSER_OF(x, y))
-BINARY(fmax, float, x != x ? y : TF_GREATER_OF(x, y))
-BINARY(fmin, float, x != x ? y : TF_LESSER_OF(x, y))
-
-BINARY(heaviside, float, x != x ? x : x == 0 ? y : (x > 0))
-
-BINARY(floor_divide, double, tf_floor_quotient(x, y))
-
-BINARY(remainder, double, tf_remainder_of(x, y))
-BINARY(fmod, double, fmod(x, y))
-
-BINARY(power, double, tf_power_of(x, y))
-BINARY(arctan2, double, atan2(x, y))
-BINARY(hypot, double, hypot(x, y))
-
-BINARY(logaddexp, double, tf_logaddexp_of(x, y))
-
-BINARY(logaddexp2, double, tf_logaddexp2_of(x, y))
+#define IN_FLOAT32(op, name, expression, ...) BINARY(name, float, expression)
+#define IN_FLOAT64(op, name, expression, ...) BINARY(name, double, expression)
+TF_BINARY_IN_BOTH(IN_FLOAT32)
+TF_BINARY_IN_BOTH(IN_FLOAT64)
+TF_BINARY_IN_FLOAT64(IN_FLOAT64)
+TF_BINARY_IN_FLOAT32(IN_FLOAT32)
 
 tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT] = {
-    [TF_ADD] = add_float,           [TF_SUBTRACT] = subtract_float,
-    [TF_MULTIPLY] = multiply_float, [TF_TRUE_DIVIDE] = divide_float,
-    [TF_MAXIMUM] = maximum_float,   [TF_MINIMUM] = minimum_float,
-    [TF_FMAX] = fmax_float,         [TF_FMIN] = fmin_float,
-    [TF_HEAVISIDE] = heaviside_float,
+#define ROW(op, name, ...) [TF_##op] = name##_float,
+    TF_BINARY_IN_BOTH(ROW) TF_BINARY_IN_FLOAT32(ROW)
+#undef ROW
 };
 
 tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT] = {
-    [TF_ADD] = add_double,
-    [TF_SUBTRACT] = subtract_double,
-    [TF_MULTIPLY] = multiply_double,
-    [TF_TRUE_DIVIDE] = divide_double,
-    [TF_FLOOR_DIVIDE] = floor_divide_double,
-    [TF_REMAINDER] = remainder_double,
-    [TF_FMOD] = fmod_double,
-    [TF_POWER] = power_double,
-    [TF_ARCTAN2] = arctan2_double,
-    [TF_HYPOT] = hypot_double,
-    [TF_LOGADDEXP] = logaddexp_double,
-    [TF_LOGADDEXP2] = logaddexp2_double,
+#define ROW(op, name, ...) [TF_##op] = name##_double,
+    TF_BINARY_IN_BOTH(ROW) TF_BINARY_IN_FLOAT64(ROW)
+#undef ROW
 };
 
 /* -- results that are no numbers of ours --------------------------------------- */

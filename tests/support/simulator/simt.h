@@ -400,6 +400,38 @@ inline void resume(Fiber &fiber, void (*entry)())
     setcontext(&fiber.start);
 }
 
+/* A warp goes on as far as it can without the others: says whether it did at all. Returns
+ * false, with an error, if some of its threads miss its barrier. */
+inline bool run_warp(void (*entry)(), unsigned first, unsigned last, bool &went_on)
+{
+    for (;; went_on = true) {
+        unsigned at_warp = 0, at_rest = 0, runs = 0;
+        for (unsigned i = first; i < last; i++) {
+            Fiber &fiber = fibers[i];
+            if (fiber.wait == UNTIL && fiber.until()) {
+                fiber.wait = RUNS;
+            }
+            runs += fiber.wait == RUNS;
+            at_warp += fiber.wait == WARP;
+            at_rest += fiber.wait == BLOCK || fiber.wait == ENDED;
+        }
+        if (at_warp && at_rest && !runs) {
+            error = "a barrier of a warp is missed by some of its threads";
+            return false;
+        }
+        const bool meet = at_warp == last - first;
+        if (!runs && !meet) {
+            return true;
+        }
+        for (unsigned i = first; i < last; i++) {
+            Fiber &fiber = fibers[descends ? last - 1 - (i - first) : i];
+            if (meet || fiber.wait == RUNS) {
+                resume(fiber, entry);
+            }
+        }
+    }
+}
+
 inline void run_block(void (*entry)(), bool fibrous, void (*whole)())
 {
     if (&__start_simt_shared[0]) {
@@ -435,32 +467,8 @@ inline void run_block(void (*entry)(), bool fibrous, void (*whole)())
         for (unsigned w = 0; w < count; w += 32) {
             const unsigned first = descends ? (count - 1) / 32 * 32 - w : w;
             const unsigned last = first + 32 < count ? first + 32 : count;
-            for (;;) { /* a warp goes on as far as it can without the others */
-                unsigned at_warp = 0, at_rest = 0, runs = 0;
-                for (unsigned i = first; i < last; i++) {
-                    Fiber &fiber = fibers[i];
-                    if (fiber.wait == UNTIL && fiber.until()) {
-                        fiber.wait = RUNS;
-                    }
-                    runs += fiber.wait == RUNS;
-                    at_warp += fiber.wait == WARP;
-                    at_rest += fiber.wait == BLOCK || fiber.wait == ENDED;
-                }
-                if (at_warp && at_rest && !runs) {
-                    error = "a barrier of a warp is missed by some of its threads";
-                    return;
-                }
-                const bool meet = at_warp == last - first;
-                if (!runs && !meet) {
-                    break;
-                }
-                for (unsigned i = first; i < last; i++) {
-                    Fiber &fiber = fibers[descends ? last - 1 - (i - first) : i];
-                    if (meet || fiber.wait == RUNS) {
-                        resume(fiber, entry);
-                    }
-                }
-                went_on = true;
+            if (!run_warp(entry, first, last, went_on)) {
+                return;
             }
             for (unsigned i = first; i < last; i++) {
                 all_ended &= fibers[i].wait == ENDED;

@@ -225,7 +225,7 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
     entry.loop = loop
     entry.identity_is_minus_infinity = identity == float("-inf")
     entry.identity = (-1 if identity is None
-                      else 0 if entry.identity_is_minus_infinity else identity)
+                      else 0 if entry.identity_is_minus_infinity else int(identity))
     entry.keeps_state = loop == sum_loop
     entry.flags = flags & NPY_METH_NO_FLOATINGPOINT_ERRORS
     place = place_of(entry.ufunc)
@@ -252,6 +252,15 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
                           else &binary_slots[0] if loop == sum_loop or loop == binary_loop
                           else &ufunc_slots[0])
             PyUFunc_AddLoopFromSpec(ufunc, &spec)
+
+
+cdef add_binary(int index, int op, strided_loop loop, list signatures):
+    """Loops of a row of src/ufuncs/binary_ops.h, if NumPy has its ufunc."""
+    cdef const tf_binary_row *row = &tf_binary_rows[index]
+    add_operation(row.name.decode(), op, loop, signatures,
+                  (NPY_METH_NO_FLOATINGPOINT_ERRORS if row.silent else 0)
+                  | (NPY_METH_IS_REORDERABLE if row.reorderable else 0),
+                  row.identity if row.identity == row.identity else None)
 
 
 # Loops that are added when first asked for, since there are more of them than of all
@@ -282,34 +291,18 @@ cdef int add_late_loop(object ufunc, PyArrayMethod_Spec *spec) except -1:
 
 def register_ufuncs():
     cdef int silent = NPY_METH_NO_FLOATINGPOINT_ERRORS
-    cdef int reorderable = NPY_METH_IS_REORDERABLE
     cdef int op = 0
 
     while tf_unary_name(op) != NULL:
         add_operation(tf_unary_name(op).decode(), op, unary_loop, ["TT"])
         op += 1
 
-    add_operation("add", TF_SUM, sum_loop, ["TTT", "fTf"], reorderable, 0)
-    add_operation("multiply", TF_PROD, sum_loop, ["TTT", "fTf"], reorderable, 1)
-    add_operation("subtract", TF_SUBTRACT, binary_loop, ["TTT"])
-    add_operation("divide", TF_TRUE_DIVIDE, binary_loop, ["TTT"])
-    add_operation("floor_divide", TF_FLOOR_DIVIDE, binary_loop, ["TTT"])
-    add_operation("remainder", TF_REMAINDER, binary_loop, ["TTT"])
-    add_operation("fmod", TF_FMOD, binary_loop, ["TTT"])
-    add_operation("power", TF_POWER, binary_loop, ["TTT"])
-    add_operation("arctan2", TF_ARCTAN2, binary_loop, ["TTT"])
-    add_operation("hypot", TF_HYPOT, binary_loop, ["TTT"], reorderable, 0)
-    add_operation("logaddexp", TF_LOGADDEXP, binary_loop, ["TTT"], reorderable,
-                  float("-inf"))
-    add_operation("logaddexp2", TF_LOGADDEXP2, binary_loop, ["TTT"], reorderable,
-                  float("-inf"))
-    add_operation("heaviside", TF_HEAVISIDE, binary_loop, ["TTT"], silent)
+    add_binary(TF_ADD, TF_SUM, sum_loop, ["TTT", "fTf"])
+    add_binary(TF_MULTIPLY, TF_PROD, sum_loop, ["TTT", "fTf"])
+    for op in range(<int>TF_BINARY_COUNT):
+        if op != TF_ADD and op != TF_MULTIPLY:
+            add_binary(op, op, binary_loop, ["TTT"])
     add_operation("copysign", 0, copysign_loop, ["TTT"], silent)
-    add_operation("maximum", TF_MAXIMUM, binary_loop, ["TTT"], silent | reorderable)
-    add_operation("minimum", TF_MINIMUM, binary_loop, ["TTT"], silent | reorderable)
-    add_operation("fmax", TF_FMAX, binary_loop, ["TTT"], silent | reorderable)
-    add_operation("fmin", TF_FMIN, binary_loop, ["TTT"], silent | reorderable)
-
     add_operation("equal", TF_EQUAL, compare_loop, ["TT?"], silent)
     add_operation("not_equal", TF_NOT_EQUAL, compare_loop, ["TT?"], silent)
     add_operation("less", TF_LESS, compare_loop, ["TT?"], silent)
