@@ -12,18 +12,23 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-FOLDERS = "benchmarks docs examples src tests tf32dtype tools".split()
+FOLDERS = ".ci benchmarks docs examples src tests tf32dtype tools".split()
+TOP = """CHANGELOG.md CONTRIBUTING.md MANIFEST.in Makefile README.md pyproject.toml
+setup.py""".split()
 #: Where names are looked for, by the kind of file: comments, docstrings, all of a text.
 TEXTS = {
     (".c", ".h", ".cu"): r"/\*.*?\*/|//[^\n]*",
     (".py", ".pxi", ".pyx", ".pxd", ".pyi"): r'(?<!\S)#[: ][^\n]*|""".*?"""',
     (".md",): r".+",
+    # Makefile, .ci/run, those of tools/: commands name files too.
+    ("", ".in", ".toml"): r".+",
 }
 #: path/file.ext, and file.ext of our own code. No part of an address or a pattern.
 NAME = re.compile(
     r"(?<![\w./*{}<>$-])(?:\.\./|\./)?"
     r"(?:[\w.-]+/)+[\w-]+\.(?:c|h|cu|py|pxi|pyx|pxd|pyi|md|json|toml|png)\b(?![\w/*])"
     r"|(?<![\w./*{}<>$-])\w[\w-]*\.(?:c|h|cu|py|pxi)\b(?![\w/*(\[])"
+    r"|(?<![\w./*{}<>$-])(?:tools|\.ci)/[\w-]+(?![\w./*-])"
 )
 #: NAME.json, SUBJECT/*.c and the like stand for any.
 ANY = re.compile(r"[A-Z]{2,}[./]|[*]")
@@ -35,7 +40,7 @@ OTHERS = set(
 
 
 def files() -> list[Path]:
-    found = [ROOT / name for name in ("CONTRIBUTING.md", "README.md", "setup.py")]
+    found = [ROOT / name for name in TOP]
     for folder in FOLDERS:
         found += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
     return [path for path in found if "__pycache__" not in path.parts]
@@ -66,7 +71,7 @@ def mentions(path: Path) -> Iterator[tuple[int, str]]:
 def is_there(path: Path, name: str) -> bool:
     if name in OTHERS or ANY.search(name) or name.lstrip("./") in ENDS:
         return True
-    return (path.parent / name).exists()
+    return (path.parent / name).exists() or (ROOT / name).exists()
 
 
 def test_named_files_exist() -> None:
@@ -78,3 +83,21 @@ def test_named_files_exist() -> None:
         if not is_there(path, name)
     ]
     assert not missing, "\n" + "\n".join(missing)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("Makefile", "all:\n\ttools/nothing"),
+        ("pyproject.toml", "files = ['benchmarks/nothing.py']"),
+        ("run", "python benchmarks/nothing.py"),
+        ("a.c", "/* See nothing.h. */"),
+        ("a.pxi", "# See nothing.h."),
+    ],
+)
+def test_a_name_of_nothing_is_found(tmp_path: Path, file: str, text: str) -> None:
+    path = tmp_path / file
+    path.write_text(text)
+    [(_, name)] = mentions(path)
+    assert "nothing" in name
+    assert not is_there(path, name)

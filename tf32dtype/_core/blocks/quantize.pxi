@@ -81,7 +81,7 @@ cdef tf_block_codes parts_of(cnp.ndarray codes, cnp.ndarray scales, residuals,
 
 
 def block_plan(layout, int rule, float tensor, int rounding, bint poison):
-    """The bytes of a struct tf_block_plan (src/blocks/quantize_block.h)."""
+    """The bytes of a struct tf_block_plan (src/blocks/scale_rules.h)."""
     cdef tf_block_plan plan
     memset(&plan, 0, sizeof(plan))
     fill_plan(&plan, layout, rule, tensor, rounding, poison)
