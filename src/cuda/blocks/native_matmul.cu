@@ -200,7 +200,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     const auto copy = [&](shared_address stage) {
         const int depth = ahead > 1 ? DEPTH : last;
         copy_codes(left, right, stage, depth);
-        copy_slice_scales(a_scales, b_scales, stage + OF_SCALES, depth, side_a, side_b, tile);
+        copy_slice_scales(a_scales, b_scales, stage + OF_SCALES, depth, side_a, side_b,
+                          tile);
     };
 
     /* 1. The first slices are under way, the first instruction's operands in registers. */

@@ -14,7 +14,7 @@
 /* Returns how many pieces of this size make up the whole, the last one perhaps short. */
 template <class T, class U> __forceinline__ constexpr auto tf_ceil_div(T whole, U piece)
 {
-    return (whole + piece - 1) / piece;
+    return (whole + (piece - 1)) / piece;
 }
 
 /* The same number; but what follows from it is not computed before. */

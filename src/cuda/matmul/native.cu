@@ -83,7 +83,8 @@ inline void add_totals(Results &results, float2 *totals, float beta, bool more)
 }
 
 /* Where a thread's results are. To have it all the time would take registers. */
-inline Place place_of(float *out, int64_t m, int64_t n, const Left &left, const Right &right)
+inline Place place_of(float *out, int64_t m, int64_t n, const Left &left,
+                      const Right &right)
 {
     const uint32_t rows = (uint32_t)tf_ceil_div(m, ROWS);
     const uint32_t columns = (uint32_t)tf_ceil_div(n, COLUMNS);
