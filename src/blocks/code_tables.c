@@ -12,10 +12,7 @@ void tf_code_tables_fill(void)
         table->element = tf_elements[kind];
         const uint32_t count = UINT32_C(1) << table->element.width;
         for (uint32_t code = 0; count <= 256 && code < count; code++) {
-            const uint32_t bits = tf_bits_of(tf_element_value(table->element, code));
-            table->bytes.bits[code] = bits;
-            table->bytes.high[code] = (uint8_t)(bits >> 24);
-            table->bytes.low[code] = (uint8_t)(bits >> 16);
+            tf_set_value(&table->bytes, code, tf_element_value(table->element, code));
         }
     }
 }

@@ -3,7 +3,6 @@
 #include "formats/byte_tables.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "formats/fast_codec.h"
 #include "formats/scalar_ops.h"
@@ -127,10 +126,7 @@ void tf_byte_tables_fill(void)
         fill_sequence(f, table);
         for (uint32_t item = 0; item < 256; item++) {
             const char byte = (char)(unsigned char)item;
-            const float x = (float)tf_double_from_code(f, tf_load_code(f, &byte));
-            memcpy(&table->bits[item], &x, sizeof x);
-            table->high[item] = (uint8_t)(table->bits[item] >> 24);
-            table->low[item] = (uint8_t)(table->bits[item] >> 16);
+            tf_set_value(table, item, (float)tf_double_from_code(f, tf_load_code(f, &byte)));
         }
         fill_predicates(f, table);
         fill_halved(table);

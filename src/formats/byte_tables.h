@@ -6,6 +6,7 @@
 
 #include "formats/formats.h"
 #include "formats/kernels.h"
+#include "runtime/asserts.h"
 
 /* What tf_code_of_number() makes of a format's facts, for loops that serve all. */
 struct tf_byte_rounding {
@@ -41,6 +42,16 @@ struct tf_byte_table {
     int number_count; /* of the items that are numbers */
     struct tf_byte_rounding rounding;
 };
+
+/* What an item is worth, in `bits`, `high` and `low`. */
+static inline void tf_set_value(struct tf_byte_table *table, uint32_t item, float x)
+{
+    const uint32_t bits = tf_bits_of(x);
+    TF_ASSERT(item < 256);
+    table->bits[item] = bits;
+    table->high[item] = (uint8_t)(bits >> 24);
+    table->low[item] = (uint8_t)(bits >> 16);
+}
 
 extern struct tf_byte_table tf_byte_tables[TF_FORMAT_COUNT];
 

@@ -159,17 +159,14 @@ TF_INLINE void pairs_of(const struct tf_code_table *table, const uint8_t *codes,
     for (size_t i = 0; i < n; i += 64, codes += 8 * width, out += 32) {
         const size_t count = tf_min_size(n - i, 64);
         const __m512i index = load_codes(codes, width, count);
-        const __m512i high = tf_permute_bytes(highs, index);
-        const __m512i low = tf_permute_bytes(lows, index);
-        const __m512i first = _mm512_unpacklo_epi8(low, high);
-        const __m512i second = _mm512_unpackhi_epi8(low, high);
+        const struct tf_looked_up found = tf_look_up_halves(highs, lows, index);
         if (count == 64) {
-            _mm512_storeu_si512(out, first);
-            _mm512_storeu_si512(out + 16, second);
+            _mm512_storeu_si512(out, found.lower);
+            _mm512_storeu_si512(out + 16, found.upper);
         } else {
             const uint32_t there = (uint32_t)((UINT64_C(1) << (count + 1) / 2) - 1);
-            _mm512_mask_storeu_epi32(out, (__mmask16)there, first);
-            _mm512_mask_storeu_epi32(out + 16, (__mmask16)(there >> 16), second);
+            _mm512_mask_storeu_epi32(out, (__mmask16)there, found.lower);
+            _mm512_mask_storeu_epi32(out + 16, (__mmask16)(there >> 16), found.upper);
         }
     }
 }

@@ -131,10 +131,9 @@ void TF_NAME(tf_bf16_of_bytes)(const struct tf_byte_table *table, const uint8_t 
     for (; i + 64 <= n; i += 64) {
         const __m512i index =
             _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(in + i));
-        const __m512i high = tf_permute_bytes(highs, index);
-        const __m512i low = tf_permute_bytes(lows, index);
-        _mm512_storeu_si512(out + i, _mm512_unpacklo_epi8(low, high));
-        _mm512_storeu_si512(out + i + 32, _mm512_unpackhi_epi8(low, high));
+        const struct tf_looked_up found = tf_look_up_halves(highs, lows, index);
+        _mm512_storeu_si512(out + i, found.lower);
+        _mm512_storeu_si512(out + i + 32, found.upper);
     }
     for (; i < n; i++) {
         out[i] = (uint16_t)(table->bits[in[i]] >> 16);

@@ -224,14 +224,11 @@ TF_INLINE void bytes_to_float32(const struct tf_byte_table *table, const uint8_t
     for (; i + 64 <= n; i += 64) {
         const __m512i index =
             _mm512_permutexvar_epi32(quarters, _mm512_loadu_si512(in + i));
-        const __m512i high = tf_permute_bytes(highs, index);
-        const __m512i low = tf_permute_bytes(lows, index);
-        const __m512i first = _mm512_unpacklo_epi8(low, high);
-        const __m512i last = _mm512_unpackhi_epi8(low, high);
-        _mm512_storeu_si512(out + i, _mm512_unpacklo_epi16(zero, first));
-        _mm512_storeu_si512(out + i + 16, _mm512_unpackhi_epi16(zero, first));
-        _mm512_storeu_si512(out + i + 32, _mm512_unpacklo_epi16(zero, last));
-        _mm512_storeu_si512(out + i + 48, _mm512_unpackhi_epi16(zero, last));
+        const struct tf_looked_up found = tf_look_up_halves(highs, lows, index);
+        _mm512_storeu_si512(out + i, _mm512_unpacklo_epi16(zero, found.lower));
+        _mm512_storeu_si512(out + i + 16, _mm512_unpackhi_epi16(zero, found.lower));
+        _mm512_storeu_si512(out + i + 32, _mm512_unpacklo_epi16(zero, found.upper));
+        _mm512_storeu_si512(out + i + 48, _mm512_unpackhi_epi16(zero, found.upper));
     }
     for (; i < n; i++) {
         out[i] = tf_float_of(table->bits[in[i]]);

@@ -71,6 +71,21 @@ TF_INLINE __m512i tf_permute_bytes(struct tf_byte_registers table, __m512i index
     const __m512i high = _mm512_permutex2var_epi8(table.third, index, table.fourth);
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
+
+/* 64 lookups of two bytes: those of the lower eight of each sixteen, and of the others. */
+struct tf_looked_up {
+    __m512i lower, upper;
+};
+
+TF_INLINE struct tf_looked_up tf_look_up_halves(struct tf_byte_registers highs,
+                                                struct tf_byte_registers lows,
+                                                __m512i index)
+{
+    const __m512i high = tf_permute_bytes(highs, index);
+    const __m512i low = tf_permute_bytes(lows, index);
+    return (struct tf_looked_up){_mm512_unpacklo_epi8(low, high),
+                                 _mm512_unpackhi_epi8(low, high)};
+}
 #elif defined(__AVX2__)
 /* 32 lookups: a shuffle for each 16 bytes of the table, which gives 0 for an index whose
  * highest bit is set, as the saturating addition sets it for those of other parts. */
