@@ -93,20 +93,7 @@ TF_INLINE float number_of_code(struct tf_element e, uint32_t code)
     if (e.format < 0) {
         return tf_element_value(e, code);
     }
-    const struct tf_format f = *tf_format_rows[e.format];
-    const uint32_t magnitude = code & tf_magnitude_mask(f);
-    const uint32_t sign = (code & tf_sign_mask(f)) << (32 - f.width);
-    const float small = (float)(int32_t)magnitude * tf_power_of_two(tf_least_exponent(f));
-    uint32_t bits = (magnitude << tf_cut(f)) + tf_rebias(f);
-    bits = magnitude >> f.mantissa_bits ? bits : tf_bits_of(small);
-    if (f.specials == TF_IEEE) {
-        const uint32_t infinity = tf_infinity_magnitude(f);
-        bits = magnitude >= infinity ? TF_INF_BITS : bits;
-        bits = magnitude > infinity ? TF_QUIET_NAN_BITS : bits;
-    } else if (f.specials == TF_FN) {
-        bits = magnitude == tf_magnitude_mask(f) ? TF_QUIET_NAN_BITS : bits;
-    }
-    return tf_float_of(bits | sign);
+    return tf_float_of(tf_single_of_item(*tf_format_rows[e.format], code));
 }
 
 TF_INLINE void get_numbers(struct tf_element e, const uint8_t *in, int n, float *numbers)
