@@ -53,13 +53,20 @@ enum {
     TF_SCALED_LONGEST = 64 /* instruction */
 };
 
-/* Elements of a row of A or a column of B, filled up to whole instructions with zeros,
- * and as tf_scaled_instruction has them. */
+/* Elements of a row of A or a column of B, filled up to whole instructions with zeros, as
+ * the kernels add them, by the group of the model's instruction. */
 struct tf_scaled_line {
-    /* Group 1: significands, with TF_SCALED_BITS fraction bits and the sign; exponents,
-     * with those of their scales. Else: twice the elements; the scale of each group. */
-    int32_t significands[TF_SCALED_K], exponents[TF_SCALED_K];
-    int32_t factors[TF_SCALED_K]; /* else: the scales' significands */
+    union {
+        struct { /* group 1: products are aligned one by one */
+            int32_t significands[TF_SCALED_K]; /* signed, TF_SCALED_BITS fraction bits */
+            int32_t exponents[TF_SCALED_K];    /* with those of the elements' scales */
+        } single;
+        struct { /* else: a group's products are added exactly, then its sum is aligned */
+            int32_t twice[TF_SCALED_K]; /* the elements */
+            int32_t exponents[TF_SCALED_K], factors[TF_SCALED_K]; /* the groups' scales */
+        } grouped;
+    } as;
+    /* And as tf_scaled_instruction has them. */
     uint32_t bits[TF_SCALED_K];
     uint8_t scales[TF_SCALED_K];
     /* Of each instruction: whether an element is Inf or NaN, or a scale is NaN. */

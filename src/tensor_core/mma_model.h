@@ -60,7 +60,7 @@ struct tf_mma_model {
 };
 
 enum {
-    TF_NO_EXPONENT = -100000, /* nor has a product of which it is of one factor, or both */
+    TF_NO_EXPONENT = -100000, /* of zero: below any number's, also with another's added */
     TF_DEEPEST = 64, /* block */
     TF_LEAST_SINGLE = -126, /* exponents of subnormal numbers */
     TF_LEAST_HALF = -14
@@ -240,6 +240,22 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
     return tf_tensor_round(magnitude, unit, sum < 0, model->kept, model->half,
                            model->half, model->negative_zero);
 }
+
+/* -- groups in float32 --------------------------------------------------------------
+ *
+ * The fast loops (kernels/mma.c, cuda/tensor_core/mma_model.cu) add a group in float32
+ * where that is exact, and by tf_mma_dot where it may not be. With F fraction bits, and e the
+ * greatest exponent of the group, each term is multiplied by 2^(F - e), and its conversion
+ * to an integer, toward zero, is the alignment.
+ *
+ *      e < F - 125          in doubt: a term may be subnormal in float32, and so may be
+ *                           the unit of the sum, 2^(e - F)
+ *      F - 125 <= e <= 125  exact. A term below 2^-126, which float32 may have rounded, is
+ *                           below one unit, and cut to zero as it should be; all others
+ *                           have 24 bits or fewer. The unit is 2^-125 or more, so that
+ *                           sums are normal. A product is below 2^(e + 2): no Inf
+ *      125 < e              in doubt: a product may be Inf
+ */
 
 /* -- chains ------------------------------------------------------------------------ */
 

@@ -55,8 +55,12 @@ static void take_apart(const struct tf_scaled_model *model, const struct codes *
     for (size_t i = 0; i < whole; i++) {
         const uint32_t x = i < k ? (uint8_t)code[(ptrdiff_t)i * lines.along] : 0;
         out->bits[i] = codes->bits[x];
-        out->significands[i] = codes->significands[x];
-        out->exponents[i] = codes->exponents[x];
+        if (group == 1) {
+            out->as.single.significands[i] = codes->significands[x];
+            out->as.single.exponents[i] = codes->exponents[x];
+        } else {
+            out->as.grouped.twice[i] = codes->significands[x];
+        }
         out->special[i / depth] |= (codes->bits[x] & TF_INF_BITS) == TF_INF_BITS;
     }
     for (size_t i = 0; i < whole; i += block) {
@@ -67,13 +71,13 @@ static void take_apart(const struct tf_scaled_model *model, const struct codes *
         out->special[i / depth] |= (uint8_t)tf_scaled_is_nan(model, s);
         if (group > 1) {
             for (size_t g = i / group; g < (i + block) / group; g++) {
-                out->exponents[g] = number.exponent;
-                out->factors[g] = (int32_t)number.significand;
+                out->as.grouped.exponents[g] = number.exponent;
+                out->as.grouped.factors[g] = (int32_t)number.significand;
             }
             continue;
         }
         for (size_t j = i; j < i + block; j++) {
-            out->exponents[j] += number.exponent;
+            out->as.single.exponents[j] += number.exponent;
         }
     }
 }

@@ -173,19 +173,20 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
         return -1;
     }
 
-    /* Then the descriptor changes its class, and the class takes the number. */
-    /* The class's own copy of the number says "some builtin, no integer": to a
-     * Python float NumPy promotes such a type by asking us, but takes one with a
-     * user's number for what it and float16 have in common, which would round a
-     * Python float to float32 first. Of the numbers that are no float's and no
-     * text's this one serves: in NumPy's table it has nothing in common with any,
-     * itself included, and builtins that look there then ask us. The number of
-     * timedelta64 would have datetime64 as common dtype, that of bytes their casts. */
+    /* The class's own number, which is not the descriptor's, decides how NumPy promotes it
+     * with a Python float:
+     *
+     *   a user's number   by what the class and float16 have in common, which would round
+     *                     the Python float to float32 first
+     *   a builtin's       by asking us, unless NumPy's own table has a common dtype
+     *   NPY_DATETIME      the one builtin, no float and no text, for which that table has
+     *                     none: timedelta64 has datetime64, bytes have their casts */
     class_->type_num = NPY_DATETIME;
     class_->singleton = descr;
     class_->flags |= 1; /* NPY_DT_LEGACY, which has no public name */
     ((PyTypeObject *)class_)->tp_repr = PyArrayDescr_Type.tp_repr;
     ((PyTypeObject *)class_)->tp_str = PyArrayDescr_Type.tp_str;
+    /* The descriptor leaves the class that NumPy made, for ours. */
     Py_INCREF(class_);
     Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)class_);
     Py_INCREF(scalar);

@@ -5,13 +5,15 @@
 
 enum { WARP = 32 };
 
-/* All are the greatest of something, so that threads may come in any order; 0: nothing.
- * tf32dtype/cuda/blocks/kernels.py has the same. */
+/* What atomicMax collects from 0 (nothing yet), so that threads may come in any order. A
+ * minimum is stored as ~minimum, whose maximum that is. tf32dtype/cuda/blocks/kernels.py
+ * has the same. */
 struct tf_bounds {
     uint32_t greatest; /* bits of the greatest finite magnitude */
-    uint32_t least;    /* those of the least that a block other than zero has, inverted */
-    uint64_t special;  /* where the first number is that is not finite, inverted */
-    uint64_t nan;      /* the first NaN */
+    uint32_t least;    /* ~bits of the least magnitude that is some block's greatest; of
+                        * blocks other than zero */
+    uint64_t special;  /* ~index of the first number that is not finite */
+    uint64_t nan;      /* ~index of the first NaN */
 };
 static_assert(sizeof(tf_bounds) == 24 && __builtin_offsetof(tf_bounds, special) == 8,
               "as in kernels.py");

@@ -87,14 +87,9 @@ inline uint32_t exponents_of(float left, float right)
     return __vmaxs2(fields, least);
 }
 
-/* The greatest exponents of two elements' blocks, within what floats do, whatever the
- * products and accumulators are; `doubt` has bits where they were not.
- *
- * Let e be the greatest exponent and F the fraction bits. Terms are scaled by 2^(F - e).
- * From e = F - 125 on a term below 2^-126, which float32 may have rounded, is below one
- * after that and counts as nothing, as it should; all others are exact, with 24 bits or
- * fewer. Then the unit of the sum, 2^(e - F), is 2^-125 or more, so that results are
- * normal. Up to e = 125 a product, less than 2^(e + 2), is no Inf. */
+/* Returns the greatest exponents of two elements' groups, biased, each brought within
+ * F - 125 to 125, where float32 is exact (see "groups in float32" of mma_model.h); `doubt`
+ * gets bits where they were not. Whatever products and accumulators are, this holds. */
 inline uint32_t complete(uint32_t greatest, float left, float right, uint32_t &doubt)
 {
     uint32_t e = __vmaxs2(greatest, exponents_of(left, right));

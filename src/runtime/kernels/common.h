@@ -46,8 +46,9 @@ TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, size_t first, uint16_t
 #endif
 
 #if defined(__AVX512VBMI__)
-/* A table of 256 bytes in registers: a store may not be told from a change of the
- * table, which would be read anew each time. */
+/* A table of 256 bytes, loaded to registers before the loop that looks up. Results are
+ * stored as bytes, which may lie anywhere, in the table too, so that the compiler would
+ * load the table again in each step. */
 struct tf_byte_registers {
     __m512i first, second, third, fourth;
 };

@@ -33,7 +33,7 @@ TF_INLINE words words_of(uint32_t x) { return (words){0} + x; }
 
 TF_INLINE shorts shorts_of(int16_t x) { return (shorts){0} + x; }
 
-/* Minus zero: which leaves a number as it is, and costs nothing. */
+/* Returns x in all lanes: x - (+0) is x, also for -0, whose sign x + (+0) would lose. */
 TF_INLINE floats floats_of(float x) { return x - (floats){0}; }
 
 TF_INLINE floats load_floats(const float *p)

@@ -84,14 +84,9 @@ TF_INLINE shorts exponents_of(floats left, floats right, int half)
     return greater_of(exponents, (exponents != 0) & (TF_LEAST_HALF + BIAS));
 }
 
-/* The greatest exponents of a block, biased, and within what floats do; `doubt` has
- * bits where they were not.
- *
- * Let e be the greatest exponent and F the fraction bits. Terms are scaled by 2^(F - e).
- * From e = F - 125 on a term below 2^-126, which float32 may have rounded, is below one
- * after that and counts as nothing, as it should; all others are exact, with 24 bits or
- * fewer. Then the unit of the sum, 2^(e - F), is 2^-125 or more, so that results are
- * normal. Up to e = 125 a product, less than 2^(e + 2), is no Inf. */
+/* Returns the greatest exponents of a group, biased, each brought within F - 125 to 125,
+ * where float32 is exact (see "groups in float32" of mma_model.h); `doubt` gets bits where
+ * they were not. */
 TF_INLINE shorts complete(const struct tf_mma_plan *plan, shorts greatest,
                           floats left, floats right, int half, words *doubt)
 {

@@ -26,8 +26,10 @@ TF_INLINE int64_t sum_of_products(const struct tf_scaled_line *a,
                                   const struct tf_scaled_line *b, size_t first,
                                   size_t depth, int32_t greatest, int32_t fraction)
 {
-    const int32_t *x = a->significands + first, *y = b->significands + first;
-    const int32_t *ex = a->exponents + first, *ey = b->exponents + first;
+    const int32_t *x = a->as.single.significands + first;
+    const int32_t *y = b->as.single.significands + first;
+    const int32_t *ex = a->as.single.exponents + first;
+    const int32_t *ey = b->as.single.exponents + first;
     int64_t sum = 0;
     for (size_t part = 0; part < depth; part += FITS) {
         int32_t some = 0;
@@ -63,10 +65,11 @@ TF_INLINE int32_t find_terms(const struct tf_scaled_line *a,
     for (size_t g = 0; g < count; g++) {
         int32_t sum = 0;
         for (size_t k = first + g * group; k < first + (g + 1) * group; k++) {
-            sum += a->significands[k] * b->significands[k];
+            sum += a->as.grouped.twice[k] * b->as.grouped.twice[k];
         }
-        sum *= a->factors[from + g] * b->factors[from + g];
-        const int32_t e = a->exponents[from + g] + b->exponents[from + g];
+        sum *= a->as.grouped.factors[from + g] * b->as.grouped.factors[from + g];
+        const int32_t e =
+            a->as.grouped.exponents[from + g] + b->as.grouped.exponents[from + g];
         terms->significands[g] = sum;
         terms->exponents[g] = e;
         greatest = sum && e > greatest ? e : greatest;
@@ -99,7 +102,8 @@ TF_INLINE uint32_t instruction(const struct tf_scaled_model *model,
     const size_t count = depth / group;
     struct terms terms;
     int32_t greatest =
-        group == 1 ? greatest_product(a->exponents + first, b->exponents + first, depth)
+        group == 1 ? greatest_product(a->as.single.exponents + first,
+                                      b->as.single.exponents + first, depth)
                    : find_terms(a, b, first, group, count, &terms);
     greatest = greatest > floor ? greatest : floor;
     greatest = greatest > model->floor ? greatest : model->floor;

@@ -65,11 +65,17 @@ class Tile(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """In which order the kernel adds.
+    """In which order the kernel adds: ``out = Σ stretches (Σ chains) + beta * out``.
 
-    With `promote`, t is a sum from +0 of chains from +0, and out becomes t + beta out,
-    rounded once, for the t of each stretch in turn; from the second one on beta is 1.
-    Without, out is one chain, and the other numbers have no meaning.
+    With `promote`::
+
+        for each stretch of k:
+            t = +0
+            for each chain of the stretch:  # of `promote` k, from +0
+                t = t + chain  # float32, to nearest
+            out = fma(beta, out, t)  # rounded once; then beta = 1
+
+    Without, out is one chain of all k, and the other numbers have no meaning.
     """
 
     #: k of a chain: of an instruction, a power of two of them, no more than 64 bytes of

@@ -20,6 +20,12 @@ MODES = (NUMPY, SHORT_SUMS, "f32", *SPLIT, "tf32", "bf16")
 LOST = 0.0  # the SNR in dB of a result that is all zeros, and of Inf and NaN
 
 Report = dict[str, Any]
+#: Elements of matrices, by their name.
+DATA: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "uniform": lambda rng, shape: rng.random(shape),
+    "exp(3 normal)": lambda rng, shape: np.exp(3 * rng.standard_normal(shape)),
+}
 
 
 def product(mode: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:

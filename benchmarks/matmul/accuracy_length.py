@@ -10,11 +10,11 @@ uniform in [0, 1) or exp(3 normal).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from accuracy import (
+    DATA,
     MODES,
     Report,
     columns,
@@ -31,11 +31,6 @@ from accuracy import (
 
 LENGTHS, SIZE, DRAWS = (160, 1024, 4096, 16384), 160, 8
 ALL = (*MODES, "f16", "fp8_e4m3", "fp8_e5m2")
-DATA: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
-    "normal": lambda rng, shape: rng.standard_normal(shape),
-    "uniform": lambda rng, shape: rng.random(shape),
-    "exp(3 normal)": lambda rng, shape: np.exp(3 * rng.standard_normal(shape)),
-}
 
 
 def measure_length(kind: str, length: int, size: int, draws: int) -> dict[str, float]:

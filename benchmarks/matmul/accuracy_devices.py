@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import (
+    DATA,
     NUMPY,
     Report,
     columns,
@@ -26,10 +27,9 @@ from accuracy import (
     measured_on,
     snr,
 )
-from accuracy_length import DATA as ALL_DATA
 
 LENGTHS, SIZE, DRAWS = (256, 1024, 4096, 16384), 160, 4
-DATA = {kind: ALL_DATA[kind] for kind in ("normal", "uniform")}
+CHOSEN = {kind: DATA[kind] for kind in ("normal", "uniform")}
 DEVICES = ("V100", "A100", "L40S", "H100", "B200")
 HERE = "this package"
 PRECISIONS = {
@@ -63,7 +63,7 @@ def measure(quick: bool) -> Report:
     size, draws = (16, 2) if quick else (SIZE, DRAWS)
     lengths = LENGTHS[:2] if quick else LENGTHS
     found: dict[str, dict[str, list[float]]] = {}
-    for kind, fill in DATA.items():
+    for kind, fill in CHOSEN.items():
         found[kind] = {}
         for length in lengths:
             rng = np.random.default_rng(length)

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy import NUMPY, Report, columns, exact, measured_on, snr
-from accuracy_length import DATA
+from accuracy import DATA, NUMPY, Report, columns, exact, measured_on, snr
 from common import machine, restart_as_usual
 
 LENGTHS, SIZE, DRAWS = (64, 256, 1024, 4096, 16384), 48, 1
