@@ -264,7 +264,7 @@ inline float settle_one(const struct tiles &tiles, int first, int count, int row
     }
     complete(twice(greatest), c, c, out);
     if (c != c) {
-        return __uint_as_float(tf_tensor_nan(MODEL_HALF));
+        return __uint_as_float(tf_mma_nan(MODEL_HALF));
     }
     if (!surely && (out == 0 || (greatest < NO_EXPONENT / 2 && c == 0))) {
         return fast;
@@ -366,7 +366,7 @@ inline void store(char *p, float x)
         *(uint16_t *)p =
             (uint16_t)(nan ? 0x7FFFu : tf_code_of_single(tf_half, __float_as_uint(x)));
     } else {
-        *(uint32_t *)p = nan ? tf_tensor_nan(0) : __float_as_uint(x);
+        *(uint32_t *)p = nan ? tf_mma_nan(0) : __float_as_uint(x);
     }
 }
 

@@ -112,7 +112,7 @@ TF_INLINE shorts complete(const struct tf_mma_plan *plan, shorts greatest,
 /* The accumulator and, of each FITS products, the sum: which add up to what 32 bits may
  * not hold. */
 struct parts {
-    words part[1 + TF_TENSOR_DEPTH / FITS][ROWS][2];
+    words part[1 + TF_MMA_DEPTH / FITS][ROWS][2];
     size_t count;
 };
 
@@ -173,7 +173,7 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
         }
     }
     parts.count = 1;
-    const size_t together = kind.fits ? TF_TENSOR_DEPTH : FITS;
+    const size_t together = kind.fits ? TF_MMA_DEPTH : FITS;
     for (size_t begin = 0; begin < place.count; begin += together) {
         const size_t end = begin + tf_min_size(place.count - begin, together);
         words before[ROWS][2];
@@ -221,7 +221,7 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
                           const float *b, struct place place, floats c, int scale,
                           words wanted, floats next)
 {
-    uint32_t p[TF_TENSOR_DEPTH], q[LANES][TF_TENSOR_DEPTH];
+    uint32_t p[TF_MMA_DEPTH], q[LANES][TF_MMA_DEPTH];
     const int32_t count = (int32_t)place.count;
     for (size_t i = 0; i < place.count; i++) {
         p[i] = tf_bits_of(a[place_of(place, i)]);
@@ -248,15 +248,15 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x, str
        struct kind kind, const struct sums *now, const struct sums *given,
        int scale, struct sums *next)
 {
-    enum { NO_PRODUCT = TF_TENSOR_ZERO / 2 };
-    const floats nan = floats_of(tf_float_of(tf_tensor_nan(kind.half)));
+    enum { NO_PRODUCT = TF_MMA_ZERO / 2 };
+    const floats nan = floats_of(tf_float_of(tf_mma_nan(kind.half)));
     shorts greatest[ROWS];
     find_greatest(*x, place, greatest);
     for (int r = 0; r < ROWS; r++) {
         words out = words_of(0);
         complete(plan, greatest[r], now->c[r][0], now->c[r][1], kind.half, &out);
         const words products = (words)(greatest[r] >= NO_PRODUCT);
-        const words special = (words)(greatest[r] >= TF_TENSOR_SPECIAL / 2);
+        const words special = (words)(greatest[r] >= TF_MMA_SPECIAL / 2);
         for (int s = 0; s < 2; s++) {
             const floats c = given->c[r][s];
             /* NaN remains; so does Inf, where no operand is special. */
@@ -428,7 +428,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                    size_t ldc)
 {
     const struct tf_mma_model *model = &plan->model;
-    TF_ASSERT(rows <= TF_MR && rows % 3 == 0 && depth <= TF_TENSOR_DEPTH);
+    TF_ASSERT(rows <= TF_MR && rows % 3 == 0 && depth <= TF_MMA_DEPTH);
     TF_ASSERT(lda >= depth && ldc >= COLUMNS);
     TF_ASSERT(model->depth > 0 && model->instruction_depth % model->depth == 0);
     /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
@@ -451,16 +451,16 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
 
 /* Sums of two tell whether there is a special number, or a zero that has no exponent:
  * neither is near an ordinary sum. Those of A are biased, so that sums are. */
-TF_INLINE int32_t exponent_of(float x, struct tf_tensor_exponents exponents)
+TF_INLINE int32_t exponent_of(float x, struct tf_mma_exponents exponents)
 {
     const uint32_t bits = tf_bits_of(x);
     const int32_t field = (int32_t)(bits >> 23 & 0xFF);
     const int32_t e = field - BIAS > exponents.least ? field - BIAS : exponents.least;
-    return bits << 1 == 0 ? exponents.of_zero : field == 255 ? TF_TENSOR_SPECIAL : e;
+    return bits << 1 == 0 ? exponents.of_zero : field == 255 ? TF_MMA_SPECIAL : e;
 }
 
 static void exponents_of_rows(const float *in, size_t n,
-                              struct tf_tensor_exponents exponents, uint32_t *out)
+                              struct tf_mma_exponents exponents, uint32_t *out)
 {
     for (size_t i = 0; i < n; i++) {
         const uint32_t e = (uint32_t)(exponent_of(in[i], exponents) + BIAS) & 0xFFFF;
@@ -469,7 +469,7 @@ static void exponents_of_rows(const float *in, size_t n,
 }
 
 static void exponents_of_columns(const float *in, size_t n,
-                                 struct tf_tensor_exponents exponents, uint32_t *out)
+                                 struct tf_mma_exponents exponents, uint32_t *out)
 {
     TF_ASSERT(n % SIDE == 0);
     for (size_t i = 0; i < n; i += SIDE) {
