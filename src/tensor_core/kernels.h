@@ -6,9 +6,9 @@
 #include "tensor_core/mma_model.h"
 #include "tensor_core/scaled_mma_model.h"
 
-/* Chains of a tensor core's blocks. */
+/* Chains of a tensor core's MMA groups. */
 enum {
-    TF_MMA_DEPTH = 64,      /* k that is multiplied at a time: at least a block */
+    TF_MMA_DEPTH = 64,      /* k that is multiplied at a time: at least an MMA group */
     TF_MMA_ZERO = -8000,    /* the exponent of zero, below that of any product */
     TF_MMA_SPECIAL = 16000, /* of Inf and NaN */
 };
@@ -17,8 +17,8 @@ struct tf_mma_plan {
     struct tf_mma_model model;
     const struct tf_split_product *terms; /* which parts of A and B are multiplied */
     size_t count;
-    /* k whose blocks start from zero, and whose sum is added to the accumulator in its
-     * own format: at most TF_MMA_DEPTH. 0: the accumulator goes through all blocks. */
+    /* k whose MMA groups start from zero, and whose sum is added to the accumulator in its
+     * own format: at most TF_MMA_DEPTH. 0: the accumulator goes through all groups. */
     size_t stretch;
     /* If not 0, what is multiplied by 2^scales_inside before a term is not rounded. */
     int scales_inside;

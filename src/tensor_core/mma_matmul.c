@@ -111,8 +111,8 @@ static void multiply_stretch(struct tf_workspace *work, const struct tf_mma_plan
                              const struct tf_tile *tile, ptrdiff_t k, float *sums)
 {
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
-        const struct tf_tile block = tf_tile_from(*tile, k0);
-        multiply_depth(work, plan, &block, tf_min_size(TF_KC, k - k0), sums);
+        const struct tf_tile k_step = tf_tile_from(*tile, k0);
+        multiply_depth(work, plan, &k_step, tf_min_size(TF_KC, k - k0), sums);
     }
 }
 

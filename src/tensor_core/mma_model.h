@@ -1,4 +1,4 @@
-/* One fused block of a tensor core, and the chain of blocks that an instruction is.
+/* One MMA group of a tensor core, and the chain of groups that an instruction is.
  *
  * Freestanding and integer-only: gcc, clang, NVRTC and nvcc compile the same text. This
  * is the truth that the fast loops (kernels/mma.c) are tested against.
@@ -10,7 +10,7 @@
  *         of b; a zero has none
  *      2. each cut toward zero to `fraction` bits below that exponent
  *      3. their sum, exact
- *      4. normalised and rounded once: the next block's accumulator
+ *      4. normalised and rounded once: the next group's accumulator
  *
  * Sources: arXiv:2511.10909 and microsoft/MMA-Sim; arXiv:2512.07004 and
  * north-numerical-computing/MATLAB-tensor-core. docs/tensor_cores.md says what of it
@@ -41,14 +41,14 @@ typedef unsigned long long uint64_t;
 #endif
 
 struct tf_mma_model {
-    int32_t depth;    /* products of a block */
-    int32_t instruction_depth; /* k of whole blocks, filled up with zeros */
+    int32_t depth;    /* products of an MMA group */
+    int32_t instruction_depth; /* k of whole groups, filled up with zeros */
     int32_t fraction; /* bits kept below the greatest exponent */
     int32_t kept;     /* fraction bits of the result: 23, 13 or 10 */
     int32_t half;     /* the accumulator is float16, rounded to nearest, ties to even;
                          else float32 (or the upper bits of it), rounded toward zero */
     int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
-    /* The instruction is made of two blocks, see tf_mma_accumulate. */
+    /* The instruction is made of two MMA groups, see tf_mma_accumulate. */
     int32_t emulated;
     /* What sources differ about; exponents may be TF_NO_EXPONENT. */
     int32_t cut_first;     /* fraction bits that sums are cut to before they are rounded,
@@ -61,7 +61,7 @@ struct tf_mma_model {
 
 enum {
     TF_NO_EXPONENT = -100000, /* nor has a product of which it is of one factor, or both */
-    TF_DEEPEST = 64, /* block */
+    TF_DEEPEST = 64, /* MMA group */
     TF_LEAST_SINGLE = -126, /* exponents of subnormal numbers */
     TF_LEAST_HALF = -14
 };
@@ -155,9 +155,9 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
     return sign | (uint32_t)(exponent + 127) << 23 | (fraction & TF_FRACTION_BITS);
 }
 
-/* -- a block ----------------------------------------------------------------------- */
+/* -- an MMA group ------------------------------------------------------------------ */
 
-/* NaN and Inf of a block: what it is, or 0 if there is none of them. */
+/* NaN and Inf of an MMA group: what it is, or 0 if there is none of them. */
 TF_HOST_AND_DEVICE uint32_t tf_mma_special(int32_t half, const uint32_t *a,
                                            int64_t step_a, const uint32_t *b,
                                            int64_t step_b, int32_t n, uint32_t c)
@@ -271,9 +271,9 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half)
                         greatest - 23 - 38, sum < 0, half ? 10 : 23, half, 1, 1);
 }
 
-/* c + the products of n elements, k ascending, as instructions chain their blocks.
+/* c + the products of n elements, k ascending, as instructions chain their MMA groups.
  *
- * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) are two blocks of float16,
+ * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) are two groups of float16,
  * from zero: of each four k the first two are the first one's, the others the second's.
  * Their sum is added to the accumulator. Source: NVIDIA/cutlass issue 1986.
  */

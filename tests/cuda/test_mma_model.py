@@ -237,9 +237,9 @@ FAULTS = {
         "greatest[r][1] = __viaddmax_s16x2(e[r], of_b.x",
     ),
     "the last k left out": ("k < task.k; k += STAGE", "k + 1 < task.k; k += STAGE"),
-    "blocks of instructions not filled": (
-        "k < filled; k += MODEL_BLOCK",
-        "k < depth - 1; k += MODEL_BLOCK",
+    "groups of instructions not filled": (
+        "k < filled; k += MODEL_GROUP",
+        "k < depth - 1; k += MODEL_GROUP",
     ),
     "a product beyond the range": ("HIGHEST = 2 * BIAS - 2", "HIGHEST = 2 * BIAS + 2"),
     "a product below it": (

@@ -2,10 +2,10 @@
  * a few elements of C a thread.
  *
  * As in tensor_core/kernels/mma.c: products of operands are exact in float32, where a power of
- * two brings them to the unit of their block's sum; a conversion to integers that cuts
+ * two brings them to the unit of their MMA group's sum; a conversion to integers that cuts
  * toward zero is then the alignment. The exponent of a product is a sum of two 16-bit
  * numbers, two columns to a word. Where that does not hold (see complete()) the thread
- * asks the integer function, for the element's block alone.
+ * asks the integer function, for the element's group alone.
  *
  * The compilation says the formats of A and B, and the model, field by field.
  */
@@ -20,7 +20,7 @@ enum {
     PAIRS = WIDE / 2,
     ACROSS = COLUMNS / WIDE,
     THREADS = ROWS / HIGH * ACROSS,
-    STAGE = 32, /* k in shared memory: a block of any model, or more of them */
+    STAGE = 32, /* k in shared memory: an MMA group of any model, or more of them */
     FITS = 16,  /* products whose sum fits 32 bits, at 25 fraction bits */
     BIAS = 127,
     NO_EXPONENT = -8000, /* of zero */
@@ -29,13 +29,13 @@ enum {
     HIGHEST = 2 * BIAS - 2, /* fault: a product beyond the range */
     LEAST_SUM = MODEL_ZERO_C > MODEL_FLOOR ? MODEL_ZERO_C : MODEL_FLOOR,
     LOW = MODEL_HALF && LEAST_SUM > TF_NO_EXPONENT ? LEAST_SUM + BIAS : -32768,
-    ALL_FIT = (4ll * MODEL_BLOCK + 2) << MODEL_FRACTION <= INT32_MAX
+    ALL_FIT = (4ll * MODEL_GROUP + 2) << MODEL_FRACTION <= INT32_MAX
 };
-static_assert(STAGE % MODEL_INSTRUCTION == 0 && MODEL_INSTRUCTION % MODEL_BLOCK == 0, "");
-static_assert(!MODEL_EMULATED || 2 * MODEL_BLOCK == STAGE, "");
+static_assert(STAGE % MODEL_INSTRUCTION == 0 && MODEL_INSTRUCTION % MODEL_GROUP == 0, "");
+static_assert(!MODEL_EMULATED || 2 * MODEL_GROUP == STAGE, "");
 
 #define MODEL                                                                  \
-    {MODEL_BLOCK,    MODEL_INSTRUCTION, MODEL_FRACTION,  MODEL_KEPT,           \
+    {MODEL_GROUP,    MODEL_INSTRUCTION, MODEL_FRACTION,  MODEL_KEPT,           \
      MODEL_HALF,     MODEL_LEAST_A,     MODEL_LEAST_B,   MODEL_EMULATED,       \
      MODEL_CUT_FIRST, MODEL_FLOOR,      MODEL_ZERO_C,    MODEL_ZERO_PRODUCTS,  \
      MODEL_NEGATIVE_ZERO}
@@ -63,13 +63,13 @@ inline int exponent_of(float x, int least)
     return bits << 1 == 0 ? of_zero : field == 255 ? (int)SPECIAL : e;
 }
 
-/* Of each four k of an emulated instruction the first two are the first block's. */
+/* Of each four k of an emulated instruction the first two are the first group's. */
 inline int place_of(int k)
 {
-    return MODEL_EMULATED ? k % 4 / 2 * MODEL_BLOCK + k / 4 * 2 + k % 2 : k;
+    return MODEL_EMULATED ? k % 4 / 2 * MODEL_GROUP + k / 4 * 2 + k % 2 : k;
 }
 
-/* -- a block ------------------------------------------------------------------------- */
+/* -- an MMA group -------------------------------------------------------------------- */
 
 inline uint32_t twice(int x) { return ((uint32_t)x & 0xFFFFu) * 0x10001u; }
 
@@ -87,7 +87,7 @@ inline uint32_t exponents_of(float left, float right)
     return __vmaxs2(fields, least);
 }
 
-/* The greatest exponents of two elements' blocks, within what floats do, whatever the
+/* The greatest exponents of two elements' groups, within what floats do, whatever the
  * products and accumulators are; `doubt` has bits where they were not.
  *
  * Let e be the greatest exponent and F the fraction bits. Terms are scaled by 2^(F - e).
@@ -121,7 +121,7 @@ inline float to_half(float x)
         tf_single_of_item(tf_half, tf_code_of_single(tf_half, tf_bits_of(x))));
 }
 
-/* The sum of a block as its result. */
+/* The sum of a group as its result. */
 inline float result_of(int32_t sum, float scale)
 {
     /* 2^(greatest - fraction) is the inverse of the scale. */
@@ -138,7 +138,7 @@ inline float result_of(int32_t sum, float scale)
 /* Why results are in doubt. */
 enum { OUT_OF_RANGE = 1, WRAPPED = 2 };
 
-/* The greatest exponents of a block's products, two columns to a word. */
+/* The greatest exponents of a group's products, two columns to a word. */
 inline void find_greatest(const struct tiles &tiles, int first, int y, int x,
                           uint32_t greatest[HIGH][PAIRS])
 {
@@ -150,7 +150,7 @@ inline void find_greatest(const struct tiles &tiles, int first, int y, int x,
         }
     }
 #pragma unroll 4
-    for (int i = 0; i < MODEL_BLOCK; i++) {
+    for (int i = 0; i < MODEL_GROUP; i++) {
         const uint4 of_a =
             *(const uint4 *)(tiles.a_exponents + (first + i) * LDA + y * HIGH);
         const uint2 of_b =
@@ -187,9 +187,9 @@ inline void add_products(const struct tiles &tiles, int first, int count, int y,
     }
 }
 
-/* The accumulators with a block's products, whose k begin at `first`; what of them is in
+/* The accumulators with a group's products, whose k begin at `first`; what of them is in
  * doubt. */
-inline int add_block(const struct tiles &tiles, int first, int y, int x,
+inline int add_group(const struct tiles &tiles, int first, int y, int x,
                           float c[HIGH][WIDE])
 {
     uint32_t greatest[HIGH][PAIRS], doubt = 0, wrapped = 0;
@@ -213,9 +213,9 @@ inline int add_block(const struct tiles &tiles, int first, int y, int x,
             total[r][s] = (uint32_t)__float2int_rz(__fmul_rn(c[r][s], scale[r][s]));
         }
     }
-    const int together = ALL_FIT ? MODEL_BLOCK : FITS;
+    const int together = ALL_FIT ? MODEL_GROUP : FITS;
 #pragma unroll 1
-    for (int begin = 0; begin < MODEL_BLOCK; begin += together) {
+    for (int begin = 0; begin < MODEL_GROUP; begin += together) {
 #pragma unroll
         for (int r = 0; r < HIGH && !ALL_FIT; r++) {
 #pragma unroll
@@ -305,7 +305,7 @@ inline void settle(struct tiles &tiles, int first, int count, int y, int x,
     }
 }
 
-inline void add_block_exactly(const struct tf_task &task, struct tiles &tiles, int first,
+inline void add_group_exactly(const struct tf_task &task, struct tiles &tiles, int first,
                               int count, int y, int x, float c[HIGH][WIDE])
 {
     float given[HIGH][WIDE];
@@ -313,7 +313,7 @@ inline void add_block_exactly(const struct tf_task &task, struct tiles &tiles, i
     for (int i = 0; i < HIGH * WIDE; i++) {
         given[i / WIDE][i % WIDE] = c[i / WIDE][i % WIDE];
     }
-    const int doubts = add_block(tiles, first, y, x, c);
+    const int doubts = add_group(tiles, first, y, x, c);
     /* fault: nothing settled */
     if (doubts | task.exactly) { /* of sums that wrapped it is not known which */
         const bool surely = doubts & WRAPPED || task.exactly;
@@ -323,7 +323,7 @@ inline void add_block_exactly(const struct tf_task &task, struct tiles &tiles, i
 
 /* -- chains -------------------------------------------------------------------------- */
 
-/* The blocks of a stage, of which `depth` k are there. */
+/* The MMA groups of a stage, of which `depth` k are there. */
 inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth, int y,
                       int x, float c[HIGH][WIDE])
 {
@@ -331,10 +331,10 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
         const int instructions = tf_ceil_div(depth, MODEL_INSTRUCTION);
         const int filled = instructions * MODEL_INSTRUCTION;
 #pragma unroll 1
-        /* fault: blocks of instructions not filled */
-        for (int k = 0; k < filled; k += MODEL_BLOCK) {
-            const int count = max(0, min((int)MODEL_BLOCK, depth - k));
-            add_block_exactly(task, tiles, k, count, y, x, c);
+        /* fault: groups of instructions not filled */
+        for (int k = 0; k < filled; k += MODEL_GROUP) {
+            const int count = max(0, min((int)MODEL_GROUP, depth - k));
+            add_group_exactly(task, tiles, k, count, y, x, c);
         }
         return;
     }
@@ -342,7 +342,7 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
 #pragma unroll 1
     for (int part = 0; part < 2; part++) {
         const int count = depth / 4 * 2 + max(0, min(2, depth % 4 - 2 * part));
-        add_block_exactly(task, tiles, part * MODEL_BLOCK, count, y, x, sum);
+        add_group_exactly(task, tiles, part * MODEL_GROUP, count, y, x, sum);
     }
 #pragma unroll
     for (int r = 0; r < HIGH; r++) {

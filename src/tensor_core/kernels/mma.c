@@ -1,21 +1,21 @@
-/* Chains of a tensor core's blocks: what tensor_core/mma_model.h does, for many elements of C
+/* Chains of a tensor core's MMA groups: what tensor_core/mma_model.h does, for many elements of C
  * at a time and without an integer significand.
  *
  * Products of operands are exact in float32, where a power of two brings them to the
- * unit of their block's sum: a conversion to integers that cuts toward zero is then
+ * unit of their group's sum: a conversion to integers that cuts toward zero is then
  * the alignment. The exponents of both operands are taken down beforehand, as 16-bit
  * numbers, two columns to a word; the exponent of a product is their sum.
  *
- * That is exact while the greatest exponent of a block is ordinary, neither so low that
+ * That is exact while the greatest exponent of a group is ordinary, neither so low that
  * a product that counts is no normal float32, nor beyond float32 or special. Elements
- * for which it is not so are done again by the integer function, a block at a time.
+ * for which it is not so are done again by the integer function, a group at a time.
  */
 #include "runtime/kernels/simd.h"
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 
-/* -- a block ----------------------------------------------------------------------- */
+/* -- an MMA group ------------------------------------------------------------------ */
 
 enum {
     ROWS = 3,                     /* of C that are done at once */
@@ -33,7 +33,7 @@ struct operands {
     size_t lda;
 };
 
-/* k of the numbers in a block: `first`, and so on; leaving out two after each two if it
+/* k of the numbers in an MMA group: `first`, and so on; leaving out two after each two if it
  * `skips`. */
 struct place {
     size_t first, count;
@@ -84,7 +84,7 @@ TF_INLINE shorts exponents_of(floats left, floats right, int half)
     return greater_of(exponents, (exponents != 0) & (TF_LEAST_HALF + BIAS));
 }
 
-/* The greatest exponents of a block, biased, and within what floats do; `doubt` has
+/* The greatest exponents of a group, biased, and within what floats do; `doubt` has
  * bits where they were not.
  *
  * Let e be the greatest exponent and F the fraction bits. Terms are scaled by 2^(F - e).
@@ -134,7 +134,7 @@ TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
     return (floats)(((words)whole & fits) | ((words)large & ~fits));
 }
 
-/* The totals with the products from `begin` to `end` of a block, cut to their unit. */
+/* The totals with the products from `begin` to `end` of a group, cut to their unit. */
 TF_INLINE void add_products(struct operands x, struct place place, size_t begin, size_t end,
                             const floats scale[ROWS][2], words total[ROWS][2])
 {
@@ -151,8 +151,8 @@ TF_INLINE void add_products(struct operands x, struct place place, size_t begin,
     }
 }
 
-/* The accumulators with the products of a block; whether some are in doubt. */
-TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
+/* The accumulators with the products of a group; whether some are in doubt. */
+TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
                         struct place place, struct kind kind, struct sums *sums)
 {
     floats scale[ROWS][2];
@@ -280,12 +280,12 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x, str
 }
 
 /* `given` times 2^scale are the accumulators; `sums` may have been rounded from it. */
-TF_INLINE void add_block_exactly(const struct tf_mma_plan *plan, struct operands x,
+TF_INLINE void add_group_exactly(const struct tf_mma_plan *plan, struct operands x,
                                  struct place place, struct kind kind,
                                  struct sums *sums, const struct sums *given, int scale)
 {
     struct sums next = *sums;
-    const int doubt = add_block(plan, x, place, kind, &next);
+    const int doubt = add_group(plan, x, place, kind, &next);
     if (__builtin_expect(doubt, 0)) {
         const struct sums now = *sums;
         struct sums settled = next;
@@ -305,58 +305,58 @@ TF_INLINE floats canonical(floats x)
     return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
 }
 
-/* Rows of C in groups: while one waits for a block's sum, another's begins. */
-enum { GROUPS = TF_MR / ROWS };
+/* Rows of C in sets: while one waits for a group's sum, another's begins. */
+enum { ROW_SETS = TF_MR / ROWS };
 
-/* A block for every group. */
-TF_INLINE void add_blocks(const struct tf_mma_plan *plan, struct operands x,
+/* A group for every set of rows. */
+TF_INLINE void add_groups(const struct tf_mma_plan *plan, struct operands x,
                           struct place place, struct kind kind,
-                          struct sums sums[GROUPS], const struct sums given[GROUPS],
+                          struct sums sums[ROW_SETS], const struct sums given[ROW_SETS],
                           int scale)
 {
-    for (int group = 0; group < GROUPS; group++) {
-        add_block_exactly(plan, x, place, kind, &sums[group], &given[group], scale);
+    for (int set = 0; set < ROW_SETS; set++) {
+        add_group_exactly(plan, x, place, kind, &sums[set], &given[set], scale);
         x.a += ROWS * x.lda;
         x.a_exponents += ROWS * x.lda;
     }
 }
 
-/* The blocks of a stretch of k, from `sums` on. */
+/* The MMA groups of a stretch of k, from `sums` on. */
 TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
                            size_t first, size_t depth, struct kind kind,
-                           struct sums sums[GROUPS], const struct sums given[GROUPS],
+                           struct sums sums[ROW_SETS], const struct sums given[ROW_SETS],
                            int scale)
 {
-    const size_t block = (size_t)plan->model.depth;
+    const size_t group = (size_t)plan->model.depth;
     if (plan->model.emulated) { /* tf_mma_accumulate says how */
         const size_t whole = depth / 4 * 2, rest = depth % 4;
         const size_t more[2] = {rest < 2 ? rest : 2, rest > 2 ? 1 : 0};
         for (size_t part = 0; part < 2; part++) {
             const struct place place = {first + 2 * part, whole + more[part],
                                         ~(size_t)1};
-            add_blocks(plan, x, place, kind, sums, sums, 0);
+            add_groups(plan, x, place, kind, sums, sums, 0);
         }
         return;
     }
     const size_t instruction = (size_t)plan->model.instruction_depth;
     const size_t filled = tf_round_up(depth, instruction);
-    for (size_t k = 0; k < filled; k += block) {
+    for (size_t k = 0; k < filled; k += group) {
         const size_t rest = k < depth ? depth - k : 0;
-        const struct place place = {first + k, rest < block ? rest : block, 0};
-        add_blocks(plan, x, place, kind, sums, k ? sums : given, k ? 0 : scale);
+        const struct place place = {first + k, rest < group ? rest : group, 0};
+        add_groups(plan, x, place, kind, sums, k ? sums : given, k ? 0 : scale);
     }
 }
 
-TF_INLINE void load_sums(const float *c, size_t ldc, struct sums sums[GROUPS])
+TF_INLINE void load_sums(const float *c, size_t ldc, struct sums sums[ROW_SETS])
 {
-    for (size_t i = 0; i < GROUPS * ROWS; i++) {
+    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
         memcpy(sums[i / ROWS].c[i % ROWS], c + i * ldc, SIDE * sizeof *c);
     }
 }
 
-TF_INLINE void store_sums(const struct sums sums[GROUPS], float *c, size_t ldc)
+TF_INLINE void store_sums(const struct sums sums[ROW_SETS], float *c, size_t ldc)
 {
-    for (size_t i = 0; i < GROUPS * ROWS; i++) {
+    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
         memcpy(c + i * ldc, sums[i / ROWS].c[i % ROWS], SIDE * sizeof *c);
     }
 }
@@ -364,14 +364,14 @@ TF_INLINE void store_sums(const struct sums sums[GROUPS], float *c, size_t ldc)
 /* All terms of a stretch. */
 TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
                          size_t first, size_t depth, struct kind kind,
-                         struct sums sums[GROUPS])
+                         struct sums sums[ROW_SETS])
 {
     for (size_t t = 0; t < plan->count; t++) {
         const struct tf_split_product *term = &plan->terms[t];
         const struct operands y = {x.a + term->a, x.b + term->b,
                                    x.a_exponents + term->a,
                                    x.b_exponents + term->b / 2, x.lda};
-        struct sums given[GROUPS];
+        struct sums given[ROW_SETS];
         const struct sums *from = sums;
         int scale = 0;
         if (term->scale != 1) {
@@ -380,7 +380,7 @@ TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
                 from = given;
                 scale = plan->scales_inside;
             }
-            for (size_t i = 0; i < GROUPS * ROWS * 2; i++) {
+            for (size_t i = 0; i < ROW_SETS * ROWS * 2; i++) {
                 sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2] *= term->scale;
             }
         }
@@ -391,7 +391,7 @@ TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
 TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t depth,
                      float *c, size_t ldc, struct kind kind)
 {
-    struct sums sums[GROUPS], total[GROUPS];
+    struct sums sums[ROW_SETS], total[ROW_SETS];
     load_sums(c, ldc, total);
     if (!plan->stretch) {
         add_terms(plan, x, 0, depth, kind, total);
@@ -400,7 +400,7 @@ TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t d
         memset(sums, 0, sizeof sums);
         add_terms(plan, x, k, depth - k < plan->stretch ? depth - k : plan->stretch,
                   kind, sums);
-        for (size_t i = 0; i < GROUPS * ROWS * 2; i++) {
+        for (size_t i = 0; i < ROW_SETS * ROWS * 2; i++) {
             floats *place = &total[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats more = sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats sum = canonical(*place + more);
@@ -438,7 +438,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                                 : model->kept < 23 ? chain_cut_singles
                                 : fits             ? chain_singles
                                                    : chain_wide_singles;
-    for (size_t i = 0; i < rows; i += GROUPS * ROWS) {
+    for (size_t i = 0; i < rows; i += ROW_SETS * ROWS) {
         for (size_t j = 0; j < COLUMNS; j += SIDE) {
             const struct operands x = {a + i * lda, b + j, a_exponents + i * lda,
                                        b_exponents + j / 2, lda};
