@@ -246,8 +246,8 @@ FAULTS = {
         "LOWEST = MODEL_FRACTION + 2",
         "LOWEST = MODEL_FRACTION - 20",
     ),
-    "nothing settled": ("if (doubts | task.exactly)", "if (task.exactly)"),
-    "one accumulator settled as another": (
+    "nothing redone": ("if (doubts | task.exactly)", "if (task.exactly)"),
+    "one accumulator redone as another": (
         "mine[i][thread], none, surely",
         "mine[0][thread], none, surely",
     ),

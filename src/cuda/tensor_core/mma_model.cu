@@ -49,7 +49,7 @@ struct tiles {
     float a[STAGE * LDA], b[STAGE * LDB];
     uint32_t a_exponents[STAGE * LDA]; /* twice in a word, biased */
     uint16_t b_exponents[STAGE * LDB];
-    float settled[HIGH * WIDE][THREADS];
+    float exchanged[HIGH * WIDE][THREADS]; /* each thread's own room */
 };
 
 /* Sums of two tell whether there is a special number, or a zero: neither is near an
@@ -250,8 +250,8 @@ inline int add_group(const struct tiles &tiles, int first, int y, int x,
 /* One element's result by integers, or `fast` where that is right. Where all is zero the
  * exponent looks as if it were too low, and the sum is right; what was NaN remains one,
  * and so does Inf, where no operand is special. */
-inline float settle_one(const struct tiles &tiles, int first, int count, int row,
-                        int column, float c, float fast, bool surely)
+inline float redo_one(const struct tiles &tiles, int first, int count, int row,
+                      int column, float c, float fast, bool surely)
 {
     const struct tf_mma_model model = MODEL;
     int greatest = -32768;
@@ -280,10 +280,11 @@ inline float settle_one(const struct tiles &tiles, int first, int count, int row
 
 /* All elements of a thread again. They go by way of shared memory, where the thread has
  * room of its own: a loop cannot choose among registers. */
-inline void settle(struct tiles &tiles, int first, int count, int y, int x,
-                   const float given[HIGH][WIDE], float c[HIGH][WIDE], bool surely)
+inline void redo_with_integers(struct tiles &tiles, int first, int count, int y, int x,
+                               const float given[HIGH][WIDE], float c[HIGH][WIDE],
+                               bool surely)
 {
-    float(*mine)[THREADS] = tiles.settled;
+    float(*mine)[THREADS] = tiles.exchanged;
     const int thread = (int)threadIdx.x;
     /* A result is written where what it is made of was. */
 #pragma unroll
@@ -293,9 +294,9 @@ inline void settle(struct tiles &tiles, int first, int count, int y, int x,
     const float none = __uint_as_float(0xFFFFFFFFu); /* no result */
 #pragma unroll 1
     for (int i = 0; i < HIGH * WIDE; i++) {
-        mine[i][thread] = settle_one(tiles, first, count, y * HIGH + i / WIDE,
-                                     /* fault: one accumulator settled as another */
-                                     x * WIDE + i % WIDE, mine[i][thread], none, surely);
+        mine[i][thread] = redo_one(tiles, first, count, y * HIGH + i / WIDE,
+                                   /* fault: one accumulator redone as another */
+                                   x * WIDE + i % WIDE, mine[i][thread], none, surely);
     }
 #pragma unroll
     for (int i = 0; i < HIGH * WIDE; i++) {
@@ -314,10 +315,10 @@ inline void add_group_exactly(const struct tf_task &task, struct tiles &tiles, i
         given[i / WIDE][i % WIDE] = c[i / WIDE][i % WIDE];
     }
     const int doubts = add_group(tiles, first, y, x, c);
-    /* fault: nothing settled */
+    /* fault: nothing redone */
     if (doubts | task.exactly) { /* of sums that wrapped it is not known which */
         const bool surely = doubts & WRAPPED || task.exactly;
-        settle(tiles, first, count, y, x, given, c, surely);
+        redo_with_integers(tiles, first, count, y, x, given, c, surely);
     }
 }
 
@@ -380,12 +381,12 @@ inline void load_sums(const struct tf_task &task, const char *c, struct tiles &t
     for (int i = 0; i < HIGH * WIDE; i++) {
         const int r = i / WIDE, s = i % WIDE;
         const bool there = r < high && s < wide;
-        tiles.settled[i][thread] =
+        tiles.exchanged[i][thread] =
             there ? load(c + r * task.c[1] + s * task.c[2]) : 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < HIGH * WIDE; i++) {
-        sum[i / WIDE][i % WIDE] = tiles.settled[i][thread];
+        sum[i / WIDE][i % WIDE] = tiles.exchanged[i][thread];
     }
 }
 
@@ -395,13 +396,13 @@ inline void store_sums(const struct tf_task &task, char *c, struct tiles &tiles,
     const int thread = (int)threadIdx.x;
 #pragma unroll
     for (int i = 0; i < HIGH * WIDE; i++) {
-        tiles.settled[i][thread] = sum[i / WIDE][i % WIDE];
+        tiles.exchanged[i][thread] = sum[i / WIDE][i % WIDE];
     }
 #pragma unroll 1
     for (int i = 0; i < HIGH * WIDE; i++) {
         const int r = i / WIDE, s = i % WIDE;
         if (r < high && s < wide) {
-            store(c + r * task.c[1] + s * task.c[2], tiles.settled[i][thread]);
+            store(c + r * task.c[1] + s * task.c[2], tiles.exchanged[i][thread]);
         }
     }
 }

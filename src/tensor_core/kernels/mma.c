@@ -244,9 +244,9 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
  * doubt. A sum of zeros is not: its exponent looks too low, but zero is right. NaN
  * remains NaN. */
 __attribute__((noinline)) static void
-redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x, struct place place,
-       struct kind kind, const struct sums *now, const struct sums *given,
-       int scale, struct sums *next)
+redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
+                   struct place place, struct kind kind, const struct sums *now,
+                   const struct sums *given, int scale, struct sums *next)
 {
     enum { NO_PRODUCT = TF_MMA_ZERO / 2 };
     const floats nan = floats_of(tf_float_of(tf_mma_nan(kind.half)));
@@ -288,10 +288,10 @@ TF_INLINE void add_group_exactly(const struct tf_mma_plan *plan, struct operands
     const int doubt = add_group(plan, x, place, kind, &next);
     if (__builtin_expect(doubt, 0)) {
         const struct sums now = *sums;
-        struct sums settled = next;
+        struct sums redone = next;
         redo_with_integers(plan, &x, place, kind, &now, scale ? given : &now, scale,
-               &settled);
-        next = settled;
+                           &redone);
+        next = redone;
     }
     *sums = next;
 }
