@@ -45,13 +45,13 @@ TF_INLINE size_t place_of(struct place place, size_t i)
     return place.first + i + (i & place.skips);
 }
 
-struct sums {
+struct accumulators {
     floats c[ROWS][2];
 };
 
 /* What is compiled for: accumulators in float16, or with fewer bits than float32; sums
  * that always fit 32 bits. */
-struct kind {
+struct mma_variant {
     int half, cut, fits;
 };
 
@@ -153,7 +153,8 @@ TF_INLINE void add_products(struct operands x, struct place place, size_t begin,
 
 /* The accumulators with the products of a group; whether some are in doubt. */
 TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
-                        struct place place, struct kind kind, struct sums *sums)
+                        struct place place, struct mma_variant variant,
+                        struct accumulators *sums)
 {
     floats scale[ROWS][2];
     words total[ROWS][2], doubt = words_of(0), wrapped = words_of(0);
@@ -163,7 +164,7 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
     find_greatest(x, place, greatest);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         const shorts e = complete(plan, greatest[r], sums->c[r][0], sums->c[r][1],
-                                  kind.half, &doubt);
+                                  variant.half, &doubt);
         const words both = (words)((int16_t)(plan->model.fraction + 2 * BIAS) - e);
         scale[r][0] = (floats)(both << 23); /* 2^(fraction - greatest) */
         scale[r][1] = (floats)(both >> 16 << 23);
@@ -173,13 +174,13 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
         }
     }
     parts.count = 1;
-    const size_t together = kind.fits ? TF_MMA_DEPTH : FITS;
+    const size_t together = variant.fits ? TF_MMA_DEPTH : FITS;
     for (size_t begin = 0; begin < place.count; begin += together) {
         const size_t end = begin + tf_min_size(place.count - begin, together);
         words before[ROWS][2];
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
-                before[r][s] = kind.fits ? words_of(0) : total[r][s];
+                before[r][s] = variant.fits ? words_of(0) : total[r][s];
                 total[r][s] -= before[r][s];
             }
         }
@@ -187,7 +188,7 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
                 const words sum = before[r][s] + total[r][s];
-                if (!kind.fits) {
+                if (!variant.fits) {
                     wrapped |= (sum ^ before[r][s]) & (sum ^ total[r][s]);
                     parts.part[parts.count][r][s] = total[r][s];
                 }
@@ -196,18 +197,18 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
         }
         parts.count++;
     }
-    const int wraps = !kind.fits && any(wrapped & TF_SIGN_BIT);
+    const int wraps = !variant.fits && any(wrapped & TF_SIGN_BIT);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int s = 0; s < 2; s++) {
             /* 2^(greatest - fraction) is the inverse of the scale. */
             const floats unit = (floats)((2 * BIAS << 23) - (words)scale[r][s]);
             const floats integer = wraps
-                                       ? add_parts(&parts, r, s, kind.half)
-                                       : floats_toward_zero(total[r][s], kind.half);
+                                       ? add_parts(&parts, r, s, variant.half)
+                                       : floats_toward_zero(total[r][s], variant.half);
             const floats sum = integer * unit;
             const floats cut =
-                kind.half || kind.cut ? (floats)((words)sum & plan->mask) : sum;
-            sums->c[r][s] = kind.half ? to_halves(cut) + plan->zero : cut;
+                variant.half || variant.cut ? (floats)((words)sum & plan->mask) : sum;
+            sums->c[r][s] = variant.half ? to_halves(cut) + plan->zero : cut;
         }
     }
     return any(doubt);
@@ -245,16 +246,18 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
  * remains NaN. */
 __attribute__((noinline)) static void
 redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
-                   struct place place, struct kind kind, const struct sums *now,
-                   const struct sums *given, int scale, struct sums *next)
+                   struct place place, struct mma_variant variant,
+                   const struct accumulators *now,
+                   const struct accumulators *given, int scale,
+                   struct accumulators *next)
 {
     enum { NO_PRODUCT = TF_MMA_ZERO / 2 };
-    const floats nan = floats_of(tf_float_of(tf_mma_nan(kind.half)));
+    const floats nan = floats_of(tf_float_of(tf_mma_nan(variant.half)));
     shorts greatest[ROWS];
     find_greatest(*x, place, greatest);
     for (int r = 0; r < ROWS; r++) {
         words out = words_of(0);
-        complete(plan, greatest[r], now->c[r][0], now->c[r][1], kind.half, &out);
+        complete(plan, greatest[r], now->c[r][0], now->c[r][1], variant.half, &out);
         const words products = (words)(greatest[r] >= NO_PRODUCT);
         const words special = (words)(greatest[r] >= TF_MMA_SPECIAL / 2);
         for (int s = 0; s < 2; s++) {
@@ -281,15 +284,16 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
 
 /* `given` times 2^scale are the accumulators; `sums` may have been rounded from it. */
 TF_INLINE void add_group_exactly(const struct tf_mma_plan *plan, struct operands x,
-                                 struct place place, struct kind kind,
-                                 struct sums *sums, const struct sums *given, int scale)
+                                 struct place place, struct mma_variant variant,
+                                 struct accumulators *sums,
+                                 const struct accumulators *given, int scale)
 {
-    struct sums next = *sums;
-    const int doubt = add_group(plan, x, place, kind, &next);
+    struct accumulators next = *sums;
+    const int doubt = add_group(plan, x, place, variant, &next);
     if (__builtin_expect(doubt, 0)) {
-        const struct sums now = *sums;
-        struct sums redone = next;
-        redo_with_integers(plan, &x, place, kind, &now, scale ? given : &now, scale,
+        const struct accumulators now = *sums;
+        struct accumulators redone = next;
+        redo_with_integers(plan, &x, place, variant, &now, scale ? given : &now, scale,
                            &redone);
         next = redone;
     }
@@ -310,12 +314,13 @@ enum { ROW_SETS = TF_MR / ROWS };
 
 /* A group for every set of rows. */
 TF_INLINE void add_groups(const struct tf_mma_plan *plan, struct operands x,
-                          struct place place, struct kind kind,
-                          struct sums sums[ROW_SETS], const struct sums given[ROW_SETS],
+                          struct place place, struct mma_variant variant,
+                          struct accumulators sums[ROW_SETS],
+                          const struct accumulators given[ROW_SETS],
                           int scale)
 {
     for (int set = 0; set < ROW_SETS; set++) {
-        add_group_exactly(plan, x, place, kind, &sums[set], &given[set], scale);
+        add_group_exactly(plan, x, place, variant, &sums[set], &given[set], scale);
         x.a += ROWS * x.lda;
         x.a_exponents += ROWS * x.lda;
     }
@@ -323,8 +328,9 @@ TF_INLINE void add_groups(const struct tf_mma_plan *plan, struct operands x,
 
 /* The MMA groups of a stretch of k, from `sums` on. */
 TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
-                           size_t first, size_t depth, struct kind kind,
-                           struct sums sums[ROW_SETS], const struct sums given[ROW_SETS],
+                           size_t first, size_t depth, struct mma_variant variant,
+                           struct accumulators sums[ROW_SETS],
+                           const struct accumulators given[ROW_SETS],
                            int scale)
 {
     const size_t group = (size_t)plan->model.depth;
@@ -334,7 +340,7 @@ TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
         for (size_t part = 0; part < 2; part++) {
             const struct place place = {first + 2 * part, whole + more[part],
                                         ~(size_t)1};
-            add_groups(plan, x, place, kind, sums, sums, 0);
+            add_groups(plan, x, place, variant, sums, sums, 0);
         }
         return;
     }
@@ -343,18 +349,18 @@ TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
     for (size_t k = 0; k < filled; k += group) {
         const size_t rest = k < depth ? depth - k : 0;
         const struct place place = {first + k, rest < group ? rest : group, 0};
-        add_groups(plan, x, place, kind, sums, k ? sums : given, k ? 0 : scale);
+        add_groups(plan, x, place, variant, sums, k ? sums : given, k ? 0 : scale);
     }
 }
 
-TF_INLINE void load_sums(const float *c, size_t ldc, struct sums sums[ROW_SETS])
+TF_INLINE void load_sums(const float *c, size_t ldc, struct accumulators sums[ROW_SETS])
 {
     for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
         memcpy(sums[i / ROWS].c[i % ROWS], c + i * ldc, SIDE * sizeof *c);
     }
 }
 
-TF_INLINE void store_sums(const struct sums sums[ROW_SETS], float *c, size_t ldc)
+TF_INLINE void store_sums(const struct accumulators sums[ROW_SETS], float *c, size_t ldc)
 {
     for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
         memcpy(c + i * ldc, sums[i / ROWS].c[i % ROWS], SIDE * sizeof *c);
@@ -363,16 +369,16 @@ TF_INLINE void store_sums(const struct sums sums[ROW_SETS], float *c, size_t ldc
 
 /* All terms of a stretch. */
 TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
-                         size_t first, size_t depth, struct kind kind,
-                         struct sums sums[ROW_SETS])
+                         size_t first, size_t depth, struct mma_variant variant,
+                         struct accumulators sums[ROW_SETS])
 {
     for (size_t t = 0; t < plan->count; t++) {
         const struct tf_split_product *term = &plan->terms[t];
         const struct operands y = {x.a + term->a, x.b + term->b,
                                    x.a_exponents + term->a,
                                    x.b_exponents + term->b / 2, x.lda};
-        struct sums given[ROW_SETS];
-        const struct sums *from = sums;
+        struct accumulators given[ROW_SETS];
+        const struct accumulators *from = sums;
         int scale = 0;
         if (term->scale != 1) {
             if (plan->scales_inside) {
@@ -384,27 +390,27 @@ TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
                 sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2] *= term->scale;
             }
         }
-        add_stretch(plan, y, first, depth, kind, sums, from, scale);
+        add_stretch(plan, y, first, depth, variant, sums, from, scale);
     }
 }
 
 TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t depth,
-                     float *c, size_t ldc, struct kind kind)
+                     float *c, size_t ldc, struct mma_variant variant)
 {
-    struct sums sums[ROW_SETS], total[ROW_SETS];
+    struct accumulators sums[ROW_SETS], total[ROW_SETS];
     load_sums(c, ldc, total);
     if (!plan->stretch) {
-        add_terms(plan, x, 0, depth, kind, total);
+        add_terms(plan, x, 0, depth, variant, total);
     }
     for (size_t k = 0; plan->stretch && k < depth; k += plan->stretch) {
         memset(sums, 0, sizeof sums);
         add_terms(plan, x, k, depth - k < plan->stretch ? depth - k : plan->stretch,
-                  kind, sums);
+                  variant, sums);
         for (size_t i = 0; i < ROW_SETS * ROWS * 2; i++) {
             floats *place = &total[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats more = sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats sum = canonical(*place + more);
-            *place = kind.half ? to_halves(sum) : sum;
+            *place = variant.half ? to_halves(sum) : sum;
         }
     }
     store_sums(total, c, ldc);
@@ -414,7 +420,7 @@ TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t d
     static void name(const struct tf_mma_plan *plan, struct operands x,     \
                      size_t depth, float *c, size_t ldc)                       \
     {                                                                          \
-        chain(plan, x, depth, c, ldc, (struct kind){half, cut, fits});         \
+        chain(plan, x, depth, c, ldc, (struct mma_variant){half, cut, fits});  \
     }
 CHAIN(chain_singles, 0, 0, 1)
 CHAIN(chain_wide_singles, 0, 0, 0)
