@@ -141,10 +141,10 @@ TF_INLINE float tf_scale_value(struct tf_scale s, uint32_t code)
 
 /* The scale S of a block: that times the tensor's, rounded to float32 (exact if the
  * tensor's is a power of two, which it is but for ue4m3). */
-TF_INLINE float tf_block_scale(struct tf_scale s, float tensor, uint32_t code)
+TF_INLINE float tf_block_scale(struct tf_scale s, float tensor_scale, uint32_t code)
 {
     const float value = tf_scale_value(s, code);
-    return s.kind == TF_SCALE_POWERS ? value : tensor * value;
+    return s.kind == TF_SCALE_POWERS ? value : tensor_scale * value;
 }
 
 /* The exponent that the greatest value of a scale lies below. */

@@ -214,7 +214,7 @@ static struct tf_packed_block_operand lines_of(const struct tf_block_operand *x,
 {
     const struct tf_scale kind = tf_scales[x->scale];
     for (uint32_t code = 0; x->levels && code < 256; code++) {
-        scales->values[code] = tf_block_scale(kind, x->tensor, code);
+        scales->values[code] = tf_block_scale(kind, x->tensor_scale, code);
     }
     for (uint32_t code = 0; x->levels > 1 && code < 256; code++) {
         const struct tf_element lo = tf_elements[x->level[1].element];

@@ -23,7 +23,7 @@ struct tf_block_operand {
     const uint8_t *scales;
     ptrdiff_t scales_line, scales_step;
     int scale;    /* kind */
-    float tensor; /* what its scales are multiplied by */
+    float tensor_scale; /* what its scales are multiplied by */
     /* Instead of codes: */
     const char *numbers;
     ptrdiff_t stride, along, step; /* from line to line, k to k, matrix to matrix */

@@ -6,19 +6,19 @@
 #include "tensor_core/mma_model.h"
 #include "tensor_core/scaled_mma_model.h"
 
-/* Chains of a tensor core's blocks. */
+/* Chains of a tensor core's MMA groups. */
 enum {
-    TF_TENSOR_DEPTH = 64,   /* k that is multiplied at a time: at least a block */
-    TF_TENSOR_ZERO = -8000, /* the exponent of zero, below that of any product */
-    TF_TENSOR_SPECIAL = 16000, /* of Inf and NaN */
+    TF_MMA_DEPTH = 64,      /* k that is multiplied at a time: at least an MMA group */
+    TF_MMA_ZERO = -8000,    /* the exponent of zero, below that of any product */
+    TF_MMA_SPECIAL = 16000, /* of Inf and NaN */
 };
 
 struct tf_mma_plan {
     struct tf_mma_model model;
     const struct tf_split_product *terms; /* which parts of A and B are multiplied */
     size_t count;
-    /* k whose blocks start from zero, and whose sum is added to the accumulator in its
-     * own format: at most TF_TENSOR_DEPTH. 0: the accumulator goes through all blocks. */
+    /* k whose MMA groups start from zero, and whose sum is added to the accumulator in its
+     * own format: at most TF_MMA_DEPTH. 0: the accumulator goes through all groups. */
     size_t stretch;
     /* If not 0, what is multiplied by 2^scales_inside before a term is not rounded. */
     int scales_inside;
@@ -27,7 +27,7 @@ struct tf_mma_plan {
 };
 
 /* The least exponent of a format, and what stands for that of zero. */
-struct tf_tensor_exponents {
+struct tf_mma_exponents {
     int32_t least, of_zero;
 };
 
@@ -42,9 +42,9 @@ struct tf_mma_kernels {
     /* Of n numbers of rows, biased, each twice in a word; of panels, n / columns rows of
      * them, two columns to a word. */
     void (*exponents_of_rows)(const float *in, size_t n,
-                              struct tf_tensor_exponents exponents, uint32_t *out);
+                              struct tf_mma_exponents exponents, uint32_t *out);
     void (*exponents_of_columns)(const float *in, size_t n,
-                                 struct tf_tensor_exponents exponents, uint32_t *out);
+                                 struct tf_mma_exponents exponents, uint32_t *out);
 };
 
 /* Chains of instructions whose operands have scales: see scaled_mma.c. */

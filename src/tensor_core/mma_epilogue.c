@@ -10,11 +10,11 @@
 
 void tf_mma_canonical_nans(float *x, size_t n, int half)
 {
-    const uint32_t nan = tf_tensor_nan(half);
+    const uint32_t nan = tf_mma_nan(half);
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, x + i, sizeof bits);
-        bits = tf_tensor_is_nan(bits) ? nan : bits;
+        bits = tf_mma_is_nan(bits) ? nan : bits;
         memcpy(x + i, &bits, sizeof bits);
     }
 }

@@ -35,11 +35,11 @@ static struct tf_mma_plan plan_of(const struct tf_tile *tile)
 
 /* -- chains ------------------------------------------------------------------------ */
 
-static struct tf_tensor_exponents exponents_for(const struct tf_mma_plan *plan,
-                                                int32_t least)
+static struct tf_mma_exponents exponents_for(const struct tf_mma_plan *plan,
+                                             int32_t least)
 {
-    return (struct tf_tensor_exponents){
-        least, plan->model.zero_products ? TF_LEAST_SINGLE : TF_TENSOR_ZERO};
+    return (struct tf_mma_exponents){
+        least, plan->model.zero_products ? TF_LEAST_SINGLE : TF_MMA_ZERO};
 }
 
 /* Whether there is an Inf or NaN among numbers that are split. */
@@ -51,16 +51,16 @@ static void note_specials(struct tf_workspace *work, struct tf_magnitude_range r
 static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *plan,
                          const struct tf_tile *tile, size_t depth)
 {
-    const struct tf_mma_kernels *tensor = tf_isa->mma;
-    const struct tf_tensor_exponents exponents =
+    const struct tf_mma_kernels *mma = tf_isa->mma;
+    const struct tf_mma_exponents exponents =
         exponents_for(plan, plan->model.least_b);
     struct tf_magnitude_range range = tf_no_range();
-    tf_pack_b(work, tile->b, tile->columns, depth, 0, tensor->columns, &range);
+    tf_pack_b(work, tile->b, tile->columns, depth, 0, mma->columns, &range);
     for (int part = 0; part < tile->b.parts; part++) {
         const size_t first = (size_t)part * TF_PACKED_B;
-        tensor->exponents_of_columns(work->b + first,
-                                     tf_round_up(tile->columns, tensor->columns) * depth,
-                                     exponents, work->b_exponents + first / 2);
+        mma->exponents_of_columns(work->b + first,
+                                  tf_round_up(tile->columns, mma->columns) * depth,
+                                  exponents, work->b_exponents + first / 2);
     }
     note_specials(work, range);
 }
@@ -69,7 +69,7 @@ static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *pl
 static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
                         const struct tf_tile *tile, size_t i, size_t depth)
 {
-    const struct tf_tensor_exponents exponents =
+    const struct tf_mma_exponents exponents =
         exponents_for(plan, plan->model.least_a);
     const size_t count = tf_min_size(tile->rows - i, TF_MC);
     const size_t rows = tf_round_up(count, TF_MR);
@@ -89,19 +89,19 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *pla
 static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *plan,
                            const struct tf_tile *tile, size_t depth, float *sums)
 {
-    const struct tf_mma_kernels *tensor = tf_isa->mma;
-    const size_t width = tensor->columns, ld = work->ld;
+    const struct tf_mma_kernels *mma = tf_isa->mma;
+    const size_t width = mma->columns, ld = work->ld;
     pack_columns(work, plan, tile, depth);
     for (size_t i = 0; i < tile->rows; i += TF_MC) {
         const size_t rows = pack_rows(work, plan, tile, i, depth);
         for (size_t j = 0; j < tile->columns; j += width) {
             const float *panel = work->b + j * depth;
             const uint32_t *exponents = work->b_exponents + j * depth / 2;
-            for (size_t k = 0; k < depth && !tf_stops(work); k += TF_TENSOR_DEPTH) {
-                const size_t here = tf_min_size(depth - k, TF_TENSOR_DEPTH);
-                tensor->chains(plan, work->a + k, work->a_exponents + k, depth,
-                               panel + k * width, exponents + k * width / 2, here, rows,
-                               sums + i * ld + j, ld);
+            for (size_t k = 0; k < depth && !tf_stops(work); k += TF_MMA_DEPTH) {
+                const size_t here = tf_min_size(depth - k, TF_MMA_DEPTH);
+                mma->chains(plan, work->a + k, work->a_exponents + k, depth,
+                            panel + k * width, exponents + k * width / 2, here, rows,
+                            sums + i * ld + j, ld);
             }
         }
     }
@@ -111,8 +111,8 @@ static void multiply_stretch(struct tf_workspace *work, const struct tf_mma_plan
                              const struct tf_tile *tile, ptrdiff_t k, float *sums)
 {
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
-        const struct tf_tile block = tf_tile_from(*tile, k0);
-        multiply_depth(work, plan, &block, tf_min_size(TF_KC, k - k0), sums);
+        const struct tf_tile k_step = tf_tile_from(*tile, k0);
+        multiply_depth(work, plan, &k_step, tf_min_size(TF_KC, k - k0), sums);
     }
 }
 

@@ -14,7 +14,7 @@ struct tf_device {
 };
 
 /* Of parts each chain from zero of 16 k is added in k order; of whole numbers the chain
- * of blocks goes over all of k. */
+ * of MMA groups goes over all of k. */
 extern const struct tf_tile_path tf_mma_path;
 
 #endif

@@ -1,4 +1,4 @@
-/* One fused block of a tensor core, and the chain of blocks that an instruction is.
+/* One MMA group of a tensor core, and the chain of groups that an instruction is.
  *
  * Freestanding and integer-only: gcc, clang, NVRTC and nvcc compile the same text. This
  * is the truth that the fast loops (kernels/mma.c) are tested against.
@@ -10,7 +10,7 @@
  *         of b; a zero has none
  *      2. each cut toward zero to `fraction` bits below that exponent
  *      3. their sum, exact
- *      4. normalised and rounded once: the next block's accumulator
+ *      4. normalised and rounded once: the next group's accumulator
  *
  * Sources: arXiv:2511.10909 and microsoft/MMA-Sim; arXiv:2512.07004 and
  * north-numerical-computing/MATLAB-tensor-core. docs/tensor_cores.md says what of it
@@ -41,14 +41,14 @@ typedef unsigned long long uint64_t;
 #endif
 
 struct tf_mma_model {
-    int32_t depth;    /* products of a block */
-    int32_t instruction_depth; /* k of whole blocks, filled up with zeros */
+    int32_t depth;    /* products of an MMA group */
+    int32_t instruction_depth; /* k of whole groups, filled up with zeros */
     int32_t fraction; /* bits kept below the greatest exponent */
     int32_t kept;     /* fraction bits of the result: 23, 13 or 10 */
     int32_t half;     /* the accumulator is float16, rounded to nearest, ties to even;
                          else float32 (or the upper bits of it), rounded toward zero */
     int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
-    /* The instruction is made of two blocks, see tf_mma_accumulate. */
+    /* The instruction is made of two MMA groups, see tf_mma_accumulate. */
     int32_t emulated;
     /* What sources differ about; exponents may be TF_NO_EXPONENT. */
     int32_t cut_first;     /* fraction bits that sums are cut to before they are rounded,
@@ -61,12 +61,12 @@ struct tf_mma_model {
 
 enum {
     TF_NO_EXPONENT = -100000, /* of zero: below any number's, also with another's added */
-    TF_DEEPEST = 64, /* block */
+    TF_DEEPEST = 64, /* MMA group */
     TF_LEAST_SINGLE = -126, /* exponents of subnormal numbers */
     TF_LEAST_HALF = -14
 };
 
-TF_HOST_AND_DEVICE uint32_t tf_tensor_nan(int32_t half)
+TF_HOST_AND_DEVICE uint32_t tf_mma_nan(int32_t half)
 {
     return half ? 0x7FFFE000u : TF_MAGNITUDE_BITS; /* 0x7FFF as float16 */
 }
@@ -74,31 +74,31 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_nan(int32_t half)
 /* -- one number -------------------------------------------------------------------- */
 
 /* significand * 2^(exponent - 23); not normalised if it is subnormal in its format. */
-struct tf_tensor_number {
+struct tf_mma_number {
     uint32_t significand;
     int32_t exponent;
 };
 
-TF_HOST_AND_DEVICE struct tf_tensor_number tf_tensor_decode(uint32_t bits,
-                                                            int32_t least)
+TF_HOST_AND_DEVICE struct tf_mma_number tf_mma_decode(uint32_t bits,
+                                                      int32_t least)
 {
     const int32_t field = (int32_t)(bits >> 23 & 0xFFu), normal = field != 0;
     const int32_t exponent = field - 126 - normal;
     /* Exact: a format's numbers are multiples of its least. No branch here or in what
      * calls it, so that loops become vectors. */
     const int32_t below = exponent < least ? least - exponent : 0;
-    const struct tf_tensor_number x = {
+    const struct tf_mma_number x = {
         ((bits & TF_FRACTION_BITS) | (uint32_t)normal << 23) >> (below < 31 ? below : 31),
         exponent + below};
     return x;
 }
 
-TF_HOST_AND_DEVICE int tf_tensor_is_nan(uint32_t bits)
+TF_HOST_AND_DEVICE int tf_mma_is_nan(uint32_t bits)
 {
     return (bits & TF_MAGNITUDE_BITS) > TF_INF_BITS;
 }
 
-TF_HOST_AND_DEVICE int tf_tensor_is_infinite(uint32_t bits)
+TF_HOST_AND_DEVICE int tf_mma_is_infinite(uint32_t bits)
 {
     return (bits & TF_MAGNITUDE_BITS) == TF_INF_BITS;
 }
@@ -106,7 +106,7 @@ TF_HOST_AND_DEVICE int tf_tensor_is_infinite(uint32_t bits)
 /* -- rounding ---------------------------------------------------------------------- */
 
 /* The place of the highest bit of x, which is not 0. */
-TF_HOST_AND_DEVICE int32_t tf_tensor_top(uint64_t x)
+TF_HOST_AND_DEVICE int32_t tf_mma_top(uint64_t x)
 {
 #if defined(__CUDA_ARCH__)
     return 63 - __clzll((long long)x);
@@ -116,9 +116,9 @@ TF_HOST_AND_DEVICE int32_t tf_tensor_top(uint64_t x)
 }
 
 /* magnitude * 2^unit with `kept` fraction bits, as float32. */
-TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
-                                            int negative, int32_t kept, int32_t half,
-                                            int32_t nearest, int32_t negative_zero)
+TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
+                                         int negative, int32_t kept, int32_t half,
+                                         int32_t nearest, int32_t negative_zero)
 {
     const uint32_t sign = negative ? TF_SIGN_BIT : 0;
     const int32_t least = half ? TF_LEAST_HALF : TF_LEAST_SINGLE;
@@ -126,7 +126,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
         return 0;
     }
     /* 1. The unit in the last place of the result, and what of it there is. */
-    int32_t exponent = tf_tensor_top(magnitude) + unit;
+    int32_t exponent = tf_mma_top(magnitude) + unit;
     const int32_t last = (exponent > least ? exponent : least) - kept;
     const int32_t cut = last - unit;
     uint64_t result = 0;
@@ -141,7 +141,7 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
         return negative_zero ? sign : 0;
     }
     /* 2. As float32, in which numbers of few bits are normal. */
-    exponent = tf_tensor_top(result) + last;
+    exponent = tf_mma_top(result) + last;
     if (exponent > (half ? 15 : 127)) {
         return sign | TF_INF_BITS;
     }
@@ -155,33 +155,33 @@ TF_HOST_AND_DEVICE uint32_t tf_tensor_round(uint64_t magnitude, int32_t unit,
     return sign | (uint32_t)(exponent + 127) << 23 | (fraction & TF_FRACTION_BITS);
 }
 
-/* -- a block ----------------------------------------------------------------------- */
+/* -- an MMA group ------------------------------------------------------------------ */
 
-/* NaN and Inf of a block: what it is, or 0 if there is none of them. */
-TF_HOST_AND_DEVICE uint32_t tf_tensor_special(int32_t half, const uint32_t *a,
-                                              int64_t step_a, const uint32_t *b,
-                                              int64_t step_b, int32_t n, uint32_t c)
+/* NaN and Inf of an MMA group: what it is, or 0 if there is none of them. */
+TF_HOST_AND_DEVICE uint32_t tf_mma_special(int32_t half, const uint32_t *a,
+                                           int64_t step_a, const uint32_t *b,
+                                           int64_t step_b, int32_t n, uint32_t c)
 {
-    int nan = tf_tensor_is_nan(c), infinities = 0; /* 1: positive, 2: negative */
-    if (tf_tensor_is_infinite(c)) {
+    int nan = tf_mma_is_nan(c), infinities = 0; /* 1: positive, 2: negative */
+    if (tf_mma_is_infinite(c)) {
         infinities |= c >> 31 ? 2 : 1;
     }
     for (int32_t k = 0; k < n; k++) {
         const uint32_t x = a[k * step_a], y = b[k * step_b];
-        const int infinite = tf_tensor_is_infinite(x) || tf_tensor_is_infinite(y);
-        nan |= tf_tensor_is_nan(x) || tf_tensor_is_nan(y);
+        const int infinite = tf_mma_is_infinite(x) || tf_mma_is_infinite(y);
+        nan |= tf_mma_is_nan(x) || tf_mma_is_nan(y);
         nan |= infinite && (x << 1 == 0 || y << 1 == 0);
         infinities |= !infinite ? 0 : (x ^ y) >> 31 ? 2 : 1;
     }
     if (nan || infinities == 3) {
-        return tf_tensor_nan(half);
+        return tf_mma_nan(half);
     }
     return infinities == 0 ? 0 : infinities == 1 ? TF_INF_BITS : TF_NEGATIVE_INF_BITS;
 }
 
 /* A significand times 2^shift, cut toward zero. */
-TF_HOST_AND_DEVICE int64_t tf_tensor_align(uint64_t significand, int32_t shift,
-                                           uint32_t negative)
+TF_HOST_AND_DEVICE int64_t tf_mma_align(uint64_t significand, int32_t shift,
+                                        uint32_t negative)
 {
     const int32_t right = shift < 0 ? (shift > -63 ? -shift : 63) : 0;
     const int64_t x = (int64_t)(significand << (shift < 0 ? 0 : shift) >> right);
@@ -195,8 +195,8 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
                                             const uint32_t *b, int64_t step_b,
                                             int32_t n, uint32_t c, int32_t scale)
 {
-    struct tf_tensor_number z =
-        tf_tensor_decode(c, model->half ? TF_LEAST_HALF : TF_LEAST_SINGLE);
+    struct tf_mma_number z =
+        tf_mma_decode(c, model->half ? TF_LEAST_HALF : TF_LEAST_SINGLE);
     z.exponent += scale;
     /* 1. The greatest exponent. */
     const int32_t least_a = model->least_a, least_b = model->least_b;
@@ -207,8 +207,8 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
     for (int32_t k = 0; k < n; k++) {
         const uint32_t p = a[k * step_a] & TF_MAGNITUDE_BITS;
         const uint32_t q = b[k * step_b] & TF_MAGNITUDE_BITS;
-        const struct tf_tensor_number x = tf_tensor_decode(p, least_a);
-        const struct tf_tensor_number y = tf_tensor_decode(q, least_b);
+        const struct tf_mma_number x = tf_mma_decode(p, least_a);
+        const struct tf_mma_number y = tf_mma_decode(q, least_b);
         const int32_t exponent = (x.significand != 0 ? x.exponent : of_zero) +
                                  (y.significand != 0 ? y.exponent : of_zero);
         greatest = exponent > greatest ? exponent : greatest;
@@ -216,29 +216,29 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
         largest = q > largest ? q : largest;
     }
     if (largest >= TF_INF_BITS) {
-        return tf_tensor_special(model->half, a, step_a, b, step_b, n, c);
+        return tf_mma_special(model->half, a, step_a, b, step_b, n, c);
     }
     /* 2. and 3. A product has 46 fraction bits, c 23. */
     const int32_t unit = greatest - model->fraction;
     const int32_t shift_z = z.significand ? z.exponent - 23 - unit : 0;
-    int64_t sum = tf_tensor_align(z.significand, shift_z, c >> 31);
+    int64_t sum = tf_mma_align(z.significand, shift_z, c >> 31);
     for (int32_t k = 0; k < n; k++) {
         const uint32_t p = a[k * step_a], q = b[k * step_b];
-        const struct tf_tensor_number x = tf_tensor_decode(p, least_a);
-        const struct tf_tensor_number y = tf_tensor_decode(q, least_b);
+        const struct tf_mma_number x = tf_mma_decode(p, least_a);
+        const struct tf_mma_number y = tf_mma_decode(q, least_b);
         const int32_t shift = x.exponent + y.exponent - 46 - unit;
         /* Never to the left: that is what the greatest exponent is for. */
-        sum += tf_tensor_align((uint64_t)x.significand * y.significand,
-                               shift < 0 ? shift : 0, (p ^ q) >> 31);
+        sum += tf_mma_align((uint64_t)x.significand * y.significand,
+                            shift < 0 ? shift : 0, (p ^ q) >> 31);
     }
     /* 4. */
     uint64_t magnitude = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
     if (model->cut_first && magnitude) {
-        const int32_t cut = tf_tensor_top(magnitude) - model->cut_first;
+        const int32_t cut = tf_mma_top(magnitude) - model->cut_first;
         magnitude = cut > 0 ? magnitude >> cut << cut : magnitude;
     }
-    return tf_tensor_round(magnitude, unit, sum < 0, model->kept, model->half,
-                           model->half, model->negative_zero);
+    return tf_mma_round(magnitude, unit, sum < 0, model->kept, model->half,
+                        model->half, model->negative_zero);
 }
 
 /* -- groups in float32 --------------------------------------------------------------
@@ -260,36 +260,36 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
 /* -- chains ------------------------------------------------------------------------ */
 
 /* x + y as IEEE 754 has it, in float32 or float16. */
-TF_HOST_AND_DEVICE uint32_t tf_tensor_add(uint32_t x, uint32_t y, int32_t half)
+TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half)
 {
-    const uint32_t special = tf_tensor_special(half, &x, 0, &y, 0, 0, x);
-    const uint32_t other = tf_tensor_special(half, &x, 0, &y, 0, 0, y);
+    const uint32_t special = tf_mma_special(half, &x, 0, &y, 0, 0, x);
+    const uint32_t other = tf_mma_special(half, &x, 0, &y, 0, 0, y);
     if (special || other) {
         const int opposite = special && other && special != other;
-        return opposite ? tf_tensor_nan(half) : special ? special : other;
+        return opposite ? tf_mma_nan(half) : special ? special : other;
     }
     if ((x & y) == TF_SIGN_BIT && ((x | y) & TF_MAGNITUDE_BITS) == 0) {
         return x; /* -0 + -0 */
     }
     /* With 38 bits below the greater number's significand; what the lesser one has
      * beyond these makes its last bit one, which no rounding here can tell apart. */
-    const struct tf_tensor_number p = tf_tensor_decode(x, TF_LEAST_SINGLE);
-    const struct tf_tensor_number q = tf_tensor_decode(y, TF_LEAST_SINGLE);
+    const struct tf_mma_number p = tf_mma_decode(x, TF_LEAST_SINGLE);
+    const struct tf_mma_number q = tf_mma_decode(y, TF_LEAST_SINGLE);
     const int32_t greatest = p.exponent > q.exponent ? p.exponent : q.exponent;
     const int32_t shift_p = 38 - (greatest - p.exponent);
     const int32_t shift_q = 38 - (greatest - q.exponent);
-    int64_t s = tf_tensor_align(p.significand, shift_p, 0);
-    int64_t t = tf_tensor_align(q.significand, shift_q, 0);
+    int64_t s = tf_mma_align(p.significand, shift_p, 0);
+    int64_t t = tf_mma_align(q.significand, shift_q, 0);
     s |= shift_p < 0 && p.significand != 0;
     t |= shift_q < 0 && q.significand != 0;
     const int64_t sum = (x >> 31 ? -s : s) + (y >> 31 ? -t : t);
-    return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum,
-                           greatest - 23 - 38, sum < 0, half ? 10 : 23, half, 1, 1);
+    return tf_mma_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum,
+                        greatest - 23 - 38, sum < 0, half ? 10 : 23, half, 1, 1);
 }
 
-/* c + the products of n elements, k ascending, as instructions chain their blocks.
+/* c + the products of n elements, k ascending, as instructions chain their MMA groups.
  *
- * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) are two blocks of float16,
+ * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) are two groups of float16,
  * from zero: of each four k the first two are the first one's, the others the second's.
  * Their sum is added to the accumulator. Source: NVIDIA/cutlass issue 1986.
  */
@@ -321,7 +321,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_accumulate(const struct tf_mma_model *model,
             }
             total = tf_mma_dot(model, x, 1, y, 1, count, total, 0);
         }
-        c = tf_tensor_add(total, c, model->half);
+        c = tf_mma_add(total, c, model->half);
     }
     return c;
 }

@@ -30,7 +30,7 @@ static void take_codes_apart(struct codes *codes, const struct tf_scaled_model *
     for (uint32_t code = 0; code < 256; code++) {
         const uint32_t bits = tf_single_of_item(*tf_format_rows[format], code);
         const int32_t fixed = model->group > 1;
-        const struct tf_tensor_number x = tf_tensor_decode(bits, fixed ? 0 : least);
+        const struct tf_mma_number x = tf_mma_decode(bits, fixed ? 0 : least);
         int32_t significand = (int32_t)(x.significand >> (23 - TF_SCALED_BITS));
         if (fixed) { /* of two fraction bits more than twice the number has */
             significand = significand << (x.exponent & 7) >> (TF_SCALED_BITS - 1);
@@ -66,7 +66,7 @@ static void take_apart(const struct tf_scaled_model *model, const struct codes *
     for (size_t i = 0; i < whole; i += block) {
         const ptrdiff_t at = (ptrdiff_t)(i / block);
         const uint32_t s = i < k ? (uint8_t)scale[at * lines.scale_along] : 0;
-        const struct tf_tensor_number number = tf_scaled_scale(model, s);
+        const struct tf_mma_number number = tf_scaled_scale(model, s);
         out->scales[i / block] = (uint8_t)s;
         out->special[i / depth] |= (uint8_t)tf_scaled_is_nan(model, s);
         if (group > 1) {

@@ -55,10 +55,10 @@ TF_HOST_AND_DEVICE int tf_scaled_is_nan(const struct tf_scaled_model *model,
 
 /* significand * 2^(exponent - TF_SCALED_BITS); subnormal numbers keep the least
  * exponent. */
-TF_HOST_AND_DEVICE struct tf_tensor_number
+TF_HOST_AND_DEVICE struct tf_mma_number
 tf_scaled_scale(const struct tf_scaled_model *model, uint32_t code)
 {
-    struct tf_tensor_number scale;
+    struct tf_mma_number scale;
     if (model->powers) {
         scale.significand = 1u << TF_SCALED_BITS;
         scale.exponent = (int32_t)code - 127;
@@ -87,8 +87,8 @@ tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t 
                 const uint32_t *b, int64_t step_b, int32_t n, uint32_t scale_a,
                 uint32_t scale_b)
 {
-    const struct tf_tensor_number s = tf_scaled_scale(model, scale_a);
-    const struct tf_tensor_number t = tf_scaled_scale(model, scale_b);
+    const struct tf_mma_number s = tf_scaled_scale(model, scale_a);
+    const struct tf_mma_number t = tf_scaled_scale(model, scale_b);
     const int32_t cut = 23 - TF_SCALED_BITS;
     /* Of a group, elements are E2M1 and count as fixed point. */
     const int32_t fixed = model->group > 1;
@@ -97,8 +97,8 @@ tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t 
     struct tf_scaled_term term = {0, s.exponent + t.exponent};
     for (int32_t k = 0; k < n; k++) {
         const uint32_t p = a[k * step_a], q = b[k * step_b];
-        const struct tf_tensor_number x = tf_tensor_decode(p, least_a);
-        const struct tf_tensor_number y = tf_tensor_decode(q, least_b);
+        const struct tf_mma_number x = tf_mma_decode(p, least_a);
+        const struct tf_mma_number y = tf_mma_decode(q, least_b);
         const int32_t shift = fixed ? (x.exponent + y.exponent) & 7 : 0;
         if (!fixed) {
             term.exponent += x.significand ? x.exponent : TF_LEAST_SINGLE;
@@ -127,7 +127,7 @@ TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
     struct tf_scaled_term terms[TF_DEEPEST];
     int32_t count = 0, nan = 0;
     /* 1. Terms, and the greatest exponent. */
-    const struct tf_tensor_number z = tf_tensor_decode(c, TF_LEAST_SINGLE);
+    const struct tf_mma_number z = tf_mma_decode(c, TF_LEAST_SINGLE);
     int32_t greatest = z.significand ? z.exponent : model->zero_c;
     greatest = greatest > model->floor ? greatest : model->floor;
     for (int32_t k = 0; k < n; k += model->group) {
@@ -139,22 +139,22 @@ TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
         greatest = term.exponent > greatest ? term.exponent : greatest;
         terms[count++] = term;
     }
-    const uint32_t special = tf_tensor_special(0, a, step_a, b, step_b, n, c);
+    const uint32_t special = tf_mma_special(0, a, step_a, b, step_b, n, c);
     if (nan || special) {
-        return nan ? tf_tensor_nan(0) : special;
+        return nan ? tf_mma_nan(0) : special;
     }
     /* 2. and 3. */
     const int32_t unit = greatest - model->fraction;
-    int64_t sum = tf_tensor_align(
+    int64_t sum = tf_mma_align(
         z.significand, z.significand ? z.exponent - 23 - unit : 0, c >> 31);
     for (int32_t i = 0; i < count; i++) {
         const int64_t x = terms[i].significand;
         const int32_t shift = terms[i].exponent - TF_SCALED_UNIT - unit;
-        sum += tf_tensor_align((uint64_t)(x < 0 ? -x : x), x ? shift : 0, x < 0);
+        sum += tf_mma_align((uint64_t)(x < 0 ? -x : x), x ? shift : 0, x < 0);
     }
     /* 4. */
-    return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
-                           23, 0, 0, model->negative_zero);
+    return tf_mma_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
+                        23, 0, 0, model->negative_zero);
 }
 
 /* c + the products of n elements, instruction after instruction. */

@@ -237,17 +237,17 @@ FAULTS = {
         "greatest[r][1] = __viaddmax_s16x2(e[r], of_b.x",
     ),
     "the last k left out": ("k < task.k; k += STAGE", "k + 1 < task.k; k += STAGE"),
-    "blocks of instructions not filled": (
-        "k < filled; k += MODEL_BLOCK",
-        "k < depth - 1; k += MODEL_BLOCK",
+    "groups of instructions not filled": (
+        "k < filled; k += MODEL_GROUP",
+        "k < depth - 1; k += MODEL_GROUP",
     ),
     "a product beyond the range": ("HIGHEST = 2 * BIAS - 2", "HIGHEST = 2 * BIAS + 2"),
     "a product below it": (
         "LOWEST = MODEL_FRACTION + 2",
         "LOWEST = MODEL_FRACTION - 20",
     ),
-    "nothing settled": ("if (doubts | task.exactly)", "if (task.exactly)"),
-    "one accumulator settled as another": (
+    "nothing redone": ("if (doubts | task.exactly)", "if (task.exactly)"),
+    "one accumulator redone as another": (
         "mine[i][thread], none, surely",
         "mine[0][thread], none, surely",
     ),

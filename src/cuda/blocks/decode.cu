@@ -13,7 +13,7 @@ struct tf_code_rows {
     int64_t lines, length;
     int32_t block; /* a power of two */
     int32_t scale; /* of tf_scales */
-    float tensor;
+    float tensor_scale;
     int32_t odd; /* round to odd, not to nearest */
 };
 
@@ -67,7 +67,8 @@ inline void decode(const uint8_t *codes, const uint8_t *scales, const uint8_t *r
         const uint8_t *p = codes + block * (of.block * e.width / 8);
         const uint8_t *q = residuals + block * (of.block * r.width / 8);
         /* fault: another block's scale */
-        const float scale = tf_block_scale(s, of.tensor, scales[TWO ? 2 * block : block]);
+        const float scale =
+            tf_block_scale(s, of.tensor_scale, scales[TWO ? 2 * block : block]);
         const float residual = TWO ? tf_residual_scale(s, r, scales[2 * block + 1]) : 0;
         const double second = tf_second_scale(scale, residual);
         /* fault: to nearest before another format */

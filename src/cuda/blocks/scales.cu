@@ -9,7 +9,7 @@
  * Codes lie in bytes, `levels` a block; strides are in bytes from matrix to matrix and from
  * line to line. */
 extern "C" __global__ void __launch_bounds__(256)
-    block_scales(const uint8_t *codes, float *out, float tensor,
+    block_scales(const uint8_t *codes, float *out, float tensor_scale,
                  int64_t matrix_stride, int64_t line_stride, int64_t count,
                  int64_t blocks, int64_t lines, int64_t pitch, int32_t scale,
                  int32_t levels, int32_t residual)
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(256)
             codes + matrix * matrix_stride + line * line_stride + block * levels;
         const bool is_there = line < lines;
         float *to = out + (matrix * blocks + block) * levels * pitch + line;
-        const float s = is_there ? tf_block_scale(tf_scales[scale], tensor, p[0]) : 0;
+        const float s = is_there ? tf_block_scale(tf_scales[scale], tensor_scale, p[0]) : 0;
         *to = s;
         if (levels > 1) {
             const float r =

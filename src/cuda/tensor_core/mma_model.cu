@@ -2,10 +2,10 @@
  * a few elements of C a thread.
  *
  * As in tensor_core/kernels/mma.c: products of operands are exact in float32, where a power of
- * two brings them to the unit of their block's sum; a conversion to integers that cuts
+ * two brings them to the unit of their MMA group's sum; a conversion to integers that cuts
  * toward zero is then the alignment. The exponent of a product is a sum of two 16-bit
  * numbers, two columns to a word. Where that does not hold (see complete()) the thread
- * asks the integer function, for the element's block alone.
+ * asks the integer function, for the element's group alone.
  *
  * The compilation says the formats of A and B, and the model, field by field.
  */
@@ -20,7 +20,7 @@ enum {
     PAIRS = WIDE / 2,
     ACROSS = COLUMNS / WIDE,
     THREADS = ROWS / HIGH * ACROSS,
-    STAGE = 32, /* k in shared memory: a block of any model, or more of them */
+    STAGE = 32, /* k in shared memory: an MMA group of any model, or more of them */
     FITS = 16,  /* products whose sum fits 32 bits, at 25 fraction bits */
     BIAS = 127,
     NO_EXPONENT = -8000, /* of zero */
@@ -29,13 +29,13 @@ enum {
     HIGHEST = 2 * BIAS - 2, /* fault: a product beyond the range */
     LEAST_SUM = MODEL_ZERO_C > MODEL_FLOOR ? MODEL_ZERO_C : MODEL_FLOOR,
     LOW = MODEL_HALF && LEAST_SUM > TF_NO_EXPONENT ? LEAST_SUM + BIAS : -32768,
-    ALL_FIT = (4ll * MODEL_BLOCK + 2) << MODEL_FRACTION <= INT32_MAX
+    ALL_FIT = (4ll * MODEL_GROUP + 2) << MODEL_FRACTION <= INT32_MAX
 };
-static_assert(STAGE % MODEL_INSTRUCTION == 0 && MODEL_INSTRUCTION % MODEL_BLOCK == 0, "");
-static_assert(!MODEL_EMULATED || 2 * MODEL_BLOCK == STAGE, "");
+static_assert(STAGE % MODEL_INSTRUCTION == 0 && MODEL_INSTRUCTION % MODEL_GROUP == 0, "");
+static_assert(!MODEL_EMULATED || 2 * MODEL_GROUP == STAGE, "");
 
 #define MODEL                                                                  \
-    {MODEL_BLOCK,    MODEL_INSTRUCTION, MODEL_FRACTION,  MODEL_KEPT,           \
+    {MODEL_GROUP,    MODEL_INSTRUCTION, MODEL_FRACTION,  MODEL_KEPT,           \
      MODEL_HALF,     MODEL_LEAST_A,     MODEL_LEAST_B,   MODEL_EMULATED,       \
      MODEL_CUT_FIRST, MODEL_FLOOR,      MODEL_ZERO_C,    MODEL_ZERO_PRODUCTS,  \
      MODEL_NEGATIVE_ZERO}
@@ -49,7 +49,7 @@ struct tiles {
     float a[STAGE * LDA], b[STAGE * LDB];
     uint32_t a_exponents[STAGE * LDA]; /* twice in a word, biased */
     uint16_t b_exponents[STAGE * LDB];
-    float settled[HIGH * WIDE][THREADS];
+    float exchanged[HIGH * WIDE][THREADS]; /* each thread's own room */
 };
 
 /* Sums of two tell whether there is a special number, or a zero: neither is near an
@@ -63,13 +63,13 @@ inline int exponent_of(float x, int least)
     return bits << 1 == 0 ? of_zero : field == 255 ? (int)SPECIAL : e;
 }
 
-/* Of each four k of an emulated instruction the first two are the first block's. */
+/* Of each four k of an emulated instruction the first two are the first group's. */
 inline int place_of(int k)
 {
-    return MODEL_EMULATED ? k % 4 / 2 * MODEL_BLOCK + k / 4 * 2 + k % 2 : k;
+    return MODEL_EMULATED ? k % 4 / 2 * MODEL_GROUP + k / 4 * 2 + k % 2 : k;
 }
 
-/* -- a block ------------------------------------------------------------------------- */
+/* -- an MMA group -------------------------------------------------------------------- */
 
 inline uint32_t twice(int x) { return ((uint32_t)x & 0xFFFFu) * 0x10001u; }
 
@@ -116,7 +116,7 @@ inline float to_half(float x)
         tf_single_of_item(tf_half, tf_code_of_single(tf_half, tf_bits_of(x))));
 }
 
-/* The sum of a block as its result. */
+/* The sum of a group as its result. */
 inline float result_of(int32_t sum, float scale)
 {
     /* 2^(greatest - fraction) is the inverse of the scale. */
@@ -133,7 +133,7 @@ inline float result_of(int32_t sum, float scale)
 /* Why results are in doubt. */
 enum { OUT_OF_RANGE = 1, WRAPPED = 2 };
 
-/* The greatest exponents of a block's products, two columns to a word. */
+/* The greatest exponents of a group's products, two columns to a word. */
 inline void find_greatest(const struct tiles &tiles, int first, int y, int x,
                           uint32_t greatest[HIGH][PAIRS])
 {
@@ -145,7 +145,7 @@ inline void find_greatest(const struct tiles &tiles, int first, int y, int x,
         }
     }
 #pragma unroll 4
-    for (int i = 0; i < MODEL_BLOCK; i++) {
+    for (int i = 0; i < MODEL_GROUP; i++) {
         const uint4 of_a =
             *(const uint4 *)(tiles.a_exponents + (first + i) * LDA + y * HIGH);
         const uint2 of_b =
@@ -182,9 +182,9 @@ inline void add_products(const struct tiles &tiles, int first, int count, int y,
     }
 }
 
-/* The accumulators with a block's products, whose k begin at `first`; what of them is in
+/* The accumulators with a group's products, whose k begin at `first`; what of them is in
  * doubt. */
-inline int add_block(const struct tiles &tiles, int first, int y, int x,
+inline int add_group(const struct tiles &tiles, int first, int y, int x,
                           float c[HIGH][WIDE])
 {
     uint32_t greatest[HIGH][PAIRS], doubt = 0, wrapped = 0;
@@ -208,9 +208,9 @@ inline int add_block(const struct tiles &tiles, int first, int y, int x,
             total[r][s] = (uint32_t)__float2int_rz(__fmul_rn(c[r][s], scale[r][s]));
         }
     }
-    const int together = ALL_FIT ? MODEL_BLOCK : FITS;
+    const int together = ALL_FIT ? MODEL_GROUP : FITS;
 #pragma unroll 1
-    for (int begin = 0; begin < MODEL_BLOCK; begin += together) {
+    for (int begin = 0; begin < MODEL_GROUP; begin += together) {
 #pragma unroll
         for (int r = 0; r < HIGH && !ALL_FIT; r++) {
 #pragma unroll
@@ -245,8 +245,8 @@ inline int add_block(const struct tiles &tiles, int first, int y, int x,
 /* One element's result by integers, or `fast` where that is right. Where all is zero the
  * exponent looks as if it were too low, and the sum is right; what was NaN remains one,
  * and so does Inf, where no operand is special. */
-inline float settle_one(const struct tiles &tiles, int first, int count, int row,
-                        int column, float c, float fast, bool surely)
+inline float redo_one(const struct tiles &tiles, int first, int count, int row,
+                      int column, float c, float fast, bool surely)
 {
     const struct tf_mma_model model = MODEL;
     int greatest = -32768;
@@ -259,7 +259,7 @@ inline float settle_one(const struct tiles &tiles, int first, int count, int row
     }
     complete(twice(greatest), c, c, out);
     if (c != c) {
-        return __uint_as_float(tf_tensor_nan(MODEL_HALF));
+        return __uint_as_float(tf_mma_nan(MODEL_HALF));
     }
     if (!surely && (out == 0 || (greatest < NO_EXPONENT / 2 && c == 0))) {
         return fast;
@@ -275,10 +275,11 @@ inline float settle_one(const struct tiles &tiles, int first, int count, int row
 
 /* All elements of a thread again. They go by way of shared memory, where the thread has
  * room of its own: a loop cannot choose among registers. */
-inline void settle(struct tiles &tiles, int first, int count, int y, int x,
-                   const float given[HIGH][WIDE], float c[HIGH][WIDE], bool surely)
+inline void redo_with_integers(struct tiles &tiles, int first, int count, int y, int x,
+                               const float given[HIGH][WIDE], float c[HIGH][WIDE],
+                               bool surely)
 {
-    float(*mine)[THREADS] = tiles.settled;
+    float(*mine)[THREADS] = tiles.exchanged;
     const int thread = (int)threadIdx.x;
     /* A result is written where what it is made of was. */
 #pragma unroll
@@ -288,9 +289,9 @@ inline void settle(struct tiles &tiles, int first, int count, int y, int x,
     const float none = __uint_as_float(0xFFFFFFFFu); /* no result */
 #pragma unroll 1
     for (int i = 0; i < HIGH * WIDE; i++) {
-        mine[i][thread] = settle_one(tiles, first, count, y * HIGH + i / WIDE,
-                                     /* fault: one accumulator settled as another */
-                                     x * WIDE + i % WIDE, mine[i][thread], none, surely);
+        mine[i][thread] = redo_one(tiles, first, count, y * HIGH + i / WIDE,
+                                   /* fault: one accumulator redone as another */
+                                   x * WIDE + i % WIDE, mine[i][thread], none, surely);
     }
 #pragma unroll
     for (int i = 0; i < HIGH * WIDE; i++) {
@@ -300,7 +301,7 @@ inline void settle(struct tiles &tiles, int first, int count, int y, int x,
     }
 }
 
-inline void add_block_exactly(const struct tf_task &task, struct tiles &tiles, int first,
+inline void add_group_exactly(const struct tf_task &task, struct tiles &tiles, int first,
                               int count, int y, int x, float c[HIGH][WIDE])
 {
     float given[HIGH][WIDE];
@@ -308,17 +309,17 @@ inline void add_block_exactly(const struct tf_task &task, struct tiles &tiles, i
     for (int i = 0; i < HIGH * WIDE; i++) {
         given[i / WIDE][i % WIDE] = c[i / WIDE][i % WIDE];
     }
-    const int doubts = add_block(tiles, first, y, x, c);
-    /* fault: nothing settled */
+    const int doubts = add_group(tiles, first, y, x, c);
+    /* fault: nothing redone */
     if (doubts | task.exactly) { /* of sums that wrapped it is not known which */
         const bool surely = doubts & WRAPPED || task.exactly;
-        settle(tiles, first, count, y, x, given, c, surely);
+        redo_with_integers(tiles, first, count, y, x, given, c, surely);
     }
 }
 
 /* -- chains -------------------------------------------------------------------------- */
 
-/* The blocks of a stage, of which `depth` k are there. */
+/* The MMA groups of a stage, of which `depth` k are there. */
 inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth, int y,
                       int x, float c[HIGH][WIDE])
 {
@@ -326,10 +327,10 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
         const int instructions = tf_ceil_div(depth, MODEL_INSTRUCTION);
         const int filled = instructions * MODEL_INSTRUCTION;
 #pragma unroll 1
-        /* fault: blocks of instructions not filled */
-        for (int k = 0; k < filled; k += MODEL_BLOCK) {
-            const int count = max(0, min((int)MODEL_BLOCK, depth - k));
-            add_block_exactly(task, tiles, k, count, y, x, c);
+        /* fault: groups of instructions not filled */
+        for (int k = 0; k < filled; k += MODEL_GROUP) {
+            const int count = max(0, min((int)MODEL_GROUP, depth - k));
+            add_group_exactly(task, tiles, k, count, y, x, c);
         }
         return;
     }
@@ -337,7 +338,7 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
 #pragma unroll 1
     for (int part = 0; part < 2; part++) {
         const int count = depth / 4 * 2 + max(0, min(2, depth % 4 - 2 * part));
-        add_block_exactly(task, tiles, part * MODEL_BLOCK, count, y, x, sum);
+        add_group_exactly(task, tiles, part * MODEL_GROUP, count, y, x, sum);
     }
 #pragma unroll
     for (int r = 0; r < HIGH; r++) {
@@ -361,7 +362,7 @@ inline void store(char *p, float x)
         *(uint16_t *)p =
             (uint16_t)(nan ? 0x7FFFu : tf_code_of_single(tf_half, __float_as_uint(x)));
     } else {
-        *(uint32_t *)p = nan ? tf_tensor_nan(0) : __float_as_uint(x);
+        *(uint32_t *)p = nan ? tf_mma_nan(0) : __float_as_uint(x);
     }
 }
 
@@ -375,12 +376,12 @@ inline void load_sums(const struct tf_task &task, const char *c, struct tiles &t
     for (int i = 0; i < HIGH * WIDE; i++) {
         const int r = i / WIDE, s = i % WIDE;
         const bool there = r < high && s < wide;
-        tiles.settled[i][thread] =
+        tiles.exchanged[i][thread] =
             there ? load(c + r * task.c[1] + s * task.c[2]) : 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < HIGH * WIDE; i++) {
-        sum[i / WIDE][i % WIDE] = tiles.settled[i][thread];
+        sum[i / WIDE][i % WIDE] = tiles.exchanged[i][thread];
     }
 }
 
@@ -390,13 +391,13 @@ inline void store_sums(const struct tf_task &task, char *c, struct tiles &tiles,
     const int thread = (int)threadIdx.x;
 #pragma unroll
     for (int i = 0; i < HIGH * WIDE; i++) {
-        tiles.settled[i][thread] = sum[i / WIDE][i % WIDE];
+        tiles.exchanged[i][thread] = sum[i / WIDE][i % WIDE];
     }
 #pragma unroll 1
     for (int i = 0; i < HIGH * WIDE; i++) {
         const int r = i / WIDE, s = i % WIDE;
         if (r < high && s < wide) {
-            store(c + r * task.c[1] + s * task.c[2], tiles.settled[i][thread]);
+            store(c + r * task.c[1] + s * task.c[2], tiles.exchanged[i][thread]);
         }
     }
 }

@@ -47,7 +47,7 @@ __forceinline__ int is_doubtful(double r)
 
 /* r, or what an exact function says. */
 template <class Odd>
-__forceinline__ double settled(double x, double y, double r, bool lost, Odd odd)
+__forceinline__ double recomputed(double x, double y, double r, bool lost, Odd odd)
 {
     return isfinite(x) && isfinite(y) && isfinite(r) && (lost || is_doubtful(r))
                ? odd(x, y)
@@ -72,25 +72,25 @@ extern "C" __global__ void __launch_bounds__(256)
     case FMOD: return arrays.slowly([](double x, double y) { return fmod(x, y); });
     case POWER:
         return arrays.slowly([](double x, double y) {
-            return settled(x, y, tf_power_of(x, y), false, tf_odd_power);
+            return recomputed(x, y, tf_power_of(x, y), false, tf_odd_power);
         });
     case ARCTAN2:
         return arrays.slowly([](double y, double x) {
-            return settled(y, x, atan2(y, x), false, tf_odd_arctan2);
+            return recomputed(y, x, atan2(y, x), false, tf_odd_arctan2);
         });
     case HYPOT:
         return arrays.slowly([](double x, double y) {
-            return settled(x, y, hypot(x, y), false, tf_odd_hypot);
+            return recomputed(x, y, hypot(x, y), false, tf_odd_hypot);
         });
     case LOGADDEXP:
         return arrays.slowly([](double x, double y) {
             const double r = tf_logaddexp_of(x, y);
-            return settled(x, y, r, cancelled(x, y, r), tf_odd_logaddexp);
+            return recomputed(x, y, r, cancelled(x, y, r), tf_odd_logaddexp);
         });
     case LOGADDEXP2:
         return arrays.slowly([](double x, double y) {
             const double r = tf_logaddexp2_of(x, y);
-            return settled(x, y, r, cancelled(x, y, r), tf_odd_logaddexp2);
+            return recomputed(x, y, r, cancelled(x, y, r), tf_odd_logaddexp2);
         });
     }
 }

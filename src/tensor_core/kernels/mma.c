@@ -1,21 +1,21 @@
-/* Chains of a tensor core's blocks: what tensor_core/mma_model.h does, for many elements of C
+/* Chains of a tensor core's MMA groups: what tensor_core/mma_model.h does, for many elements of C
  * at a time and without an integer significand.
  *
  * Products of operands are exact in float32, where a power of two brings them to the
- * unit of their block's sum: a conversion to integers that cuts toward zero is then
+ * unit of their group's sum: a conversion to integers that cuts toward zero is then
  * the alignment. The exponents of both operands are taken down beforehand, as 16-bit
  * numbers, two columns to a word; the exponent of a product is their sum.
  *
- * That is exact while the greatest exponent of a block is ordinary, neither so low that
+ * That is exact while the greatest exponent of a group is ordinary, neither so low that
  * a product that counts is no normal float32, nor beyond float32 or special. Elements
- * for which it is not so are done again by the integer function, a block at a time.
+ * for which it is not so are done again by the integer function, a group at a time.
  */
 #include "runtime/kernels/simd.h"
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 
-/* -- a block ----------------------------------------------------------------------- */
+/* -- an MMA group ------------------------------------------------------------------ */
 
 enum {
     ROWS = 3,                     /* of C that are done at once */
@@ -33,7 +33,7 @@ struct operands {
     size_t lda;
 };
 
-/* k of the numbers in a block: `first`, and so on; leaving out two after each two if it
+/* k of the numbers in an MMA group: `first`, and so on; leaving out two after each two if it
  * `skips`. */
 struct place {
     size_t first, count;
@@ -45,13 +45,13 @@ TF_INLINE size_t place_of(struct place place, size_t i)
     return place.first + i + (i & place.skips);
 }
 
-struct sums {
+struct accumulators {
     floats c[ROWS][2];
 };
 
 /* What is compiled for: accumulators in float16, or with fewer bits than float32; sums
  * that always fit 32 bits. */
-struct kind {
+struct mma_variant {
     int half, cut, fits;
 };
 
@@ -107,7 +107,7 @@ TF_INLINE shorts complete(const struct tf_mma_plan *plan, shorts greatest,
 /* The accumulator and, of each FITS products, the sum: which add up to what 32 bits may
  * not hold. */
 struct parts {
-    words part[1 + TF_TENSOR_DEPTH / FITS][ROWS][2];
+    words part[1 + TF_MMA_DEPTH / FITS][ROWS][2];
     size_t count;
 };
 
@@ -129,7 +129,7 @@ TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
     return (floats)(((words)whole & fits) | ((words)large & ~fits));
 }
 
-/* The totals with the products from `begin` to `end` of a block, cut to their unit. */
+/* The totals with the products from `begin` to `end` of a group, cut to their unit. */
 TF_INLINE void add_products(struct operands x, struct place place, size_t begin, size_t end,
                             const floats scale[ROWS][2], words total[ROWS][2])
 {
@@ -146,9 +146,10 @@ TF_INLINE void add_products(struct operands x, struct place place, size_t begin,
     }
 }
 
-/* The accumulators with the products of a block; whether some are in doubt. */
-TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
-                        struct place place, struct kind kind, struct sums *sums)
+/* The accumulators with the products of a group; whether some are in doubt. */
+TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
+                        struct place place, struct mma_variant variant,
+                        struct accumulators *sums)
 {
     floats scale[ROWS][2];
     words total[ROWS][2], doubt = words_of(0), wrapped = words_of(0);
@@ -158,7 +159,7 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
     find_greatest(x, place, greatest);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         const shorts e = complete(plan, greatest[r], sums->c[r][0], sums->c[r][1],
-                                  kind.half, &doubt);
+                                  variant.half, &doubt);
         const words both = (words)((int16_t)(plan->model.fraction + 2 * BIAS) - e);
         scale[r][0] = (floats)(both << 23); /* 2^(fraction - greatest) */
         scale[r][1] = (floats)(both >> 16 << 23);
@@ -168,13 +169,13 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
         }
     }
     parts.count = 1;
-    const size_t together = kind.fits ? TF_TENSOR_DEPTH : FITS;
+    const size_t together = variant.fits ? TF_MMA_DEPTH : FITS;
     for (size_t begin = 0; begin < place.count; begin += together) {
         const size_t end = begin + tf_min_size(place.count - begin, together);
         words before[ROWS][2];
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
-                before[r][s] = kind.fits ? words_of(0) : total[r][s];
+                before[r][s] = variant.fits ? words_of(0) : total[r][s];
                 total[r][s] -= before[r][s];
             }
         }
@@ -182,7 +183,7 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
                 const words sum = before[r][s] + total[r][s];
-                if (!kind.fits) {
+                if (!variant.fits) {
                     wrapped |= (sum ^ before[r][s]) & (sum ^ total[r][s]);
                     parts.part[parts.count][r][s] = total[r][s];
                 }
@@ -191,18 +192,18 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
         }
         parts.count++;
     }
-    const int wraps = !kind.fits && any(wrapped & TF_SIGN_BIT);
+    const int wraps = !variant.fits && any(wrapped & TF_SIGN_BIT);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int s = 0; s < 2; s++) {
             /* 2^(greatest - fraction) is the inverse of the scale. */
             const floats unit = (floats)((2 * BIAS << 23) - (words)scale[r][s]);
             const floats integer = wraps
-                                       ? add_parts(&parts, r, s, kind.half)
-                                       : floats_toward_zero(total[r][s], kind.half);
+                                       ? add_parts(&parts, r, s, variant.half)
+                                       : floats_toward_zero(total[r][s], variant.half);
             const floats sum = integer * unit;
             const floats cut =
-                kind.half || kind.cut ? (floats)((words)sum & plan->mask) : sum;
-            sums->c[r][s] = kind.half ? to_halves(cut) + plan->zero : cut;
+                variant.half || variant.cut ? (floats)((words)sum & plan->mask) : sum;
+            sums->c[r][s] = variant.half ? to_halves(cut) + plan->zero : cut;
         }
     }
     return any(doubt);
@@ -216,7 +217,7 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
                           const float *b, struct place place, floats c, int scale,
                           words wanted, floats next)
 {
-    uint32_t p[TF_TENSOR_DEPTH], q[LANES][TF_TENSOR_DEPTH];
+    uint32_t p[TF_MMA_DEPTH], q[LANES][TF_MMA_DEPTH];
     const int32_t count = (int32_t)place.count;
     for (size_t i = 0; i < place.count; i++) {
         p[i] = tf_bits_of(a[place_of(place, i)]);
@@ -239,19 +240,21 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
  * doubt. A sum of zeros is not: its exponent looks too low, but zero is right. NaN
  * remains NaN. */
 __attribute__((noinline)) static void
-redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x, struct place place,
-       struct kind kind, const struct sums *now, const struct sums *given,
-       int scale, struct sums *next)
+redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
+                   struct place place, struct mma_variant variant,
+                   const struct accumulators *now,
+                   const struct accumulators *given, int scale,
+                   struct accumulators *next)
 {
-    enum { NO_PRODUCT = TF_TENSOR_ZERO / 2 };
-    const floats nan = floats_of(tf_float_of(tf_tensor_nan(kind.half)));
+    enum { NO_PRODUCT = TF_MMA_ZERO / 2 };
+    const floats nan = floats_of(tf_float_of(tf_mma_nan(variant.half)));
     shorts greatest[ROWS];
     find_greatest(*x, place, greatest);
     for (int r = 0; r < ROWS; r++) {
         words out = words_of(0);
-        complete(plan, greatest[r], now->c[r][0], now->c[r][1], kind.half, &out);
+        complete(plan, greatest[r], now->c[r][0], now->c[r][1], variant.half, &out);
         const words products = (words)(greatest[r] >= NO_PRODUCT);
-        const words special = (words)(greatest[r] >= TF_TENSOR_SPECIAL / 2);
+        const words special = (words)(greatest[r] >= TF_MMA_SPECIAL / 2);
         for (int s = 0; s < 2; s++) {
             const floats c = given->c[r][s];
             /* NaN remains; so does Inf, where no operand is special. */
@@ -275,18 +278,19 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x, str
 }
 
 /* `given` times 2^scale are the accumulators; `sums` may have been rounded from it. */
-TF_INLINE void add_block_exactly(const struct tf_mma_plan *plan, struct operands x,
-                                 struct place place, struct kind kind,
-                                 struct sums *sums, const struct sums *given, int scale)
+TF_INLINE void add_group_exactly(const struct tf_mma_plan *plan, struct operands x,
+                                 struct place place, struct mma_variant variant,
+                                 struct accumulators *sums,
+                                 const struct accumulators *given, int scale)
 {
-    struct sums next = *sums;
-    const int doubt = add_block(plan, x, place, kind, &next);
+    struct accumulators next = *sums;
+    const int doubt = add_group(plan, x, place, variant, &next);
     if (__builtin_expect(doubt, 0)) {
-        const struct sums now = *sums;
-        struct sums settled = next;
-        redo_with_integers(plan, &x, place, kind, &now, scale ? given : &now, scale,
-               &settled);
-        next = settled;
+        const struct accumulators now = *sums;
+        struct accumulators redone = next;
+        redo_with_integers(plan, &x, place, variant, &now, scale ? given : &now, scale,
+                           &redone);
+        next = redone;
     }
     *sums = next;
 }
@@ -300,74 +304,76 @@ TF_INLINE floats canonical(floats x)
     return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
 }
 
-/* Rows of C in groups: while one waits for a block's sum, another's begins. */
-enum { GROUPS = TF_MR / ROWS };
+/* Rows of C in sets: while one waits for a group's sum, another's begins. */
+enum { ROW_SETS = TF_MR / ROWS };
 
-/* A block for every group. */
-TF_INLINE void add_blocks(const struct tf_mma_plan *plan, struct operands x,
-                          struct place place, struct kind kind,
-                          struct sums sums[GROUPS], const struct sums given[GROUPS],
+/* A group for every set of rows. */
+TF_INLINE void add_groups(const struct tf_mma_plan *plan, struct operands x,
+                          struct place place, struct mma_variant variant,
+                          struct accumulators sums[ROW_SETS],
+                          const struct accumulators given[ROW_SETS],
                           int scale)
 {
-    for (int group = 0; group < GROUPS; group++) {
-        add_block_exactly(plan, x, place, kind, &sums[group], &given[group], scale);
+    for (int set = 0; set < ROW_SETS; set++) {
+        add_group_exactly(plan, x, place, variant, &sums[set], &given[set], scale);
         x.a += ROWS * x.lda;
         x.a_exponents += ROWS * x.lda;
     }
 }
 
-/* The blocks of a stretch of k, from `sums` on. */
+/* The MMA groups of a stretch of k, from `sums` on. */
 TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
-                           size_t first, size_t depth, struct kind kind,
-                           struct sums sums[GROUPS], const struct sums given[GROUPS],
+                           size_t first, size_t depth, struct mma_variant variant,
+                           struct accumulators sums[ROW_SETS],
+                           const struct accumulators given[ROW_SETS],
                            int scale)
 {
-    const size_t block = (size_t)plan->model.depth;
+    const size_t group = (size_t)plan->model.depth;
     if (plan->model.emulated) { /* tf_mma_accumulate says how */
         const size_t whole = depth / 4 * 2, rest = depth % 4;
         const size_t more[2] = {rest < 2 ? rest : 2, rest > 2 ? 1 : 0};
         for (size_t part = 0; part < 2; part++) {
             const struct place place = {first + 2 * part, whole + more[part],
                                         ~(size_t)1};
-            add_blocks(plan, x, place, kind, sums, sums, 0);
+            add_groups(plan, x, place, variant, sums, sums, 0);
         }
         return;
     }
     const size_t instruction = (size_t)plan->model.instruction_depth;
     const size_t filled = tf_round_up(depth, instruction);
-    for (size_t k = 0; k < filled; k += block) {
+    for (size_t k = 0; k < filled; k += group) {
         const size_t rest = k < depth ? depth - k : 0;
-        const struct place place = {first + k, rest < block ? rest : block, 0};
-        add_blocks(plan, x, place, kind, sums, k ? sums : given, k ? 0 : scale);
+        const struct place place = {first + k, rest < group ? rest : group, 0};
+        add_groups(plan, x, place, variant, sums, k ? sums : given, k ? 0 : scale);
     }
 }
 
-TF_INLINE void load_sums(const float *c, size_t ldc, struct sums sums[GROUPS])
+TF_INLINE void load_sums(const float *c, size_t ldc, struct accumulators sums[ROW_SETS])
 {
-    for (size_t i = 0; i < GROUPS * ROWS; i++) {
+    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
         memcpy(sums[i / ROWS].c[i % ROWS], c + i * ldc, SIDE * sizeof *c);
     }
 }
 
-TF_INLINE void store_sums(const struct sums sums[GROUPS], float *c, size_t ldc)
+TF_INLINE void store_sums(const struct accumulators sums[ROW_SETS], float *c, size_t ldc)
 {
-    for (size_t i = 0; i < GROUPS * ROWS; i++) {
+    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
         memcpy(c + i * ldc, sums[i / ROWS].c[i % ROWS], SIDE * sizeof *c);
     }
 }
 
 /* All terms of a stretch. */
 TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
-                         size_t first, size_t depth, struct kind kind,
-                         struct sums sums[GROUPS])
+                         size_t first, size_t depth, struct mma_variant variant,
+                         struct accumulators sums[ROW_SETS])
 {
     for (size_t t = 0; t < plan->count; t++) {
         const struct tf_split_product *term = &plan->terms[t];
         const struct operands y = {x.a + term->a, x.b + term->b,
                                    x.a_exponents + term->a,
                                    x.b_exponents + term->b / 2, x.lda};
-        struct sums given[GROUPS];
-        const struct sums *from = sums;
+        struct accumulators given[ROW_SETS];
+        const struct accumulators *from = sums;
         int scale = 0;
         if (term->scale != 1) {
             if (plan->scales_inside) {
@@ -375,31 +381,31 @@ TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
                 from = given;
                 scale = plan->scales_inside;
             }
-            for (size_t i = 0; i < GROUPS * ROWS * 2; i++) {
+            for (size_t i = 0; i < ROW_SETS * ROWS * 2; i++) {
                 sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2] *= term->scale;
             }
         }
-        add_stretch(plan, y, first, depth, kind, sums, from, scale);
+        add_stretch(plan, y, first, depth, variant, sums, from, scale);
     }
 }
 
 TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t depth,
-                     float *c, size_t ldc, struct kind kind)
+                     float *c, size_t ldc, struct mma_variant variant)
 {
-    struct sums sums[GROUPS], total[GROUPS];
+    struct accumulators sums[ROW_SETS], total[ROW_SETS];
     load_sums(c, ldc, total);
     if (!plan->stretch) {
-        add_terms(plan, x, 0, depth, kind, total);
+        add_terms(plan, x, 0, depth, variant, total);
     }
     for (size_t k = 0; plan->stretch && k < depth; k += plan->stretch) {
         memset(sums, 0, sizeof sums);
         add_terms(plan, x, k, depth - k < plan->stretch ? depth - k : plan->stretch,
-                  kind, sums);
-        for (size_t i = 0; i < GROUPS * ROWS * 2; i++) {
+                  variant, sums);
+        for (size_t i = 0; i < ROW_SETS * ROWS * 2; i++) {
             floats *place = &total[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats more = sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats sum = canonical(*place + more);
-            *place = kind.half ? to_halves(sum) : sum;
+            *place = variant.half ? to_halves(sum) : sum;
         }
     }
     store_sums(total, c, ldc);
@@ -409,7 +415,7 @@ TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t d
     static void name(const struct tf_mma_plan *plan, struct operands x,     \
                      size_t depth, float *c, size_t ldc)                       \
     {                                                                          \
-        chain(plan, x, depth, c, ldc, (struct kind){half, cut, fits});         \
+        chain(plan, x, depth, c, ldc, (struct mma_variant){half, cut, fits});  \
     }
 CHAIN(chain_singles, 0, 0, 1)
 CHAIN(chain_wide_singles, 0, 0, 0)
@@ -423,7 +429,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                    size_t ldc)
 {
     const struct tf_mma_model *model = &plan->model;
-    TF_ASSERT(rows <= TF_MR && rows % 3 == 0 && depth <= TF_TENSOR_DEPTH);
+    TF_ASSERT(rows <= TF_MR && rows % 3 == 0 && depth <= TF_MMA_DEPTH);
     TF_ASSERT(lda >= depth && ldc >= COLUMNS);
     TF_ASSERT(model->depth > 0 && model->instruction_depth % model->depth == 0);
     /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
@@ -433,7 +439,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                                 : model->kept < 23 ? chain_cut_singles
                                 : fits             ? chain_singles
                                                    : chain_wide_singles;
-    for (size_t i = 0; i < rows; i += GROUPS * ROWS) {
+    for (size_t i = 0; i < rows; i += ROW_SETS * ROWS) {
         for (size_t j = 0; j < COLUMNS; j += SIDE) {
             const struct operands x = {a + i * lda, b + j, a_exponents + i * lda,
                                        b_exponents + j / 2, lda};
@@ -446,16 +452,16 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
 
 /* Sums of two tell whether there is a special number, or a zero that has no exponent:
  * neither is near an ordinary sum. Those of A are biased, so that sums are. */
-TF_INLINE int32_t exponent_of(float x, struct tf_tensor_exponents exponents)
+TF_INLINE int32_t exponent_of(float x, struct tf_mma_exponents exponents)
 {
     const uint32_t bits = tf_bits_of(x);
     const int32_t field = (int32_t)(bits >> 23 & 0xFF);
     const int32_t e = field - BIAS > exponents.least ? field - BIAS : exponents.least;
-    return bits << 1 == 0 ? exponents.of_zero : field == 255 ? TF_TENSOR_SPECIAL : e;
+    return bits << 1 == 0 ? exponents.of_zero : field == 255 ? TF_MMA_SPECIAL : e;
 }
 
 static void exponents_of_rows(const float *in, size_t n,
-                              struct tf_tensor_exponents exponents, uint32_t *out)
+                              struct tf_mma_exponents exponents, uint32_t *out)
 {
     for (size_t i = 0; i < n; i++) {
         const uint32_t e = (uint32_t)(exponent_of(in[i], exponents) + BIAS) & 0xFFFF;
@@ -464,7 +470,7 @@ static void exponents_of_rows(const float *in, size_t n,
 }
 
 static void exponents_of_columns(const float *in, size_t n,
-                                 struct tf_tensor_exponents exponents, uint32_t *out)
+                                 struct tf_mma_exponents exponents, uint32_t *out)
 {
     TF_ASSERT(n % SIDE == 0);
     for (size_t i = 0; i < n; i += SIDE) {

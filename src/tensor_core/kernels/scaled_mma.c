@@ -84,7 +84,7 @@ TF_INLINE int64_t sum_of_terms(const struct terms *terms, size_t count,
     for (size_t g = 0; g < count; g++) {
         const int64_t x = terms->significands[g];
         const int32_t shift = terms->exponents[g] - greatest + fraction - GROUP_UNIT;
-        sum += tf_tensor_align((uint64_t)(x < 0 ? -x : x), x ? shift : 0, x < 0);
+        sum += tf_mma_align((uint64_t)(x < 0 ? -x : x), x ? shift : 0, x < 0);
     }
     return sum;
 }
@@ -97,7 +97,7 @@ TF_INLINE uint32_t instruction(const struct tf_scaled_model *model,
                                const struct tf_scaled_line *b, size_t first,
                                size_t depth, size_t group, uint32_t c)
 {
-    const struct tf_tensor_number z = tf_tensor_decode(c, TF_LEAST_SINGLE);
+    const struct tf_mma_number z = tf_mma_decode(c, TF_LEAST_SINGLE);
     const int32_t floor = z.significand ? z.exponent : model->zero_c;
     const size_t count = depth / group;
     struct terms terms;
@@ -111,10 +111,10 @@ TF_INLINE uint32_t instruction(const struct tf_scaled_model *model,
     int64_t sum =
         group == 1 ? sum_of_products(a, b, first, depth, greatest, model->fraction)
                    : sum_of_terms(&terms, count, greatest, model->fraction);
-    sum += tf_tensor_align(z.significand, z.significand ? z.exponent - 23 - unit : 0,
-                           c >> 31);
-    return tf_tensor_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
-                           23, 0, 0, model->negative_zero);
+    sum += tf_mma_align(z.significand, z.significand ? z.exponent - 23 - unit : 0,
+                        c >> 31);
+    return tf_mma_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
+                        23, 0, 0, model->negative_zero);
 }
 
 TF_INLINE float chain(const struct tf_scaled_model *model,
@@ -154,7 +154,7 @@ static void chains(const struct tf_scaled_model *model, const struct tf_scaled_l
 static void promote(const float *block, float scale, const float *scales, float *sums,
                     size_t n)
 {
-    const float nan = tf_float_of(tf_tensor_nan(0));
+    const float nan = tf_float_of(tf_mma_nan(0));
     for (size_t i = 0; i < n; i++) {
         const float sum = __builtin_fmaf(scale * scales[i], block[i], sums[i]);
         sums[i] = sum == sum ? sum : nan;

@@ -54,7 +54,7 @@ cdef int fill_factor(tf_block_operand *x, operand, tuple lines, npy_intp k,
         x.along = cnp.PyArray_STRIDE(numbers, ndim - 1)
         x.step = cnp.PyArray_STRIDE(numbers, ndim - 3)
         return 0
-    codes, scales, residuals, element, residual, x.scale, x.tensor = operand
+    codes, scales, residuals, element, residual, x.scale, x.tensor_scale = operand
     if not 0 <= x.scale < TF_SCALE_COUNT:
         raise ValueError(f"no scales of number {x.scale}")
     x.levels = 1 if residuals is None else 2

@@ -6,11 +6,11 @@ block_scales = tuple((tf_scales[i].name.decode(), tf_scales[i].mantissa_bits)
                      for i in range(TF_SCALE_COUNT))
 
 
-cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor, int rounding,
-                   bint poison) except -1:
+cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor_scale,
+                   int rounding, bint poison) except -1:
     cdef tf_block_format fields
     fields.element, fields.residual, fields.scale, fields.block = layout
-    fields.tensor_scale = tensor
+    fields.tensor_scale = tensor_scale
     # Residuals have one of two elements, which the loops are made for.
     if not (0 <= fields.element < TF_ELEMENT_COUNT
             and (fields.residual == -1 or fields.element == TF_E4M3
@@ -18,9 +18,9 @@ cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor, int roun
             and 0 <= fields.scale < TF_SCALE_COUNT
             and fields.block in (16, 32, 64, 128)
             and 0 <= rule < TF_RULE_COUNT and 0 <= rounding < TF_ROUNDING_COUNT
-            and 0 < tensor < float("inf")):
-        raise ValueError(f"no such blocks: {layout}, rule {rule}, tensor scale {tensor},"
-                         f" rounding {rounding}")
+            and 0 < tensor_scale < float("inf")):
+        raise ValueError(f"no such blocks: {layout}, rule {rule}, tensor scale"
+                         f" {tensor_scale}, rounding {rounding}")
     if poison and tf_scales[fields.scale].kind != TF_SCALE_POWERS:
         raise ValueError("blocks are poisoned by the NaN of float8_e8m0fnu, which"
                          f" {tf_scales[fields.scale].name.decode()} does not have")
@@ -80,16 +80,16 @@ cdef tf_block_codes parts_of(cnp.ndarray codes, cnp.ndarray scales, residuals,
     return parts
 
 
-def block_plan(layout, int rule, float tensor, int rounding, bint poison):
+def block_plan(layout, int rule, float tensor_scale, int rounding, bint poison):
     """The bytes of a struct tf_block_plan (src/blocks/scale_rules.h)."""
     cdef tf_block_plan plan
     memset(&plan, 0, sizeof(plan))
-    fill_plan(&plan, layout, rule, tensor, rounding, poison)
+    fill_plan(&plan, layout, rule, tensor_scale, rounding, poison)
     return (<char *>&plan)[:sizeof(plan)]
 
 
-def block_quantize(lines, layout, int rule, float tensor, int rounding, bint poison,
-                   draws=None, out=None):
+def block_quantize(lines, layout, int rule, float tensor_scale, int rounding,
+                   bint poison, draws=None, out=None):
     """Codes, scales and residuals of lines of numbers.
 
     Parameters
@@ -101,7 +101,7 @@ def block_quantize(lines, layout, int rule, float tensor, int rounding, bint poi
         `block_scales`, numbers of a block.
     rule : int
         amax, floor, even, nf, mse, published.
-    tensor : float
+    tensor_scale : float
         The scale of all scales: a float32.
     rounding : int
         As in src/formats/codec.h.
@@ -119,7 +119,7 @@ def block_quantize(lines, layout, int rule, float tensor, int rounding, bint poi
         Packed, flat; S and R of a block side by side. `residuals` may be None.
     """
     cdef tf_block_plan plan
-    fill_plan(&plan, layout, rule, tensor, rounding, poison)
+    fill_plan(&plan, layout, rule, tensor_scale, rounding, poison)
     cdef cnp.ndarray array = floats_of(lines)
     cdef tf_block_lines shape = block_lines_of(array)
     cdef const uint64_t *random = draws_of(draws, array)
@@ -139,11 +139,11 @@ def block_quantize(lines, layout, int rule, float tensor, int rounding, bint poi
     return codes, scales, residuals
 
 
-def block_round(lines, layout, int rule, float tensor, int rounding, bint poison, draws,
-                out):
+def block_round(lines, layout, int rule, float tensor_scale, int rounding,
+                bint poison, draws, out):
     """What block_dequantize makes of what block_quantize makes, written to `out`."""
     cdef tf_block_plan plan
-    fill_plan(&plan, layout, rule, tensor, rounding, poison)
+    fill_plan(&plan, layout, rule, tensor_scale, rounding, poison)
     cdef cnp.ndarray array = floats_of(lines), target = floats_of(out)
     cdef tf_block_lines shape = block_lines_of(array)
     cdef const uint64_t *random = draws_of(draws, array)
@@ -159,15 +159,15 @@ def block_round(lines, layout, int rule, float tensor, int rounding, bint poison
         raise_failure()
 
 
-def block_dequantize(codes, scales, residuals, layout, float tensor, npy_intp length, out,
-                     bint odd=False):
+def block_dequantize(codes, scales, residuals, layout, float tensor_scale,
+                     npy_intp length, out, bint odd=False):
     """Write the numbers of lines of blocks to `out`, float32 or float64.
 
     float32 is rounded once, to nearest, or to odd, which a cast to fewer bits takes for
     the number itself; float64 is exact wherever it can be.
     """
     cdef tf_block_plan plan
-    fill_plan(&plan, layout, 0, tensor, 0, False)
+    fill_plan(&plan, layout, 0, tensor_scale, 0, False)
     cdef cnp.ndarray target = out
     cdef tf_block_lines shape = block_lines_of(target)
     cdef bint wide = out.dtype == np.float64

@@ -33,7 +33,7 @@ def options(model: Model, a: Any, b: Any) -> tuple[str, ...]:
     least_a, least_b = model.least_exponents
     zero_c = model.zero_c_exponent
     fields = {
-        "BLOCK": model.depth,
+        "GROUP": model.depth,
         "INSTRUCTION": model.instruction_depth,
         "FRACTION": model.fraction,
         "KEPT": model.kept,

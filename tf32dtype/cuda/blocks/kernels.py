@@ -31,7 +31,7 @@ _LINES = np.dtype(
         ("length", np.int64),
         ("block", np.int32),
         ("scale", np.int32),
-        ("tensor", np.float32),
+        ("tensor_scale", np.float32),
         ("odd", np.int32),
     ]
 )
@@ -148,9 +148,9 @@ def scale_numbers(plan: Layout, scales: Any) -> Any:
     )
     found = cupy.empty(told.shape, np.float32)
     if found.size:
-        tensor = np.float32(plan.tensor_scale)
+        tensor_scale = np.float32(plan.tensor_scale)
         backend.current().launch(
-            SCALES, told.grid, (THREADS,), scales, found, tensor, *told.sizes
+            SCALES, told.grid, (THREADS,), scales, found, tensor_scale, *told.sizes
         )
     return found
 
