@@ -48,7 +48,7 @@ unsigned tf_may_raise(int format, struct tf_flag_hints suspects)
            (suspects.tiny ? TF_UNDER : 0u);
 }
 
-/* Flags are sticky: what one block has raised no later one needs to look for. */
+/* Flags are sticky: what one chunk has raised no later one needs to look for. */
 static unsigned store_format(int format, const float *in, void *items, size_t n,
                              unsigned flags)
 {
@@ -127,7 +127,7 @@ static int cast_exactly(struct tf_cast cast, const void *source, void *target, s
 
 /* -- any -------------------------------------------------------------------------- */
 
-static unsigned cast_block(struct tf_cast cast, const void *source, void *target,
+static unsigned cast_chunk(struct tf_cast cast, const void *source, void *target,
                            size_t n, unsigned flags)
 {
     TF_ASSERT(n <= TF_CHUNK);
@@ -146,7 +146,7 @@ static unsigned cast_block(struct tf_cast cast, const void *source, void *target
                                  : tf_isa->formats->stores[cast.to](numbers, target, n);
 }
 
-static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
+static unsigned cast_chunks(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                             char *out, ptrdiff_t out_stride, ptrdiff_t n)
 {
     TF_BUFFER(in_buffer);
@@ -157,15 +157,15 @@ static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_st
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n;) {
         const size_t count = in_pitch > out_pitch
-                                 ? tf_next_block(in, in_pitch, n - done)
-                                 : tf_next_block(out, out_pitch, n - done);
+                                 ? tf_next_chunk(in, in_pitch, n - done)
+                                 : tf_next_chunk(out, out_pitch, n - done);
         tf_read_ahead(in, in_stride, in_size, count, n);
         const void *source = tf_gather(in, in_stride, in_size, count, in_buffer);
         void *target =
             cast.to_complex
                 ? out_buffer
                 : tf_large_target(out, out_stride, out_size, count, n, out_buffer);
-        flags |= cast_block(cast, source, target, count, flags);
+        flags |= cast_chunk(cast, source, target, count, flags);
         if (cast.to_complex) {
             scatter_complex(target, out, out_stride, out_size, count);
         } else {
@@ -182,7 +182,7 @@ static unsigned cast_blocks(struct tf_cast cast, const char *in, ptrdiff_t in_st
 static unsigned cast_bytes(int from, int to, const uint8_t *in, uint8_t *out, size_t n)
 {
     const struct tf_cast cast = {.from = from, .to = to};
-    return cast_block(cast, in, out, n, 0);
+    return cast_chunk(cast, in, out, n, 0);
 }
 
 static const struct tf_pair_line *byte_cast(struct tf_cast cast, ptrdiff_t n)
@@ -191,9 +191,9 @@ static const struct tf_pair_line *byte_cast(struct tf_cast cast, ptrdiff_t n)
     return are_bytes ? tf_byte_cast(cast.from, cast.to, n, cast_bytes) : NULL;
 }
 
-/* Whether they are real and lie one after the other, no more than a block: then calls
+/* Whether they are real and lie one after the other, no more than a chunk: then calls
  * cost more than items. */
-static int is_one_block(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
+static int is_one_chunk(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                         const char *out, ptrdiff_t out_stride, ptrdiff_t n)
 {
     const size_t in_size = sizes[cast.from], out_size = sizes[cast.to];
@@ -211,10 +211,10 @@ void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
     unsigned flags;
     if (table) {
         flags = tf_look_up_line(table, in, in_stride, out, out_stride, n);
-    } else if (is_one_block(cast, in, in_stride, out, out_stride, n)) {
-        flags = cast_block(cast, in, out, (size_t)n, 0);
+    } else if (is_one_chunk(cast, in, in_stride, out, out_stride, n)) {
+        flags = cast_chunk(cast, in, out, (size_t)n, 0);
     } else {
-        flags = cast_blocks(cast, in, in_stride, out, out_stride, n);
+        flags = cast_chunks(cast, in, in_stride, out, out_stride, n);
     }
     tf_fp_end(saved, flags);
 }
@@ -282,7 +282,7 @@ static int raises_nothing(struct tf_cast cast)
         return 0;
     }
     const struct tf_fp saved = tf_fp_begin();
-    const unsigned flags = cast_block(cast, items, results, (size_t)count, 0);
+    const unsigned flags = cast_chunk(cast, items, results, (size_t)count, 0);
     tf_fp_end(saved, 0);
     return flags == 0;
 }

@@ -1,4 +1,4 @@
-/* One operand of a loop: its items as float32, block after block. */
+/* One operand of a loop: its items as float32, chunk after chunk. */
 #ifndef TF32DTYPE_FORMATS_ITEMS_H
 #define TF32DTYPE_FORMATS_ITEMS_H
 

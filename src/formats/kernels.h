@@ -9,7 +9,7 @@
 
 enum { TF_NOT_FINITE = 2 };
 
-/* What a block of numbers may raise when it is rounded to a format. */
+/* What a chunk of numbers may raise when it is rounded to a format. */
 struct tf_flag_hints {
     /* Some magnitude rounds beyond the range, or is NaN: 1, or TF_NOT_FINITE where one
      * is Inf or NaN, as float32. */

@@ -1,4 +1,4 @@
-/* Walking arrays that no cache holds: blocks that end with cache lines, read
+/* Walking arrays that no cache holds: chunks that end with cache lines, read
  * ahead, and written past the caches. */
 #ifndef TF32DTYPE_RUNTIME_STREAMING_H
 #define TF32DTYPE_RUNTIME_STREAMING_H
@@ -23,9 +23,9 @@ enum {
     TF_STREAMED = 1 << 24,
 };
 
-/* Items of the next block, of `left`. The first of many ends where a line of
+/* Items of the next chunk, of `left`. The first of many ends where a line of
  * `data` does. */
-static inline size_t tf_next_block(const void *data, size_t itemsize, ptrdiff_t left)
+static inline size_t tf_next_chunk(const void *data, size_t itemsize, ptrdiff_t left)
 {
     if (left > 4 * TF_CHUNK) {
         return TF_CHUNK - (uintptr_t)data % TF_LINE / itemsize;
@@ -34,7 +34,7 @@ static inline size_t tf_next_block(const void *data, size_t itemsize, ptrdiff_t 
     return tf_min_size(left, TF_CHUNK);
 }
 
-/* The block after this one, of n items in all, into the second cache: Intel drops what
+/* The chunk after this one, of n items in all, into the second cache: Intel drops what
  * is read for the first one alone from all the others, and fetches it anew. */
 static inline void tf_read_ahead(const char *data, ptrdiff_t stride, size_t itemsize,
                                  size_t count, ptrdiff_t n)
@@ -48,7 +48,7 @@ static inline void tf_read_ahead(const char *data, ptrdiff_t stride, size_t item
     }
 }
 
-/* Whether a block of a result of n items goes past the caches. */
+/* Whether a chunk of a result of n items goes past the caches. */
 static inline int tf_streams(const char *data, ptrdiff_t stride, size_t itemsize,
                              size_t count, ptrdiff_t n)
 {
@@ -61,7 +61,7 @@ static inline int tf_streams(const char *data, ptrdiff_t stride, size_t itemsize
 #endif
 }
 
-/* tf_target and tf_scatter for such blocks too. */
+/* tf_target and tf_scatter for such chunks too. */
 static inline void *tf_large_target(char *data, ptrdiff_t stride, size_t itemsize,
                                     size_t count, ptrdiff_t n, void *buffer)
 {
@@ -89,7 +89,7 @@ static inline void tf_large_scatter(const void *items, char *data, ptrdiff_t str
 #endif
 }
 
-/* After the last block: other threads see them all from here on. */
+/* After the last chunk: other threads see them all from here on. */
 static inline void tf_large_end(size_t itemsize, ptrdiff_t n)
 {
 #if defined(__SSE2__)

@@ -1,4 +1,4 @@
-/* Strided operands, a block at a time. Loops see contiguous, aligned items:
+/* Strided operands, a chunk at a time. Loops see contiguous, aligned items:
  * those of the array itself where it has them, else a copy. */
 #ifndef TF32DTYPE_RUNTIME_STRIDED_H
 #define TF32DTYPE_RUNTIME_STRIDED_H
@@ -8,7 +8,7 @@
 
 #include "runtime/copies.h"
 
-/* Room for a block of the widest items (long double) with their alignment. */
+/* Room for a chunk of the widest items (long double) with their alignment. */
 #define TF_BUFFER(name) _Alignas(64) unsigned char name[TF_CHUNK * 16]
 
 static inline int tf_is_contiguous(const void *data, ptrdiff_t stride, size_t itemsize)

@@ -26,9 +26,9 @@ static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t 
                                   : 0;
 }
 
-/* A block in one pass, and another for what results beyond the range have raised that
+/* A chunk in one pass, and another for what results beyond the range have raised that
  * had not been raised before. Whether it is settled. */
-static int fused_block(int format, enum tf_binary_op op, struct operand *a,
+static int fused_chunk(int format, enum tf_binary_op op, struct operand *a,
                        struct operand *b, const void *x, const void *y, void *out,
                        size_t n, unsigned *flags)
 {
@@ -80,18 +80,18 @@ static void make_line(int format, enum tf_binary_op op, const char *item, int wh
     operand_begin(&a, NULL, 1, 0);
     operand_begin(&b, NULL, 1, 0);
     line->all_flags = 0;
-    fused_block(format, op, &a, &b, x, y, line->results, ITEMS, &line->all_flags);
+    fused_chunk(format, op, &a, &b, x, y, line->results, ITEMS, &line->all_flags);
     for (int i = 0; i < ITEMS && line->all_flags; i++) {
         unsigned flags = 0;
         uint8_t result;
-        fused_block(format, op, &a, &b, x + i, y + i, &result, 1, &flags);
+        fused_chunk(format, op, &a, &b, x + i, y + i, &result, 1, &flags);
         line->flags[i] = (uint8_t)flags;
     }
 }
 
-/* Its blocks take so much of the stack that few items would wait for it. */
+/* Its chunks take so much of the stack that few items would wait for it. */
 static __attribute__((noinline)) void
-binary_blocks(int format, enum tf_binary_op op, char *const data[3],
+binary_chunks(int format, enum tf_binary_op op, char *const data[3],
               const ptrdiff_t strides[3], ptrdiff_t n)
 {
     enum { WORTH_A_LINE = 1 << 15 };
@@ -105,7 +105,7 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
             return;
         }
     }
-    const ptrdiff_t block = serial ? 1 : TF_CHUNK;
+    const ptrdiff_t chunk = serial ? 1 : TF_CHUNK;
     const int is_fused = tf_isa->ufuncs->fused[op].bytes != NULL;
     if (is_fused && itemsize == 1 && !serial && n >= WORTH_A_LINE &&
         (strides[0] == 0) != (strides[1] == 0)) {
@@ -123,15 +123,15 @@ binary_blocks(int format, enum tf_binary_op op, char *const data[3],
     operand_begin(&a, data[0], strides[0], !serial);
     operand_begin(&b, data[1], strides[1], 1);
     unsigned flags = tf_fp_raised(saved);
-    for (ptrdiff_t done = 0; done < n; done += block) {
-        const size_t count = tf_min_size(n - done, block);
+    for (ptrdiff_t done = 0; done < n; done += chunk) {
+        const size_t count = tf_min_size(n - done, chunk);
         const void *x = operand_items(&a, itemsize, count);
         const void *y = operand_items(&b, itemsize, count);
         char *out = data[2] + done * strides[2];
         void *target =
             operand_target(out, strides[2], itemsize, x, y, itemsize, count, buffer);
         if (!is_fused ||
-            !fused_block(format, op, &a, &b, x, y, target, count, &flags)) {
+            !fused_chunk(format, op, &a, &b, x, y, target, count, &flags)) {
             const float *p = operand_numbers(&a, format, x, count);
             const float *q = operand_numbers(&b, format, y, count);
             flags |= tf_binary_chunk(format, op, p, q, target, count);
@@ -159,7 +159,7 @@ binary_from(ptrdiff_t done, int format, enum tf_binary_op op, char *const data[3
         count = by_steps ? tf_few(format, op, rest, strides, n - done) : 0;
         if (count == 0) {
             count = serial ? 1 : n - done;
-            binary_blocks(format, op, rest, strides, count);
+            binary_chunks(format, op, rest, strides, count);
         }
     }
 }
@@ -177,7 +177,7 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
 void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
                ptrdiff_t n)
 {
-    /* Either result may be written over an operand: block by block, keep the
+    /* Either result may be written over an operand: chunk by chunk, keep the
      * first until the second is known. */
     TF_BUFFER(quotients);
     const size_t itemsize = tf_format_rows[format]->itemsize;

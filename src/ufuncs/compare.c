@@ -22,14 +22,14 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const struct tf_fp saved = tf_fp_begin();
     const int serial = tf_is_serial(data, strides);
-    const ptrdiff_t block = serial ? 1 : TF_CHUNK;
+    const ptrdiff_t chunk = serial ? 1 : TF_CHUNK;
     TF_BUFFER(buffer);
     struct operand a, b;
     operand_begin(&a, data[0], strides[0], !serial);
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
-    for (ptrdiff_t done = 0; done < n; done += block) {
-        const size_t count = tf_min_size(n - done, block);
+    for (ptrdiff_t done = 0; done < n; done += chunk) {
+        const size_t count = tf_min_size(n - done, chunk);
         const void *x = operand_items(&a, itemsize, count);
         const void *y = operand_items(&b, itemsize, count);
         void *target =

@@ -188,7 +188,7 @@ void tf_multiply_all(double *value, int64_t *exponent, const float *numbers, siz
     tf_normalise(value, exponent);
 }
 
-/* The whole of one output element's share: sums in blocks, in one order. */
+/* The whole of one output element's share: sums in chunks, in one order. */
 static unsigned reduce_all(int format, enum tf_reduction op,
                            struct tf_partials *partials, struct tf_page *page, size_t at,
                            char *out, const char *in, ptrdiff_t stride, ptrdiff_t n)

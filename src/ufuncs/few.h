@@ -1,5 +1,5 @@
 /* Binary operations on few items, or on some of which each needs the one before it: NumPy
- * calls a loop for each run of a mask, and what prepares a block would take longer than
+ * calls a loop for each run of a mask, and what prepares a chunk would take longer than
  * all of it. */
 #ifndef TF32DTYPE_UFUNCS_FEW_H
 #define TF32DTYPE_UFUNCS_FEW_H

@@ -68,14 +68,14 @@ struct tf_index_bounds {
 typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
 typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
 
-/* Two blocks of items to a third, or to bools; one of a byte has a table. */
+/* Two chunks of items to a third, or to bools; one of a byte has a table. */
 typedef void tf_items_fn(const struct tf_byte_table *, const void *restrict,
                          const void *restrict, void *restrict, size_t);
 struct tf_by_size {
     tf_items_fn *words, *halves, *bytes; /* tf32, bfloat16, the others */
 };
 
-/* What a block of results showed on the way to their items. */
+/* What a chunk of results showed on the way to their items. */
 struct tf_settled {
     uint32_t greatest; /* magnitude in float32, as bits: NaN is beyond Inf */
     unsigned flags;    /* but for what `greatest` tells: results beyond the range */

@@ -19,9 +19,9 @@ struct extremes {
     float least, greatest;
 };
 
-/* Of a block's numbers, where NaN is beyond all others; or NaN is passed over, and where
+/* Of a chunk's numbers, where NaN is beyond all others; or NaN is passed over, and where
  * nothing else is there, the greatest is NaN, or the least. */
-static struct extremes block_extremes(int format, const void *items, size_t n,
+static struct extremes chunk_extremes(int format, const void *items, size_t n,
                                       int without_nans)
 {
     const struct tf_format *f = tf_format_rows[format];
@@ -64,18 +64,18 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     const int without_nans = op == TF_FMAX || op == TF_FMIN;
     memcpy(buffer, data[0], itemsize);
     tf_isa->formats->conversions[format].to_float32(buffer, &result, 1);
-    /* In place, where no buffer is needed, there may be more to a block. */
+    /* In place, where no buffer is needed, more are taken at a time. */
     const int is_in_place = tf_is_contiguous(data[1], stride, itemsize);
-    const ptrdiff_t block = is_in_place ? LONG : TF_CHUNK;
-    for (ptrdiff_t done = 0; done < n; done += block) {
+    const ptrdiff_t most = is_in_place ? LONG : TF_CHUNK;
+    for (ptrdiff_t done = 0; done < n; done += most) {
         if (isnan(result) && !without_nans) {
             break;
         }
-        const size_t count = tf_min_size(n - done, block);
+        const size_t count = tf_min_size(n - done, most);
         const void *items =
             tf_gather(data[1] + done * stride, stride, itemsize, count, buffer);
         const struct extremes found =
-            block_extremes(format, items, count, without_nans);
+            chunk_extremes(format, items, count, without_nans);
         float extreme = is_greatest ? found.greatest : found.least;
         if (isnan(found.least) || isnan(found.greatest)) {
             extreme = without_nans ? extreme : NAN;
@@ -185,7 +185,7 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     tf_fp_end(saved, 0);
 }
 
-/* Of some that follow each other within a block. */
+/* Of some that follow each other within a chunk. */
 static void extremes_together(int format, struct order order,
                               const struct tf_segments *segments, ptrdiff_t first,
                               size_t count, char *out)
@@ -278,12 +278,12 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
     ptrdiff_t found = -1;
     size_t count;
     for (ptrdiff_t done = 0; done < n; done += (ptrdiff_t)count) {
-        /* The first block is short: where there is a NaN it is often there. */
+        /* The first chunk is short: where there is a NaN it is often there. */
         const ptrdiff_t most = is_in_place && done > 0 ? LONG : TF_CHUNK;
         count = tf_min_size(n - done, most);
-        const char *block = tf_gather(items + done * itemsize, itemsize,
+        const char *chunk = tf_gather(items + done * itemsize, itemsize,
                                       (size_t)itemsize, count, buffer);
-        const struct extremes ends = block_extremes(format, block, count, 0);
+        const struct extremes ends = chunk_extremes(format, chunk, count, 0);
         const int nan = isnan(ends.least) || isnan(ends.greatest);
         const float extreme = nan ? NAN : greatest ? ends.greatest : ends.least;
         if (!nan && found >= 0 && !(greatest ? extreme > best : extreme < best)) {
@@ -292,7 +292,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
         size_t i = 0;
         for (size_t strip, at; i < count; i += strip) {
             strip = tf_min_size(count - i, STRIP);
-            tf_isa->formats->conversions[format].to_float32(block + i * (size_t)itemsize, numbers,
+            tf_isa->formats->conversions[format].to_float32(chunk + i * (size_t)itemsize, numbers,
                                            strip);
             at = first_place(numbers, strip, extreme);
             if (at < strip) {

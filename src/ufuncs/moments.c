@@ -24,10 +24,10 @@ struct numbers {
 };
 
 static void load(int format, const char *items, ptrdiff_t stride, size_t n,
-                 struct numbers *block, float *numbers)
+                 struct numbers *chunk, float *numbers)
 {
     const size_t size = tf_format_rows[format]->itemsize;
-    tf_isa->formats->conversions[format].to_float32(tf_gather(items, stride, size, n, block->buffer),
+    tf_isa->formats->conversions[format].to_float32(tf_gather(items, stride, size, n, chunk->buffer),
                                    numbers, n);
 }
 
@@ -74,15 +74,15 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
                       ptrdiff_t at, ptrdiff_t count, struct tf_sums found, ptrdiff_t i)
 {
     const ptrdiff_t whole = TF_CHUNK / lines->n;
-    struct numbers block;
-    float *numbers = block.rows[0];
+    struct numbers chunk;
+    float *numbers = chunk.rows[0];
     const ptrdiff_t all = count * lines->n;
     const ptrdiff_t most = whole > 0 ? whole * lines->n : TF_CHUNK;
     for (ptrdiff_t done = 0, n, line_end = lines->n; done < all; done += n) {
         const ptrdiff_t end = whole > 0 ? all : line_end;
         n = tf_min_size(end - done, most);
         load(lines->format, lines->items + (at + done) * lines->stride, lines->stride,
-             (size_t)n, &block, numbers);
+             (size_t)n, &chunk, numbers);
         for (ptrdiff_t part = 0, run; part < n; part += run) {
             run = tf_min_size(n - part, lines->n);
             float *here = numbers + part;
@@ -115,10 +115,10 @@ static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic st
         found.greatest + i,
         found.least + i,
     };
-    struct numbers block;
+    struct numbers chunk;
     for (ptrdiff_t row = 0; row < lines->n; row += TF_MOMENT_ROWS) {
         for (ptrdiff_t k = 0; k < TF_MOMENT_ROWS; k++) {
-            float *numbers = block.rows[k];
+            float *numbers = chunk.rows[k];
             if (row + k >= lines->n) {
                 for (ptrdiff_t j = 0; j < n; j++) {
                     numbers[j] = -0.0f;
@@ -127,12 +127,12 @@ static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic st
             }
             const ptrdiff_t here = at + (row + k) * lines->inner;
             load(lines->format, lines->items + here * lines->stride, lines->stride,
-                 (size_t)n, &block, numbers);
+                 (size_t)n, &chunk, numbers);
             if (leaves_out(lines)) {
                 leave_out(lines, statistic, here, (size_t)n, numbers, found.counts + i);
             }
         }
-        tf_isa->ufuncs->moments->side_by_side(block.rows[0], (size_t)n, &rows);
+        tf_isa->ufuncs->moments->side_by_side(chunk.rows[0], (size_t)n, &rows);
     }
     for (ptrdiff_t j = i; !leaves_out(lines) && j < i + n; j++) {
         found.counts[j] += (double)lines->n;
@@ -374,14 +374,14 @@ int tf_weighted_mean(const struct tf_summed *lines, const char *weights,
 {
     const struct tf_fp saved = tf_fp_begin();
     struct tf_moments products = {-0.0, 0, 0, INT32_MAX}, divisors = products;
-    struct numbers block;
-    float *x = block.rows[0], *w = block.rows[1];
+    struct numbers chunk;
+    float *x = chunk.rows[0], *w = chunk.rows[1];
     for (ptrdiff_t done = 0; done < lines->n; done += TF_CHUNK) {
         const ptrdiff_t rest = lines->n - done;
         const size_t n = tf_min_size(rest, TF_CHUNK);
         load(lines->format, lines->items + done * lines->stride, lines->stride, n,
-             &block, x);
-        load(lines->format, weights + done * stride, stride, n, &block, w);
+             &chunk, x);
+        load(lines->format, weights + done * stride, stride, n, &chunk, w);
         tf_isa->ufuncs->moments->products(x, w, n, &products);
         tf_isa->ufuncs->moments->numbers(w, n, &divisors);
     }

@@ -8,7 +8,7 @@
  * in long ones. */
 enum { TF_PAGE_FEW = 4, TF_PAGE_SOME = 7, TF_PAGE_MOST = 10 };
 
-_Static_assert(1 << TF_PAGE_MOST <= TF_CHUNK, "a row of a page is a block");
+_Static_assert(1 << TF_PAGE_MOST <= TF_CHUNK, "a row of a page is a chunk");
 
 /* Those of output elements that lie side by side. A result is value * 2^exponent; sums
  * have no exponents. One counts while its item still is what was stored there. */

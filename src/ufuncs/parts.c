@@ -27,7 +27,7 @@ static unsigned store(int format, float *results, char *out, ptrdiff_t stride, s
     return flags;
 }
 
-static size_t block_of(ptrdiff_t left)
+static size_t chunk_size(ptrdiff_t left)
 {
     return tf_min_size(left, TF_CHUNK);
 }
@@ -40,7 +40,7 @@ static unsigned modf_items(int format, char *const data[3], const ptrdiff_t stri
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = block_of(n - done);
+        const size_t count = chunk_size(n - done);
         tf_isa->ufuncs->parts->modf(operand_next(&x, format, count), part, whole, count);
         flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
         flags = store(format, whole, data[2] + done * strides[2], strides[2], count, flags);
@@ -57,7 +57,7 @@ static unsigned frexp_items(int format, char *const data[3], const ptrdiff_t str
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = block_of(n - done);
+        const size_t count = chunk_size(n - done);
         tf_isa->ufuncs->parts->frexp(operand_next(&x, format, count), part, exponents,
                                      count);
         flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
@@ -103,7 +103,7 @@ static unsigned ldexp_items(int format, size_t exponent_size, char *const data[3
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = block_of(n - done);
+        const size_t count = chunk_size(n - done);
         const void *exponents = tf_gather(data[1] + done * strides[1], strides[1],
                                           exponent_size, count, buffer);
         tf_isa->ufuncs->parts->ldexp(operand_next(&x, format, count), exponents,

@@ -1,4 +1,4 @@
-/* ufunc.reduceat of sums and products: those of short segments a block at a time, each
+/* ufunc.reduceat of sums and products: those of short segments a chunk at a time, each
  * other one as a reduction by itself. */
 #include "ufuncs/segments.h"
 
@@ -44,7 +44,7 @@ static int has_nan(const float *numbers, size_t n)
     return found;
 }
 
-/* Of some that follow each other within a block. */
+/* Of some that follow each other within a chunk. */
 static void reduce_together(int format, enum tf_reduction op,
                            const struct tf_segments *segments, ptrdiff_t first,
                            size_t count, char *out, unsigned *flags)

@@ -22,7 +22,7 @@ static inline ptrdiff_t tf_segment_end(const struct tf_segments *segments, ptrdi
     return end > start[0] ? end : start[0] + 1;
 }
 
-/* How many segments from i on follow each other within a block of items; 0 if one alone
+/* How many segments from i on follow each other within a chunk of items; 0 if one alone
  * is longer. */
 static inline size_t tf_segments_together(const struct tf_segments *segments, ptrdiff_t i)
 {

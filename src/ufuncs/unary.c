@@ -409,7 +409,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     return flags;
 }
 
-/* Some of a block's results, or all of them if `which` is NULL, one by one. */
+/* Some of a chunk's results, or all of them if `which` is NULL, one by one. */
 static unsigned compute(struct tf_format f, const struct function *function,
                         const struct table *table, const void *items, void *results,
                         const uint16_t *which, size_t count)
@@ -452,7 +452,7 @@ static tf_quick_fn *quick_function(int format, int op)
 }
 
 enum {
-    WORTH_ALL = 4, /* one look-up of a list costs as much as so many of a block */
+    WORTH_ALL = 4, /* one look-up of a list costs as much as so many of a chunk */
     MANY_OPEN = 32 /* of as many results one that has to be computed takes most time */
 };
 
@@ -474,7 +474,7 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
     char *out = data[1];
     unsigned flags = tf_fp_raised(saved);
     for (ptrdiff_t done = 0; done < n;) {
-        const size_t count = tf_next_block(out, f.itemsize, n - done);
+        const size_t count = tf_next_chunk(out, f.itemsize, n - done);
         tf_read_ahead(in, strides[0], f.itemsize, count, n);
         const void *items = tf_gather(in, strides[0], f.itemsize, count, in_buffer);
         void *target = tf_large_target(out, strides[1], f.itemsize, count, n, out_buffer);

@@ -1,5 +1,5 @@
 """The short ways of element-wise operations: tables of one operand, results over
-operands, and flags that only some blocks of a long array raise."""
+operands, and flags that only some chunks of a long array raise."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_flags_of_each_kind_of_result(f: Format, function: str, compared) -> Non
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_one_block_of_many_raises(f: Format, compared) -> None:
-    """Flags are found in whichever block they are raised, and by what it holds."""
+    """Flags are found in whichever chunk they are raised, and by what it holds."""
     quiet = np.ones(1, dtype(f))[0]
     first, second = edges(f), edges(f)[::-1].copy()
     for function in ARITHMETIC:

@@ -26,7 +26,7 @@ def raised(function, x):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("f", [FORMATS["bfloat16"], FORMATS["tf32"]], ids=name)
 def test_order_does_not_matter(f, function, compared):
-    """In order, most blocks lie within a function's domain, or outside it."""
+    """In order, most chunks lie within a function's domain, or outside it."""
     items, ufunc = all_items(f), getattr(np, function)
     in_order, flags = raised(ufunc, array(f, items))
     order = np.random.default_rng(5).permutation(items.size)

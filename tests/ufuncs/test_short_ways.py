@@ -48,7 +48,7 @@ def test_casts_between_bytes(source, compared):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_one_number_among_many(f, compared):
-    """Bits and flags of a number wherever it stands: a block's own bounds tell them."""
+    """Bits and flags of a number wherever it stands: a chunk's own bounds tell them."""
     least, greatest = 2.0**f.normal_exponent, float(f.max_value)
     positive = [0.0, 5e-324, np.inf, np.nan, 3e38, least, 1.5 * least, greatest]
     positive += [least * (1 - 2.0**-k) for k in range(1, 12)]
@@ -163,7 +163,7 @@ def test_byteswap(f):
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_long_doubles(f, compared):
-    """Those of a block that are unusual do not change the others."""
+    """Those of a chunk that are unusual do not change the others."""
     x = numbers().astype(np.longdouble)
     usual = x[np.isfinite(x) & (np.abs(x) > 1e-30) & (np.abs(x) < 1e30)]
     for source in (x, usual, x[::-3], np.nextafter(usual, np.longdouble(0))):

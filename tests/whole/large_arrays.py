@@ -23,7 +23,7 @@ import tf32dtype as td
 N = 2**31 + 9
 PIECE = 251 << 20  # elements that are compared at a time: whole patterns
 T = td.float8_e4m3fn
-# Numbers without NaN whose sum is small; a prime count, so that none meets a block.
+# Numbers without NaN whose sum is small; a prime count, so that none meets a chunk.
 PATTERN = np.concatenate([np.arange(0, 126), np.arange(129, 254)]).astype(np.uint8)
 PLACES = (0, 2**31 - 1, 2**31, N - 1)
 

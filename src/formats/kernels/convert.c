@@ -1,4 +1,4 @@
-/* float32 <-> every format, a block at a time: loops over fast_codec.h. */
+/* float32 <-> every format, a chunk at a time: loops over fast_codec.h. */
 #include <string.h>
 
 #include "formats/byte_tables.h"
@@ -9,7 +9,7 @@
 
 /* -- float32 -> items ------------------------------------------------------- */
 
-/* Bounds of what a block holds, from which its suspects follow. e8m0 suspects zero
+/* Bounds of what a chunk holds, from which its suspects follow. e8m0 suspects zero
  * and negative numbers too: with their sign, less one, they are the greatest. */
 struct bounds {
     uint32_t greatest, min_minus_1;
@@ -61,7 +61,7 @@ TF_INLINE uint32_t mended(struct tf_format f, float x, uint32_t item)
     return tf_single_is_nan(bits) ? tf_code_of_nan(f, bits) << f.shift : item;
 }
 
-/* After the rounding of a block with NaN as numbers. */
+/* After the rounding of a chunk with NaN as numbers. */
 TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
 {
     if (f.itemsize == 4) {
@@ -130,7 +130,7 @@ TF_INLINE struct tf_flag_hints bytes_from_float32(struct tf_format f, const floa
 
 #if defined(__AVX512BF16__)
 /* To bfloat16, by an instruction that rounds so, but takes subnormal numbers for zero
- * and keeps the payload of NaN: blocks that have some are rounded once more. */
+ * and keeps the payload of NaN: chunks that have some are rounded once more. */
 static struct tf_flag_hints bf16_from_float32(const float *in, uint16_t *out, size_t n)
 {
     const struct tf_format f = tf_bfloat16;

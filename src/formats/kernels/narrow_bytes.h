@@ -166,7 +166,7 @@ TF_INLINE words magnitude_codes(struct tf_format f, words x)
     return (sum & units) + (power >> cut);
 }
 
-/* What codes a block has: the greatest, the least but that of +0, and the least but
+/* What codes a chunk has: the greatest, the least but that of +0, and the least but
  * zero, less one. */
 struct code_bounds {
     bytes greatest, least, min_minus_1;

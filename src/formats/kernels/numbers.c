@@ -1,4 +1,4 @@
-/* NumPy's numbers <-> float32, a block at a time: what casts.c goes through.
+/* NumPy's numbers <-> float32, a chunk at a time: what casts.c goes through.
  *
  * A number that float32 cannot hold is rounded to odd: its last bit that is kept is
  * set where bits below it were, so that one more rounding to a format, which has 11

@@ -8,7 +8,7 @@
 #include "formats/byte_tables.h"
 #include "ufuncs/kernels/decls.h"
 
-/* A function of two blocks' items to results; those of a byte have a table. */
+/* A function of two chunks' items to results; those of a byte have a table. */
 #define LOOP(name)                                                             \
     static void name(const struct tf_byte_table *table, const void *restrict a, \
                      const void *restrict b, void *restrict out, size_t n)

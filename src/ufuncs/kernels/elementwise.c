@@ -1,4 +1,4 @@
-/* Operations on blocks of float32 numbers, in float32 or float64: those of binary_ops.h.
+/* Operations on chunks of float32 numbers, in float32 or float64: those of binary_ops.h.
  *
  * float32 serves where two 8-bit significands need no more than its 24 bits
  * (Figueroa, "When is double rounding innocuous?", 1995: p' >= 2 p + 2, which

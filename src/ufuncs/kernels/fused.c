@@ -25,7 +25,7 @@ TF_INLINE int may_underflow(enum tf_binary_op op)
 
 /* -- items that are the upper bits of float32 ------------------------------------- */
 
-/* What a block of results showed: some may have lost digits below the normal range. */
+/* What a chunk of results showed: some may have lost digits below the normal range. */
 struct seen {
     uint32_t greatest, tiny;
 };

@@ -8,7 +8,7 @@
  *  near    It is some units in float32's last place off: see quick_near.c.
  *
  * What single results raise, and NaN, Inf and results below the normal numbers, takes
- * another pass, of blocks that have any.
+ * another pass, of chunks that have any.
  */
 #include <math.h>
 
