@@ -13,6 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+sys.path.extend(map(str, Path(__file__).resolve().parent.glob("*/")))
+
 import accuracy_condition
 import accuracy_devices
 import accuracy_exponents
@@ -125,7 +128,7 @@ def gpu_bounds(report: dict[str, Any]) -> str:
     """What machine code allows, beside what was measured."""
     gpu = report["gpu"]
     lines = [
-        f"By `python benchmarks/gpu_bounds.py`, for {report['arch']}:"
+        f"By `python benchmarks/cuda/gpu_bounds.py`, for {report['arch']}:"
         f" {gpu['processors']} multiprocessors at {gpu['clock'] / 1e9:.2f} GHz,"
         f" {gpu['memory'] / 1e12:.2f} TB/s; `mma.sync` at {gpu['mma_sync']} of what"
         " tensor cores do at most, as others measured it.",
@@ -146,7 +149,7 @@ def gpu_bounds(report: dict[str, Any]) -> str:
 def gpu_host(report: dict[str, Any]) -> str:
     """Microseconds from a call to its last launch."""
     lines = [
-        f"By `python benchmarks/gpu_host.py` on {report['cpu']}, Python"
+        f"By `python benchmarks/cuda/gpu_host.py` on {report['cpu']}, Python"
         f" {report['python']}, {report['date']}, where a fixed piece of Python takes"
         f" {report['python_work']:.0f} us. On a GPU: nothing measured yet.",
         "",

@@ -1,6 +1,6 @@
 """A training step of an MLP with block-scaled weights against bf16, by torch.
 
-    python benchmarks/block_training.py [--quick] [--runs 3] [--json FILE]
+    python benchmarks/blocks/block_training.py [--quick] [--runs 3] [--json FILE]
 
 Forward and backward of Linear(1024, 4096), GELU, Linear(4096, 1024) over 4096 rows:
 bfloat16 parameters and inputs, torch's own products in both, on all cores and on one; a
@@ -15,7 +15,10 @@ import copy
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from common import Functions, pin
 from promises import Case, Row, measure_rows, run_children

@@ -1,6 +1,6 @@
 """What blocks with scales keep of numbers: published, by the published rule, at best.
 
-    python benchmarks/blocks_quality.py [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/blocks/blocks_quality.py [--quick] [--json FILE] [--plot FILE]
 
 First normal numbers, 4096 x 4096: mean square, signal-to-noise ratio and greatest of
 the errors. "Published" is the table of TCFP's first description; "its rule" is what we
@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from accuracy import Report, columns, exact, figure, main, markdown, snr
 
 SHAPE, QUICK_SHAPE = (4096, 4096), (64, 1024)

@@ -1,6 +1,6 @@
 """Arrays of blocks against memcpy, and their products against NumPy's of float32.
 
-    python benchmarks/blocks_speed.py [--quick] [--runs 3] [--json FILE]
+    python benchmarks/blocks/blocks_speed.py [--quick] [--runs 3] [--json FILE]
 
 "of memcpy" is the time of a copy of the float32 array over that of making blocks of
 it, or of making it of blocks, into an output made beforehand; "x as fast" is the time
@@ -15,9 +15,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from common import MEGABYTE, Functions, data, medians, memcpy, pin
 from promises import Case, Row, blocks, measure_rows, run_children
 from report import quote

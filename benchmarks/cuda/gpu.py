@@ -1,6 +1,6 @@
 """A GPU: our casts and products against copies and cuBLAS, emulation, energy.
 
-    python benchmarks/gpu.py [--quick] [--json FILE] [--figure FILE] [--no-energy]
+    python benchmarks/cuda/gpu.py [--quick] [--json FILE] [--figure FILE] [--no-energy]
 
 Functions take turns; times are medians between CUDA events. All measurements go with
 the device's name to benchmarks/results/gpu_DEVICE.json, written anew after each row,
@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))  # the other files are scripts beside this one
-sys.path.append(str(HERE.parent))  # the developers' tools
+sys.path[:0] = str(HERE), str(HERE.parent / "support")
+sys.path.append(str(HERE.parents[1]))  # the developers' tools
 
 import gpu_cases as cases  # noqa: E402
 import gpu_clock  # noqa: E402
@@ -135,7 +135,8 @@ def energy(sizes: tuple[int, ...]) -> Iterator[dict[str, float]]:
 
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=(__doc__ or "").partition("\n")[0], prog="python benchmarks/gpu.py"
+        description=(__doc__ or "").partition("\n")[0],
+        prog="python benchmarks/cuda/gpu.py",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
     parser.add_argument("--no-energy", action="store_true", help="no NVML counters")
@@ -240,7 +241,7 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     sizes = cases.QUICK if options.quick else cases.FULL
     repeats, budget = (3, 1.0) if options.quick else (25, 10.0)
     name = re.sub(r"[^a-z0-9]+", "_", device["gpu"].lower()).strip("_")
-    path = options.json or HERE / "results" / f"gpu_{name}.json"
+    path = options.json or HERE.parent / "results" / f"gpu_{name}.json"
     report = Report(path, device)
     measure_promises(report, clock, sizes, repeats, budget)
     parts = {

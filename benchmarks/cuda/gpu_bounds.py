@@ -1,6 +1,6 @@
 """How fast kernels can be on an H100, by their machine code. It needs no GPU.
 
-    python benchmarks/gpu_bounds.py [--json FILE]
+    python benchmarks/cuda/gpu_bounds.py [--json FILE]
 
 Of each kernel the main loop is looked at: the inner one that computes the most. Two
 bounds follow from what is in it. "At most" counts what one kind of unit does alone: the
@@ -29,7 +29,7 @@ import numpy as np
 import tf32dtype as td
 from tf32dtype import _nvrtc
 
-RESULTS = Path(__file__).parent / "results" / "gpu_bounds.json"
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu_bounds.json"
 ARCH = "sm_90a"
 
 

@@ -1,6 +1,6 @@
 """Host time: from a call on GPU arrays to its last launch. It needs no GPU.
 
-    python benchmarks/gpu_host.py [--only WORD] [--json FILE]
+    python benchmarks/cuda/gpu_host.py [--only WORD] [--json FILE]
 
 All of this package's Python runs, and CuPy's arrays; what would reach the driver is
 left out: launches, allocations (addresses are made up), questions about the device, and
@@ -30,11 +30,14 @@ from unittest import mock
 
 import cupy
 import numpy as np
-from common import machine, pin
 
 import tf32dtype as td
 
-RESULTS = Path(__file__).parent / "results" / "gpu_host.json"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from common import machine, pin
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu_host.json"
 #: Microseconds that a call should take at most.
 UFUNC, LARGER, NINE = 25, 40, 90
 

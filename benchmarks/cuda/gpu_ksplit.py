@@ -1,6 +1,6 @@
 """How many k of a split product a GPU's tensor cores may sum, by the CPU's model.
 
-    python benchmarks/gpu_ksplit.py [--quick] [--json FILE] [--read FILE]
+    python benchmarks/cuda/gpu_ksplit.py [--quick] [--json FILE] [--read FILE]
 
 `tf32dtype.cuda` cuts the sums of `bf16x9` and the like into chunks, as tensor cores cut
 toward zero and float32 additions round to nearest. This runs its products, kernels
@@ -23,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from accuracy import DATA, NUMPY, Report, columns, exact, measured_on, snr
 from common import machine, restart_as_usual
 
@@ -73,7 +76,7 @@ class Products:
     """Products by `tf32dtype.cuda` on the CPU."""
 
     def __init__(self) -> None:
-        sys.path.append(str(Path(__file__).parent.parent))
+        sys.path.append(str(Path(__file__).resolve().parents[2]))
         import cupy
 
         from tests.support.simulator.backend import Host, allocate

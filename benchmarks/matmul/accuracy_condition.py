@@ -1,6 +1,6 @@
 """The relative error of products whose dot products are ill-conditioned.
 
-    python benchmarks/accuracy_condition.py [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/matmul/accuracy_condition.py [--quick] [--json FILE] [--plot FILE]
 
 The matrices are made backwards, as in section 5 and figure 4 of arXiv 2605.16617. C has
 random signs and magnitudes uniform in [.9, 1.1] / delta, and one random place of each
@@ -21,6 +21,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from accuracy import (
     MODES,
     NUMPY,

@@ -1,6 +1,6 @@
 """The accuracy of products on devices over their length, against those of this package.
 
-    python benchmarks/accuracy_devices.py [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/matmul/accuracy_devices.py [--quick] [--json FILE] [--plot FILE]
 
 Products of 160 x K and K x 160 float32 matrices against the float64 product: the
 signal-to-noise ratio in dB, averaged over four draws, of numbers that are normal or
@@ -14,6 +14,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from accuracy import (
     DATA,
     NUMPY,

@@ -1,6 +1,6 @@
 """The accuracy of products over all exponents of float32, subnormal numbers included.
 
-    python benchmarks/accuracy_exponents.py [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/matmul/accuracy_exponents.py [--quick] [--json FILE] [--plot FILE]
 
 Figures 5 and 6 of arXiv 2605.16617: A is 512 x 1024, B is 1024 x 2048. The elements of
 each have random signs, significands uniform in [1, 2), and exponents uniform from four
@@ -34,6 +34,9 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from accuracy import (
     LOST,
     NUMPY,

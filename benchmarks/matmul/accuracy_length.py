@@ -1,6 +1,6 @@
 """The accuracy of products over their length, in all modes.
 
-    python benchmarks/accuracy_length.py [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/matmul/accuracy_length.py [--quick] [--json FILE] [--plot FILE]
 
 Products of 160 x K and K x 160 float32 matrices against the float64 product: the
 signal-to-noise ratio in dB, averaged over eight draws, of numbers that are normal,
@@ -13,6 +13,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from accuracy import (
     DATA,
     MODES,

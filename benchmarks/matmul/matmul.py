@@ -1,6 +1,6 @@
 """Matrix products against NumPy's of float32, and peers.
 
-    python benchmarks/matmul.py [--quick] [--runs 3] [--json FILE]
+    python benchmarks/matmul/matmul.py [--quick] [--runs 3] [--json FILE]
 
 "x as fast" is the time of NumPy's float32 product of the same shape over that of ours,
 with the kernels that NumPy's BLAS chooses for the processor (they are printed). One
@@ -16,9 +16,13 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 import peak
 from common import (
     Functions,

@@ -1,6 +1,6 @@
 """Tensor cores on the CPU against NumPy's float32 product of the same shape.
 
-    python benchmarks/tensor_core.py [--quick] [--runs 3] [--json FILE]
+    python benchmarks/tensor_core/tensor_core.py [--quick] [--runs 3] [--json FILE]
 
 "x" is the time of td.tensor_core.matmul over that of np.matmul, with the kernels that
 NumPy's BLAS chooses; for x86-64-v3, with OpenBLAS' Haswell kernels, which are for the
@@ -16,9 +16,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from common import data, medians, pin
 from promises import (
     Case,

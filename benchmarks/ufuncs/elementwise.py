@@ -1,6 +1,6 @@
 """Casts, ufuncs, reductions and sorts against memcpy, NumPy float32 and peers.
 
-    python benchmarks/elementwise.py [--quick] [--isas] [--runs 3] [--json FILE]
+    python benchmarks/ufuncs/elementwise.py [--quick] [--isas] [--runs 3] [--json FILE]
 
 Each row holds one promise: the slowest of its operations and data is quoted, over all
 runs. "of memcpy" is the time of a copy that moves half of the bytes that the operation
@@ -17,9 +17,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from common import (
     MEGABYTE,
     Functions,

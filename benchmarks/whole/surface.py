@@ -1,6 +1,7 @@
 """Every call of NumPy on every format against float32, and against ml_dtypes.
 
-    python benchmarks/surface.py [--quick] [--only PATTERN] [--runs 3] [--json FILE]
+    python benchmarks/whole/surface.py [--quick] [--only PATTERN] [--runs 3]
+                                       [--json FILE]
 
 A cell is a call, how it is made (layout, elements, data) and a format. Its figure is
 the time over that of the same call on float32, both in turns, on one thread, medians;
@@ -28,6 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
 from common import machine, peer_type, pin
 from promises import run_child
 from surface_calls import Call, every_call

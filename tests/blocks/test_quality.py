@@ -22,7 +22,7 @@ from tests.support.paths import ROOT
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
-BENCHMARK = ROOT / "benchmarks" / "blocks_quality.py"
+BENCHMARK = ROOT / "benchmarks" / "blocks" / "blocks_quality.py"
 FIGURES = ROOT / "benchmarks" / "results" / "blocks_quality.json"
 
 SMALL, FULL = (512, 4096), (4096, 4096)

@@ -33,7 +33,7 @@ from tf32dtype.cuda._matmul.mode import OWN
 from tf32dtype.cuda._runtime import backend
 from tf32dtype.cuda._runtime.storage import is_ours, raw
 
-sys.path.insert(0, str(BENCHMARKS))
+sys.path.insert(0, str(BENCHMARKS / "cuda"))
 
 import gpu_clock
 

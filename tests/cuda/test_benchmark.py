@@ -1,4 +1,4 @@
-"""`python benchmarks/gpu.py` on the host: all of it runs, but for clocks."""
+"""`python benchmarks/cuda/gpu.py` on the host: all of it runs, but for clocks."""
 
 # ruff: noqa: F811
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
-from tests.support.paths import BENCHMARKS
+from tests.support.paths import BENCHMARKS, GPU_BENCHMARKS
 from tests.support.simulator.dry_run import Clock, sizes
 from tf32dtype import _nvrtc
 from tf32dtype.cuda._matmul import crossover, cublaslt
@@ -28,11 +28,12 @@ def gpu(backend, monkeypatch, tmp_path):
     """The benchmark's module, its sizes tiny."""
     if backend is not HOST:
         pytest.skip("the benchmark itself runs on a GPU")
-    monkeypatch.syspath_prepend(BENCHMARKS)
+    for folder in GPU_BENCHMARKS:
+        monkeypatch.syspath_prepend(folder)
     for name in ("gpu_cases", "gpu_clock", "common", "promises", "report"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     spec = importlib.util.spec_from_file_location(
-        "benchmarks_gpu", BENCHMARKS / "gpu.py"
+        "benchmarks_gpu", BENCHMARKS / "cuda" / "gpu.py"
     )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -153,12 +154,12 @@ def test_it_starts_from_another_folder(tmp_path):
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "__init__.py").write_text("raise SystemExit(9)\n")
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--help"]
+    command = [sys.executable, str(BENCHMARKS / "cuda" / "gpu.py"), "--help"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("usage: python benchmarks/gpu.py")
+    assert done.stdout.startswith("usage: python benchmarks/cuda/gpu.py")
 
 
 def test_every_row_is_judged_the_right_way_round(gpu):

@@ -17,7 +17,7 @@ from tf32dtype.cuda._runtime.backend import Kernel
 
 FILES = [
     *sorted((ROOT / "tf32dtype").rglob("*.py")),
-    *sorted((ROOT / "benchmarks").glob("gpu*.py")),
+    *sorted((ROOT / "benchmarks" / "cuda").glob("*.py")),
 ]
 #: What calls a function of CuPy by its name
 CALLERS = {"call", "partial"}

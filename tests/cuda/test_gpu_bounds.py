@@ -1,4 +1,4 @@
-"""benchmarks/gpu_bounds.py: which loop of machine code it finds, and its bounds."""
+"""benchmarks/cuda/gpu_bounds.py: the loop of machine code it finds, and its bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LISTING = """
 
 @pytest.fixture
 def bounds(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.syspath_prepend(BENCHMARKS / "cuda")
     return importlib.import_module("gpu_bounds")
 
 

@@ -1,7 +1,7 @@
 """What is known of calls on GPU arrays: that it is what they depend on, that it is
 bounded, and that a call takes no more of Python than it did.
 
-The last is of benchmarks/gpu_host.py, whose figures are of one machine; how many
+The last is of benchmarks/cuda/gpu_host.py, whose figures are of one machine; how many
 instructions of Python's and calls a call takes is the same on all.
 """
 
@@ -22,7 +22,7 @@ import pytest
 import tf32dtype as td
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import assert_same, on_gpu
-from tests.support.paths import BENCHMARKS
+from tests.support.paths import GPU_BENCHMARKS
 from tf32dtype.cuda._arrays import ndarray
 from tf32dtype.cuda._functions import reductions
 from tf32dtype.cuda._matmul import fma, native, tensor_cores
@@ -43,7 +43,8 @@ UNBOUNDED = {
 @pytest.fixture
 def gpu_host(monkeypatch):
     """The benchmark's module."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
+    for folder in GPU_BENCHMARKS:
+        monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "common", raising=False)
     monkeypatch.delitem(sys.modules, "gpu_host", raising=False)
     return importlib.import_module("gpu_host")

@@ -18,7 +18,7 @@ NUMPY = "NumPy float32"
 @pytest.fixture
 def report(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """What a benchmark measures of few and small matrices; drawn, with matplotlib."""
-    script = BENCHMARKS / f"accuracy_{request.param}.py"
+    script = BENCHMARKS / "matmul" / f"accuracy_{request.param}.py"
     written, drawn = tmp_path / "found.json", tmp_path / "found.png"
     printed = run(str(script), "--quick", "--json", str(written))
     assert "bf16x9" in printed

@@ -14,6 +14,7 @@ from tests.support.interpreters import run
 from tests.support.paths import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
+FOLDERS = str(BENCHMARKS / "whole"), str(BENCHMARKS / "support")
 #: What some machines set, and a script that tells what a benchmark sees of it.
 CHOSEN = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "512"}
 SEEN = """import os, common
@@ -24,7 +25,7 @@ print([name for name in common.CHOICES if name in os.environ], common.blas())"""
 def test_kernels_are_left_to_blas(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SEEN)
-    path = str(BENCHMARKS)
+    path = str(BENCHMARKS / "support")
     printed = run(script, **CHOSEN, PYTHONPATH=path)
     assert printed.startswith("[] ")
     assert printed == run(script, PYTHONPATH=path)
@@ -36,7 +37,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, A
     path = tmp_path_factory.mktemp("surface") / "out" / "found.json"
     only = "^(add|sum|sort|cast to int8), [^,]*, (4|256), .*(tf32|bfloat16)$"
     arguments = ["--only", only, "--runs", 2, "--json", path]
-    printed = run(BENCHMARKS / "surface.py", *arguments, **CHOSEN)
+    printed = run(BENCHMARKS / "whole" / "surface.py", *arguments, **CHOSEN)
     report: dict[str, Any] = json.loads(path.read_text())
     return printed, report
 
@@ -60,7 +61,8 @@ def test_cells_are_measured(measured: tuple[str, dict[str, Any]]) -> None:
 
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    for folder in FOLDERS:
+        monkeypatch.syspath_prepend(folder)
     return pytest.importorskip("surface_report")
 
 
@@ -110,7 +112,7 @@ for call in every_call():
 
 
 def test_every_call_is_one_and_has_a_limit() -> None:
-    names = run("-c", ALL, PYTHONPATH=f"{BENCHMARKS}:{ROOT}").splitlines()
+    names = run("-c", ALL, PYTHONPATH=":".join([*FOLDERS, str(ROOT)])).splitlines()
     assert len(set(names)) == len(names)
     single = [f for f in vars(np).values() if isinstance(f, np.ufunc)]
     with_float = [f for f in single if "f->f" in f.types or "ff->f" in f.types]

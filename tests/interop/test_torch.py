@@ -526,7 +526,7 @@ def test_migration(row):
 
 def test_the_benchmark_runs(tmp_path):
     path = tmp_path / "training.json"
-    script = ROOT / "benchmarks" / "block_training.py"
+    script = ROOT / "benchmarks" / "blocks" / "block_training.py"
     done = python(script, "--quick", "--json", path)
     assert done.returncode in (0, 1), done.stderr  # 1: a promise is missed
     for result in json.loads(path.read_text())["results"]:

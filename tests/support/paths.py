@@ -5,3 +5,5 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
 BENCHMARKS = ROOT / "benchmarks"
+#: Where the programs of benchmarks/cuda look for modules.
+GPU_BENCHMARKS = BENCHMARKS / "cuda", BENCHMARKS / "support"

@@ -243,7 +243,7 @@ def test_our_benchmark_is_found_by_its_path(gpu, tmp_path, monkeypatch):
     run = gpu.Run(tmp_path, "benchmark", 60, dry=False)
     monkeypatch.setattr(run, "do", do)
     assert gpu.benchmark(run, 1) == []
-    assert seen[0][1] == "benchmarks/gpu.py"
+    assert seen[0][1] == "benchmarks/cuda/gpu.py"
 
 
 def test_an_unknown_step(gpu, tmp_path, capsys):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.paths import BENCHMARKS
+from tests.support.paths import GPU_BENCHMARKS
 
 
 class Clock:
@@ -33,7 +33,7 @@ class Clock:
 
 
 def sizes(cases: Any) -> Any:
-    """Of benchmarks/gpu_cases.py, as small as they can be."""
+    """Of benchmarks/cuda/gpu_cases.py, as small as they can be."""
     return cases.Sizes(1 << 10, (16,), (32,), (16,), grid=(16, 32), energy=(16,))
 
 
@@ -59,7 +59,7 @@ def replace_gpu() -> None:
 
 def main(program: str, arguments: list[str]) -> None:
     os.environ["TF32DTYPE_DRY"] = "1"
-    sys.path.insert(0, str(BENCHMARKS))
+    sys.path[:0] = map(str, GPU_BENCHMARKS)
     replace_gpu()
     from tf32dtype.cuda._matmul import crossover
 
