@@ -35,9 +35,9 @@ static inline uint32_t tf_load_code(struct tf_format f, const char *item)
     if (f.itemsize == 4) {
         memcpy(&bits, item, 4);
     } else if (f.itemsize == 2) {
-        uint16_t half;
-        memcpy(&half, item, 2);
-        bits = half;
+        uint16_t two;
+        memcpy(&two, item, 2);
+        bits = two;
     } else {
         bits = *(const uint8_t *)item;
     }
@@ -50,8 +50,8 @@ TF_INLINE void tf_store_code(struct tf_format f, char *item, uint32_t code)
     if (f.itemsize == 4) {
         memcpy(item, &bits, 4);
     } else if (f.itemsize == 2) {
-        const uint16_t half = (uint16_t)bits;
-        memcpy(item, &half, 2);
+        const uint16_t two = (uint16_t)bits;
+        memcpy(item, &two, 2);
     } else {
         *(uint8_t *)item = (uint8_t)bits;
     }

@@ -43,7 +43,7 @@ static int fused_chunk(int format, enum tf_binary_op op, struct operand *a,
             f.specials == TF_EXPONENT_ONLY ? fused->bytes_of_powers : fused->bytes;
         seen = bytes(&tf_byte_tables[format].rounding, p, q, out, n);
     } else if (f.itemsize == 2) {
-        seen = fused->halves(x, y, out, n);
+        seen = fused->bf16(x, y, out, n);
     } else {
         seen = fused->words(x, y, out, n);
     }

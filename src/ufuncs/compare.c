@@ -10,7 +10,7 @@
 static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)
 {
     return itemsize == 1   ? functions.bytes
-           : itemsize == 2 ? functions.halves
+           : itemsize == 2 ? functions.bf16
                            : functions.words;
 }
 

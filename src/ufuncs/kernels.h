@@ -72,7 +72,7 @@ typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
 typedef void tf_items_fn(const struct tf_byte_table *, const void *restrict,
                          const void *restrict, void *restrict, size_t);
 struct tf_by_size {
-    tf_items_fn *words, *halves, *bytes; /* tf32, bfloat16, the others */
+    tf_items_fn *words, *bf16, *bytes; /* tf32, bfloat16, the others */
 };
 
 /* What a chunk of results showed on the way to their items. */
@@ -93,7 +93,7 @@ typedef struct tf_settled tf_fused_bytes_fn(const struct tf_byte_rounding *,
 
 /* The commonest operations in one pass; NULL for the others. */
 struct tf_fused {
-    tf_fused_fn *words, *halves;              /* tf32, bfloat16 */
+    tf_fused_fn *words, *bf16;                /* tf32, bfloat16 */
     tf_fused_bytes_fn *bytes, *bytes_of_powers; /* the others; e8m0 */
 };
 

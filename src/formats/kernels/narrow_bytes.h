@@ -88,23 +88,23 @@ TF_INLINE bytes is_zero_byte(bytes x)
 TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
 {
 #if defined(__SSE2__)
-    const halves less = (halves){0} + offset;
+    const uint16s less = (uint16s){0} + offset;
 #endif
 #if defined(__AVX512BW__)
     const __m512i low = _mm512_packs_epi32((__m512i)x[0], (__m512i)x[1]);
     const __m512i high = _mm512_packs_epi32((__m512i)x[2], (__m512i)x[3]);
-    return (bytes)_mm512_packus_epi16((__m512i)((halves)low - less),
-                                      (__m512i)((halves)high - less));
+    return (bytes)_mm512_packus_epi16((__m512i)((uint16s)low - less),
+                                      (__m512i)((uint16s)high - less));
 #elif defined(__AVX2__)
     const __m256i low = _mm256_packs_epi32((__m256i)x[0], (__m256i)x[1]);
     const __m256i high = _mm256_packs_epi32((__m256i)x[2], (__m256i)x[3]);
-    return (bytes)_mm256_packus_epi16((__m256i)((halves)low - less),
-                                      (__m256i)((halves)high - less));
+    return (bytes)_mm256_packus_epi16((__m256i)((uint16s)low - less),
+                                      (__m256i)((uint16s)high - less));
 #elif defined(__SSE2__)
     const __m128i low = _mm_packs_epi32((__m128i)x[0], (__m128i)x[1]);
     const __m128i high = _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]);
-    return (bytes)_mm_packus_epi16((__m128i)((halves)low - less),
-                                   (__m128i)((halves)high - less));
+    return (bytes)_mm_packus_epi16((__m128i)((uint16s)low - less),
+                                   (__m128i)((uint16s)high - less));
 #else
     bytes joined;
     for (int i = 0; i < LANE_BYTES; i++) {

@@ -207,7 +207,7 @@ TF_INLINE int add_block(const struct tf_mma_plan *plan, struct operands x,
             const floats sum = integer * unit;
             const floats cut =
                 kind.half || kind.cut ? (floats)((words)sum & plan->mask) : sum;
-            sums->c[r][s] = kind.half ? to_halves(cut) + plan->zero : cut;
+            sums->c[r][s] = kind.half ? to_float16(cut) + plan->zero : cut;
         }
     }
     return any(doubt);
@@ -404,7 +404,7 @@ TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t d
             floats *place = &total[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats more = sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats sum = canonical(*place + more);
-            *place = kind.half ? to_halves(sum) : sum;
+            *place = kind.half ? to_float16(sum) : sum;
         }
     }
     store_sums(total, c, ldc);

@@ -48,7 +48,7 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
 
 /* Whether tiny results of bfloat16, which are exact in float32, are none of its numbers,
  * or have vanished, but for zero over a number and a number over Inf. */
-static unsigned half_underflows(const float *r, const uint16_t *a, const uint16_t *b,
+static unsigned bf16_underflows(const float *r, const uint16_t *a, const uint16_t *b,
                                 size_t n)
 {
     uint32_t under = 0;
@@ -62,9 +62,9 @@ static unsigned half_underflows(const float *r, const uint16_t *a, const uint16_
     return under ? TF_UNDER : 0;
 }
 
-TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *restrict a,
-                                        const uint16_t *restrict b,
-                                        uint16_t *restrict out, size_t n)
+TF_INLINE struct tf_settled fuse_bf16(enum tf_binary_op op, const uint16_t *restrict a,
+                                      const uint16_t *restrict b,
+                                      uint16_t *restrict out, size_t n)
 {
     const uint16_t inf = TF_BF16_INF_BITS, quiet = TF_BF16_QUIET_NAN_BITS;
     float r[TF_CHUNK];
@@ -75,7 +75,7 @@ TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *re
     }
     struct tf_settled settled = {seen.greatest, 0, 0};
     if (seen.tiny) {
-        settled.flags |= half_underflows(r, a, b, n);
+        settled.flags |= bf16_underflows(r, a, b, n);
     }
     if (seen.greatest > TF_INF_BITS) {
         uint16_t invalid = 0;
@@ -182,11 +182,11 @@ TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restr
     {                                                                          \
         return fuse_words(op, a, b, out, n);                                   \
     }                                                                          \
-    static struct tf_settled name##_halves(const void *restrict a,             \
-                                           const void *restrict b,             \
-                                           void *restrict out, size_t n)       \
+    static struct tf_settled name##_bf16(const void *restrict a,               \
+                                         const void *restrict b,               \
+                                         void *restrict out, size_t n)         \
     {                                                                          \
-        return fuse_halves(op, a, b, out, n);                                  \
+        return fuse_bf16(op, a, b, out, n);                                    \
     }                                                                          \
     static struct tf_settled name##_bytes(                                     \
         const struct tf_byte_rounding *to, const float *restrict a,            \
@@ -207,8 +207,8 @@ FUSED(multiply, TF_MULTIPLY)
 FUSED(divide, TF_TRUE_DIVIDE)
 
 const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT] = {
-    [TF_ADD] = {add_words, add_halves, add_bytes, add_powers},
-    [TF_SUBTRACT] = {subtract_words, subtract_halves, subtract_bytes, subtract_powers},
-    [TF_MULTIPLY] = {multiply_words, multiply_halves, multiply_bytes, multiply_powers},
-    [TF_TRUE_DIVIDE] = {divide_words, divide_halves, divide_bytes, divide_powers},
+    [TF_ADD] = {add_words, add_bf16, add_bytes, add_powers},
+    [TF_SUBTRACT] = {subtract_words, subtract_bf16, subtract_bytes, subtract_powers},
+    [TF_MULTIPLY] = {multiply_words, multiply_bf16, multiply_bytes, multiply_powers},
+    [TF_TRUE_DIVIDE] = {divide_words, divide_bf16, divide_bytes, divide_powers},
 };

@@ -111,24 +111,24 @@ static size_t leave_out(struct domain domain, int itemsize, const void *items, v
 /* -- results -------------------------------------------------------------------------- */
 
 /* Rounded to bfloat16, in the upper half: no result is halfway between two numbers. */
-TF_INLINE uint32_t upper_half(float r) { return tf_bits_of(r) + 0x7FFF; }
+TF_INLINE uint32_t upper_bf16(float r) { return tf_bits_of(r) + 0x7FFF; }
 
 /* Two to a word: without anything that brings them in order, or back. */
-TF_INLINE void of_halves(float (*of)(float), const uint16_t *restrict items,
-                         uint16_t *restrict results, size_t n)
+TF_INLINE void of_bf16(float (*of)(float), const uint16_t *restrict items,
+                       uint16_t *restrict results, size_t n)
 {
     const uint32_t upper = TF_UPPER_HALF;
     for (size_t i = 0; i + 2 <= n; i += 2) {
         uint32_t two;
         memcpy(&two, items + i, sizeof two);
-        const uint32_t first = upper_half(of(tf_float_of(two << 16)));
-        const uint32_t second = upper_half(of(tf_float_of(two & upper)));
+        const uint32_t first = upper_bf16(of(tf_float_of(two << 16)));
+        const uint32_t second = upper_bf16(of(tf_float_of(two & upper)));
         two = first >> 16 | (second & upper);
         memcpy(results + i, &two, sizeof two);
     }
     if (n % 2) {
         const float last = tf_float_of((uint32_t)items[n - 1] << 16);
-        results[n - 1] = (uint16_t)(upper_half(of(last)) >> 16);
+        results[n - 1] = (uint16_t)(upper_bf16(of(last)) >> 16);
     }
 }
 
@@ -190,7 +190,7 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
         if (itemsize == 4) {
             return of_words(of, items, results, NULL, which, n);
         }
-        of_halves(of, items, results, n);
+        of_bf16(of, items, results, n);
         return 0;
     }
     if (leave_out(domain, itemsize, items, kept, outside, n) > most) {
@@ -200,7 +200,7 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
     if (itemsize == 4) {
         open = of_words(of, kept, results, outside, which, n);
     } else {
-        of_halves(of, (const uint16_t *)kept, results, n);
+        of_bf16(of, (const uint16_t *)kept, results, n);
         open = tf_list_marked(outside, n, 0, which);
     }
     const struct tf_format f = itemsize == 4 ? tf_tf32 : tf_bfloat16;
