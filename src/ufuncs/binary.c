@@ -27,14 +27,14 @@ static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t 
 }
 
 /* A chunk in one pass, and another for what results beyond the range have raised that
- * had not been raised before. Whether it is settled. */
+ * had not been raised before. Whether all results are there. */
 static int fused_chunk(int format, enum tf_binary_op op, struct operand *a,
                        struct operand *b, const void *x, const void *y, void *out,
                        size_t n, unsigned *flags)
 {
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fused *fused = &tf_isa->ufuncs->fused[op];
-    struct tf_settled seen;
+    struct tf_outcome seen;
     TF_ASSERT(!tf_overlap(x, out, n * f.itemsize) && !tf_overlap(y, out, n * f.itemsize));
     if (f.itemsize == 1) {
         const float *p = operand_numbers(a, format, x, n);
@@ -48,7 +48,7 @@ static int fused_chunk(int format, enum tf_binary_op op, struct operand *a,
         seen = fused->words(x, y, out, n);
     }
     *flags |= seen.flags;
-    if (seen.unsettled) {
+    if (seen.needs_general_path) {
         return 0;
     }
     const uint32_t beyond = tf_beyond(f);

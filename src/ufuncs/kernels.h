@@ -76,18 +76,18 @@ struct tf_by_size {
 };
 
 /* What a chunk of results showed on the way to their items. */
-struct tf_settled {
+struct tf_outcome {
     uint32_t greatest; /* magnitude in float32, as bits: NaN is beyond Inf */
     unsigned flags;    /* but for what `greatest` tells: results beyond the range */
-    unsigned unsettled; /* some are left to the general path */
+    unsigned needs_general_path; /* some results are left open: tf_binary_chunk */
 };
 
 /* Of items of bfloat16 or tf32; the results lie apart from the operands. */
-typedef struct tf_settled tf_fused_fn(const void *restrict, const void *restrict,
+typedef struct tf_outcome tf_fused_fn(const void *restrict, const void *restrict,
                                       void *restrict, size_t);
 /* Of numbers of a format of one byte. */
 struct tf_byte_rounding;
-typedef struct tf_settled tf_fused_bytes_fn(const struct tf_byte_rounding *,
+typedef struct tf_outcome tf_fused_bytes_fn(const struct tf_byte_rounding *,
                                             const float *restrict, const float *restrict,
                                             uint8_t *restrict, size_t);
 
