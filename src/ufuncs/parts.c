@@ -168,8 +168,8 @@ static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t st
 
 /* -- all of them -------------------------------------------------------------------- */
 
-void tf_other(int format, enum tf_code_op op, char *const *data,
-              const ptrdiff_t *strides, ptrdiff_t n)
+void tf_apply_code_op(int format, enum tf_code_op op, char *const *data,
+                      const ptrdiff_t *strides, ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
@@ -179,7 +179,7 @@ void tf_other(int format, enum tf_code_op op, char *const *data,
     case TF_FREXP: flags = frexp_items(format, data, strides, n); break;
     case TF_LDEXP: flags = ldexp_items(format, sizeof(int64_t), data, strides, n); break;
     case TF_LDEXP_INT: flags = ldexp_items(format, sizeof(int32_t), data, strides, n); break;
-    case TF_OTHER_COUNT: break;
+    case TF_CODE_OP_COUNT: break;
     }
     tf_fp_end(saved, flags);
 }
