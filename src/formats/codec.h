@@ -220,8 +220,8 @@ static inline int tf_encode_special(struct tf_format f, struct tf_value x,
     return 1;
 }
 
-/* A number in units of a last place: `kept` whole ones, `fraction` / 2^64 of one, and
- * a little more if `more`. */
+/* A number in ulps: `kept` whole ones, `fraction` / 2^64 of one, and a little more if
+ * `more`. */
 struct tf_in_units {
     uint64_t kept, fraction;
     int more;
@@ -262,7 +262,7 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
     if (tf_encode_special(f, x, overflow, &code, flags)) {
         return code;
     }
-    /* 1. The unit in the last place that the result has, subnormal or not. */
+    /* 1. The ulp of the result, subnormal or not. */
     const int top = x.exponent + 63;
     const int least = tf_least_exponent(f);
     const int tiny = top - f.mantissa_bits < least;

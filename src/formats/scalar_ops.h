@@ -122,7 +122,7 @@ TF_INLINE int tf_round_usual(struct tf_format f, double x, uint32_t *code,
 }
 
 /* x, or the number of the format, or halfway between two, that lies within 16
- * units of double's last place from it. */
+ * ulps of a double from it. */
 double tf_snapped(struct tf_format f, double x);
 
 /* A code with another's sign. */

@@ -175,7 +175,7 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
 
 /* -- what follows from them --------------------------------------------------------- */
 
-/* Half a unit of float64's last place. A sum of n numbers, added in any order, is off by
+/* Half an ulp of 1 in float64. A sum of n numbers, added in any order, is off by
  * at most n UNIT times the sum of their magnitudes (Higham, "Accuracy and Stability of
  * Numerical Algorithms", 2002, section 4.2), which n times the greatest bounds, and a
  * product by n UNIT times itself; twice that, since there are two results, and as much

@@ -7,11 +7,11 @@
  *     power = the power of two at or below |x|, at least the least normal number
  *     sum   = |x| + power * 2^(23 - mantissa bits)
  *
- * The unit of the sum's last place is that of the format's at x, so that the addition
- * rounds there, and the sum's lower bits are x in these units: from 0 on below the
- * normal range, else from 2^(mantissa bits) on, and a carry goes into the exponent,
- * which comes from `power`. A fused multiply-add would spare a step, but on some
- * processors take twenty times as long where x is subnormal in float32.
+ * The sum's ulp in float32 is the format's at x, so that the addition rounds there, and
+ * the sum's lower bits are x in these ulps: from 0 on below the normal range, else from
+ * 2^(mantissa bits) on, and a carry goes into the exponent, which comes from `power`. A
+ * fused multiply-add would spare a step, but on some processors take twenty times as
+ * long where x is subnormal in float32.
  */
 #ifndef TF32DTYPE_FORMATS_KERNELS_NARROW_BYTES_H
 #define TF32DTYPE_FORMATS_KERNELS_NARROW_BYTES_H

@@ -129,7 +129,7 @@ TF_INLINE floats to_float16(floats x)
         _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
 #else
     const words bits = (words)x, sign = bits & TF_SIGN_BIT, magnitude = bits ^ sign;
-    /* A subnormal one: float16's last place is the unit of a sum about one half. */
+    /* A subnormal one: its ulp in float16 is the ulp of a sum about one half. */
     const words small = (words)(((floats)magnitude + 0.5f) - 0.5f);
     const words large = (magnitude + 0xFFF + (magnitude >> 13 & 1)) & ~0x1FFFu;
     const words is_small = (words)(magnitude < 0x38800000u);

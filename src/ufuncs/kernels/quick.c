@@ -5,7 +5,7 @@
  *  single  It is the exact one rounded, and rounding it again is as if rounded once:
  *          float32's 24 bits are two more than twice tf32's 11 (Figueroa, "When is
  *          double rounding innocuous?", 1995), as long as the result is normal.
- *  near    It is some units in float32's last place off: see quick_near.c.
+ *  near    It is some ulps of float32 off: see quick_near.c.
  *
  * What single results raise, and NaN, Inf and results below the normal numbers, takes
  * another pass, of chunks that have any.

@@ -14,7 +14,7 @@
 #include "ufuncs/kernels/decls.h"
 #include "ufuncs/kernels/functions.h"
 
-enum { MARGIN = 2 }; /* results are off by less than a unit in the last place more */
+enum { MARGIN = 2 }; /* ulps; results are off by less than one more */
 enum { CHUNK = 256 }; /* results of tf32 that are looked at together */
 
 /* From the least magnitude on, zero besides or not; the least number is -lowest. */
@@ -133,8 +133,8 @@ TF_INLINE void of_bf16(float (*of)(float), const uint16_t *restrict items,
 }
 
 /* How far a number halfway between two of tf32's is below the result and the margin: at
- * most twice the margin if it is no farther than that from the result, else at least a
- * unit more. */
+ * most twice the margin if it is no farther than that from the result, else at least an
+ * ulp of float32 more. */
 TF_INLINE uint32_t distance(uint32_t above)
 {
     return above & ((UINT32_C(1) << tf_cut(tf_tf32)) - 1);
