@@ -15,7 +15,7 @@
 #include "ufuncs/kernels/functions.h"
 
 enum { MARGIN = 2 }; /* ulps; results are off by less than one more */
-enum { CHUNK = 256 }; /* results of tf32 that are looked at together */
+enum { TOGETHER = 256 }; /* results of tf32 that are looked at together */
 
 /* From the least magnitude on, zero besides or not; the least number is -lowest. */
 struct domain {
@@ -149,23 +149,23 @@ TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
 {
     const uint32_t code_bits = -(UINT32_C(1) << tf_cut(tf_tf32));
     const uint32_t half = UINT32_C(1) << (tf_cut(tf_tf32) - 1);
-    uint32_t above[TF_CHUNK], least[TF_CHUNK / CHUNK];
+    uint32_t above[TF_CHUNK], least[TF_CHUNK / TOGETHER];
     for (size_t start = 0, end; start < n; start = end) {
         uint32_t found = UINT32_MAX;
-        end = n - start < CHUNK ? n : start + CHUNK;
+        end = n - start < TOGETHER ? n : start + TOGETHER;
         for (size_t i = start; i < end; i++) {
             const uint32_t r = tf_bits_of(of(tf_float_of(items[i] & code_bits)));
             above[i] = r + (half + MARGIN);
             found = distance(above[i]) < found ? distance(above[i]) : found;
             results[i] = above[i] & code_bits;
         }
-        least[start / CHUNK] = found;
+        least[start / TOGETHER] = found;
     }
     size_t count = 0;
     for (size_t start = 0, end; start < n; start = end) {
-        uint8_t open[CHUNK + 8];
-        end = n - start < CHUNK ? n : start + CHUNK;
-        if (!outside && least[start / CHUNK] > 2 * MARGIN) {
+        uint8_t open[TOGETHER + 8];
+        end = n - start < TOGETHER ? n : start + TOGETHER;
+        if (!outside && least[start / TOGETHER] > 2 * MARGIN) {
             continue;
         }
         for (size_t i = start; i < end; i++) {
