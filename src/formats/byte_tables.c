@@ -33,7 +33,8 @@ static void fill_predicates(struct tf_format f, struct tf_byte_table *table)
     for (uint32_t item = 0; item < 256; item++) {
         const char byte = (char)(unsigned char)item;
         const struct tf_value x = tf_decode(f, tf_load_code(f, &byte));
-        const int is_nan = x.kind == TF_NAN, is_inf = x.kind == TF_INFINITY;
+        const int is_nan = x.value_class == TF_NAN;
+        const int is_inf = x.value_class == TF_INFINITY;
         const uint32_t sign = tf_load_code(f, &byte) & tf_sign_mask(f);
         table->predicates[TF_ISNAN][item] = (uint8_t)is_nan;
         table->predicates[TF_ISINF][item] = (uint8_t)is_inf;

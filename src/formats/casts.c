@@ -75,8 +75,8 @@ static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size
 /* -- casts that are exact, and need no rounding ----------------------------------- */
 
 /* bfloat16 numbers, which those of a byte are. */
-static void halves_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
-                            uint16_t *out, size_t n)
+static void bf16_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
+                          uint16_t *out, size_t n)
 {
     if (tf_isa->formats->bf16_of_bytes) {
         tf_isa->formats->bf16_of_bytes(table, in, out, n);
@@ -116,7 +116,7 @@ static int cast_exactly(struct tf_cast cast, const void *source, void *target, s
     } else if (cast.to == tf_tf32_index && (cast.from <= TF_FLOAT16 || from_byte)) {
         load(cast.from, source, target, n); /* whose items are float32's */
     } else if (cast.to == tf_bfloat16_index && from_ours && from_byte) {
-        halves_of_bytes(&tf_byte_tables[cast.from], source, target, n);
+        bf16_of_bytes(&tf_byte_tables[cast.from], source, target, n);
     } else if (cast.to == TF_BOOL && from_ours && !from_byte) {
         bools_of_words(cast.from, source, target, n);
     } else {
@@ -268,7 +268,7 @@ static int raises_nothing(struct tf_cast cast)
     _Alignas(16) char items[MOST_EXTREMES * 8], results[MOST_EXTREMES * 16];
     ptrdiff_t count;
     if (cast.from <= TF_FLOAT16) {
-        count = extremes_of_format(ours ? *tf_format_rows[cast.from] : tf_half, items);
+        count = extremes_of_format(ours ? *tf_format_rows[cast.from] : tf_float16, items);
     } else if (cast.from > TF_BOOL) {
         count = extremes_of_integers(sizes[cast.from], items);
     } else if (cast.from == TF_BOOL) {

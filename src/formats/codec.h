@@ -35,7 +35,7 @@ enum tf_rounding {
 
 enum tf_overflow { TF_OVERFLOW_IEEE, TF_OVERFLOW_SATURATE };
 
-enum tf_kind { TF_NUMBER, TF_INFINITY, TF_NAN };
+enum tf_value_class { TF_NUMBER, TF_INFINITY, TF_NAN };
 
 /* A real number: significand * 2^exponent, and a little more if `sticky`
  * (less than one unit of the significand). A significand other than 0 has its
@@ -45,7 +45,7 @@ struct tf_value {
     int32_t exponent;
     uint8_t negative;
     uint8_t sticky;
-    uint8_t kind; /* enum tf_kind */
+    uint8_t value_class; /* enum tf_value_class */
 };
 
 static inline struct tf_value tf_value_make(int negative, uint64_t significand,
@@ -63,9 +63,10 @@ static inline struct tf_value tf_value_make(int negative, uint64_t significand,
     return x;
 }
 
-static inline struct tf_value tf_value_special(int negative, enum tf_kind kind)
+static inline struct tf_value tf_value_special(int negative,
+                                               enum tf_value_class value_class)
 {
-    const struct tf_value x = {0, 0, (uint8_t)negative, 0, (uint8_t)kind};
+    const struct tf_value x = {0, 0, (uint8_t)negative, 0, (uint8_t)value_class};
     return x;
 }
 
@@ -121,10 +122,10 @@ static inline struct tf_value tf_decode(struct tf_format f, uint32_t code)
 static inline uint64_t tf_double_bits(struct tf_value x)
 {
     const uint64_t sign = (uint64_t)x.negative << 63;
-    if (x.kind == TF_NAN) {
+    if (x.value_class == TF_NAN) {
         return sign | UINT64_C(0x7FF8) << 48;
     }
-    if (x.kind == TF_INFINITY) {
+    if (x.value_class == TF_INFINITY) {
         return sign | UINT64_C(0x7FF0) << 48;
     }
     if (x.significand == 0) {
@@ -200,14 +201,14 @@ static inline int tf_encode_special(struct tf_format f, struct tf_value x,
                                     unsigned *flags)
 {
     const uint32_t sign = x.negative ? tf_sign_mask(f) : 0;
-    if (x.kind == TF_NAN) {
+    if (x.value_class == TF_NAN) {
         *flags |= f.specials == TF_FINITE ? TF_INVALID : 0;
         *code = f.specials == TF_FNUZ ? tf_nan_code(f) : tf_nan_code(f) | sign;
     } else if (f.specials == TF_EXPONENT_ONLY &&
-               (x.negative || (x.kind == TF_NUMBER && x.significand == 0))) {
+               (x.negative || (x.value_class == TF_NUMBER && x.significand == 0))) {
         *flags |= TF_INVALID;
         *code = tf_nan_code(f);
-    } else if (x.kind == TF_INFINITY) {
+    } else if (x.value_class == TF_INFINITY) {
         unsigned raised = 0;
         *code = tf_encode_beyond(f, x.negative, overflow == TF_OVERFLOW_SATURATE, &raised);
         *flags |= f.specials == TF_IEEE ? 0 : raised; /* which has Inf */
@@ -219,8 +220,8 @@ static inline int tf_encode_special(struct tf_format f, struct tf_value x,
     return 1;
 }
 
-/* A number in units of a last place: `kept` whole ones, `fraction` / 2^64 of one, and
- * a little more if `more`. */
+/* A number in ulps: `kept` whole ones, `fraction` / 2^64 of one, and a little more if
+ * `more`. */
 struct tf_in_units {
     uint64_t kept, fraction;
     int more;
@@ -261,7 +262,7 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
     if (tf_encode_special(f, x, overflow, &code, flags)) {
         return code;
     }
-    /* 1. The unit in the last place that the result has, subnormal or not. */
+    /* 1. The ulp of the result, subnormal or not. */
     const int top = x.exponent + 63;
     const int least = tf_least_exponent(f);
     const int tiny = top - f.mantissa_bits < least;

@@ -69,7 +69,7 @@ TF_INLINE int32_t tf_total_order(uint32_t bits)
 }
 
 /* The same of bfloat16's. */
-TF_INLINE int16_t tf_half_order(int16_t bits)
+TF_INLINE int16_t tf_bf16_order(int16_t bits)
 {
     return (int16_t)(bits ^ ((bits >> 15) & TF_BF16_MAGNITUDE_BITS));
 }

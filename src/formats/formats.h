@@ -66,7 +66,7 @@ TF_FORMATS(ROW)
 
 /* float16 and float32 as formats, no dtypes of ours: casts and matrix products meet
  * the first, explicit rounding both. */
-static const struct tf_format tf_half = {
+static const struct tf_format tf_float16 = {
     "float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
 static const struct tf_format tf_binary32 = {
     "float32", 4, 32, 0, 8, 23, 1, 127, TF_IEEE, 'f'};

@@ -7,7 +7,7 @@
 #include "runtime/asserts.h"
 #include "runtime/strided.h"
 
-struct operand {
+struct loop_operand {
     const char *data;
     ptrdiff_t stride;
     int repeats;                /* one item: gathered and unpacked once */
@@ -16,7 +16,7 @@ struct operand {
     _Alignas(64) unsigned char items[TF_CHUNK * sizeof(float)];
 };
 
-static inline void operand_begin(struct operand *operand, const char *data,
+static inline void operand_begin(struct loop_operand *operand, const char *data,
                                  ptrdiff_t stride, int repeats)
 {
     operand->data = data;
@@ -26,7 +26,7 @@ static inline void operand_begin(struct operand *operand, const char *data,
 }
 
 /* The next n items, one after the other. */
-static inline const void *operand_items(struct operand *operand, size_t itemsize,
+static inline const void *operand_items(struct loop_operand *operand, size_t itemsize,
                                         size_t n)
 {
     TF_ASSERT(n <= TF_CHUNK && itemsize <= sizeof(float));
@@ -41,7 +41,7 @@ static inline const void *operand_items(struct operand *operand, size_t itemsize
 }
 
 /* The numbers of a format, or of float32, that they are. */
-static inline const float *operand_numbers(struct operand *operand, int kind,
+static inline const float *operand_numbers(struct loop_operand *operand, int kind,
                                            const void *items, size_t n)
 {
     if (operand->has_numbers) {
@@ -57,7 +57,7 @@ static inline const float *operand_numbers(struct operand *operand, int kind,
 }
 
 /* The next n numbers. */
-static inline const float *operand_next(struct operand *operand, int kind, size_t n)
+static inline const float *operand_next(struct loop_operand *operand, int kind, size_t n)
 {
     const size_t itemsize =
         kind == TF_FLOAT32 ? sizeof(float) : tf_format_rows[kind]->itemsize;

@@ -70,7 +70,7 @@ static struct tf_value value_at(int kind, const char *item)
 static struct tf_format row_of(int kind)
 {
     return kind < TF_FORMAT_COUNT ? *tf_format_rows[kind]
-           : kind == TF_FLOAT16   ? tf_half
+           : kind == TF_FLOAT16   ? tf_float16
                                   : tf_binary32;
 }
 

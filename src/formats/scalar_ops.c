@@ -98,10 +98,10 @@ uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
 uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags)
 {
     const struct tf_value x = tf_decode(f, code);
-    if (x.kind == TF_NAN) {
+    if (x.value_class == TF_NAN) {
         return tf_nan_code(f);
     }
-    if (x.kind == TF_INFINITY) {
+    if (x.value_class == TF_INFINITY) {
         *flags |= TF_INVALID;
         return tf_nan_code(f);
     }

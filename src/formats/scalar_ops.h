@@ -35,9 +35,9 @@ static inline uint32_t tf_load_code(struct tf_format f, const char *item)
     if (f.itemsize == 4) {
         memcpy(&bits, item, 4);
     } else if (f.itemsize == 2) {
-        uint16_t half;
-        memcpy(&half, item, 2);
-        bits = half;
+        uint16_t two;
+        memcpy(&two, item, 2);
+        bits = two;
     } else {
         bits = *(const uint8_t *)item;
     }
@@ -50,8 +50,8 @@ TF_INLINE void tf_store_code(struct tf_format f, char *item, uint32_t code)
     if (f.itemsize == 4) {
         memcpy(item, &bits, 4);
     } else if (f.itemsize == 2) {
-        const uint16_t half = (uint16_t)bits;
-        memcpy(item, &half, 2);
+        const uint16_t two = (uint16_t)bits;
+        memcpy(item, &two, 2);
     } else {
         *(uint8_t *)item = (uint8_t)bits;
     }
@@ -122,7 +122,7 @@ TF_INLINE int tf_round_usual(struct tf_format f, double x, uint32_t *code,
 }
 
 /* x, or the number of the format, or halfway between two, that lies within 16
- * units of double's last place from it. */
+ * ulps of a double from it. */
 double tf_snapped(struct tf_format f, double x);
 
 /* A code with another's sign. */

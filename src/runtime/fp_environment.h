@@ -1,7 +1,7 @@
 /* The floating-point environment around a loop.
  *
  * Speculation inside vector loops raises flags that no element asked for, and
- * a caller may have left another rounding mode or flush-to-zero switched on.
+ * a caller may have left another rounding mode, FTZ or DAZ switched on.
  * So a loop runs in the default environment and then sets the flags that its
  * results demand:
  *
@@ -25,7 +25,7 @@ struct tf_fp {
 
 static inline struct tf_fp tf_fp_begin(void)
 {
-    /* All exceptions masked, to nearest, no flushing. Bits 0..5 are flags, which a loop
+    /* All exceptions masked, to nearest, no FTZ or DAZ. Bits 0..5 are flags, which a loop
      * that reads them clears; to write the register costs more than all else here. */
     enum { FLAGS = 0x3F, DEFAULT = 0x1F80 };
     const struct tf_fp saved = {_mm_getcsr()};

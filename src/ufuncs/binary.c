@@ -27,14 +27,14 @@ static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t 
 }
 
 /* A chunk in one pass, and another for what results beyond the range have raised that
- * had not been raised before. Whether it is settled. */
-static int fused_chunk(int format, enum tf_binary_op op, struct operand *a,
-                       struct operand *b, const void *x, const void *y, void *out,
+ * had not been raised before. Whether all results are there. */
+static int fused_chunk(int format, enum tf_binary_op op, struct loop_operand *a,
+                       struct loop_operand *b, const void *x, const void *y, void *out,
                        size_t n, unsigned *flags)
 {
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fused *fused = &tf_isa->ufuncs->fused[op];
-    struct tf_settled seen;
+    struct tf_outcome seen;
     TF_ASSERT(!tf_overlap(x, out, n * f.itemsize) && !tf_overlap(y, out, n * f.itemsize));
     if (f.itemsize == 1) {
         const float *p = operand_numbers(a, format, x, n);
@@ -43,12 +43,12 @@ static int fused_chunk(int format, enum tf_binary_op op, struct operand *a,
             f.specials == TF_EXPONENT_ONLY ? fused->bytes_of_powers : fused->bytes;
         seen = bytes(&tf_byte_tables[format].rounding, p, q, out, n);
     } else if (f.itemsize == 2) {
-        seen = fused->halves(x, y, out, n);
+        seen = fused->bf16(x, y, out, n);
     } else {
         seen = fused->words(x, y, out, n);
     }
     *flags |= seen.flags;
-    if (seen.unsettled) {
+    if (seen.needs_general_path) {
         return 0;
     }
     const uint32_t beyond = tf_beyond(f);
@@ -71,7 +71,7 @@ static void make_line(int format, enum tf_binary_op op, const char *item, int wh
                       struct tf_pair_line *line)
 {
     uint8_t items[ITEMS], same[ITEMS];
-    struct operand a, b;
+    struct loop_operand a, b;
     for (int i = 0; i < ITEMS; i++) {
         items[i] = (uint8_t)i;
         same[i] = *(const uint8_t *)item;
@@ -119,7 +119,7 @@ binary_chunks(int format, enum tf_binary_op op, char *const data[3],
     }
 
     TF_BUFFER(buffer);
-    struct operand a, b;
+    struct loop_operand a, b;
     operand_begin(&a, data[0], strides[0], !serial);
     operand_begin(&b, data[1], strides[1], 1);
     unsigned flags = tf_fp_raised(saved);

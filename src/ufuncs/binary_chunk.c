@@ -37,9 +37,8 @@ static const struct operation operations[TF_BINARY_COUNT] = {
     [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1},
 };
 
-/* Is r within 16 units of double's last place of a number halfway between two
- * of the format's, or small enough to underflow, which depends on its being
- * exact? */
+/* Is r within 16 ulps of a double of a number halfway between two of the format's,
+ * or small enough to underflow, which depends on its being exact? */
 static int is_doubtful(struct tf_format f, double r)
 {
     enum { DOUBT = 16 };

@@ -10,7 +10,7 @@
 static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)
 {
     return itemsize == 1   ? functions.bytes
-           : itemsize == 2 ? functions.halves
+           : itemsize == 2 ? functions.bf16
                            : functions.words;
 }
 
@@ -24,7 +24,7 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
     const int serial = tf_is_serial(data, strides);
     const ptrdiff_t chunk = serial ? 1 : TF_CHUNK;
     TF_BUFFER(buffer);
-    struct operand a, b;
+    struct loop_operand a, b;
     operand_begin(&a, data[0], strides[0], !serial);
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
@@ -60,7 +60,7 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(raised);
     TF_BUFFER(buffer);
-    struct operand x, low, high;
+    struct loop_operand x, low, high;
     operand_begin(&x, data[0], strides[0], 1);
     operand_begin(&low, data[1], strides[1], 1);
     operand_begin(&high, data[2], strides[2], 1);
@@ -95,7 +95,7 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
     const size_t itemsize = tf_format_rows[format]->itemsize;
     tf_items_fn *change = by_size(tf_isa->ufuncs->sign[op], itemsize);
     TF_BUFFER(buffer);
-    struct operand a;
+    struct loop_operand a;
     operand_begin(&a, data[0], strides[0], 1);
     char *out = data[1];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
@@ -129,7 +129,7 @@ static void test_numbers(const struct test *test, int a_kind, int b_kind,
 {
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
-    struct operand a, b;
+    struct loop_operand a, b;
     operand_begin(&a, data[0], strides[0], 1);
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
@@ -174,7 +174,7 @@ void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
     const struct tf_byte_table *table = &tf_byte_tables[format];
     tf_predicate_fn *predicate = tf_isa->formats->predicate[op][itemsize == 4 ? 0 : 1];
     TF_BUFFER(buffer);
-    struct operand a;
+    struct loop_operand a;
     operand_begin(&a, data[0], strides[0], 1);
     char *out = data[1];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {

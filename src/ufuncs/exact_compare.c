@@ -137,7 +137,7 @@ static int item_of(struct tf_format f, const char *exact, char item[4], unsigned
 }
 
 struct bounded {
-    struct operand operand;
+    struct loop_operand operand;
     int is_exact;
     _Alignas(64) float rounded[TF_CHUNK];
 };

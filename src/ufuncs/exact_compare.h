@@ -12,8 +12,7 @@
 
 #include "ufuncs/kernels.h"
 
-/* To odd; `more` if the exact number is larger in magnitude by less than a unit in x's
- * last place. */
+/* To odd; `more` if the exact number is larger in magnitude by less than an ulp of x. */
 float tf_exact_from_double(double x, int more);
 
 /* As tf_compare(), but the operand of index `exact`, 0 or 1, holds exact numbers. */

@@ -17,9 +17,9 @@
 TF_INLINE uint32_t load(const char *item, size_t itemsize)
 {
     if (itemsize == 2) {
-        uint16_t half;
-        memcpy(&half, item, sizeof half);
-        return (uint32_t)half << 16;
+        uint16_t bf16;
+        memcpy(&bf16, item, sizeof bf16);
+        return (uint32_t)bf16 << 16;
     }
     uint32_t word;
     memcpy(&word, item, sizeof word);
@@ -28,8 +28,8 @@ TF_INLINE uint32_t load(const char *item, size_t itemsize)
 
 TF_INLINE void store(char *item, size_t itemsize, uint32_t bits)
 {
-    const uint16_t half = (uint16_t)(bits >> 16);
-    memcpy(item, itemsize == 2 ? (const void *)&half : (const void *)&bits, itemsize);
+    const uint16_t bf16 = (uint16_t)(bits >> 16);
+    memcpy(item, itemsize == 2 ? (const void *)&bf16 : (const void *)&bits, itemsize);
 }
 
 /* The items are the upper bits of float32, which serves (see kernels/fused.c). 0 if the

@@ -72,28 +72,28 @@ typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
 typedef void tf_items_fn(const struct tf_byte_table *, const void *restrict,
                          const void *restrict, void *restrict, size_t);
 struct tf_by_size {
-    tf_items_fn *words, *halves, *bytes; /* tf32, bfloat16, the others */
+    tf_items_fn *words, *bf16, *bytes; /* tf32, bfloat16, the others */
 };
 
 /* What a chunk of results showed on the way to their items. */
-struct tf_settled {
+struct tf_outcome {
     uint32_t greatest; /* magnitude in float32, as bits: NaN is beyond Inf */
     unsigned flags;    /* but for what `greatest` tells: results beyond the range */
-    unsigned unsettled; /* some are left to the general path */
+    unsigned needs_general_path; /* some results are left open: tf_binary_chunk */
 };
 
 /* Of items of bfloat16 or tf32; the results lie apart from the operands. */
-typedef struct tf_settled tf_fused_fn(const void *restrict, const void *restrict,
+typedef struct tf_outcome tf_fused_fn(const void *restrict, const void *restrict,
                                       void *restrict, size_t);
 /* Of numbers of a format of one byte. */
 struct tf_byte_rounding;
-typedef struct tf_settled tf_fused_bytes_fn(const struct tf_byte_rounding *,
+typedef struct tf_outcome tf_fused_bytes_fn(const struct tf_byte_rounding *,
                                             const float *restrict, const float *restrict,
                                             uint8_t *restrict, size_t);
 
 /* The commonest operations in one pass; NULL for the others. */
 struct tf_fused {
-    tf_fused_fn *words, *halves;              /* tf32, bfloat16 */
+    tf_fused_fn *words, *bf16;                /* tf32, bfloat16 */
     tf_fused_bytes_fn *bytes, *bytes_of_powers; /* the others; e8m0 */
 };
 

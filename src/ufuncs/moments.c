@@ -18,13 +18,13 @@ static int lacks_infinity(int format)
 
 /* -- sums --------------------------------------------------------------------------- */
 
-struct numbers {
+struct moment_chunk {
     TF_BUFFER(buffer);
     float rows[TF_MOMENT_ROWS][TF_CHUNK];
 };
 
 static void load(int format, const char *items, ptrdiff_t stride, size_t n,
-                 struct numbers *chunk, float *numbers)
+                 struct moment_chunk *chunk, float *numbers)
 {
     const size_t size = tf_format_rows[format]->itemsize;
     tf_isa->formats->conversions[format].to_float32(tf_gather(items, stride, size, n, chunk->buffer),
@@ -74,7 +74,7 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
                       ptrdiff_t at, ptrdiff_t count, struct tf_sums found, ptrdiff_t i)
 {
     const ptrdiff_t whole = TF_CHUNK / lines->n;
-    struct numbers chunk;
+    struct moment_chunk chunk;
     float *numbers = chunk.rows[0];
     const ptrdiff_t all = count * lines->n;
     const ptrdiff_t most = whole > 0 ? whole * lines->n : TF_CHUNK;
@@ -115,7 +115,7 @@ static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic st
         found.greatest + i,
         found.least + i,
     };
-    struct numbers chunk;
+    struct moment_chunk chunk;
     for (ptrdiff_t row = 0; row < lines->n; row += TF_MOMENT_ROWS) {
         for (ptrdiff_t k = 0; k < TF_MOMENT_ROWS; k++) {
             float *numbers = chunk.rows[k];
@@ -175,7 +175,7 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
 
 /* -- what follows from them --------------------------------------------------------- */
 
-/* Half a unit of float64's last place. A sum of n numbers, added in any order, is off by
+/* Half an ulp of 1 in float64. A sum of n numbers, added in any order, is off by
  * at most n UNIT times the sum of their magnitudes (Higham, "Accuracy and Stability of
  * Numerical Algorithms", 2002, section 4.2), which n times the greatest bounds, and a
  * product by n UNIT times itself; twice that, since there are two results, and as much
@@ -374,7 +374,7 @@ int tf_weighted_mean(const struct tf_summed *lines, const char *weights,
 {
     const struct tf_fp saved = tf_fp_begin();
     struct tf_moments products = {-0.0, 0, 0, INT32_MAX}, divisors = products;
-    struct numbers chunk;
+    struct moment_chunk chunk;
     float *x = chunk.rows[0], *w = chunk.rows[1];
     for (ptrdiff_t done = 0; done < lines->n; done += TF_CHUNK) {
         const ptrdiff_t rest = lines->n - done;

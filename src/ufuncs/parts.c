@@ -36,7 +36,7 @@ static unsigned modf_items(int format, char *const data[3], const ptrdiff_t stri
                  ptrdiff_t n)
 {
     _Alignas(64) float part[TF_CHUNK], whole[TF_CHUNK];
-    struct operand x;
+    struct loop_operand x;
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
@@ -53,7 +53,7 @@ static unsigned frexp_items(int format, char *const data[3], const ptrdiff_t str
 {
     _Alignas(64) float part[TF_CHUNK];
     int32_t exponents[TF_CHUNK];
-    struct operand x;
+    struct loop_operand x;
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
@@ -99,7 +99,7 @@ static unsigned ldexp_items(int format, size_t exponent_size, char *const data[3
     }
     _Alignas(64) float results[TF_CHUNK];
     TF_BUFFER(buffer);
-    struct operand x;
+    struct loop_operand x;
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
@@ -142,7 +142,7 @@ static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t st
     unsigned flags = 0;
     if (f.itemsize > 1 && !tf_is_serial(data, strides)) {
         TF_BUFFER(buffer);
-        struct operand a, b;
+        struct loop_operand a, b;
         operand_begin(&a, data[0], strides[0], 1);
         operand_begin(&b, data[1], strides[1], 1);
         for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
@@ -168,8 +168,8 @@ static unsigned next_numbers(int format, char *const data[3], const ptrdiff_t st
 
 /* -- all of them -------------------------------------------------------------------- */
 
-void tf_other(int format, enum tf_code_op op, char *const *data,
-              const ptrdiff_t *strides, ptrdiff_t n)
+void tf_apply_code_op(int format, enum tf_code_op op, char *const *data,
+                      const ptrdiff_t *strides, ptrdiff_t n)
 {
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
@@ -179,7 +179,7 @@ void tf_other(int format, enum tf_code_op op, char *const *data,
     case TF_FREXP: flags = frexp_items(format, data, strides, n); break;
     case TF_LDEXP: flags = ldexp_items(format, sizeof(int64_t), data, strides, n); break;
     case TF_LDEXP_INT: flags = ldexp_items(format, sizeof(int32_t), data, strides, n); break;
-    case TF_OTHER_COUNT: break;
+    case TF_CODE_OP_COUNT: break;
     }
     tf_fp_end(saved, flags);
 }

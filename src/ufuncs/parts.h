@@ -11,10 +11,10 @@ enum tf_code_op {
     TF_FREXP,     /* T -> T, int32 */
     TF_LDEXP,     /* T, int64 -> T */
     TF_LDEXP_INT, /* T, int32 -> T */
-    TF_OTHER_COUNT
+    TF_CODE_OP_COUNT
 };
 
-void tf_other(int format, enum tf_code_op op, char *const *data,
-              const ptrdiff_t *strides, ptrdiff_t n);
+void tf_apply_code_op(int format, enum tf_code_op op, char *const *data,
+                      const ptrdiff_t *strides, ptrdiff_t n);
 
 #endif

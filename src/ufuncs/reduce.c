@@ -164,14 +164,15 @@ static int is_in_place(struct tf_partials *partials, int format,
  *     add.at(a, i, b)     one place, one      strides[1] is 0    n is 1, and NumPy asked
  *                         element a call      too                for no initial value
  */
-enum call {
+enum numpy_call {
     ELEMENTWISE, /* the first two, and the last: its place may be a buffer's */
     REDUCTION,
     ACCUMULATION
 };
 
-static enum call call_of(struct tf_partials *partials, int format, char *const data[3],
-                         const ptrdiff_t strides[3], ptrdiff_t n)
+static enum numpy_call numpy_call_of(struct tf_partials *partials, int format,
+                                     char *const data[3], const ptrdiff_t strides[3],
+                                     ptrdiff_t n)
 {
     const int at = partials && !partials->is_reduction && n == 1 && strides[0] == 0 &&
                    strides[1] == 0;
@@ -204,7 +205,7 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
               char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const enum tf_binary_op elementwise = op == TF_SUM ? TF_ADD : TF_MULTIPLY;
-    switch (call_of(partials, format, data, strides, n)) {
+    switch (numpy_call_of(partials, format, data, strides, n)) {
     case REDUCTION: return reduce(format, op, partials, data, strides, n);
     case ACCUMULATION: {
         const struct tf_fp saved = tf_fp_begin();

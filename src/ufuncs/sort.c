@@ -365,7 +365,7 @@ static int32_t word_order(int32_t bits) { return tf_total_order((uint32_t)bits);
 static int integer_sort(struct tf_format f, void *items, ptrdiff_t count, int stable)
 {
     switch (f.itemsize) {
-    case 2: { SORT_INTEGERS(int16_t, tf_half_order, sort_int16) }
+    case 2: { SORT_INTEGERS(int16_t, tf_bf16_order, sort_int16) }
     case 4: { SORT_INTEGERS(int32_t, word_order, sort_int32) }
     default: return 0;
     }

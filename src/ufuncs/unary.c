@@ -160,12 +160,12 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
         /* A normal number: raises nothing. */
         return tf_surely_rounded(out, f.mantissa_bits) >> (tf_cut(f) - f.shift);
     }
-    double settled = tf_snapped(f, out);
-    const int inexact = function->transcendental && in != 0 && isfinite(settled);
-    if (inexact && settled == in) {
-        settled = beside_argument(function, in);
+    double snapped = tf_snapped(f, out);
+    const int inexact = function->transcendental && in != 0 && isfinite(snapped);
+    if (inexact && snapped == in) {
+        snapped = beside_argument(function, in);
     }
-    memcpy(&bits, &settled, sizeof bits);
+    memcpy(&bits, &snapped, sizeof bits);
     struct tf_value y = tf_value_from_double_bits(bits);
     unsigned raised = 0;
     if (isnan(out)) {
@@ -173,7 +173,7 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
         raised = isnan(in) ? 0 : TF_INVALID;
     } else if (isinf(out)) {
         raised = isfinite(in) ? TF_DIVIDE : 0;
-    } else if (inexact && settled != 0) {
+    } else if (inexact && snapped != 0) {
         y.sticky = 1;
     }
     unsigned rounding = 0;

@@ -288,7 +288,7 @@ cdef extern from "ufuncs/parts.h" nogil:
         TF_FREXP
         TF_LDEXP
         TF_LDEXP_INT
-    void tf_other(int, tf_code_op, items_t, const npy_intp *, npy_intp)
+    void tf_apply_code_op(int, tf_code_op, items_t, const npy_intp *, npy_intp)
 
 
 cdef extern from "ufuncs/binary.h" nogil:

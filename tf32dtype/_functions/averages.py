@@ -4,7 +4,7 @@ NumPy computes them step by step in the dtype of the array, so that a sum, or a 
 times 10, is rounded, or overflows, before it is divided. Here NumPy's own function
 computes in float64, which holds all our numbers and the squares of them, and its result
 is rounded once. Sums are NumPy's pairwise sums of float64: exact unless the numbers
-span more than about 2^50. Where one pass over the array settles what NumPy's result
+span more than about 2^50. Where one pass over the array tells what NumPy's result
 would be rounded to (src/ufuncs/moments.h), that is taken instead.
 
 Each function here answers one of NumPy, with the same arguments, and returns
@@ -62,7 +62,7 @@ def _double_like(out: Any) -> Any:
 _TOTAL, _MEAN, _VARIANCE, _DEVIATION, _NORM, _PRODUCT = range(6)
 
 
-def _settled(
+def _in_one_pass(
     statistic: int, a: Any, axis: Any, nans: bool, keywords: dict[str, Any]
 ) -> Any:
     """A statistic in one pass, or NotImplemented."""
@@ -101,7 +101,7 @@ def _mean(
             names = ("ddof", "keepdims")[statistic == _MEAN :]
             placed = dict(zip(names, args, strict=False))
             if len(placed) == len(args) and not placed.keys() & kwargs.keys():
-                result = _settled(statistic, a, axis, wide, placed | kwargs)
+                result = _in_one_pass(statistic, a, axis, wide, placed | kwargs)
                 if result is not NotImplemented:
                     return result
         a = np.asanyarray(a)
@@ -132,7 +132,7 @@ def _sum(own: Function, statistic: int | None, nans: bool) -> Function:
     def sum(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         result = NotImplemented
         if statistic is not None and not args:
-            result = _settled(statistic, a, axis, nans, kwargs)
+            result = _in_one_pass(statistic, a, axis, nans, kwargs)
         if nans and result is NotImplemented and statistic != _PRODUCT:
             form = FORMATS.get(np.asanyarray(a).dtype)
             if form is not None and not form.has_zero:
@@ -236,7 +236,7 @@ def _average(own: Function) -> Function:
         is_whole = axis is None or (type(axis) is int and axis in (-1, 0))
         result: Any = NotImplemented
         if not args and not kwargs and weights is None:
-            result = _settled(_MEAN, a, axis, False, kwargs)
+            result = _in_one_pass(_MEAN, a, axis, False, kwargs)
         elif not args and not kwargs and is_whole and (axis is None or a.ndim == 1):
             result = _core.weighted_mean(a, weights)
         if result is not NotImplemented:
@@ -265,7 +265,7 @@ def _norm(own: Function) -> Function:
         if is_known and (
             ord is None or (ord == 2 and (x.ndim == 1 or type(axis) is int))
         ):
-            result = _settled(_NORM, x, axis, False, {"keepdims": keepdims})
+            result = _in_one_pass(_NORM, x, axis, False, {"keepdims": keepdims})
             if result is not NotImplemented:
                 return result
         wide = x.astype(_DOUBLE)

@@ -159,7 +159,7 @@ TF_INLINE void pairs_of(const struct tf_code_table *table, const uint8_t *codes,
     for (size_t i = 0; i < n; i += 64, codes += 8 * width, out += 32) {
         const size_t count = tf_min_size(n - i, 64);
         const __m512i index = load_codes(codes, width, count);
-        const struct tf_looked_up found = tf_look_up_halves(highs, lows, index);
+        const struct tf_looked_up found = tf_look_up_uint16(highs, lows, index);
         if (count == 64) {
             _mm512_storeu_si512(out, found.lower);
             _mm512_storeu_si512(out + 16, found.upper);

@@ -13,7 +13,7 @@ template <int kind> __forceinline__ struct tf_format tf_row_of(void)
         TF_FORMATS(ROW)
 #undef ROW
     case TF_FLOAT32: return tf_binary32;
-    default: return tf_half;
+    default: return tf_float16;
     }
 }
 

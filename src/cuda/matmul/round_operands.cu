@@ -2,8 +2,6 @@
 #include "cuda/formats/numbers.h"
 #include "cuda/matmul/operands.h"
 
-static const struct tf_format tf_float16 = {"float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
-
 /* Nearest to x / y. In float64 first: a quotient of two float32 is a tie, or further from
  * one than that rounds. float32's own division has steps that flush. */
 inline float quotient(float x, float y) { return (float)((double)x / (double)y); }

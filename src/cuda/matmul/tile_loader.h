@@ -2,7 +2,7 @@
  * shared memory, where they lie k after k, as float32.
  *
  * A line is a row of A or a column of B. The compilation says the formats of the
- * operands: -DA_FORMAT=tf_bfloat16 -DB_FORMAT=tf_half.
+ * operands: -DA_FORMAT=tf_bfloat16 -DB_FORMAT=tf_float16.
  */
 #ifndef TF32DTYPE_CUDA_MATMUL_TILE_LOADER_H
 #define TF32DTYPE_CUDA_MATMUL_TILE_LOADER_H

@@ -113,7 +113,7 @@ inline float toward_zero(int32_t sum)
 inline float to_half(float x)
 {
     return tf_float_of(
-        tf_single_of_item(tf_half, tf_code_of_single(tf_half, tf_bits_of(x))));
+        tf_single_of_item(tf_float16, tf_code_of_single(tf_float16, tf_bits_of(x))));
 }
 
 /* The sum of a group as its result. */
@@ -352,7 +352,8 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
 
 inline float load(const char *p)
 {
-    return MODEL_HALF ? tf_operand_number(tf_half, tf_load_item(tf_half, p)) : *(const float *)p;
+    return MODEL_HALF ? tf_operand_number(tf_float16, tf_load_item(tf_float16, p))
+                      : *(const float *)p;
 }
 
 inline void store(char *p, float x)
@@ -360,7 +361,7 @@ inline void store(char *p, float x)
     const bool nan = x != x;
     if (MODEL_HALF) { /* exact */
         *(uint16_t *)p =
-            (uint16_t)(nan ? 0x7FFFu : tf_code_of_single(tf_half, __float_as_uint(x)));
+            (uint16_t)(nan ? 0x7FFFu : tf_code_of_single(tf_float16, __float_as_uint(x)));
     } else {
         *(uint32_t *)p = nan ? tf_mma_nan(0) : __float_as_uint(x);
     }

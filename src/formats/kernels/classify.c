@@ -20,7 +20,7 @@
 #define PREDICATE(name, expression)                                            \
     PREDICATE_OF(name##_words, uint32_t, UINT32_C(0xFFFFE000),                 \
                  TF_INF_BITS, expression)                                      \
-    PREDICATE_OF(name##_halves, uint16_t, 0xFFFF, TF_BF16_INF_BITS, expression)
+    PREDICATE_OF(name##_bf16, uint16_t, 0xFFFF, TF_BF16_INF_BITS, expression)
 PREDICATE(is_nan, inf - magnitude)
 PREDICATE(is_inf, (magnitude ^ inf) - 1)
 PREDICATE(is_finite, magnitude - inf)
@@ -28,11 +28,11 @@ PREDICATE(sign_bit, item)
 PREDICATE(logical_not, magnitude - 1)
 
 tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
-    [TF_ISNAN] = {is_nan_words, is_nan_halves},
-    [TF_ISINF] = {is_inf_words, is_inf_halves},
-    [TF_ISFINITE] = {is_finite_words, is_finite_halves},
-    [TF_SIGNBIT] = {sign_bit_words, sign_bit_halves},
-    [TF_LOGICAL_NOT] = {logical_not_words, logical_not_halves},
+    [TF_ISNAN] = {is_nan_words, is_nan_bf16},
+    [TF_ISINF] = {is_inf_words, is_inf_bf16},
+    [TF_ISFINITE] = {is_finite_words, is_finite_bf16},
+    [TF_SIGNBIT] = {sign_bit_words, sign_bit_bf16},
+    [TF_LOGICAL_NOT] = {logical_not_words, logical_not_bf16},
 };
 
 /* -- NaN ---------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ void TF_NAME(tf_bf16_of_bytes)(const struct tf_byte_table *table, const uint8_t 
     for (; i + 64 <= n; i += 64) {
         const __m512i index =
             _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(in + i));
-        const struct tf_looked_up found = tf_look_up_halves(highs, lows, index);
+        const struct tf_looked_up found = tf_look_up_uint16(highs, lows, index);
         _mm512_storeu_si512(out + i, found.lower);
         _mm512_storeu_si512(out + i + 32, found.upper);
     }

@@ -224,7 +224,7 @@ TF_INLINE void bytes_to_float32(const struct tf_byte_table *table, const uint8_t
     for (; i + 64 <= n; i += 64) {
         const __m512i index =
             _mm512_permutexvar_epi32(quarters, _mm512_loadu_si512(in + i));
-        const struct tf_looked_up found = tf_look_up_halves(highs, lows, index);
+        const struct tf_looked_up found = tf_look_up_uint16(highs, lows, index);
         _mm512_storeu_si512(out + i, _mm512_unpacklo_epi16(zero, found.lower));
         _mm512_storeu_si512(out + i + 16, _mm512_unpackhi_epi16(zero, found.lower));
         _mm512_storeu_si512(out + i + 32, _mm512_unpacklo_epi16(zero, found.upper));
@@ -346,14 +346,15 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
 #define ROW(name, ...) INSTANCE(name, tf_##name, tf_##name##_index)
 TF_FORMATS(ROW)
 #undef ROW
-INSTANCE(half, tf_half, TF_FORMAT_COUNT)
+INSTANCE(float16, tf_float16, TF_FORMAT_COUNT)
 
 const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
 #define ROW(name, ...)                                                         \
     {to_float32_##name, from_float32_##name, round_##name, suspect_##name, raised_##name},
     TF_FORMATS(ROW)
 #undef ROW
-    {to_float32_half, from_float32_half, round_half, suspect_half, raised_half},
+    {to_float32_float16, from_float32_float16, round_float16, suspect_float16,
+     raised_float16},
 };
 
 /* -- double -> float32, to odd ----------------------------------------------------- */

@@ -7,11 +7,11 @@
  *     power = the power of two at or below |x|, at least the least normal number
  *     sum   = |x| + power * 2^(23 - mantissa bits)
  *
- * The unit of the sum's last place is that of the format's at x, so that the addition
- * rounds there, and the sum's lower bits are x in these units: from 0 on below the
- * normal range, else from 2^(mantissa bits) on, and a carry goes into the exponent,
- * which comes from `power`. A fused multiply-add would spare a step, but on some
- * processors take twenty times as long where x is subnormal in float32.
+ * The sum's ulp in float32 is the format's at x, so that the addition rounds there, and
+ * the sum's lower bits are x in these ulps: from 0 on below the normal range, else from
+ * 2^(mantissa bits) on, and a carry goes into the exponent, which comes from `power`. A
+ * fused multiply-add would spare a step, but on some processors take twenty times as
+ * long where x is subnormal in float32.
  */
 #ifndef TF32DTYPE_FORMATS_KERNELS_NARROW_BYTES_H
 #define TF32DTYPE_FORMATS_KERNELS_NARROW_BYTES_H
@@ -88,23 +88,23 @@ TF_INLINE bytes is_zero_byte(bytes x)
 TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
 {
 #if defined(__SSE2__)
-    const halves less = (halves){0} + offset;
+    const uint16s less = (uint16s){0} + offset;
 #endif
 #if defined(__AVX512BW__)
     const __m512i low = _mm512_packs_epi32((__m512i)x[0], (__m512i)x[1]);
     const __m512i high = _mm512_packs_epi32((__m512i)x[2], (__m512i)x[3]);
-    return (bytes)_mm512_packus_epi16((__m512i)((halves)low - less),
-                                      (__m512i)((halves)high - less));
+    return (bytes)_mm512_packus_epi16((__m512i)((uint16s)low - less),
+                                      (__m512i)((uint16s)high - less));
 #elif defined(__AVX2__)
     const __m256i low = _mm256_packs_epi32((__m256i)x[0], (__m256i)x[1]);
     const __m256i high = _mm256_packs_epi32((__m256i)x[2], (__m256i)x[3]);
-    return (bytes)_mm256_packus_epi16((__m256i)((halves)low - less),
-                                      (__m256i)((halves)high - less));
+    return (bytes)_mm256_packus_epi16((__m256i)((uint16s)low - less),
+                                      (__m256i)((uint16s)high - less));
 #elif defined(__SSE2__)
     const __m128i low = _mm_packs_epi32((__m128i)x[0], (__m128i)x[1]);
     const __m128i high = _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]);
-    return (bytes)_mm_packus_epi16((__m128i)((halves)low - less),
-                                   (__m128i)((halves)high - less));
+    return (bytes)_mm_packus_epi16((__m128i)((uint16s)low - less),
+                                   (__m128i)((uint16s)high - less));
 #else
     bytes joined;
     for (int i = 0; i < LANE_BYTES; i++) {

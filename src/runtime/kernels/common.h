@@ -78,7 +78,7 @@ struct tf_looked_up {
     __m512i lower, upper;
 };
 
-TF_INLINE struct tf_looked_up tf_look_up_halves(struct tf_byte_registers highs,
+TF_INLINE struct tf_looked_up tf_look_up_uint16(struct tf_byte_registers highs,
                                                 struct tf_byte_registers lows,
                                                 __m512i index)
 {

@@ -27,7 +27,7 @@ typedef float floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 typedef uint32_t words __attribute__((vector_size(4 * LANES)));
 typedef int16_t shorts __attribute__((vector_size(4 * LANES)));
-typedef uint16_t halves __attribute__((vector_size(4 * LANES)));
+typedef uint16_t uint16s __attribute__((vector_size(4 * LANES)));
 
 TF_INLINE words words_of(uint32_t x) { return (words){0} + x; }
 
@@ -119,7 +119,7 @@ TF_INLINE floats floats_toward_zero(words sum, int odd)
 }
 
 /* To the nearest float16, ties to even. */
-TF_INLINE floats to_halves(floats x)
+TF_INLINE floats to_float16(floats x)
 {
 #if defined(__AVX512BW__)
     return (floats)_mm512_cvtph_ps(
@@ -129,7 +129,7 @@ TF_INLINE floats to_halves(floats x)
         _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
 #else
     const words bits = (words)x, sign = bits & TF_SIGN_BIT, magnitude = bits ^ sign;
-    /* A subnormal one: half's last place is the unit of a sum about one half. */
+    /* A subnormal one: its ulp in float16 is the ulp of a sum about one half. */
     const words small = (words)(((floats)magnitude + 0.5f) - 0.5f);
     const words large = (magnitude + 0xFFF + (magnitude >> 13 & 1)) & ~0x1FFFu;
     const words is_small = (words)(magnitude < 0x38800000u);

@@ -203,7 +203,7 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
             const floats sum = integer * unit;
             const floats cut =
                 variant.half || variant.cut ? (floats)((words)sum & plan->mask) : sum;
-            sums->c[r][s] = variant.half ? to_halves(cut) + plan->zero : cut;
+            sums->c[r][s] = variant.half ? to_float16(cut) + plan->zero : cut;
         }
     }
     return any(doubt);
@@ -405,7 +405,7 @@ TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t d
             floats *place = &total[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats more = sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
             const floats sum = canonical(*place + more);
-            *place = variant.half ? to_halves(sum) : sum;
+            *place = variant.half ? to_float16(sum) : sum;
         }
     }
     store_sums(total, c, ldc);

@@ -45,18 +45,18 @@ TF_INLINE void extreme_of_words(enum tf_binary_op op, const uint32_t *restrict a
     }
 }
 
-TF_INLINE void extreme_of_halves(enum tf_binary_op op, const uint16_t *restrict a,
-                                 const uint16_t *restrict b, uint16_t *restrict out,
-                                 size_t n)
+TF_INLINE void extreme_of_bf16(enum tf_binary_op op, const uint16_t *restrict a,
+                               const uint16_t *restrict b, uint16_t *restrict out,
+                               size_t n)
 {
     const int16_t inf = TF_BF16_INF_BITS, quiet = TF_BF16_QUIET_NAN_BITS;
     const int16_t nan = has_nan_on_top(op) ? quiet : (int16_t)(quiet | INT16_MIN);
     for (size_t i = 0; i < n; i++) {
         const int16_t p = (int16_t)a[i], q = (int16_t)b[i];
-        const int16_t x = tf_half_order((int16_t)(p & INT16_MAX) > inf ? nan : p);
-        const int16_t y = tf_half_order((int16_t)(q & INT16_MAX) > inf ? nan : q);
+        const int16_t x = tf_bf16_order((int16_t)(p & INT16_MAX) > inf ? nan : p);
+        const int16_t y = tf_bf16_order((int16_t)(q & INT16_MAX) > inf ? nan : q);
         const int16_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
-        const int16_t result = tf_half_order(chosen);
+        const int16_t result = tf_bf16_order(chosen);
         out[i] = (uint16_t)(result == nan ? quiet : result);
     }
 }
@@ -84,10 +84,10 @@ TF_INLINE void extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table
         (void)table;                                                           \
         extreme_of_words(op, a, b, out, n);                                    \
     }                                                                          \
-    LOOP(name##_halves)                                                        \
+    LOOP(name##_bf16)                                                          \
     {                                                                          \
         (void)table;                                                           \
-        extreme_of_halves(op, a, b, out, n);                                   \
+        extreme_of_bf16(op, a, b, out, n);                                     \
     }                                                                          \
     LOOP(name##_bytes)                                                         \
     {                                                                          \
@@ -99,10 +99,10 @@ EXTREME(fmax, TF_FMAX)
 EXTREME(fmin, TF_FMIN)
 
 const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
-    [TF_MAXIMUM] = {maximum_words, maximum_halves, maximum_bytes},
-    [TF_MINIMUM] = {minimum_words, minimum_halves, minimum_bytes},
-    [TF_FMAX] = {fmax_words, fmax_halves, fmax_bytes},
-    [TF_FMIN] = {fmin_words, fmin_halves, fmin_bytes},
+    [TF_MAXIMUM] = {maximum_words, maximum_bf16, maximum_bytes},
+    [TF_MINIMUM] = {minimum_words, minimum_bf16, minimum_bytes},
+    [TF_FMAX] = {fmax_words, fmax_bf16, fmax_bytes},
+    [TF_FMIN] = {fmin_words, fmin_bf16, fmin_bytes},
 };
 
 /* -- comparisons ------------------------------------------------------------------ */
@@ -124,10 +124,10 @@ TF_INLINE __m512 load_words(const uint32_t *items)
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(items), used));
 }
 
-TF_INLINE __m512 load_halves(const uint16_t *items)
+TF_INLINE __m512 load_bf16(const uint16_t *items)
 {
-    const __m256i halves = _mm256_loadu_si256((const __m256i *)items);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+    const __m256i bf16 = _mm256_loadu_si256((const __m256i *)items);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
 }
 #else
 #define COMPARE_VECTORS(load, a, b, out, n, predicate) size_t i = 0;
@@ -147,12 +147,12 @@ TF_INLINE __m512 load_halves(const uint16_t *items)
             results[i] = (expression);                                         \
         }                                                                      \
     }                                                                          \
-    LOOP(name##_halves)                                                        \
+    LOOP(name##_bf16)                                                          \
     {                                                                          \
         (void)table;                                                           \
         const uint16_t *first = a, *second = b;                                \
         uint8_t *results = out;                                                \
-        COMPARE_VECTORS(load_halves, first, second, results, n, predicate)     \
+        COMPARE_VECTORS(load_bf16, first, second, results, n, predicate)       \
         for (; i < n; i++) {                                                   \
             const float x = tf_float_of((uint32_t)first[i] << 16);             \
             const float y = tf_float_of((uint32_t)second[i] << 16);            \
@@ -178,13 +178,12 @@ COMPARE(greater, x > y, 0, _CMP_GT_OQ)
 COMPARE(greater_equal, x >= y, 0, _CMP_GE_OQ)
 
 const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
-    [TF_EQUAL] = {equal_words, equal_halves, equal_bytes},
-    [TF_NOT_EQUAL] = {not_equal_words, not_equal_halves, not_equal_bytes},
-    [TF_LESS] = {less_words, less_halves, less_bytes},
-    [TF_LESS_EQUAL] = {less_equal_words, less_equal_halves, less_equal_bytes},
-    [TF_GREATER] = {greater_words, greater_halves, greater_bytes},
-    [TF_GREATER_EQUAL] = {greater_equal_words, greater_equal_halves,
-                          greater_equal_bytes},
+    [TF_EQUAL] = {equal_words, equal_bf16, equal_bytes},
+    [TF_NOT_EQUAL] = {not_equal_words, not_equal_bf16, not_equal_bytes},
+    [TF_LESS] = {less_words, less_bf16, less_bytes},
+    [TF_LESS_EQUAL] = {less_equal_words, less_equal_bf16, less_equal_bytes},
+    [TF_GREATER] = {greater_words, greater_bf16, greater_bytes},
+    [TF_GREATER_EQUAL] = {greater_equal_words, greater_equal_bf16, greater_equal_bytes},
 };
 
 /* -- signs ------------------------------------------------------------------------ */
@@ -212,7 +211,7 @@ TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
                                    UINT32_C(0x7FFFE000), TF_SIGN_BIT);         \
         }                                                                      \
     }                                                                          \
-    LOOP(name##_halves)                                                        \
+    LOOP(name##_bf16)                                                          \
     {                                                                          \
         (void)table;                                                           \
         const uint16_t *first = a, *second = b;                                \
@@ -251,8 +250,8 @@ LOOP(copysign_bytes)
 }
 
 const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT] = {
-    [TF_COPYSIGN] = {copysign_words, copysign_halves, copysign_bytes},
-    [TF_POSITIVE] = {positive_words, positive_halves, NULL},
-    [TF_NEGATIVE] = {negative_words, negative_halves, NULL},
-    [TF_ABSOLUTE] = {absolute_words, absolute_halves, NULL},
+    [TF_COPYSIGN] = {copysign_words, copysign_bf16, copysign_bytes},
+    [TF_POSITIVE] = {positive_words, positive_bf16, NULL},
+    [TF_NEGATIVE] = {negative_words, negative_bf16, NULL},
+    [TF_ABSOLUTE] = {absolute_words, absolute_bf16, NULL},
 };

@@ -34,7 +34,7 @@ int TF_NAME(tf_makes_nan)(const float *in, const double *before, const double *a
                           size_t n);
 int TF_NAME(tf_mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
 double TF_NAME(tf_sum)(const float *in, size_t n);
-void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int without_nans,
+void TF_NAME(tf_bf16_bounds)(const uint16_t *in, size_t n, int without_nans,
                              int32_t *least, int32_t *greatest);
 void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
                              int without_nans, uint8_t *least, uint8_t *greatest);

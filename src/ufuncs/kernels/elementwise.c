@@ -190,12 +190,12 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
 
 /* As bounds_without_nans (formats/kernels/classify.c), for float32's upper halves, which
  * is what bfloat16 items are. */
-TF_INLINE void half_order_bounds(const uint16_t *in, size_t n, uint16_t nans,
+TF_INLINE void bf16_order_bounds(const uint16_t *in, size_t n, uint16_t nans,
                                  int16_t *least, int16_t *greatest)
 {
     int16_t low = INT16_MAX, high = INT16_MIN;
     for (size_t i = 0; i < n; i++) {
-        const uint16_t order = (uint16_t)tf_half_order((int16_t)in[i]);
+        const uint16_t order = (uint16_t)tf_bf16_order((int16_t)in[i]);
         const int16_t down = (int16_t)(order - nans), up = (int16_t)(order + nans);
         low = down < low ? down : low;
         high = up > high ? up : high;
@@ -204,17 +204,17 @@ TF_INLINE void half_order_bounds(const uint16_t *in, size_t n, uint16_t nans,
     *greatest = (int16_t)(high - nans);
 }
 
-void TF_NAME(tf_half_bounds)(const uint16_t *in, size_t n, int without_nans,
+void TF_NAME(tf_bf16_bounds)(const uint16_t *in, size_t n, int without_nans,
                              int32_t *least, int32_t *greatest)
 {
     const int16_t infinity = TF_BF16_INF_BITS;
     int16_t low, high;
-    half_order_bounds(in, n, 0, &low, &high);
+    bf16_order_bounds(in, n, 0, &low, &high);
     if (without_nans && (high > infinity || low < ~infinity)) {
-        half_order_bounds(in, n, INT16_MAX - infinity, &low, &high);
+        bf16_order_bounds(in, n, INT16_MAX - infinity, &low, &high);
     }
-    *least = tf_total_order((uint32_t)(uint16_t)tf_half_order(low) << 16);
-    *greatest = tf_total_order((uint32_t)(uint16_t)tf_half_order(high) << 16);
+    *least = tf_total_order((uint32_t)(uint16_t)tf_bf16_order(low) << 16);
+    *greatest = tf_total_order((uint32_t)(uint16_t)tf_bf16_order(high) << 16);
 }
 
 /* Running bounds of 64 ranks at a time; `next` is that of ranks and one, among which NaN

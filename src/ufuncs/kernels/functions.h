@@ -1,6 +1,6 @@
 /* Functions in float32, near enough for most results of tf32 and bfloat16, by vectors.
  *
- * A result is less than 3 units in the last place from the exact one, as measured over all
+ * A result is less than 3 ulps of float32 from the exact one, as measured over all
  * arguments of the domain that quick_near.c gives: each expression is a few roundings and a
  * polynomial that is off by less than one of them. quick_near.c allows as much for tf32, and
  * finds the results whose rounding that does not tell, which are computed anew; bfloat16 has

@@ -48,7 +48,7 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
 
 /* Whether tiny results of bfloat16, which are exact in float32, are none of its numbers,
  * or have vanished, but for zero over a number and a number over Inf. */
-static unsigned half_underflows(const float *r, const uint16_t *a, const uint16_t *b,
+static unsigned bf16_underflows(const float *r, const uint16_t *a, const uint16_t *b,
                                 size_t n)
 {
     uint32_t under = 0;
@@ -62,9 +62,9 @@ static unsigned half_underflows(const float *r, const uint16_t *a, const uint16_
     return under ? TF_UNDER : 0;
 }
 
-TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *restrict a,
-                                        const uint16_t *restrict b,
-                                        uint16_t *restrict out, size_t n)
+TF_INLINE struct tf_outcome fuse_bf16(enum tf_binary_op op, const uint16_t *restrict a,
+                                      const uint16_t *restrict b,
+                                      uint16_t *restrict out, size_t n)
 {
     const uint16_t inf = TF_BF16_INF_BITS, quiet = TF_BF16_QUIET_NAN_BITS;
     float r[TF_CHUNK];
@@ -73,9 +73,9 @@ TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *re
         const uint32_t x = (uint32_t)a[i] << 16, y = (uint32_t)b[i] << 16;
         out[i] = (uint16_t)(upper(op, 16, x, y, &r[i], &seen) >> 16);
     }
-    struct tf_settled settled = {seen.greatest, 0, 0};
+    struct tf_outcome outcome = {seen.greatest, 0, 0};
     if (seen.tiny) {
-        settled.flags |= half_underflows(r, a, b, n);
+        outcome.flags |= bf16_underflows(r, a, b, n);
     }
     if (seen.greatest > TF_INF_BITS) {
         uint16_t invalid = 0;
@@ -87,13 +87,13 @@ TF_INLINE struct tf_settled fuse_halves(enum tf_binary_op op, const uint16_t *re
             invalid |= m > inf && greater <= inf;
             out[i] = m > inf ? quiet : out[i];
         }
-        settled.flags |= invalid ? TF_INVALID : 0;
-        settled.greatest = TF_INF_BITS; /* which it hides */
+        outcome.flags |= invalid ? TF_INVALID : 0;
+        outcome.greatest = TF_INF_BITS; /* which it hides */
     }
-    return settled;
+    return outcome;
 }
 
-TF_INLINE struct tf_settled fuse_words(enum tf_binary_op op, const uint32_t *restrict a,
+TF_INLINE struct tf_outcome fuse_words(enum tf_binary_op op, const uint32_t *restrict a,
                                        const uint32_t *restrict b,
                                        uint32_t *restrict out, size_t n)
 {
@@ -103,7 +103,7 @@ TF_INLINE struct tf_settled fuse_words(enum tf_binary_op op, const uint32_t *res
         float r;
         out[i] = upper(op, 13, a[i], b[i], &r, &seen);
     }
-    struct tf_settled settled = {seen.greatest, 0, seen.tiny};
+    struct tf_outcome outcome = {seen.greatest, 0, seen.tiny};
     if (seen.greatest > TF_INF_BITS) {
         uint32_t invalid = 0;
         for (size_t i = 0; i < n; i++) {
@@ -113,15 +113,15 @@ TF_INLINE struct tf_settled fuse_words(enum tf_binary_op op, const uint32_t *res
             invalid |= m > TF_INF_BITS && greater <= TF_INF_BITS;
             out[i] = m > TF_INF_BITS ? TF_QUIET_NAN_BITS : out[i];
         }
-        settled.flags |= invalid ? TF_INVALID : 0;
-        settled.greatest = TF_INF_BITS; /* which it hides */
+        outcome.flags |= invalid ? TF_INVALID : 0;
+        outcome.greatest = TF_INF_BITS; /* which it hides */
     }
-    return settled;
+    return outcome;
 }
 
 /* -- items of a byte, from their numbers ------------------------------------------ */
 
-TF_INLINE struct tf_settled fuse_bytes(enum tf_binary_op op,
+TF_INLINE struct tf_outcome fuse_bytes(enum tf_binary_op op,
                                        const struct tf_byte_rounding *rounding,
                                        const float *restrict a, const float *restrict b,
                                        uint8_t *restrict out, size_t n)
@@ -147,12 +147,12 @@ TF_INLINE struct tf_settled fuse_bytes(enum tf_binary_op op,
         code = code == to.signless ? code : code | sign;
         out[i] = (uint8_t)(magnitude > TF_INF_BITS ? to.nan : code);
     }
-    const struct tf_settled seen = {greatest, under ? TF_UNDER : 0, 0};
+    const struct tf_outcome seen = {greatest, under ? TF_UNDER : 0, 0};
     return seen;
 }
 
 /* Numbers of e8m0 are neither zero nor Inf: a zero has vanished, or is a difference. */
-TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restrict a,
+TF_INLINE struct tf_outcome fuse_powers(enum tf_binary_op op, const float *restrict a,
                                         const float *restrict b, uint8_t *restrict out,
                                         size_t n)
 {
@@ -168,7 +168,7 @@ TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restr
         const uint32_t nan = out[i] == 0xFF;
         invalid |= nan && (p > q ? p : q) < TF_INF_BITS;
     }
-    const struct tf_settled seen = {
+    const struct tf_outcome seen = {
         0, (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0), 0};
     return seen;
 }
@@ -176,25 +176,25 @@ TF_INLINE struct tf_settled fuse_powers(enum tf_binary_op op, const float *restr
 /* -- one instance an operation ---------------------------------------------------- */
 
 #define FUSED(name, op)                                                        \
-    static struct tf_settled name##_words(const void *restrict a,              \
+    static struct tf_outcome name##_words(const void *restrict a,              \
                                           const void *restrict b,              \
                                           void *restrict out, size_t n)        \
     {                                                                          \
         return fuse_words(op, a, b, out, n);                                   \
     }                                                                          \
-    static struct tf_settled name##_halves(const void *restrict a,             \
-                                           const void *restrict b,             \
-                                           void *restrict out, size_t n)       \
+    static struct tf_outcome name##_bf16(const void *restrict a,               \
+                                         const void *restrict b,               \
+                                         void *restrict out, size_t n)         \
     {                                                                          \
-        return fuse_halves(op, a, b, out, n);                                  \
+        return fuse_bf16(op, a, b, out, n);                                    \
     }                                                                          \
-    static struct tf_settled name##_bytes(                                     \
+    static struct tf_outcome name##_bytes(                                     \
         const struct tf_byte_rounding *to, const float *restrict a,            \
         const float *restrict b, uint8_t *restrict out, size_t n)              \
     {                                                                          \
         return fuse_bytes(op, to, a, b, out, n);                               \
     }                                                                          \
-    static struct tf_settled name##_powers(                                    \
+    static struct tf_outcome name##_powers(                                    \
         const struct tf_byte_rounding *to, const float *restrict a,            \
         const float *restrict b, uint8_t *restrict out, size_t n)              \
     {                                                                          \
@@ -207,8 +207,8 @@ FUSED(multiply, TF_MULTIPLY)
 FUSED(divide, TF_TRUE_DIVIDE)
 
 const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT] = {
-    [TF_ADD] = {add_words, add_halves, add_bytes, add_powers},
-    [TF_SUBTRACT] = {subtract_words, subtract_halves, subtract_bytes, subtract_powers},
-    [TF_MULTIPLY] = {multiply_words, multiply_halves, multiply_bytes, multiply_powers},
-    [TF_TRUE_DIVIDE] = {divide_words, divide_halves, divide_bytes, divide_powers},
+    [TF_ADD] = {add_words, add_bf16, add_bytes, add_powers},
+    [TF_SUBTRACT] = {subtract_words, subtract_bf16, subtract_bytes, subtract_powers},
+    [TF_MULTIPLY] = {multiply_words, multiply_bf16, multiply_bytes, multiply_powers},
+    [TF_TRUE_DIVIDE] = {divide_words, divide_bf16, divide_bytes, divide_powers},
 };

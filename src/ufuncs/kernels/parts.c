@@ -49,8 +49,8 @@ static unsigned nextafter_words(const void *from, const void *toward, void *out,
     return nextafter_of(tf_tf32, from, toward, out, n);
 }
 
-static unsigned nextafter_halves(const void *from, const void *toward, void *out,
-                                 size_t n)
+static unsigned nextafter_bf16(const void *from, const void *toward, void *out,
+                               size_t n)
 {
     return nextafter_of(tf_bfloat16, from, toward, out, n);
 }
@@ -118,4 +118,4 @@ static void ldexp_(const float *in, const void *exponents, size_t size, float *o
 }
 
 const struct tf_parts TF_NAME(tf_parts) = {
-    {nextafter_words, nextafter_halves}, modf_, frexp_, ldexp_};
+    {nextafter_words, nextafter_bf16}, modf_, frexp_, ldexp_};

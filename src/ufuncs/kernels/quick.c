@@ -5,7 +5,7 @@
  *  single  It is the exact one rounded, and rounding it again is as if rounded once:
  *          float32's 24 bits are two more than twice tf32's 11 (Figueroa, "When is
  *          double rounding innocuous?", 1995), as long as the result is normal.
- *  near    It is some units in float32's last place off: see quick_near.c.
+ *  near    It is some ulps of float32 off: see quick_near.c.
  *
  * What single results raise, and NaN, Inf and results below the normal numbers, takes
  * another pass, of chunks that have any.
@@ -76,8 +76,9 @@ TF_INLINE int is_outside(struct tf_format f, struct seen seen)
 /* The results again, where some are NaN, Inf or not normal; what they raised. `scaled`
  * gives 2^128 times those below the normal numbers, so that nothing is subnormal: an
  * addition rounds them, after which the lower bits are their code. */
-TF_INLINE unsigned settle(struct tf_format f, float (*of)(float), float (*scaled)(float),
-                          const void *items, void *results, size_t n)
+TF_INLINE unsigned redo_with_specials(struct tf_format f, float (*of)(float),
+                                      float (*scaled)(float), const void *items,
+                                      void *results, size_t n)
 {
     const int cut = tf_cut(f);
     const uint32_t nan = tf_nan_code(f) << cut;
@@ -131,7 +132,7 @@ TF_INLINE unsigned apply_single(struct tf_format f, float (*of)(float),
         put(f, results, i, upper_code(f, x, of(x), &seen));
     }
     const int is_normal = (seen.greatest < tf_beyond(f)) & (seen.tiny == 0);
-    return is_normal ? 0 : settle(f, of, scaled, items, results, n);
+    return is_normal ? 0 : redo_with_specials(f, of, scaled, items, results, n);
 }
 
 /* -- the functions ------------------------------------------------------------------- */

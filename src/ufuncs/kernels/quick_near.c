@@ -14,8 +14,8 @@
 #include "ufuncs/kernels/decls.h"
 #include "ufuncs/kernels/functions.h"
 
-enum { MARGIN = 2 }; /* results are off by less than a unit in the last place more */
-enum { CHUNK = 256 }; /* results of tf32 that are looked at together */
+enum { MARGIN = 2 }; /* ulps; results are off by less than one more */
+enum { TOGETHER = 256 }; /* results of tf32 that are looked at together */
 
 /* From the least magnitude on, zero besides or not; the least number is -lowest. */
 struct domain {
@@ -111,30 +111,30 @@ static size_t leave_out(struct domain domain, int itemsize, const void *items, v
 /* -- results -------------------------------------------------------------------------- */
 
 /* Rounded to bfloat16, in the upper half: no result is halfway between two numbers. */
-TF_INLINE uint32_t upper_half(float r) { return tf_bits_of(r) + 0x7FFF; }
+TF_INLINE uint32_t upper_bf16(float r) { return tf_bits_of(r) + 0x7FFF; }
 
 /* Two to a word: without anything that brings them in order, or back. */
-TF_INLINE void of_halves(float (*of)(float), const uint16_t *restrict items,
-                         uint16_t *restrict results, size_t n)
+TF_INLINE void of_bf16(float (*of)(float), const uint16_t *restrict items,
+                       uint16_t *restrict results, size_t n)
 {
     const uint32_t upper = TF_UPPER_HALF;
     for (size_t i = 0; i + 2 <= n; i += 2) {
         uint32_t two;
         memcpy(&two, items + i, sizeof two);
-        const uint32_t first = upper_half(of(tf_float_of(two << 16)));
-        const uint32_t second = upper_half(of(tf_float_of(two & upper)));
+        const uint32_t first = upper_bf16(of(tf_float_of(two << 16)));
+        const uint32_t second = upper_bf16(of(tf_float_of(two & upper)));
         two = first >> 16 | (second & upper);
         memcpy(results + i, &two, sizeof two);
     }
     if (n % 2) {
         const float last = tf_float_of((uint32_t)items[n - 1] << 16);
-        results[n - 1] = (uint16_t)(upper_half(of(last)) >> 16);
+        results[n - 1] = (uint16_t)(upper_bf16(of(last)) >> 16);
     }
 }
 
 /* How far a number halfway between two of tf32's is below the result and the margin: at
- * most twice the margin if it is no farther than that from the result, else at least a
- * unit more. */
+ * most twice the margin if it is no farther than that from the result, else at least an
+ * ulp of float32 more. */
 TF_INLINE uint32_t distance(uint32_t above)
 {
     return above & ((UINT32_C(1) << tf_cut(tf_tf32)) - 1);
@@ -149,23 +149,23 @@ TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
 {
     const uint32_t code_bits = -(UINT32_C(1) << tf_cut(tf_tf32));
     const uint32_t half = UINT32_C(1) << (tf_cut(tf_tf32) - 1);
-    uint32_t above[TF_CHUNK], least[TF_CHUNK / CHUNK];
+    uint32_t above[TF_CHUNK], least[TF_CHUNK / TOGETHER];
     for (size_t start = 0, end; start < n; start = end) {
         uint32_t found = UINT32_MAX;
-        end = n - start < CHUNK ? n : start + CHUNK;
+        end = n - start < TOGETHER ? n : start + TOGETHER;
         for (size_t i = start; i < end; i++) {
             const uint32_t r = tf_bits_of(of(tf_float_of(items[i] & code_bits)));
             above[i] = r + (half + MARGIN);
             found = distance(above[i]) < found ? distance(above[i]) : found;
             results[i] = above[i] & code_bits;
         }
-        least[start / CHUNK] = found;
+        least[start / TOGETHER] = found;
     }
     size_t count = 0;
     for (size_t start = 0, end; start < n; start = end) {
-        uint8_t open[CHUNK + 8];
-        end = n - start < CHUNK ? n : start + CHUNK;
-        if (!outside && least[start / CHUNK] > 2 * MARGIN) {
+        uint8_t open[TOGETHER + 8];
+        end = n - start < TOGETHER ? n : start + TOGETHER;
+        if (!outside && least[start / TOGETHER] > 2 * MARGIN) {
             continue;
         }
         for (size_t i = start; i < end; i++) {
@@ -190,7 +190,7 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
         if (itemsize == 4) {
             return of_words(of, items, results, NULL, which, n);
         }
-        of_halves(of, items, results, n);
+        of_bf16(of, items, results, n);
         return 0;
     }
     if (leave_out(domain, itemsize, items, kept, outside, n) > most) {
@@ -200,7 +200,7 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
     if (itemsize == 4) {
         open = of_words(of, kept, results, outside, which, n);
     } else {
-        of_halves(of, (const uint16_t *)kept, results, n);
+        of_bf16(of, (const uint16_t *)kept, results, n);
         open = tf_list_marked(outside, n, 0, which);
     }
     const struct tf_format f = itemsize == 4 ? tf_tf32 : tf_bfloat16;

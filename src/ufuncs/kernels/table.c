@@ -23,7 +23,7 @@ const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels) = {
     .makes_nan = TF_NAME(tf_makes_nan),
     .mark_beyond = TF_NAME(tf_mark_beyond),
     .sum = TF_NAME(tf_sum),
-    .bf16_bounds = TF_NAME(tf_half_bounds),
+    .bf16_bounds = TF_NAME(tf_bf16_bounds),
     .byte_bounds = TF_NAME(tf_byte_bounds),
     .moments = &TF_NAME(tf_moment_loops),
 };

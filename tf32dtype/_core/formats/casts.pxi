@@ -95,7 +95,7 @@ cdef int copy_bytes(PyArrayMethod_Context *context, items_t data,
     return copy_items(1, data, dimensions[0], strides)
 
 
-cdef int copy_halves(PyArrayMethod_Context *context, items_t data,
+cdef int copy_shorts(PyArrayMethod_Context *context, items_t data,
                      const npy_intp *dimensions, const npy_intp *strides,
                      NpyAuxData *auxiliary) noexcept nogil:
     return copy_items(2, data, dimensions[0], strides)
@@ -114,7 +114,7 @@ cdef int copy_get_loop(PyArrayMethod_Context *context, int aligned, int move,
     cdef int size = <int>sizeof(float)  # of exact numbers
     if format >= 0:
         size = tf_format_rows[format].itemsize
-    loop[0] = copy_bytes if size == 1 else copy_halves if size == 2 else copy_words
+    loop[0] = copy_bytes if size == 1 else copy_shorts if size == 2 else copy_words
     auxiliary[0] = NULL
     flags[0] = NPY_METH_NO_FLOATINGPOINT_ERRORS
     return 0

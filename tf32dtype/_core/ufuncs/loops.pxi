@@ -138,7 +138,7 @@ cdef int code_op_loop(PyArrayMethod_Context *context, items_t data,
                     const npy_intp *dimensions, const npy_intp *strides,
                     NpyAuxData *auxiliary) noexcept nogil:
     cdef loop_data *loop = <loop_data *>auxiliary
-    tf_other(loop.format, <tf_code_op>loop.op, data, strides, dimensions[0])
+    tf_apply_code_op(loop.format, <tf_code_op>loop.op, data, strides, dimensions[0])
     return 0
 
 

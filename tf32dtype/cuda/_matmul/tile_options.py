@@ -70,8 +70,8 @@ def task(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> Constant:
 
 def option(macro: str, dtype: np.dtype[Any]) -> str:
     """The option of a compilation that says an operand's format."""
-    rows = {"float16": "half", "float32": "single"}
-    return f"-D{macro}=tf_{rows.get(dtype.name, dtype.name)}"
+    row = "single" if dtype.name == "float32" else dtype.name
+    return f"-D{macro}=tf_{row}"
 
 
 def pieces(whole: int, piece: int) -> int:
