@@ -67,14 +67,14 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct call *call
         .terms = call->terms,
         .count = call->count,
         .block = tf_packed_words(block, pairs),
-        .slots = tf_packed_words(depth, pairs),
+        .words = tf_packed_words(depth, pairs),
         .blocks = tf_ceil_div(depth, block),
     };
     for (size_t j = 0; j < columns; j += width) {
         for (size_t i = 0; i < rows; i += TF_MR) {
-            multiply(&chain, work->a + i * chain.slots,
+            multiply(&chain, work->a + i * chain.words,
                      work->a + TF_SCALES_OF_A + i * chain.blocks,
-                     work->b + j * chain.slots,
+                     work->b + j * chain.words,
                      work->b + TF_SCALES_OF_B + j * chain.blocks,
                      sums + i * work->ld + j, work->ld, adds);
         }

@@ -63,7 +63,7 @@ static const struct tf_tile_path *compute_tile(struct tf_workspace *work,
 {
     const struct tf_tile_path *path = path_of(tile, k);
     const struct tf_kernel kernel =
-        tf_kernel_of(tf_slot_of(tile->a, tile->b), tile->columns);
+        tf_kernel_of(tf_packing_of(tile->a, tile->b), tile->columns);
     const size_t filled = tf_filled(tile->columns, kernel);
     work->ld = filled <= TF_COMPACT ? filled : TF_LDC;
     work->has_specials = 0;
