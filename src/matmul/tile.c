@@ -17,7 +17,7 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
                           ptrdiff_t k)
 {
     static const struct tf_precision whole = {
-        .format = TF_FLOAT32, .parts = 1, .bands = 1};
+        .format = TF_FLOAT32, .parts = 1, .split_orders = 1};
     struct tf_tile plain = *tile;
     float *more = tf_more_sums(work);
     plain.a.parts = plain.b.parts = 1;

@@ -16,7 +16,7 @@ from .matmul import (
     Parts,
     Precision,
     as_format,
-    bands,
+    split_orders,
     decoded,
     dot,
     plus,
@@ -53,15 +53,15 @@ class ScalingUnit(Unit):
 
 
 def split_chain(unit: Unit, p: Precision, x: Parts, y: Parts) -> Exact:
-    """Between bands the accumulator is divided by 2**p: in float32, or by the unit."""
+    """Between split orders the accumulator is divided by 2**p: in float32, or its unit."""
     step = Exact(False, 1, -significant_bits(p.format))
     total = zero()
-    for number, band in enumerate(bands(p)):
+    for number, pairs in enumerate(split_orders(p)):
         if number and isinstance(unit, ScalingUnit):
             unit.scale = -significant_bits(p.format)
         elif number:
             total = times(total, step)
-        for i, j in band:
+        for i, j in pairs:
             total = unit_dot(unit, x[i], y[j], total)
     return total
 

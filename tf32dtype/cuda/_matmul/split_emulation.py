@@ -218,21 +218,25 @@ def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
     """All products of parts of `depth` k each, in order, of at most so many k; that of
     the greatest parts, which is last, of all.
 
-    Parts i of A and j of B make the band i + j, which counts 2^(-p (i + j)). The
-    smallest band is first.
+    Parts i of A and j of B make the split order i + j, which counts 2^(-p (i + j)). The
+    smallest order is first.
     """
     between = 2.0 ** -(8 if precision.format == "bfloat16" else 11)
     found = []
-    for band in range(precision.bands - 1, -1, -1):
-        least = max(0, band - precision.parts + 1)
-        greatest = band - least
+    for order in range(precision.split_orders - 1, -1, -1):
+        least = max(0, order - precision.parts + 1)
+        greatest = order - least
         in_a, in_b = least * depth, (precision.parts - 1 - greatest) * depth
         length = (greatest - least + 1) * depth
-        most = chunk if band else length
+        most = chunk if order else length
         for first in range(0, length, most):
-            beta = 1.0 if first else between if band < precision.bands - 1 else 0.0
+            beta = (
+                1.0 if first else between if order < precision.split_orders - 1 else 0.0
+            )
             last = min(first + most, length)
-            found.append(Step(in_a + first, in_b + first, last - first, beta, not band))
+            found.append(
+                Step(in_a + first, in_b + first, last - first, beta, not order)
+            )
     return tuple(found)
 
 
