@@ -29,10 +29,10 @@ enum {
     TF_GAP = 16,      /* words between long rows of A: not all in the same cache sets */
     TF_GEMV_K = 16 * TF_KC, /* k at a time of a single row */
     TF_GEMV_N = 4096,               /* and columns: sums for the first cache */
-    /* From a part of a band, of columns, or of lines on their way, to the next. */
+    /* From a part of an MC panel, of columns, or of lines on their way, to the next. */
     TF_PACKED_A = TF_MC * (TF_KC + TF_GAP),
     TF_PACKED_B = TF_KC * TF_NC,
-    TF_LINES = 176, /* whole vectors of a band */
+    TF_LINES = 176, /* whole vectors of an MC panel */
     TF_PACKED_WORDS = 2 * TF_KC, /* of a line, packed at a time of what is not split */
     TF_PART_OF_LINES = TF_KC * TF_LINES,
 };
@@ -149,8 +149,8 @@ typedef void tf_visit_fn(const float *numbers, size_t n, size_t line, size_t ste
 void tf_visit_lines(struct tf_operand x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
                     void *context, struct tf_watch *watch, int asks);
 
-/* A band of A, line after line, `lda` words apart, filled up to a multiple of `whole`
- * lines with zeros; and B in panels of `width`: in each, the words of one k side by
+/* An MC panel of A, line after line, `lda` words apart, filled up to a multiple of
+ * `whole` lines with zeros; and B in panels of `width`: in each, the words of one k side by
  * side. Returns the number of words of a line. */
 void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size_t whole,
                size_t depth, int packing, size_t lda, struct tf_magnitude_range *range);

@@ -16,7 +16,6 @@ from .matmul import (
     Parts,
     Precision,
     as_format,
-    split_orders,
     decoded,
     dot,
     plus,
@@ -24,6 +23,7 @@ from .matmul import (
     scales,
     significant_bits,
     split_line,
+    split_orders,
     times,
 )
 from .tensor_core import SPECIAL, Pair, Unit
@@ -53,7 +53,7 @@ class ScalingUnit(Unit):
 
 
 def split_chain(unit: Unit, p: Precision, x: Parts, y: Parts) -> Exact:
-    """Between split orders the accumulator is divided by 2**p: in float32, or its unit."""
+    """Between orders the accumulator is divided by 2**p: in float32, or by the unit."""
     step = Exact(False, 1, -significant_bits(p.format))
     total = zero()
     for number, pairs in enumerate(split_orders(p)):
