@@ -61,7 +61,7 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct call *call
                           float *sums, int adds)
 {
     const struct tf_block_product *loops = tf_isa->blocks->product;
-    tf_multiply_blocks_fn *multiply = pairs ? loops->pairs : loops->singles;
+    tf_block_product_fn *multiply = pairs ? loops->pairs : loops->singles;
     const size_t block = (size_t)call->block, width = tf_isa->blocks->product->columns;
     const struct tf_block_chain chain = {
         .terms = call->terms,

@@ -39,10 +39,10 @@ struct tf_block_chain {
  * term after term, c + s t is rounded once, where s is the chain of the term's words
  * from +0, and t the product of the row's and the column's scales, rounded. Scales lie
  * as words do, one for each block. */
-typedef void tf_multiply_blocks_fn(const struct tf_block_chain *chain, const float *a,
-                                   const float *a_scales, const float *b,
-                                   const float *b_scales, float *c, size_t ldc,
-                                   int adds);
+typedef void tf_block_product_fn(const struct tf_block_chain *chain, const float *a,
+                                 const float *a_scales, const float *b,
+                                 const float *b_scales, float *c, size_t ldc,
+                                 int adds);
 
 struct tf_code_table;
 
@@ -52,10 +52,10 @@ typedef void tf_words_of_codes_fn(const struct tf_code_table *table,
 
 struct tf_block_product {
     size_t columns; /* of a block of C */
-    tf_multiply_blocks_fn *singles;
+    tf_block_product_fn *singles;
     tf_words_of_codes_fn *singles_of_codes;
     /* With an instruction for pairs alone; of codes of a byte or less. */
-    tf_multiply_blocks_fn *pairs;
+    tf_block_product_fn *pairs;
     tf_words_of_codes_fn *pairs_of_codes;
 };
 

@@ -31,8 +31,8 @@ int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b);
 /* What packed words two operands become. */
 enum tf_packing tf_packing_of(struct tf_operand a, struct tf_operand b);
 
-/* What multiplies these: singles in tall blocks where pairs pay. A panel of
- * theirs is half as long in the first cache: 10 % faster on Zen 5, 4 % slower on
+/* What multiplies these: singles in tall micro-tiles where pairs pay. A panel
+ * of theirs is half as long in the first cache: 10 % faster on Zen 5, 4 % slower on
  * Emerald Rapids, as measured. Elsewhere it serves columns that fill it better. */
 struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns);
 

@@ -9,8 +9,8 @@ struct tf_byte_table; /* formats/byte_tables.h */
 /* Parts of matrix products: see micro_kernel.c. */
 enum {
     TF_KC = 256,      /* k of a chain of fused multiply-adds: the contract's */
-    TF_MR = 6, /* of a block of C, where kernels do not say another number */
-    TF_TALL_ROWS = 14,   /* of the tallest block */
+    TF_MR = 6,       /* rows of a micro-tile, where kernels do not say another number */
+    TF_TALL_MR = 14, /* of the tallest micro-tile */
     TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
 };
@@ -37,7 +37,7 @@ typedef void tf_micro_kernel_fn(const float *a, size_t lda, const float *b, size
                             const struct tf_split_product *terms, size_t count, size_t rows,
                             float *c, size_t ldc, int adds);
 
-/* And what blocks it multiplies. */
+/* And the micro-tile that it multiplies: MR, and NR. */
 struct tf_kernel {
     tf_micro_kernel_fn *multiply;
     size_t rows, columns;

@@ -44,7 +44,7 @@ static void prefetch_packed(const struct tf_tile *tile, size_t first, size_t cou
 }
 
 /* A chain of all rows before the next chain: its words of a panel of B stay in the
- * first cache, and the panel's block of C in the second. Of parts, the sums of chains
+ * first cache, and the panel's micro-tiles in the second. Of parts, the sums of chains
  * are summed before they are added. */
 static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *tile,
                           struct mc_panel panel, size_t words, float *sums, int adds)
@@ -141,8 +141,8 @@ static unsigned multiply_mc_panels(struct tf_workspace *work, const struct tf_ti
     return done;
 }
 
-void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
-                        ptrdiff_t k, float *sums, int adds)
+void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
+                   ptrdiff_t k, float *sums, int adds)
 {
     const unsigned all = (1u << tf_ceil_div(tile->rows, TF_MC)) - 1;
     const enum tf_packing packing = tf_packing_of(tile->a, tile->b);
@@ -153,14 +153,15 @@ void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
         const ptrdiff_t end = k - k0 < deep ? k : k0 + deep;
         unsigned done = 0;
         if (packing != TF_SINGLES) {
-            const struct tf_tile block = tf_tile_from(*tile, k0);
-            done = multiply_mc_panels(work, &block, (size_t)(end - k0), packing, 0, sums,
+            const struct tf_tile k_step = tf_tile_from(*tile, k0);
+            done = multiply_mc_panels(work, &k_step, (size_t)(end - k0), packing, 0,
+                                      sums,
                                       adds || k0);
         }
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
-            const struct tf_tile block = tf_tile_from(*tile, k1);
-            multiply_mc_panels(work, &block, tf_min_size(singles, end - k1), TF_SINGLES,
+            const struct tf_tile k_step = tf_tile_from(*tile, k1);
+            multiply_mc_panels(work, &k_step, tf_min_size(singles, end - k1), TF_SINGLES,
                                done, sums, adds || k1);
         }
     }
@@ -172,9 +173,9 @@ static void sum_over_k_split(struct tf_workspace *work, const struct tf_tile *ti
     float *sums = work->sums, *more = tf_more_sums(work);
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
-        tf_multiply_blocks(work, &stretch,
-                           tf_min_size(TF_SPLIT_SUM, k - k0),
-                           k0 ? more : sums, 0);
+        tf_sum_over_k(work, &stretch,
+                      tf_min_size(TF_SPLIT_SUM, k - k0),
+                      k0 ? more : sums, 0);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
             tf_add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);
         }
@@ -186,7 +187,7 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
     if (tile->a.parts > 1) {
         sum_over_k_split(work, tile, k);
     } else {
-        tf_multiply_blocks(work, tile, k, work->sums, 0);
+        tf_sum_over_k(work, tile, k, work->sums, 0);
     }
 }
 

@@ -17,8 +17,8 @@
  * third. Of split operands KC words of up to three parts each: 536 KiB of A and 3 MiB of
  * B. */
 enum {
-    /* Rows of A packed at a time, for the second cache, and of C: whole blocks of 6 and
-     * of 14 rows, in half a tile too. */
+    /* Rows of A packed at a time, for the second cache, and of C: whole micro-tiles of
+     * 6 and of 14 rows, in half a tile too. */
     TF_MC = 4 * 42,
     TF_TILE_M = 7 * TF_MC,
     TF_NC = TF_CHUNK,

@@ -17,7 +17,7 @@ enum {
     SIDE = 64,
     NUMBERS = SIDE * SIDE,           /* of a matrix, with what fills it up */
     PAIRED = SIDE * SIDE * SIDE / 8, /* multiply-adds beyond which pairs pay */
-    BEHIND = TF_TALL_ROWS - 1,       /* rows that a kernel may read, and write */
+    BEHIND = TF_TALL_MR - 1,       /* rows that a kernel may read, and write */
     SUMS = NUMBERS + BEHIND * SIDE,
 };
 

@@ -23,7 +23,7 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     plain.a.parts = plain.b.parts = 1;
     const struct tf_split_schedule terms = tf_split_schedule_of(&whole, 0, 0, 0);
     plain.singles = &terms;
-    tf_multiply_blocks(work, &plain, k, more, 0);
+    tf_sum_over_k(work, &plain, k, more, 0);
     tf_flag_specials_rows(tile->a, tile->rows, k, work->in_row, work->watch, work->asks);
     tf_flag_specials_rows(tile->b, tile->columns, k, work->in_column, work->watch, work->asks);
     for (size_t i = 0; i < tile->rows; i++) {

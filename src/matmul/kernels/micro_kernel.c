@@ -21,7 +21,7 @@ extern const struct tf_int8_kernels TF_NAME(tf_int8_kernels);
 /* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
 enum {
 #if defined(__AVX512F__)
-    TALL_ROWS = TF_TALL_ROWS,
+    TALL_ROWS = TF_TALL_MR,
     TALL_ACROSS = 2,
 #else
     TALL_ROWS = ROWS,
@@ -356,7 +356,7 @@ static void split_halves(const float *in, size_t n, int parts, uint16_t *out,
 #endif
 
 #if defined(__AVX512F__)
-static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld_out)
+static void transpose_square(const float *in, size_t ld_in, float *out, size_t ld_out)
 {
     __m512i x[16];
     UNROLLED for (int i = 0; i < 16; i++) {
@@ -368,7 +368,7 @@ static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld
     }
 }
 #else
-static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld_out)
+static void transpose_square(const float *in, size_t ld_in, float *out, size_t ld_out)
 {
     for (size_t j = 0; j < 16; j++) {
         for (size_t i = 0; i < 16; i++) {
@@ -386,7 +386,7 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
             const float *from = in + i * ld_in + j;
             float *to = out + j * ld_out + i;
             if (rows - i >= 16 && columns - j >= 16) {
-                transpose_block(from, ld_in, to, ld_out);
+                transpose_square(from, ld_in, to, ld_out);
                 continue;
             }
             for (size_t p = 0; p < 16 && i + p < rows; p++) {
