@@ -55,37 +55,37 @@ struct tile {
     size_t rows, columns;
 };
 
-/* The rows of a band, which has been packed as the columns have. */
+/* The rows of an MC panel, which has been packed as the columns have. */
 static void macro_kernel_rows(struct tf_workspace *work, const struct call *call,
                           size_t rows, size_t columns, size_t depth, int pairs,
                           float *sums, int adds)
 {
     const struct tf_block_product *loops = tf_isa->blocks->product;
-    tf_multiply_blocks_fn *multiply = pairs ? loops->pairs : loops->singles;
+    tf_block_product_fn *multiply = pairs ? loops->pairs : loops->singles;
     const size_t block = (size_t)call->block, width = tf_isa->blocks->product->columns;
     const struct tf_block_chain chain = {
         .terms = call->terms,
         .count = call->count,
         .block = tf_packed_words(block, pairs),
-        .slots = tf_packed_words(depth, pairs),
+        .words = tf_packed_words(depth, pairs),
         .blocks = tf_ceil_div(depth, block),
     };
     for (size_t j = 0; j < columns; j += width) {
         for (size_t i = 0; i < rows; i += TF_MR) {
-            multiply(&chain, work->a + i * chain.slots,
+            multiply(&chain, work->a + i * chain.words,
                      work->a + TF_SCALES_OF_A + i * chain.blocks,
-                     work->b + j * chain.slots,
+                     work->b + j * chain.words,
                      work->b + TF_SCALES_OF_B + j * chain.blocks,
                      sums + i * work->ld + j, work->ld, adds);
         }
     }
 }
 
-/* Some k of a tile. Returns which bands were left, since as pairs they would not be
+/* Some k of a tile. Returns which MC panels were left, since as pairs they would not be
  * exact. */
 static unsigned multiply_stretch(struct tf_workspace *work, const struct call *call,
                                  const struct tile *tile, ptrdiff_t k, int pairs,
-                                 unsigned bands)
+                                 unsigned mc_panels)
 {
     const size_t depth = tf_min_size(TF_KC, call->k - k);
     const int a_noted = pairs && !tile->a.x.levels;
@@ -99,12 +99,13 @@ static unsigned multiply_stretch(struct tf_workspace *work, const struct call *c
     b = b_noted ? tf_exponents_of(&range) : b;
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_MC) {
         const size_t rows = tf_min_size(tile->rows - i, TF_MC);
-        const struct tf_packed_block_operand band = tf_block_side_from(tile->a, 0, (ptrdiff_t)i);
-        if (!(bands >> i / TF_MC & 1)) {
+        const struct tf_packed_block_operand panel =
+            tf_block_side_from(tile->a, 0, (ptrdiff_t)i);
+        if (!(mc_panels >> i / TF_MC & 1)) {
             continue;
         }
         range = tf_no_range();
-        tf_pack_block_rows(work, &band, rows, k, depth, pairs, a_noted ? &range : NULL);
+        tf_pack_block_rows(work, &panel, rows, k, depth, pairs, a_noted ? &range : NULL);
         a = a_noted ? tf_exponents_of(&range) : a;
         if (pairs && !tf_bf16_dot_is_exact(a, b)) {
             left |= 1u << i / TF_MC;
@@ -126,12 +127,12 @@ static void multiply_tile(struct tf_workspace *work, const struct call *call,
         memset(work->sums, 0, tile->rows * work->ld * sizeof(float));
     }
     for (ptrdiff_t k = 0; k < call->k && !tf_stops(work); k += TF_KC) {
-        unsigned bands = ~0u;
+        unsigned mc_panels = ~0u;
         if (call->pairs) {
-            bands = multiply_stretch(work, call, tile, k, 1, bands);
+            mc_panels = multiply_stretch(work, call, tile, k, 1, mc_panels);
         }
-        if (bands) {
-            multiply_stretch(work, call, tile, k, 0, bands);
+        if (mc_panels) {
+            multiply_stretch(work, call, tile, k, 0, mc_panels);
         }
     }
 }

@@ -56,7 +56,7 @@ struct tf_exponents tf_block_exponents(const struct tf_block_operand *x)
     return (struct tf_exponents){x->levels ? LEAST : 0, GREATEST};
 }
 
-/* -- slots ------------------------------------------------------------------------- */
+/* -- packed words ------------------------------------------------------------------ */
 
 /* `count` lines of one level, one after the other. */
 static void decode_lines(const struct tf_block_level *level, size_t count, ptrdiff_t k,
@@ -64,12 +64,12 @@ static void decode_lines(const struct tf_block_level *level, size_t count, ptrdi
 {
     const struct tf_code_table *table = &tf_code_tables[level->element];
     const struct tf_block_product *loops = tf_isa->blocks->product;
-    tf_slots_of_codes_fn *decode =
+    tf_words_of_codes_fn *decode =
         pairs ? loops->pairs_of_codes : loops->singles_of_codes;
-    const size_t slots = tf_packed_words(depth, pairs);
+    const size_t words = tf_packed_words(depth, pairs);
     const size_t bytes = (depth * table->element.width + 7) / 8;
     const uint8_t *codes = level->codes + k * table->element.width / 8;
-    for (size_t i = 0; i < count; i++, codes += level->line, out += slots) {
+    for (size_t i = 0; i < count; i++, codes += level->line, out += words) {
         tf_prefetch((const char *)codes + TF_AHEAD * level->line, bytes);
         decode(table, codes, depth, out);
     }
@@ -108,13 +108,13 @@ void tf_pack_block_rows(struct tf_workspace *work, const struct tf_packed_block_
                         size_t rows, ptrdiff_t k, size_t depth, int pairs,
                         struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_packed_words(depth, pairs);
+    const size_t words = tf_packed_words(depth, pairs);
     const size_t first = (size_t)(k / a->block);
     const size_t blocks = tf_ceil_div(depth, a->block);
     const size_t filled = tf_ceil_div(rows, TF_MR);
     if (!a->x.levels) {
         tf_pack_a(work, tf_numbers_of(&a->x, k), rows, TF_MR, depth, pairs,
-                  slots, range);
+                  words, range);
     }
     for (size_t level = 0; level < levels_of(a); level++) {
         float *out = work->a + level * TF_PACKED_A;
@@ -126,7 +126,7 @@ void tf_pack_block_rows(struct tf_workspace *work, const struct tf_packed_block_
             load_scales(a, i, (int)level, first, blocks, scales + i * blocks, 1);
         }
         for (size_t i = rows; i < filled * TF_MR; i++) {
-            memset(out + i * slots, 0, slots * sizeof *out);
+            memset(out + i * words, 0, words * sizeof *out);
             memset(scales + i * blocks, 0, blocks * sizeof *scales);
         }
     }
@@ -136,7 +136,7 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_packed_blo
                            size_t columns, ptrdiff_t k, size_t depth, int pairs,
                            struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_packed_words(depth, pairs);
+    const size_t words = tf_packed_words(depth, pairs);
     const size_t width = tf_isa->blocks->product->columns;
     const size_t first = (size_t)(k / b->block);
     const size_t blocks = tf_ceil_div(depth, b->block);
@@ -147,16 +147,16 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_packed_blo
         const size_t count = tf_min_size(columns - j, width);
         const struct tf_packed_block_operand panel = tf_block_side_from(*b, 0, (ptrdiff_t)j);
         for (size_t level = 0; level < levels_of(b); level++) {
-            float *out = work->b + level * TF_PACKED_B + j * slots;
+            float *out = work->b + level * TF_PACKED_B + j * words;
             float *scales =
                 work->b + TF_SCALES_OF_B + level * TF_LEVEL_OF_B + j * blocks;
             if (b->x.levels) {
                 if (count < width) {
-                    memset(out, 0, width * slots * sizeof *out);
+                    memset(out, 0, width * words * sizeof *out);
                 }
                 decode_lines(&panel.x.level[level], count, k, depth, pairs,
                              work->lines);
-                tf_isa->matmul->transpose(work->lines, slots, count, slots, out,
+                tf_isa->matmul->transpose(work->lines, words, count, words, out,
                                            width);
             }
             if (count < width) {

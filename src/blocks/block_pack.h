@@ -1,4 +1,4 @@
-/* Factors of products of blocks on their way to slots, and their scales. */
+/* Factors of products of blocks on their way to packed words, and their scales. */
 #ifndef TF32DTYPE_BLOCKS_BLOCK_PACK_H
 #define TF32DTYPE_BLOCKS_BLOCK_PACK_H
 
@@ -38,9 +38,9 @@ struct tf_operand tf_numbers_of(const struct tf_block_operand *x, ptrdiff_t k);
 /* The exponents of the least and the greatest numbers: as for pairs, at worst. */
 struct tf_exponents tf_block_exponents(const struct tf_block_operand *x);
 
-/* Some k, from `k` on, of rows of A, up to a band, and of columns of B: slots to parts
- * of the workspace, level by level, and scales behind them. The magnitudes of numbers
- * that are no codes are noted. */
+/* Some k, from `k` on, of rows of A, up to an MC panel, and of columns of B: words to
+ * parts of the workspace, level by level, and scales behind them. The magnitudes of
+ * numbers that are no codes are noted. */
 void tf_pack_block_rows(struct tf_workspace *work, const struct tf_packed_block_operand *a,
                         size_t rows, ptrdiff_t k, size_t depth, int pairs,
                         struct tf_magnitude_range *range);

@@ -28,35 +28,35 @@ struct tf_block_term {
     size_t a, b, a_scales, b_scales;
 };
 
-/* Slots of a block, of which the last one may have fewer, and of all. */
+/* Words of a block, of which the last one may have fewer, and of all. */
 struct tf_block_chain {
     const struct tf_block_term *terms;
     size_t count;
-    size_t block, slots, blocks;
+    size_t block, words, blocks;
 };
 
 /* Goes on with c, or from +0, for TF_MR x columns of C: block after block and
- * term after term, c + s t is rounded once, where s is the chain of the term's slots
+ * term after term, c + s t is rounded once, where s is the chain of the term's words
  * from +0, and t the product of the row's and the column's scales, rounded. Scales lie
- * as slots do, one for each block. */
-typedef void tf_multiply_blocks_fn(const struct tf_block_chain *chain, const float *a,
-                                   const float *a_scales, const float *b,
-                                   const float *b_scales, float *c, size_t ldc,
-                                   int adds);
+ * as words do, one for each block. */
+typedef void tf_block_product_fn(const struct tf_block_chain *chain, const float *a,
+                                 const float *a_scales, const float *b,
+                                 const float *b_scales, float *c, size_t ldc,
+                                 int adds);
 
 struct tf_code_table;
 
-/* Slots of n consecutive codes, TF_KC at most, of whole blocks. */
-typedef void tf_slots_of_codes_fn(const struct tf_code_table *table,
+/* Words of n consecutive codes, TF_KC at most, of whole blocks. */
+typedef void tf_words_of_codes_fn(const struct tf_code_table *table,
                                   const uint8_t *codes, size_t n, float *out);
 
 struct tf_block_product {
     size_t columns; /* of a block of C */
-    tf_multiply_blocks_fn *singles;
-    tf_slots_of_codes_fn *singles_of_codes;
+    tf_block_product_fn *singles;
+    tf_words_of_codes_fn *singles_of_codes;
     /* With an instruction for pairs alone; of codes of a byte or less. */
-    tf_multiply_blocks_fn *pairs;
-    tf_slots_of_codes_fn *pairs_of_codes;
+    tf_block_product_fn *pairs;
+    tf_words_of_codes_fn *pairs_of_codes;
 };
 
 struct tf_block_kernels {

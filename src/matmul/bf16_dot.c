@@ -58,32 +58,32 @@ static int pairs_are_chains;
 
 void tf_probe_bf16_dot(void)
 {
-    enum { SLOTS = 8, SAMPLES = TF_MR * TF_KC / 2 };
-    float a[SAMPLES], b[SLOTS * TF_NR_MAX], c[TF_MR * TF_NR_MAX];
+    enum { WORDS = 8, SAMPLES = TF_MR * TF_KC / 2 };
+    float a[SAMPLES], b[WORDS * TF_NR_MAX], c[TF_MR * TF_NR_MAX];
     const struct tf_kernel kernel = tf_isa->matmul->pairs;
     const size_t width = kernel.columns;
     const struct tf_split_product term = {0, 0, 1};
     if (!kernel.multiply) {
         return;
     }
-    /* Two numbers of any sign between 2^-24 and 2^24 in each slot. */
+    /* Two numbers of any sign between 2^-24 and 2^24 in each word. */
     uint32_t state = 1;
-    for (size_t i = 0; i < SAMPLES + SLOTS * width; i++) {
-        uint32_t slot = 0;
+    for (size_t i = 0; i < SAMPLES + WORDS * width; i++) {
+        uint32_t word = 0;
         for (int half = 0; half < 2; half++) {
             state = state * UINT32_C(1664525) + UINT32_C(1013904223);
             const uint32_t exponent = 103 + (state >> 24) % 48;
-            slot = slot << 16 | (state >> 8 & TF_BF16_SIGN_BIT) | exponent << 7 |
+            word = word << 16 | (state >> 8 & TF_BF16_SIGN_BIT) | exponent << 7 |
                    (state >> 16 & 0x7F);
         }
-        memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &slot, sizeof slot);
+        memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &word, sizeof word);
     }
-    kernel.multiply(a, TF_KC / 2, b, SLOTS, &term, 1, kernel.rows, c, width, 0);
+    kernel.multiply(a, TF_KC / 2, b, WORDS, &term, 1, kernel.rows, c, width, 0);
     pairs_are_chains = 1;
     for (size_t i = 0; i < TF_MR; i++) {
         for (size_t j = 0; j < width; j++) {
             float chain = 0;
-            for (size_t k = 0; k < 2 * SLOTS; k++) {
+            for (size_t k = 0; k < 2 * WORDS; k++) {
                 uint32_t x, y;
                 memcpy(&x, a + i * TF_KC / 2 + k / 2, sizeof x);
                 memcpy(&y, b + k / 2 * width + j, sizeof y);
@@ -116,18 +116,18 @@ size_t tf_filled(size_t columns, struct tf_kernel kernel)
     return tf_round_up(columns, kernel.columns);
 }
 
-enum tf_slot tf_slot_of(struct tf_operand a, struct tf_operand b)
+enum tf_packing tf_packing_of(struct tf_operand a, struct tf_operand b)
 {
     return tf_has_quads(a, b)   ? TF_QUADS
            : tf_can_use_bf16_dot(a, b) ? TF_PAIRS
                                 : TF_SINGLES;
 }
 
-struct tf_kernel tf_kernel_of(enum tf_slot slot, size_t columns)
+struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns)
 {
     const struct tf_matmul_kernels *product = tf_isa->matmul;
-    if (slot != TF_SINGLES) {
-        return slot == TF_QUADS ? tf_isa->matmul->quads->kernel : product->pairs;
+    if (packing != TF_SINGLES) {
+        return packing == TF_QUADS ? tf_isa->matmul->quads->kernel : product->pairs;
     }
     const size_t wide = tf_filled(columns, product->singles);
     const int narrow = tf_filled(columns, product->tall) < wide - wide / 8;

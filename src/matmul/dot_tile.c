@@ -38,7 +38,7 @@ static int multiply_depths(struct tf_workspace *work, const struct tf_tile *tile
 static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
     const struct tf_split_schedule *terms = tile->singles;
-    const size_t in_block = TF_KC / terms->depth; /* chains of a sum of 256 */
+    const size_t in_total = TF_KC / terms->depth; /* chains of a total over 256 */
     float sums[TF_SPLIT_SUM / TF_SPLIT_KC];
     float total = 0;
     if (multiply_depths(work, tile, k, &total)) {
@@ -55,16 +55,16 @@ static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile, ptrd
                                 terms->count, whole, sums);
         tf_isa->matmul->chains(work->a + done, work->b + done, rest, terms->terms,
                                 terms->count, rest != 0, sums + whole);
-        size_t blocks = 0;
-        for (size_t i = 0; i < chains; i += in_block) {
-            const size_t count = tf_min_size(chains - i, in_block);
-            sums[blocks++] = add_up(sums + i, count);
+        size_t totals = 0;
+        for (size_t i = 0; i < chains; i += in_total) {
+            const size_t count = tf_min_size(chains - i, in_total);
+            sums[totals++] = add_up(sums + i, count);
         }
         if (tile->a.parts > 1) {
-            sums[0] = add_up(sums, blocks);
-            blocks = 1;
+            sums[0] = add_up(sums, totals);
+            totals = 1;
         }
-        for (size_t i = 0; i < blocks; i++) {
+        for (size_t i = 0; i < totals; i++) {
             total = k0 || i ? total + sums[i] : sums[i];
         }
     }

@@ -23,7 +23,7 @@ float tf_quad_unit(struct tf_operand a, struct tf_operand b)
                          tf_least_exponent(*tf_format_rows[b.kind]));
 }
 
-size_t tf_quad_slots(size_t depth)
+size_t tf_quad_words(size_t depth)
 {
     return tf_ceil_div(depth, TF_QUAD) + tf_ceil_div(depth, TF_KC);
 }
@@ -32,32 +32,33 @@ void tf_pack_quads_a(struct tf_operand a, size_t rows, size_t depth, size_t widt
                      float *lines, float *out, size_t lda)
 {
     const int8_t *integers = tf_byte_tables[a.kind].integers;
-    const size_t slots = tf_quad_slots(depth);
+    const size_t words = tf_quad_words(depth);
     if (a.along == 1) {
         tf_isa->matmul->quads->lay_lines(integers, 1, a.data, a.stride, rows, depth, out,
                                          lda);
         return;
     }
-    tf_isa->matmul->quads->lay_rows(integers, 1, a.data, a.along, depth, rows, width, slots,
+    tf_isa->matmul->quads->lay_rows(integers, 1, a.data, a.along, depth, rows, width,
+                                    words,
                             lines);
-    tf_isa->matmul->transpose(lines, width, slots, rows, out, lda);
+    tf_isa->matmul->transpose(lines, width, words, rows, out, lda);
 }
 
 void tf_pack_quads_b(struct tf_operand b, size_t columns, size_t depth, size_t width,
                      float *lines, float *out)
 {
     const int8_t *integers = tf_byte_tables[b.kind].integers;
-    const size_t slots = tf_quad_slots(depth);
+    const size_t words = tf_quad_words(depth);
     if (b.along != 1) {
         tf_isa->matmul->quads->lay_rows(integers, 0, b.data, b.along, depth, columns, width,
-                                slots, out);
+                                words, out);
     }
     for (size_t j = 0; b.along == 1 && j < columns; j += width) {
         const size_t count = tf_min_size(columns - j, width);
         const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
         tf_isa->matmul->quads->lay_lines(integers, 0, panel.data, panel.stride, count, depth,
-                                 lines, slots);
-        tf_isa->matmul->transpose(lines, slots, count, slots, out + j * slots, width);
+                                 lines, words);
+        tf_isa->matmul->transpose(lines, words, count, words, out + j * words, width);
     }
-    tf_isa->matmul->quads->begin_chains(out, columns, width, slots);
+    tf_isa->matmul->quads->begin_chains(out, columns, width, words);
 }

@@ -12,8 +12,8 @@ int tf_has_quads(struct tf_operand a, struct tf_operand b);
 /* What one product of their integers stands for. */
 float tf_quad_unit(struct tf_operand a, struct tf_operand b);
 
-/* Slots of so many k. */
-size_t tf_quad_slots(size_t depth);
+/* Packed words of so many k. */
+size_t tf_quad_words(size_t depth);
 
 /* tf_pack_a and tf_pack_b as quads; `lines` has room for those of A, in rows of `width`,
  * or for a panel of B. */

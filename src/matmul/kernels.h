@@ -9,17 +9,18 @@ struct tf_byte_table; /* formats/byte_tables.h */
 /* Parts of matrix products: see micro_kernel.c. */
 enum {
     TF_KC = 256,      /* k of a chain of fused multiply-adds: the contract's */
-    TF_MR = 6, /* of a block of C, where kernels do not say another number */
-    TF_TALL_ROWS = 14,   /* of the tallest block */
+    TF_MR = 6,       /* rows of a micro-tile, where kernels do not say another number */
+    TF_TALL_MR = 14, /* of the tallest micro-tile */
     TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
 };
 
-/* What a slot holds: a float32, two bfloat16 numbers, or four integers. */
-enum tf_slot { TF_SINGLES, TF_PAIRS, TF_QUADS };
+/* What a packed word, of 32 bits, holds: a float32, two bfloat16 numbers, or four
+ * integers. */
+enum tf_packing { TF_SINGLES, TF_PAIRS, TF_QUADS };
 enum { TF_QUAD = 4 };
 
-/* One product of a chain: which parts of A and B, as distances in slots, and what the
+/* One product of a chain: which parts of A and B, as distances in words, and what the
  * sums so far are multiplied by before it. */
 struct tf_split_product {
     size_t a, b;
@@ -36,7 +37,7 @@ typedef void tf_micro_kernel_fn(const float *a, size_t lda, const float *b, size
                             const struct tf_split_product *terms, size_t count, size_t rows,
                             float *c, size_t ldc, int adds);
 
-/* And what blocks it multiplies. */
+/* And the micro-tile that it multiplies: MR, and NR. */
 struct tf_kernel {
     tf_micro_kernel_fn *multiply;
     size_t rows, columns;
@@ -98,29 +99,30 @@ struct tf_dot {
  * sign. */
 struct tf_int8_kernels {
     struct tf_kernel kernel; /* a term's scale is the unit of its products */
-    /* Lines along k, `step` bytes apart, to slots: `ld` from line to line. */
+    /* Lines along k, `step` bytes apart, to words: `ld` from line to line. */
     void (*lay_lines)(const int8_t integers[64], int unsigned_side, const char *lines,
                       ptrdiff_t step, size_t count, size_t depth, float *out,
                       size_t ld);
-    /* Rows of numbers of one k, `step` bytes apart, to panels of `width`, each `slots`
+    /* Rows of numbers of one k, `step` bytes apart, to panels of `width`, each `words`
      * long. */
     void (*lay_rows)(const int8_t integers[64], int unsigned_side, const char *rows,
                      ptrdiff_t step, size_t depth, size_t columns, size_t width,
-                     size_t slots, float *out);
-    /* The first slots of the chains of B's panels. */
-    void (*begin_chains)(float *panels, size_t columns, size_t width, size_t slots);
+                     size_t words, float *out);
+    /* The first words of the chains of B's panels. */
+    void (*begin_chains)(float *panels, size_t columns, size_t width, size_t words);
     tf_dot_fn *dot; /* of items of a byte whose table has integers */
 };
 
 struct tf_matmul_kernels {
-    struct tf_kernel singles, tall; /* slots of one float32; the same in other blocks */
+    /* Words of one float32; the same in other micro-tiles. */
+    struct tf_kernel singles, tall;
     /* The chains of n pairs of lines, of `depth` numbers each, one after the other. */
     void (*chains)(const float *a, const float *b, size_t depth,
                    const struct tf_split_product *terms, size_t count, size_t n, float *sums);
     /* The greatest finite magnitude: of n numbers; of what is in n places so far. */
     float (*greatest_of_all)(const float *in, size_t n);
     void (*greatest_of_each)(const float *in, size_t n, float *greatest);
-    /* Rows of n slots, one after the other, to panels of `width` columns, `distance`
+    /* Rows of n words, one after the other, to panels of `width` columns, `distance`
      * apart. */
     void (*lay_out)(const float *in, size_t rows, size_t n, float *out, size_t width,
                     size_t distance);
@@ -139,14 +141,14 @@ struct tf_matmul_kernels {
     const struct tf_int8_kernels *quads;
 
     /* The rest is there with an instruction for pairs alone. */
-    struct tf_kernel pairs; /* slots of two bfloat16 */
+    struct tf_kernel pairs; /* words of two bfloat16 */
     void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
     void (*pair_rows)(const uint16_t *first, const uint16_t *second, float *out,
                       size_t n);
-    /* The same of many rows, `step` bytes apart, to panels of `width`, each `slots`
+    /* The same of many rows, `step` bytes apart, to panels of `width`, each `words`
      * long; after an odd number of rows follows a row of zeros. */
     void (*pair_matrix)(const uint16_t *rows, ptrdiff_t step, size_t depth,
-                        size_t columns, size_t width, size_t slots, float *out,
+                        size_t columns, size_t width, size_t words, float *out,
                         struct tf_magnitude_range *range);
     void (*note_least)(const uint16_t *in, size_t n, struct tf_magnitude_range *range);
     /* Parts that are not scaled: x = x0 + x1 + x2, where that is exact. */

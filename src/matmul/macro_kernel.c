@@ -13,12 +13,12 @@
 
 /* -- one depth --------------------------------------------------------------------- */
 
-/* Packed rows of A, `lda` slots apart, and what multiplies them. */
-struct band {
+/* Packed rows of A, `lda` words apart, and what multiplies them. */
+struct mc_panel {
     struct tf_kernel kernel;
     size_t rows, lda;
     const struct tf_split_schedule *terms;
-    size_t depth; /* slots of a chain */
+    size_t depth; /* words of a chain */
 };
 
 /* Cache lines of what is ahead of a tile. */
@@ -43,39 +43,40 @@ static void prefetch_packed(const struct tf_tile *tile, size_t first, size_t cou
     }
 }
 
-/* A chain of all rows before the next chain: its slots of a panel of B stay in the
- * first cache, and the panel's block of C in the second. Of parts, the sums of chains
+/* A chain of all rows before the next chain: its words of a panel of B stay in the
+ * first cache, and the panel's micro-tiles in the second. Of parts, the sums of chains
  * are summed before they are added. */
 static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *tile,
-                          struct band band, size_t slots, float *sums, int adds)
+                          struct mc_panel panel, size_t words, float *sums, int adds)
 {
-    const struct tf_split_product *terms = band.terms->terms;
-    const size_t count = band.terms->count, height = band.kernel.rows;
-    const size_t width = band.kernel.columns;
-    TF_ASSERT(band.rows > 0 && band.rows <= TF_MC && slots <= TF_SLOTS);
+    const struct tf_split_product *terms = panel.terms->terms;
+    const size_t count = panel.terms->count, height = panel.kernel.rows;
+    const size_t width = panel.kernel.columns;
+    TF_ASSERT(panel.rows > 0 && panel.rows <= TF_MC && words <= TF_PACKED_WORDS);
     TF_ASSERT(tf_round_up(tile->columns, width) <= work->ld);
-    const int apart = tile->a.parts > 1 && slots > band.depth && adds;
+    const int apart = tile->a.parts > 1 && words > panel.depth && adds;
     /* Of a stack of small matrices, in as many steps as there are. */
     const size_t steps = tf_ceil_div(tile->rows, height) *
                          tf_ceil_div(tile->columns, width) *
-                         tf_ceil_div(slots, band.depth);
+                         tf_ceil_div(words, panel.depth);
     const size_t fetched = tf_ceil_div(lines_ahead(tile), steps);
     size_t line = 0;
     for (size_t j = 0; j < tile->columns; j += width) {
         float *place = apart ? work->part : sums + j;
         const size_t ld = apart ? width : work->ld;
-        for (size_t slot = 0; slot < slots; slot += band.depth) {
-            const size_t depth = tf_min_size(slots - slot, band.depth);
-            const int goes_on = slot != 0 || (adds && !apart);
-            for (size_t i = 0; i < band.rows; i += height) {
+        for (size_t word = 0; word < words; word += panel.depth) {
+            const size_t depth = tf_min_size(words - word, panel.depth);
+            const int goes_on = word != 0 || (adds && !apart);
+            for (size_t i = 0; i < panel.rows; i += height) {
                 prefetch_packed(tile, line, fetched);
                 line += fetched;
-                band.kernel.multiply(work->a + i * band.lda + slot, band.lda,
-                                     work->b + j * slots + slot * width, depth, terms,
-                                     count, band.rows - i, place + i * ld, ld, goes_on);
+                panel.kernel.multiply(work->a + i * panel.lda + word, panel.lda,
+                                      work->b + j * words + word * width, depth, terms,
+                                      count, panel.rows - i, place + i * ld, ld,
+                                      goes_on);
             }
         }
-        for (size_t i = 0; apart && i < band.rows; i++) {
+        for (size_t i = 0; apart && i < panel.rows; i++) {
             tf_add_row(place + i * ld, sums + i * work->ld + j, width, 1);
         }
     }
@@ -84,39 +85,40 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *t
 static const struct tf_exponents no_exponents = {0, 0};
 
 /* Some rows of A for the kernels; their exponents, if they are `noted`. */
-static struct band pack_band(struct tf_workspace *work, const struct tf_tile *tile,
-                             size_t i, size_t depth, enum tf_slot slot, int noted,
-                             struct tf_exponents *exponents)
+static struct mc_panel pack_mc_panel(struct tf_workspace *work,
+                                     const struct tf_tile *tile, size_t i, size_t depth,
+                                     enum tf_packing packing, int noted,
+                                     struct tf_exponents *exponents)
 {
     struct tf_magnitude_range range = tf_no_range();
-    struct band band = {
-        .kernel = tf_kernel_of(slot, tile->columns),
+    struct mc_panel panel = {
+        .kernel = tf_kernel_of(packing, tile->columns),
         .rows = tf_min_size(tile->rows - i, TF_MC),
-        .terms = slot == TF_QUADS   ? tile->quads
-                 : slot == TF_PAIRS ? tile->pairs
+        .terms = packing == TF_QUADS   ? tile->quads
+                 : packing == TF_PAIRS ? tile->pairs
                                     : tile->singles,
     };
-    band.lda = tf_lda_of(tf_packed_words(depth, slot));
-    tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), band.rows,
-              band.kernel.rows, depth, slot, band.lda, noted ? &range : NULL);
-    band.depth = tf_packed_words(band.terms->depth, slot);
+    panel.lda = tf_lda_of(tf_packed_words(depth, packing));
+    tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), panel.rows,
+              panel.kernel.rows, depth, packing, panel.lda, noted ? &range : NULL);
+    panel.depth = tf_packed_words(panel.terms->depth, packing);
     *exponents = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= exponents->greatest > 127;
-    return band;
+    return panel;
 }
 
-/* Bands of a tile over one depth, as these slots, but for those that are `done`
+/* MC panels of a tile over one depth, as these words, but for those that are `done`
  * already, a bit each. Returns which are then; as pairs, only those that are exact. */
-static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *tile,
-                               size_t depth, enum tf_slot slot, unsigned done,
-                               float *sums, int adds)
+static unsigned multiply_mc_panels(struct tf_workspace *work, const struct tf_tile *tile,
+                                   size_t depth, enum tf_packing packing, unsigned done,
+                                   float *sums, int adds)
 {
-    const int guarded = slot == TF_PAIRS && !tf_always_normal(tile->a, tile->b);
+    const int guarded = packing == TF_PAIRS && !tf_always_normal(tile->a, tile->b);
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
     struct tf_magnitude_range range = tf_no_range();
-    const size_t slots = tf_pack_b(work, tile->b, tile->columns, depth, slot,
-                                   tf_kernel_of(slot, tile->columns).columns,
+    const size_t words = tf_pack_b(work, tile->b, tile->columns, depth, packing,
+                                   tf_kernel_of(packing, tile->columns).columns,
                                    noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
@@ -126,39 +128,41 @@ static unsigned multiply_bands(struct tf_workspace *work, const struct tf_tile *
         if (done & bit) {
             continue;
         }
-        const struct band band = pack_band(work, tile, i, depth, slot, noted, &a);
+        const struct mc_panel panel =
+            pack_mc_panel(work, tile, i, depth, packing, noted, &a);
         const int exact = !guarded ? 1
                           : split  ? tf_bf16_split_dot_is_exact(a, b)
                                    : tf_bf16_dot_is_exact(a, b);
         if (exact) {
-            macro_kernel_rows(work, tile, band, slots, sums + i * work->ld, adds);
+            macro_kernel_rows(work, tile, panel, words, sums + i * work->ld, adds);
             done |= bit;
         }
     }
     return done;
 }
 
-void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
-                        ptrdiff_t k, float *sums, int adds)
+void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
+                   ptrdiff_t k, float *sums, int adds)
 {
     const unsigned all = (1u << tf_ceil_div(tile->rows, TF_MC)) - 1;
-    const enum tf_slot slot = tf_slot_of(tile->a, tile->b);
-    const ptrdiff_t singles = tile->a.parts > 1 ? TF_KC : TF_SLOTS;
-    const int is_deep = slot != TF_SINGLES && tile->a.parts == 1;
+    const enum tf_packing packing = tf_packing_of(tile->a, tile->b);
+    const ptrdiff_t singles = tile->a.parts > 1 ? TF_KC : TF_PACKED_WORDS;
+    const int is_deep = packing != TF_SINGLES && tile->a.parts == 1;
     const ptrdiff_t deep = is_deep ? 2 * singles : singles;
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += deep) {
         const ptrdiff_t end = k - k0 < deep ? k : k0 + deep;
         unsigned done = 0;
-        if (slot != TF_SINGLES) {
-            const struct tf_tile block = tf_tile_from(*tile, k0);
-            done = multiply_bands(work, &block, (size_t)(end - k0), slot, 0, sums,
-                                  adds || k0);
+        if (packing != TF_SINGLES) {
+            const struct tf_tile k_step = tf_tile_from(*tile, k0);
+            done = multiply_mc_panels(work, &k_step, (size_t)(end - k0), packing, 0,
+                                      sums,
+                                      adds || k0);
         }
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
-            const struct tf_tile block = tf_tile_from(*tile, k1);
-            multiply_bands(work, &block, tf_min_size(singles, end - k1), TF_SINGLES,
-                           done, sums, adds || k1);
+            const struct tf_tile k_step = tf_tile_from(*tile, k1);
+            multiply_mc_panels(work, &k_step, tf_min_size(singles, end - k1), TF_SINGLES,
+                               done, sums, adds || k1);
         }
     }
 }
@@ -169,9 +173,9 @@ static void sum_over_k_split(struct tf_workspace *work, const struct tf_tile *ti
     float *sums = work->sums, *more = tf_more_sums(work);
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
-        tf_multiply_blocks(work, &stretch,
-                           tf_min_size(TF_SPLIT_SUM, k - k0),
-                           k0 ? more : sums, 0);
+        tf_sum_over_k(work, &stretch,
+                      tf_min_size(TF_SPLIT_SUM, k - k0),
+                      k0 ? more : sums, 0);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
             tf_add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);
         }
@@ -183,7 +187,7 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
     if (tile->a.parts > 1) {
         sum_over_k_split(work, tile, k);
     } else {
-        tf_multiply_blocks(work, tile, k, work->sums, 0);
+        tf_sum_over_k(work, tile, k, work->sums, 0);
     }
 }
 

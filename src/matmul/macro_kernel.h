@@ -9,7 +9,7 @@ extern const struct tf_tile_path tf_macro_kernel_path;
 
 /* Adds the products of k, in order, to `sums`, or writes them there if not `adds`. Of
  * parts only where `adds` is 0 and k at most TF_SPLIT_SUM. */
-void tf_multiply_blocks(struct tf_workspace *work, const struct tf_tile *tile,
-                        ptrdiff_t k, float *sums, int adds);
+void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
+                   ptrdiff_t k, float *sums, int adds);
 
 #endif

@@ -18,7 +18,7 @@ struct tf_precision {
     int rounding;  /* enum tf_rounding: tf32 also to ties_to_away and toward_zero */
     int scaling;   /* enum tf_scaling */
     int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: operand_split.h */
-    int bands;     /* of 2 or 3 parts: which products, 2 (of 3), 3 (6) or 5 (9) */
+    int split_orders; /* of 2 or 3 parts: which products, 2 (of 3), 3 (6) or 5 (9) */
     int saturates; /* Inf counts as the largest number, in a split */
     /* What computes the tiles of C instead of this CPU's float32: a tensor core
      * (tensor_core/mma_matmul.h); or NULL. The rest is 0 where it is NULL. */
@@ -34,7 +34,7 @@ struct tf_precision {
  *   1. products are exact;
  *   2. they are summed by float32 fused multiply-adds over each 256 consecutive k, from
  *      +0; of parts over each 32 k, from the smallest products to the greatest, with the
- *      sums scaled from band to band, and those sums are added in k order within 256;
+ *      sums scaled from split order to split order, and those sums are added in k order within 256;
  *   3. the 256-sums are added in k order in float32; of parts within 4096 k;
  *   4. of parts the 4096-sums are added in k order;
  *   5. one rounding to the kind of C.

@@ -13,10 +13,10 @@
 
 int tf_runs_along(struct tf_operand x) { return labs(x.along) <= labs(x.stride); }
 
-size_t tf_packed_words(size_t depth, int slot)
+size_t tf_packed_words(size_t depth, int packing)
 {
-    return slot == TF_QUADS   ? tf_quad_slots(depth)
-           : slot == TF_PAIRS ? (depth + 1) / 2
+    return packing == TF_QUADS   ? tf_quad_words(depth)
+           : packing == TF_PAIRS ? (depth + 1) / 2
                               : depth;
 }
 
@@ -169,7 +169,7 @@ const uint16_t *tf_load_bf16(struct tf_operand x, ptrdiff_t stride, size_t n,
     return halves;
 }
 
-/* -- numbers as slots -------------------------------------------------------------- */
+/* -- numbers as words -------------------------------------------------------------- */
 
 /* With zeros behind, from n up to `whole`. */
 static const uint16_t *fill(const uint16_t *halves, size_t n, size_t whole,
@@ -187,17 +187,17 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
                    size_t depth, int pairs, float *out, size_t ld, size_t distance,
                    struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_packed_words(depth, pairs);
+    const size_t words = tf_packed_words(depth, pairs);
     uint16_t *buffer = work->halves[0][0];
     /* Short lines without gaps are taken as long ones. */
     const int joined = x.stride == (ptrdiff_t)depth * x.along && !x.scales &&
-                       ld == slots && depth == (pairs + 1) * slots &&
+                       ld == words && depth == (pairs + 1) * words &&
                        2 * depth <= TF_CHUNK;
     const size_t together = joined ? TF_CHUNK / depth : 1;
     for (size_t i = 0; i < count; i += together) {
         const struct tf_operand from = tf_operand_from(x, (ptrdiff_t)i, 0);
         const size_t lines = tf_min_size(count - i, together);
-        const size_t n = lines * depth, whole = lines * slots;
+        const size_t n = lines * depth, whole = lines * words;
         float *line = out + i * ld;
         tf_prefetch(from.data + TF_AHEAD * x.stride, n * tf_kind_size(x.kind));
         if (!pairs) {
@@ -220,13 +220,13 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
 static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t count,
                         size_t depth, float *out, size_t width, struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_packed_words(depth, 1);
+    const size_t words = tf_packed_words(depth, 1);
     struct tf_magnitude_range ignored = {0};
     range = range ? range : &ignored;
     if (x.kind == tf_bfloat16_index && x.stride == 2 && (uintptr_t)x.data % 2 == 0 &&
         x.along % 2 == 0) {
         tf_isa->matmul->pair_matrix((const uint16_t *)x.data, x.along, depth, count,
-                                     width, slots, out, range);
+                                     width, words, out, range);
         return;
     }
     uint16_t *halves = work->halves[0][0];
@@ -247,7 +247,7 @@ static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t c
             }
         }
         tf_isa->matmul->pair_matrix(halves, (ptrdiff_t)(count * sizeof *halves), here,
-                                     count, width, slots, out + k / 2 * width, range);
+                                     count, width, words, out + k / 2 * width, range);
     }
 }
 
@@ -275,7 +275,7 @@ static void lay_across(struct tf_workspace *work, struct tf_operand x, size_t co
 }
 
 /* Lines of x that do not run along k, side by side in panels of `width`, each with
- * `slots` from k to k. */
+ * `words` from k to k. */
 static void pack_across(struct tf_workspace *work, struct tf_operand x, size_t count,
                         size_t depth, int pairs, float *out, size_t distance,
                         size_t width, struct tf_magnitude_range *range)
@@ -288,13 +288,13 @@ static void pack_across(struct tf_workspace *work, struct tf_operand x, size_t c
         pair_across(work, x, count, depth, out, width, range);
         return;
     }
-    const size_t slots = tf_packed_words(depth, 1);
+    const size_t words = tf_packed_words(depth, 1);
     const size_t bytes = count * tf_kind_size(x.kind);
-    for (size_t slot = 0; slot < slots; slot++) {
+    for (size_t word = 0; word < words; word++) {
         const uint16_t *halves[2];
         for (size_t half = 0; half < 2; half++, x.data += x.along) {
             tf_prefetch(x.data + TF_AHEAD / 2 * x.along, bytes);
-            if (2 * slot + half < depth) {
+            if (2 * word + half < depth) {
                 halves[half] = tf_load_bf16(x, x.stride, count, 1,
                                               work->halves[half][0], TF_CHUNK, range);
             } else {
@@ -303,8 +303,8 @@ static void pack_across(struct tf_workspace *work, struct tf_operand x, size_t c
             }
         }
         for (int part = 0; part < x.parts; part++) {
-            float *place = out + (size_t)part * distance + slot * width;
-            for (size_t j = 0; j < count; j += width, place += width * slots) {
+            float *place = out + (size_t)part * distance + word * width;
+            for (size_t j = 0; j < count; j += width, place += width * words) {
                 const size_t from = (size_t)part * TF_CHUNK + j;
                 tf_isa->matmul->pair_rows(halves[0] + from, halves[1] + from, place,
                                            count - j < width ? count - j : width);
@@ -314,64 +314,65 @@ static void pack_across(struct tf_workspace *work, struct tf_operand x, size_t c
 }
 
 void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size_t whole,
-               size_t depth, int slot, size_t lda, struct tf_magnitude_range *range)
+               size_t depth, int packing, size_t lda, struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_packed_words(depth, slot);
-    TF_ASSERT(rows > 0 && rows <= TF_MC && whole > 0 && lda >= slots);
+    const size_t words = tf_packed_words(depth, packing);
+    TF_ASSERT(rows > 0 && rows <= TF_MC && whole > 0 && lda >= words);
     TF_ASSERT(tf_round_up(rows, whole) * lda <=
               (size_t)(a.parts > 1 ? 1 : TF_PARTS) * TF_PACKED_A);
-    if (slot == TF_QUADS) {
+    if (packing == TF_QUADS) {
         tf_pack_quads_a(a, rows, depth, TF_LINES, work->lines, work->a, lda);
         return;
     }
     if (tf_runs_along(a)) {
-        tf_pack_along(work, a, rows, depth, slot, work->a, lda, TF_PACKED_A, range);
+        tf_pack_along(work, a, rows, depth, packing, work->a, lda, TF_PACKED_A, range);
     } else {
-        pack_across(work, a, rows, depth, slot, work->lines, TF_PART_OF_LINES,
+        pack_across(work, a, rows, depth, packing, work->lines, TF_PART_OF_LINES,
                     TF_LINES, range);
     }
     for (int part = 0; part < a.parts; part++) {
         float *lines = work->a + part * TF_PACKED_A;
         if (!tf_runs_along(a)) {
             tf_isa->matmul->transpose(work->lines + part * TF_PART_OF_LINES, TF_LINES,
-                                       slots, rows, lines, lda);
+                                       words, rows, lines, lda);
         }
         for (size_t i = rows; i % whole; i++) {
-            memset(lines + i * lda, 0, slots * sizeof(float));
+            memset(lines + i * lda, 0, words * sizeof(float));
         }
     }
 }
 
 size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
-                 size_t depth, int slot, size_t width, struct tf_magnitude_range *range)
+                 size_t depth, int packing, size_t width,
+                 struct tf_magnitude_range *range)
 {
-    const size_t slots = tf_packed_words(depth, slot);
+    const size_t words = tf_packed_words(depth, packing);
     TF_ASSERT(columns > 0 && width > 0 && width <= TF_NR_MAX);
-    TF_ASSERT(tf_round_up(columns, width) * slots <=
+    TF_ASSERT(tf_round_up(columns, width) * words <=
               (size_t)(b.parts > 1 ? 1 : TF_PARTS) * TF_PACKED_B);
-    if (slot == TF_QUADS) {
+    if (packing == TF_QUADS) {
         tf_pack_quads_b(b, columns, depth, width, work->lines, work->b);
-        return slots;
+        return words;
     }
     for (int part = 0; columns % width && part < b.parts; part++) {
-        memset(work->b + part * TF_PACKED_B + columns / width * width * slots, 0,
-               width * slots * sizeof(float));
+        memset(work->b + part * TF_PACKED_B + columns / width * width * words, 0,
+               width * words * sizeof(float));
     }
     if (!tf_runs_along(b)) {
-        pack_across(work, b, columns, depth, slot, work->b, TF_PACKED_B, width,
+        pack_across(work, b, columns, depth, packing, work->b, TF_PACKED_B, width,
                     range);
-        return slots;
+        return words;
     }
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = tf_min_size(columns - j, width);
         const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
-        tf_pack_along(work, panel, count, depth, slot, work->lines, slots,
+        tf_pack_along(work, panel, count, depth, packing, work->lines, words,
                       TF_PART_OF_LINES, range);
         for (int part = 0; part < b.parts; part++) {
             tf_isa->matmul->transpose(
-                work->lines + part * TF_PART_OF_LINES, slots, count, slots,
-                work->b + part * TF_PACKED_B + j * slots, width);
+                work->lines + part * TF_PART_OF_LINES, words, count, words,
+                work->b + part * TF_PACKED_B + j * words, width);
         }
     }
-    return slots;
+    return words;
 }

@@ -1,4 +1,5 @@
-/* Operands of products on their way to slots: kernels/micro_kernel.c says what those are. */
+/* Operands of products on their way to packed words: kernels/micro_kernel.c says what
+ * those are. */
 #ifndef TF32DTYPE_MATMUL_PACK_H
 #define TF32DTYPE_MATMUL_PACK_H
 
@@ -11,12 +12,13 @@
 #include "runtime/thread_pool.h"
 
 /* Cache blocking, as in BLIS: MR x NR of C in registers; KC words x NR of B, 64 KiB at
- * most and 32 KiB of a tall kernel, in the first cache; MC rows of A, TF_SLOTS words each,
- * 347 KiB, in the second; and NC columns of B, TF_SLOTS words each, 2 MiB, in the third.
- * Of split operands KC words of up to three parts each: 536 KiB of A and 3 MiB of B. */
+ * most and 32 KiB of a tall kernel, in the first cache; MC rows of A, TF_PACKED_WORDS
+ * each, 347 KiB, in the second; and NC columns of B, TF_PACKED_WORDS each, 2 MiB, in the
+ * third. Of split operands KC words of up to three parts each: 536 KiB of A and 3 MiB of
+ * B. */
 enum {
-    /* Rows of A packed at a time, for the second cache, and of C: whole blocks of 6 and
-     * of 14 rows, in half a tile too. */
+    /* Rows of A packed at a time, for the second cache, and of C: whole micro-tiles of
+     * 6 and of 14 rows, in half a tile too. */
     TF_MC = 4 * 42,
     TF_TILE_M = 7 * TF_MC,
     TF_NC = TF_CHUNK,
@@ -24,14 +26,14 @@ enum {
     TF_LDC = TF_NC + 16,
     TF_COMPACT = 256, /* columns up to which they adjoin, to be stored together */
     TF_NR_MAX = 64,   /* panel of B */
-    TF_GAP = 16,      /* slots between long rows of A: not all in the same cache sets */
+    TF_GAP = 16,      /* words between long rows of A: not all in the same cache sets */
     TF_GEMV_K = 16 * TF_KC, /* k at a time of a single row */
     TF_GEMV_N = 4096,               /* and columns: sums for the first cache */
-    /* From a part of a band, of columns, or of lines on their way, to the next. */
+    /* From a part of an MC panel, of columns, or of lines on their way, to the next. */
     TF_PACKED_A = TF_MC * (TF_KC + TF_GAP),
     TF_PACKED_B = TF_KC * TF_NC,
-    TF_LINES = 176, /* whole vectors of a band */
-    TF_SLOTS = 2 * TF_KC, /* of a line, packed at a time of what is not split */
+    TF_LINES = 176, /* whole vectors of an MC panel */
+    TF_PACKED_WORDS = 2 * TF_KC, /* of a line, packed at a time of what is not split */
     TF_PART_OF_LINES = TF_KC * TF_LINES,
 };
 
@@ -72,7 +74,7 @@ static inline int tf_stops(struct tf_workspace *work)
 _Static_assert((int)TF_KC <= (int)TF_CHUNK && (int)TF_NR_MAX <= (int)TF_LINES &&
                    (int)TF_MC <= (int)TF_LINES && TF_LINES % 16 == 0,
                "lines fit");
-_Static_assert((int)TF_SLOTS <= (int)TF_PARTS * TF_KC, "one part takes all room");
+_Static_assert((int)TF_PACKED_WORDS <= (int)TF_PARTS * TF_KC, "one part takes all room");
 _Static_assert(TF_TILE_M / 2 % 42 == 0, "two sets of sums");
 
 #define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
@@ -105,13 +107,13 @@ static inline struct tf_operand tf_operand_from(struct tf_operand x, ptrdiff_t l
 /* Whether numbers of a line lie closer together than those of a k. */
 int tf_runs_along(struct tf_operand x);
 
-/* Slots of so many k, each of them an enum tf_slot. */
-size_t tf_packed_words(size_t depth, int slot);
+/* Packed words of so many k, each as an enum tf_packing says. */
+size_t tf_packed_words(size_t depth, int packing);
 
 /* From row to row of A. */
-static inline size_t tf_lda_of(size_t slots)
+static inline size_t tf_lda_of(size_t words)
 {
-    return slots < TF_KC ? slots : slots + TF_GAP;
+    return words < TF_KC ? words : words + TF_GAP;
 }
 
 /* Numbers of a kind as float32: a format's exactly, float64 rounded to nearest. Where
@@ -129,7 +131,7 @@ const uint16_t *tf_load_bf16(struct tf_operand x, ptrdiff_t stride, size_t n,
                                ptrdiff_t step, uint16_t *out, size_t distance,
                                struct tf_magnitude_range *range);
 
-/* `count` lines of x that run along k, `ld` slots apart; parts `distance` apart. */
+/* `count` lines of x that run along k, `ld` words apart; parts `distance` apart. */
 void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
                    size_t depth, int pairs, float *out, size_t ld, size_t distance,
                    struct tf_magnitude_range *range);
@@ -147,13 +149,14 @@ typedef void tf_visit_fn(const float *numbers, size_t n, size_t line, size_t ste
 void tf_visit_lines(struct tf_operand x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
                     void *context, struct tf_watch *watch, int asks);
 
-/* A band of A, line after line, `lda` slots apart, filled up to a multiple of `whole`
- * lines with zeros; and B in panels of `width`: in each, the slots of one k side by
- * side. Returns the number of slots of a line. */
+/* An MC panel of A, line after line, `lda` words apart, filled up to a multiple of
+ * `whole` lines with zeros; and B in panels of `width`: in each, the words of one k side by
+ * side. Returns the number of words of a line. */
 void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size_t whole,
-               size_t depth, int slot, size_t lda, struct tf_magnitude_range *range);
+               size_t depth, int packing, size_t lda, struct tf_magnitude_range *range);
 size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
-                 size_t depth, int slot, size_t width, struct tf_magnitude_range *range);
+                 size_t depth, int packing, size_t width,
+                 struct tf_magnitude_range *range);
 
 /* Bytes that will be read soon, but by no order that a processor foresees: lines far
  * apart are pages apart. */

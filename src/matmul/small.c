@@ -17,7 +17,7 @@ enum {
     SIDE = 64,
     NUMBERS = SIDE * SIDE,           /* of a matrix, with what fills it up */
     PAIRED = SIDE * SIDE * SIDE / 8, /* multiply-adds beyond which pairs pay */
-    BEHIND = TF_TALL_ROWS - 1,       /* rows that a kernel may read, and write */
+    BEHIND = TF_TALL_MR - 1,       /* rows that a kernel may read, and write */
     SUMS = NUMBERS + BEHIND * SIDE,
 };
 
@@ -121,31 +121,33 @@ static unsigned flags_of(struct tf_operand a, struct tf_operand b, size_t m, siz
     return tf_flags_of_specials(&product);
 }
 
-/* Whether there is room for all as such slots: for sums of rows filled up to a kernel's,
+/* Whether there is room for all as such words: for sums of rows filled up to a kernel's,
  * in rows filled up to panels, too. */
-static int fit(enum tf_slot slot, size_t m, size_t n, size_t k)
+static int fit(enum tf_packing packing, size_t m, size_t n, size_t k)
 {
-    const struct tf_kernel kernel = tf_kernel_of(slot, n);
+    const struct tf_kernel kernel = tf_kernel_of(packing, n);
     const size_t wide = tf_filled(n, kernel);
     const size_t high = tf_round_up(m, kernel.rows);
     return m * wide <= NUMBERS && high * wide <= SUMS &&
-           wide * tf_packed_words(k, slot) <= NUMBERS;
+           wide * tf_packed_words(k, packing) <= NUMBERS;
 }
 
 /* Rows of quads are no more than SIDE: a panel is as wide. */
-static unsigned multiply_one(enum tf_slot slot, struct tf_matrix a, struct tf_matrix b,
+static unsigned multiply_one(enum tf_packing packing, struct tf_matrix a,
+                             struct tf_matrix b,
                              struct tf_matrix c, size_t m, size_t n, size_t k,
                              unsigned flags)
 {
     _Alignas(64) float rows[NUMBERS + BEHIND * TF_KC], panels[NUMBERS];
     _Alignas(64) float sums[SUMS], more[NUMBERS];
     const struct tf_operand x = lines_of(a, 0), y = lines_of(b, 1);
-    const struct tf_kernel kernel = tf_kernel_of(slot, n);
-    const struct tf_split_product term = {0, 0, slot == TF_QUADS ? tf_quad_unit(x, y) : 1};
-    const size_t slots = tf_packed_words(k, slot);
+    const struct tf_kernel kernel = tf_kernel_of(packing, n);
+    const struct tf_split_product term = {0, 0,
+                                          packing == TF_QUADS ? tf_quad_unit(x, y) : 1};
+    const size_t words = tf_packed_words(k, packing);
     size_t ld = tf_filled(n, kernel);
-    if (slot == TF_QUADS) {
-        tf_pack_quads_a(x, m, k, SIDE, sums, rows, slots);
+    if (packing == TF_QUADS) {
+        tf_pack_quads_a(x, m, k, SIDE, sums, rows, words);
         tf_pack_quads_b(y, n, k, kernel.columns, sums, panels);
     } else {
         pack_rows(x, m, k, kernel.rows, sums, rows);
@@ -153,7 +155,7 @@ static unsigned multiply_one(enum tf_slot slot, struct tf_matrix a, struct tf_ma
     }
     for (size_t j = 0; j < n; j += kernel.columns) {
         for (size_t i = 0; i < m; i += kernel.rows) {
-            kernel.multiply(rows + i * slots, slots, panels + j * slots, slots, &term, 1,
+            kernel.multiply(rows + i * words, words, panels + j * words, words, &term, 1,
                             m - i, sums + i * ld + j, ld, 0);
         }
     }
@@ -189,17 +191,17 @@ int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
     const struct tf_operand x = lines_of(a, 0), y = lines_of(b, 1);
     const size_t height = (size_t)m, width = (size_t)n, depth = (size_t)k;
     const int paired = tf_can_use_bf16_dot(x, y) && m * n * k > PAIRED;
-    enum tf_slot slot = TF_QUADS;
+    enum tf_packing packing = TF_QUADS;
     if (!tf_has_quads(x, y) || !fit(TF_QUADS, height, width, depth)) {
         if (paired || !fit(TF_SINGLES, height, width, depth)) {
             return 0;
         }
-        slot = TF_SINGLES;
+        packing = TF_SINGLES;
     }
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
     for (ptrdiff_t number = 0; number < count; number++) {
-        flags = multiply_one(slot, a, b, c, height, width, depth, flags);
+        flags = multiply_one(packing, a, b, c, height, width, depth, flags);
         a.data += a.step;
         b.data += b.step;
         c.data += c.step;

@@ -7,13 +7,13 @@ struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precisi
                                               int swapped, int pairs)
 {
     const int parts = precision->parts;
-    const int bands = parts > 1 ? precision->bands : 1;
+    const int split_orders = parts > 1 ? precision->split_orders : 1;
     struct tf_split_schedule terms = {{{0, 0, 1}}, 0, parts > 1 ? TF_SPLIT_KC : TF_KC};
-    for (int band = bands - 1; band >= 0; band--) {
-        const int first = band < parts ? 0 : band - parts + 1;
-        for (int i = first; i <= band - first; i++) {
+    for (int order = split_orders - 1; order >= 0; order--) {
+        const int first = order < parts ? 0 : order - parts + 1;
+        for (int i = first; i <= order - first; i++) {
             const int scales = i == first && terms.count && !pairs;
-            const int j = band - i;
+            const int j = order - i;
             terms.terms[terms.count++] = (struct tf_split_product){
                 (size_t)(swapped ? j : i) * TF_PACKED_A,
                 (size_t)(swapped ? i : j) * TF_PACKED_B,

@@ -17,13 +17,13 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
                           ptrdiff_t k)
 {
     static const struct tf_precision whole = {
-        .format = TF_FLOAT32, .parts = 1, .bands = 1};
+        .format = TF_FLOAT32, .parts = 1, .split_orders = 1};
     struct tf_tile plain = *tile;
     float *more = tf_more_sums(work);
     plain.a.parts = plain.b.parts = 1;
     const struct tf_split_schedule terms = tf_split_schedule_of(&whole, 0, 0, 0);
     plain.singles = &terms;
-    tf_multiply_blocks(work, &plain, k, more, 0);
+    tf_sum_over_k(work, &plain, k, more, 0);
     tf_flag_specials_rows(tile->a, tile->rows, k, work->in_row, work->watch, work->asks);
     tf_flag_specials_rows(tile->b, tile->columns, k, work->in_column, work->watch, work->asks);
     for (size_t i = 0; i < tile->rows; i++) {
@@ -63,7 +63,7 @@ static const struct tf_tile_path *compute_tile(struct tf_workspace *work,
 {
     const struct tf_tile_path *path = path_of(tile, k);
     const struct tf_kernel kernel =
-        tf_kernel_of(tf_slot_of(tile->a, tile->b), tile->columns);
+        tf_kernel_of(tf_packing_of(tile->a, tile->b), tile->columns);
     const size_t filled = tf_filled(tile->columns, kernel);
     work->ld = filled <= TF_COMPACT ? filled : TF_LDC;
     work->has_specials = 0;

@@ -65,7 +65,7 @@ static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *pl
     note_specials(work, range);
 }
 
-/* Rows of A from the i-th on: a band, filled up with zeros. */
+/* Rows of A from the i-th on: an MC panel, filled up with zeros. */
 static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
                         const struct tf_tile *tile, size_t i, size_t depth)
 {

@@ -103,7 +103,7 @@ SIZES = [(1, 513, 70), (13, 256, 65), (200, 700, 130), (1030, 300, 20), (20, 290
 def test_elements_of_large_products(
     name: str, m: int, k: int, n: int, compared: Any
 ) -> None:
-    """Rows and columns at the ends of panels, bands and tiles, and some between."""
+    """Rows and columns at the ends of panels, MC panels and tiles, and some between."""
     a, b = random_blocks(name, (m, k), 1, 9), random_blocks(name, (k, n), 0, 10)
     rng = np.random.default_rng(m)
 
@@ -194,7 +194,7 @@ def test_numbers_whose_products_are_subnormal(first: float) -> None:
     x = random_numbers("bfloat16", (280, 7), 2)
     x[-1, -1] = x[0, 0] = first
     y = random_numbers("bfloat16", (200, 280), 2)
-    y[-1, -1] = first  # of the second band
+    y[-1, -1] = first  # of the second MC panel
     check(matmul(a, x), expected(a, x))
     rows = [0, 191, 192, 199]
     columns = [0, 199]

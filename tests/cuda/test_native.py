@@ -113,7 +113,7 @@ TILES = {
 
 @pytest.mark.parametrize("name", TILES)
 def test_tiles(backend, name):
-    """All of them give the same bits; bands of tiles cover all of the result."""
+    """All of them give the same bits; raster groups cover all of the result."""
     rng = np.random.default_rng(5)
     for m, k, n in ((130, 72, 258), (8, 330, 8)):
         a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
@@ -122,8 +122,8 @@ def test_tiles(backend, name):
         np.testing.assert_array_equal(got, model(backend, a, b))
 
 
-def test_bands(backend):
-    """More rows of tiles than a band has, and a last band of fewer."""
+def test_raster_groups(backend):
+    """More rows of tiles than a raster group has, and a last one of fewer."""
     rng = np.random.default_rng(6)
     a, b = numbers(rng, (2, 2200, 8), td.tf32), numbers(rng, (2, 8, 72), td.tf32)
     x, y = ours(backend, a, "rows"), ours(backend, b, "columns")

@@ -139,7 +139,7 @@ def test_three_parts_are_the_number(backend):  # noqa: F811
 
 @each_split
 def test_steps_are_all_products_of_parts(precision):
-    """Each k of each pair of parts once, times what its band counts."""
+    """Each k of each pair of parts once, times what its split order counts."""
     mode = find_precision(precision)
     p = 8 if mode.format == "bfloat16" else 11
     for depth in (8, 64, 72, 200):
@@ -164,7 +164,7 @@ def test_steps_are_all_products_of_parts(precision):
                 for i in range(mode.parts)
                 for j in range(mode.parts)
                 for k in range(depth)
-                if i + j < mode.bands
+                if i + j < mode.split_orders
             }
 
 
@@ -186,7 +186,7 @@ def test_chunks(precision, arch):
 
 
 def test_launches(backend, monkeypatch):  # noqa: F811
-    """A pass over the results for each band, and nothing for their sums."""
+    """A pass over the results for each split order, and nothing for their sums."""
     if backend is not HOST:
         pytest.skip("counted on the host")
     rng = np.random.default_rng(6)
@@ -376,10 +376,10 @@ def test_what_cublas_is_given(backend, precision, monkeypatch):  # noqa: F811
     monkeypatch.setattr(backend, "gemm", watched)
     a, b = drawn("normal", (5, 77, 3), 0)
     multiply(backend, a, b, precision=precision)
-    assert backend.counts["gemm"] == find_precision(precision).bands - 1
+    assert backend.counts["gemm"] == find_precision(precision).split_orders - 1
     chunks = split_emulation.Chunks(8, 16, 128)
     multiply(backend, a, b, precision=precision, chunks=chunks)
-    assert backend.counts["gemm"] > 2 * find_precision(precision).bands
+    assert backend.counts["gemm"] > 2 * find_precision(precision).split_orders
 
 
 # -- Inf, NaN and the ends of the range ------------------------------------------------
@@ -432,7 +432,7 @@ def test_saturation(backend, precision):  # noqa: F811
 
 @each_split
 def test_the_top_of_the_range(backend, precision):  # noqa: F811
-    """Where parts, or their bands, are beyond it and the product is not."""
+    """Where parts, or their split orders, are beyond it and the product is not."""
     rng = np.random.default_rng(4)
     last = floats(0x7F7F0000 + np.r_[0, 1, 255, 65535, rng.integers(0, 65536, 40)])
     factors = np.float32(

@@ -125,8 +125,8 @@ def test_strides_without_a_map(hopper):
     np.testing.assert_array_equal(hopper.get(out).view(np.uint32), want)
 
 
-def test_bands(hopper):
-    """More rows of tiles than a band has, stacks, and paired columns."""
+def test_raster_groups(hopper):
+    """More rows of tiles than a raster group has, stacks, and paired columns."""
     rng = np.random.default_rng(5)
     a = numbers(rng, (2, 17 * 128 + 1, 8), td.bfloat16)
     b = numbers(rng, (2, 8, 132), td.bfloat16)

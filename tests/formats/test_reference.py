@@ -314,10 +314,10 @@ def test_split_spot(name, item, parts):
     assert [as_item(part) for part in split] == parts
 
 
-def test_bands():
+def test_split_orders():
     def listed(precision: str) -> str:
-        found = matmul.bands(matmul.PRECISIONS[precision])
-        return " | ".join(", ".join(f"a{i}b{j}" for i, j in band) for band in found)
+        found = matmul.split_orders(matmul.PRECISIONS[precision])
+        return " | ".join(", ".join(f"a{i}b{j}" for i, j in order) for order in found)
 
     x3 = "a0b1, a1b0 | a0b0"
     assert listed("bf16x3") == listed("tf32x3") == x3

@@ -86,7 +86,11 @@ def test_what_is_not_read() -> None:
     a, b, c = operands(np.float32, 2)
     nan = np.full_like(c, np.nan)
     assert np.array_equal(gemm(a, b, nan), wanted(a, b, c, 1, 0, np.float32))
-    for how in ({}, {"format": "bfloat16", "parts": 3, "bands": 5}, {"scaling": 1}):
+    for how in (
+        {},
+        {"format": "bfloat16", "parts": 3, "split_orders": 5},
+        {"scaling": 1},
+    ):
         if "scaling" in how:
             how = {"format": "float8_e4m3fn", **how}
         got = gemm(a * np.nan, b * np.nan, c, 0, 2, **how)
@@ -115,8 +119,8 @@ def test_mixed_kinds() -> None:
 def test_precisions(mode: str) -> None:
     """With alpha = 1 and beta = 0 it is td.matmul's product, also of tall matrices."""
     how = {
-        "bf16x9": {"format": "bfloat16", "parts": 3, "bands": 5},
-        "bf16x3": {"format": "bfloat16", "parts": 2, "bands": 2},
+        "bf16x9": {"format": "bfloat16", "parts": 3, "split_orders": 5},
+        "bf16x3": {"format": "bfloat16", "parts": 2, "split_orders": 2},
         "tf32": {"format": "tf32"},
         "fp8_e4m3": {"format": "float8_e4m3fn", "scaling": 2},
     }[mode]

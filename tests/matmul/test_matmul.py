@@ -525,7 +525,7 @@ def test_where_pairs_would_flush(exponent: int) -> None:
 
 
 def test_pairs_beside_blocks_that_need_singles() -> None:
-    """One band of rows, or one part of k, does not decide for the others."""
+    """One MC panel of rows, or one part of k, does not decide for the others."""
     rng = np.random.default_rng(27)
     a = rng.normal(0, 1, (300, 600)).astype(td.bfloat16)
     b = rng.normal(0, 1, (600, 100)).astype(td.bfloat16)

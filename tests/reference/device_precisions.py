@@ -16,7 +16,6 @@ from .matmul import (
     Parts,
     Precision,
     as_format,
-    bands,
     decoded,
     dot,
     plus,
@@ -24,6 +23,7 @@ from .matmul import (
     scales,
     significant_bits,
     split_line,
+    split_orders,
     times,
 )
 from .tensor_core import SPECIAL, Pair, Unit
@@ -53,15 +53,15 @@ class ScalingUnit(Unit):
 
 
 def split_chain(unit: Unit, p: Precision, x: Parts, y: Parts) -> Exact:
-    """Between bands the accumulator is divided by 2**p: in float32, or by the unit."""
+    """Between orders the accumulator is divided by 2**p: in float32, or by the unit."""
     step = Exact(False, 1, -significant_bits(p.format))
     total = zero()
-    for number, band in enumerate(bands(p)):
+    for number, pairs in enumerate(split_orders(p)):
         if number and isinstance(unit, ScalingUnit):
             unit.scale = -significant_bits(p.format)
         elif number:
             total = times(total, step)
-        for i, j in band:
+        for i, j in pairs:
             total = unit_dot(unit, x[i], y[j], total)
     return total
 

@@ -31,7 +31,7 @@ class Precision(NamedTuple):
     format: Format
     scaled: bool = False
     parts: int = 1
-    bands: int = 1
+    split_orders: int = 1
 
 
 PRECISIONS = {
@@ -41,10 +41,10 @@ PRECISIONS = {
     "f16": Precision(FLOAT16),
     "fp8_e4m3": Precision(FORMATS["float8_e4m3fn"], scaled=True),
     "fp8_e5m2": Precision(FORMATS["float8_e5m2"], scaled=True),
-    "bf16x3": Precision(FORMATS["bfloat16"], parts=2, bands=2),
-    "bf16x6": Precision(FORMATS["bfloat16"], parts=3, bands=3),
-    "bf16x9": Precision(FORMATS["bfloat16"], parts=3, bands=5),
-    "tf32x3": Precision(FORMATS["tf32"], parts=2, bands=2),
+    "bf16x3": Precision(FORMATS["bfloat16"], parts=2, split_orders=2),
+    "bf16x6": Precision(FORMATS["bfloat16"], parts=3, split_orders=3),
+    "bf16x9": Precision(FORMATS["bfloat16"], parts=3, split_orders=5),
+    "tf32x3": Precision(FORMATS["tf32"], parts=2, split_orders=2),
 }
 
 
@@ -178,22 +178,22 @@ def scaled(f: Format, line: Line, s: Exact) -> Line:
 # -- products of parts -----------------------------------------------------------
 
 
-def bands(p: Precision) -> list[list[tuple[int, int]]]:
+def split_orders(p: Precision) -> list[list[tuple[int, int]]]:
     """Which parts meet, the smallest products first: a2b2 | a1b2, a2b1 | ..."""
     return [
         [(i, n - i) for i in range(n + 1) if i < p.parts and n - i < p.parts]
-        for n in reversed(range(p.bands))
+        for n in reversed(range(p.split_orders))
     ]
 
 
 def split_chain(p: Precision, x: Parts, y: Parts) -> Exact:
-    """One sum from +0, divided by 2**p from each band to the next."""
+    """One sum from +0, divided by 2**p from each order to the next."""
     step = Exact(False, 1, -significant_bits(p.format))
     total = zero()
-    for number, band in enumerate(bands(p)):
+    for number, pairs in enumerate(split_orders(p)):
         if number:
             total = times(total, step)
-        for i, j in band:
+        for i, j in pairs:
             total = chain(x[i], y[j], total)
     return total
 

@@ -151,7 +151,7 @@ def products(name: str, digest: Callable[[str], Digest]) -> None:
         digest("dot").add(np.dot, a[0], b[:, 0])
     special = codes(name, rng, (12, 40))
     entry.add(np.matmul, special, special.T)
-    # Beyond a band of rows and two depths; in one place, what pairs do not stand.
+    # Beyond an MC panel of rows and two depths; in one place, what pairs do not stand.
     a, b = moderate(name, rng, (200, 2100)), moderate(name, rng, (2100, 70))
     entry.add(np.matmul, a, b)
     a[190, 1500] = td.formats[name].smallest_subnormal

@@ -136,7 +136,11 @@ def test_where_the_unit_scales_without_rounding(precision, compared):
         results = []
         for inside in (False, True):
             chosen = _core.MatmulSpec(
-                name, parts=p.parts, bands=p.bands, model=model, scales_inside=inside
+                name,
+                parts=p.parts,
+                split_orders=p.split_orders,
+                model=model,
+                scales_inside=inside,
             )
             out = np.zeros((1, 4, 5), np.float32)
             with np.errstate(all="ignore"):

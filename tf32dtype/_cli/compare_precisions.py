@@ -33,7 +33,7 @@ class Way(NamedTuple):
         if self.precision is None:
             return block_formats[self.name].levels ** 2
         parts = range(self.precision.parts)
-        return sum(i + j < self.precision.bands for i in parts for j in parts)
+        return sum(i + j < self.precision.split_orders for i in parts for j in parts)
 
     def multiply(self, a: Array, b: Array) -> tuple[Array, int]:
         """The product in float32, and the bytes of what is multiplied."""

@@ -121,7 +121,7 @@ def gemm(
     rounding: int = ...,
     scaling: int = ...,
     parts: int = ...,
-    bands: int = ...,
+    split_orders: int = ...,
     saturates: bool = ...,
 ) -> int: ...
 def mma_accumulate(
@@ -212,7 +212,7 @@ class MatmulSpec:
         rounding: int = ...,
         scaling: int = ...,
         parts: int = ...,
-        bands: int = ...,
+        split_orders: int = ...,
         saturates: bool = ...,
         float64: bool = ...,
         complex64: bool = ...,

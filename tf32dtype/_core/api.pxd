@@ -445,7 +445,7 @@ cdef extern from "matmul/matmul.h" nogil:
         int rounding
         int scaling
         int parts
-        int bands
+        int split_orders
         int saturates
         const tf_tile_path *path
         int promote

@@ -236,7 +236,7 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     const struct tf_matrix row = {a, {0, a_stride}, 0, format};
     const struct tf_matrix column = {b, {b_stride, 0}, 0, format};
     const struct tf_matrix result = {out, {0, 0}, 0, format};
-    const struct tf_precision as_they_are = {.parts = 1, .bands = 1};
+    const struct tf_precision as_they_are = {.parts = 1, .split_orders = 1};
     struct tf_watch watch = {0};
     if (tf_is_stopped(&watch, 1)) {
         return; /* NumPy goes on with the rest of a product that was stopped */

@@ -74,7 +74,7 @@ class Precision(NamedTuple):
     #: how many numbers of the format stand for one of an operand
     parts: int = 1
     #: how many orders of magnitude the products of parts that are summed have
-    bands: int = 1
+    split_orders: int = 1
 
 
 PRECISIONS = (
@@ -147,7 +147,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         rounding=ROUNDINGS.index(settings.rounding),
         scaling=_SCALINGS.index(settings.scale if short in _SCALED else None),
         parts=row.parts,
-        bands=row.bands,
+        split_orders=row.split_orders,
         saturates=settings.special_values == "saturate",
         float64=settings.float64,
         complex64=settings.complex64,

@@ -1,7 +1,8 @@
-/* The inside of products of block arrays: codes to slots, and a block of C.
+/* The inside of products of block arrays: codes to packed words, and a micro-tile of C.
  *
- * Slots and panels are those of matmul/kernels/micro_kernel.c. Numbers of a block are multiplied and summed
- * by a chain of its own; the sum, times the product of both scales, is added to C.
+ * Packed words and panels are those of matmul/kernels/micro_kernel.c. Numbers of a block
+ * are multiplied and summed by a chain of its own; the sum, times the product of both
+ * scales, is added to C.
  */
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 
-/* -- a block of C ------------------------------------------------------------------ */
+/* -- a micro-tile ------------------------------------------------------------------ */
 
 #define MULTIPLY(name, step)                                                   \
     static void name(const struct tf_block_chain *chain, const float *a,       \
@@ -19,7 +20,7 @@
                      float *c, size_t ldc, int adds)                           \
     {                                                                          \
         enum { PANEL = WIDTH * ACROSS };                                       \
-        const size_t lda = chain->slots, blocks = chain->blocks;               \
+        const size_t lda = chain->words, blocks = chain->blocks;               \
         UNROLLED for (int i = 0; i < ROWS && !adds; i++) {                     \
             UNROLLED for (int v = 0; v < ACROSS; v++) {                        \
                 STORE(c + (size_t)i * ldc + v * WIDTH, BROADCAST(0.0f));       \

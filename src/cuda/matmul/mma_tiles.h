@@ -20,7 +20,7 @@
 
 constexpr int STEPS = SLICE / 32, DEPTH = SLICE / SIZE;
 constexpr int ACROSS = COLUMNS / WARP_COLUMNS, THREADS = ROWS / WARP_ROWS * ACROSS * 32;
-constexpr int BAND = 2048 / ROWS; /* tiles, see below */
+constexpr int RASTER_ROWS = 2048 / ROWS; /* tiles of a raster group, see below */
 
 /* An operand in shared memory: EXTENT rows of a (columns of b) by a slice of k. Its lines
  * are contiguous in global memory, along k or across it, and consist of 16-byte chunks.
@@ -121,7 +121,8 @@ typedef Operand<ROWS, A_ALONG_K, true> Left;
 typedef Operand<COLUMNS, B_ALONG_K, false> Right;
 
 /* Which tile a block has. Blocks that run at the same time have neighbouring tiles: they go
- * down bands of BAND rows of tiles, then across, so that L2 serves most of their reads. */
+ * down raster groups of RASTER_ROWS rows of tiles, then across, so that L2 serves most of
+ * their reads. */
 struct Tile {
     int64_t stack, row, column;
 };
@@ -129,10 +130,10 @@ struct Tile {
 inline Tile tile_of(uint32_t block, uint32_t rows, uint32_t columns)
 {
     const uint32_t stack = block / (rows * columns), rest = block % (rows * columns);
-    const uint32_t most = rows < BAND ? rows : BAND;
-    const uint32_t band = rest / (most * columns), within = rest % (most * columns);
-    const uint32_t left = rows - band * most, height = left < most ? left : most;
-    return {(int64_t)stack, (int64_t)(band * most + within % height) * ROWS,
+    const uint32_t most = rows < RASTER_ROWS ? rows : RASTER_ROWS;
+    const uint32_t group = rest / (most * columns), within = rest % (most * columns);
+    const uint32_t left = rows - group * most, height = left < most ? left : most;
+    return {(int64_t)stack, (int64_t)(group * most + within % height) * ROWS,
             (int64_t)(within / height) * COLUMNS};
 }
 

@@ -37,8 +37,8 @@ inline float whole_product(const float *x, int64_t x_step, const float *y, int64
 }
 
 /* Sums that are no numbers are computed anew from the whole operands: a row or a column
- * has an Inf or a NaN, which made NaN of all of its sums; or the sum, or that of a band
- * of parts, is beyond the range. */
+ * has an Inf or a NaN, which made NaN of all of its sums; or the sum, or that of a split
+ * order, is beyond the range. */
 extern "C" __global__ void patch(struct matrices a, struct matrices b, float *sums,
                                  int64_t count, int64_t m, int64_t n, int64_t k,
                                  int saturates)

@@ -1,10 +1,10 @@
-/* Products of small integers, exact: a block of C from panels of slots.
+/* Products of small integers, exact: a micro-tile from panels of packed words.
  *
- * The numbers of some formats are integers of a byte, times a power of two. A slot holds
+ * The numbers of some formats are integers of a byte, times a power of two. A word holds
  * four of consecutive k, and VPDPBUSD adds their four products to an int32. It takes one
  * side without a sign: that is A's, to each of whose integers 128 is added. So a chain
- * of B's slots begins with what has to be taken off again, 128 times the sums of its
- * columns; A's chain has a slot there that nothing reads.
+ * of B's words begins with what has to be taken off again, 128 times the sums of its
+ * columns; A's chain has a word there that nothing reads.
  *
  * At most 256 products of 127 * 127 units are added, less than 2^24 of them: the sums of
  * float32's chain, which is the contract's, are exact, and so are the same ones.
@@ -19,7 +19,7 @@
 
 enum { OFFSET = 128, BYTES = 64, LONGEST = TF_KC / TF_QUAD };
 
-/* -- codes to slots ---------------------------------------------------------------- */
+/* -- codes to words ---------------------------------------------------------------- */
 
 /* Numbers by code, of six bits: what else is in an item is not looked at. */
 TF_INLINE __m512i load_table(const int8_t integers[64], int unsigned_side)
@@ -35,8 +35,8 @@ TF_INLINE __mmask64 first_bytes(size_t n)
     return n >= BYTES ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* Slots of a chain that begins with k. */
-TF_INLINE size_t slots_before(size_t k)
+/* Words of a chain that begins with k. */
+TF_INLINE size_t words_before(size_t k)
 {
     return k / TF_KC * (LONGEST + 1) + k % TF_KC / TF_QUAD + 1;
 }
@@ -49,14 +49,14 @@ static void lay_lines(const int8_t integers[64], int unsigned_side, const char *
         size_t k = 0;
         for (; k + BYTES <= depth; k += BYTES) {
             const __m512i codes = _mm512_loadu_si512(lines + k);
-            _mm512_storeu_si512(out + slots_before(k),
+            _mm512_storeu_si512(out + words_before(k),
                                 _mm512_permutexvar_epi8(codes, table));
         }
         if (k < depth) {
             const size_t whole = tf_round_up(depth - k, TF_QUAD);
             const __m512i codes =
                 _mm512_maskz_loadu_epi8(first_bytes(depth - k), lines + k);
-            _mm512_mask_storeu_epi8(out + slots_before(k), first_bytes(whole),
+            _mm512_mask_storeu_epi8(out + words_before(k), first_bytes(whole),
                                     _mm512_permutexvar_epi8(codes, table));
         }
     }
@@ -74,9 +74,9 @@ TF_INLINE __m512i load_integers(const char *items, size_t n, __m512i table)
     return _mm512_permutexvar_epi8(_mm512_permutexvar_epi32(order, codes), table);
 }
 
-/* Four rows of up to 64 items to slots of 64 columns. */
+/* Four rows of up to 64 items to words of 64 columns. */
 TF_INLINE void interleave(const char *rows, ptrdiff_t step, size_t depth,
-                          size_t columns, __m512i table, __m512i slots[4])
+                          size_t columns, __m512i table, __m512i words[4])
 {
     __m512i x[TF_QUAD];
     UNROLLED for (size_t i = 0; i < TF_QUAD; i++) {
@@ -88,19 +88,19 @@ TF_INLINE void interleave(const char *rows, ptrdiff_t step, size_t depth,
     const __m512i late[2] = {_mm512_unpacklo_epi8(x[2], x[3]),
                              _mm512_unpackhi_epi8(x[2], x[3])};
     UNROLLED for (int i = 0; i < 2; i++) {
-        slots[2 * i] = _mm512_unpacklo_epi16(early[i], late[i]);
-        slots[2 * i + 1] = _mm512_unpackhi_epi16(early[i], late[i]);
+        words[2 * i] = _mm512_unpacklo_epi16(early[i], late[i]);
+        words[2 * i + 1] = _mm512_unpackhi_epi16(early[i], late[i]);
     }
 }
 
 static void lay_rows(const int8_t integers[64], int unsigned_side, const char *rows,
                      ptrdiff_t step, size_t depth, size_t columns, size_t width,
-                     size_t slots, float *out)
+                     size_t words, float *out)
 {
     const __m512i table = load_table(integers, unsigned_side);
     for (size_t k = 0; k < depth; k += TF_QUAD, rows += TF_QUAD * step) {
-        float *panel = out + slots_before(k) * width;
-        for (size_t j = 0; j < columns; j += width, panel += width * slots) {
+        float *panel = out + words_before(k) * width;
+        for (size_t j = 0; j < columns; j += width, panel += width * words) {
             for (size_t i = 0; i < width && j + i < columns; i += BYTES) {
                 const char *place = rows + j + i;
                 __m512i found[4];
@@ -120,16 +120,16 @@ static void lay_rows(const int8_t integers[64], int unsigned_side, const char *r
     }
 }
 
-static void begin_chains(float *panels, size_t columns, size_t width, size_t slots)
+static void begin_chains(float *panels, size_t columns, size_t width, size_t words)
 {
     const __m512i offset = _mm512_set1_epi8((char)OFFSET);
-    for (size_t j = 0; j < columns; j += width, panels += width * slots) {
-        for (size_t slot = 0; slot < slots; slot += LONGEST + 1) {
-            const size_t end = slots - slot <= LONGEST ? slots : slot + LONGEST + 1;
+    for (size_t j = 0; j < columns; j += width, panels += width * words) {
+        for (size_t word = 0; word < words; word += LONGEST + 1) {
+            const size_t end = words - word <= LONGEST ? words : word + LONGEST + 1;
             for (size_t i = 0; i < width; i += WIDTH) {
-                float *place = panels + slot * width + i;
+                float *place = panels + word * width + i;
                 __m512i sums = _mm512_setzero_si512();
-                for (size_t s = 1; slot + s < end; s++) {
+                for (size_t s = 1; word + s < end; s++) {
                     sums = _mm512_dpbusd_epi32(sums, offset,
                                                _mm512_loadu_si512(place + s * width));
                 }
@@ -142,10 +142,10 @@ static void begin_chains(float *panels, size_t columns, size_t width, size_t slo
 
 /* -- the kernel -------------------------------------------------------------------- */
 
-TF_INLINE __m512i broadcast_slot(const float *slot)
+TF_INLINE __m512i broadcast_word(const float *word)
 {
     int32_t bytes;
-    memcpy(&bytes, slot, sizeof bytes);
+    memcpy(&bytes, word, sizeof bytes);
     return _mm512_set1_epi32(bytes);
 }
 
@@ -168,7 +168,7 @@ TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth
     for (size_t k = 1; k < depth; k++) {
         const float *y = b + k * WIDTH * ACROSS;
         UNROLLED for (int i = 0; i < rows; i++) {
-            const __m512i factors = broadcast_slot(a + (size_t)i * lda + k);
+            const __m512i factors = broadcast_word(a + (size_t)i * lda + k);
             UNROLLED for (int v = 0; v < ACROSS; v++) {
                 add_products(&sums[i][v], factors, _mm512_loadu_si512(y + v * WIDTH));
             }

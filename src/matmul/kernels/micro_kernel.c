@@ -1,8 +1,8 @@
-/* The inside of matrix products: a block of C from panels of slots.
+/* The inside of matrix products: a micro-tile of C from panels of packed words.
  *
- * A slot is 32 bits: one float32, or two bfloat16 numbers of consecutive k, the
+ * A packed word is 32 bits: one float32, or two bfloat16 numbers of consecutive k, the
  * earlier one in the upper half. Rows of A lie one after the other; columns of B
- * side by side in panels as wide as the kernel's block of C.
+ * side by side in panels as wide as the kernel's micro-tile.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ extern const struct tf_int8_kernels TF_NAME(tf_int8_kernels);
 /* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
 enum {
 #if defined(__AVX512F__)
-    TALL_ROWS = TF_TALL_ROWS,
+    TALL_ROWS = TF_TALL_MR,
     TALL_ACROSS = 2,
 #else
     TALL_ROWS = ROWS,
@@ -40,7 +40,7 @@ TF_INLINE vector step(int pairs, vector x, vector y, vector sums)
     return FMA(x, y, sums);
 }
 
-/* A block of C; the last three arguments are constants where it is inlined. */
+/* A micro-tile; the last three arguments are constants where it is inlined. */
 TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
                         const struct tf_split_product *terms, size_t count, float *c, size_t ldc,
                         int adds, int rows, int across, int pairs)
@@ -176,7 +176,7 @@ static void note_least(const uint16_t *in, size_t n, struct tf_magnitude_range *
     _mm512_storeu_si512(range->min_minus_1, least);
 }
 
-/* Slots of n pairs of neighbours. */
+/* Words of n pairs of neighbours. */
 static void pair_neighbours(const uint16_t *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -184,24 +184,24 @@ static void pair_neighbours(const uint16_t *in, float *out, size_t n)
     }
 }
 
-/* Slots of two rows, up to 32 of each. */
-TF_INLINE void store_slots(__m512i first, __m512i second, float *out, size_t n)
+/* Words of two rows, up to 32 of each. */
+TF_INLINE void store_words(__m512i first, __m512i second, float *out, size_t n)
 {
     const __m512i low =
         _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
     const __m512i evens = _mm512_unpacklo_epi16(second, first);
     const __m512i odds = _mm512_unpackhi_epi16(second, first);
-    const __m512i slots[2] = {_mm512_permutex2var_epi32(evens, low, odds),
+    const __m512i words[2] = {_mm512_permutex2var_epi32(evens, low, odds),
                               _mm512_permutex2var_epi32(evens, high, odds)};
     if (n == 32) {
-        _mm512_storeu_si512(out, slots[0]);
-        _mm512_storeu_si512(out + 16, slots[1]);
+        _mm512_storeu_si512(out, words[0]);
+        _mm512_storeu_si512(out + 16, words[1]);
         return;
     }
     const uint32_t there = (UINT32_C(1) << n) - 1;
-    _mm512_mask_storeu_epi32(out, (__mmask16)there, slots[0]);
-    _mm512_mask_storeu_epi32(out + 16, (__mmask16)(there >> 16), slots[1]);
+    _mm512_mask_storeu_epi32(out, (__mmask16)there, words[0]);
+    _mm512_mask_storeu_epi32(out + 16, (__mmask16)(there >> 16), words[1]);
 }
 
 static void pair_rows(const uint16_t *first, const uint16_t *second, float *out,
@@ -209,20 +209,20 @@ static void pair_rows(const uint16_t *first, const uint16_t *second, float *out,
 {
     for (size_t i = 0; i < n; i += 32) {
         const size_t count = tf_min_size(n - i, 32);
-        store_slots(load_some(first + i, count), load_some(second + i, count), out + i,
+        store_words(load_some(first + i, count), load_some(second + i, count), out + i,
                     count);
     }
 }
 
 static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
-                        size_t columns, size_t width, size_t slots, float *out,
+                        size_t columns, size_t width, size_t words, float *out,
                         struct tf_magnitude_range *range)
 {
     __m512i least = _mm512_loadu_si512(range->min_minus_1);
     const char *row = (const char *)rows;
     for (size_t k = 0; k < depth; k += 2, row += 2 * step, out += width) {
         float *panel = out;
-        for (size_t j = 0; j < columns; j += width, panel += width * slots) {
+        for (size_t j = 0; j < columns; j += width, panel += width * words) {
             for (size_t i = j; i < j + width && i < columns; i += 32) {
                 const size_t count = tf_min_size(columns - i, 32);
                 const uint16_t *place = (const uint16_t *)row + i;
@@ -233,11 +233,11 @@ static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
                 if (count == 32 && k + 1 < depth) { /* known, it costs less */
                     first = load_some(place, 32);
                     second = load_some(next, 32);
-                    store_slots(first, second, panel + i - j, 32);
+                    store_words(first, second, panel + i - j, 32);
                 } else {
                     first = load_some(place, count);
                     second = k + 1 < depth ? load_some(next, count) : second;
-                    store_slots(first, second, panel + i - j, count);
+                    store_words(first, second, panel + i - j, count);
                 }
                 least = tf_lesser(tf_lesser(least, first), second);
             }
@@ -356,7 +356,7 @@ static void split_halves(const float *in, size_t n, int parts, uint16_t *out,
 #endif
 
 #if defined(__AVX512F__)
-static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld_out)
+static void transpose_square(const float *in, size_t ld_in, float *out, size_t ld_out)
 {
     __m512i x[16];
     UNROLLED for (int i = 0; i < 16; i++) {
@@ -368,7 +368,7 @@ static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld
     }
 }
 #else
-static void transpose_block(const float *in, size_t ld_in, float *out, size_t ld_out)
+static void transpose_square(const float *in, size_t ld_in, float *out, size_t ld_out)
 {
     for (size_t j = 0; j < 16; j++) {
         for (size_t i = 0; i < 16; i++) {
@@ -386,7 +386,7 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
             const float *from = in + i * ld_in + j;
             float *to = out + j * ld_out + i;
             if (rows - i >= 16 && columns - j >= 16) {
-                transpose_block(from, ld_in, to, ld_out);
+                transpose_square(from, ld_in, to, ld_out);
                 continue;
             }
             for (size_t p = 0; p < 16 && i + p < rows; p++) {

@@ -1,4 +1,5 @@
-/* What blocks of C are made of in this build: vectors, and how many of them. */
+/* What a micro-tile, MR x NR of C, is made of in this build: vectors, and how many of
+ * them. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_MICRO_TILE_H
 #define TF32DTYPE_MATMUL_KERNELS_MICRO_TILE_H
 

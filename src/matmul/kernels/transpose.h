@@ -1,11 +1,11 @@
-/* Squares of slots, transposed in registers. */
+/* Squares of words, transposed in registers. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_TRANSPOSE_H
 #define TF32DTYPE_MATMUL_KERNELS_TRANSPOSE_H
 
 #include "matmul/kernels/micro_tile.h"
 
 #if defined(__AVX512F__)
-/* 16 x 16 slots in registers: four rounds of interleaving, of 32, 64, 128 and 256
+/* 16 x 16 words in registers: four rounds of interleaving, of 32, 64, 128 and 256
  * bits. */
 TF_INLINE void tf_transpose_registers(__m512i x[16])
 {
@@ -33,7 +33,7 @@ TF_INLINE void tf_transpose_registers(__m512i x[16])
     }
 }
 #elif defined(__AVX2__)
-/* 8 x 8 slots in registers: three rounds of interleaving, of 32, 64 and 128 bits. */
+/* 8 x 8 words in registers: three rounds of interleaving, of 32, 64 and 128 bits. */
 TF_INLINE void tf_transpose_registers(__m256i x[8])
 {
     __m256i y[8], z[8];

@@ -13,8 +13,8 @@ cdef char *items_of(array, npy_intp rows, npy_intp columns, npy_intp ld) except 
 
 def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float alpha, a,
          npy_intp lda, b, npy_intp ldb, float beta, c, npy_intp ldc,
-         str format="float32", int rounding=0, int scaling=0, int parts=1, int bands=1,
-         bint saturates=False):
+         str format="float32", int rounding=0, int scaling=0, int parts=1,
+         int split_orders=1, bint saturates=False):
     """tf_blas_gemm of src/matmul/blas_api.h on contiguous arrays; its result."""
     cdef tf_precision precision
     cdef tf_kinds kinds
@@ -25,7 +25,7 @@ def gemm(bytes transa, bytes transb, npy_intp m, npy_intp n, npy_intp k, float a
     precision.rounding = rounding
     precision.scaling = scaling
     precision.parts = parts
-    precision.bands = bands
+    precision.split_orders = split_orders
     precision.saturates = saturates
     kinds.a, kinds.b, kinds.c = real_kind(a), real_kind(b), real_kind(c)
     cdef char trans_a = transa[0], trans_b = transb[0]

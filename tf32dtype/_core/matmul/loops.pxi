@@ -12,7 +12,7 @@ cdef enum product:
 # Numbers of our formats are multiplied as they are.
 cdef tf_precision as_they_are
 memset(&as_they_are, 0, sizeof(as_they_are))
-as_they_are.parts = as_they_are.bands = 1
+as_they_are.parts = as_they_are.split_orders = 1
 
 
 cdef struct matrices:

@@ -15,8 +15,8 @@ cdef class MatmulSpec:
         A format's name, "float16" or "float32".
     rounding, scaling : int
         Indices of `enum tf_rounding` and `enum tf_scaling`.
-    parts, bands : int
-        1; of a split the parts of an operand and the bands of products.
+    parts, split_orders : int
+        1; of a split the parts of an operand and the split orders of products.
     saturates : bool
         Inf counts as the largest number.
     float64, complex64 : bool
@@ -40,7 +40,7 @@ cdef class MatmulSpec:
     cdef readonly bint scales_matrices  # each matrix of a stack has a scale
 
     def __cinit__(self, str format, *, int rounding=0, int scaling=0, int parts=1,
-                  int bands=1, bint saturates=False, bint float64=False,
+                  int split_orders=1, bint saturates=False, bint float64=False,
                   bint complex64=False, model=None, int promote=0,
                   bint scales_inside=False, bint continues=False, bint silent=False):
         memset(&self.fields, 0, sizeof(self.fields))
@@ -56,7 +56,7 @@ cdef class MatmulSpec:
         self.fields.precision.rounding = rounding
         self.fields.precision.scaling = scaling
         self.fields.precision.parts = parts
-        self.fields.precision.bands = bands
+        self.fields.precision.split_orders = split_orders
         self.fields.precision.saturates = saturates
         self.float64 = float64
         self.complex64 = complex64

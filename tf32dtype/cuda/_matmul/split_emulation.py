@@ -218,21 +218,25 @@ def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
     """All products of parts of `depth` k each, in order, of at most so many k; that of
     the greatest parts, which is last, of all.
 
-    Parts i of A and j of B make the band i + j, which counts 2^(-p (i + j)). The
-    smallest band is first.
+    Parts i of A and j of B make the split order i + j, which counts 2^(-p (i + j)). The
+    smallest order is first.
     """
     between = 2.0 ** -(8 if precision.format == "bfloat16" else 11)
     found = []
-    for band in range(precision.bands - 1, -1, -1):
-        least = max(0, band - precision.parts + 1)
-        greatest = band - least
+    for order in range(precision.split_orders - 1, -1, -1):
+        least = max(0, order - precision.parts + 1)
+        greatest = order - least
         in_a, in_b = least * depth, (precision.parts - 1 - greatest) * depth
         length = (greatest - least + 1) * depth
-        most = chunk if band else length
+        most = chunk if order else length
         for first in range(0, length, most):
-            beta = 1.0 if first else between if band < precision.bands - 1 else 0.0
+            beta = (
+                1.0 if first else between if order < precision.split_orders - 1 else 0.0
+            )
             last = min(first + most, length)
-            found.append(Step(in_a + first, in_b + first, last - first, beta, not band))
+            found.append(
+                Step(in_a + first, in_b + first, last - first, beta, not order)
+            )
     return tuple(found)
 
 
@@ -249,7 +253,7 @@ _SPLITS = {
 }
 
 
-class _Band(NamedTuple):
+class _KRange(NamedTuple):
     """Some k of all lines."""
 
     first: int  #: bytes from the first line's begin
@@ -258,24 +262,24 @@ class _Band(NamedTuple):
 
 
 @lru_cache(maxsize=KEPT)
-def _bands(
+def _k_ranges(
     precision: Precision, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
-) -> tuple[tuple[Step, _Band, _Band], ...]:
+) -> tuple[tuple[Step, _KRange, _KRange], ...]:
     """Where the operands of all steps are in lines, for `count` matrices."""
     found = []
     for step in steps(precision, depth, chunk):
-        x = _band(a, count, step.in_a, step.depth)
-        y = _band(b, count, step.in_b, step.depth)
+        x = _k_range(a, count, step.in_a, step.depth)
+        y = _k_range(b, count, step.in_b, step.depth)
         (s, n, k), (stack, of_line, of_k) = y.shape, y.strides
-        y = _Band(y.first, (s, k, n), (stack, of_k, of_line))
+        y = _KRange(y.first, (s, k, n), (stack, of_k, of_line))
         found.append((step, x, y))
     return tuple(found)
 
 
-def _band(lines: _Lines, count: int, first: int, depth: int) -> _Band:
+def _k_range(lines: _Lines, count: int, first: int, depth: int) -> _KRange:
     (distinct, rows, _), (stack, of_line, of_k) = lines
     steps = stack if distinct > 1 else 0, of_line, of_k
-    return _Band(first * of_k, (count, rows, depth), steps)
+    return _KRange(first * of_k, (count, rows, depth), steps)
 
 
 def _split_product(
@@ -300,7 +304,7 @@ def _split_product(
     ]  # fmt: skip
     in_a, in_b = (made.data for made in lines)
     layouts = [(made.shape, made.strides) for made in lines]
-    for step, of_a, of_b in _bands(
+    for step, of_a, of_b in _k_ranges(
         precision, depth, chunks.others, out.shape[0], *layouts
     ):
         x = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
@@ -375,7 +379,7 @@ def _narrow_product(
             machine, Kernel("cuda/matmul/round_operands.cu", "narrow", options), x,
             _ITEMS[kind], depth, depth, int32(rounding), greatest, flag,
         )  # fmt: skip
-        _, *layout = _band((made.shape, made.strides), out.shape[0], 0, depth)
+        _, *layout = _k_range((made.shape, made.strides), out.shape[0], 0, depth)
         items.append(View(made.dtype, made.data, *layout))
     machine.gemm(items[0], items[1].swapaxes(1, 2), out, kind)
     if own is not None:
