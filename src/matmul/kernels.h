@@ -8,9 +8,9 @@ struct tf_byte_table; /* formats/byte_tables.h */
 
 /* Parts of matrix products: see micro_kernel.c. */
 enum {
-    TF_KC = 256,      /* k of a chain of fused multiply-adds: the contract's */
-    TF_MR = 6,       /* rows of a micro-tile, where kernels do not say another number */
-    TF_TALL_MR = 14, /* of the tallest micro-tile */
+    TF_KC = 256,         /* k of a chain of fused multiply-adds: the contract's */
+    TF_MR = 6,           /* rows of a micro-tile, if kernels do not say otherwise */
+    TF_TALL_MR = 14,     /* of the tallest micro-tile */
     TF_LANES = 32,       /* of bounds of magnitudes */
     TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
 };

@@ -155,8 +155,7 @@ void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
         if (packing != TF_SINGLES) {
             const struct tf_tile k_step = tf_tile_from(*tile, k0);
             done = multiply_mc_panels(work, &k_step, (size_t)(end - k0), packing, 0,
-                                      sums,
-                                      adds || k0);
+                                      sums, adds || k0);
         }
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
@@ -173,8 +172,7 @@ static void sum_over_k_split(struct tf_workspace *work, const struct tf_tile *ti
     float *sums = work->sums, *more = tf_more_sums(work);
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
-        tf_sum_over_k(work, &stretch,
-                      tf_min_size(TF_SPLIT_SUM, k - k0),
+        tf_sum_over_k(work, &stretch, tf_min_size(TF_SPLIT_SUM, k - k0),
                       k0 ? more : sums, 0);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
             tf_add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);
