@@ -35,7 +35,7 @@ static tf_dot_fn *kernel_of(struct tf_operand x)
     }
     switch (tf_kind_size(x.kind)) {
     case 1: return tf_isa->matmul->dot->bytes;
-    case 2: return tf_isa->matmul->dot->halves;
+    case 2: return tf_isa->matmul->dot->bf16;
     default: return tf_isa->matmul->dot->singles;
     }
 }

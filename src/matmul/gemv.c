@@ -25,7 +25,7 @@ static tf_across_fn *kernel_of(struct tf_operand b, size_t *columns)
         return aligned ? row->across_singles : NULL;
     }
     return size == 1                      ? row->across_bytes
-           : b.kind == tf_bfloat16_index ? row->across_halves
+           : b.kind == tf_bfloat16_index ? row->across_bf16
                                           : NULL;
 }
 

@@ -66,7 +66,7 @@ typedef void tf_across_fn(const struct tf_across_operands *in, size_t depth,
 
 struct tf_gemv_kernels {
     tf_across_fn *across_singles;
-    tf_across_fn *across_halves, *across_bytes; /* NULL where there is none */
+    tf_across_fn *across_bf16, *across_bytes; /* NULL where there is none */
 };
 
 /* Products of vectors: TF_DOT_CHAINS chains at a time, or TF_DOT_LINES. */
@@ -91,7 +91,7 @@ struct tf_dot {
     /* Numbers of the same k side by side, of TF_DOT_CHAINS chains. */
     void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
     /* Of items of a byte, of bfloat16, of float32; NULL: see lanes. */
-    tf_dot_fn *bytes, *halves, *singles;
+    tf_dot_fn *bytes, *bf16, *singles;
 };
 
 /* Parts of products of small integers, where there is an instruction for them: see
@@ -152,8 +152,8 @@ struct tf_matmul_kernels {
                         struct tf_magnitude_range *range);
     void (*note_least)(const uint16_t *in, size_t n, struct tf_magnitude_range *range);
     /* Parts that are not scaled: x = x0 + x1 + x2, where that is exact. */
-    void (*split_halves)(const float *in, size_t n, int parts, uint16_t *out,
-                         size_t distance, struct tf_magnitude_range *range);
+    void (*split_bf16)(const float *in, size_t n, int parts, uint16_t *out,
+                       size_t distance, struct tf_magnitude_range *range);
 };
 
 #endif

@@ -46,7 +46,7 @@ struct tf_workspace {
     float lines[TF_PARTS * TF_PART_OF_LINES]; /* on their way to a or b */
     float part[TF_MC * TF_NR_MAX]; /* sums of parts, before they are added */
     float singles[TF_PARTS][TF_CHUNK];
-    uint16_t halves[2][TF_PARTS][TF_CHUNK];
+    uint16_t bf16[2][TF_PARTS][TF_CHUNK];
     uint32_t a_exponents[TF_PARTS * TF_PACKED_A]; /* of what tensor cores multiply */
     uint32_t b_exponents[TF_PARTS * TF_PACKED_B / 2];
     size_t ld;        /* from row to row of sums */
@@ -79,7 +79,7 @@ _Static_assert(TF_TILE_M / 2 % 42 == 0, "two sets of sums");
 
 #define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
 _Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &&
-                   TF_STARTS_LINE(singles) && TF_STARTS_LINE(halves) &&
+                   TF_STARTS_LINE(singles) && TF_STARTS_LINE(bf16) &&
                    TF_STARTS_LINE(a_exponents) && TF_STARTS_LINE(b_exponents),
                "no vector crosses lines");
 

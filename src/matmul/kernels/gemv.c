@@ -71,7 +71,7 @@ TF_INLINE void interleave(__m512 even, __m512 odd, __m512 out[2])
 TF_INLINE void store_in_order(enum width width, const __m512 *sums, float *out)
 {
     __m512 x[MOST], y[MOST];
-    if (width == HALVES) {
+    if (width == BF16) {
         interleave(sums[0], sums[1], x);
     } else {
         interleave(sums[0], sums[2], y);
@@ -133,10 +133,10 @@ TF_INLINE void across(enum width width, const struct tf_across_operands *in,
     }
 }
 
-static void across_halves(const struct tf_across_operands *in, size_t depth,
-                          size_t columns, float *sums)
+static void across_bf16(const struct tf_across_operands *in, size_t depth,
+                        size_t columns, float *sums)
 {
-    across(HALVES, in, depth, columns, sums);
+    across(BF16, in, depth, columns, sums);
 }
 
 #if defined(__AVX512VBMI__)
@@ -156,7 +156,7 @@ static void across_bytes(const struct tf_across_operands *in, size_t depth,
 const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels) = {
     .across_singles = across_singles,
 #if defined(__AVX512F__) && defined(__AVX512BW__)
-    .across_halves = across_halves,
+    .across_bf16 = across_bf16,
 #endif
 #if defined(__AVX512VBMI__)
     .across_bytes = across_bytes,
