@@ -23,10 +23,10 @@ void tf_matmul_prepare(void)
 /* Small enough that every thread finds work: two tiles or more. Parts, and what is
  * promoted, need room for two sets of sums. */
 static struct tf_tiling choose_tiling(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
-                                      ptrdiff_t threads, int two_sets, int row)
+                                      ptrdiff_t threads, int two_sets, int is_gemv)
 {
     struct tf_tiling t = {two_sets ? TF_TILE_M / 2 : TF_TILE_M,
-                          row ? TF_GEMV_N : TF_NC, 0, 0};
+                          is_gemv ? TF_GEMV_N : TF_NC, 0, 0};
     for (;;) {
         t.vertical = tf_ceil_div(m, t.rows);
         t.across = tf_ceil_div(n, t.columns);
@@ -135,9 +135,10 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
         (double)m * (double)n * (double)k * (double)count *
         (double)product.singles->count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
-    const int row = !precision->path && tf_is_gemv(x, product.m);
+    const int is_gemv = !precision->path && tf_is_gemv(x, product.m);
     const int two_sets = precision->parts > 1 || precision->promote;
-    product.tiling = choose_tiling(product.m, product.n, count, threads, two_sets, row);
+    product.tiling = choose_tiling(product.m, product.n, count, threads, two_sets,
+                                   is_gemv);
     return run(&product, count, threads);
 }
 

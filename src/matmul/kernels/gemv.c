@@ -38,7 +38,7 @@ TF_INLINE void across_some(const float *x, const char *rows, ptrdiff_t step,
     }
 }
 
-static void across_singles(const struct tf_across_operands *in, size_t depth,
+static void across_singles(const struct tf_gemv_operands *in, size_t depth,
                            size_t columns, float *sums)
 {
     const vector mask = BROADCAST(tf_float_of(in->used));
@@ -114,7 +114,7 @@ TF_INLINE void across_rows(enum width width, const struct reading *reading,
     }
 }
 
-TF_INLINE void across(enum width width, const struct tf_across_operands *in,
+TF_INLINE void across(enum width width, const struct tf_gemv_operands *in,
                       size_t depth, size_t columns, float *sums)
 {
     const struct reading reading = begin_reading(width, in->table, in->used);
@@ -133,14 +133,14 @@ TF_INLINE void across(enum width width, const struct tf_across_operands *in,
     }
 }
 
-static void across_bf16(const struct tf_across_operands *in, size_t depth,
+static void across_bf16(const struct tf_gemv_operands *in, size_t depth,
                         size_t columns, float *sums)
 {
     across(BF16, in, depth, columns, sums);
 }
 
 #if defined(__AVX512VBMI__)
-static void across_bytes(const struct tf_across_operands *in, size_t depth,
+static void across_bytes(const struct tf_gemv_operands *in, size_t depth,
                          size_t columns, float *sums)
 {
     if (in->table->halved) {

@@ -416,7 +416,7 @@ const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels) = {
     .split_singles = split_singles,
     .transpose = transpose,
     .add = add,
-    .row = &TF_NAME(tf_gemv_kernels),
+    .gemv = &TF_NAME(tf_gemv_kernels),
     .dot = &TF_NAME(tf_dot),
     .quads = &TF_NAME(tf_int8_kernels),
 #if defined(__AVX512BF16__)
