@@ -194,27 +194,29 @@ int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
 /* -- dequantise -------------------------------------------------------------------- */
 
 /* Writes the numbers of whole blocks around the caches, for results much larger than
- * these: CHUNK of them are made in a buffer within the first cache, whose whole cache
- * lines are stored by instructions that do not load what they replace. */
+ * these: CHUNK of them are made in a buffer within the first cache, whose whole
+ * cache lines are stored by instructions that do not load what they replace. */
 static void dequantize_past(const struct call *call, struct piece p)
 {
-    enum { CHUNK = 4096, LINE = TF_LINE / sizeof(float) };
-    _Alignas(64) float buffer[CHUNK + LINE];
+    enum { CHUNK = 4096, CACHE_LINE = TF_LINE / sizeof(float) };
+    _Alignas(64) float buffer[CHUNK + CACHE_LINE];
     const ptrdiff_t n = call->plan->layout.block;
     for (ptrdiff_t b = 0; b < p.whole; b += CHUNK / n) {
         const struct tf_block_codes in = codes_from(call, p.block + b);
         const ptrdiff_t left = p.whole - b, count = left < CHUNK / n ? left : CHUNK / n;
         float *out = call->out + p.item + b * n;
-        /* Lines of the result are lines of the buffer. */
+        /* Cache lines of the result are cache lines of the buffer. */
         const size_t over = (uintptr_t)out % TF_LINE / sizeof *out;
-        const size_t first = (LINE - over) % LINE, numbers = (size_t)(count * n);
-        const size_t lines = (numbers - first) / LINE * LINE, last = first + lines;
+        const size_t first = (CACHE_LINE - over) % CACHE_LINE;
+        const size_t numbers = (size_t)(count * n);
+        const size_t whole = (numbers - first) / CACHE_LINE * CACHE_LINE;
+        const size_t last = first + whole;
         const float *from = buffer + over;
         call->loops->dequantize(call->plan, in.codes, in.scales, in.residuals,
                                 (size_t)count, call->odd, buffer + over);
         memcpy(out, from, first * sizeof *out);
         tf_large_scatter(from + first, (char *)(out + first), sizeof *out, sizeof *out,
-                         lines, call->size);
+                         whole, call->size);
         memcpy(out + last, from + last, (numbers - last) * sizeof *out);
     }
     tf_large_end(sizeof(float), call->size);

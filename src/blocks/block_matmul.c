@@ -210,8 +210,9 @@ struct scales {
     float values[256], residuals[256];
 };
 
-static struct tf_packed_block_operand lines_of(const struct tf_block_operand *x, ptrdiff_t block,
-                                     struct scales *scales)
+static struct tf_packed_block_operand packed_operand_of(const struct tf_block_operand *x,
+                                                        ptrdiff_t block,
+                                                        struct scales *scales)
 {
     const struct tf_scale kind = tf_scales[x->scale];
     for (uint32_t code = 0; x->levels && code < 256; code++) {
@@ -232,8 +233,8 @@ int tf_block_matmul(const struct tf_block_operand *a, const struct tf_block_oper
     const struct tf_fp saved = tf_fp_begin();
     const int swapped = tf_should_transpose(c, m, n);
     struct call call = {
-        .a = lines_of(swapped ? b : a, block, &scales[0]),
-        .b = lines_of(swapped ? a : b, block, &scales[1]),
+        .a = packed_operand_of(swapped ? b : a, block, &scales[0]),
+        .b = packed_operand_of(swapped ? a : b, block, &scales[1]),
         .c = swapped ? tf_transposed(c) : c,
         .m = swapped ? n : m,
         .n = swapped ? m : n,

@@ -83,7 +83,7 @@ static int multiply_columns(struct tf_workspace *work, struct tf_operand b,
         const struct tf_operand lines = tf_operand_from(b, 0, (ptrdiff_t)k0);
         const struct tf_operand here = tf_operand_from(row, 0, (ptrdiff_t)k0);
         if (numbers ? !tf_dot_vector(lines, numbers + k0, count, depth, room, part)
-                    : !tf_dot_lines(lines, here, count, depth, room, part)) {
+                    : !tf_dot_of_operands(lines, here, count, depth, room, part)) {
             return 0;
         }
         tf_add_row(part, sums, count, adds || k0);

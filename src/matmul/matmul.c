@@ -58,8 +58,8 @@ static int scale_operands(struct tf_tiled_product *product, ptrdiff_t count)
     struct tf_watch watch = {0};
     float *rows = product->scales;
     for (ptrdiff_t number = 0; number < count; number++, rows += m + n) {
-        struct tf_operand a = tf_lines_of(product, product->a, 0);
-        struct tf_operand b = tf_lines_of(product, product->b, 1);
+        struct tf_operand a = tf_operand_of(product, product->a, 0);
+        struct tf_operand b = tf_operand_of(product, product->b, 1);
         a.data += number * product->a.step;
         b.data += number * product->b.step;
         if (number > 0 && product->a.step == 0) {
@@ -125,8 +125,8 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
         product.singles = &split[0];
         product.pairs = &split[1];
     }
-    const struct tf_operand x = tf_lines_of(&product, product.a, 0);
-    const struct tf_operand y = tf_lines_of(&product, product.b, 1);
+    const struct tf_operand x = tf_operand_of(&product, product.a, 0);
+    const struct tf_operand y = tf_operand_of(&product, product.b, 1);
     if (tf_has_quads(x, y)) {
         quads = tf_terms_of_quads(x, y);
         product.quads = &quads;

@@ -321,19 +321,19 @@ void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size
     TF_ASSERT(tf_round_up(rows, whole) * lda <=
               (size_t)(a.parts > 1 ? 1 : TF_PARTS) * TF_PACKED_A);
     if (packing == TF_QUADS) {
-        tf_pack_quads_a(a, rows, depth, TF_LINES, work->lines, work->a, lda);
+        tf_pack_quads_a(a, rows, depth, TF_MC_FILLED, work->lines, work->a, lda);
         return;
     }
     if (tf_runs_along(a)) {
         tf_pack_along(work, a, rows, depth, packing, work->a, lda, TF_PACKED_A, range);
     } else {
-        pack_across(work, a, rows, depth, packing, work->lines, TF_PART_OF_LINES,
-                    TF_LINES, range);
+        pack_across(work, a, rows, depth, packing, work->lines, TF_OPERAND_PART,
+                    TF_MC_FILLED, range);
     }
     for (int part = 0; part < a.parts; part++) {
         float *lines = work->a + part * TF_PACKED_A;
         if (!tf_runs_along(a)) {
-            tf_isa->matmul->transpose(work->lines + part * TF_PART_OF_LINES, TF_LINES,
+            tf_isa->matmul->transpose(work->lines + part * TF_OPERAND_PART, TF_MC_FILLED,
                                        words, rows, lines, lda);
         }
         for (size_t i = rows; i % whole; i++) {
@@ -367,10 +367,10 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
         const size_t count = tf_min_size(columns - j, width);
         const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
         tf_pack_along(work, panel, count, depth, packing, work->lines, words,
-                      TF_PART_OF_LINES, range);
+                      TF_OPERAND_PART, range);
         for (int part = 0; part < b.parts; part++) {
             tf_isa->matmul->transpose(
-                work->lines + part * TF_PART_OF_LINES, words, count, words,
+                work->lines + part * TF_OPERAND_PART, words, count, words,
                 work->b + part * TF_PACKED_B + j * words, width);
         }
     }
