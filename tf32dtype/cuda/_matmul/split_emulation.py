@@ -100,7 +100,7 @@ def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
     return Chunks(leading, OTHERS, max(stretch, 32 * leading))
 
 
-def choose(
+def choose_precision(
     precision: str | None, strategy: strategies.Strategy, m: int, n: int, k: int
 ) -> str:
     """The precision that a product of (m, k) and (k, n) is computed in.
