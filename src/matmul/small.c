@@ -133,10 +133,10 @@ static int fit(enum tf_packing packing, size_t m, size_t n, size_t k)
 }
 
 /* Rows of quads are no more than SIDE: a panel is as wide. */
-static unsigned multiply_one(enum tf_packing packing, struct tf_matrix a,
-                             struct tf_matrix b,
-                             struct tf_matrix c, size_t m, size_t n, size_t k,
-                             unsigned flags)
+static unsigned multiply_matrix(enum tf_packing packing, struct tf_matrix a,
+                                struct tf_matrix b,
+                                struct tf_matrix c, size_t m, size_t n, size_t k,
+                                unsigned flags)
 {
     _Alignas(64) float rows[NUMBERS + BEHIND * TF_KC], panels[NUMBERS];
     _Alignas(64) float sums[SUMS], more[NUMBERS];
@@ -201,7 +201,7 @@ int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
     for (ptrdiff_t number = 0; number < count; number++) {
-        flags = multiply_one(packing, a, b, c, height, width, depth, flags);
+        flags = multiply_matrix(packing, a, b, c, height, width, depth, flags);
         a.data += a.step;
         b.data += b.step;
         c.data += c.step;

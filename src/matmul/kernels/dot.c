@@ -141,9 +141,9 @@ TF_INLINE void multiply_pieces(enum width width, enum other other, int pieces, i
                     chains[g] = _mm512_add_ps(chains[g], _mm512_castsi512_ps(p[g][w]));
                     continue;
                 }
-                numbers_of(width, reading, p[g][w], x);
+                numbers_of_words(width, reading, p[g][w], x);
                 if (other == LINES) {
-                    numbers_of(width, reading, q[g][w], y);
+                    numbers_of_words(width, reading, q[g][w], y);
                 }
                 UNROLLED for (int k = 0; k < count; k++) {
                     const __m512 factor =

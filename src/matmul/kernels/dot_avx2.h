@@ -20,7 +20,7 @@ TF_INLINE void load_piece(const char *const lines[LANES], size_t at, __m256i out
 }
 
 /* The numbers of words, of which the bits in `used` count: one, or two of bfloat16. */
-TF_INLINE void numbers_of(int is_bf16, __m256i used, __m256i x, __m256 out[2])
+TF_INLINE void numbers_of_vector(int is_bf16, __m256i used, __m256i x, __m256 out[2])
 {
     if (is_bf16) {
         out[0] = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
@@ -44,9 +44,9 @@ TF_INLINE __m256 multiply_piece(int is_bf16, __m256i used, const char *const *a,
     }
     UNROLLED for (int w = 0; w < LANES; w++) {
         __m256 x[2], y[2];
-        numbers_of(is_bf16, used, p[w], x);
+        numbers_of_vector(is_bf16, used, p[w], x);
         if (!numbers) {
-            numbers_of(is_bf16, used, q[w], y);
+            numbers_of_vector(is_bf16, used, q[w], y);
         }
         UNROLLED for (int k = 0; k < count; k++) {
             const __m256 factor = numbers ? _mm256_broadcast_ss(numbers + w * count + k)

@@ -98,8 +98,8 @@ TF_INLINE void across_rows(enum width width, const struct reading *reading,
         }
         UNROLLED for (size_t k = 0; k < depth; k++) {
             __m512 numbers[MOST];
-            numbers_of(width, reading, _mm512_loadu_si512(rows + (ptrdiff_t)k * step),
-                       numbers);
+            const __m512i items = _mm512_loadu_si512(rows + (ptrdiff_t)k * step);
+            numbers_of_words(width, reading, items, numbers);
             UNROLLED for (int v = 0; v < n; v++) {
                 total[v] = _mm512_fmadd_ps(numbers[v], _mm512_set1_ps(x[k]), total[v]);
             }

@@ -55,8 +55,8 @@ TF_INLINE struct reading begin_reading(enum width width,
 }
 
 /* The numbers that words hold: the first of each, the second, ... */
-TF_INLINE void numbers_of(enum width width, const struct reading *reading, __m512i x,
-                          __m512 out[MOST])
+TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
+                                __m512i x, __m512 out[MOST])
 {
 #if defined(__AVX512VBMI__)
     if (width == BYTES || width == HALVED) {

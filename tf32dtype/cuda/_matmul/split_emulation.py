@@ -422,7 +422,7 @@ def _lined_up(
 def _launch_tiles(
     machine: Backend, kernel: Kernel, x: Any, padded: int, *arguments: Any
 ) -> None:
-    operand = Words(  # struct operand of operands.h
+    operand = Words(  # struct strided_operand of operands.h
         x.data.ptr, *_items(x), _distinct(x), *x.shape[1:]
     )
     extent = _distinct(x), x.shape[1], padded
