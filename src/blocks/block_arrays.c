@@ -17,7 +17,7 @@
 enum { SHARE = 1 << 18, PIECE = 1 << 14 };
 
 /* One call. Lines that are whole blocks are one long line. */
-struct call {
+struct array_call {
     const struct tf_block_plan *plan;
     const struct tf_block_loops *loops;
     struct tf_block_lines lines;
@@ -38,12 +38,13 @@ struct piece {
     ptrdiff_t item, block, whole, rest;
 };
 
-static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lines lines)
+static struct array_call call_of(const struct tf_block_plan *plan,
+                                 struct tf_block_lines lines)
 {
     const ptrdiff_t n = plan->layout.block;
     TF_ASSERT(n > 0 && n <= TF_BLOCK_MOST && n % TF_BLOCK_LANES == 0);
     TF_ASSERT(plan->layout.element >= 0 && plan->layout.element < TF_ELEMENT_COUNT);
-    struct call call = {.plan = plan, .lines = lines};
+    struct array_call call = {.plan = plan, .lines = lines};
     call.size = lines.count * lines.length;
     call.loops = &tf_isa->blocks->loops[plan->layout.element];
     if (lines.length % n == 0) {
@@ -56,7 +57,7 @@ static struct call call_of(const struct tf_block_plan *plan, struct tf_block_lin
     return call;
 }
 
-static struct piece piece_of(const struct call *call, ptrdiff_t number)
+static struct piece piece_of(const struct array_call *call, ptrdiff_t number)
 {
     const ptrdiff_t n = call->plan->layout.block;
     const ptrdiff_t line = number / call->pieces, part = number % call->pieces;
@@ -72,12 +73,12 @@ static struct piece piece_of(const struct call *call, ptrdiff_t number)
     return piece;
 }
 
-static size_t bytes_of(const struct call *call, int element)
+static size_t bytes_of(const struct array_call *call, int element)
 {
     return (size_t)(call->plan->layout.block * tf_elements[element].width / 8);
 }
 
-static struct tf_block_codes codes_from(const struct call *call, ptrdiff_t block)
+static struct tf_block_codes codes_from(const struct array_call *call, ptrdiff_t block)
 {
     const int residual = call->plan->layout.residual;
     const size_t at = (size_t)block;
@@ -90,11 +91,11 @@ static struct tf_block_codes codes_from(const struct call *call, ptrdiff_t block
     return codes;
 }
 
-typedef void work_fn(const struct call *call, struct piece piece);
+typedef void work_fn(const struct array_call *call, struct piece piece);
 
 /* A call's pieces, in as many runs as there are threads: each writes to its own pages. */
 struct runs {
-    const struct call *call;
+    const struct array_call *call;
     work_fn *work;
     ptrdiff_t pieces, count;
 };
@@ -111,7 +112,7 @@ static unsigned do_run(const void *context, ptrdiff_t run, struct tf_worker *own
 }
 
 /* Without a flag raised. */
-static int run(const struct call *call, work_fn *work)
+static int run(const struct array_call *call, work_fn *work)
 {
     const ptrdiff_t pieces = call->lines.length ? call->lines.count * call->pieces : 0;
     const double numbers = (double)call->lines.count * (double)call->lines.length;
@@ -129,7 +130,7 @@ struct short_block {
     uint64_t draws[TF_BLOCK_MOST];
 };
 
-static void fill_short(const struct call *call, ptrdiff_t item, ptrdiff_t rest,
+static void fill_short(const struct array_call *call, ptrdiff_t item, ptrdiff_t rest,
                        struct short_block *block)
 {
     TF_ASSERT(rest > 0 && rest < call->plan->layout.block);
@@ -140,7 +141,7 @@ static void fill_short(const struct call *call, ptrdiff_t item, ptrdiff_t rest,
     }
 }
 
-static void quantize_piece(const struct call *call, struct piece p)
+static void quantize_piece(const struct array_call *call, struct piece p)
 {
     const uint64_t *draws = call->draws ? call->draws + p.item : NULL;
     struct tf_block_codes out = codes_from(call, p.block);
@@ -159,14 +160,14 @@ int tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
                         struct tf_block_lines lines, const uint64_t *draws,
                         struct tf_block_codes out)
 {
-    struct call call = call_of(plan, lines);
+    struct array_call call = call_of(plan, lines);
     call.x = x;
     call.draws = draws;
     call.codes = out;
     return run(&call, quantize_piece);
 }
 
-static void round_piece(const struct call *call, struct piece p)
+static void round_piece(const struct array_call *call, struct piece p)
 {
     const uint64_t *draws = call->draws ? call->draws + p.item : NULL;
     call->loops->round(call->plan, call->x + p.item, (size_t)p.whole, draws,
@@ -184,7 +185,7 @@ static void round_piece(const struct call *call, struct piece p)
 int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
                      struct tf_block_lines lines, const uint64_t *draws, float *out)
 {
-    struct call call = call_of(plan, lines);
+    struct array_call call = call_of(plan, lines);
     call.x = x;
     call.draws = draws;
     call.out = out;
@@ -194,33 +195,35 @@ int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
 /* -- dequantise -------------------------------------------------------------------- */
 
 /* Writes the numbers of whole blocks around the caches, for results much larger than
- * these: CHUNK of them are made in a buffer within the first cache, whose whole cache
- * lines are stored by instructions that do not load what they replace. */
-static void dequantize_past(const struct call *call, struct piece p)
+ * these: CHUNK of them are made in a buffer within the first cache, whose whole
+ * cache lines are stored by instructions that do not load what they replace. */
+static void dequantize_past(const struct array_call *call, struct piece p)
 {
-    enum { CHUNK = 4096, LINE = TF_LINE / sizeof(float) };
-    _Alignas(64) float buffer[CHUNK + LINE];
+    enum { CHUNK = 4096, CACHE_LINE = TF_LINE / sizeof(float) };
+    _Alignas(64) float buffer[CHUNK + CACHE_LINE];
     const ptrdiff_t n = call->plan->layout.block;
     for (ptrdiff_t b = 0; b < p.whole; b += CHUNK / n) {
         const struct tf_block_codes in = codes_from(call, p.block + b);
         const ptrdiff_t left = p.whole - b, count = left < CHUNK / n ? left : CHUNK / n;
         float *out = call->out + p.item + b * n;
-        /* Lines of the result are lines of the buffer. */
+        /* Cache lines of the result are cache lines of the buffer. */
         const size_t over = (uintptr_t)out % TF_LINE / sizeof *out;
-        const size_t first = (LINE - over) % LINE, numbers = (size_t)(count * n);
-        const size_t lines = (numbers - first) / LINE * LINE, last = first + lines;
+        const size_t first = (CACHE_LINE - over) % CACHE_LINE;
+        const size_t numbers = (size_t)(count * n);
+        const size_t whole = (numbers - first) / CACHE_LINE * CACHE_LINE;
+        const size_t last = first + whole;
         const float *from = buffer + over;
         call->loops->dequantize(call->plan, in.codes, in.scales, in.residuals,
                                 (size_t)count, call->odd, buffer + over);
         memcpy(out, from, first * sizeof *out);
         tf_large_scatter(from + first, (char *)(out + first), sizeof *out, sizeof *out,
-                         lines, call->size);
+                         whole, call->size);
         memcpy(out + last, from + last, (numbers - last) * sizeof *out);
     }
     tf_large_end(sizeof(float), call->size);
 }
 
-static void dequantize_piece(const struct call *call, struct piece p)
+static void dequantize_piece(const struct array_call *call, struct piece p)
 {
     struct tf_block_codes in = codes_from(call, p.block);
     if (call->size >= TF_STREAMED / (ptrdiff_t)sizeof(float)) {
@@ -242,14 +245,14 @@ static void dequantize_piece(const struct call *call, struct piece p)
 int tf_blocks_dequantize(const struct tf_block_plan *plan, struct tf_block_codes in,
                           struct tf_block_lines lines, int odd, float *out)
 {
-    struct call call = call_of(plan, lines);
+    struct array_call call = call_of(plan, lines);
     call.codes = in;
     call.out = out;
     call.odd = odd;
     return run(&call, dequantize_piece);
 }
 
-static void dequantize_double_piece(const struct call *call, struct piece p)
+static void dequantize_double_piece(const struct array_call *call, struct piece p)
 {
     const struct tf_block_format layout = call->plan->layout;
     const struct tf_scale s = tf_scales[layout.scale];
@@ -280,7 +283,7 @@ int tf_blocks_dequantize_double(const struct tf_block_plan *plan,
                                  struct tf_block_codes in, struct tf_block_lines lines,
                                  double *out)
 {
-    struct call call = call_of(plan, lines);
+    struct array_call call = call_of(plan, lines);
     call.codes = in;
     call.doubles = out;
     return run(&call, dequantize_double_piece);

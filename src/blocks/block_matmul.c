@@ -11,7 +11,7 @@
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 
-struct call {
+struct matmul_call {
     struct tf_packed_block_operand a, b;
     struct tf_matrix c;
     ptrdiff_t m, n, k, block;
@@ -25,7 +25,7 @@ struct call {
 /* -- terms ------------------------------------------------------------------------- */
 
 /* The products of levels, in their order: that of the factors as they were given. */
-static void choose_terms(struct call *call, int terms, int swapped)
+static void choose_terms(struct matmul_call *call, int terms, int swapped)
 {
     const int levels_of_a = call->a.x.levels, levels_of_b = call->b.x.levels;
     const int first = swapped ? levels_of_b : levels_of_a;
@@ -50,13 +50,13 @@ static void choose_terms(struct call *call, int terms, int swapped)
 
 /* -- one tile ---------------------------------------------------------------------- */
 
-struct tile {
+struct block_tile {
     struct tf_packed_block_operand a, b;
     size_t rows, columns;
 };
 
 /* The rows of an MC panel, which has been packed as the columns have. */
-static void macro_kernel_rows(struct tf_workspace *work, const struct call *call,
+static void block_macro_kernel(struct tf_workspace *work, const struct matmul_call *call,
                           size_t rows, size_t columns, size_t depth, int pairs,
                           float *sums, int adds)
 {
@@ -83,8 +83,9 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct call *call
 
 /* Some k of a tile. Returns which MC panels were left, since as pairs they would not be
  * exact. */
-static unsigned multiply_stretch(struct tf_workspace *work, const struct call *call,
-                                 const struct tile *tile, ptrdiff_t k, int pairs,
+static unsigned multiply_stretch(struct tf_workspace *work,
+                                 const struct matmul_call *call,
+                                 const struct block_tile *tile, ptrdiff_t k, int pairs,
                                  unsigned mc_panels)
 {
     const size_t depth = tf_min_size(TF_KC, call->k - k);
@@ -110,15 +111,16 @@ static unsigned multiply_stretch(struct tf_workspace *work, const struct call *c
         if (pairs && !tf_bf16_dot_is_exact(a, b)) {
             left |= 1u << i / TF_MC;
         } else {
-            macro_kernel_rows(work, call, rows, tile->columns, depth, pairs,
+            block_macro_kernel(work, call, rows, tile->columns, depth, pairs,
                           work->sums + i * work->ld, k != 0);
         }
     }
     return left;
 }
 
-static void multiply_tile(struct tf_workspace *work, const struct call *call,
-                          const struct tile *tile)
+static void multiply_block_tile(struct tf_workspace *work,
+                                const struct matmul_call *call,
+                                const struct block_tile *tile)
 {
     const size_t width = tf_isa->blocks->product->columns;
     const size_t columns = tf_round_up(tile->columns, width);
@@ -137,8 +139,9 @@ static void multiply_tile(struct tf_workspace *work, const struct call *call,
     }
 }
 
-static unsigned store_tile(struct tf_workspace *work, const struct call *call,
-                           const struct tile *tile, struct tf_matrix c)
+static unsigned store_block_tile(struct tf_workspace *work,
+                                 const struct matmul_call *call,
+                                 const struct block_tile *tile, struct tf_matrix c)
 {
     unsigned flags = 0;
     int special = 0;
@@ -157,15 +160,15 @@ static unsigned store_tile(struct tf_workspace *work, const struct call *call,
     return flags;
 }
 
-static unsigned multiply_one(const void *context, ptrdiff_t task,
-                             struct tf_worker *worker)
+static unsigned multiply_task(const void *context, ptrdiff_t task,
+                              struct tf_worker *worker)
 {
     struct tf_workspace *work = tf_workspace_of(worker);
-    const struct call *call = context;
+    const struct matmul_call *call = context;
     const ptrdiff_t number = task / (call->vertical * call->across);
     const ptrdiff_t i = task / call->across % call->vertical * call->rows;
     const ptrdiff_t j = task % call->across * call->columns;
-    const struct tile tile = {
+    const struct block_tile tile = {
         .a = tf_block_side_from(call->a, number, i),
         .b = tf_block_side_from(call->b, number, j),
         .rows = tf_min_size(call->rows, call->m - i),
@@ -173,14 +176,14 @@ static unsigned multiply_one(const void *context, ptrdiff_t task,
     };
     struct tf_matrix c = call->c;
     c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
-    multiply_tile(work, call, &tile);
-    return tf_stops(work) ? 0 : store_tile(work, call, &tile, c);
+    multiply_block_tile(work, call, &tile);
+    return tf_stops(work) ? 0 : store_block_tile(work, call, &tile, c);
 }
 
 /* -- the whole --------------------------------------------------------------------- */
 
 /* Even tiles, two or more for a thread where they are not small. */
-static void cut(struct call *call, ptrdiff_t count, ptrdiff_t threads)
+static void cut(struct matmul_call *call, ptrdiff_t count, ptrdiff_t threads)
 {
     const ptrdiff_t width = TF_NR_MAX;
     ptrdiff_t vertical = tf_ceil_div(call->m, TF_TILE_M);
@@ -210,8 +213,9 @@ struct scales {
     float values[256], residuals[256];
 };
 
-static struct tf_packed_block_operand lines_of(const struct tf_block_operand *x, ptrdiff_t block,
-                                     struct scales *scales)
+static struct tf_packed_block_operand packed_operand_of(const struct tf_block_operand *x,
+                                                        ptrdiff_t block,
+                                                        struct scales *scales)
 {
     const struct tf_scale kind = tf_scales[x->scale];
     for (uint32_t code = 0; x->levels && code < 256; code++) {
@@ -231,9 +235,9 @@ int tf_block_matmul(const struct tf_block_operand *a, const struct tf_block_oper
     struct scales scales[2];
     const struct tf_fp saved = tf_fp_begin();
     const int swapped = tf_should_transpose(c, m, n);
-    struct call call = {
-        .a = lines_of(swapped ? b : a, block, &scales[0]),
-        .b = lines_of(swapped ? a : b, block, &scales[1]),
+    struct matmul_call call = {
+        .a = packed_operand_of(swapped ? b : a, block, &scales[0]),
+        .b = packed_operand_of(swapped ? a : b, block, &scales[1]),
         .c = swapped ? tf_transposed(c) : c,
         .m = swapped ? n : m,
         .n = swapped ? m : n,
@@ -247,7 +251,7 @@ int tf_block_matmul(const struct tf_block_operand *a, const struct tf_block_oper
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
     cut(&call, count, threads);
     const ptrdiff_t tasks = call.vertical * call.across * count;
-    const int failed = tf_do_tasks(multiply_one, &call, tasks, threads, flags);
+    const int failed = tf_do_tasks(multiply_task, &call, tasks, threads, flags);
     tf_fp_end(saved, 0);
     return failed;
 }

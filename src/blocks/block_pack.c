@@ -25,7 +25,7 @@ struct tf_packed_block_operand tf_block_side_from(struct tf_packed_block_operand
 }
 
 /* Whether every code's number is a bfloat16 one. */
-static int fits_halves(const struct tf_block_operand *x)
+static int fits_bf16(const struct tf_block_operand *x)
 {
     int fits = 1;
     for (int i = 0; i < x->levels; i++) {
@@ -38,7 +38,7 @@ struct tf_operand tf_numbers_of(const struct tf_block_operand *x, ptrdiff_t k)
 {
     struct tf_operand numbers = {.parts = 1};
     if (x->levels) {
-        numbers.kind = fits_halves(x) ? tf_bfloat16_index : TF_FLOAT32;
+        numbers.kind = fits_bf16(x) ? tf_bfloat16_index : TF_FLOAT32;
     } else {
         numbers.kind = x->kind;
         numbers.data = x->numbers + k * x->along;

@@ -70,7 +70,7 @@ void tf_probe_bf16_dot(void)
     uint32_t state = 1;
     for (size_t i = 0; i < SAMPLES + WORDS * width; i++) {
         uint32_t word = 0;
-        for (int half = 0; half < 2; half++) {
+        for (int which = 0; which < 2; which++) {
             state = state * UINT32_C(1664525) + UINT32_C(1013904223);
             const uint32_t exponent = 103 + (state >> 24) % 48;
             word = word << 16 | (state >> 8 & TF_BF16_SIGN_BIT) | exponent << 7 |
@@ -99,7 +99,7 @@ void tf_probe_bf16_dot(void)
     }
 }
 
-static int fits_halves(struct tf_operand x)
+static int fits_bf16(struct tf_operand x)
 {
     return x.parts > 1 ? x.p == 8
                        : x.format < TF_FORMAT_COUNT &&
@@ -108,7 +108,7 @@ static int fits_halves(struct tf_operand x)
 
 int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b)
 {
-    return tf_pairs_pay && pairs_are_chains && fits_halves(a) && fits_halves(b);
+    return tf_pairs_pay && pairs_are_chains && fits_bf16(a) && fits_bf16(b);
 }
 
 size_t tf_filled(size_t columns, struct tf_kernel kernel)

@@ -9,7 +9,7 @@
 #include "formats/number_kinds.h"
 
 /* The real numbers of a complex matrix, or its imaginary ones. */
-static struct tf_matrix half(struct tf_matrix x, int imaginary)
+static struct tf_matrix real_or_imaginary(struct tf_matrix x, int imaginary)
 {
     x.data += imaginary ? sizeof(float) : 0;
     x.kind = TF_FLOAT32;
@@ -49,7 +49,8 @@ int tf_matmul_complex64(const struct tf_precision *precision, int conjugated,
                                        m * n * (ptrdiff_t)sizeof(float),
                                        TF_FLOAT32};
         const int left = part & 1, right = part == 1 || part == 2;
-        const struct tf_matrix x = half(a, left), y = half(b, right);
+        const struct tf_matrix x = real_or_imaginary(a, left);
+        const struct tf_matrix y = real_or_imaginary(b, right);
         if (tf_matmul(precision, x, y, into, m, n, k, count) < 0) {
             fesetexceptflag(&raised_before, FE_ALL_EXCEPT);
             free(parts);

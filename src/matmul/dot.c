@@ -35,7 +35,7 @@ static tf_dot_fn *kernel_of(struct tf_operand x)
     }
     switch (tf_kind_size(x.kind)) {
     case 1: return tf_isa->matmul->dot->bytes;
-    case 2: return tf_isa->matmul->dot->halves;
+    case 2: return tf_isa->matmul->dot->bf16;
     default: return tf_isa->matmul->dot->singles;
     }
 }
@@ -81,8 +81,8 @@ static void find_lines(struct tf_operand x, size_t count, size_t depth, char *ro
     }
 }
 
-int tf_dot_lines(struct tf_operand a, struct tf_operand b, size_t count, size_t depth,
-                 struct tf_dot_room *room, float *sums)
+int tf_dot_of_operands(struct tf_operand a, struct tf_operand b, size_t count,
+                       size_t depth, struct tf_dot_room *room, float *sums)
 {
     tf_dot_fn *kernel = kernel_of_both(a, b);
     if (!kernel) {
@@ -146,7 +146,7 @@ size_t tf_dot_depths(struct tf_operand a, struct tf_operand b, size_t n,
 {
     const size_t count = tf_ceil_div(n, TF_KC);
     if (count <= 1) {
-        return count && tf_dot_lines(a, b, 1, n, room, sums);
+        return count && tf_dot_of_operands(a, b, 1, n, room, sums);
     }
     tf_dot_fn *kernel = kernel_of_both(a, b);
     if (!kernel) {
@@ -221,9 +221,9 @@ static size_t multiply_depth(const struct batch *batch, size_t k0, union room *r
                              float *sums)
 {
     const size_t depth = depth_from(batch, k0);
-    if (tf_dot_lines(tf_operand_from(batch->a, 0, (ptrdiff_t)k0),
-                     tf_operand_from(batch->b, 0, (ptrdiff_t)k0), batch->count, depth,
-                     &room->items, sums)) {
+    if (tf_dot_of_operands(tf_operand_from(batch->a, 0, (ptrdiff_t)k0),
+                           tf_operand_from(batch->b, 0, (ptrdiff_t)k0), batch->count,
+                           depth, &room->items, sums)) {
         return depth;
     }
     struct numbers *n = &room->numbers;
@@ -268,7 +268,7 @@ static unsigned flags_of_sums(const struct batch *batch, const float *sums,
 }
 
 /* Vectors of a stack, each a row or a column of its matrix. */
-static struct tf_operand lines_of(struct tf_matrix x, int axis)
+static struct tf_operand vectors_operand(struct tf_matrix x, int axis)
 {
     return (struct tf_operand){.data = x.data,
                              .stride = x.step,
@@ -283,7 +283,8 @@ int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
 {
     union room room;
     float sums[TOGETHER];
-    struct batch batch = {lines_of(a, 1), lines_of(b, 0), (size_t)k, TOGETHER};
+    struct batch batch = {vectors_operand(a, 1), vectors_operand(b, 0), (size_t)k,
+                          TOGETHER};
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
     const int may_raise =

@@ -26,8 +26,8 @@ static inline struct tf_dot_room *tf_dot_room(struct tf_workspace *work)
 
 /* The chains of up to TF_DOT_LINES lines of a and of b, of up to TF_KC numbers each.
  * 0 where there is no kernel. Room for TF_DOT_LINES sums. */
-int tf_dot_lines(struct tf_operand a, struct tf_operand b, size_t count, size_t depth,
-                 struct tf_dot_room *room, float *sums);
+int tf_dot_of_operands(struct tf_operand a, struct tf_operand b, size_t count,
+                       size_t depth, struct tf_dot_room *room, float *sums);
 
 /* Whether that takes them for integers, at a fraction of the time. */
 int tf_have_integers(struct tf_operand a, struct tf_operand b);

@@ -12,38 +12,38 @@ enum { VECTOR = 16 };
 
 /* What multiplies rows of a matrix as they lie in memory, or NULL, and how many columns
  * at a time. */
-static tf_across_fn *kernel_of(struct tf_operand b, size_t *columns)
+static tf_gemv_fn *kernel_of(struct tf_operand b, size_t *columns)
 {
-    const struct tf_gemv_kernels *row = tf_isa->matmul->row;
+    const struct tf_gemv_kernels *gemv = tf_isa->matmul->gemv;
     const size_t size = tf_kind_size(b.kind);
     if (b.kind != b.format || b.stride != (ptrdiff_t)size) {
         return NULL;
     }
-    *columns = size == sizeof(float) ? VECTOR : TF_ROW_COLUMNS;
+    *columns = size == sizeof(float) ? VECTOR : TF_GEMV_COLUMNS;
     if (size == sizeof(float)) {
         const int aligned = ((uintptr_t)b.data | (uintptr_t)b.along) % size == 0;
-        return aligned ? row->across_singles : NULL;
+        return aligned ? gemv->across_singles : NULL;
     }
-    return size == 1                      ? row->across_bytes
-           : b.kind == tf_bfloat16_index ? row->across_halves
+    return size == 1                      ? gemv->across_bytes
+           : b.kind == tf_bfloat16_index ? gemv->across_bf16
                                           : NULL;
 }
 
 /* The sums of some columns over one depth. */
-static void multiply_row_across(struct tf_workspace *work, const struct tf_tile *tile,
-                                size_t depth, float *sums, int adds)
+static void gemv_across(struct tf_workspace *work, const struct tf_tile *tile,
+                        size_t depth, float *sums, int adds)
 {
     enum { PANEL = 64 };
     const int format = tile->b.format < TF_FORMAT_COUNT ? tile->b.format : -1;
     float *x = work->a, *part = work->sums + TF_GEMV_N;
     size_t columns = 0;
-    tf_across_fn *kernel = kernel_of(tile->b, &columns);
+    tf_gemv_fn *kernel = kernel_of(tile->b, &columns);
     tf_pack_along(work, tile->a, 1, depth, 0, x, depth, 0, NULL);
     for (size_t j = 0, width; j < tile->columns; j += width) {
         const struct tf_operand b = tf_operand_from(tile->b, (ptrdiff_t)j, 0);
         const size_t left = tile->columns - j;
         if (kernel && left >= columns) {
-            const struct tf_across_operands in = {
+            const struct tf_gemv_operands in = {
                 .x = x,
                 .rows = b.data,
                 .step = b.along,
@@ -53,7 +53,7 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
             width = left / columns * columns;
             kernel(&in, depth, width, part);
         } else {
-            const struct tf_across_operands in = {
+            const struct tf_gemv_operands in = {
                 .x = x,
                 .rows = (const char *)work->b,
                 .step = PANEL * sizeof(float),
@@ -61,8 +61,8 @@ static void multiply_row_across(struct tf_workspace *work, const struct tf_tile 
             };
             width = left < PANEL ? left : PANEL;
             tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
-            tf_isa->matmul->row->across_singles(&in, depth, tf_round_up(width, VECTOR),
-                                                part);
+            tf_isa->matmul->gemv->across_singles(&in, depth, tf_round_up(width, VECTOR),
+                                                 part);
         }
         tf_add_row(part, sums + j, width, adds);
     }
@@ -83,7 +83,7 @@ static int multiply_columns(struct tf_workspace *work, struct tf_operand b,
         const struct tf_operand lines = tf_operand_from(b, 0, (ptrdiff_t)k0);
         const struct tf_operand here = tf_operand_from(row, 0, (ptrdiff_t)k0);
         if (numbers ? !tf_dot_vector(lines, numbers + k0, count, depth, room, part)
-                    : !tf_dot_lines(lines, here, count, depth, room, part)) {
+                    : !tf_dot_of_operands(lines, here, count, depth, room, part)) {
             return 0;
         }
         tf_add_row(part, sums, count, adds || k0);
@@ -92,8 +92,8 @@ static int multiply_columns(struct tf_workspace *work, struct tf_operand b,
 }
 
 /* All of them; 0 where there is no kernel. */
-static int multiply_row_along(struct tf_workspace *work, const struct tf_tile *tile,
-                              size_t k, float *sums, int adds)
+static int gemv_along(struct tf_workspace *work, const struct tf_tile *tile,
+                      size_t k, float *sums, int adds)
 {
     struct tf_operand row = tile->a;
     row.stride = 0; /* the same for all columns */
@@ -122,8 +122,8 @@ static int multiply_as_lines(struct tf_workspace *work, const struct tf_tile *ti
 {
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_GEMV_K) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        if (!multiply_row_along(work, &here, tf_min_size(TF_GEMV_K, k - k0), work->sums,
-                                k0 != 0)) {
+        if (!gemv_along(work, &here, tf_min_size(TF_GEMV_K, k - k0), work->sums,
+                        k0 != 0)) {
             return 0;
         }
     }
@@ -139,8 +139,7 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
     }
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        multiply_row_across(work, &here, tf_min_size(TF_KC, k - k0), work->sums,
-                            k0 != 0);
+        gemv_across(work, &here, tf_min_size(TF_KC, k - k0), work->sums, k0 != 0);
     }
 }
 

@@ -8,11 +8,11 @@ struct tf_byte_table; /* formats/byte_tables.h */
 
 /* Parts of matrix products: see micro_kernel.c. */
 enum {
-    TF_KC = 256,      /* k of a chain of fused multiply-adds: the contract's */
-    TF_MR = 6,       /* rows of a micro-tile, where kernels do not say another number */
-    TF_TALL_MR = 14, /* of the tallest micro-tile */
+    TF_KC = 256,         /* k of a chain of fused multiply-adds: the contract's */
+    TF_MR = 6,           /* rows of a micro-tile, if kernels do not say otherwise */
+    TF_TALL_MR = 14,     /* of the tallest micro-tile */
     TF_LANES = 32,       /* of bounds of magnitudes */
-    TF_ROW_COLUMNS = 64, /* that one row's product takes at a time: side by side */
+    TF_GEMV_COLUMNS = 64, /* columns that GEMV takes at a time: side by side */
 };
 
 /* What a packed word, of 32 bits, holds: a float32, two bfloat16 numbers, or four
@@ -52,7 +52,7 @@ struct tf_magnitude_range {
 };
 
 /* One row times a matrix that is read once: see gemv.c. */
-struct tf_across_operands {
+struct tf_gemv_operands {
     const float *x;   /* the row */
     const char *rows; /* of the matrix, which lie `step` bytes apart */
     ptrdiff_t step;
@@ -60,13 +60,14 @@ struct tf_across_operands {
     uint32_t used;                     /* bits of float32 items that count */
 };
 
-/* The sums of columns side by side, a multiple of TF_ROW_COLUMNS, or of 16 of float32. */
-typedef void tf_across_fn(const struct tf_across_operands *in, size_t depth,
-                          size_t columns, float *sums);
+/* The sums of columns side by side, a multiple of TF_GEMV_COLUMNS, or of 16 of
+ * float32. */
+typedef void tf_gemv_fn(const struct tf_gemv_operands *in, size_t depth,
+                        size_t columns, float *sums);
 
 struct tf_gemv_kernels {
-    tf_across_fn *across_singles;
-    tf_across_fn *across_halves, *across_bytes; /* NULL where there is none */
+    tf_gemv_fn *across_singles;
+    tf_gemv_fn *across_bf16, *across_bytes; /* NULL where there is none */
 };
 
 /* Products of vectors: TF_DOT_CHAINS chains at a time, or TF_DOT_LINES. */
@@ -91,7 +92,7 @@ struct tf_dot {
     /* Numbers of the same k side by side, of TF_DOT_CHAINS chains. */
     void (*lanes)(const float *a, const float *b, size_t depth, float *sums);
     /* Of items of a byte, of bfloat16, of float32; NULL: see lanes. */
-    tf_dot_fn *bytes, *halves, *singles;
+    tf_dot_fn *bytes, *bf16, *singles;
 };
 
 /* Parts of products of small integers, where there is an instruction for them: see
@@ -136,7 +137,7 @@ struct tf_matmul_kernels {
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
 
-    const struct tf_gemv_kernels *row;
+    const struct tf_gemv_kernels *gemv;
     const struct tf_dot *dot;
     const struct tf_int8_kernels *quads;
 
@@ -152,8 +153,8 @@ struct tf_matmul_kernels {
                         struct tf_magnitude_range *range);
     void (*note_least)(const uint16_t *in, size_t n, struct tf_magnitude_range *range);
     /* Parts that are not scaled: x = x0 + x1 + x2, where that is exact. */
-    void (*split_halves)(const float *in, size_t n, int parts, uint16_t *out,
-                         size_t distance, struct tf_magnitude_range *range);
+    void (*split_bf16)(const float *in, size_t n, int parts, uint16_t *out,
+                       size_t distance, struct tf_magnitude_range *range);
 };
 
 #endif

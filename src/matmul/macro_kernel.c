@@ -22,11 +22,11 @@ struct mc_panel {
 };
 
 /* Cache lines of what is ahead of a tile. */
-static size_t lines_ahead(const struct tf_tile *tile)
+static size_t cache_lines_ahead(const struct tf_tile *tile)
 {
     size_t most = 0;
     for (int i = 0; i < 3; i++) {
-        most = tf_max_size(tile->ahead[i].lines, most);
+        most = tf_max_size(tile->ahead[i].cache_lines, most);
     }
     return most;
 }
@@ -35,9 +35,9 @@ static size_t lines_ahead(const struct tf_tile *tile)
 static void prefetch_packed(const struct tf_tile *tile, size_t first, size_t count)
 {
     for (int i = 0; i < 3; i++) {
-        for (size_t line = first; line < first + count; line++) {
-            if (line < tile->ahead[i].lines) {
-                __builtin_prefetch(tile->ahead[i].data + 64 * line, 0, 2);
+        for (size_t cache_line = first; cache_line < first + count; cache_line++) {
+            if (cache_line < tile->ahead[i].cache_lines) {
+                __builtin_prefetch(tile->ahead[i].data + 64 * cache_line, 0, 2);
             }
         }
     }
@@ -59,8 +59,8 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *t
     const size_t steps = tf_ceil_div(tile->rows, height) *
                          tf_ceil_div(tile->columns, width) *
                          tf_ceil_div(words, panel.depth);
-    const size_t fetched = tf_ceil_div(lines_ahead(tile), steps);
-    size_t line = 0;
+    const size_t fetched = tf_ceil_div(cache_lines_ahead(tile), steps);
+    size_t cache_line = 0;
     for (size_t j = 0; j < tile->columns; j += width) {
         float *place = apart ? work->part : sums + j;
         const size_t ld = apart ? width : work->ld;
@@ -68,8 +68,8 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *t
             const size_t depth = tf_min_size(words - word, panel.depth);
             const int goes_on = word != 0 || (adds && !apart);
             for (size_t i = 0; i < panel.rows; i += height) {
-                prefetch_packed(tile, line, fetched);
-                line += fetched;
+                prefetch_packed(tile, cache_line, fetched);
+                cache_line += fetched;
                 panel.kernel.multiply(work->a + i * panel.lda + word, panel.lda,
                                       work->b + j * words + word * width, depth, terms,
                                       count, panel.rows - i, place + i * ld, ld,
@@ -155,8 +155,7 @@ void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
         if (packing != TF_SINGLES) {
             const struct tf_tile k_step = tf_tile_from(*tile, k0);
             done = multiply_mc_panels(work, &k_step, (size_t)(end - k0), packing, 0,
-                                      sums,
-                                      adds || k0);
+                                      sums, adds || k0);
         }
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
@@ -173,8 +172,7 @@ static void sum_over_k_split(struct tf_workspace *work, const struct tf_tile *ti
     float *sums = work->sums, *more = tf_more_sums(work);
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
         const struct tf_tile stretch = tf_tile_from(*tile, k0);
-        tf_sum_over_k(work, &stretch,
-                      tf_min_size(TF_SPLIT_SUM, k - k0),
+        tf_sum_over_k(work, &stretch, tf_min_size(TF_SPLIT_SUM, k - k0),
                       k0 ? more : sums, 0);
         for (size_t i = 0; k0 && i < tile->rows; i++) {
             tf_add_row(more + i * work->ld, sums + i * work->ld, tile->columns, 1);

@@ -23,10 +23,10 @@ void tf_matmul_prepare(void)
 /* Small enough that every thread finds work: two tiles or more. Parts, and what is
  * promoted, need room for two sets of sums. */
 static struct tf_tiling choose_tiling(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
-                                      ptrdiff_t threads, int two_sets, int row)
+                                      ptrdiff_t threads, int two_sets, int is_gemv)
 {
     struct tf_tiling t = {two_sets ? TF_TILE_M / 2 : TF_TILE_M,
-                          row ? TF_GEMV_N : TF_NC, 0, 0};
+                          is_gemv ? TF_GEMV_N : TF_NC, 0, 0};
     for (;;) {
         t.vertical = tf_ceil_div(m, t.rows);
         t.across = tf_ceil_div(n, t.columns);
@@ -58,8 +58,8 @@ static int scale_operands(struct tf_tiled_product *product, ptrdiff_t count)
     struct tf_watch watch = {0};
     float *rows = product->scales;
     for (ptrdiff_t number = 0; number < count; number++, rows += m + n) {
-        struct tf_operand a = tf_lines_of(product, product->a, 0);
-        struct tf_operand b = tf_lines_of(product, product->b, 1);
+        struct tf_operand a = tf_operand_of(product, product->a, 0);
+        struct tf_operand b = tf_operand_of(product, product->b, 1);
         a.data += number * product->a.step;
         b.data += number * product->b.step;
         if (number > 0 && product->a.step == 0) {
@@ -125,8 +125,8 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
         product.singles = &split[0];
         product.pairs = &split[1];
     }
-    const struct tf_operand x = tf_lines_of(&product, product.a, 0);
-    const struct tf_operand y = tf_lines_of(&product, product.b, 1);
+    const struct tf_operand x = tf_operand_of(&product, product.a, 0);
+    const struct tf_operand y = tf_operand_of(&product, product.b, 1);
     if (tf_has_quads(x, y)) {
         quads = tf_terms_of_quads(x, y);
         product.quads = &quads;
@@ -135,9 +135,10 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
         (double)m * (double)n * (double)k * (double)count *
         (double)product.singles->count;
     const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
-    const int row = !precision->path && tf_is_gemv(x, product.m);
+    const int is_gemv = !precision->path && tf_is_gemv(x, product.m);
     const int two_sets = precision->parts > 1 || precision->promote;
-    product.tiling = choose_tiling(product.m, product.n, count, threads, two_sets, row);
+    product.tiling = choose_tiling(product.m, product.n, count, threads, two_sets,
+                                   is_gemv);
     return run(&product, count, threads);
 }
 

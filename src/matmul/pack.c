@@ -151,35 +151,35 @@ const uint16_t *tf_load_bf16(struct tf_operand x, ptrdiff_t stride, size_t n,
                                ptrdiff_t step, uint16_t *out, size_t distance,
                                struct tf_magnitude_range *range)
 {
-    const uint16_t *halves = out;
+    const uint16_t *bf16 = out;
     if (x.parts == 1 && x.format == tf_bfloat16_index) {
-        halves = load_items(x, stride, n, step, out);
+        bf16 = load_items(x, stride, n, step, out);
     } else {
         TF_BUFFER(buffer);
         const void *items = load_items(x, stride, n, step, buffer);
         if (x.parts > 1) {
-            tf_isa->matmul->split_halves(items, n, x.parts, out, distance, range);
+            tf_isa->matmul->split_bf16(items, n, x.parts, out, distance, range);
             return out;
         }
         tf_isa->formats->bf16_of_bytes(&tf_byte_tables[x.format], items, out, n);
     }
     if (range) {
-        tf_isa->matmul->note_least(halves, n, range);
+        tf_isa->matmul->note_least(bf16, n, range);
     }
-    return halves;
+    return bf16;
 }
 
 /* -- numbers as words -------------------------------------------------------------- */
 
 /* With zeros behind, from n up to `whole`. */
-static const uint16_t *fill(const uint16_t *halves, size_t n, size_t whole,
+static const uint16_t *fill(const uint16_t *bf16, size_t n, size_t whole,
                             uint16_t *buffer)
 {
     if (n == whole) {
-        return halves;
+        return bf16;
     }
-    memmove(buffer, halves, n * sizeof *halves);
-    memset(buffer + n, 0, (whole - n) * sizeof *halves);
+    memmove(buffer, bf16, n * sizeof *bf16);
+    memset(buffer + n, 0, (whole - n) * sizeof *bf16);
     return buffer;
 }
 
@@ -188,7 +188,7 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
                    struct tf_magnitude_range *range)
 {
     const size_t words = tf_packed_words(depth, pairs);
-    uint16_t *buffer = work->halves[0][0];
+    uint16_t *buffer = work->bf16[0][0];
     /* Short lines without gaps are taken as long ones. */
     const int joined = x.stride == (ptrdiff_t)depth * x.along && !x.scales &&
                        ld == words && depth == (pairs + 1) * words &&
@@ -204,11 +204,11 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
             load_singles(from, x.along, n, 0, line, distance, range);
             continue;
         }
-        const uint16_t *halves =
+        const uint16_t *bf16 =
             tf_load_bf16(from, x.along, n, 0, buffer, TF_CHUNK, range);
         for (int part = 0; part < x.parts; part++) {
             const uint16_t *filled =
-                fill(halves + part * TF_CHUNK, n, 2 * whole, buffer + part * TF_CHUNK);
+                fill(bf16 + part * TF_CHUNK, n, 2 * whole, buffer + part * TF_CHUNK);
             tf_isa->matmul->pair_neighbours(filled, line + (size_t)part * distance,
                                              whole);
         }
@@ -229,7 +229,7 @@ static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t c
                                      width, words, out, range);
         return;
     }
-    uint16_t *halves = work->halves[0][0];
+    uint16_t *bf16 = work->bf16[0][0];
     const int joined =
         x.along == (ptrdiff_t)count * x.stride && !x.scales && 2 * count <= TF_CHUNK;
     const size_t rows = joined ? TF_CHUNK / count / 2 * 2 : 2;
@@ -238,7 +238,7 @@ static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t c
         for (size_t i = 0; i < (joined ? 1 : here); i++) {
             const struct tf_operand from = tf_operand_from(x, 0, (ptrdiff_t)(k + i));
             const size_t n = joined ? here * count : count;
-            uint16_t *place = halves + i * count;
+            uint16_t *place = bf16 + i * count;
             tf_prefetch(from.data + TF_AHEAD / 2 * x.along, n * tf_kind_size(x.kind));
             const uint16_t *found =
                 tf_load_bf16(from, x.stride, n, 1, place, 0, NULL);
@@ -246,7 +246,7 @@ static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t c
                 memcpy(place, found, n * sizeof *place);
             }
         }
-        tf_isa->matmul->pair_matrix(halves, (ptrdiff_t)(count * sizeof *halves), here,
+        tf_isa->matmul->pair_matrix(bf16, (ptrdiff_t)(count * sizeof *bf16), here,
                                      count, width, words, out + k / 2 * width, range);
     }
 }
@@ -291,22 +291,22 @@ static void pack_across(struct tf_workspace *work, struct tf_operand x, size_t c
     const size_t words = tf_packed_words(depth, 1);
     const size_t bytes = count * tf_kind_size(x.kind);
     for (size_t word = 0; word < words; word++) {
-        const uint16_t *halves[2];
-        for (size_t half = 0; half < 2; half++, x.data += x.along) {
+        const uint16_t *bf16[2];
+        for (size_t which = 0; which < 2; which++, x.data += x.along) {
             tf_prefetch(x.data + TF_AHEAD / 2 * x.along, bytes);
-            if (2 * word + half < depth) {
-                halves[half] = tf_load_bf16(x, x.stride, count, 1,
-                                              work->halves[half][0], TF_CHUNK, range);
+            if (2 * word + which < depth) {
+                bf16[which] = tf_load_bf16(x, x.stride, count, 1,
+                                             work->bf16[which][0], TF_CHUNK, range);
             } else {
-                halves[half] = work->halves[half][0];
-                memset(work->halves[half], 0, sizeof work->halves[half]);
+                bf16[which] = work->bf16[which][0];
+                memset(work->bf16[which], 0, sizeof work->bf16[which]);
             }
         }
         for (int part = 0; part < x.parts; part++) {
             float *place = out + (size_t)part * distance + word * width;
             for (size_t j = 0; j < count; j += width, place += width * words) {
                 const size_t from = (size_t)part * TF_CHUNK + j;
-                tf_isa->matmul->pair_rows(halves[0] + from, halves[1] + from, place,
+                tf_isa->matmul->pair_rows(bf16[0] + from, bf16[1] + from, place,
                                            count - j < width ? count - j : width);
             }
         }
@@ -321,19 +321,19 @@ void tf_pack_a(struct tf_workspace *work, struct tf_operand a, size_t rows, size
     TF_ASSERT(tf_round_up(rows, whole) * lda <=
               (size_t)(a.parts > 1 ? 1 : TF_PARTS) * TF_PACKED_A);
     if (packing == TF_QUADS) {
-        tf_pack_quads_a(a, rows, depth, TF_LINES, work->lines, work->a, lda);
+        tf_pack_quads_a(a, rows, depth, TF_MC_FILLED, work->lines, work->a, lda);
         return;
     }
     if (tf_runs_along(a)) {
         tf_pack_along(work, a, rows, depth, packing, work->a, lda, TF_PACKED_A, range);
     } else {
-        pack_across(work, a, rows, depth, packing, work->lines, TF_PART_OF_LINES,
-                    TF_LINES, range);
+        pack_across(work, a, rows, depth, packing, work->lines, TF_OPERAND_PART,
+                    TF_MC_FILLED, range);
     }
     for (int part = 0; part < a.parts; part++) {
         float *lines = work->a + part * TF_PACKED_A;
         if (!tf_runs_along(a)) {
-            tf_isa->matmul->transpose(work->lines + part * TF_PART_OF_LINES, TF_LINES,
+            tf_isa->matmul->transpose(work->lines + part * TF_OPERAND_PART, TF_MC_FILLED,
                                        words, rows, lines, lda);
         }
         for (size_t i = rows; i % whole; i++) {
@@ -367,10 +367,10 @@ size_t tf_pack_b(struct tf_workspace *work, struct tf_operand b, size_t columns,
         const size_t count = tf_min_size(columns - j, width);
         const struct tf_operand panel = tf_operand_from(b, (ptrdiff_t)j, 0);
         tf_pack_along(work, panel, count, depth, packing, work->lines, words,
-                      TF_PART_OF_LINES, range);
+                      TF_OPERAND_PART, range);
         for (int part = 0; part < b.parts; part++) {
             tf_isa->matmul->transpose(
-                work->lines + part * TF_PART_OF_LINES, words, count, words,
+                work->lines + part * TF_OPERAND_PART, words, count, words,
                 work->b + part * TF_PACKED_B + j * words, width);
         }
     }

@@ -32,9 +32,9 @@ enum {
     /* From a part of an MC panel, of columns, or of lines on their way, to the next. */
     TF_PACKED_A = TF_MC * (TF_KC + TF_GAP),
     TF_PACKED_B = TF_KC * TF_NC,
-    TF_LINES = 176, /* whole vectors of an MC panel */
+    TF_MC_FILLED = 176, /* MC, filled up to whole vectors */
     TF_PACKED_WORDS = 2 * TF_KC, /* of a line, packed at a time of what is not split */
-    TF_PART_OF_LINES = TF_KC * TF_LINES,
+    TF_OPERAND_PART = TF_KC * TF_MC_FILLED,
 };
 
 /* What a thread works in: about 10 MB, of which small products touch little. What
@@ -43,10 +43,10 @@ struct tf_workspace {
     float sums[TF_TILE_M * TF_LDC];
     float b[TF_PARTS * TF_PACKED_B];
     float a[TF_PARTS * TF_PACKED_A];
-    float lines[TF_PARTS * TF_PART_OF_LINES]; /* on their way to a or b */
+    float lines[TF_PARTS * TF_OPERAND_PART]; /* on their way to a or b */
     float part[TF_MC * TF_NR_MAX]; /* sums of parts, before they are added */
     float singles[TF_PARTS][TF_CHUNK];
-    uint16_t halves[2][TF_PARTS][TF_CHUNK];
+    uint16_t bf16[2][TF_PARTS][TF_CHUNK];
     uint32_t a_exponents[TF_PARTS * TF_PACKED_A]; /* of what tensor cores multiply */
     uint32_t b_exponents[TF_PARTS * TF_PACKED_B / 2];
     size_t ld;        /* from row to row of sums */
@@ -71,17 +71,18 @@ static inline int tf_stops(struct tf_workspace *work)
     return tf_is_stopped(work->watch, work->asks);
 }
 
-_Static_assert((int)TF_KC <= (int)TF_CHUNK && (int)TF_NR_MAX <= (int)TF_LINES &&
-                   (int)TF_MC <= (int)TF_LINES && TF_LINES % 16 == 0,
+_Static_assert((int)TF_KC <= (int)TF_CHUNK && (int)TF_NR_MAX <= (int)TF_MC_FILLED &&
+                   (int)TF_MC <= (int)TF_MC_FILLED && TF_MC_FILLED % 16 == 0,
                "lines fit");
 _Static_assert((int)TF_PACKED_WORDS <= (int)TF_PARTS * TF_KC, "one part takes all room");
 _Static_assert(TF_TILE_M / 2 % 42 == 0, "two sets of sums");
 
-#define TF_STARTS_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
-_Static_assert(TF_STARTS_LINE(b) && TF_STARTS_LINE(a) && TF_STARTS_LINE(lines) &&
-                   TF_STARTS_LINE(singles) && TF_STARTS_LINE(halves) &&
-                   TF_STARTS_LINE(a_exponents) && TF_STARTS_LINE(b_exponents),
-               "no vector crosses lines");
+#define TF_STARTS_CACHE_LINE(member) (offsetof(struct tf_workspace, member) % 64 == 0)
+_Static_assert(TF_STARTS_CACHE_LINE(b) && TF_STARTS_CACHE_LINE(a) &&
+                   TF_STARTS_CACHE_LINE(lines) && TF_STARTS_CACHE_LINE(singles) &&
+                   TF_STARTS_CACHE_LINE(bf16) && TF_STARTS_CACHE_LINE(a_exponents) &&
+                   TF_STARTS_CACHE_LINE(b_exponents),
+               "no vector crosses cache lines");
 
 /* A matrix seen as lines, each with numbers along k: rows of A, columns of B. */
 struct tf_operand {

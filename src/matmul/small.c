@@ -21,7 +21,7 @@ enum {
     SUMS = NUMBERS + BEHIND * SIDE,
 };
 
-static struct tf_operand lines_of(struct tf_matrix x, int axis)
+static struct tf_operand matrix_operand(struct tf_matrix x, int axis)
 {
     return (struct tf_operand){.data = x.data,
                              .stride = x.strides[axis],
@@ -133,14 +133,14 @@ static int fit(enum tf_packing packing, size_t m, size_t n, size_t k)
 }
 
 /* Rows of quads are no more than SIDE: a panel is as wide. */
-static unsigned multiply_one(enum tf_packing packing, struct tf_matrix a,
-                             struct tf_matrix b,
-                             struct tf_matrix c, size_t m, size_t n, size_t k,
-                             unsigned flags)
+static unsigned multiply_matrix(enum tf_packing packing, struct tf_matrix a,
+                                struct tf_matrix b,
+                                struct tf_matrix c, size_t m, size_t n, size_t k,
+                                unsigned flags)
 {
     _Alignas(64) float rows[NUMBERS + BEHIND * TF_KC], panels[NUMBERS];
     _Alignas(64) float sums[SUMS], more[NUMBERS];
-    const struct tf_operand x = lines_of(a, 0), y = lines_of(b, 1);
+    const struct tf_operand x = matrix_operand(a, 0), y = matrix_operand(b, 1);
     const struct tf_kernel kernel = tf_kernel_of(packing, n);
     const struct tf_split_product term = {0, 0,
                                           packing == TF_QUADS ? tf_quad_unit(x, y) : 1};
@@ -188,7 +188,7 @@ int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
         n = m;
         m = rows;
     }
-    const struct tf_operand x = lines_of(a, 0), y = lines_of(b, 1);
+    const struct tf_operand x = matrix_operand(a, 0), y = matrix_operand(b, 1);
     const size_t height = (size_t)m, width = (size_t)n, depth = (size_t)k;
     const int paired = tf_can_use_bf16_dot(x, y) && m * n * k > PAIRED;
     enum tf_packing packing = TF_QUADS;
@@ -201,7 +201,7 @@ int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
     for (ptrdiff_t number = 0; number < count; number++) {
-        flags = multiply_one(packing, a, b, c, height, width, depth, flags);
+        flags = multiply_matrix(packing, a, b, c, height, width, depth, flags);
         a.data += a.step;
         b.data += b.step;
         c.data += c.step;

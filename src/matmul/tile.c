@@ -76,8 +76,8 @@ static const struct tf_tile_path *compute_tile(struct tf_workspace *work,
 
 /* -- the task of a thread ---------------------------------------------------------- */
 
-struct tf_operand tf_lines_of(const struct tf_tiled_product *product, struct tf_matrix x,
-                              int axis)
+struct tf_operand tf_operand_of(const struct tf_tiled_product *product,
+                                struct tf_matrix x, int axis)
 {
     const struct tf_precision *precision = product->precision;
     const int rounds = x.kind == TF_FLOAT32 || x.kind == TF_FLOAT64;
@@ -115,7 +115,7 @@ static void prefetch_next(const struct tf_tiled_product *product, struct tf_tile
     for (int i = 0; i < 3; i++) {
         if (matrices[i].step == bytes[i] && bytes[i] <= SMALL) {
             tile->ahead[i].data = matrices[i].data + (i < 2 ? bytes[i] : 0);
-            tile->ahead[i].lines = (size_t)bytes[i] / 64;
+            tile->ahead[i].cache_lines = (size_t)bytes[i] / 64;
         }
     }
 }
@@ -133,8 +133,8 @@ unsigned tf_multiply_tile(const void *context, ptrdiff_t task, struct tf_worker 
     b.data += number * b.step;
     c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
     struct tf_tile tile = {
-        .a = tf_lines_of(product, a, 0),
-        .b = tf_lines_of(product, b, 1),
+        .a = tf_operand_of(product, a, 0),
+        .b = tf_operand_of(product, b, 1),
         .rows = tf_min_size(t.rows, product->m - i),
         .columns = tf_min_size(t.columns, product->n - j),
         .singles = product->singles,

@@ -16,7 +16,7 @@ struct tf_tile {
     /* What will be read, or written, next: fetched bit by bit while this is multiplied. */
     struct {
         const char *data;
-        size_t lines;
+        size_t cache_lines;
     } ahead[3];
     /* Of a path of its own: the call's precision; whether A and B have changed places;
      * and where the accumulators begin, or NULL for zero. */
@@ -75,8 +75,8 @@ struct tf_tiled_product {
 };
 
 /* A matrix of the product as lines along k: its rows (axis 0), or its columns (1). */
-struct tf_operand tf_lines_of(const struct tf_tiled_product *product, struct tf_matrix x,
-                              int axis);
+struct tf_operand tf_operand_of(const struct tf_tiled_product *product,
+                                struct tf_matrix x, int axis);
 
 /* As a tf_task_fn, of a struct tf_tiled_product: computes a tile by the path that suits
  * it, and stores it. Returns the flags that this raises. */

@@ -520,7 +520,7 @@ def test_shared_memory_suffices():
             for block in (32, 64, 128):
                 for levels in (FOUR, THREE, [(0, 0)]):
                     for m in (64, 4096):
-                        tile = native.choose(1, m, m, block, levels)
+                        tile = native.choose_tile(1, m, m, block, levels)
                         assert native.shared(tile, block, levels) <= room << 10
     HOST.arch = before
     assert max(tile.shared for tile in (products.LARGE, products.SMALL)) <= 48 << 10

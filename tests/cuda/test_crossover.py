@@ -37,9 +37,14 @@ def test_without_a_table_performant_never_emulates(backend, folder):  # noqa: F8
     for mode in PRECISIONS:
         whole = mode.short if mode.parts == 1 else "f32"
         for name in (mode.short, mode.preset):
-            assert split_emulation.choose(name, "performant", 4096, 4096, 4096) == whole
-            assert split_emulation.choose(name, "eager", 1, 1, 1) == mode.short
-    assert split_emulation.choose(None, "performant", 1, 1, 1) == "f32"
+            assert (
+                split_emulation.choose_precision(name, "performant", 4096, 4096, 4096)
+                == whole
+            )
+            assert (
+                split_emulation.choose_precision(name, "eager", 1, 1, 1) == mode.short
+            )
+    assert split_emulation.choose_precision(None, "performant", 1, 1, 1) == "f32"
 
 
 def test_a_table_is_read_as_it_was_written(backend, folder):  # noqa: F811
@@ -74,9 +79,13 @@ def test_crossover(backend, folder, m, n, k, faster):  # noqa: F811
     if backend is HOST:
         crossover.write(table())
         wanted = "bf16x9" if faster else "f32"
-        assert split_emulation.choose("bf16x9", "performant", m, n, k) == wanted
-        assert split_emulation.choose("bf16x6", "performant", m, n, k) == "f32"
-        assert split_emulation.choose("tf32", "performant", m, n, k) == "tf32"
+        assert (
+            split_emulation.choose_precision("bf16x9", "performant", m, n, k) == wanted
+        )
+        assert (
+            split_emulation.choose_precision("bf16x6", "performant", m, n, k) == "f32"
+        )
+        assert split_emulation.choose_precision("tf32", "performant", m, n, k) == "tf32"
 
 
 @pytest.mark.parametrize(
@@ -112,9 +121,9 @@ def test_unknown_names_are_refused():
     with pytest.raises(
         ValueError, match="strategy='fast': known are performant, eager"
     ):
-        split_emulation.choose("bf16x9", "fast", 1, 1, 1)
+        split_emulation.choose_precision("bf16x9", "fast", 1, 1, 1)
     with pytest.raises(ValueError, match="unknown precision 'x9'"):
-        split_emulation.choose("x9", "eager", 1, 1, 1)
+        split_emulation.choose_precision("x9", "eager", 1, 1, 1)
 
 
 def test_the_tables_that_are_shipped():

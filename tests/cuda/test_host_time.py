@@ -324,7 +324,7 @@ def test_another_architecture_has_other_tiles(backend, monkeypatch):
     found = []
     for arch in ("sm_80", "sm_86", "sm_80"):
         monkeypatch.setattr(HOST, "arch", arch)
-        found.append(native.choose(1, 4096, 4096, 2, True, True))
+        found.append(native.choose_tile(1, 4096, 4096, 2, True, True))
     assert found[0] == found[2] != found[1]
     monkeypatch.setattr(HOST, "arch", "sm_89")
     tensor_cores._check(("float8_e5m2",) * 2, "mma.sync")

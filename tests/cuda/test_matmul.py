@@ -118,11 +118,11 @@ def test_every_tile(backend, tile, descends):
 
 
 def test_shapes_choose_tiles():
-    assert fma.choose(1, 4096, 1, 132) == fma.VECTOR
-    assert fma.choose(1, 4096, 8, 132) == fma.NARROW
-    assert fma.choose(1, 512, 512, 132) == fma.SMALL
-    assert fma.choose(1, 4096, 4096, 132) == fma.LARGE
-    assert fma.choose(64, 256, 256, 132) == fma.LARGE
+    assert fma.choose_tile(1, 4096, 1, 132) == fma.VECTOR
+    assert fma.choose_tile(1, 4096, 8, 132) == fma.NARROW
+    assert fma.choose_tile(1, 512, 512, 132) == fma.SMALL
+    assert fma.choose_tile(1, 4096, 4096, 132) == fma.LARGE
+    assert fma.choose_tile(64, 256, 256, 132) == fma.LARGE
     assert fma.SMALL.shared <= 64 << 10, "more than Turing's block has"
     for tile in TILES:
         assert tile.shared <= 99 << 10, "more than any GPU's block has"
@@ -560,7 +560,7 @@ def recorded(monkeypatch):
 
     monkeypatch.setattr(tensor_cores, "product", native)
     monkeypatch.setattr(split_emulation, "product", emulation)
-    monkeypatch.setattr(split_emulation, "choose", choose)
+    monkeypatch.setattr(split_emulation, "choose_precision", choose)
     find_algorithm.cache_clear()  # which has the functions that are replaced
     yield calls
     find_algorithm.cache_clear()

@@ -46,9 +46,9 @@ TF_INLINE void quantize(struct tf_element e, round_fn *round,
 }
 
 /* What n numbers of a block are, as float32. */
-TF_INLINE void numbers_of(const struct tf_block_plan *plan, uint32_t code,
-                          uint32_t residual_code, const float *hi, const float *lo, int n,
-                          int odd, float *out)
+TF_INLINE void numbers_of_block(const struct tf_block_plan *plan, uint32_t code,
+                                uint32_t residual_code, const float *hi,
+                                const float *lo, int n, int odd, float *out)
 {
     const struct tf_scale s = tf_scales[plan->layout.scale];
     const int two = plan->layout.residual >= 0;
@@ -89,8 +89,8 @@ TF_INLINE void round_blocks(struct tf_element e, round_fn *round,
                 block.hi[i] = block.hi[i] == block.hi[i] ? block.hi[i] : 0;
             }
         }
-        numbers_of(plan, block.code, two ? block.residual_code : 0, block.hi, block.lo, n,
-                   0, out + at);
+        numbers_of_block(plan, block.code, two ? block.residual_code : 0, block.hi,
+                         block.lo, n, 0, out + at);
     }
 }
 
@@ -123,8 +123,8 @@ TF_INLINE void dequantize(struct tf_element e, const struct tf_block_plan *plan,
         if (two) {
             get_residual(lo, residuals + b * lo_bytes, n, second);
         }
-        numbers_of(plan, scales[two ? 2 * b : b], two ? scales[2 * b + 1] : 0, first,
-                   second, n, odd, out + b * (size_t)n);
+        numbers_of_block(plan, scales[two ? 2 * b : b], two ? scales[2 * b + 1] : 0,
+                         first, second, n, odd, out + b * (size_t)n);
     }
 }
 

@@ -10,7 +10,7 @@
 #include "cuda/common/common.h"
 
 /* Where numbers are. Strides count numbers. */
-struct operand {
+struct strided_operand {
     const float *data;
     int64_t matrix, line, step; /* strides, of which any may be negative or 0 */
     int64_t count, lines, k;
@@ -20,22 +20,26 @@ struct operand {
 enum { SIDE = 32, HEIGHT = 8 };
 typedef float tile_row[SIDE + 1]; /* 33, so that columns lie in 32 banks */
 
-struct tile {
+struct line_tile {
     int64_t matrix, line, k; /* the first ones */
 };
 
 /* The tiles of lines that are filled up with zeros to `padded` k, which the blocks of a
  * grid of any extent share: this block's first one, and the next. */
-inline struct tile first_tile(void)
+inline struct line_tile first_tile(void)
 {
-    const struct tile t = {blockIdx.z, (int64_t)blockIdx.y * SIDE,
+    const struct line_tile t = {blockIdx.z, (int64_t)blockIdx.y * SIDE,
                            (int64_t)blockIdx.x * SIDE};
     return t;
 }
 
-inline bool is_tile(struct operand x, struct tile t) { return t.matrix < x.count; }
+inline bool is_tile(struct strided_operand x, struct line_tile t)
+{
+    return t.matrix < x.count;
+}
 
-inline struct tile next_tile(struct operand x, int64_t padded, struct tile t)
+inline struct line_tile next_tile(struct strided_operand x, int64_t padded,
+                                  struct line_tile t)
 {
     t.k += (int64_t)gridDim.x * SIDE;
     if (t.k >= padded) {
@@ -52,7 +56,7 @@ inline struct tile next_tile(struct operand x, int64_t padded, struct tile t)
 inline int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
 
 /* numbers[line][k] of a tile, zeros where there are none. All of the block meet. */
-inline void read_tile(struct operand x, struct tile t, tile_row *numbers)
+inline void read_tile(struct strided_operand x, struct line_tile t, tile_row *numbers)
 {
     /* Neighbouring threads read what is closest in memory. */
     const bool lines_are_close = distance(x.line) < distance(x.step);

@@ -19,10 +19,10 @@ inline float scale_of(uint32_t greatest)
 /* The greatest finite magnitudes, as bits, of lines or, if not their `own`, matrices;
  * they begin with zeros. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
-    greatest(struct operand x, uint32_t *found, int own)
+    greatest(struct strided_operand x, uint32_t *found, int own)
 {
     __shared__ tile_row numbers[SIDE];
-    struct tile t = first_tile();
+    struct line_tile t = first_tile();
     for (; is_tile(x, t); t = next_tile(x, x.k, t)) {
         read_tile(x, t, numbers);
         for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
@@ -65,11 +65,11 @@ inline uint32_t rounded_item(struct tf_format f, float x, int rounding)
 
 /* Lines of `padded` k each, divided by their scales if that is not NULL. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
-    narrow(struct operand x, stored *out, int64_t padded, int rounding,
+    narrow(struct strided_operand x, stored *out, int64_t padded, int rounding,
            const float *scale, int own)
 {
     __shared__ tile_row numbers[SIDE];
-    struct tile t = first_tile();
+    struct line_tile t = first_tile();
     for (; is_tile(x, t); t = next_tile(x, padded, t)) {
         read_tile(x, t, numbers);
         const int64_t k = t.k + threadIdx.x;

@@ -12,11 +12,11 @@ typedef uint32_t stored;
  * first or, if they are `reversed`, last. Inf becomes NaN, or if it `saturates` the
  * largest number. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
-    split(struct operand x, stored *out, int64_t padded, int parts, int reversed,
+    split(struct strided_operand x, stored *out, int64_t padded, int parts, int reversed,
           int saturates)
 {
     __shared__ tile_row numbers[SIDE];
-    struct tile t = first_tile();
+    struct line_tile t = first_tile();
     for (; is_tile(x, t); t = next_tile(x, padded, t)) {
         read_tile(x, t, numbers);
         const int64_t k = t.k + threadIdx.x;

@@ -141,9 +141,9 @@ TF_INLINE void multiply_pieces(enum width width, enum other other, int pieces, i
                     chains[g] = _mm512_add_ps(chains[g], _mm512_castsi512_ps(p[g][w]));
                     continue;
                 }
-                numbers_of(width, reading, p[g][w], x);
+                numbers_of_words(width, reading, p[g][w], x);
                 if (other == LINES) {
-                    numbers_of(width, reading, q[g][w], y);
+                    numbers_of_words(width, reading, q[g][w], y);
                 }
                 UNROLLED for (int k = 0; k < count; k++) {
                     const __m512 factor =
@@ -162,7 +162,7 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
                      const struct tf_dot_operands *in, size_t depth, float *sums)
 {
     const int32_t minus_zero = size_of(width) == 1 || other == NUMBERS ? 0
-                               : width == HALVES ? (int32_t)UINT32_C(0x80008000)
+                               : width == BF16 ? (int32_t)UINT32_C(0x80008000)
                                                  : INT32_MIN;
     const struct reading reading = begin_reading(width, in->table, in->used);
     __m512 chains[GROUPS];
@@ -245,7 +245,7 @@ TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_opera
             chains_of(width, GROUPS, in, depth, sums);                              \
         }                                                                           \
     }
-INSTANCE(halves, HALVES)
+INSTANCE(bf16, BF16)
 INSTANCE(singles, SINGLES)
 #if defined(__AVX512VBMI__)
 INSTANCE(any_bytes, BYTES)
@@ -264,7 +264,7 @@ static void bytes(const struct tf_dot_operands *in, size_t depth, size_t count,
 
 const struct tf_dot TF_NAME(tf_dot) = {
     .lanes = lanes,
-    .halves = halves,
+    .bf16 = bf16,
     .singles = singles,
 #if defined(__AVX512VBMI__)
     .bytes = bytes,
@@ -276,7 +276,7 @@ const struct tf_dot TF_NAME(tf_dot) = {
 
 const struct tf_dot TF_NAME(tf_dot) = {
     .lanes = lanes,
-    .halves = halves,
+    .bf16 = bf16,
     .singles = singles,
 };
 

@@ -20,9 +20,9 @@ TF_INLINE void load_piece(const char *const lines[LANES], size_t at, __m256i out
 }
 
 /* The numbers of words, of which the bits in `used` count: one, or two of bfloat16. */
-TF_INLINE void numbers_of(int halves, __m256i used, __m256i x, __m256 out[2])
+TF_INLINE void numbers_of_vector(int is_bf16, __m256i used, __m256i x, __m256 out[2])
 {
-    if (halves) {
+    if (is_bf16) {
         out[0] = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
         out[1] = _mm256_castsi256_ps(
             _mm256_and_si256(x, _mm256_set1_epi32((int)TF_UPPER_HALF)));
@@ -32,11 +32,11 @@ TF_INLINE void numbers_of(int halves, __m256i used, __m256i x, __m256 out[2])
 }
 
 /* A piece of eight lines; `numbers`, if given, are those of its k. */
-TF_INLINE __m256 multiply_piece(int halves, __m256i used, const char *const *a,
+TF_INLINE __m256 multiply_piece(int is_bf16, __m256i used, const char *const *a,
                                 const char *const *b, size_t at, const float *numbers,
                                 __m256 sums)
 {
-    const int count = halves ? 2 : 1;
+    const int count = is_bf16 ? 2 : 1;
     __m256i p[LANES], q[LANES];
     load_piece(a, at, p);
     if (!numbers) {
@@ -44,9 +44,9 @@ TF_INLINE __m256 multiply_piece(int halves, __m256i used, const char *const *a,
     }
     UNROLLED for (int w = 0; w < LANES; w++) {
         __m256 x[2], y[2];
-        numbers_of(halves, used, p[w], x);
+        numbers_of_vector(is_bf16, used, p[w], x);
         if (!numbers) {
-            numbers_of(halves, used, q[w], y);
+            numbers_of_vector(is_bf16, used, q[w], y);
         }
         UNROLLED for (int k = 0; k < count; k++) {
             const __m256 factor = numbers ? _mm256_broadcast_ss(numbers + w * count + k)
@@ -72,10 +72,10 @@ static void copy_rest(const char *const lines[LANES], size_t at, size_t size,
 }
 
 /* Of operands that have `numbers`, or NULL. */
-TF_INLINE void chain(int halves, const float *numbers, const struct tf_dot_operands *in,
+TF_INLINE void chain(int is_bf16, const float *numbers, const struct tf_dot_operands *in,
                      size_t depth, size_t count, float *sums)
 {
-    const size_t itemsize = halves ? 2 : 4, size = depth * itemsize;
+    const size_t itemsize = is_bf16 ? 2 : 4, size = depth * itemsize;
     const size_t whole = size / PIECE * PIECE;
     const __m256i used = _mm256_set1_epi32((int32_t)in->used);
     const size_t lines = tf_round_up(count, LANES);
@@ -87,13 +87,14 @@ TF_INLINE void chain(int halves, const float *numbers, const struct tf_dot_opera
         const float *here = numbers ? numbers + at / itemsize : NULL;
         for (size_t i = 0; i < lines; i += LANES) {
             _mm256_storeu_ps(sums + i,
-                             multiply_piece(halves, used, in->a + i, in->b + i, at, here,
+                             multiply_piece(is_bf16, used, in->a + i, in->b + i, at,
+                                            here,
                                             _mm256_loadu_ps(sums + i)));
         }
     }
     if (whole < size) {
         const int32_t filler = numbers  ? 0 /* behind the numbers stand -0 */
-                               : halves ? (int32_t)UINT32_C(0x80008000)
+                               : is_bf16 ? (int32_t)UINT32_C(0x80008000)
                                         : INT32_MIN;
         const float *here = numbers ? numbers + whole / itemsize : NULL;
         char copies[2][LANES][PIECE];
@@ -103,7 +104,7 @@ TF_INLINE void chain(int halves, const float *numbers, const struct tf_dot_opera
             if (!numbers) {
                 copy_rest(in->b + i, whole, size - whole, 0, copies[1], b);
             }
-            _mm256_storeu_ps(sums + i, multiply_piece(halves, used, a, b, 0, here,
+            _mm256_storeu_ps(sums + i, multiply_piece(is_bf16, used, a, b, 0, here,
                                                       _mm256_loadu_ps(sums + i)));
         }
     }
@@ -111,18 +112,18 @@ TF_INLINE void chain(int halves, const float *numbers, const struct tf_dot_opera
 
 /* -- one instance a width, with numbers and without ---------------------------------- */
 
-TF_INLINE void chain_lines(int halves, const struct tf_dot_operands *in, size_t depth,
+TF_INLINE void chain_lines(int is_bf16, const struct tf_dot_operands *in, size_t depth,
                            size_t count, float *sums)
 {
     if (in->numbers) {
-        chain(halves, in->numbers, in, depth, count, sums);
+        chain(is_bf16, in->numbers, in, depth, count, sums);
     } else {
-        chain(halves, NULL, in, depth, count, sums);
+        chain(is_bf16, NULL, in, depth, count, sums);
     }
 }
 
-static void halves(const struct tf_dot_operands *in, size_t depth, size_t count,
-                   float *sums)
+static void bf16(const struct tf_dot_operands *in, size_t depth, size_t count,
+                 float *sums)
 {
     chain_lines(1, in, depth, count, sums);
 }

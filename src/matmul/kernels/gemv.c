@@ -38,7 +38,7 @@ TF_INLINE void across_some(const float *x, const char *rows, ptrdiff_t step,
     }
 }
 
-static void across_singles(const struct tf_across_operands *in, size_t depth,
+static void across_singles(const struct tf_gemv_operands *in, size_t depth,
                            size_t columns, float *sums)
 {
     const vector mask = BROADCAST(tf_float_of(in->used));
@@ -71,7 +71,7 @@ TF_INLINE void interleave(__m512 even, __m512 odd, __m512 out[2])
 TF_INLINE void store_in_order(enum width width, const __m512 *sums, float *out)
 {
     __m512 x[MOST], y[MOST];
-    if (width == HALVES) {
+    if (width == BF16) {
         interleave(sums[0], sums[1], x);
     } else {
         interleave(sums[0], sums[2], y);
@@ -98,8 +98,8 @@ TF_INLINE void across_rows(enum width width, const struct reading *reading,
         }
         UNROLLED for (size_t k = 0; k < depth; k++) {
             __m512 numbers[MOST];
-            numbers_of(width, reading, _mm512_loadu_si512(rows + (ptrdiff_t)k * step),
-                       numbers);
+            const __m512i items = _mm512_loadu_si512(rows + (ptrdiff_t)k * step);
+            numbers_of_words(width, reading, items, numbers);
             UNROLLED for (int v = 0; v < n; v++) {
                 total[v] = _mm512_fmadd_ps(numbers[v], _mm512_set1_ps(x[k]), total[v]);
             }
@@ -114,7 +114,7 @@ TF_INLINE void across_rows(enum width width, const struct reading *reading,
     }
 }
 
-TF_INLINE void across(enum width width, const struct tf_across_operands *in,
+TF_INLINE void across(enum width width, const struct tf_gemv_operands *in,
                       size_t depth, size_t columns, float *sums)
 {
     const struct reading reading = begin_reading(width, in->table, in->used);
@@ -133,14 +133,14 @@ TF_INLINE void across(enum width width, const struct tf_across_operands *in,
     }
 }
 
-static void across_halves(const struct tf_across_operands *in, size_t depth,
-                          size_t columns, float *sums)
+static void across_bf16(const struct tf_gemv_operands *in, size_t depth,
+                        size_t columns, float *sums)
 {
-    across(HALVES, in, depth, columns, sums);
+    across(BF16, in, depth, columns, sums);
 }
 
 #if defined(__AVX512VBMI__)
-static void across_bytes(const struct tf_across_operands *in, size_t depth,
+static void across_bytes(const struct tf_gemv_operands *in, size_t depth,
                          size_t columns, float *sums)
 {
     if (in->table->halved) {
@@ -156,7 +156,7 @@ static void across_bytes(const struct tf_across_operands *in, size_t depth,
 const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels) = {
     .across_singles = across_singles,
 #if defined(__AVX512F__) && defined(__AVX512BW__)
-    .across_halves = across_halves,
+    .across_bf16 = across_bf16,
 #endif
 #if defined(__AVX512VBMI__)
     .across_bytes = across_bytes,

@@ -157,7 +157,7 @@ static void multiply_pairs(const float *a, size_t lda, const float *b, size_t de
     multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 1);
 }
 
-/* Up to 32 halves; zeros behind them. */
+/* Up to 32 bfloat16 numbers; zeros behind them. */
 TF_INLINE __m512i load_some(const uint16_t *in, size_t n)
 {
     if (n == 32) {
@@ -329,8 +329,8 @@ static void split_singles(const float *in, size_t n, int p, int parts, float *ou
 }
 
 #if defined(__AVX512BF16__)
-TF_INLINE void split_halves_of(const float *restrict in, size_t n, int parts,
-                               uint16_t *restrict out, size_t distance)
+TF_INLINE void split_bf16_of(const float *restrict in, size_t n, int parts,
+                             uint16_t *restrict out, size_t distance)
 {
     for (size_t i = 0; i < n; i++) {
         float rest = in[i];
@@ -343,14 +343,14 @@ TF_INLINE void split_halves_of(const float *restrict in, size_t n, int parts,
     }
 }
 
-static void split_halves(const float *in, size_t n, int parts, uint16_t *out,
-                         size_t distance, struct tf_magnitude_range *range)
+static void split_bf16(const float *in, size_t n, int parts, uint16_t *out,
+                       size_t distance, struct tf_magnitude_range *range)
 {
     note_range(in, n, range);
     if (parts == 2) {
-        split_halves_of(in, n, 2, out, distance);
+        split_bf16_of(in, n, 2, out, distance);
     } else {
-        split_halves_of(in, n, 3, out, distance);
+        split_bf16_of(in, n, 3, out, distance);
     }
 }
 #endif
@@ -416,7 +416,7 @@ const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels) = {
     .split_singles = split_singles,
     .transpose = transpose,
     .add = add,
-    .row = &TF_NAME(tf_gemv_kernels),
+    .gemv = &TF_NAME(tf_gemv_kernels),
     .dot = &TF_NAME(tf_dot),
     .quads = &TF_NAME(tf_int8_kernels),
 #if defined(__AVX512BF16__)
@@ -425,6 +425,6 @@ const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels) = {
     .pair_matrix = pair_matrix,
     .pair_neighbours = pair_neighbours,
     .note_least = note_least,
-    .split_halves = split_halves,
+    .split_bf16 = split_bf16,
 #endif
 };

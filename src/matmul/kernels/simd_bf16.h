@@ -16,10 +16,10 @@ TF_INLINE __m512 tf_dot(__m512 x, __m512 y, __m512 sums)
 }
 
 /* The least magnitudes so far, less one, and those of some more numbers. */
-TF_INLINE __m512i tf_lesser(__m512i least, __m512i halves)
+TF_INLINE __m512i tf_lesser(__m512i least, __m512i bf16)
 {
     const __m512i mask = _mm512_set1_epi16(TF_BF16_MAGNITUDE_BITS);
-    const __m512i magnitudes = _mm512_and_si512(halves, mask);
+    const __m512i magnitudes = _mm512_and_si512(bf16, mask);
     return _mm512_min_epu16(least, _mm512_sub_epi16(magnitudes, _mm512_set1_epi16(1)));
 }
 

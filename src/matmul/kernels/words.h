@@ -9,12 +9,12 @@
 
 /* What words hold: numbers of a byte, by their tables or, with the sign, by half of
  * these; bfloat16; float32. */
-enum width { BYTES, HALVED, HALVES, SINGLES };
+enum width { BYTES, HALVED, BF16, SINGLES };
 enum { MOST = 4 }; /* numbers of a word */
 
 TF_INLINE int size_of(enum width width)
 {
-    return width == SINGLES ? 4 : width == HALVES ? 2 : 1;
+    return width == SINGLES ? 4 : width == BF16 ? 2 : 1;
 }
 
 /* What it takes to read them. */
@@ -55,8 +55,8 @@ TF_INLINE struct reading begin_reading(enum width width,
 }
 
 /* The numbers that words hold: the first of each, the second, ... */
-TF_INLINE void numbers_of(enum width width, const struct reading *reading, __m512i x,
-                          __m512 out[MOST])
+TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
+                                __m512i x, __m512 out[MOST])
 {
 #if defined(__AVX512VBMI__)
     if (width == BYTES || width == HALVED) {
@@ -81,7 +81,7 @@ TF_INLINE void numbers_of(enum width width, const struct reading *reading, __m51
         out[3] = upper_half(odd);
     }
 #endif
-    if (width == HALVES) {
+    if (width == BF16) {
         out[0] = lower_half(x);
         out[1] = upper_half(x);
     } else if (width == SINGLES) {

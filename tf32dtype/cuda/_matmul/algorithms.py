@@ -113,7 +113,7 @@ def _emulation(settings: Settings, strategy: Strategy) -> Writer:
 
     def write(a: Any, b: Any, out: Any) -> None:
         (m, n), k = out.shape[-2:], a.shape[-1]
-        chosen = split_emulation.choose(settings.precision, strategy, m, n, k)
+        chosen = split_emulation.choose_precision(settings.precision, strategy, m, n, k)
         keywords = options if chosen == own else RoundingOptions()
         split_emulation.product(a, b, out, chosen, **keywords)
 

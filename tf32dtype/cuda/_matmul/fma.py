@@ -60,7 +60,7 @@ def options(
     return option("A_FORMAT", a), option("B_FORMAT", b), option("C_FORMAT", c)
 
 
-def choose(count: int, m: int, n: int, processors: int) -> Tile:
+def choose_tile(count: int, m: int, n: int, processors: int) -> Tile:
     """The tile for matrices that are at least as high as they are wide."""
     if n <= NARROW.columns:
         return VECTOR if n == 1 else NARROW
@@ -107,7 +107,7 @@ def _plan(
     (count, m, k), n = a.shape, b.shape[2]
     if 0 in (count, m, n):
         return _Plan(flipped, count)
-    tile = tile or choose(count, m, n, processors)
+    tile = tile or choose_tile(count, m, n, processors)
     if turing and tile is LARGE:
         tile = SMALL
     down, across = tile.blocks(m, n)

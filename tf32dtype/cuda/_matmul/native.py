@@ -156,7 +156,7 @@ def multiply(
     x, y = operand(a), operand(b.swapaxes(-1, -2))
     size = a.dtype.itemsize
     if tile is None:
-        tile = choose(s, m, n, size, x.along_k, y.along_k, sums.promote)
+        tile = choose_tile(s, m, n, size, x.along_k, y.along_k, sums.promote)
     blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
         raise ValueError(f"a product of shape {(s, m, n)} is too large for one launch")
@@ -243,7 +243,7 @@ def with_totals(tile: Tile, arch: str) -> Tile:
     return tile
 
 
-def choose(
+def choose_tile(
     s: int,
     m: int,
     n: int,
@@ -254,7 +254,7 @@ def choose(
 ) -> Tile:
     """The tile that is estimated to take the least time. All give the same bits."""
     machine = current()
-    return _choose(
+    return _choose_tile(
         machine.architecture(),
         machine.processors(),
         (s, m, n),
@@ -266,7 +266,7 @@ def choose(
 
 
 @lru_cache(maxsize=KEPT)
-def _choose(
+def _choose_tile(
     arch: str,
     processors: int,
     shape: tuple[int, int, int],

@@ -100,7 +100,7 @@ def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
     return Chunks(leading, OTHERS, max(stretch, 32 * leading))
 
 
-def choose(
+def choose_precision(
     precision: str | None, strategy: strategies.Strategy, m: int, n: int, k: int
 ) -> str:
     """The precision that a product of (m, k) and (k, n) is computed in.
@@ -422,7 +422,7 @@ def _lined_up(
 def _launch_tiles(
     machine: Backend, kernel: Kernel, x: Any, padded: int, *arguments: Any
 ) -> None:
-    operand = Words(  # struct operand of operands.h
+    operand = Words(  # struct strided_operand of operands.h
         x.data.ptr, *_items(x), _distinct(x), *x.shape[1:]
     )
     extent = _distinct(x), x.shape[1], padded

@@ -120,16 +120,16 @@ def shared(tile: Tile, block: int, levels: list[tuple[int, int]]) -> int:
     return tile.stages * lines * (tile.slice + tile.slice // block * 4)
 
 
-def choose(
+def choose_tile(
     count: int, m: int, n: int, block: int, levels: list[tuple[int, int]]
 ) -> Tile:
     """The tile for a product. All give the same bits."""
     machine = backend.current()
     arch, processors = machine.architecture(), machine.processors()
-    return _choose(arch, processors, (count, m, n), block, levels)
+    return _choose_tile(arch, processors, (count, m, n), block, levels)
 
 
-def _choose(
+def _choose_tile(
     arch: str, processors: int, shape: Shape, block: int, levels: list[tuple[int, int]]
 ) -> Tile:
     count, m, n = shape
@@ -165,7 +165,7 @@ def _plan(
     """Of operands as they lie, and the shape of the result."""
     count, m, n = shape
     terms = [*levels]
-    tile = tile or _choose(arch, processors, shape, a.block, terms)
+    tile = tile or _choose_tile(arch, processors, shape, a.block, terms)
     blocks = count * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
         raise ValueError(f"a product of shape {shape} is too large for one launch")
