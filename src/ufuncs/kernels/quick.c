@@ -68,11 +68,6 @@ TF_INLINE uint32_t upper_code(struct tf_format f, float x, float r, struct seen 
     return bits + ((UINT32_C(1) << (cut - 1)) - 1) + (bits >> cut & 1);
 }
 
-TF_INLINE int is_outside(struct tf_format f, struct seen seen)
-{
-    return (seen.greatest >= tf_beyond(f)) | (seen.tiny != 0);
-}
-
 /* The results again, where some are NaN, Inf or not normal; what they raised. `scaled`
  * gives 2^128 times those below the normal numbers, so that nothing is subnormal: an
  * addition rounds them, after which the lower bits are their code. */
