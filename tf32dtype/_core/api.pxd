@@ -554,7 +554,7 @@ cdef extern from "blocks/block_matmul.h" nogil:
         npy_intp scales_line
         npy_intp scales_step
         int scale
-        float tensor
+        float tensor_scale
         const char *numbers
         npy_intp stride
         npy_intp along

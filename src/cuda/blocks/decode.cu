@@ -66,8 +66,8 @@ inline void decode(const uint8_t *codes, const uint8_t *scales, const uint8_t *r
         const struct tf_scale s = tf_scales[of.scale];
         const uint8_t *p = codes + block * (of.block * e.width / 8);
         const uint8_t *q = residuals + block * (of.block * r.width / 8);
-        /* fault: another block's scale */
         const float scale =
+            /* fault: another block's scale */
             tf_block_scale(s, of.tensor_scale, scales[TWO ? 2 * block : block]);
         const float residual = TWO ? tf_residual_scale(s, r, scales[2 * block + 1]) : 0;
         const double second = tf_second_scale(scale, residual);
