@@ -134,9 +134,8 @@ static int fit(enum tf_packing packing, size_t m, size_t n, size_t k)
 
 /* Rows of quads are no more than SIDE: a panel is as wide. */
 static unsigned multiply_matrix(enum tf_packing packing, struct tf_matrix a,
-                                struct tf_matrix b,
-                                struct tf_matrix c, size_t m, size_t n, size_t k,
-                                unsigned flags)
+                                struct tf_matrix b, struct tf_matrix c, size_t m,
+                                size_t n, size_t k, unsigned flags)
 {
     _Alignas(64) float rows[NUMBERS + BEHIND * TF_KC], panels[NUMBERS];
     _Alignas(64) float sums[SUMS], more[NUMBERS];
