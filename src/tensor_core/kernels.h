@@ -33,7 +33,7 @@ struct tf_mma_exponents {
 
 struct tf_mma_kernels {
     size_t columns; /* of a panel of B, TF_NR_MAX at most */
-    /* Goes on with the accumulators c: TF_MR or fewer rows, a multiple of 3,
+    /* Goes on with the accumulators c: rows, a multiple of TF_MR,
      * of A, `lda` words of one number apart, times a panel of `depth` rows of B. */
     void (*chains)(const struct tf_mma_plan *plan, const float *a,
                    const uint32_t *a_exponents, size_t lda, const float *b,

@@ -429,7 +429,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                    size_t ldc)
 {
     const struct tf_mma_model *model = &plan->model;
-    TF_ASSERT(rows <= TF_MR && rows % 3 == 0 && depth <= TF_MMA_DEPTH);
+    TF_ASSERT(rows % TF_MR == 0 && depth > 0 && depth <= TF_MMA_DEPTH);
     TF_ASSERT(lda >= depth && ldc >= COLUMNS);
     TF_ASSERT(model->depth > 0 && model->instruction_depth % model->depth == 0);
     /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
