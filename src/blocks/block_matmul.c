@@ -101,7 +101,7 @@ static unsigned multiply_stretch(struct tf_workspace *work,
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_MC) {
         const size_t rows = tf_min_size(tile->rows - i, TF_MC);
         const struct tf_packed_block_operand panel =
-            tf_block_side_from(tile->a, 0, (ptrdiff_t)i);
+            tf_block_operand_from(tile->a, 0, (ptrdiff_t)i);
         if (!(mc_panels >> i / TF_MC & 1)) {
             continue;
         }
@@ -169,8 +169,8 @@ static unsigned multiply_task(const void *context, ptrdiff_t task,
     const ptrdiff_t i = task / call->across % call->vertical * call->rows;
     const ptrdiff_t j = task % call->across * call->columns;
     const struct block_tile tile = {
-        .a = tf_block_side_from(call->a, number, i),
-        .b = tf_block_side_from(call->b, number, j),
+        .a = tf_block_operand_from(call->a, number, i),
+        .b = tf_block_operand_from(call->b, number, j),
         .rows = tf_min_size(call->rows, call->m - i),
         .columns = tf_min_size(call->columns, call->n - j),
     };

@@ -15,7 +15,7 @@ struct tf_block_level {
     int element;
 };
 
-/* A factor of a product, as lines along k: rows of A, columns of B. */
+/* An operand of a product, as lines along k: rows of A, columns of B. */
 struct tf_block_operand {
     int levels; /* of codes; 0: numbers, which have no scales */
     struct tf_block_level level[TF_BLOCK_LEVELS];

@@ -9,10 +9,11 @@
 #include "matmul/tile.h"
 #include "runtime/sizes.h"
 
-struct tf_packed_block_operand tf_block_side_from(struct tf_packed_block_operand lines, ptrdiff_t number,
-                                        ptrdiff_t line)
+struct tf_packed_block_operand
+tf_block_operand_from(struct tf_packed_block_operand operand, ptrdiff_t number,
+                      ptrdiff_t line)
 {
-    struct tf_block_operand *x = &lines.x;
+    struct tf_block_operand *x = &operand.x;
     for (int i = 0; i < x->levels; i++) {
         x->level[i].codes += number * x->level[i].step + line * x->level[i].line;
     }
@@ -21,7 +22,7 @@ struct tf_packed_block_operand tf_block_side_from(struct tf_packed_block_operand
     } else {
         x->numbers += number * x->step + line * x->stride;
     }
-    return lines;
+    return operand;
 }
 
 /* Whether every code's number is a bfloat16 one. */
@@ -145,7 +146,7 @@ void tf_pack_block_columns(struct tf_workspace *work, const struct tf_packed_blo
     }
     for (size_t j = 0; j < columns; j += width) {
         const size_t count = tf_min_size(columns - j, width);
-        const struct tf_packed_block_operand panel = tf_block_side_from(*b, 0, (ptrdiff_t)j);
+        const struct tf_packed_block_operand panel = tf_block_operand_from(*b, 0, (ptrdiff_t)j);
         for (size_t level = 0; level < levels_of(b); level++) {
             float *out = work->b + level * TF_PACKED_B + j * words;
             float *scales =

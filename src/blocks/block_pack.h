@@ -1,4 +1,4 @@
-/* Factors of products of blocks on their way to packed words, and their scales. */
+/* Operands of products of blocks on their way to packed words, and their scales. */
 #ifndef TF32DTYPE_BLOCKS_BLOCK_PACK_H
 #define TF32DTYPE_BLOCKS_BLOCK_PACK_H
 
@@ -19,7 +19,7 @@ _Static_assert((int)TF_BLOCK_LEVELS < (int)TF_PARTS &&
                    TF_BLOCK_LEVELS * TF_LEVEL_OF_B <= (int)TF_PACKED_B,
                "scales fit");
 
-/* A factor of one product, with what its scales' codes are worth. */
+/* An operand of one product, with what its scales' codes are worth. */
 struct tf_packed_block_operand {
     struct tf_block_operand x;
     const float *values;    /* S by its code */
@@ -28,10 +28,11 @@ struct tf_packed_block_operand {
 };
 
 /* Matrix number `number`, from a line on. */
-struct tf_packed_block_operand tf_block_side_from(struct tf_packed_block_operand lines, ptrdiff_t number,
-                                        ptrdiff_t line);
+struct tf_packed_block_operand
+tf_block_operand_from(struct tf_packed_block_operand operand, ptrdiff_t number,
+                      ptrdiff_t line);
 
-/* What a factor's numbers are when they are multiplied: to ask whether they may be
+/* What an operand's numbers are when they are multiplied: to ask whether they may be
  * pairs, or are finite. Only of those that are no codes does it say where they lie. */
 struct tf_operand tf_numbers_of(const struct tf_block_operand *x, ptrdiff_t k);
 

@@ -21,7 +21,7 @@ struct tf_block_loops {
                        int odd, float *out);
 };
 
-/* Parts of products of block arrays: see block_matmul.c. */
+/* Kernels of products of block arrays: see block_matmul.c. */
 
 /* One product of a block's elements: where those of A and B, and their scales, begin. */
 struct tf_block_term {

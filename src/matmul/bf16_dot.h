@@ -33,7 +33,7 @@ enum tf_packing tf_packing_of(struct tf_operand a, struct tf_operand b);
 
 /* What multiplies these: singles in tall micro-tiles where pairs pay. A panel
  * of theirs is half as long in the first cache: 10 % faster on Zen 5, 4 % slower on
- * Emerald Rapids, as measured. Elsewhere it serves columns that fill it better. */
+ * Emerald Rapids, as measured. Elsewhere the tall kernel serves columns that fill it better. */
 struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns);
 
 /* Columns of all panels, the last with what fills it up. */

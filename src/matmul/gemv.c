@@ -29,7 +29,7 @@ static tf_gemv_fn *kernel_of(struct tf_operand b, size_t *columns)
                                           : NULL;
 }
 
-/* The sums of some columns over one depth. */
+/* The sums of some columns over one k-step. */
 static void gemv_across(struct tf_workspace *work, const struct tf_tile *tile,
                         size_t depth, float *sums, int adds)
 {

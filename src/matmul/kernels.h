@@ -6,7 +6,7 @@
 
 struct tf_byte_table; /* formats/byte_tables.h */
 
-/* Parts of matrix products: see micro_kernel.c. */
+/* Sizes of matrix products: see src/README.md. */
 enum {
     TF_KC = 256,         /* k of a chain of fused multiply-adds: the contract's */
     TF_MR = 6,           /* rows of a micro-tile, if kernels do not say otherwise */
@@ -95,7 +95,7 @@ struct tf_dot {
     tf_dot_fn *bytes, *bf16, *singles;
 };
 
-/* Parts of products of small integers, where there is an instruction for them: see
+/* Kernels of products of small integers, where there is an instruction for them: see
  * int8_dot.c. The integers are those of codes of up to six bits; on the side of A none has a
  * sign. */
 struct tf_int8_kernels {

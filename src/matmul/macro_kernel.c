@@ -11,7 +11,7 @@
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 
-/* -- one depth --------------------------------------------------------------------- */
+/* -- one k-step -------------------------------------------------------------------- */
 
 /* Packed rows of A, `lda` words apart, and what multiplies them. */
 struct mc_panel {
@@ -44,7 +44,7 @@ static void prefetch_packed(const struct tf_tile *tile, size_t first, size_t cou
 }
 
 /* A chain of all rows before the next chain: its words of a panel of B stay in the
- * first cache, and the panel's micro-tiles in the second. Of parts, the sums of chains
+ * first cache if they fit, and the panel's micro-tiles in the second. Of parts, the sums of chains
  * are summed before they are added. */
 static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *tile,
                           struct mc_panel panel, size_t words, float *sums, int adds)
@@ -107,7 +107,7 @@ static struct mc_panel pack_mc_panel(struct tf_workspace *work,
     return panel;
 }
 
-/* MC panels of a tile over one depth, as these words, but for those that are `done`
+/* MC panels of a tile over one k-step, as these words, but for those that are `done`
  * already, a bit each. Returns which are then; as pairs, only those that are exact. */
 static unsigned multiply_mc_panels(struct tf_workspace *work, const struct tf_tile *tile,
                                    size_t depth, enum tf_packing packing, unsigned done,

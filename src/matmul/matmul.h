@@ -29,12 +29,13 @@ struct tf_precision {
 };
 
 /* Writes C = A @ B for `count` times one m x k and one k x n matrix. The contract's order
- * (docs: "Products"):
+ * (docs/precision.md, "The order of the sums"):
  *
  *   1. products are exact;
  *   2. they are summed by float32 fused multiply-adds over each 256 consecutive k, from
  *      +0; of parts over each 32 k, from the smallest products to the greatest, with the
- *      sums scaled from split order to split order, and those sums are added in k order within 256;
+ *      sums scaled from split order to split order, and those sums are added in k order
+ *      within 256;
  *   3. the 256-sums are added in k order in float32; of parts within 4096 k;
  *   4. of parts the 4096-sums are added in k order;
  *   5. one rounding to the kind of C.

@@ -1,4 +1,4 @@
-/* Operands of products to float32 or pairs of bfloat16, in panels for the kernels. */
+/* Operands of products to packed words, in panels for the kernels. */
 #include "matmul/pack.h"
 
 #include <stdlib.h>

@@ -21,7 +21,7 @@ struct tf_split_schedule {
  * (A's part i times B's part j), the smallest first. Within one i + j the product of A's
  * leading part is first; if A and B were `swapped`, that of B's, so that transposing a
  * product changes no bit. `pairs`: of packed pairs of bfloat16, whose sums are not scaled
- * between orders. */
+ * between split orders. */
 struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precision, int p,
                                               int swapped, int pairs);
 

@@ -35,7 +35,7 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-/* Writes +0, the sum of no products: with k = 0 no KC step would store anything. */
+/* Writes +0, the sum of no products: with k = 0 no k-step would store anything. */
 static void compute_nothing(struct tf_workspace *work, const struct tf_tile *tile,
                             ptrdiff_t k)
 {

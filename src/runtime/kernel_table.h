@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Elements that a kernel takes at a time, at most: three chunks of float32 fill half of
- * a first-level cache. */
+/* Elements that a kernel takes at a time, at most: three chunks of float32 take 12
+ * KiB of a first-level cache. */
 enum { TF_CHUNK = 1024 };
 
 /* Copies of items with others between them. */

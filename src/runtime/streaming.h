@@ -23,8 +23,8 @@ enum {
     TF_STREAMED = 1 << 24,
 };
 
-/* Items of the next chunk, of `left`. The first of many ends where a line of
- * `data` does. */
+/* Items of the next chunk, of `left`. The first of many ends where a
+ * cache line of `data` does. */
 static inline size_t tf_next_chunk(const void *data, size_t itemsize, ptrdiff_t left)
 {
     if (left > 4 * TF_CHUNK) {

@@ -85,7 +85,7 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *pla
     return rows;
 }
 
-/* One depth of a tile. */
+/* One k-step of a tile. */
 static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *plan,
                            const struct tf_tile *tile, size_t depth, float *sums)
 {

@@ -10,7 +10,7 @@
 struct tf_device {
     struct tf_precision precision; /* the first member: tf_mma_path finds the others by it */
     struct tf_mma_model model;
-    int scales_inside; /* exponent of what orders of parts are scaled by, or 0 */
+    int scales_inside; /* exponent of the scale between split orders, or 0 */
 };
 
 /* Of parts each chain from zero of 16 k is added in k order; of whole numbers the chain

@@ -73,7 +73,8 @@ struct tf_rounded tf_round_results(int format, enum tf_reduction op,
                                    unsigned known)
 {
     if (op == TF_SUM && format != TF_REDUCE_FLOAT32) {
-        const unsigned beyond = tf_isa->formats->conversions[format].round(results, items, n).beyond;
+        tf_round_fn *const round = tf_isa->formats->conversions[format].round;
+        const unsigned beyond = round(results, items, n).beyond;
         if (!beyond || (beyond != TF_NOT_FINITE && !lacks_zero(format))) {
             return (struct tf_rounded){0, beyond};
         }

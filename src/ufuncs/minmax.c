@@ -131,7 +131,8 @@ static void order_bytes(int format, struct order order, struct byte_order *made)
                                                     : place + nan_first);
         made->items[made->places[item]] = table->item[rank];
     }
-    tf_isa->formats->conversions[format].from_float32(&nan, &made->items[nan_first ? 0 : last], 1);
+    tf_isa->formats->conversions[format].from_float32(
+        &nan, &made->items[nan_first ? 0 : last], 1);
 }
 
 static void accumulate_bytes(int format, struct order order, char *const data[3],

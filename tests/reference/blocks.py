@@ -223,7 +223,7 @@ def scale_value(name: str, code: int) -> Fraction:
 
 
 def tensor_scale(scale: str, greatest: float, m: Fraction) -> float:
-    """The scale of all scales, from the greatest finite magnitude of the tensor."""
+    """The tensor scale, from the greatest finite magnitude of the tensor."""
     if scale == "float8_e8m0fnu" or greatest == 0:
         return 1.0
     if scale == "ue4m3":

@@ -118,7 +118,7 @@ static void singles_of_codes(const struct tf_code_table *table, const uint8_t *c
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
 MULTIPLY(multiply_pairs, tf_dot)
 
-/* 64 codes, or n with zeros behind, as bytes: each in the place of the half that it
+/* 64 codes, or n with zeros behind, as bytes: each in the place of the bf16 that it
  * becomes. Interleaving works within lanes of 16 bytes, each of which takes eight codes
  * from either half; of two neighbours the earlier one is the upper half. */
 TF_INLINE __m512i load_codes(const uint8_t *codes, unsigned width, size_t n)

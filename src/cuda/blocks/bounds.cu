@@ -1,5 +1,6 @@
-/* What the scale of all scales and the check for what is not finite need to know of lines
- * of float32: see tf_blocks_bounds in src/blocks/block_arrays.h. A group of threads takes a block. */
+/* What the tensor scale and the check for what is not finite need to know of lines
+ * of float32: see tf_blocks_bounds in src/blocks/block_arrays.h. A group of threads takes a
+ * block. */
 #include "cuda/common/common.h"
 #include "formats/float_bits.h"
 

@@ -3,7 +3,8 @@
  * UNIT_BYTES of k.
  *
  * PTX ISA 9.7.14.5, "Matrix Fragments for mma": of every format here a step of k is 32
- * bytes, or 16, the first half of the figure. A lane has word lane % 4 of row lane / 4 (of b: of column lane / 4) in
+ * bytes, or 16, the first half of the figure. A lane has word lane % 4 of row lane / 4 (of
+ * b: of column lane / 4) in
  *
  *      a       bytes 0 to 15   16 to 31           b       bytes 0 to 15   16 to 31
  *   rows 0 to 7     a[0]         a[2]          columns         b[0]         b[1]

@@ -1,5 +1,6 @@
 /* Random operands, and conversions of float32: integer arithmetic but for the instruction.
- * What is random here is computed by tools/tensor_core_recorder/bulk_inputs.py too, and what is summed up. */
+ * What is random here is computed by tools/tensor_core_recorder/bulk_inputs.py too, and
+ * what is summed up. */
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;

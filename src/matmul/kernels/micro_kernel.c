@@ -1,7 +1,7 @@
 /* The inside of matrix products: a micro-tile of C from panels of packed words.
  *
  * A packed word is 32 bits: one float32, or two bfloat16 numbers of consecutive k, the
- * earlier one in the upper half. Rows of A lie one after the other; columns of B
+ * earlier one in the upper half, or four int8 (int8_dot.c). Rows of A lie one after the other; columns of B
  * side by side in panels as wide as the kernel's micro-tile.
  */
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Chains of a tensor core's MMA groups: what tensor_core/mma_model.h does, for many elements of C
- * at a time and without an integer significand.
+/* Chains of a tensor core's MMA groups: what tensor_core/mma_model.h does, for many
+ * elements of C at a time and without an integer significand.
  *
  * Products of operands are exact in float32, where a power of two brings them to the
  * unit of their group's sum: a conversion to integers that cuts toward zero is then
@@ -26,7 +26,7 @@ enum {
     BIAS = 127,
 };
 
-/* What is beside the numbers: rows of A, and columns of B, that are multiplied. */
+/* Rows of A and columns of B that are multiplied, with their exponents beside them. */
 struct operands {
     const float *a, *b;
     const uint32_t *a_exponents, *b_exponents;

@@ -3,7 +3,7 @@
  * A result is within 2^-28 of itself from the exact one, or NaN where that is not
  * known. A rounding to 11 bits or fewer gives what the exact result would, unless a
  * number halfway between two lies that near: TF_NAME(tf_doubtful) finds those, and
- * binary.c computes them anew. So no bit depends on how these are computed, and a
+ * binary_chunk.c computes them anew. So no bit depends on how these are computed, and a
  * multiplication and an addition may be one operation or two.
  *
  * Operands are a format's numbers: 11 significant bits, 2^-136 <= |x| < 2^128.

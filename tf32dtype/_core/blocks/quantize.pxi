@@ -102,7 +102,7 @@ def block_quantize(lines, layout, int rule, float tensor_scale, int rounding,
     rule : int
         amax, floor, even, nf, mse, published.
     tensor_scale : float
-        The scale of all scales: a float32.
+        The tensor scale: a float32.
     rounding : int
         As in src/formats/codec.h.
     poison : bool
@@ -189,7 +189,7 @@ def block_dequantize(codes, scales, residuals, layout, float tensor_scale,
 
 
 def block_bounds(lines, int block):
-    """What the scale of all scales needs to know of lines of float32.
+    """What the tensor scale needs to know of lines of float32.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 # Functions of NumPy that we answer where one of our numbers is among the arguments.
 #
-# A function, of Python or of C, has a field that says how it is called (vectorcall). We put ours there: NumPy keeps the same function object, wherever it has
+# A function, of Python or of C, has a field that says how it is called
+# (vectorcall). We put ours there: NumPy keeps the same function object, wherever it has
 # stored it, and calls with other arrays go on as before, without a frame or a conversion
 # more. Python 3.11 does not look at the field where Python code calls a Python function
 # by its name: those answered here are called from C, or with **keywords. A method of
