@@ -262,6 +262,7 @@ NATIVE = [
     ("tcfp8", "tcfp16", None, 32), ("mxfp8_e4m3", "mxfp8_e5m2", None, 32),
     ("tcfp16", "tcfp16", 3, 64), ("tcfp16", "tcfp8", 1, 128),
     ("tcfp12", "mxfp6_e3m2", None, 32), ("mxfp4", "mxfp6_e2m3", None, 64),
+    ("tcfp16", "tcfp16", 4, 64), ("tcfp16", "tcfp16", 4, 128),
 ]  # fmt: skip
 
 
@@ -507,7 +508,8 @@ def test_sass_of_all_native(arch):
         for tile in (native.LARGE, native.SMALL):
             check(native_kernel(levels, 32, tile), arch)
         for block in (64, 128):
-            check(native_kernel(levels, block, native.LONG), arch)
+            tile = native.LONG_OF_FOUR if levels is FOUR else native.LONG
+            check(native_kernel(levels, block, tile), arch)
 
 
 def test_shared_memory_suffices():

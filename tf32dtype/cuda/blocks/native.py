@@ -35,6 +35,8 @@ LARGE = Tile(128, 128, 64, 32, 64, 3, 1, 1.0)
 SMALL = Tile(64, 64, 32, 32, 64, 3, 1, 1.7)
 #: for blocks of 64 and 128, whose chains take registers besides those of the sums
 LONG = Tile(64, 64, 32, 32, 128, 2, 1, 1.7)
+#: and those with all four terms, for which a thread of LONG has too few
+LONG_OF_FOUR = Tile(64, 64, 32, 16, 128, 2, 1, 1.7)
 
 #: struct Side of native_matmul.cu
 SIDE = np.dtype(
@@ -134,7 +136,7 @@ def _choose_tile(
 ) -> Tile:
     count, m, n = shape
     if block > LEAST:
-        return LONG
+        return LONG_OF_FOUR if (1, 1) in levels else LONG
     little = native.number(arch) in native.LITTLE
     fits = shared(LARGE, block, levels) < (99 << 10) or not little
     blocks = count * -(-m // LARGE.rows) * -(-n // LARGE.columns)
