@@ -397,7 +397,7 @@ def test_unaligned_lines(compared):
         ({"layout": (0, -1, 0, 33)}, "no such blocks"),
         ({"rule": 6}, "no such blocks"),
         ({"rounding": 7}, "no such blocks"),
-        ({"tensor": 0.0}, "no such blocks"),
+        ({"tensor_scale": 0.0}, "no such blocks"),
         ({"layout": (0, -1, 1, 32), "poison": True}, "which ue4m3 does not have"),
         ({"draws": np.zeros((1, 31), np.uint64)}, "shape of the lines"),
     ],
@@ -406,7 +406,7 @@ def test_what_does_not_fit_raises(change, error):
     given = {
         "layout": (0, -1, 0, 32),
         "rule": 0,
-        "tensor": 1.0,
+        "tensor_scale": 1.0,
         "rounding": 0,
         "poison": False,
         "draws": None,

@@ -71,7 +71,7 @@ MULTIPLY(multiply_singles, FMA)
 static void spread(const uint8_t *codes, unsigned width, size_t n, uint8_t *out)
 {
     const uint64_t mask = (UINT64_C(1) << width) - 1;
-    TF_ASSERT(n <= TF_KC && n % 8 == 0);
+    TF_ASSERT(n <= TF_KC);
     for (size_t i = 0; i < n; i += 8, codes += width, out += 8) {
         uint64_t word = 0;
         for (unsigned byte = 0; byte < width; byte++) {
