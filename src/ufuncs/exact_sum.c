@@ -173,6 +173,15 @@ static unsigned reduce_row(int format, enum tf_reduction op,
 
 /* -- one result --------------------------------------------------------------------- */
 
+int tf_has_nan(const float *numbers, size_t n)
+{
+    int found = 0;
+    for (size_t i = 0; i < n; i++) {
+        found |= isnan(numbers[i]) != 0;
+    }
+    return found;
+}
+
 void tf_multiply_all(double *value, int64_t *exponent, const float *numbers, size_t n)
 {
     size_t i = 0;
@@ -214,11 +223,7 @@ static unsigned reduce_all(int format, enum tf_reduction op,
         }
         if (isnan(value) && !had_nan) {
             had_nan = 1;
-            int operand_is_nan = 0;
-            for (size_t i = 0; i < count; i++) {
-                operand_is_nan |= isnan(numbers[i]);
-            }
-            flags |= operand_is_nan ? 0 : TF_INVALID;
+            flags |= tf_has_nan(numbers, count) ? 0 : TF_INVALID;
         }
     }
     page->values[at] = value;

@@ -65,4 +65,7 @@ int tf_reduce_into_pages(int format, enum tf_reduction op, struct tf_partials *p
                          char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n,
                          unsigned *flags);
 
+/* Whether one of n numbers is NaN: then a sum or product that is NaN raises nothing. */
+int tf_has_nan(const float *numbers, size_t n);
+
 #endif

@@ -34,16 +34,6 @@ static inline double reduce_numbers(enum tf_reduction op, const float *numbers, 
     return value;
 }
 
-/* Whether one of n numbers is NaN. */
-static int has_nan(const float *numbers, size_t n)
-{
-    int found = 0;
-    for (size_t i = 0; i < n; i++) {
-        found |= isnan(numbers[i]) != 0;
-    }
-    return found;
-}
-
 /* Of some that follow each other within a chunk. */
 static void reduce_together(int format, enum tf_reduction op,
                            const struct tf_segments *segments, ptrdiff_t first,
@@ -79,7 +69,7 @@ static void reduce_together(int format, enum tf_reduction op,
         next = (size_t)(tf_segment_end(segments, first + (ptrdiff_t)i) - start);
         if (next - at == 1) { /* copied as it is */
             memcpy(out + i * size, items + at * size, size);
-        } else if (isnan(results[i]) && !has_nan(numbers + at, next - at)) {
+        } else if (isnan(results[i]) && !tf_has_nan(numbers + at, next - at)) {
             *flags |= TF_INVALID;
         }
     }
