@@ -1,0 +1,334 @@
+/* The handlers of the slots that lead to BLAS, to LAPACK and to dlopen. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, strdup */
+
+#include "blas/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "blas/lapack_names.h"
+#include "blas/slots.h"
+#include "blas/stubs.h"
+
+/* What a stub before a function of BLAS leads to. */
+struct target {
+    struct tf_blas_name name;
+    int inner; /* the caller is LAPACK */
+    const char *object;
+    void *_Atomic last;
+};
+
+static _Atomic(tf_blas_mode_fn *) mode_finder;
+static _Atomic(const struct tf_blas_mode *) process_mode;
+static _Atomic(tf_blas_place_fn *) may_obey;
+static _Atomic(const struct tf_blas_watcher *) watcher;
+static _Thread_local int paused __attribute__((tls_model("initial-exec")));
+
+void tf_blas_set_mode_finder(tf_blas_mode_fn *find) { atomic_store(&mode_finder, find); }
+void tf_blas_set_mode(const struct tf_blas_mode *mode) { atomic_store(&process_mode, mode); }
+void tf_blas_set_places(tf_blas_place_fn *may) { atomic_store(&may_obey, may); }
+void tf_blas_set_watcher(const struct tf_blas_watcher *one) { atomic_store(&watcher, one); }
+void tf_blas_pause(int is_paused) { paused = is_paused; }
+
+static const struct tf_blas_mode *current_mode(void)
+{
+    tf_blas_mode_fn *find = atomic_load_explicit(&mode_finder, memory_order_relaxed);
+    return find ? find() : atomic_load_explicit(&process_mode, memory_order_acquire);
+}
+
+enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode *mode, char type, ptrdiff_t m,
+                                  ptrdiff_t n, ptrdiff_t k)
+{
+    const int is_double = type == 'd' || type == 'z';
+    const int is_complex = type == 'c' || type == 'z';
+    tf_blas_place_fn *may = atomic_load_explicit(&may_obey, memory_order_relaxed);
+    if (!mode) {
+        return TF_NO_PRECISION;
+    }
+    return is_double && !mode->float64     ? TF_IS_FLOAT64
+           : is_complex && !mode->complex64 ? TF_IS_COMPLEX
+           : m == 1 && n == 1 && !mode->dots ? TF_IS_DOT
+           : k < mode->min_size              ? TF_IS_SHORT
+           : may && !may()                   ? TF_IS_OUTSIDE
+                                             : TF_OBEYED;
+}
+
+/* -- products ---------------------------------------------------------------------- */
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* What a call comes to. A batch obeys as a whole, or not at all. */
+struct verdict {
+    const struct tf_blas_mode *mode;
+    enum tf_blas_fate fate;
+    struct tf_blas_product first;
+    ptrdiff_t count;
+    double multiply_adds;
+};
+
+static int judge(void *context, const struct tf_blas_product *product)
+{
+    struct verdict *verdict = context;
+    if (verdict->count++ == 0) {
+        verdict->first = *product;
+    }
+    verdict->multiply_adds += tf_blas_multiply_adds(product);
+    if (verdict->fate == TF_OBEYED) {
+        verdict->fate = tf_blas_fate_of(verdict->mode, product->type, product->m,
+                                        product->n, product->k);
+    }
+    return 0;
+}
+
+static int compute(void *context, const struct tf_blas_product *product)
+{
+    return tf_blas_compute(context, product);
+}
+
+/* Returns whether all of a call's products were computed. */
+static int obey(const struct target *target, const struct tf_blas_arguments *arguments,
+                struct verdict *verdict)
+{
+    const struct tf_precision *precision = &verdict->mode->device.precision;
+    if (verdict->count == 1) {
+        return tf_blas_compute(precision, &verdict->first) == 0;
+    }
+    if (tf_blas_take_apart(&target->name, arguments, compute, (void *)precision) != 0) {
+        /* Some of the results lie over what they were computed from. */
+        fputs("tf32dtype: no memory for a batch of products\n", stderr);
+        abort();
+    }
+    return 1;
+}
+
+static int handle_product(struct tf_stub *stub, struct tf_call *call)
+{
+    struct target *target = stub->facts;
+    const struct tf_blas_mode *mode = paused ? NULL : current_mode();
+    const struct tf_blas_watcher *watch =
+        atomic_load_explicit(&watcher, memory_order_acquire);
+    if (paused || (target->inner && !(mode && mode->lapack))) {
+        return 0;
+    }
+    const struct tf_blas_arguments arguments = {
+        call->integers, TF_INTEGER_REGISTERS, call->stack,
+        (const double[]){call->floating[0][0], call->floating[1][0]},
+        (char *)call->floating};
+    struct verdict verdict = {.mode = mode, .fate = TF_OBEYED};
+    if (tf_blas_take_apart(&target->name, &arguments, judge, &verdict) != 0 ||
+        verdict.count == 0) {
+        return 0; /* wrong arguments, of which the library tells; or nothing to do */
+    }
+    const struct tf_blas_watched seen = {&target->name,  target->object, &target->last,
+                                         &verdict.first, verdict.count,
+                                         verdict.multiply_adds};
+    void *context = watch ? watch->before(&seen) : NULL;
+    const double began = watch ? seconds_now() : 0;
+    int done = verdict.fate == TF_OBEYED && obey(target, &arguments, &verdict);
+    if (verdict.fate == TF_OBEYED && !done) {
+        verdict.fate = TF_NO_MEMORY;
+    }
+    tf_blas_count(verdict.fate, target->name.type, target->name.routine,
+                  verdict.multiply_adds);
+    if (watch) {
+        if (!done) {
+            tf_stub_call(call);
+            done = 1;
+        }
+        watch->after(context, &seen, seconds_now() - began);
+    }
+    return done;
+}
+
+/* -- what is only counted ---------------------------------------------------------- */
+
+static int handle_named(struct tf_stub *stub, struct tf_call *call)
+{
+    struct tf_named_count *count = stub->facts;
+    if (paused) {
+        return 0;
+    }
+    const double began = seconds_now();
+    tf_stub_call(call);
+    atomic_fetch_add(&count->calls, 1);
+    atomic_fetch_add(&count->nanoseconds, (uint64_t)(1e9 * (seconds_now() - began)));
+    return 1;
+}
+
+/* -- which slots ------------------------------------------------------------------- */
+
+/* Objects that came meanwhile are looked at before anybody asks them for a function.
+ * Both calls go on as jumps: the linker asks who their caller is. */
+static atomic_int opened;
+
+static int handle_dlopen(struct tf_stub *stub, struct tf_call *call)
+{
+    (void)stub;
+    (void)call;
+    atomic_store(&opened, 1);
+    return 0;
+}
+
+static int handle_dlsym(struct tf_stub *stub, struct tf_call *call)
+{
+    (void)stub;
+    (void)call;
+    if (atomic_load_explicit(&opened, memory_order_relaxed)) {
+        tf_blas_look_again();
+    }
+    return 0;
+}
+
+/* Every stub that was made, with the handler that it has while calls are caught. */
+static struct made {
+    struct tf_stub *stub;
+    tf_handler_fn *handler;
+} *made;
+static int made_count, made_room, users;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these, and of the slots */
+
+static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
+{
+    struct tf_stub *stub;
+    if (!facts && handler != handle_dlopen && handler != handle_dlsym) {
+        return NULL;
+    }
+    if (made_count == made_room) {
+        const int room = made_room ? 2 * made_room : 512;
+        struct made *more = realloc(made, (size_t)room * sizeof *more);
+        if (!more) {
+            return NULL;
+        }
+        made = more;
+        made_room = room;
+    }
+    void *address = tf_stub_new(original, &stub);
+    if (!address) {
+        return NULL;
+    }
+    stub->facts = facts;
+    made[made_count++] = (struct made){stub, handler};
+    tf_stub_set(stub, users > 0 ? handler : NULL);
+    return address;
+}
+
+static int is_wanted(const char *symbol)
+{
+    struct tf_blas_name name;
+    char plain[16];
+    return strcmp(symbol, "dlopen") == 0 || strcmp(symbol, "dlsym") == 0 ||
+           tf_blas_read_name(symbol, &name) == 0 ||
+           tf_lapack_read_name(symbol, plain, sizeof plain) >= 0;
+}
+
+/* Whether an object is a LAPACK, so that its products are LAPACK's inner ones. MKL does
+ * not call itself by names: those that an object with an MKL inside has in its slots are
+ * that object's. */
+static int is_lapack(const struct tf_slot *slot)
+{
+    static const char *const names[] = {"dgetrf_", "dgetrf_64_", "scipy_dgetrf_",
+                                        "scipy_dgetrf_64_"};
+    if (tf_defines(slot, "mkl_get_version") || tf_defines(slot, "MKL_Get_Version")) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (tf_defines(slot, names[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void *redirect(const struct tf_slot *slot)
+{
+    struct tf_blas_name name;
+    char plain[16];
+    if (strcmp(slot->symbol, "dlopen") == 0) {
+        return stub_before(slot->original, handle_dlopen, NULL);
+    }
+    if (strcmp(slot->symbol, "dlsym") == 0) {
+        return stub_before(slot->original, handle_dlsym, NULL);
+    }
+    const int inner = is_lapack(slot);
+    if (tf_blas_read_name(slot->symbol, &name) == 0) {
+        if (slot->own && !inner) {
+            return NULL; /* one form of BLAS that calls the other */
+        }
+        struct target *target = malloc(sizeof *target);
+        if (target) {
+            *target = (struct target){name, inner, slot->object, NULL};
+        }
+        return stub_before(slot->original, handle_product, target);
+    }
+    const int kind = tf_lapack_read_name(slot->symbol, plain, sizeof plain);
+    if (slot->own || inner) {
+        return NULL; /* LAPACK that calls itself */
+    }
+    return stub_before(slot->original, handle_named, tf_named_count(kind, plain));
+}
+
+int tf_blas_look_again(void)
+{
+    int count = 0;
+    if (pthread_mutex_trylock(&lock)) {
+        return 0; /* another thread is at it, which may wait for a lock that this holds */
+    }
+    atomic_store(&opened, 0);
+    if (tf_objects_changed()) {
+        count = tf_redirect_slots(is_wanted, redirect);
+    }
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+static void lock_all(void) { pthread_mutex_lock(&lock); }
+static void unlock_all(void) { pthread_mutex_unlock(&lock); }
+
+static void switch_all(int on)
+{
+    for (int i = 0; i < made_count; i++) {
+        tf_stub_set(made[i].stub, on ? made[i].handler : NULL);
+    }
+}
+
+int tf_blas_is_available(void) { return TF_HAVE_STUBS; }
+
+int tf_blas_begin(void)
+{
+    static int prepared;
+    pthread_mutex_lock(&lock);
+    if (tf_counts_prepare() < 0) {
+        pthread_mutex_unlock(&lock);
+        return -1;
+    }
+    if (!prepared) {
+        pthread_atfork(lock_all, unlock_all, unlock_all);
+        prepared = 1;
+    }
+    if (users++ == 0) {
+        switch_all(1);
+    }
+    if (tf_objects_changed()) {
+        tf_redirect_slots(is_wanted, redirect);
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+void tf_blas_end(void)
+{
+    pthread_mutex_lock(&lock);
+    if (users > 0 && --users == 0) {
+        switch_all(0);
+    }
+    pthread_mutex_unlock(&lock);
+}

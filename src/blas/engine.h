@@ -1,0 +1,66 @@
+/* Every call of BLAS in the process: caught where it is made, counted, and computed in a
+ * precision where one is set. */
+#ifndef TF32DTYPE_BLAS_ENGINE_H
+#define TF32DTYPE_BLAS_ENGINE_H
+
+#include "blas/blas_call.h"
+#include "blas/counts.h"
+#include "tensor_core/mma_matmul.h"
+
+/* What is to become of products. Never changed, never freed, once it has been given. */
+struct tf_blas_mode {
+    struct tf_device device; /* the precision; without a device its first field alone */
+    int float64, complex64;  /* which obey besides float32; both: complex128 too */
+    int dots;                /* products with one number as their result obey */
+    int lapack;              /* those that LAPACK makes obey */
+    ptrdiff_t min_size;      /* those with a smaller k do not */
+};
+
+/* Whether this platform has what it takes. */
+int tf_blas_is_available(void);
+
+/* Catches calls, as often as it was begun and not yet ended; libraries that are opened
+ * later too. Returns -1 if memory is short. */
+int tf_blas_begin(void);
+void tf_blas_end(void);
+
+/* Looks at objects that were opened meanwhile; returns how many slots were redirected. */
+int tf_blas_look_again(void);
+
+/* Who knows the mode in force where a call is made (NULL: none). Asked in each call. */
+typedef const struct tf_blas_mode *tf_blas_mode_fn(void);
+void tf_blas_set_mode_finder(tf_blas_mode_fn *find);
+
+/* The mode of all threads, where there is no finder. */
+void tf_blas_set_mode(const struct tf_blas_mode *mode);
+
+/* Whether a place in the source may obey: see --only and --except. NULL: all may. */
+typedef int tf_blas_place_fn(void);
+void tf_blas_set_places(tf_blas_place_fn *may_obey);
+
+/* Why a product does not obey a mode, or that it does. */
+enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode *mode, char type, ptrdiff_t m,
+                                  ptrdiff_t n, ptrdiff_t k);
+
+/* A call that is watched: how it was made, by whom, and what it computes. */
+struct tf_blas_watched {
+    const struct tf_blas_name *name;
+    const char *object;      /* the file of the caller */
+    void *_Atomic *last;     /* the caller's own word, for who watches */
+    const struct tf_blas_product *product; /* the first of `count` */
+    ptrdiff_t count;
+    double multiply_adds;
+};
+
+/* Who watches products (NULL: nobody). `before` returns what `after` is given, with the
+ * time that the call took. */
+struct tf_blas_watcher {
+    void *(*before)(const struct tf_blas_watched *call);
+    void (*after)(void *context, const struct tf_blas_watched *call, double seconds);
+};
+void tf_blas_set_watcher(const struct tf_blas_watcher *watcher);
+
+/* While paused, a thread's calls go by: for code that belongs to this library. */
+void tf_blas_pause(int paused);
+
+#endif
