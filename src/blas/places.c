@@ -1,0 +1,275 @@
+/* A table of places, and the watcher that fills it. */
+#include "blas/places.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLACES = 1 << 14, PROBES = 64 };
+
+static struct tf_place *places;
+static const struct tf_source_finder *finder;
+static ptrdiff_t lines_wanted;
+static int takes_all;
+static _Atomic size_t bytes_left;
+static _Atomic uint64_t left_out;
+
+static void lock_place(struct tf_place *place)
+{
+    while (__atomic_exchange_n(&place->lock, 1, __ATOMIC_ACQUIRE)) {
+    }
+}
+
+static void unlock_place(struct tf_place *place)
+{
+    __atomic_store_n(&place->lock, 0, __ATOMIC_RELEASE);
+}
+
+static uint64_t mixed(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+/* The place of a call; a new one is filled by the first who comes. */
+static struct tf_place *place_of(const struct tf_blas_watched *call,
+                                 const struct tf_source *source)
+{
+    const uint64_t who = (uint64_t)(uintptr_t)call->object * 31 +
+                         (uint64_t)call->name->routine * 4 + (uint64_t)call->name->type;
+    const uint64_t key = mixed(source->key ^ mixed(who)) | 1;
+    size_t at = key >> 50;
+    for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % PLACES) {
+        struct tf_place *place = &places[at];
+        if (atomic_load_explicit(&place->key, memory_order_acquire) == key) {
+            return place;
+        }
+        if (!atomic_load(&place->key)) {
+            lock_place(place);
+            if (!atomic_load(&place->key)) {
+                place->source = *source;
+                if (source->key) {
+                    finder->fill(&place->source);
+                }
+                place->object = call->object;
+                place->type = call->name->type;
+                place->routine = call->name->routine;
+                atomic_store_explicit(&place->key, key, memory_order_release);
+            }
+            unlock_place(place);
+            if (atomic_load(&place->key) == key) {
+                return place;
+            }
+        }
+    }
+    return NULL; /* too many: it is not watched */
+}
+
+/* -- samples ----------------------------------------------------------------------- */
+
+static double greatest_of(const double *x, const double *imaginary, ptrdiff_t n)
+{
+    double greatest = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double magnitude = imaginary ? fmax(fabs(x[i]), fabs(imaginary[i]))
+                                           : fabs(x[i]);
+        if (isfinite(magnitude) && magnitude > greatest) {
+            greatest = magnitude;
+        }
+    }
+    return greatest;
+}
+
+/* Writes `wanted` of the lines of an operand, the greatest first, the others spread. */
+static void sample_lines(const struct tf_blas_matrix *x, char type, int axis,
+                         ptrdiff_t count, ptrdiff_t k, ptrdiff_t wanted, double *out,
+                         double *imaginary)
+{
+    ptrdiff_t greatest_at = 0;
+    double greatest = -1;
+    if (wanted < count) {
+        for (ptrdiff_t i = 0; i < count; i++) {
+            tf_blas_line(x, type, axis, i, out, imaginary);
+            const double here = greatest_of(out, imaginary, k);
+            if (here > greatest) {
+                greatest = here;
+                greatest_at = i;
+            }
+        }
+    }
+    for (ptrdiff_t i = 0; i < wanted; i++) {
+        ptrdiff_t line = i;
+        if (wanted < count) {
+            line = i ? i * count / wanted : greatest_at;
+            line += i && line == greatest_at; /* not twice */
+            line -= line == count ? 2 : 0;
+        }
+        tf_blas_line(x, type, axis, line, out + i * k, imaginary ? imaginary + i * k : NULL);
+    }
+}
+
+void tf_free_sample(struct tf_sample *sample)
+{
+    atomic_fetch_add(&bytes_left, (size_t)((sample->rows + sample->columns) * sample->k) *
+                                      sizeof(double) * (sample->imaginary_a ? 2 : 1));
+    free(sample->a);
+    free(sample);
+}
+
+static struct tf_sample *sample_of(const struct tf_blas_product *product)
+{
+    const ptrdiff_t k = product->k;
+    const int parts = product->type == 'c' || product->type == 'z' ? 2 : 1;
+    const ptrdiff_t rows = takes_all || product->m < lines_wanted ? product->m : lines_wanted;
+    const ptrdiff_t columns = takes_all || product->n < lines_wanted ? product->n
+                                                                     : lines_wanted;
+    const double size = ((double)rows + (double)columns) * (double)k * parts * 8;
+    size_t left = atomic_load(&bytes_left);
+    do {
+        if (size > (double)left) {
+            atomic_fetch_add(&left_out, 1);
+            return NULL;
+        }
+    } while (!atomic_compare_exchange_weak(&bytes_left, &left, left - (size_t)size));
+    struct tf_sample *sample = calloc(1, sizeof *sample);
+    double *numbers = malloc((size_t)size ? (size_t)size : 1);
+    if (!sample || !numbers) {
+        free(sample);
+        free(numbers);
+        atomic_fetch_add(&bytes_left, (size_t)size);
+        atomic_fetch_add(&left_out, 1);
+        return NULL;
+    }
+    *sample = (struct tf_sample){NULL, product->m, product->n, k, rows, columns,
+                                 numbers, numbers + rows * k, NULL, NULL};
+    if (parts == 2) {
+        sample->imaginary_a = numbers + (rows + columns) * k;
+        sample->imaginary_b = sample->imaginary_a + rows * k;
+    }
+    sample_lines(&product->a, product->type, 0, product->m, k, rows, sample->a,
+                 sample->imaginary_a);
+    sample_lines(&product->b, product->type, 1, product->n, k, columns, sample->b,
+                 sample->imaginary_b);
+    return sample;
+}
+
+/* -- the watcher ------------------------------------------------------------------- */
+
+static void count_shape(struct tf_place *place, const struct tf_blas_watched *call)
+{
+    const struct tf_blas_product *p = call->product;
+    for (int i = 0; i < TF_SHAPES; i++) {
+        struct tf_shape *shape = &place->shapes[i];
+        if (!shape->calls) {
+            *shape = (struct tf_shape){p->m, p->n, p->k, 0};
+            if (i == TF_SHAPES - 1) {
+                shape->m = -1;
+            }
+        }
+        if ((shape->m == p->m && shape->n == p->n && shape->k == p->k) || shape->m < 0) {
+            shape->calls += (uint64_t)call->count;
+            return;
+        }
+    }
+}
+
+/* A thread without frames, as OpenMP's, works for the last that had some and called
+ * from the same object. */
+static void *before(const struct tf_blas_watched *call)
+{
+    struct tf_source source;
+    struct tf_place *place;
+    if (finder->find(&source) < 0) {
+        memset(&source, 0, sizeof source);
+        const struct tf_place *last = atomic_load(call->last);
+        if (last) {
+            source = last->source;
+        }
+        place = place_of(call, &source);
+    } else {
+        place = place_of(call, &source);
+        atomic_store(call->last, place);
+    }
+    if (!place) {
+        return NULL;
+    }
+    lock_place(place);
+    const uint64_t calls = ++place->calls;
+    count_shape(place, call);
+    unlock_place(place);
+    if (takes_all || (calls & (calls - 1)) == 0) {
+        struct tf_sample *sample = sample_of(call->product);
+        if (sample) {
+            lock_place(place);
+            sample->next = place->samples;
+            place->samples = sample;
+            unlock_place(place);
+        }
+    }
+    return place;
+}
+
+static void after(void *context, const struct tf_blas_watched *call, double seconds)
+{
+    struct tf_place *place = context;
+    if (place) {
+        lock_place(place);
+        place->multiply_adds += (uint64_t)call->multiply_adds;
+        place->seconds += seconds;
+        unlock_place(place);
+    }
+}
+
+static const struct tf_blas_watcher watcher = {before, after};
+
+int tf_places_begin(const struct tf_source_finder *find, ptrdiff_t lines, int whole,
+                    size_t bytes)
+{
+    if (!places) {
+        places = calloc(PLACES, sizeof *places);
+    } else {
+        for (size_t i = 0; i < PLACES; i++) {
+            for (struct tf_sample *sample; (sample = places[i].samples);) {
+                places[i].samples = sample->next;
+                tf_free_sample(sample);
+            }
+        }
+        memset(places, 0, PLACES * sizeof *places);
+    }
+    if (!places) {
+        return -1;
+    }
+    finder = find;
+    lines_wanted = lines;
+    takes_all = whole;
+    atomic_store(&bytes_left, bytes);
+    atomic_store(&left_out, 0);
+    tf_blas_set_watcher(&watcher);
+    return 0;
+}
+
+void tf_places_end(void) { tf_blas_set_watcher(NULL); }
+
+const struct tf_place *tf_places(size_t number)
+{
+    for (size_t i = 0; places && i < PLACES; i++) {
+        if (atomic_load_explicit(&places[i].key, memory_order_acquire) && number-- == 0) {
+            return &places[i];
+        }
+    }
+    return NULL;
+}
+
+struct tf_sample *tf_take_samples(const struct tf_place *place)
+{
+    struct tf_place *own = (struct tf_place *)place;
+    lock_place(own);
+    struct tf_sample *samples = own->samples;
+    own->samples = NULL;
+    unlock_place(own);
+    return samples;
+}
+
+uint64_t tf_samples_left_out(void) { return atomic_load(&left_out); }

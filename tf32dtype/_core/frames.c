@@ -1,0 +1,338 @@
+/* Walks the frames of CPython 3.11 to 3.13, whose layout its own headers have. */
+#define Py_BUILD_CORE 1
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#if PY_VERSION_HEX < 0x030e0000 && !defined(Py_GIL_DISABLED)
+#define TF_KNOWN 1
+#include "internal/pycore_frame.h"
+#if PY_VERSION_HEX >= 0x030c0000
+#include "internal/pycore_code.h"
+#endif
+#else
+#define TF_KNOWN 0
+#endif
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frames.h"
+
+int tf_frames_are_known(void) { return TF_KNOWN; }
+
+/* -- lists of text ------------------------------------------------------------------ */
+
+static char **libraries, **users;
+static char *(*only)[2], *(*except)[2];
+
+static size_t length_of(const char *const *list)
+{
+    size_t n = 0;
+    while (list && list[n]) {
+        n++;
+    }
+    return n;
+}
+
+static char **copied(const char *const *list)
+{
+    const size_t n = length_of(list);
+    char **copy = calloc(n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        copy[i] = strdup(list[i]);
+    }
+    return copy;
+}
+
+static char *(*copied_pairs(const char *const (*list)[2]))[2]
+{
+    size_t n = 0;
+    while (list && list[n][0]) {
+        n++;
+    }
+    char *(*copy)[2] = calloc(n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        copy[i][0] = strdup(list[i][0]);
+        copy[i][1] = strdup(list[i][1]);
+    }
+    return copy;
+}
+
+static int is_under(const char *file, char *const *folders)
+{
+    for (; folders && *folders; folders++) {
+        const size_t n = strlen(*folders);
+        if (strncmp(file, *folders, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether a path ends with a file's name, or with folders before it. */
+static int ends_with(const char *path, const char *file)
+{
+    const size_t n = strlen(path), end = strlen(file);
+    return n >= end && strcmp(path + n - end, file) == 0 &&
+           (n == end || file[0] == '/' || path[n - end - 1] == '/');
+}
+
+/* Whether a qualified name is a function's, or of one inside it. */
+static int is_function(const char *qualified, const char *function)
+{
+    for (const char *at = qualified; at; at = strchr(at, '.') ? strchr(at, '.') + 1 : NULL) {
+        const size_t n = strlen(function);
+        if (strncmp(at, function, n) == 0 && (at[n] == '\0' || at[n] == '.')) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_in(const struct tf_code *code, char *(*regions)[2])
+{
+    for (; regions && (*regions)[0]; regions++) {
+        if (ends_with(code->file, (*regions)[0]) &&
+            (!(*regions)[1][0] || is_function(code->function, (*regions)[1]))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+#if TF_KNOWN
+
+/* -- code objects ------------------------------------------------------------------- */
+
+/* A code object may go, and another come to its address: these tell them apart. */
+struct seen {
+    _Atomic(const PyCodeObject *) address;
+    PyObject *file, *lines;
+    int first_line;
+    struct tf_code code;
+};
+
+enum { SEEN = 1 << 14, PROBES = 64 };
+static struct seen seen[SEEN];
+static struct tf_code unknown = {"<unknown>", "<unknown>", 0, 0};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A str in UTF-8, without Python's help. */
+static char *text_of(PyObject *text)
+{
+    if (!PyUnicode_Check(text) || !PyUnicode_IS_COMPACT(text)) {
+        return strdup("<unknown>");
+    }
+    const Py_ssize_t n = PyUnicode_GET_LENGTH(text);
+    const int kind = PyUnicode_KIND(text);
+    const void *data = PyUnicode_DATA(text);
+    char *out = malloc(4 * (size_t)n + 1), *at = out;
+    for (Py_ssize_t i = 0; out && i < n; i++) {
+        const Py_UCS4 c = PyUnicode_READ(kind, data, i);
+        if (c < 0x80) {
+            *at++ = (char)c;
+        } else {
+            const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+            const Py_UCS4 leads[] = {0, 0xC0, 0xE0, 0xF0};
+            *at++ = (char)(leads[more] | c >> 6 * more);
+            for (int j = more - 1; j >= 0; j--) {
+                *at++ = (char)(0x80 | (c >> 6 * j & 0x3F));
+            }
+        }
+    }
+    if (out) {
+        *at = '\0';
+    }
+    return out;
+}
+
+static void classify(struct tf_code *code)
+{
+    code->is_users = code->file[0] != '<' && (is_under(code->file, users) ||
+                                              !is_under(code->file, libraries));
+    code->region = is_in(code, except) ? 2 : is_in(code, only) ? 1 : 0;
+}
+
+static int is_same(const struct seen *one, const PyCodeObject *code)
+{
+    return atomic_load_explicit(&one->address, memory_order_acquire) == code &&
+           one->file == code->co_filename && one->lines == code->co_linetable &&
+           one->first_line == code->co_firstlineno;
+}
+
+static const struct tf_code *code_of(const PyCodeObject *code)
+{
+    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 50;
+    for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % SEEN) {
+        struct seen *one = &seen[at];
+        if (is_same(one, code)) {
+            return &one->code;
+        }
+        if (!atomic_load_explicit(&one->address, memory_order_acquire)) {
+            pthread_mutex_lock(&lock);
+            if (!atomic_load(&one->address)) {
+                one->file = code->co_filename;
+                one->lines = code->co_linetable;
+                one->first_line = code->co_firstlineno;
+                one->code.file = text_of(code->co_filename);
+                one->code.function = text_of(code->co_qualname);
+                if (!one->code.file || !one->code.function) {
+                    one->code = unknown;
+                }
+                classify(&one->code);
+                atomic_store_explicit(&one->address, code, memory_order_release);
+            }
+            pthread_mutex_unlock(&lock);
+            if (is_same(one, code)) {
+                return &one->code;
+            }
+        }
+    }
+    return &unknown; /* too many code objects: what they do has no place */
+}
+
+static int replace_lists(void)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < SEEN; i++) {
+        if (atomic_load(&seen[i].address)) {
+            classify(&seen[i].code);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+/* -- frames ------------------------------------------------------------------------- */
+
+typedef struct _PyInterpreterFrame Frame;
+
+static const Frame *first_frame(void)
+{
+    /* Right also where the GIL was released; of the main interpreter alone. */
+    const PyThreadState *state = PyGILState_GetThisThreadState();
+#if PY_VERSION_HEX >= 0x030d0000
+    return state ? state->current_frame : NULL;
+#else
+    return state && state->cframe ? state->cframe->current_frame : NULL;
+#endif
+}
+
+/* The frame's code; NULL of one that runs none. */
+static PyCodeObject *code_in(const Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    PyObject *code = frame->f_executable;
+#else
+    PyObject *code = (PyObject *)frame->f_code;
+#endif
+#if PY_VERSION_HEX >= 0x030c0000
+    if (frame->owner == FRAME_OWNED_BY_CSTACK) {
+        return NULL;
+    }
+#endif
+    return code && Py_IS_TYPE(code, &PyCode_Type) ? (PyCodeObject *)code : NULL;
+}
+
+static int offset_in(const Frame *frame, PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    return (int)((const char *)frame->instr_ptr - (const char *)_PyCode_CODE(code));
+#else
+    return (int)((const char *)frame->prev_instr - (const char *)_PyCode_CODE(code));
+#endif
+}
+
+int tf_frames_has_any(void) { return first_frame() != NULL; }
+
+int tf_frames_find(struct tf_place_in_source *place)
+{
+    memset(place, 0, sizeof *place);
+    int depth = 0;
+    for (const Frame *frame = first_frame(); frame && depth < 1000;
+         frame = frame->previous, depth++) {
+        PyCodeObject *code = code_in(frame);
+        if (!code) {
+            continue;
+        }
+        const struct tf_code *known = code_of(code);
+        if (!place->innermost) {
+            place->innermost = known;
+            place->codes[1] = code;
+            place->offsets[1] = offset_in(frame, code);
+        }
+        if (known->is_users) {
+            place->user = known;
+            place->codes[0] = code;
+            place->offsets[0] = offset_in(frame, code);
+            break;
+        }
+    }
+    if (!place->innermost) {
+        return -1;
+    }
+    place->key = ((uintptr_t)place->innermost * 31 + (unsigned)place->offsets[1]) *
+                     UINT64_C(0x9E3779B97F4A7C15) ^
+                 ((uintptr_t)place->user * 17 + (unsigned)place->offsets[0]) *
+                     UINT64_C(0xC2B2AE3D27D4EB4F);
+    return 0;
+}
+
+void tf_frames_lines(struct tf_place_in_source *place)
+{
+    int lines[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        if (place->codes[i]) {
+            lines[i] = PyCode_Addr2Line((PyCodeObject *)place->codes[i],
+                                        place->offsets[i]);
+        }
+    }
+    place->user_line = lines[0];
+    place->innermost_line = lines[1];
+}
+
+int tf_frames_may_obey(void)
+{
+    int inside = !only || !(*only)[0];
+    for (const Frame *frame = first_frame(); frame; frame = frame->previous) {
+        PyCodeObject *code = code_in(frame);
+        const int region = code ? code_of(code)->region : 0;
+        if (region == 2) {
+            return 0;
+        }
+        inside |= region == 1;
+    }
+    return inside;
+}
+
+#else
+
+static int replace_lists(void) { return 0; }
+int tf_frames_has_any(void) { return PyGILState_GetThisThreadState() != NULL; }
+
+int tf_frames_find(struct tf_place_in_source *place)
+{
+    memset(place, 0, sizeof *place);
+    return -1;
+}
+
+void tf_frames_lines(struct tf_place_in_source *place) { (void)place; }
+int tf_frames_may_obey(void) { return 1; }
+
+#endif
+
+int tf_frames_set_folders(const char *const *of_libraries, const char *const *of_users)
+{
+    libraries = copied(of_libraries); /* few, and threads may read those before */
+    users = copied(of_users);
+    return libraries && users ? replace_lists() : -1;
+}
+
+int tf_frames_set_regions(const char *const (*of_only)[2], const char *const (*of_except)[2])
+{
+    only = copied_pairs(of_only);
+    except = copied_pairs(of_except);
+    return only && except ? replace_lists() : -1;
+}
