@@ -41,19 +41,20 @@ cdef extern from *:
 
 __all__ = [
     "MatmulSpec", "PrecisionScope", "add_twins", "answer", "answer_method", "available_isas",
-    "bits_of", "block_bounds",
+    "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end",
+    "blas_look_again", "blas_pause", "blas_places", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "count_nonzero",
-    "current_precision",
+    "count_scope", "current_precision",
     "dot", "dot_operands", "exact_number", "facts", "format_convolve",
     "format_correlate", "format_dot", "format_inner", "format_vdot", "free_buffers",
-    "from_bits_of", "gemm", "inner", "is_close", "isa", "matmul", "names",
+    "frames_known", "from_bits_of", "gemm", "inner", "is_close", "isa", "matmul", "named_counts", "names",
     "precision_variable", "prepare_product", "printed", "quantize_items",
-    "promote_block", "reduce_segments", "replace_loops", "report", "restore_loops",
-    "scalar_types",
-    "scale_values", "scaled_mma_matmul", "set_default_precision",
-    "statistic", "sum_over_rows", "mma_accumulate", "mma_matmul", "vdot",
-    "weighted_mean", "workspaces",
+    "promote_block", "publish_precision", "reduce_segments", "replace_loops", "report", "restore_loops",
+    "samples_left_out", "scalar_types",
+    "scale_values", "scaled_mma_matmul", "set_default_precision", "set_regions",
+    "set_source_folders", "statistic", "stop_watching", "sum_over_rows", "take_samples",  "mma_accumulate", "mma_matmul", "vdot",
+    "watch_places", "weighted_mean", "workspaces",
 ]
 
 
@@ -114,6 +115,7 @@ include "ufuncs/statistics.pxi"
 include "ufuncs/sorting.pxi"
 include "formats/arrays.pxi"
 include "matmul/blas.pxi"
+include "blas/engine.pxi"
 include "blocks/matmul.pxi"
 
 register_dtypes()

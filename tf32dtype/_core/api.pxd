@@ -475,6 +475,115 @@ cdef extern from "tensor_core/mma_matmul.h" nogil:
     const tf_tile_path tf_mma_path
 
 
+cdef extern from "blas/blas_call.h" nogil:
+    enum tf_blas_routine:
+        TF_BLAS_GEMM
+        TF_BLAS_GEMV
+        TF_BLAS_DOT
+        TF_BLAS_ROUTINES
+    const char *tf_blas_routine_name(int)
+
+
+cdef extern from "blas/counts.h" nogil:
+    enum tf_blas_fate:
+        TF_OBEYED
+        TF_FATES
+    enum:
+        TF_BLAS_TYPES
+    struct tf_blas_count_t "tf_blas_count":
+        uint64_t calls
+        uint64_t multiply_adds
+    struct tf_blas_counts:
+        tf_blas_count_t of[1][1][1]
+    struct tf_named_count_t "tf_named_count":
+        char name[40]
+        int kind
+        uint64_t calls
+        uint64_t nanoseconds
+    void tf_blas_count(int, char, int, double)
+    void tf_blas_total(tf_blas_counts *)
+    tf_named_count_t *tf_named_count(int, const char *)
+    const tf_named_count_t *tf_named_counts(int)
+
+
+cdef extern from "blas/engine.h" nogil:
+    struct tf_blas_mode:
+        tf_device device
+        int float64
+        int complex64
+        int dots
+        int lapack
+        npy_intp min_size
+    int tf_blas_is_available()
+    int tf_blas_begin()
+    void tf_blas_end()
+    int tf_blas_look_again()
+    void tf_blas_set_places(int (*)() noexcept nogil)
+    tf_blas_fate tf_blas_fate_of(const tf_blas_mode *, char, npy_intp, npy_intp,
+                                 npy_intp)
+    void tf_blas_pause(int)
+
+
+cdef extern from "blas/places.h" nogil:
+    struct tf_source:
+        const char *file[2]
+        const char *function[2]
+        int line[2]
+    struct tf_source_finder:
+        pass
+    struct tf_sample:
+        tf_sample *next
+        npy_intp m
+        npy_intp n
+        npy_intp k
+        npy_intp rows
+        npy_intp columns
+        double *a
+        double *b
+        double *imaginary_a
+        double *imaginary_b
+    enum:
+        TF_SHAPES
+    struct tf_shape:
+        npy_intp m
+        npy_intp n
+        npy_intp k
+        uint64_t calls
+    struct tf_place:
+        tf_source source
+        const char *object
+        char type
+        int routine
+        uint64_t calls
+        uint64_t multiply_adds
+        double seconds
+        tf_shape shapes[1]
+    int tf_places_begin(const tf_source_finder *, npy_intp, int, size_t)
+    void tf_places_end()
+    const tf_place *tf_places(size_t)
+    tf_sample *tf_take_samples(const tf_place *)
+    void tf_free_sample(tf_sample *)
+    uint64_t tf_samples_left_out()
+
+
+cdef extern from "blas_modes.h":
+    const tf_blas_mode tf_no_mode
+    const tf_blas_mode *tf_mode_kept(const tf_blas_mode *)
+    void tf_modes_prepare(const tf_blas_mode *(*)() noexcept)
+    # called with the GIL
+    void tf_modes_set_process(const tf_blas_mode *)
+    void tf_modes_count_scope(int)
+    void tf_modes_publish()
+
+
+cdef extern from "frames.h" nogil:
+    int tf_frames_are_known()
+    int tf_frames_set_folders(const char *const *, const char *const *)
+    int tf_frames_set_regions(const char *const (*)[2], const char *const (*)[2])
+    int tf_frames_may_obey()
+    const tf_source_finder tf_frames_finder
+
+
 cdef extern from "runtime/thread_pool.h" nogil:
     void tf_workers_free()
     npy_intp tf_workspaces()

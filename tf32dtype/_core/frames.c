@@ -22,6 +22,13 @@
 
 int tf_frames_are_known(void) { return TF_KNOWN; }
 
+/* A code object, as it was when it was first seen; kept for ever. */
+struct code {
+    char *file, *function; /* UTF-8; the function's qualified name */
+    int is_users;          /* its file is none of a library */
+    int region;            /* of tf_frames_set_regions: 0 none, 1 only, 2 except */
+};
+
 /* -- lists of text ------------------------------------------------------------------ */
 
 static char **libraries, **users;
@@ -91,7 +98,7 @@ static int is_function(const char *qualified, const char *function)
     return 0;
 }
 
-static int is_in(const struct tf_code *code, char *(*regions)[2])
+static int is_in(const struct code *code, char *(*regions)[2])
 {
     for (; regions && (*regions)[0]; regions++) {
         if (ends_with(code->file, (*regions)[0]) &&
@@ -111,12 +118,12 @@ struct seen {
     _Atomic(const PyCodeObject *) address;
     PyObject *file, *lines;
     int first_line;
-    struct tf_code code;
+    struct code code;
 };
 
 enum { SEEN = 1 << 14, PROBES = 64 };
 static struct seen seen[SEEN];
-static struct tf_code unknown = {"<unknown>", "<unknown>", 0, 0};
+static struct code unknown = {"<unknown>", "<unknown>", 0, 0};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A str in UTF-8, without Python's help. */
@@ -148,7 +155,7 @@ static char *text_of(PyObject *text)
     return out;
 }
 
-static void classify(struct tf_code *code)
+static void classify(struct code *code)
 {
     code->is_users = code->file[0] != '<' && (is_under(code->file, users) ||
                                               !is_under(code->file, libraries));
@@ -162,7 +169,7 @@ static int is_same(const struct seen *one, const PyCodeObject *code)
            one->first_line == code->co_firstlineno;
 }
 
-static const struct tf_code *code_of(const PyCodeObject *code)
+static const struct code *code_of(const PyCodeObject *code)
 {
     size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 50;
     for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % SEEN) {
@@ -247,50 +254,52 @@ static int offset_in(const Frame *frame, PyCodeObject *code)
 
 int tf_frames_has_any(void) { return first_frame() != NULL; }
 
-int tf_frames_find(struct tf_place_in_source *place)
+/* Of a source: details[0] and [1] are the code objects of the user's frame and of the
+ * innermost one, [2] and [3] what is known of them. */
+static int find(struct tf_source *source)
 {
-    memset(place, 0, sizeof *place);
     int depth = 0;
+    memset(source, 0, sizeof *source);
     for (const Frame *frame = first_frame(); frame && depth < 1000;
          frame = frame->previous, depth++) {
         PyCodeObject *code = code_in(frame);
         if (!code) {
             continue;
         }
-        const struct tf_code *known = code_of(code);
-        if (!place->innermost) {
-            place->innermost = known;
-            place->codes[1] = code;
-            place->offsets[1] = offset_in(frame, code);
+        const struct code *known = code_of(code);
+        if (!source->details[1]) {
+            source->details[1] = code;
+            source->details[3] = known;
+            source->offsets[1] = offset_in(frame, code);
         }
         if (known->is_users) {
-            place->user = known;
-            place->codes[0] = code;
-            place->offsets[0] = offset_in(frame, code);
+            source->details[0] = code;
+            source->details[2] = known;
+            source->offsets[0] = offset_in(frame, code);
             break;
         }
     }
-    if (!place->innermost) {
+    if (!source->details[1]) {
         return -1;
     }
-    place->key = ((uintptr_t)place->innermost * 31 + (unsigned)place->offsets[1]) *
-                     UINT64_C(0x9E3779B97F4A7C15) ^
-                 ((uintptr_t)place->user * 17 + (unsigned)place->offsets[0]) *
-                     UINT64_C(0xC2B2AE3D27D4EB4F);
+    source->key = ((uintptr_t)source->details[3] * 31 + (unsigned)source->offsets[1]) *
+                      UINT64_C(0x9E3779B97F4A7C15) ^
+                  ((uintptr_t)source->details[2] * 17 + (unsigned)source->offsets[0]) *
+                      UINT64_C(0xC2B2AE3D27D4EB4F);
     return 0;
 }
 
-void tf_frames_lines(struct tf_place_in_source *place)
+static void fill(struct tf_source *source)
 {
-    int lines[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
-        if (place->codes[i]) {
-            lines[i] = PyCode_Addr2Line((PyCodeObject *)place->codes[i],
-                                        place->offsets[i]);
+        const struct code *known = source->details[2 + i];
+        if (known) {
+            source->file[i] = known->file;
+            source->function[i] = known->function;
+            source->line[i] = PyCode_Addr2Line((PyCodeObject *)source->details[i],
+                                               source->offsets[i]);
         }
     }
-    place->user_line = lines[0];
-    place->innermost_line = lines[1];
 }
 
 int tf_frames_may_obey(void)
@@ -312,16 +321,19 @@ int tf_frames_may_obey(void)
 static int replace_lists(void) { return 0; }
 int tf_frames_has_any(void) { return PyGILState_GetThisThreadState() != NULL; }
 
-int tf_frames_find(struct tf_place_in_source *place)
+
+static int find(struct tf_source *source)
 {
-    memset(place, 0, sizeof *place);
+    memset(source, 0, sizeof *source);
     return -1;
 }
 
-void tf_frames_lines(struct tf_place_in_source *place) { (void)place; }
+static void fill(struct tf_source *source) { (void)source; }
 int tf_frames_may_obey(void) { return 1; }
 
 #endif
+
+const struct tf_source_finder tf_frames_finder = {find, fill};
 
 int tf_frames_set_folders(const char *const *of_libraries, const char *const *of_users)
 {

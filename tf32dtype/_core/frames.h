@@ -5,22 +5,7 @@
 #ifndef TF32DTYPE_FRAMES_H
 #define TF32DTYPE_FRAMES_H
 
-#include <stdint.h>
-
-/* A code object, as it was when it was first seen; kept for ever. */
-struct tf_code {
-    char *file, *function; /* UTF-8; the function's qualified name */
-    int is_users;          /* its file is none of a library */
-    int region;            /* what tf_frames_regions says: 0 none, 1 only, 2 except */
-};
-
-struct tf_place_in_source {
-    const struct tf_code *user, *innermost; /* the nearest of the user; either or NULL */
-    int user_line, innermost_line;          /* 0 until tf_frames_lines */
-    uint64_t key;                           /* the same for the same place, else others */
-    const void *codes[2];                   /* for tf_frames_lines */
-    int offsets[2];
-};
+#include "blas/places.h"
 
 /* Whether this Python's frames can be read. */
 int tf_frames_are_known(void);
@@ -31,9 +16,9 @@ int tf_frames_are_known(void);
 int tf_frames_set_folders(const char *const *libraries, const char *const *users);
 int tf_frames_set_regions(const char *const (*only)[2], const char *const (*except)[2]);
 
-/* Finds the place of this thread. Returns 0, or -1 if it runs no Python code. */
-int tf_frames_find(struct tf_place_in_source *place);
-void tf_frames_lines(struct tf_place_in_source *place);
+/* Finds the place of this thread: the nearest frame of the user's code, and the innermost
+ * one. */
+extern const struct tf_source_finder tf_frames_finder;
 
 /* Whether this thread has a state of Python's, and frames. */
 int tf_frames_has_any(void);

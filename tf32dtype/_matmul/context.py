@@ -40,13 +40,23 @@ class PrecisionScope(_core.PrecisionScope):
     """
 
     opened: Token[None]
+    _catches = False
 
     def __init__(self, owner: object, precision: _core.MatmulSpec | None) -> None:
+        if owner is not None:  # else it is the process's, open nowhere
+            _core.count_scope(1)
         if precision is not None:
             numpy_patch.install_for(self)
+            if precision.blas:
+                _core.blas_begin()
+                self._catches = True
 
     def __del__(self) -> None:
+        if self.owner is not None:
+            _core.count_scope(-1)
         numpy_patch.uninstall_for(self)
+        if self._catches:
+            _core.blas_end()
 
 
 _here: ContextVar[None] = ContextVar("tf32dtype_here")
@@ -76,6 +86,7 @@ def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
             except ValueError:  # this context is a copy of that one
                 break
             variable.set(scopes[:i] + scopes[i + 1 :])
+            _core.publish_precision()
             return
     raise RuntimeError(
         f"{owner!r} is not open here: it was not entered, was left already, or was"
@@ -112,6 +123,16 @@ class matmul_precision:
         result is widened.
     complex64 : bool
         Whether complex64 products obey too, by four float32 products.
+    blas : bool
+        Whether all products obey that any library of the process has BLAS make: SciPy,
+        scikit-learn, PyTorch, NumPy's methods, ... (on Linux).
+    dots : bool, optional
+        Whether products whose result is one number obey: dots, norms. By default they
+        do, but with `blas`.
+    lapack : bool
+        Whether those obey that LAPACK makes inside its routines, with `blas`.
+    min_size : int
+        The least k: products with a sum of fewer products are as without a precision.
     device, instruction : str, optional
         A device whose tensor core computes the products, and one of its instructions:
         see `tensor_core.matmul`. Not for "f32", which no tensor core has.
@@ -169,6 +190,7 @@ class matmul_precision:
         scope = PrecisionScope(self, self._precision)
         scope.opened = mark_context()
         _core.precision_variable.set((*scopes, scope))
+        _core.publish_precision()
         return self
 
     def __exit__(
@@ -228,8 +250,8 @@ def set_matmul_precision(precision: str | None, **options: Unpack[Options]) -> N
     precision : str or None
         As in `matmul_precision`. None: as NumPy computes.
     **options
-        `rounding`, `scale`, `special_values`, `device`, `instruction`, `float64` and
-        `complex64`, as in `matmul_precision`.
+        `rounding`, `scale`, `special_values`, `device`, `instruction`, `float64`,
+        `complex64`, `blas`, `dots`, `lapack` and `min_size`, as in `matmul_precision`.
 
     Raises
     ------

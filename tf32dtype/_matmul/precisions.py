@@ -47,6 +47,10 @@ class Options(ProductOptions, total=False):
 
     float64: bool
     complex64: bool
+    blas: bool
+    dots: bool | None
+    lapack: bool
+    min_size: int
 
 
 class Settings(NamedTuple):
@@ -60,6 +64,10 @@ class Settings(NamedTuple):
     instruction: str | None = None
     float64: bool = False
     complex64: bool = False
+    blas: bool = False
+    dots: bool | None = None
+    lapack: bool = False
+    min_size: int = 0
 
 
 class Precision(NamedTuple):
@@ -140,6 +148,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
     _check("scale", settings.scale, Scale, short, _SCALED)
     _check("special_values", settings.special_values, SpecialValues, short, _SPLIT)
     model = _find_model(row, settings.device, settings.instruction)
+    _check_reach(settings)
     if row is None:
         return None
     return _core.MatmulSpec(
@@ -151,9 +160,28 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         saturates=settings.special_values == "saturate",
         float64=settings.float64,
         complex64=settings.complex64,
+        blas=settings.blas,
+        dots=not settings.blas if settings.dots is None else settings.dots,
+        lapack=settings.lapack,
+        min_size=settings.min_size,
         model=model,
         scales_inside=model is not None and model.scales_inside,
     )
+
+
+def _check_reach(settings: Settings) -> None:
+    if not 0 <= settings.min_size < 2**62:
+        raise ValueError(
+            f"min_size={brief(settings.min_size)}: a number of products that are summed"
+            " is needed, 0 or more"
+        )
+    if settings.lapack and not settings.blas:
+        raise ValueError("lapack=True is for products of BLAS: add blas=True")
+    if settings.blas and not _core.blas_available():
+        raise ValueError(
+            "blas=True needs Linux on x86-64 or AArch64: elsewhere calls of BLAS are not"
+            " caught yet"
+        )
 
 
 P = ParamSpec("P")

@@ -31,18 +31,28 @@ cdef class MatmulSpec:
         Whether its accumulators begin with what is in the result.
     silent : bool
         Whether no floating-point error is reported.
+    blas : bool
+        Whether products obey that other libraries have BLAS make, and NumPy's calls of
+        it beside its ufuncs.
+    dots, lapack, min_size
+        As in `struct tf_blas_mode`.
     """
 
     # Of a tensor core; without one, `precision` alone counts.
     cdef tf_device fields
+    cdef const tf_blas_mode *mode  # of these fields and the next ones
     cdef readonly bint float64
     cdef readonly bint complex64
+    cdef readonly bint blas
     cdef readonly bint scales_matrices  # each matrix of a stack has a scale
 
     def __cinit__(self, str format, *, int rounding=0, int scaling=0, int parts=1,
                   int split_orders=1, bint saturates=False, bint float64=False,
                   bint complex64=False, model=None, int promote=0,
-                  bint scales_inside=False, bint continues=False, bint silent=False):
+                  bint scales_inside=False, bint continues=False, bint silent=False,
+                  bint blas=False, bint dots=True, bint lapack=False,
+                  npy_intp min_size=0):
+        cdef tf_blas_mode mode
         memset(&self.fields, 0, sizeof(self.fields))
         if model is not None:
             fill_device(&self.fields, model, promote, scales_inside, continues, silent,
@@ -61,6 +71,14 @@ cdef class MatmulSpec:
         self.float64 = float64
         self.complex64 = complex64
         self.scales_matrices = scaling == TF_SCALED_MATRIX
+        self.blas = blas
+        memset(&mode, 0, sizeof(mode))
+        memcpy(&mode.device, &self.fields, sizeof(mode.device))
+        mode.float64, mode.complex64 = float64, complex64
+        mode.dots, mode.lapack, mode.min_size = dots, lapack, min_size
+        self.mode = tf_mode_kept(&mode)
+        if self.mode == NULL:
+            raise MemoryError
 
 
 cdef class PrecisionScope:
@@ -84,6 +102,8 @@ def set_default_precision(MatmulSpec precision):
     """Set what applies where no scope is open; None: NumPy's own."""
     global default_precision
     default_precision = precision
+    tf_modes_set_process(NULL if precision is None or not precision.blas else
+                         precision.mode)
 
 
 cpdef MatmulSpec current_precision():
@@ -106,6 +126,7 @@ cdef enum:
 
 cdef tuple product_names = ("matmul", "vecdot", "matvec", "vecmat")   # enum product
 cdef int *dtype_numbers = [cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_CFLOAT]
+cdef char *type_letters = b"sdc"
 cdef int *dtype_kinds = [TF_FLOAT32, TF_FLOAT64, TF_FLOAT32]
 
 # What we put back: NumPy's loops, or those of somebody who replaced them before us.
@@ -148,32 +169,45 @@ cdef extern from *:
     cnp.PyUFuncGenericFunction tf_loops[]
 
 
-cdef int find_spec(int dtype, tf_device *chosen) noexcept with gil:
+cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
+                   bint *counts) noexcept with gil:
     """Whether a precision applies to a product of a dtype here; -1 after an error."""
     # An earlier part of this call failed: NumPy goes on, but nothing may be written.
     if PyErr_Occurred() != NULL:
         return -1
     cdef MatmulSpec spec = current_precision()
-    if (spec is None or (dtype == FLOAT64 and not spec.float64)
-            or (dtype == COMPLEX64 and not spec.complex64)):
+    if (spec is None
+            or tf_blas_fate_of(spec.mode, type_letters[dtype], x.m, x.n, x.k)):
         return 0
     chosen[0] = spec.fields
+    counts[0] = spec.blas
     return 1
+
+
+cdef int blas_routine(const matrices *x) noexcept nogil:
+    """What BLAS calls such a product."""
+    if x.m == 1 and x.n == 1:
+        return TF_BLAS_DOT
+    return TF_BLAS_GEMV if x.m == 1 or x.n == 1 else TF_BLAS_GEMM
 
 
 cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *strides,
                    void *own) noexcept nogil:
-    cdef int kind = number // DTYPES, dtype = number % DTYPES
+    cdef int kind = number // DTYPES, dtype = number % DTYPES, failed, chosen
     cdef tf_device device
-    cdef matrices x
-    cdef int failed, chosen = find_spec(dtype, &device)
+    cdef matrices x = matrices_of(kind, data, dimensions, strides)
+    cdef bint counts = False
+    cdef double size
+    chosen = find_spec(dtype, &x, &device, &counts)
     if chosen < 0:
         return
     if chosen == 0:
         (<loop_function><void *>numpys_loops[number])(data, dimensions, strides, own)
         return
-    x = matrices_of(kind, data, dimensions, strides)
     x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
+    if counts:
+        size = <double>x.m * x.n * x.k * x.count * (4 if dtype == COMPLEX64 else 1)
+        tf_blas_count(TF_OBEYED, type_letters[dtype], blas_routine(&x), size)
     if dtype == COMPLEX64:
         failed = tf_matmul_complex64(&device.precision, kind == VECDOT or kind == VECMAT,
                                    x.a, x.b, x.c, x.m, x.n, x.k, x.count)

@@ -1,0 +1,230 @@
+# Calls of BLAS by any library of the process: src/blas/engine.h, as Python switches it.
+
+#: Why a product obeyed a precision or not, in the order of `enum tf_blas_fate`.
+fates = ("obeyed", "no precision", "float64", "complex", "dot", "short", "outside",
+         "no memory")
+#: In the order of src/blas/counts.h.
+blas_types = ("float32", "float64", "complex64", "complex128")
+named_kinds = ("lapack", "solve", "loop")
+assert len(fates) == TF_FATES and len(blas_types) == TF_BLAS_TYPES
+
+
+def blas_available():
+    """Whether calls of BLAS can be caught on this platform."""
+    return bool(tf_blas_is_available())
+
+
+def frames_known():
+    """Whether places in the source can be told on this Python."""
+    return bool(tf_frames_are_known())
+
+
+def blas_begin():
+    """Catch calls of BLAS until `blas_end`; the two are counted.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for it.
+    """
+    if tf_blas_begin() < 0:
+        raise MemoryError("no memory to catch calls of BLAS")
+
+
+def blas_end():
+    tf_blas_end()
+
+
+def blas_look_again():
+    """Look at libraries that have come without dlopen; how many slots they had."""
+    return tf_blas_look_again()
+
+
+def blas_pause(bint paused):
+    """Let calls of this thread go by, or no longer."""
+    tf_blas_pause(paused)
+
+
+def blas_counts():
+    """What was made so far: (fate, dtype, routine, calls, multiply-adds), if any."""
+    cdef tf_blas_counts *total = <tf_blas_counts *>malloc(sizeof(tf_blas_counts))
+    cdef tf_blas_count_t *count
+    if total == NULL:
+        raise MemoryError
+    tf_blas_total(total)
+    count = &total.of[0][0][0]
+    found = []
+    for fate in fates:
+        for dtype in blas_types:
+            for routine in range(TF_BLAS_ROUTINES):
+                if count.calls:
+                    found.append((fate, dtype, tf_blas_routine_name(routine).decode(),
+                                  count.calls, count.multiply_adds))
+                count += 1
+    free(total)
+    return found
+
+
+def named_counts():
+    """Calls that no precision reaches: (kind, name, calls, seconds)."""
+    found = []
+    cdef const tf_named_count_t *count
+    while True:
+        count = tf_named_counts(<int>len(found))
+        if count == NULL:
+            return [row for row in found if row[2]]
+        found.append((named_kinds[count.kind], count.name.decode(), count.calls,
+                      1e-9 * count.nanoseconds))
+
+
+# -- places ------------------------------------------------------------------------
+
+cdef class _Texts:
+    """A list of texts as C has it, which ends with NULL."""
+
+    cdef list kept
+    cdef const char **all
+
+    def __cinit__(self, texts):
+        cdef size_t i
+        self.kept = [text.encode() for text in texts]
+        self.all = <const char **>malloc((len(self.kept) + 2) * sizeof(char *))
+        if self.all == NULL:
+            raise MemoryError
+        for i in range(<size_t>len(self.kept)):
+            self.all[i] = self.kept[i]
+        self.all[<size_t>len(self.kept)] = self.all[<size_t>len(self.kept) + 1] = NULL
+
+    def __dealloc__(self):
+        free(self.all)
+
+
+def set_source_folders(libraries, users):
+    """Whose files are libraries': those in `libraries` and not in `users` (folders)."""
+    cdef _Texts a = _Texts(libraries), b = _Texts(users)
+    if tf_frames_set_folders(<const char *const *>a.all, <const char *const *>b.all) < 0:
+        raise MemoryError
+
+
+def set_regions(only, but):
+    """Where products may obey: in code of `only`, if that names any, and not in code of
+    `but`. Both are pairs of a file, or how its path ends, and a function or ""."""
+    cdef _Texts a = _Texts([text for pair in only for text in pair])
+    cdef _Texts b = _Texts([text for pair in but for text in pair])
+    if tf_frames_set_regions(<const char *const (*)[2]>a.all,
+                             <const char *const (*)[2]>b.all) < 0:
+        raise MemoryError
+    if only or but:
+        tf_blas_set_places(tf_frames_may_obey)
+    else:
+        tf_blas_set_places(NULL)
+
+
+def watch_places(npy_intp lines, bint whole, size_t bytes):
+    """Begin to gather products by place: src/blas/places.h."""
+    if tf_places_begin(&tf_frames_finder, lines, whole, bytes) < 0:
+        raise MemoryError("no memory for the places of products")
+
+
+def stop_watching():
+    tf_places_end()
+
+
+def samples_left_out():
+    """How many calls were not sampled, for want of memory."""
+    return tf_samples_left_out()
+
+
+cdef object _frame(const tf_source *source, int which):
+    if source.file[which] == NULL:
+        return None
+    return (source.file[which].decode(), source.line[which],
+            source.function[which].decode())
+
+
+cdef object _lines(const double *numbers, const double *imaginary, npy_intp count,
+                   npy_intp k, dtype):
+    """A copy of sampled lines, one a row."""
+    cdef cnp.ndarray real = np.empty((count, k)), other
+    memcpy(cnp.PyArray_DATA(real), numbers, count * k * sizeof(double))
+    if imaginary == NULL:
+        return real.astype(dtype)
+    other = np.empty((count, k))
+    memcpy(cnp.PyArray_DATA(other), imaginary, count * k * sizeof(double))
+    out = np.empty((count, k), dtype)
+    out.real, out.imag = real, other
+    return out
+
+
+def take_samples(size_t number):
+    """The samples of a place since the last time: ((m, n, k), rows of A, columns of B)."""
+    cdef const tf_place *place = tf_places(number)
+    cdef tf_sample *sample = tf_take_samples(place) if place != NULL else NULL
+    cdef tf_sample *following
+    found = []
+    dtype = blas_types["sdcz".index(chr(place.type))] if place != NULL else None
+    while sample != NULL:
+        found.append(((sample.m, sample.n, sample.k),
+                      _lines(sample.a, sample.imaginary_a, sample.rows, sample.k, dtype),
+                      _lines(sample.b, sample.imaginary_b, sample.columns, sample.k,
+                             dtype).T))
+        following = sample.next
+        tf_free_sample(sample)
+        sample = following
+    return found[::-1]
+
+
+def blas_places():
+    """What was made where: a dictionary a place, without its samples."""
+    found = []
+    cdef const tf_place *place
+    cdef int i
+    while True:
+        place = tf_places(<size_t>len(found))
+        if place == NULL:
+            return found
+        shapes = {}
+        for i in range(TF_SHAPES):
+            if place.shapes[i].calls and place.shapes[i].m >= 0:
+                shape = (place.shapes[i].m, place.shapes[i].n, place.shapes[i].k)
+                shapes[shape] = place.shapes[i].calls
+        found.append({
+            "user": _frame(&place.source, 0),
+            "library": _frame(&place.source, 1),
+            "object": place.object.decode(errors="replace"),
+            "dtype": blas_types["sdcz".index(chr(place.type))],
+            "routine": tf_blas_routine_name(place.routine).decode(),
+            "calls": place.calls,
+            "multiply_adds": place.multiply_adds,
+            "seconds": place.seconds,
+            "shapes": shapes,
+        })
+
+
+# -- the precision in force --------------------------------------------------------
+
+cdef const tf_blas_mode *mode_here() noexcept:
+    """As a tf_read_mode_fn."""
+    cdef tuple scopes
+    cdef MatmulSpec spec
+    try:
+        scopes = precision_variable.get()
+        if not scopes:
+            return NULL
+        spec = (<PrecisionScope>scopes[-1]).precision
+        return spec.mode if spec is not None and spec.blas else &tf_no_mode
+    except BaseException:
+        return NULL
+
+
+def publish_precision():
+    """Tell the engine that the context of this thread has changed."""
+    tf_modes_publish()
+
+
+def count_scope(int more):
+    """Tell it that a scope begins to live, or ends (-1)."""
+    tf_modes_count_scope(more)
+
+
+tf_modes_prepare(mode_here)
