@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from . import CommandError, compare, demo, formats, inspect, run, sizes
+from .._measures import UserError
+from . import compare, demo, formats, inspect, run, sizes
 
 _COMMANDS = {
     "demo": (demo, "classify real images with every format"),
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _COMMANDS[arguments.command][0].run(arguments)
         sys.stdout.flush()
-    except CommandError as error:
+    except UserError as error:
         print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
         return 2
     except OSError as error:
