@@ -23,6 +23,7 @@ LAYERS = {
         _matmul _files
         _functions
         interop _measures
+        _report
         cuda __init__
         _cli
         __main__

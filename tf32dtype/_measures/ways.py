@@ -44,24 +44,48 @@ class Way(NamedTuple):
             return block_formats[self.name].bits_per_value
         return facts(self.precision.format).bits * self.products
 
-    def multiply(self, a: Array, b: Array) -> tuple[Array, int]:
-        """The product in float32, and the bytes of what is multiplied."""
+    def prepare(self, x: Array, axis: int) -> Any:
+        """An operand as `product` takes it.
+
+        Parameters
+        ----------
+        x : numpy.ndarray
+            A real matrix.
+        axis : int
+            The one that the product sums over, along which blocks lie.
+
+        Returns
+        -------
+        numpy.ndarray or BlockArray
+            float32, or in the block format.
+        """
         if self.precision is None:
-            packed = arrays_of_blocks.quantize(a, self.name)
-            other = arrays_of_blocks.quantize(b, self.name, axis=0)
-            return packed @ other, packed.nbytes + other.nbytes
-        x, y = a.astype(np.float32), b.astype(np.float32)
-        itemsize = facts(self.precision.format).dtype.itemsize
-        count = self.precision.parts * itemsize * (a.size + b.size)
+            return arrays_of_blocks.quantize(x, self.name, axis=axis)
+        return x.astype(np.float32)
+
+    def product(self, a: Any, b: Any) -> Array:
+        """The product in float32 of two operands that `prepare` returned."""
+        if self.precision is None:
+            in_blocks: Array = a @ b
+            return in_blocks
         device, instruction = self.unit or (None, None)
-        product = matmul(
-            x,
-            y,
+        product: Array = matmul(
+            a,
+            b,
             precision=self.precision.short,
             device=device,
             instruction=instruction,
         )
-        return product, count
+        return product
+
+    def multiply(self, a: Array, b: Array) -> tuple[Array, int]:
+        """The product in float32, and the bytes of what is multiplied."""
+        x, y = self.prepare(a, -1), self.prepare(b, 0)
+        if self.precision is None:
+            return self.product(x, y), x.nbytes + y.nbytes
+        itemsize = facts(self.precision.format).dtype.itemsize
+        count = self.precision.parts * itemsize * (a.size + b.size)
+        return self.product(x, y), count
 
 
 def select(names: Sequence[str]) -> list[Way]:
