@@ -11,7 +11,7 @@ bears NAME    the cheapest precision (the fewest bits to multiply) whose SNR rea
               --target-db, and none of whose errors is more than 10^(-target/20) of
               |A||B|, the sum of the magnitudes of its row's and column's products
 needs NAME    the same, where it takes several products of parts (bf16x3), or f32
-needs more    float32 is not enough: float64
+needs float64 float32 is not enough
 loses range   numbers became Inf or NaN, or vanished and that shows in an error
 digits        that cancel: log10 of how far the median condition |A||B| / |AB| is
               beyond sqrt(k), which sums of k products with random signs have

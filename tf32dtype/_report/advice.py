@@ -109,9 +109,9 @@ def _figure(one: PlaceReport) -> str:
 
 
 def _ranges(places: Sequence[PlaceReport]) -> Iterable[Advice]:
-    names = dict.fromkeys(name for x in places for name in x.verdict.loses_range)
+    names = dict.fromkeys(name for x in places for name in x.verdict.ranges)
     for name in names:
-        those = [x for x in places if name in x.verdict.loses_range]
+        those = [x for x in places if name in x.verdict.ranges]
         line = some([_range_figure(x, x.figures.errors[name]) for x in those], _MOST)
         yield Advice("range", f"Range is lost in {name}: {line}")
 

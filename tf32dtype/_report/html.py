@@ -15,7 +15,7 @@ from .html_style import SCRIPT, STYLE
 from .naming import at, exponents, numbered, shape, share, where
 from .places import Elsewhere, Frame, Run
 from .plots import exponent_plot, snr_plot
-from .table import chief, title
+from .table import chief, library_of, title
 from .verdict import Verdict, acceptable
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def _cells(
 ) -> Iterable[str]:
     (place, figures, verdict), run = one, report.run
     link = f'<a href="#p{i}">{escape(where(place))}</a>'
-    yield f'<td class="place">{link}</td>'
+    library = f'<br><span class="dim">{escape(library_of(one))}</span>'
+    yield f'<td class="place">{link}{library if one.place.library else ""}</td>'
     yield _cell(place.routine)
     yield _cell(place.dtype)
     yield _cell(str(place.calls))

@@ -34,7 +34,7 @@ _COLOURS = {
 def chief(places: Sequence[PlaceReport]) -> list[str]:
     """The candidates that have a column: the chief ones, and those of devices."""
     measured = dict.fromkeys(name for one in places for name in one.figures.errors)
-    found = [name for name in measured if name in CHIEF or "@" in name]
+    found = [name for name in measured if name.partition("@")[0] in CHIEF]
     return found or list(measured)[: len(CHIEF)]
 
 
@@ -73,6 +73,7 @@ def _table(run: Run, places: Sequence[PlaceReport]) -> Table:
     columns = chief(places)
     header = [
         "place",
+        *(["within"] if has_library(places) else []),
         "routine",
         "dtype",
         "calls",
@@ -85,15 +86,19 @@ def _table(run: Run, places: Sequence[PlaceReport]) -> Table:
         "verdict",
         "loses",
     ]
-    rows = [[*_cells(run, one, columns)] for one in places[:_MOST]]
+    rows = [[*_cells(run, one, columns, has_library(places))] for one in places[:_MOST]]
     return Table(
         "Products by place: SNR in dB against float64 in each precision", header, rows
     )
 
 
-def _cells(run: Run, one: PlaceReport, columns: Sequence[str]) -> Iterable[str]:
+def _cells(
+    run: Run, one: PlaceReport, columns: Sequence[str], with_library: bool
+) -> Iterable[str]:
     place, figures, verdict = one
     yield where(place)
+    if with_library:
+        yield library_of(one)
     yield place.routine
     yield place.dtype
     yield str(place.calls)
@@ -109,10 +114,15 @@ def _cells(run: Run, one: PlaceReport, columns: Sequence[str]) -> Iterable[str]:
     yield verdict.losses or "-"
 
 
+def has_library(places: Sequence[PlaceReport]) -> bool:
+    """Whether a place has a library's frame below the user's."""
+    return any(one.place.user and one.place.library for one in places)
+
+
 def library_of(one: PlaceReport) -> str:
-    """The library frame below the user's, in words; "" if there is none."""
+    """That frame, in words."""
     place = one.place
-    return f"by {at(place.library)}" if place.user and place.library else ""
+    return at(place.library) if place.user and place.library else "-"
 
 
 def _say(text: str, stream: TextIO | None, colour: str | None = None) -> None:

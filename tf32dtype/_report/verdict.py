@@ -28,8 +28,8 @@ class Verdict:
     rows and columns that leave a range, which the SNR overlooks.
     """
 
-    #: bears: one product of parts is enough; needs: several, or float32; float64: no
-    #: way that was measured is acceptable
+    #: bears: one product of parts is enough; needs: several, or float32; float64: none
+    #: that was measured is acceptable, and float32 always is measured
     kind: Kind
     #: the cheapest acceptable precision
     way: str | None
@@ -50,8 +50,13 @@ class Verdict:
         if self.kind == "unmeasured":
             return "not measured"
         if self.kind == "float64":
-            return "needs more"
+            return "needs float64"
         return f"{self.kind} {self.way}"
+
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """What loses range: of float32's loss, which all others share, that alone."""
+        return ("f32",) if "f32" in self.loses_range else self.loses_range
 
     @property
     def cancels(self) -> bool:
@@ -62,8 +67,8 @@ class Verdict:
     def losses(self) -> str:
         """What is lost, in a few words; "" if nothing."""
         found = []
-        if self.loses_range:
-            found.append(f"range in {', '.join(self.loses_range)}")
+        if ranges := self.ranges:
+            found.append(f"range in {', '.join(ranges)}")
         if self.cancels:
             found.append(f"{self.digits:.1f} digits")
         return "; ".join(found)
@@ -154,7 +159,8 @@ def loses_range(errors: Errors) -> bool:
 def _is_like(errors: Errors, single: Errors) -> bool:
     decibels = 20 * math.log10(LIKE_FLOAT32)
     return (
-        errors.snr >= single.snr - decibels
+        single.snr > -math.inf
+        and errors.snr >= single.snr - decibels
         and errors.to_norm <= LIKE_FLOAT32 * single.to_norm
     )
 
