@@ -38,6 +38,8 @@ class Errors(Distance):
     #: formats: that became zero
     underflows: int = field(default=0, init=False)
     result_underflows: int = field(default=0, init=False)
+    #: greatest share of |A| |B| that is the errors of these numbers; 1: all of them
+    vanished: float = field(default=0.0, init=False)
 
     def take(self, product: Array, truth: Array, norm: Array, scale: int) -> None:
         """Take in results, their float64 products and |A| |B|, all 1-D.
@@ -45,15 +47,36 @@ class Errors(Distance):
         Squares are those of numbers times 2^scale.
         """
         self.result_overflows += int(np.count_nonzero(~np.isfinite(product)))
-        single = facts("float32")
         for exact, rounded in zip(real_parts(truth), real_parts(product), strict=True):
-            self.result_underflows += underflows(single, exact, rounded)
+            self._take_tiny(exact, rounded)
         wide = np.result_type(truth, np.float64)
         error = self.gather(_ldexp(product.astype(wide), scale), _ldexp(truth, scale))
         wrong = error > 0
         with np.errstate(divide="ignore"):
             ratio = error[wrong] / np.ldexp(norm[wrong], scale)
         self.to_norm = max(self.to_norm, float(np.max(ratio, initial=0.0)))
+
+    def _take_tiny(self, exact: Array, rounded: Array) -> None:
+        """Take in results that are below float32's range."""
+        form = facts("float32")
+        if count := underflows(form, exact, rounded):
+            self.result_underflows += count
+            tiny = (exact != 0) & (np.abs(exact) < form.smallest_normal)
+            lost = np.abs(rounded[tiny] - exact[tiny]) / np.abs(exact[tiny])
+            self.vanished = max(self.vanished, float(np.max(lost)))
+
+    def take_lost(self, a: Lost, b: Lost, sample: Sample, norm: Array) -> None:
+        """Take in what the operands lost; |A| |B| is NaN where nothing is measured."""
+        self.overflows += a.overflows + b.overflows
+        self.underflows += a.underflows + b.underflows
+        lost = np.zeros_like(norm)
+        if a.errors is not None:
+            lost += a.errors @ np.abs(sample.b)
+        if b.errors is not None:
+            lost += np.abs(sample.a) @ b.errors
+        shares = lost / norm
+        shares = np.minimum(shares[~np.isnan(shares)], 1.0)
+        self.vanished = max(self.vanished, float(np.max(shares, initial=0.0)))
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -66,6 +89,7 @@ class Errors(Distance):
             "underflows": {
                 "operands": self.underflows,
                 "results": self.result_underflows,
+                "largest_share": self.vanished,
             },
         }
 
@@ -119,14 +143,15 @@ class Figures:
             self.a.gather(a)
             self.b.gather(b)
             self.result.gather(truth[finite])
-            exact, norm = truth[finite], norm[finite]
-            self.conditions.append(norm / np.abs(exact))
+            norm[~finite] = np.nan
+            exact = truth[finite]
+            self.conditions.append(norm[finite] / np.abs(exact))
             scale = self._common_scale(exact)
             for way in ways:
-                product, lost = multiply(way, a, b)
+                product, lost_a, lost_b = multiply(way, a, b)
                 errors = self.errors.setdefault(way.name, Errors(way))
-                errors.take(product[finite], exact, norm, scale)
-                _count(errors, lost)
+                errors.take(product[finite], exact, norm[finite], scale)
+                errors.take_lost(lost_a, lost_b, sample, norm)
         self.samples += 1
         self.elements += exact.size
 
@@ -194,11 +219,6 @@ def measure(
                 found[i].take(places[i].samples[number], ways)
             advance()
     return found
-
-
-def _count(errors: Errors, lost: Lost) -> None:
-    errors.overflows += lost.overflows
-    errors.underflows += lost.underflows
 
 
 def _ldexp(x: Array, exponent: int) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._measures.error_measures import overflows, underflows
+from .._measures.error_measures import overflows
 from .._measures.format_facts import facts
 from .._measures.ways import Way
 from .exponents import real_parts
@@ -19,13 +20,16 @@ _LEAST_SCALE = np.float32(2.0**-126)
 
 
 class Lost(NamedTuple):
-    """How many finite numbers left a range."""
+    """What finite numbers of an operand lost by leaving a range."""
 
+    #: how many became Inf or NaN, and how many are below it and did not stay exact
     overflows: int
     underflows: int
+    #: the errors of the latter, zeros elsewhere; None: there are none
+    errors: Array | None
 
 
-def multiply(way: Way, a: Array, b: Array) -> tuple[Array, Lost]:
+def multiply(way: Way, a: Array, b: Array) -> tuple[Array, Lost, Lost]:
     """Multiply in a way.
 
     Parameters
@@ -41,8 +45,8 @@ def multiply(way: Way, a: Array, b: Array) -> tuple[Array, Lost]:
     -------
     product : numpy.ndarray
         float32, or complex64.
-    lost : Lost
-        Of the operands' numbers.
+    lost_a, lost_b : Lost
+        Of the operands' numbers; real and imaginary parts count for themselves.
     """
     left = [_Operand(way, x, 1) for x in real_parts(a)]
     right = [_Operand(way, x, 0) for x in real_parts(b)]
@@ -57,8 +61,18 @@ def multiply(way: Way, a: Array, b: Array) -> tuple[Array, Lost]:
         whole = np.empty((a.shape[0], b.shape[1]), np.complex64)
         whole.real = product(ar, br) - product(ai, bi)
         whole.imag = product(ar, bi) + product(ai, br)
-    lost = [operand.lost() for operand in (*left, *right)]
-    return whole, Lost(*map(sum, zip(*lost, strict=True)))
+    return whole, _together(left), _together(right)
+
+
+def _together(parts: Sequence[_Operand]) -> Lost:
+    """Of a real operand, or of real and imaginary parts."""
+    lost = [part.lost() for part in parts]
+    errors = [one.errors for one in lost if one.errors is not None]
+    return Lost(
+        sum(one.overflows for one in lost),
+        sum(one.underflows for one in lost),
+        np.sum(errors, axis=0) if errors else None,
+    )
 
 
 class _Operand:
@@ -77,17 +91,27 @@ class _Operand:
         precision = self.way.precision
         if precision is None:
             kept = np.asarray(self.prepared)
-            beyond = np.abs(exact) > _FLOAT32
-            gone = (exact != 0) & (kept == 0)
-            return Lost(int(np.count_nonzero(beyond)), int(np.count_nonzero(gone)))
+            beyond = int(np.count_nonzero(np.abs(exact) > _FLOAT32))
+            return _lost(beyond, exact, kept, (exact != 0) & (kept == 0))
         # Parts hold what float32 holds, Inf apart.
         form = facts(precision.format if precision.parts == 1 else "float32")
-        scaled = self.prepared
+        x = self.prepared
+        scale = _scale(x, form.max) if form.bits == 8 else np.float32(1)
         if form.bits == 8:
-            scaled = scaled / _scale(scaled, form.max)
-            exact = np.where(np.isfinite(scaled), scaled, exact).astype(np.float64)
-        rounded = scaled.astype(form.dtype)
-        return Lost(overflows(form, exact, rounded), underflows(form, exact, rounded))
+            x = x / scale
+            exact = np.where(np.isfinite(x), x, exact).astype(np.float64)
+        rounded = x.astype(form.dtype)
+        kept = rounded.astype(np.float64)
+        tiny = (np.abs(exact) < form.smallest_normal) & (kept != exact)
+        return _lost(overflows(form, exact, rounded), exact, kept, tiny, float(scale))
+
+
+def _lost(
+    beyond: int, exact: Array, kept: Array, tiny: Array, scale: float = 1.0
+) -> Lost:
+    count = int(np.count_nonzero(tiny))
+    errors = np.where(tiny, np.abs(exact - kept), 0) * scale if count else None
+    return Lost(beyond, count, errors)
 
 
 def _for_blocks(x: Array, axis: int) -> Array:

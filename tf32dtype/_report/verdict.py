@@ -22,10 +22,11 @@ Kind = Literal["bears", "needs", "float64", "unmeasured"]
 class Verdict:
     """What a place bears.
 
-    Acceptable is a way whose SNR reaches the target of T dB and whose every error is at
+    Acceptable is a way whose SNR reaches the target of T dB, whose every error is at
     most 10^(-T/20) of |A| |B|, the sum of the magnitudes of the same row's and column's
-    products. The second figure does not depend on cancellation, but tells of small
-    rows and columns that leave a range, which the SNR overlooks.
+    products, and where the errors of numbers that became subnormal or zero are no more
+    of it either. The last two do not depend on cancellation, but tell of small rows and
+    columns that leave a range, which the SNR overlooks.
     """
 
     #: bears: one product of parts is enough; needs: several, or float32; float64: none
@@ -37,8 +38,8 @@ class Verdict:
     like_float32: str | None
     #: the cheapest acceptable block format
     block: str | None
-    #: precisions that lose range: numbers became Inf or NaN, or so many vanished that
-    #: an error is beyond what rounding explains
+    #: precisions that lose range: numbers became Inf or NaN, or they vanished, which
+    #: costs more than rounding
     loses_range: tuple[str, ...]
     #: decimal digits that cancel: of the median condition beyond sqrt(k), which sums of
     #: k products with random signs have; None: unknown
@@ -123,7 +124,8 @@ def judge(place: Place, figures: Figures, target_db: float) -> Verdict:
 
 def acceptable(errors: Errors, target_db: float) -> bool:
     """Whether errors are within the target: `Verdict` says how."""
-    return errors.snr >= target_db and errors.to_norm <= tolerance(target_db)
+    worst = max(errors.to_norm, errors.vanished)
+    return errors.snr >= target_db and worst <= tolerance(target_db)
 
 
 def tolerance(target_db: float) -> float:
@@ -141,19 +143,18 @@ def cheapest(found: Sequence[Errors]) -> Way | None:
 def loses_range(errors: Errors) -> bool:
     """Whether a precision's range is to blame for a loss.
 
-    Rounding both operands to p bits costs no more than about 2^(1-p) of |A| |B|. What
-    is twice that, and beyond 2^-12, comes from numbers that became subnormal or zero.
+    Numbers became Inf or NaN, or subnormal and zero so that this costs more than
+    rounding both operands to p bits, which is up to 2^(1-p) of |A| |B|.
     """
     if errors.overflows or errors.result_overflows:
         return True
-    vanished = errors.underflows + errors.result_underflows
     precision = errors.way.precision
-    if not vanished or precision is None:
+    if precision is None:
         return False
     digits = 24
     if precision.parts == 1:
         digits = facts(precision.format).mantissa_bits + 1
-    return errors.to_norm > max(2.0 ** (2 - digits), 2.0**-12)
+    return errors.vanished > 2.0 ** (1 - digits)
 
 
 def _is_like(errors: Errors, single: Errors) -> bool:
