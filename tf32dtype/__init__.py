@@ -28,6 +28,7 @@ from ._matmul.context import matmul_precision, set_matmul_precision  # noqa: E40
 from ._matmul.context import read_environment as _read_environment  # noqa: E402
 from ._matmul.einsum import einsum  # noqa: E402
 from ._matmul.matmul import matmul  # noqa: E402
+from ._report.context import report  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .interop import dlpack as _dlpack  # noqa: E402
 from .interop import finfo as _finfo  # noqa: E402
@@ -100,6 +101,7 @@ __all__ = [
     "matmul_precision",
     "names",
     "quantize",
+    "report",
     "save",
     "savez",
     "set_matmul_precision",

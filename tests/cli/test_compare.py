@@ -5,8 +5,10 @@ import pytest
 
 import tf32dtype as td
 from tests.support.command_line import SIGNED, complaint, plain, report
-from tf32dtype._cli import compare_devices, error_measures
-from tf32dtype._cli.format_facts import facts
+from tf32dtype._cli import compare_devices
+from tf32dtype._measures import error_measures
+from tf32dtype._measures.format_facts import facts
+from tf32dtype._measures.units import Unit
 
 
 @pytest.fixture
@@ -252,7 +254,7 @@ def test_ulps():
     one = np.float32([1, -0.0, 2**-149, -1, np.nan, np.nan, np.inf, 1])
     two = np.float32([1, 0.0, -(2**-149), -1, np.nan, 1, np.inf, 1])
     two[0], two[3] = np.nextafter(np.float32(1), 2), np.nextafter(np.float32(-1), 0)
-    unit = compare_devices.Unit("A100", "mma.sync")
+    unit = Unit("A100", "mma.sync")
     found = []
     for i in range(len(one)):
         pair = compare_devices.Pair(unit, unit, facts("tf32"))

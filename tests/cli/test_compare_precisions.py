@@ -7,8 +7,8 @@ import tf32dtype as td
 from tests.support.command_line import ALL, SIGNED, complaint, plain, report
 from tf32dtype import blocks
 from tf32dtype._cli import compare_storage
-from tf32dtype._cli.format_facts import facts
 from tf32dtype._matmul.precisions import PRECISIONS
+from tf32dtype._measures.format_facts import facts
 
 SHORTS = [mode.short for mode in PRECISIONS]
 PRODUCTS = {"tf32x3": 3, "bf16x3": 3, "bf16x6": 6, "bf16x9": 9, "tcfp12": 4}

@@ -11,7 +11,7 @@ import tf32dtype as td
 from tests.support.command_line import SIGNED, complaint, on_a_terminal
 from tests.support.documents import README, table
 from tests.support.interpreters import python
-from tf32dtype._cli import error_measures, format_facts
+from tf32dtype._measures import error_measures, format_facts
 
 
 @pytest.fixture(scope="module")

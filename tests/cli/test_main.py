@@ -12,7 +12,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support.command_line import ALL, complaint, on_a_terminal, plain, report
-from tf32dtype._cli import text
+from tf32dtype import _text as text
 from tf32dtype._cli.main import main
 
 

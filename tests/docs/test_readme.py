@@ -18,7 +18,7 @@ from tests.support.documents import (
     table,
 )
 from tf32dtype._cli.main import main
-from tf32dtype._cli.text import number, power_of_two
+from tf32dtype._text import number, power_of_two
 
 
 @pytest.fixture(autouse=True)

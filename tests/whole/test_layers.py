@@ -16,13 +16,14 @@ pytestmark = pytest.mark.once
 #: docs/architecture.md says what they are; `__init__` is the package's own file.
 LAYERS = {
     "tf32dtype": """
-        _wording _options _imports _requirements _file_kinds _version
+        _wording _options _imports _requirements _file_kinds _text _version
         _core _nvrtc
         _formats
         tensor_core blocks
         _matmul _files
         _functions
-        interop
+        interop _measures
+        _report
         cuda __init__
         _cli
         __main__

@@ -39,6 +39,11 @@ from numpy.typing import NDArray
 from .._formats.table import formats
 from .._matmul.context import matmul_precision
 from .._matmul.precisions import known as precision_names
+from .._measures.error_measures import blocks
+from .._measures.format_facts import NUMPY_NAMES, Facts, known, select, signed
+from .._measures.units import find as find_units
+from .._measures.ways import select as ways_of
+from .._text import Table, number, print_json, progress
 from ..blocks.formats import formats as block_formats
 from . import (
     CommandError,
@@ -47,10 +52,7 @@ from . import (
     compare_products,
     compare_storage,
 )
-from .error_measures import blocks
-from .format_facts import NUMPY_NAMES, Facts, known, select, signed
 from .operands import read
-from .text import Table, number, print_json, progress
 
 Array = NDArray[Any]
 
@@ -138,7 +140,7 @@ def _products(arguments: Namespace) -> Report:
     wanted = [*in_blocks, *_words(arguments.precision)]
     if arguments.precision is not None and not _words(arguments.precision):
         raise CommandError("--precision names no precision")
-    ways = compare_precisions.select([*dict.fromkeys(wanted)])
+    ways = ways_of([*dict.fromkeys(wanted)])
     forms = _facts(named, arguments.formats or arguments.precision)
     a, b = _factors(arguments)
     steps = len(forms) * len([*blocks(a.shape[0], b.shape[1])]) + len(ways)
@@ -166,7 +168,7 @@ def _on_devices(arguments: Namespace) -> Report:
                 f"--{option.replace('_', '-')} chooses among formats, --device compares"
                 " tensor cores: leave one of them out"
             )
-    units = compare_devices.find(arguments.device)
+    units = find_units(arguments.device)
     chosen = select(arguments.formats, compare_devices.formats(units))
     compare_devices.check(units, chosen)
     a, b = _factors(arguments)

@@ -6,16 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tensor_core
-from ..tensor_core.look_up import find_device, find_instruction
-from ..tensor_core.models import MODELS
-from . import CommandError
-from .error_measures import (
+from .._measures.error_measures import (
     Distance,
     blocks,
     errors,
@@ -24,70 +20,12 @@ from .error_measures import (
     snr_db,
     squares,
 )
-from .format_facts import Facts, known
-from .text import Table, decibels, number
+from .._measures.format_facts import Facts, known
+from .._measures.units import ACCUMULATOR, Unit
+from .._text import Table, decibels, number
+from . import CommandError
 
 Array = NDArray[Any]
-
-ACCUMULATOR = "float32"
-
-
-class Unit(NamedTuple):
-    """The tensor core of a device, used by an instruction."""
-
-    device: str
-    instruction: str
-
-    @property
-    def name(self) -> str:
-        """In words."""
-        return f"{self.device} {self.instruction}"
-
-    @property
-    def formats(self) -> list[str]:
-        """Formats whose products with themselves it adds in float32."""
-        return [
-            model.a
-            for model in MODELS
-            if model.device == self.device
-            and model.instruction == self.instruction
-            and model.a == model.b
-            and model.accumulator == ACCUMULATOR
-        ]
-
-    def multiply(self, a: Array, b: Array) -> Array:
-        """a @ b."""
-        product: Array = tensor_core.matmul(
-            a, b, device=self.device, instruction=self.instruction
-        )
-        return product
-
-    def record(self) -> dict[str, str]:
-        """For JSON."""
-        return {"device": self.device, "instruction": self.instruction}
-
-
-def find(names: Sequence[str]) -> list[Unit]:
-    """The units that "H100" or "H100:mma.sync" name.
-
-    Raises
-    ------
-    CommandError
-        For what is not known, and for a unit that is named twice.
-    """
-    units: list[Unit] = []
-    for name in names:
-        device_name, colon, instruction = name.partition(":")
-        try:
-            device = find_device(device_name)
-            chosen = find_instruction(device, instruction if colon else None)
-        except ValueError as error:
-            raise CommandError(str(error)) from None
-        unit = Unit(device.name, chosen)
-        if unit in units:
-            raise CommandError(f"{name} is {unit.name}, which was named before")
-        units.append(unit)
-    return units
 
 
 def formats(units: Sequence[Unit]) -> list[str]:

@@ -4,47 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import blocks as arrays_of_blocks
-from .. import matmul
-from .._matmul.precisions import PRECISIONS, Precision, find_precision
-from ..blocks.formats import formats as block_formats
-from . import CommandError
-from .error_measures import Distance, blocks
-from .format_facts import facts, known
-from .text import Table, decibels, number, size
+from .._measures.error_measures import Distance, blocks
+from .._measures.ways import Way
+from .._text import Table, decibels, number, size
 
 Array = NDArray[Any]
-
-
-class Way(NamedTuple):
-    """A way to multiply: in a precision, or with both operands in a block format."""
-
-    name: str
-    precision: Precision | None  # None: a block format
-
-    @property
-    def products(self) -> int:
-        """How many products of parts there are for one of the operands."""
-        if self.precision is None:
-            return block_formats[self.name].levels ** 2
-        parts = range(self.precision.parts)
-        return sum(i + j < self.precision.split_orders for i in parts for j in parts)
-
-    def multiply(self, a: Array, b: Array) -> tuple[Array, int]:
-        """The product in float32, and the bytes of what is multiplied."""
-        if self.precision is None:
-            packed = arrays_of_blocks.quantize(a, self.name)
-            other = arrays_of_blocks.quantize(b, self.name, axis=0)
-            return packed @ other, packed.nbytes + other.nbytes
-        x, y = a.astype(np.float32), b.astype(np.float32)
-        itemsize = facts(self.precision.format).dtype.itemsize
-        count = self.precision.parts * itemsize * (a.size + b.size)
-        return matmul(x, y, precision=self.precision.short), count
 
 
 @dataclass
@@ -80,32 +49,6 @@ class Result(Distance):
             "products": self.way.products,
             "bytes": self.bytes,
         }
-
-
-def select(names: Sequence[str]) -> list[Way]:
-    """The precisions and block formats of these names.
-
-    Raises
-    ------
-    CommandError
-        For a name that is neither; it lists the known ones.
-    """
-    return [_find(name) for name in names]
-
-
-def _find(name: str) -> Way:
-    if name in block_formats:
-        return Way(name, None)
-    try:
-        precision = find_precision(name)
-    except ValueError:
-        shorts = ", ".join(precision.short for precision in PRECISIONS)
-        hint = f"; {name} is one of --formats" if name in known() else ""
-        raise CommandError(
-            f"unknown precision {name!r}; known are {shorts}, and the block formats"
-            f" {', '.join(block_formats)}{hint}"
-        ) from None
-    return Way(precision.short, precision)
 
 
 def compare(

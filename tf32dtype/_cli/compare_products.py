@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .error_measures import (
+from .._measures.error_measures import (
     Distance,
     blocks,
     errors,
@@ -19,8 +19,8 @@ from .error_measures import (
     squares,
     underflows,
 )
-from .format_facts import Facts
-from .text import Table, decibels, number, size
+from .._measures.format_facts import Facts
+from .._text import Table, decibels, number, size
 
 Array = NDArray[Any]
 

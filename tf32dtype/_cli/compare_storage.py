@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import blocks as arrays_of_blocks
-from .error_measures import (
+from .._measures.error_measures import (
     BLOCK_ELEMENTS,
     Distance,
     largest_magnitude,
@@ -16,8 +16,8 @@ from .error_measures import (
     power_of_two_scale,
     underflows,
 )
-from .format_facts import Facts
-from .text import Table, decibels, number, size
+from .._measures.format_facts import Facts
+from .._text import Table, decibels, number, size
 
 Array = NDArray[Any]
 

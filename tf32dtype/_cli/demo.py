@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._matmul.context import matmul_precision
+from .._measures.error_measures import power_of_two_scale, snr_db
+from .._measures.format_facts import Facts, facts, signed
 from .._requirements import install
+from .._text import Table, decibels, number, print_json, progress, size
 from . import CommandError
-from .error_measures import power_of_two_scale, snr_db
-from .format_facts import Facts, facts, signed
-from .text import Table, decibels, number, print_json, progress, size
 
 Array = NDArray[Any]
 

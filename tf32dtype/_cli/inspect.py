@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from .._measures.format_facts import Facts, facts, floor_log2, known
+from .._text import Table, number, print_json
 from . import CommandError
-from .format_facts import Facts, facts, floor_log2, known
-from .text import Table, number, print_json
 
 _HEX_FLOAT = re.compile(r"([+-]?)0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)", re.IGNORECASE)
 _CODE = re.compile(r"0x[0-9a-f_]+", re.IGNORECASE)

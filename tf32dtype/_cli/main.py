@@ -1,4 +1,4 @@
-"""The command line: `tf32dtype demo | compare | formats | inspect | run | sizes`.
+"""The command line: `tf32dtype COMMAND`, one of those in `_COMMANDS`.
 
 Whatever the user has to put right is one line on standard error and exit code 2. Exit
 code 1 is for an answer that is no, and for output that cannot be written.
@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .. import __version__
-from . import CommandError, compare, demo, formats, inspect, run, sizes
+from .._measures import UserError
+from . import compare, demo, formats, inspect, report, run, sizes
 
 _COMMANDS = {
     "demo": (demo, "classify real images with every format"),
     "compare": (compare, "what a product, or storing an array, loses in each format"),
     "formats": (formats, "range, precision and spacing of every format"),
     "inspect": (inspect, "the bits of a number, and its error in every format"),
+    "report": (report, "what a program would lose in each precision, and where"),
     "run": (run, "a program with NumPy's products in a chosen precision"),
     "sizes": (sizes, "bytes of so many numbers in every format"),
 }
@@ -50,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         the arguments cannot be used.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] != ["run"]:  # whose words are another program's
+    if words[:1] not in (["run"], ["report"]):  # whose words are another program's
         words = [f" {word}" if _NEGATIVE.match(word) else word for word in words]
     parser = _parser()
     arguments = parser.parse_args(words)
@@ -61,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _COMMANDS[arguments.command][0].run(arguments)
         sys.stdout.flush()
-    except CommandError as error:
+    except UserError as error:
         print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -88,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_arguments(command)
-        if module is not run:
+        if module not in (run, report):
             command.add_argument(
                 "--json", action="store_true", help="print JSON instead of tables"
             )

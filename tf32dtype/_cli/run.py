@@ -6,20 +6,14 @@ the whole process, as td.set_matmul_precision sets it; processes that it starts 
 not reached. docs/precision.md tells which functions of NumPy obey.
 """
 
-import builtins
-import importlib.util
-import os
-import runpy
-import sys
-from argparse import REMAINDER, ArgumentParser, Namespace
-from importlib.machinery import SourceFileLoader
-from types import CodeType, ModuleType
+from argparse import ArgumentParser, Namespace
 from typing import NoReturn, get_args
 
 from .._formats.quantize import Tf32Rounding
 from .._matmul.context import set_matmul_precision
 from .._matmul.precisions import PRECISIONS, Scale, SpecialValues
 from . import CommandError
+from .program import add_program, run_program
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,11 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         parser.add_argument(
             f"--{name}", action="store_true", help=f"products in {name} obey too"
         )
-    parser.add_argument(
-        "-m", dest="is_module", action="store_true", help="the program is a module"
-    )
-    parser.add_argument("program", metavar="script.py", help="or a module's name")
-    parser.add_argument("arguments", nargs=REMAINDER, metavar="...", help="its own")
+    add_program(parser)
 
 
 def run(arguments: Namespace) -> NoReturn:
@@ -72,70 +62,4 @@ def run(arguments: Namespace) -> NoReturn:
         )
     except ValueError as error:
         raise CommandError(str(error)) from None
-    sys.argv = [arguments.program, *arguments.arguments]
-    if arguments.is_module:
-        _run_module(arguments.program)
-    else:
-        _run_script(arguments.program)
-    # Flushing is Python's own to do, which knows what a program does to its streams.
-    raise SystemExit
-
-
-def _run_script(path: str) -> None:
-    loader = SourceFileLoader("__main__", path)
-    try:
-        source = loader.get_data(path)
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from None
-    _import_from(os.path.dirname(os.path.realpath(path)))
-    path = os.path.abspath(path)
-    # It stays, unlike with runpy: what goes on after the last line may look for it.
-    main = ModuleType("__main__")
-    vars(main).update(
-        __file__=path, __cached__=None, __loader__=loader, __builtins__=builtins
-    )
-    sys.modules["__main__"] = main
-    try:
-        code: CodeType = loader.source_to_code(source, path)
-    except (SyntaxError, ValueError) as error:
-        _fail(error.with_traceback(None))
-    try:
-        exec(code, vars(main))
-    except Exception as error:
-        _fail(error)
-    except KeyboardInterrupt as error:
-        _fail(error, 130)
-
-
-def _run_module(name: str) -> None:
-    _import_from(os.getcwd())
-    try:
-        found = importlib.util.find_spec(name)
-    except ImportError as error:
-        raise CommandError(f"{name}: {error}") from None
-    except ValueError:
-        found = None
-    if found is None:
-        raise CommandError(f"no module named {name!r}")
-    try:
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    except Exception as error:
-        _fail(error)
-    except KeyboardInterrupt as error:
-        _fail(error, 130)
-
-
-def _import_from(folder: str) -> None:
-    if not sys.flags.safe_path:
-        sys.path[0] = folder
-
-
-def _fail(error: BaseException, code: int = 1) -> NoReturn:
-    """Show an exception as Python does, from the program's first frame on."""
-    trace = error.__traceback__
-    while trace and trace.tb_frame.f_globals.get("__name__") != "__main__":
-        trace = trace.tb_next
-    if trace:
-        error = error.with_traceback(trace)
-    sys.excepthook(type(error), error, error.__traceback__)
-    raise SystemExit(code)
+    run_program(arguments)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from .._measures.format_facts import facts, known
+from .._text import Table, print_json
 from ..blocks.formats import BLOCK_SIZES
 from ..blocks.formats import formats as block_formats
 from . import CommandError
-from .format_facts import facts, known
-from .text import Table, print_json
 
 
 def add_arguments(parser: ArgumentParser) -> None:

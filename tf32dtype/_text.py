@@ -1,4 +1,4 @@
-"""How the commands write numbers, tables and JSON.
+"""How the commands and the report write numbers, tables and JSON.
 
 A terminal gets tables drawn by rich, where that is installed; a pipe gets plain
 text, one line a row.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TextIO
 
 _GAP = 2  # blanks between columns
 
@@ -30,29 +30,29 @@ class Table:
     rows: Sequence[Sequence[str]]
     keys: int = 1
 
-    def print(self) -> None:
-        """Write to standard output."""
-        if not draws():
-            self._print_plain()
+    def print(self, stream: TextIO | None = None) -> None:
+        """Write to a stream; None: standard output."""
+        if not draws(stream):
+            self._print_plain(stream)
             return
         for i, part in enumerate(self._fitting(shutil.get_terminal_size().columns)):
             if i:
-                print()
-            part._print_rich()
+                print(file=stream)
+            part._print_rich(stream)
 
     def _widths(self) -> list[int]:
         lines = [self.header, *self.rows]
         return [max(map(len, column)) for column in zip(*lines, strict=True)]
 
-    def _print_plain(self) -> None:
-        print(self.title)
+    def _print_plain(self, stream: TextIO | None) -> None:
+        print(self.title, file=stream)
         widths = self._widths()
         for line in [self.header, ["-" * width for width in widths], *self.rows]:
             cells = [line[0].ljust(widths[0])]
             cells += [
                 cell.rjust(n) for cell, n in zip(line[1:], widths[1:], strict=True)
             ]
-            print((" " * _GAP).join(cells).rstrip())
+            print((" " * _GAP).join(cells).rstrip(), file=stream)
 
     def _fitting(self, width: int) -> "list[Table]":
         """Tables no wider than the terminal, each with the columns that name a row."""
@@ -73,7 +73,7 @@ class Table:
             for i, group in enumerate(groups)
         ]
 
-    def _print_rich(self) -> None:
+    def _print_rich(self, stream: TextIO | None) -> None:
         from rich import box
         from rich.console import Console
         from rich.table import Table as RichTable
@@ -88,26 +88,30 @@ class Table:
             table.add_column(name, justify="right" if i else "left", no_wrap=True)
         for row in self.rows:
             table.add_row(*row)
-        console = Console(highlight=False, markup=False)
+        console = Console(file=stream, highlight=False, markup=False)
         console.print(self.title, style="bold")
         console.print(table)
 
 
-def draws() -> bool:
-    """Whether standard output is a terminal, and rich is there to draw on it."""
-    return sys.stdout.isatty() and find_spec("rich") is not None
+def draws(stream: TextIO | None = None) -> bool:
+    """Whether a stream, or standard output, is a terminal that rich can draw on."""
+    return (stream or sys.stdout).isatty() and find_spec("rich") is not None
 
 
 @contextmanager
-def progress(wanted: bool, what: str, total: int) -> Iterator[Callable[[], None]]:
+def progress(
+    wanted: bool, what: str, total: int, stream: TextIO | None = None
+) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, with the time that is left; yields what advances it."""
-    if not (wanted and draws()):
+    if not (wanted and draws(stream)):
         yield lambda: None
         return
+    from rich.console import Console
     from rich.progress import Progress
 
     # Drawn between the steps alone: a thread that draws would disturb their times.
-    with Progress(transient=True, auto_refresh=False) as bar:
+    console = Console(file=stream)
+    with Progress(console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task(what, total=total)
 
         def advance() -> None:
@@ -118,12 +122,17 @@ def progress(wanted: bool, what: str, total: int) -> Iterator[Callable[[], None]
 
 
 def print_json(report: Any) -> None:
-    """Write a report for programs.
+    """Write a report for programs."""
+    print(strict_json(report))
+
+
+def strict_json(report: Any) -> str:
+    """A report for programs.
 
     Strict JSON has no infinity and no NaN: they are the strings "inf", "-inf" and
     "nan", which `float` of Python reads.
     """
-    print(json.dumps(_strict(report), indent=2, allow_nan=False))
+    return json.dumps(_strict(report), indent=2, allow_nan=False)
 
 
 def _strict(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What several commands measure and choose."""
+"""What the commands and the report measure, and the scales they choose."""
 
 import math
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def underflows(form: Facts, source: Array, rounded: Array) -> int:
 
 def squares(x: Array) -> float:
     """Their sum."""
-    return float(np.vdot(x, x))
+    return float(np.vdot(x, x).real)
 
 
 def snr_db(error_squares: float, truth_squares: float) -> float:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import bits, formats
 from .._formats.aliases import canonical, cure
-from .._formats.table import Format
+from .._formats.codes import bits
+from .._formats.table import Format, formats
 from ..blocks.formats import formats as block_formats
-from . import CommandError
+from . import UserError
 
 NUMPY_NAMES = ("float16", "float32", "float64")
 
@@ -85,7 +85,7 @@ def facts(name: str) -> Facts:
 
     Raises
     ------
-    CommandError
+    UserError
         If there is no such format.
     """
     full = canonical(name)
@@ -95,11 +95,11 @@ def facts(name: str) -> Facts:
         return _of_ours(formats[full])
     advice = cure(name) or f"known are {', '.join(known())}"
     if full in block_formats:
-        raise CommandError(
+        raise UserError(
             f"{name} is a block format, of numbers that share a scale:"
             f" tf32dtype compare and tf32dtype sizes have these; {advice}"
         )
-    raise CommandError(f"unknown format {name!r}; {advice}")
+    raise UserError(f"unknown format {name!r}; {advice}")
 
 
 def select(names: str | None, default: Sequence[str]) -> list[Facts]:
@@ -108,7 +108,7 @@ def select(names: str | None, default: Sequence[str]) -> list[Facts]:
         return [facts(name) for name in default]
     chosen = [facts(name) for name in names.replace(",", " ").split()]
     if not chosen:
-        raise CommandError("--formats names no format")
+        raise UserError("--formats names no format")
     return chosen
 
 

@@ -1,0 +1,112 @@
+"""A program, run as `python script.py ...` or `python -m module ...` runs it.
+
+`tf32dtype run` and `tf32dtype report` do so, with arguments of their own before it.
+"""
+
+import builtins
+import importlib.util
+import os
+import runpy
+import sys
+from argparse import REMAINDER, ArgumentParser, Namespace
+from importlib.machinery import SourceFileLoader
+from types import CodeType, ModuleType
+from typing import NoReturn
+
+from . import CommandError
+
+
+class Failed(SystemExit):
+    """The program has raised an exception, which was shown as Python shows it."""
+
+    def __init__(self, error: BaseException, code: int) -> None:
+        super().__init__(code)
+        self.error = error
+
+
+def add_program(parser: ArgumentParser) -> None:
+    """The arguments that name a program; all words after its name are its own."""
+    parser.add_argument(
+        "-m", dest="is_module", action="store_true", help="the program is a module"
+    )
+    parser.add_argument("program", metavar="script.py", help="or a module's name")
+    parser.add_argument("arguments", nargs=REMAINDER, metavar="...", help="its own")
+
+
+def run_program(arguments: Namespace) -> NoReturn:
+    """Run the program, and exit as it does.
+
+    Raises
+    ------
+    CommandError
+        If there is no such program; none of it has run then.
+    SystemExit
+        How it ended: `Failed` after an exception.
+    """
+    sys.argv = [arguments.program, *arguments.arguments]
+    if arguments.is_module:
+        _run_module(arguments.program)
+    else:
+        _run_script(arguments.program)
+    # Flushing is Python's own to do, which knows what a program does to its streams.
+    raise SystemExit
+
+
+def _run_script(path: str) -> None:
+    loader = SourceFileLoader("__main__", path)
+    try:
+        source = loader.get_data(path)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from None
+    _import_from(os.path.dirname(os.path.realpath(path)))
+    path = os.path.abspath(path)
+    # It stays, unlike with runpy: what goes on after the last line may look for it.
+    main = ModuleType("__main__")
+    vars(main).update(
+        __file__=path, __cached__=None, __loader__=loader, __builtins__=builtins
+    )
+    sys.modules["__main__"] = main
+    try:
+        code: CodeType = loader.source_to_code(source, path)
+    except (SyntaxError, ValueError) as error:
+        _fail(error.with_traceback(None))
+    try:
+        exec(code, vars(main))
+    except Exception as error:
+        _fail(error)
+    except KeyboardInterrupt as error:
+        _fail(error, 130)
+
+
+def _run_module(name: str) -> None:
+    _import_from(os.getcwd())
+    try:
+        found = importlib.util.find_spec(name)
+    except ImportError as error:
+        raise CommandError(f"{name}: {error}") from None
+    except ValueError:
+        found = None
+    if found is None:
+        raise CommandError(f"no module named {name!r}")
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except Exception as error:
+        _fail(error)
+    except KeyboardInterrupt as error:
+        _fail(error, 130)
+
+
+def _import_from(folder: str) -> None:
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def _fail(error: BaseException, code: int = 1) -> NoReturn:
+    """Show an exception as Python does, from the program's first frame on."""
+    trace = error.__traceback__
+    while trace and trace.tb_frame.f_globals.get("__name__") != "__main__":
+        trace = trace.tb_next
+    if trace:
+        error = error.with_traceback(trace)
+    sys.excepthook(type(error), error, error.__traceback__)
+    raise Failed(error, code)

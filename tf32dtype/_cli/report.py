@@ -1,0 +1,178 @@
+"""What a program would lose in other precisions, and at which line.
+
+It runs once, as it is, as `python script.py ...` or `python -m module ...` runs it:
+all words after its name are its own, and so is its exit code. Its matrix products, of
+NumPy, SciPy and whatever calls BLAS, are counted by their place in the source; samples
+of their operands are multiplied in each precision when it has ended, and compared with
+the float64 product. What os._exit or a signal ends leaves no report.
+
+SNR           -20 log10 of the relative error, in dB, over all samples of a place
+bears NAME    the cheapest precision (the fewest bits to multiply) whose SNR reaches
+              --target-db, and none of whose errors is more than 10^(-target/20) of
+              |A||B|, the sum of the magnitudes of its row's and column's products
+needs NAME    the same, where it takes several products of parts (bf16x3), or f32
+needs float64 float32 is not enough
+loses range   numbers became Inf or NaN, or vanished and that shows in an error
+digits        that cancel: log10 of how far the median condition |A||B| / |AB| is
+              beyond sqrt(k), which sums of k products with random signs have
+
+docs/report.md has the rest.
+"""
+
+import os
+import sys
+import threading
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import NoReturn
+
+from .._matmul.precisions import PRECISIONS
+from .._report import collect
+from .._report.context import kind_and_message
+from .._report.options import TARGET_DB, options
+from .._report.output import check_folder, write_whole
+from .._report.report import Report, count
+from .._text import progress
+from . import CommandError
+from .program import Failed, add_program, run_program
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Arguments of `tf32dtype report`."""
+    parser.add_argument("--html", metavar="FILE", help="write a page, with plots")
+    parser.add_argument("--json", metavar="FILE", help="write all figures as JSON")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no table, no progress; files alone"
+    )
+    shorts = ", ".join(row.short for row in PRECISIONS)
+    parser.add_argument(
+        "--precision",
+        metavar="NAMES",
+        help=f"what to measure besides f32: {shorts}, block formats; all by default",
+    )
+    parser.add_argument(
+        "--target-db",
+        type=float,
+        default=TARGET_DB,
+        metavar="DB",
+        help=f"the SNR that a place needs ({TARGET_DB:g})",
+    )
+    parser.add_argument(
+        "--exact", action="store_true", help="all operands, however long it takes"
+    )
+    for name, metavar, what in (
+        ("--device", "NAME", "measure its tensor core too: H100, H100:mma.sync"),
+        ("--stop-at", "PACKAGE", "show the lines inside of a library as if yours"),
+        ("--only", "FILE[:FUNCTION]", "products of this region"),
+        ("--except", "FILE[:FUNCTION]", "no products of this region"),
+    ):
+        parser.add_argument(
+            name,
+            dest=name.strip("-").replace("-", "_").replace("except", "excepted"),
+            action="append",
+            default=[],
+            metavar=metavar,
+            help=f"{what}; may be repeated",
+        )
+    parser.add_argument("--dots", action="store_true", help="dots and norms too")
+    parser.add_argument(
+        "--lapack", action="store_true", help="the products inside LAPACK too"
+    )
+    add_program(parser)
+
+
+def run(arguments: Namespace) -> NoReturn:
+    """Run the program, report, and exit as the program does."""
+    chosen = options(
+        precision=arguments.precision,
+        device=arguments.device,
+        target_db=arguments.target_db,
+        exact=arguments.exact,
+        dots=arguments.dots,
+        lapack=arguments.lapack,
+        stop_at=arguments.stop_at,
+        only=arguments.only,
+        excepted=arguments.excepted,
+    )
+    html, json = map(_checked_path, (arguments.html, arguments.json))
+    if html and html == json:
+        raise CommandError(f"--html and --json are the same file: {html}")
+    argv = (arguments.program, *arguments.arguments)
+    collector = collect.Collector(chosen.collector, argv)
+    collector.start()
+    try:
+        run_program(arguments)
+    except CommandError:  # none of it has run
+        collector.stop()
+        raise
+    except SystemExit as end:
+        ending = end
+    _join_threads()
+    seen = collector.stop()
+    quiet = arguments.quiet
+    stream = sys.__stderr__
+    with progress(
+        not quiet and stream is not None, "Measuring", count(seen), stream
+    ) as advance:
+        report = Report(seen, chosen, _how(ending), advance)
+    whole = _write(html, report.to_html) & _write(json, report.to_json)
+    if not quiet:
+        _print(report)
+    if not whole and ending.code in (None, 0):
+        raise SystemExit(1)
+    raise ending
+
+
+def _checked_path(path: str | None) -> str | None:
+    """Of a file to write, wherever the program goes."""
+    if path is None:
+        return None
+    check_folder(path)
+    return os.path.abspath(path)
+
+
+def _join_threads() -> None:
+    """Wait for the program's threads, as Python does at its end."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+
+
+def _how(ending: SystemExit) -> str:
+    """How it ended, where that is not well."""
+    if isinstance(ending, Failed):
+        return f"raised {kind_and_message(ending.error)}"
+    if ending.code in (None, 0):
+        return ""
+    if isinstance(ending.code, int):
+        return f"ended with exit code {ending.code}"
+    return f"ended with the message {str(ending.code).splitlines()[0]!r}"
+
+
+def _write(path: str | None, make: Callable[[], str]) -> bool:
+    """Write what was asked for; False if it cannot be written."""
+    if path is None:
+        return True
+    try:
+        write_whole(path, make())
+    except OSError as error:
+        print(f"tf32dtype report: {path}: {error.strerror}", file=sys.__stderr__)
+        return False
+    return True
+
+
+def _print(report: Report) -> None:
+    """To standard output; where the program has closed it, to standard error."""
+    if sys.stdout and not sys.stdout.closed:
+        sys.stdout.flush()  # the program's own comes first
+    stream = sys.__stdout__
+    if stream is None or stream.closed:
+        stream = sys.__stderr__
+    if stream is None:
+        return
+    try:
+        print(file=stream)
+        report.print(stream)
+        stream.flush()
+    except BrokenPipeError:  # a reader that has enough; nothing more goes to it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

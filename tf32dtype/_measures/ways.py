@@ -1,0 +1,139 @@
+"""Ways to multiply: a precision, a device's tensor core, a block format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import blocks as arrays_of_blocks
+from .._matmul.matmul import matmul
+from .._matmul.precisions import PRECISIONS, Precision, find_precision
+from ..blocks.formats import formats as block_formats
+from . import UserError
+from .format_facts import facts, known
+from .units import Unit
+
+Array = NDArray[Any]
+
+
+class Way(NamedTuple):
+    """A way to multiply: in a precision, or with both operands in a block format."""
+
+    name: str
+    precision: Precision | None  # None: a block format
+    unit: Unit | None = None  # the tensor core that multiplies; None: td.matmul's sums
+
+    @property
+    def products(self) -> int:
+        """How many products of parts there are for one of the operands."""
+        if self.precision is None:
+            return block_formats[self.name].levels ** 2
+        parts = range(self.precision.parts)
+        return sum(i + j < self.precision.split_orders for i in parts for j in parts)
+
+    @property
+    def bits(self) -> float:
+        """The bits that stand for one number of an operand, in all products of parts.
+
+        How much a tensor core has to multiply: the order of what is cheap.
+        """
+        if self.precision is None:
+            return block_formats[self.name].bits_per_value
+        return facts(self.precision.format).bits * self.products
+
+    def prepare(self, x: Array, axis: int) -> Any:
+        """An operand as `product` takes it.
+
+        Parameters
+        ----------
+        x : numpy.ndarray
+            A real matrix.
+        axis : int
+            The one that the product sums over, along which blocks lie.
+
+        Returns
+        -------
+        numpy.ndarray or BlockArray
+            float32, or in the block format.
+        """
+        if self.precision is None:
+            return arrays_of_blocks.quantize(x, self.name, axis=axis)
+        return x.astype(np.float32)
+
+    def product(self, a: Any, b: Any) -> Array:
+        """The product in float32 of two operands that `prepare` returned."""
+        if self.precision is None:
+            in_blocks: Array = a @ b
+            return in_blocks
+        device, instruction = self.unit or (None, None)
+        product: Array = matmul(
+            a,
+            b,
+            precision=self.precision.short,
+            device=device,
+            instruction=instruction,
+        )
+        return product
+
+    def multiply(self, a: Array, b: Array) -> tuple[Array, int]:
+        """The product in float32, and the bytes of what is multiplied."""
+        x, y = self.prepare(a, -1), self.prepare(b, 0)
+        if self.precision is None:
+            return self.product(x, y), x.nbytes + y.nbytes
+        itemsize = facts(self.precision.format).dtype.itemsize
+        count = self.precision.parts * itemsize * (a.size + b.size)
+        return self.product(x, y), count
+
+
+def select(names: Sequence[str]) -> list[Way]:
+    """The precisions and block formats of these names.
+
+    Raises
+    ------
+    UserError
+        For a name that is neither; it lists the known ones.
+    """
+    return [_find(name) for name in names]
+
+
+def on_unit(ways: Iterable[Way], unit: Unit, name: str) -> list[Way]:
+    """Those of the ways that a tensor core has, on it.
+
+    Parameters
+    ----------
+    ways : iterable of Way
+        Ways without a unit.
+    unit : Unit
+        The tensor core.
+    name : str
+        What the user called it; "bf16@H100" is the way's name then.
+
+    Returns
+    -------
+    list of Way
+        Splits too, as their parts are of a format that it has.
+    """
+    has = unit.formats
+    return [
+        way._replace(name=f"{way.name}@{name}", unit=unit)
+        for way in ways
+        if way.precision is not None and way.precision.format in has
+    ]
+
+
+def _find(name: str) -> Way:
+    if name in block_formats:
+        return Way(name, None)
+    try:
+        precision = find_precision(name)
+    except ValueError:
+        shorts = ", ".join(precision.short for precision in PRECISIONS)
+        hint = f"; {name} is one of --formats" if name in known() else ""
+        raise UserError(
+            f"unknown precision {name!r}; known are {shorts}, and the block formats"
+            f" {', '.join(block_formats)}{hint}"
+        ) from None
+    return Way(precision.short, precision)

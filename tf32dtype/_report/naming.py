@@ -1,0 +1,68 @@
+"""How the report calls places, shapes and shares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from .exponents import Exponents
+from .places import Frame, Place, Shape
+
+_LONGEST = 32  # characters of a file's path
+
+
+def where(place: Place) -> str:
+    """A place in a table: "solver.py:12 step"; the shared object where no frame is."""
+    frame = place.user or place.library
+    return at(frame) if frame else os.path.basename(place.caller) or "unknown"
+
+
+def at(frame: Frame) -> str:
+    """A frame: its file relative to the current folder, its line and its function."""
+    function = "" if frame.function == "<module>" else f" {frame.function}"
+    return f"{shortened(frame.file)}:{frame.line}{function}"
+
+
+def shortened(path: str) -> str:
+    """A path relative to the current folder if it is inside, its last parts if long."""
+    if path.startswith("<"):  # "<stdin>", a cell of a notebook
+        return path
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive
+        relative = path
+    if not relative.startswith(".."):
+        path = relative
+    _, _, installed = path.replace(os.sep, "/").rpartition("/site-packages/")
+    path = installed or path
+    parts = path.replace(os.sep, "/").split("/")
+    while len("/".join(parts)) > _LONGEST and len(parts) > 1:
+        parts = parts[1:]
+    short = "/".join(parts)
+    return short if short == path else f".../{short}"
+
+
+def share(part: float, whole: float) -> str:
+    """In percent; "-" of nothing."""
+    return f"{100 * part / whole:.1f}" if whole else "-"
+
+
+def exponents(of: Exponents) -> str:
+    """The range of exponents: "-12..3"; "-" if there is no number but zero."""
+    return "-" if of.least is None else f"{of.least}..{of.greatest}"
+
+
+def shape(of: Shape) -> str:
+    """ "64 x 64 x 1000": m, n and k."""
+    return " x ".join(map(str, of))
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """The first of them, and how many there are besides."""
+    more = len(names) - most
+    return "; ".join(names[:most]) + (f"; and {more} more" if more > 0 else "")
+
+
+def numbered(count: int, one: str) -> str:
+    """ "1 call", "2 calls"."""
+    return f"{count} {one}" + "s" * (count != 1)

@@ -1,0 +1,98 @@
+"""What a report is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from .._matmul.precisions import PRECISIONS
+from .._measures import UserError, units
+from .._measures.ways import Way, on_unit, select
+from ..blocks.formats import formats as block_formats
+from .collect import CollectorOptions
+from .regions import find_region
+
+TARGET_DB = 40.0
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is watched and measured, and what counts as good."""
+
+    ways: tuple[Way, ...]
+    target_db: float = TARGET_DB
+    #: measure all samples, of all rows and columns
+    exact: bool = False
+    collector: CollectorOptions = field(default_factory=CollectorOptions)
+
+
+def options(
+    *,
+    precision: str | Iterable[str] | None = None,
+    device: str | Iterable[str] | None = None,
+    target_db: float = TARGET_DB,
+    exact: bool = False,
+    dots: bool = False,
+    lapack: bool = False,
+    stop_at: str | Iterable[str] = (),
+    only: str | Iterable[str] = (),
+    excepted: str | Iterable[str] = (),
+) -> ReportOptions:
+    """The options that names stand for: `td.report` says what they are.
+
+    Raises
+    ------
+    UserError
+        For an unknown precision, device, file or function; for a target that is no
+        number of dB.
+    """
+    if not 0 < target_db < float("inf"):
+        raise UserError(f"a target is more than 0 dB, not {target_db:g}")
+    return ReportOptions(
+        _ways(precision, _words(device)),
+        float(target_db),
+        exact,
+        CollectorOptions(
+            dots=dots,
+            lapack=lapack,
+            exact=exact,
+            stop_at=_words(stop_at),
+            only=tuple(map(find_region, _list(only))),
+            excepted=tuple(map(find_region, _list(excepted))),
+        ),
+    )
+
+
+def _ways(
+    precision: str | Iterable[str] | None, devices: Sequence[str]
+) -> tuple[Way, ...]:
+    """float32, which others are compared with; what is named, by default everything;
+    and the same on devices."""
+    if precision is None:
+        names = [*(row.short for row in PRECISIONS), *block_formats]
+    elif not (named := _words(precision)):
+        raise UserError("no precision is named")
+    else:
+        names = ["f32", *named]
+    ways = {way.name: way for way in select(names)}
+    chosen = list(ways.values())
+    for name, unit in zip(devices, units.find(devices), strict=True):
+        label = unit.device + (f":{unit.instruction}" if ":" in name else "")
+        found = on_unit(chosen, unit, label)
+        if not found:
+            raise UserError(f"{unit.name} has none of {', '.join(ways)}")
+        ways |= {way.name: way for way in found}
+    return tuple(ways.values())
+
+
+def _words(names: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Names in one text, with commas or blanks between them, or in several."""
+    return tuple(
+        word for text in _list(names) for word in text.replace(",", " ").split()
+    )
+
+
+def _list(names: str | Iterable[str] | None) -> tuple[str, ...]:
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(names)

@@ -1,0 +1,90 @@
+"""What a collector hands over: a program's products, by their places in the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Shape = tuple[int, int, int]
+
+
+class Sample(NamedTuple):
+    """Rows and columns of one product's operands."""
+
+    #: (r, k) rows of op(A), in the product's own dtype: float32, float64, complex64 or
+    #: complex128; the rows of A's greatest magnitude are among them
+    a: Array
+    #: (k, c) columns of op(B), likewise
+    b: Array
+    m: int
+    n: int
+    k: int
+    #: all rows and columns are there
+    whole: bool
+
+
+class Frame(NamedTuple):
+    """A line that was being executed."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """All products of one place in the source, by one routine, of one dtype."""
+
+    #: nearest frame of the user's code; None: no Python code below the call
+    user: Frame | None
+    #: innermost frame, where it is another
+    library: Frame | None
+    #: the shared object that called BLAS
+    caller: str
+    #: "gemm", "syrk", "gemv", "dot", ...
+    routine: str
+    #: "float32", "float64", "complex64" or "complex128"
+    dtype: str
+    calls: int
+    multiply_adds: int
+    seconds: float
+    #: (m, n, k): how often; the most frequent first, no more than the collector keeps
+    shapes: dict[Shape, int] = field(default_factory=dict)
+    samples: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Work that was not caught as products."""
+
+    #: "LAPACK", "FFT", "integer matmul", "einsum without optimize", ...
+    kind: str
+    #: what was called
+    name: str
+    calls: int
+    #: None: not measured
+    seconds: float | None
+    #: what would reach it; "" if nothing would
+    advice: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program's run, or that of a `with` block."""
+
+    #: the program and its arguments; empty for a block
+    argv: tuple[str, ...]
+    seconds: float
+    places: tuple[Place, ...]
+    elsewhere: tuple[Elsewhere, ...]
+    python: str
+    numpy: str
+    tf32dtype: str
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of all places."""
+        return sum(place.multiply_adds for place in self.places)
