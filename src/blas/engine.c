@@ -290,6 +290,16 @@ int tf_blas_look_again(void)
     return count;
 }
 
+void *tf_blas_counting(void *original, int kind, const char *name)
+{
+    pthread_mutex_lock(&lock);
+    void *function = tf_counts_prepare() < 0
+                         ? NULL
+                         : stub_before(original, handle_named, tf_named_count(kind, name));
+    pthread_mutex_unlock(&lock);
+    return function;
+}
+
 static void lock_all(void) { pthread_mutex_lock(&lock); }
 static void unlock_all(void) { pthread_mutex_unlock(&lock); }
 

@@ -13,9 +13,10 @@ from typing import NoReturn
 
 from .. import __version__
 from .._measures import UserError
-from . import compare, demo, formats, inspect, report, run, sizes
+from . import blas, compare, demo, formats, inspect, report, run, sizes
 
 _COMMANDS = {
+    "blas": (blas, "a program that is not Python, with its products in a precision"),
     "demo": (demo, "classify real images with every format"),
     "compare": (compare, "what a product, or storing an array, loses in each format"),
     "formats": (formats, "range, precision and spacing of every format"),
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         the arguments cannot be used.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] not in (["run"], ["report"]):  # whose words are another program's
+    if words[:1] not in (["blas"], ["run"], ["report"]):  # whose words are another program's
         words = [f" {word}" if _NEGATIVE.match(word) else word for word in words]
     parser = _parser()
     arguments = parser.parse_args(words)
@@ -90,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_arguments(command)
-        if module not in (run, report):
+        if module not in (blas, run, report):
             command.add_argument(
                 "--json", action="store_true", help="print JSON instead of tables"
             )

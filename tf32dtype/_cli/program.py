@@ -8,6 +8,7 @@ import importlib.util
 import os
 import runpy
 import sys
+import threading
 from argparse import REMAINDER, ArgumentParser, Namespace
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
@@ -50,6 +51,13 @@ def run_program(arguments: Namespace) -> NoReturn:
         _run_script(arguments.program)
     # Flushing is Python's own to do, which knows what a program does to its streams.
     raise SystemExit
+
+
+def join_threads() -> None:
+    """Wait for the program's threads, as Python does at its end."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 def _run_script(path: str) -> None:

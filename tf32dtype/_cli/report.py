@@ -21,7 +21,6 @@ docs/report.md has the rest.
 
 import os
 import sys
-import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import NoReturn
@@ -34,7 +33,7 @@ from .._report.output import check_folder, write_whole
 from .._report.report import Report, count
 from .._text import progress
 from . import CommandError
-from .program import Failed, add_program, run_program
+from .program import Failed, add_program, join_threads, run_program
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -107,7 +106,7 @@ def run(arguments: Namespace) -> NoReturn:
         raise
     except SystemExit as end:
         ending = end
-    _join_threads()
+    join_threads()
     seen = collector.stop()
     quiet = arguments.quiet
     stream = sys.__stderr__
@@ -129,13 +128,6 @@ def _checked_path(path: str | None) -> str | None:
         return None
     check_folder(path)
     return os.path.abspath(path)
-
-
-def _join_threads() -> None:
-    """Wait for the program's threads, as Python does at its end."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
 
 
 def _how(ending: SystemExit) -> str:

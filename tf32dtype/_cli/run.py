@@ -1,65 +1,94 @@
-"""A program, unchanged, with NumPy's products in a chosen precision.
+"""A program, unchanged, with its matrix products in a chosen precision.
 
 It runs as `python script.py ...` or `python -m module ...` runs it: all words after its
 name are its own, and so are its exit code and its traceback. The precision is that of
-the whole process, as td.set_matmul_precision sets it; processes that it starts anew are
-not reached. docs/precision.md tells which functions of NumPy obey.
+the whole process, as td.set_matmul_precision sets it: of NumPy's products, and of all
+that a library has BLAS make. At the end standard error tells how many products obeyed,
+and what would reach the others. docs/precision.md has the details.
+
+--only, --except    where products obey: in code of a file, or of a function in it, and
+                    in what that calls (repeatable)
+--no-blas           NumPy's functions alone: no other library's, none of its methods
+--no-children       programs that it starts are left alone; else their products obey too
+--strict            exit code 3 if no product obeyed
 """
 
+import os
 from argparse import ArgumentParser, Namespace
-from typing import NoReturn, get_args
+from typing import NoReturn
 
-from .._formats.quantize import Tf32Rounding
+from .. import _core
 from .._matmul.context import set_matmul_precision
-from .._matmul.precisions import PRECISIONS, Scale, SpecialValues
-from . import CommandError
-from .program import add_program, run_program
+from .._matmul.precisions import find_precision
+from .._report.output import check_folder, write_whole
+from .._report.regions import find_region
+from .._text import strict_json
+from . import CommandError, preload
+from .precision_options import add_precision, settings_of
+from .program import add_program, join_threads, run_program
+from .reached import print_reached, reached, watch_loops
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype run`."""
-    parser.add_argument(
-        "--precision",
-        metavar="NAME",
-        help=", ".join(row.short for row in PRECISIONS) + ", or a long name",
-    )
-    for option, kind, whose in (
-        ("--rounding", Tf32Rounding, "of operands under tf32"),
-        ("--scale", Scale, "what has a scale of its own under fp8"),
-        ("--special-values", SpecialValues, "what becomes of Inf in x3, x6 and x9"),
-    ):
-        words = get_args(kind)
-        metavar = "|".join(words)
-        parser.add_argument(option, default=words[0], metavar=metavar, help=whose)
+    add_precision(parser)
     parser.add_argument("--device", metavar="NAME", help="with this one's tensor core")
     parser.add_argument(
         "--instruction", metavar="NAME", help="mma.sync, wgmma or tcgen05"
     )
-    for name in ("float64", "complex64"):
+    for name, where in (("only", "here"), ("except", "elsewhere than here")):
         parser.add_argument(
-            f"--{name}", action="store_true", help=f"products in {name} obey too"
+            f"--{name}",
+            dest={"except": "but"}.get(name, name),
+            action="append",
+            default=[],
+            metavar="FILE[:FUNCTION]",
+            help=f"products obey {where}",
         )
+    parser.add_argument("--no-blas", action="store_true", help="NumPy's functions alone")
+    parser.add_argument("--no-children", action="store_true", help="this process alone")
+    parser.add_argument("--strict", action="store_true", help="exit code 3 if none obeyed")
+    parser.add_argument("--quiet", action="store_true", help="no summary at the end")
+    parser.add_argument("--json", metavar="FILE", help="write the summary as JSON")
     add_program(parser)
 
 
 def run(arguments: Namespace) -> NoReturn:
-    """Run the program, and exit as it does."""
+    """Run the program, tell what obeyed, and exit as the program does."""
     if arguments.precision is None:
         raise CommandError(
             "--precision is needed, before the program, as all words after that are its"
             f" own: tf32dtype run --precision NAME {arguments.program}"
         )
+    blas = not arguments.no_blas and _core.blas_available()
+    settings = settings_of(arguments, blas)
+    only, but = ([find_region(text) for text in x] for x in (arguments.only, arguments.but))
+    if (only or but) and not _core.frames_are_known():
+        raise CommandError("--only and --except need CPython 3.11, 3.12 or 3.13")
+    if arguments.json is not None:
+        check_folder(arguments.json)
+    path = arguments.json and os.path.abspath(arguments.json)
     try:
-        set_matmul_precision(
-            arguments.precision,
-            rounding=arguments.rounding,
-            scale=arguments.scale,
-            special_values=arguments.special_values,
-            float64=arguments.float64,
-            complex64=arguments.complex64,
-            device=arguments.device,
-            instruction=arguments.instruction,
-        )
+        set_matmul_precision(**settings._asdict())
     except ValueError as error:
         raise CommandError(str(error)) from None
-    run_program(arguments)
+    pairs = [[(r.file, r.function or "") for r in regions] for regions in (only, but)]
+    _core.set_regions(*pairs)
+    _core.blas_begin()
+    watch_loops()
+    if blas and not arguments.no_children:
+        preload.for_children(settings)
+    try:
+        run_program(arguments)
+    except SystemExit as end:
+        ending = end
+    join_threads()
+    set_matmul_precision(None)  # what ends after the program is no part of it
+    summary = reached(find_precision(arguments.precision).short)
+    if path:
+        write_whole(path, strict_json(summary.record()))
+    if not arguments.quiet:
+        print_reached(summary)
+    if arguments.strict and not summary.calls and ending.code in (None, 0):
+        raise SystemExit(3)
+    raise ending

@@ -9,6 +9,7 @@ import os
 import sys
 from _thread import RLock  # threading takes longer to import
 from contextvars import ContextVar
+from time import perf_counter
 
 from cpython.exc cimport PyErr_Occurred
 from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
@@ -45,11 +46,11 @@ __all__ = [
     "blas_look_again", "blas_pause", "blas_places", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "count_nonzero",
-    "count_scope", "current_precision",
+    "count_loops", "count_scope", "counted", "current_precision",
     "dot", "dot_operands", "exact_number", "facts", "format_convolve",
     "format_correlate", "format_dot", "format_inner", "format_vdot", "free_buffers",
-    "frames_known", "from_bits_of", "gemm", "inner", "is_close", "isa", "matmul", "named_counts", "names",
-    "precision_variable", "prepare_product", "printed", "quantize_items",
+    "frames_are_known", "from_bits_of", "gemm", "inner", "is_close", "isa", "matmul", "named_counts", "names",
+    "precision_variable", "precisions", "prepare_product", "printed", "quantize_items",
     "promote_block", "publish_precision", "reduce_segments", "replace_loops", "report", "restore_loops",
     "samples_left_out", "scalar_types",
     "scale_values", "scaled_mma_matmul", "set_default_precision", "set_regions",

@@ -457,6 +457,16 @@ cdef extern from "matmul/matmul.h" nogil:
     void tf_matmul_prepare()
 
 
+cdef extern from "matmul/precisions.h" nogil:
+    struct tf_precision_row:
+        const char *preset
+        const char *name
+        int format
+        int parts
+        int split_orders
+    const tf_precision_row tf_precisions[]
+
+
 cdef extern from "matmul/blas_api.h" nogil:
     struct tf_kinds:
         int a
@@ -490,6 +500,7 @@ cdef extern from "blas/counts.h" nogil:
         TF_FATES
     enum:
         TF_BLAS_TYPES
+        TF_LOOP_CALL
     struct tf_blas_count_t "tf_blas_count":
         uint64_t calls
         uint64_t multiply_adds
@@ -521,6 +532,7 @@ cdef extern from "blas/engine.h" nogil:
     void tf_blas_set_places(int (*)() noexcept nogil)
     tf_blas_fate tf_blas_fate_of(const tf_blas_mode *, char, npy_intp, npy_intp,
                                  npy_intp)
+    void *tf_blas_counting(void *, int, const char *)
     void tf_blas_pause(int)
 
 

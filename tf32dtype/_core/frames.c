@@ -1,7 +1,7 @@
 /* Walks the frames of CPython 3.11 to 3.13, whose layout its own headers have. */
 #define Py_BUILD_CORE 1
 #define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include <Python.h> /* which asks for realpath too */
 
 #if PY_VERSION_HEX < 0x030e0000 && !defined(Py_GIL_DISABLED)
 #define TF_KNOWN 1
@@ -78,14 +78,6 @@ static int is_under(const char *file, char *const *folders)
     return 0;
 }
 
-/* Whether a path ends with a file's name, or with folders before it. */
-static int ends_with(const char *path, const char *file)
-{
-    const size_t n = strlen(path), end = strlen(file);
-    return n >= end && strcmp(path + n - end, file) == 0 &&
-           (n == end || file[0] == '/' || path[n - end - 1] == '/');
-}
-
 /* Whether a qualified name is a function's, or of one inside it. */
 static int is_function(const char *qualified, const char *function)
 {
@@ -98,11 +90,11 @@ static int is_function(const char *qualified, const char *function)
     return 0;
 }
 
-static int is_in(const struct code *code, char *(*regions)[2])
+static int is_in(const char *file, const char *function, char *(*regions)[2])
 {
     for (; regions && (*regions)[0]; regions++) {
-        if (ends_with(code->file, (*regions)[0]) &&
-            (!(*regions)[1][0] || is_function(code->function, (*regions)[1]))) {
+        if (strcmp(file, (*regions)[0]) == 0 &&
+            (!(*regions)[1][0] || is_function(function, (*regions)[1]))) {
             return 1;
         }
     }
@@ -155,11 +147,17 @@ static char *text_of(PyObject *text)
     return out;
 }
 
+/* Folders and regions are named without links. */
 static void classify(struct code *code)
 {
-    code->is_users = code->file[0] != '<' && (is_under(code->file, users) ||
-                                              !is_under(code->file, libraries));
-    code->region = is_in(code, except) ? 2 : is_in(code, only) ? 1 : 0;
+    char *real = realpath(code->file, NULL);
+    const char *file = real ? real : code->file;
+    code->is_users =
+        file[0] != '<' && (is_under(file, users) || !is_under(file, libraries));
+    code->region = is_in(file, code->function, except) ? 2
+                   : is_in(file, code->function, only) ? 1
+                                                       : 0;
+    free(real);
 }
 
 static int is_same(const struct seen *one, const PyCodeObject *code)

@@ -11,8 +11,9 @@
 int tf_frames_are_known(void);
 
 /* Sets which files are libraries': those under one of `libraries` (folders) and under
- * none of `users`; and which code counts as a region, a file's end and a function or "",
- * a pair an entry. All end with NULL, and are copied. Needs the GIL. -1: no memory. */
+ * none of `users`; and which code counts as a region: a file and a function or "", a pair
+ * an entry. Files and folders without links in them. All lists end with NULL, and are
+ * copied. -1: no memory. */
 int tf_frames_set_folders(const char *const *libraries, const char *const *users);
 int tf_frames_set_regions(const char *const (*only)[2], const char *const (*except)[2]);
 

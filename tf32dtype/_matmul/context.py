@@ -14,10 +14,13 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
 from .. import _core
 from .._options import refuse_unknown, shows
+from .._wording import brief
 from . import numpy_patch
 from .precisions import Options, Settings, known, resolve
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
+#: What goes with it, words with commas between; set: of BLAS's products too.
+BLAS_VARIABLE = "TF32DTYPE_BLAS"
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -279,19 +282,37 @@ def set_matmul_precision(precision: str | None, **options: Unpack[Options]) -> N
 
 
 def read_environment() -> None:
-    """Set what the environment variable names.
+    """Set what the environment variables name.
 
     Raises
     ------
     ImportError
-        If it names no precision.
+        If they name no precision, or no option of one.
     """
     name = os.environ.get(VARIABLE, "")
     if not name:
         return
     try:
-        set_matmul_precision(name)
-    except ValueError:
+        set_matmul_precision(name, **_options(os.environ.get(BLAS_VARIABLE)))
+    except ValueError as error:
+        if BLAS_VARIABLE in os.environ:
+            raise ImportError(f"{VARIABLE} and {BLAS_VARIABLE}: {error}") from None
         raise ImportError(
             f"{VARIABLE}={name!r}: known are {', '.join(known())}"
         ) from None
+
+
+def _options(words: str | None) -> Options:
+    """What the words stand for; without any, BLAS's products do not obey."""
+    options: dict[str, Any] = {} if words is None else {"blas": True}
+    for word in filter(None, (words or "").split(",")):
+        option, equals, value = word.partition("=")
+        if option not in _OPTIONS:
+            raise ValueError(f"{brief(word)}: known are {', '.join(_OPTIONS)}")
+        options[option] = (
+            True if not equals else int(value) if option == "min_size" else value
+        )
+    return Options(**options)
+
+
+_OPTIONS = [name for name in Settings._fields if name not in ("precision", "blas")]

@@ -85,18 +85,8 @@ class Precision(NamedTuple):
     split_orders: int = 1
 
 
-PRECISIONS = (
-    Precision("F32_F32_F32", "f32", "float32"),
-    Precision("TF32_TF32_F32", "tf32", "tf32"),
-    Precision("TF32_TF32_F32_X3", "tf32x3", "tf32", 2, 2),
-    Precision("BF16_BF16_F32", "bf16", "bfloat16"),
-    Precision("BF16_BF16_F32_X3", "bf16x3", "bfloat16", 2, 2),
-    Precision("BF16_BF16_F32_X6", "bf16x6", "bfloat16", 3, 3),
-    Precision("BF16_BF16_F32_X9", "bf16x9", "bfloat16", 3, 5),
-    Precision("F16_F16_F32", "f16", "float16"),
-    Precision("F8E4M3FN_F8E4M3FN_F32", "fp8_e4m3", "float8_e4m3fn"),
-    Precision("F8E5M2_F8E5M2_F32", "fp8_e5m2", "float8_e5m2"),
-)
+#: src/matmul/precisions.c has the table.
+PRECISIONS = tuple(Precision(*row) for row in _core.precisions())
 _BY_NAME = {row.preset.lower(): row for row in PRECISIONS}
 _BY_NAME |= {row.short: row for row in PRECISIONS}
 #: What operands are rounded to names a precision too.

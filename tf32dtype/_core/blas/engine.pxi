@@ -14,7 +14,7 @@ def blas_available():
     return bool(tf_blas_is_available())
 
 
-def frames_known():
+def frames_are_known():
     """Whether places in the source can be told on this Python."""
     return bool(tf_frames_are_known())
 
@@ -75,6 +75,29 @@ def named_counts():
             return [row for row in found if row[2]]
         found.append((named_kinds[count.kind], count.name.decode(), count.calls,
                       1e-9 * count.nanoseconds))
+
+
+def count_loops(ufunc, str name, str but=""):
+    """Count the calls of a ufunc's loops, but for dtypes of these characters, under a
+    name: "{}" in it becomes the dtype's. They stay counted."""
+    cdef int signature[8]
+    cdef cnp.PyUFuncGenericFunction found = NULL, counting
+    cdef int i
+    for types in ufunc.types:
+        dtypes = [np.dtype(t) for t in types.replace("->", "")]
+        if dtypes[0].char in but or len(dtypes) > 8:
+            continue
+        for i, dtype in enumerate(dtypes):
+            signature[i] = dtype.num
+        label = name.format(dtypes[0].name).encode()
+        # Twice: to find what there is, and to put what stands before it.
+        if cnp.PyUFunc_ReplaceLoopBySignature(ufunc, NULL, signature, &found) < 0:
+            continue
+        counting = <cnp.PyUFuncGenericFunction>tf_blas_counting(
+            <void *>found, TF_LOOP_CALL, label)
+        if counting == NULL:
+            counting = found
+        cnp.PyUFunc_ReplaceLoopBySignature(ufunc, counting, signature, &found)
 
 
 # -- places ------------------------------------------------------------------------
@@ -228,3 +251,26 @@ def count_scope(int more):
 
 
 tf_modes_prepare(mode_here)
+
+
+cdef class counted:
+    """A function whose calls, and their time, are counted under a name."""
+
+    cdef object own
+    cdef tf_named_count_t *count
+
+    def __init__(self, own, str name):
+        self.own = own
+        self.count = tf_named_count(TF_LOOP_CALL, name.encode())
+
+    def __call__(self, *args, **kwargs):
+        began = perf_counter()
+        try:
+            return self.own(*args, **kwargs)
+        finally:
+            if self.count != NULL:
+                self.count.calls += 1
+                self.count.nanoseconds += <uint64_t>(1e9 * (perf_counter() - began))
+
+    def __getattr__(self, name):
+        return getattr(self.own, name)

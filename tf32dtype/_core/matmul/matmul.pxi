@@ -6,6 +6,20 @@
 # flags are then NumPy's.
 
 
+def precisions():
+    """The ways to compute products: the long name, the short one, the format, the parts
+    of an operand, and their split orders."""
+    found = []
+    cdef const tf_precision_row *row = tf_precisions
+    while row.name != NULL:
+        format = ("float16" if row.format == TF_FLOAT16 else
+                  "float32" if row.format == TF_FLOAT32 else names[row.format])
+        found.append((row.preset.decode(), row.name.decode(), format, row.parts,
+                      row.split_orders))
+        row += 1
+    return found
+
+
 cdef class MatmulSpec:
     """What operands are rounded to, and which dtypes obey besides float32. Immutable.
 

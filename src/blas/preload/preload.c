@@ -1,0 +1,188 @@
+/* The library that LD_PRELOAD puts into a program, Python or not: catches its products of
+ * BLAS, and tells at its end what they came to.
+ *
+ * TF32DTYPE_MATMUL_PRECISION names the precision, TF32DTYPE_BLAS what goes with it:
+ * words of docs/blas.md with commas between. */
+#define _GNU_SOURCE /* program_invocation_short_name */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "blas/engine.h"
+#include "formats/byte_tables.h"
+#include "matmul/precisions.h"
+#include "formats/quantize.h"
+#include "runtime/cpu_dispatch.h"
+
+static struct tf_blas_mode mode;
+static char complaint[160];
+static const char *precision_name;
+static pid_t began_in;
+
+/* -- settings ---------------------------------------------------------------------- */
+
+static int set_precision(const char *name)
+{
+    const struct tf_precision_row *row = tf_find_precision(name);
+    if (!row) {
+        snprintf(complaint, sizeof complaint, "no precision is named \"%.40s\"", name);
+        return -1;
+    }
+    precision_name = row->name;
+    mode.device.precision = (struct tf_precision){
+        .format = row->format,
+        .parts = row->parts,
+        .split_orders = row->split_orders,
+        .scaling = strncmp(row->name, "fp8", 3) == 0 ? TF_SCALED_MATRIX : TF_UNSCALED,
+    };
+    return 0;
+}
+
+static int set_word(const char *word)
+{
+    struct tf_precision *precision = &mode.device.precision;
+    const struct {
+        const char *word;
+        int *field, value;
+    } words[] = {
+        {"float64", &mode.float64, 1},
+        {"complex64", &mode.complex64, 1},
+        {"dots", &mode.dots, 1},
+        {"lapack", &mode.lapack, 1},
+        {"rounding=ties_to_even", &precision->rounding, TF_TIES_TO_EVEN},
+        {"rounding=ties_to_away", &precision->rounding, TF_TIES_TO_AWAY},
+        {"rounding=toward_zero", &precision->rounding, TF_TOWARD_ZERO},
+        {"scale=tensor", NULL, 0},
+        {"scale=row", &precision->scaling, TF_SCALED_LINES},
+        {"special_values=propagate", &precision->saturates, 0},
+        {"special_values=saturate", &precision->saturates, 1},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(word, words[i].word) == 0) {
+            if (words[i].field) {
+                *words[i].field = words[i].value;
+            }
+            return 0;
+        }
+    }
+    if (strncmp(word, "min_size=", 9) == 0) {
+        char *end;
+        mode.min_size = strtol(word + 9, &end, 10);
+        if (*end == '\0' && end > word + 9 && mode.min_size >= 0) {
+            return 0;
+        }
+    }
+    snprintf(complaint, sizeof complaint, "TF32DTYPE_BLAS has no \"%.40s\"", word);
+    return -1;
+}
+
+static void read_settings(void)
+{
+    const char *name = getenv("TF32DTYPE_MATMUL_PRECISION"), *words = getenv("TF32DTYPE_BLAS");
+    if (!name || !*name || set_precision(name)) {
+        return;
+    }
+    char *copy = strdup(words ? words : ""), *rest = copy, *word;
+    while (copy && (word = strsep(&rest, ","))) {
+        if (*word && set_word(word)) {
+            precision_name = NULL; /* not half of what was asked for */
+        }
+    }
+    free(copy);
+}
+
+/* -- the process ------------------------------------------------------------------- */
+
+static void prepare(void)
+{
+    const char *isa = getenv("TF32DTYPE_ISA");
+    if (!tf_isa_choose(isa ? isa : "")) {
+        tf_isa_choose("");
+    }
+    tf_byte_tables_fill();
+    tf_matmul_prepare();
+}
+
+/* Most processes make no product: tables are made for those that do. */
+static const struct tf_blas_mode *find_mode(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!precision_name) {
+        return NULL;
+    }
+    pthread_once(&once, prepare);
+    return &mode;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    began_in = getpid();
+    read_settings();
+    tf_blas_set_mode_finder(find_mode);
+    tf_blas_begin();
+}
+
+/* tf32dtype in a Python program that was started so does it all itself. */
+__attribute__((visibility("default"))) void tf32dtype_preload_end(void);
+void tf32dtype_preload_end(void)
+{
+    precision_name = NULL;
+    complaint[0] = '\0';
+    tf_blas_end();
+    began_in = 0;
+}
+
+struct sum {
+    unsigned long long calls, multiply_adds;
+};
+
+static void add(struct sum *sum, const struct tf_blas_count *count)
+{
+    sum->calls += count->calls;
+    sum->multiply_adds += count->multiply_adds;
+}
+
+/* What is told of a product that did not obey, in the order of enum tf_blas_fate. */
+static const char *const reasons[TF_FATES] = {
+    "",       "no precision is set",  "float64 is not set", "complex64 is not set",
+    "dots are not set", "below min_size", "outside",            "no memory",
+};
+
+__attribute__((destructor)) static void tell(void)
+{
+    static struct tf_blas_counts total;
+    struct sum fates[TF_FATES] = {{0, 0}}, all = {0, 0};
+    if (getpid() != began_in) {
+        return; /* a forked child: its counts are the parent's too */
+    }
+    tf_blas_total(&total);
+    for (int fate = 0; fate < TF_FATES; fate++) {
+        for (int type = 0; type < TF_BLAS_TYPES; type++) {
+            for (int routine = 0; routine < TF_BLAS_ROUTINES; routine++) {
+                add(&fates[fate], &total.of[fate][type][routine]);
+                add(&all, &total.of[fate][type][routine]);
+            }
+        }
+    }
+    if (all.calls == 0) {
+        return;
+    }
+    fprintf(stderr, "tf32dtype: %s (%d): ", program_invocation_short_name, (int)began_in);
+    if (complaint[0]) {
+        fprintf(stderr, "%s; ", complaint);
+    }
+    fprintf(stderr, "%llu of %llu products obeyed %s, %.1f %% of the multiply-adds",
+            fates[TF_OBEYED].calls, all.calls, precision_name ? precision_name : "anything",
+            100.0 * (double)fates[TF_OBEYED].multiply_adds /
+                (double)(all.multiply_adds ? all.multiply_adds : 1));
+    for (int fate = 1; fate < TF_FATES; fate++) {
+        if (fates[fate].calls) {
+            fprintf(stderr, "; %llu not: %s", fates[fate].calls, reasons[fate]);
+        }
+    }
+    fputs("\n", stderr);
+}

@@ -1,0 +1,60 @@
+"""The library that catches products of BLAS in programs that are not Python."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .. import _core
+from .._matmul.context import BLAS_VARIABLE, VARIABLE
+from .._matmul.precisions import Settings, find_precision
+from . import CommandError
+
+
+def library() -> str:
+    """The path of the library, for ``LD_PRELOAD``.
+
+    Raises
+    ------
+    CommandError
+        Where it is not there.
+    """
+    path = Path(_core.__file__).with_name("tf32dtype_blas.so")
+    if not _core.blas_available() or not path.exists():
+        raise CommandError(
+            "catching products of BLAS needs Linux on x86-64 or AArch64: macOS would need"
+            " rebound symbol pointers (as fishhook does), Windows patched import tables;"
+            " neither is there"
+        )
+    return str(path)
+
+
+def words(settings: Settings) -> str:
+    """What goes with a precision, as ``TF32DTYPE_BLAS`` has it."""
+    found = [name for name in ("float64", "complex64", "dots", "lapack") if getattr(settings, name)]
+    for name, usual in (
+        ("rounding", "ties_to_even"),
+        ("scale", "tensor"),
+        ("special_values", "propagate"),
+        ("min_size", 0),
+    ):
+        value = getattr(settings, name)
+        if value != usual:
+            found.append(f"{name}={value}")
+    return ",".join(found)
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The variables of a process whose products are to obey."""
+    others = os.environ.get("LD_PRELOAD", "")
+    found = {"LD_PRELOAD": ":".join(filter(None, [library(), others]))}
+    if settings.precision is not None:
+        found[VARIABLE] = find_precision(settings.precision).short
+        found[BLAS_VARIABLE] = words(settings)
+    return found
+
+
+def for_children(settings: Settings) -> None:
+    """Have the processes that this one starts obey, but for a device's precision."""
+    if settings.device is None:
+        os.environ.update(environment(settings))
