@@ -102,8 +102,9 @@ def _figure(one: PlaceReport) -> str:
     good = [verdict.way or "f32"]
     shown = [name for name in dict.fromkeys(cheap + good) if name in errors]
     figures = [f"{name} {decibels(errors[name].snr)} dB" for name in shown]
-    if verdict.like_float32 and verdict.like_float32 not in (verdict.way, "f32"):
-        figures.append(f"{verdict.like_float32} as good as float32")
+    like = verdict.like_float32 if verdict.kind in ("bears", "needs") else None
+    if like and like not in (verdict.way, "f32"):
+        figures.append(f"{like} as good as float32")
     if verdict.kind == "unmeasured":
         figures = ["no finite sample"]
     return f"{where(one.place)} ({', '.join(figures)})"

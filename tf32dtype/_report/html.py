@@ -79,17 +79,8 @@ def _overview(report: Report) -> Iterable[str]:
     if not report.places:
         return
     columns = chief(report.places)
-    heads = [
-        "place",
-        "routine",
-        "dtype",
-        "calls",
-        "% work",
-        "% time",
-        "exp. A",
-        "exp. B",
-    ]
-    heads += [*columns, "condition", "verdict", "loses"]
+    heads = ["place", "verdict", "loses", "routine", "dtype", "calls", "% work"]
+    heads += ["% time", "exp. A", "exp. B", *columns, "condition"]
     yield "<h2>Places</h2>"
     yield '<p class="dim">SNR in dB against float64, in each precision.</p>'
     yield '<div class="wide"><table><thead><tr>'
@@ -108,6 +99,8 @@ def _cells(
     link = f'<a href="#p{i}">{escape(where(place))}</a>'
     library = f'<br><span class="dim">{escape(library_of(one))}</span>'
     yield f'<td class="place">{link}{library if one.place.library else ""}</td>'
+    yield _cell(verdict.text, None, _COLOURS[verdict.kind])
+    yield _cell(verdict.losses or "-", None, "bad" if verdict.losses else "dim")
     yield _cell(place.routine)
     yield _cell(place.dtype)
     yield _cell(str(place.calls))
@@ -126,8 +119,6 @@ def _cells(
             )
     condition = figures.condition_median
     yield _cell(number(condition) if figures.elements else "-", condition)
-    yield _cell(verdict.text, None, _COLOURS[verdict.kind])
-    yield _cell(verdict.losses or "-", None, "bad" if verdict.losses else "dim")
 
 
 def _cell(text: str, value: float | None = None, kind: str = "") -> str:
@@ -207,9 +198,11 @@ def _section(report: Report, one: PlaceReport) -> Iterable[str]:
     for name, of in (("A", figures.a), ("B", figures.b)):
         note = f'<p class="dim">{_specials(name, of)}</p>'
         yield f"<div>{exponent_plot(name, of)}{note}</div>"
-    yield f"<div>{snr_plot([*figures.errors.values()], report.target_db)}</div></div>"
-    yield "<h3>Errors in each precision</h3>"
+    yield "</div><h3>Errors in each precision</h3>"
+    plot = snr_plot([*figures.errors.values()], report.target_db)
+    yield f'<div class="plots"><div>{plot}</div><div>'
     yield from _errors(report, one)
+    yield "</div></div>"
 
 
 def _facts(run: Run, one: PlaceReport) -> str:

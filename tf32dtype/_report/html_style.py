@@ -46,6 +46,7 @@ pre { background: var(--card); border-radius: 4px; padding: .6rem; overflow-x: a
 pre .here { background: var(--mark); display: inline-block; min-width: 100%; }
 pre .number { color: var(--dim); user-select: none; }
 .plots { display: flex; flex-wrap: wrap; gap: 1.2rem; }
+.plots > div { flex: 1 1 24rem; min-width: 0; }
 svg { max-width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 11px;
   font-family: system-ui, sans-serif; } svg text.dim { fill: var(--dim); }
 svg .axis { stroke: var(--dim); } svg .grid { stroke: var(--line); }

@@ -12,8 +12,8 @@ from .exponents import Exponents
 from .figures import Errors
 from .verdict import acceptable
 
-_WIDTH = 520
-_LEFT = 84  # of names
+_WIDTH = 540
+_LEFT = 112  # of names
 _RIGHT = 46
 _HEIGHT = 90  # of the bars of a histogram
 _ROW = 17

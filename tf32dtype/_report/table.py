@@ -74,6 +74,8 @@ def _table(run: Run, places: Sequence[PlaceReport]) -> Table:
     header = [
         "place",
         *(["within"] if has_library(places) else []),
+        "verdict",
+        "loses",
         "routine",
         "dtype",
         "calls",
@@ -83,8 +85,6 @@ def _table(run: Run, places: Sequence[PlaceReport]) -> Table:
         "exp. B",
         *columns,
         "condition",
-        "verdict",
-        "loses",
     ]
     rows = [[*_cells(run, one, columns, has_library(places))] for one in places[:_MOST]]
     return Table(
@@ -99,6 +99,8 @@ def _cells(
     yield where(place)
     if with_library:
         yield library_of(one)
+    yield verdict.text
+    yield verdict.losses or "-"
     yield place.routine
     yield place.dtype
     yield str(place.calls)
@@ -110,8 +112,6 @@ def _cells(
         measured = figures.elements and name in figures.errors
         yield decibels(figures.errors[name].snr) if measured else "-"
     yield number(figures.condition_median) if figures.elements else "-"
-    yield verdict.text
-    yield verdict.losses or "-"
 
 
 def has_library(places: Sequence[PlaceReport]) -> bool:

@@ -1,0 +1,178 @@
+"""Verdicts and advice on operands whose trouble is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.report.samples import HERE, gaussian, place, run, sample
+from tf32dtype._measures import UserError
+from tf32dtype._report.options import options
+from tf32dtype._report.places import Frame, Place
+from tf32dtype._report.report import Report
+from tf32dtype._report.verdict import Verdict
+
+pytestmark = pytest.mark.once
+
+
+def report(*places: Place, **chosen: Any) -> Report:
+    return Report(run(*places), options(**chosen))
+
+
+def verdict(*samples: Any, **chosen: Any) -> Verdict:
+    return report(place(*samples), **chosen).places[0].verdict
+
+
+def cancelling(dtype: Any) -> Any:
+    """[B A] times [I; -X], where B is A X but for 2^-9 of it: 9 bits cancel."""
+    rng = np.random.default_rng(0)
+    a, x = rng.standard_normal((30, 40)), rng.standard_normal((40, 20))
+    b = a @ x * (1 + rng.standard_normal((30, 20)) * 2.0**-9)
+    left, right = np.hstack([b, a]), np.vstack([np.eye(20), -x])
+    return sample(left.astype(dtype), right.astype(dtype))
+
+
+def wide() -> Any:
+    """A matrix whose rows are of very different sizes."""
+    a, b, *_ = gaussian()
+    return sample(np.ldexp(a, -np.arange(0, 60, 3)[:, None]), b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_gaussian_numbers_bear_bf16(dtype: str) -> None:
+    found = verdict(gaussian(dtype=dtype))
+    assert (found.kind, found.way) == ("bears", "bf16")
+    assert found.text == "bears bf16"
+    assert found.loses_range == ()
+    assert not found.cancels
+    assert found.losses == ""
+    assert found.like_float32 in ("tf32x3", "bf16x6", "bf16x9")
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (20, "bears fp8_e4m3"),
+        (60, "bears f16"),
+        (90, "needs bf16x3"),
+        (115, "needs tf32x3"),
+        (300, "needs float64"),
+    ],
+)
+def test_the_target_decides(target: float, text: str) -> None:
+    assert verdict(gaussian(k=300), target_db=target).text == text
+
+
+def test_only_what_is_named_can_be_advised() -> None:
+    found = verdict(gaussian(), precision="tf32, mxfp4")
+    assert found.text == "bears tf32"
+    assert verdict(gaussian(), precision="mxfp4").text == "needs f32"
+    assert verdict(gaussian(), precision="int12").block == "int12"
+
+
+def test_cancellation_loses_digits() -> None:
+    found = verdict(cancelling(np.float32))
+    assert found.text == "needs bf16x3"
+    assert found.cancels
+    assert found.digits is not None
+    assert 2 < found.digits < 5
+    assert found.loses_range == ()
+    text = "\n".join(line.text for line in report(place(cancelling("f4"))).advice)
+    assert "Digits are lost by cancellation: " in text
+    assert f"{found.digits:.1f} digits, condition" in text
+    assert "1 place (100.0 % of the multiply-adds) needs bf16x3" in text
+
+
+def test_rows_that_vanish_lose_range_though_the_snr_is_good() -> None:
+    found = report(place(wide()))
+    ((_, figures, judged),) = found.places
+    assert figures.errors["f16"].snr > 60
+    assert figures.errors["f16"].vanished == 1
+    assert judged.loses_range == ("f16", "fp8_e4m3", "fp8_e5m2")
+    assert judged.text == "bears bf16"
+    assert judged.losses == "range in f16, fp8_e4m3, fp8_e5m2"
+    text = "\n".join(line.text for line in found.advice)
+    assert "Range is lost in f16: " in text
+    assert "% underflow" in text
+
+
+def test_numbers_beyond_a_range() -> None:
+    a, b, *_ = gaussian()
+    assert verdict(sample(a * np.float32(1e6), b)).loses_range == ("f16",)
+    huge = verdict(sample(a.astype(float) * 1e300, b.astype(float)))
+    assert huge.text == "needs float64"
+    assert huge.losses == "range in f32"
+    tiny = verdict(sample(a.astype(float) * 1e-300, b.astype(float)))
+    assert tiny.text == "needs float64"
+    assert "f32" in tiny.loses_range
+
+
+def test_small_numbers_that_stay_exact_lose_nothing() -> None:
+    a = np.full((4, 8), 2.0**-20, np.float32)
+    found = verdict(sample(a, np.ones((8, 4), np.float32)))
+    assert found.loses_range == ()
+
+
+def test_what_has_no_finite_number_is_not_measured() -> None:
+    nan = sample(np.full((2, 2), np.nan, np.float32), np.ones((2, 2), np.float32))
+    assert verdict(nan).text == "not measured"
+    assert verdict().text == "not measured"
+    zeros = sample(np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32))
+    assert verdict(zeros).text == "bears fp8_e4m3"
+
+
+def test_places_are_told_by_what_they_bear() -> None:
+    there = Frame("/home/x/other.py", 3, "<module>")
+    lines = [
+        line.text
+        for line in report(
+            place(gaussian(), work=900),
+            place(cancelling(np.float32), work=90, user=there),
+            place(gaussian(seed=2), work=10, user=HERE._replace(line=13)),
+        ).advice
+    ]
+    assert lines[0].startswith("2 places (91.0 % of the multiply-adds) bear bf16: ")
+    assert "solver.py:12 step (bf16 5" in lines[0]
+    assert lines[1].startswith("1 place (9.0 % of the multiply-adds) needs bf16x3: ")
+    assert "other.py:3 (bf16 " in lines[1]
+    assert "bf16x3 " in lines[1]
+    assert lines[-1] == "Not reached: LAPACK dgesdd (2 calls): add --lapack"
+
+
+def test_nothing_reached_is_the_first_line() -> None:
+    first, *_ = report().advice
+    assert first.text.startswith("No product was reached")
+
+
+def test_many_places_are_counted() -> None:
+    many = [place(gaussian(), user=HERE._replace(line=i)) for i in range(9)]
+    assert report(*many, precision="bf16").advice[0].text.endswith("; and 5 more")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"precision": "bf17"}, "unknown precision 'bf17'"),
+        ({"precision": " "}, "no precision is named"),
+        ({"device": "H900"}, "unknown device 'H900'"),
+        ({"device": "H100:mma"}, "mma"),
+        ({"device": "V100", "precision": "bf16"}, "V100"),
+        ({"target_db": 0.0}, "a target is more than 0 dB"),
+        ({"target_db": float("nan")}, "a target is more than 0 dB"),
+        ({"only": "missing.py"}, "no such file: 'missing.py'"),
+        ({"excepted": "missing.py:f"}, "no such file: 'missing.py'"),
+        ({"only": f"{__file__}:missing"}, "has no function 'missing'"),
+    ],
+)
+def test_what_cannot_be(chosen: Any, said: str) -> None:
+    with pytest.raises(UserError, match=r"^[^\n]+$") as caught:
+        options(**chosen)
+    assert said in str(caught.value)
+
+
+def test_regions() -> None:
+    found = options(only=[f"{__file__}:verdict", __file__]).collector.only
+    assert [region.function for region in found] == ["verdict", None]
+    assert {region.file for region in found} == {__file__}

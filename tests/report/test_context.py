@@ -1,0 +1,84 @@
+"""`td.report` around a block, with a collector in Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support.collector import Collector
+from tf32dtype._report import collect
+
+pytestmark = pytest.mark.once
+
+A = np.random.default_rng(0).standard_normal((20, 20), np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect, "Collector", Collector)
+
+
+def test_a_block(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with td.report(precision=["bf16", "mxfp4"], device="H100") as r:
+        np.matmul(A, A)
+        np.dot(A, A)
+    first, second = r.places
+    assert first.place.user.file == second.place.user.file == __file__
+    assert first.place.user.function == "test_a_block"
+    assert [*first.figures.errors] == ["f32", "bf16", "mxfp4", "bf16@H100"]
+    assert first.verdict.text == "bears bf16"
+    assert r.run.argv == ()
+    assert r.elsewhere[0].kind == "LAPACK"
+    assert "bear bf16" in r.advice[0].text
+    r.print()
+    assert capsys.readouterr().out.startswith("The block: ")
+    r.save(tmp_path / "x.html")
+    r.save(str(tmp_path / "x.json"))
+    assert "td.report()" in (tmp_path / "x.html").read_text()
+    assert json.loads((tmp_path / "x.json").read_text())["program"] == []
+
+
+def test_an_error_goes_on_and_is_told() -> None:
+    r = td.report()
+
+    def fail() -> None:
+        with r:
+            np.matmul(A, A)
+            raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert len(r.places) == 1
+    assert np.matmul.__class__ is np.ufunc
+
+
+def test_the_order_of_things() -> None:
+    r = td.report()
+    for what in ("places", "advice", "elsewhere", "run"):
+        with pytest.raises(RuntimeError, match="when the block ends"):
+            getattr(r, what)
+    with r, pytest.raises(RuntimeError, match="made once"):
+        r.__enter__()
+    with pytest.raises(RuntimeError, match="made once"), r:
+        pass
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"precision": "bf17"},
+        {"device": "H900"},
+        {"target_db": -1},
+        {"only": "missing.py"},
+    ],
+)
+def test_what_cannot_be_is_a_value_error(chosen: Any) -> None:
+    with pytest.raises(ValueError, match=r"bf17|H900|-1|missing\.py"):
+        td.report(**chosen)
+    with pytest.raises(TypeError):
+        td.report(precisions="bf16")  # type: ignore[call-arg]

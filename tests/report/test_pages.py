@@ -1,0 +1,187 @@
+"""The report as a page, as JSON and as a table."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.report.samples import HERE, gaussian, place, run, sample
+from tf32dtype._measures import UserError
+from tf32dtype._report.options import options
+from tf32dtype._report.places import Frame
+from tf32dtype._report.report import Report
+
+pytestmark = pytest.mark.once
+
+EVIL = "<script>alert('x & y')</script>"
+VOID = {"meta", "br", "rect", "line"}
+
+
+class Page(HTMLParser):
+    """Checks that tags close in order; gathers them and the texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    """Names and lines that would break a page, and numbers that break JSON."""
+    evil = tmp_path / "<b> & 'x'.py"
+    evil.write_text(f"a = '{EVIL}'\nb = 2\n" + "c = 3\n" * 20)
+    nan = sample(np.full((2, 2), np.nan), np.ones((2, 2)))
+    frame = Frame(str(evil), 1, "<lambda>")
+    seen = run(
+        place(gaussian(), user=frame),
+        place(gaussian(dtype="complex64"), user=HERE._replace(function=EVIL)),
+        place(nan),
+        place(user=None),
+        argv=("solver.py", EVIL),
+    )
+    return Report(seen, options(device="H100"), ending=f"raised ValueError: {EVIL}")
+
+
+def test_the_page_is_whole_and_escaped(report: Report) -> None:
+    text = report.to_html()
+    page = Page(text)
+    assert EVIL not in text
+    assert page.tags.count("script") == 1
+    assert page.tags.count("details") == 4
+    assert page.tags.count("svg") == 2 * 3
+    shown = "".join(page.texts)
+    assert EVIL in shown
+    assert f"a = '{EVIL}'" in shown
+    assert (
+        f"The program raised ValueError: {EVIL}; this is what it did before." in shown
+    )
+    assert "bears bf16" in shown
+    assert "not measured" in shown
+
+
+def test_the_page_needs_no_network(report: Report) -> None:
+    page = Page(report.to_html())
+    assert {"link", "img", "iframe"}.isdisjoint(page.tags)
+    names = {name for name, _ in page.attributes}
+    assert "src" not in names
+    targets = [value for name, value in page.attributes if name == "href"]
+    assert targets
+    assert all(re.fullmatch("#p[0-9]+", str(value)) for value in targets)
+    assert not re.search(r"https?:|url\(|@import", report.to_html())
+
+
+def test_links_lead_to_sections(report: Report) -> None:
+    page = Page(report.to_html())
+    ids = {value for name, value in page.attributes if name == "id"}
+    targets = {value for name, value in page.attributes if name == "href"}
+    assert {f"#{one}" for one in ids} == targets
+
+
+def test_json_is_strict_and_whole(report: Report) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    record = json.loads(report.to_json(), parse_constant=refuse)
+    assert record["program"] == ["solver.py", EVIL]
+    assert record["ending"].startswith("raised ValueError")
+    assert len(record["places"]) == 4
+    first = record["places"][0]
+    assert first["user"]["line"] == 1
+    assert first["calls"] == 3
+    assert first["multiply_adds_share"] == 0.25
+    assert first["shapes"] == [{"m": 20, "n": 15, "k": 70, "calls": 3}]
+    assert first["verdict"]["text"] == "bears bf16"
+    names = [row["precision"] for row in first["precisions"]]
+    assert names[:2] == ["f32", "tf32"]
+    assert "bf16@H100" in names
+    counts = first["exponents"]["a"]["counts"]
+    assert sum(counts.values()) == 20 * 70
+    assert record["places"][2]["condition"]["median"] == "nan"
+    assert record["elsewhere"][0]["advice"] == "add --lapack"
+    assert record["advice"][0]["kind"] == "bears"
+
+
+def test_the_table_in_a_pipe(report: Report) -> None:
+    stream = io.StringIO()
+    report.print(stream)
+    lines = stream.getvalue().splitlines()
+    assert lines[0].startswith("solver.py <script>")
+    head = next(line for line in lines if line.startswith("place "))
+    for name in ("verdict", "% work", "exp. A", "bf16x3", "bf16@H100", "condition"):
+        assert name in head
+    assert "within" not in head
+    (row,) = [x for x in lines if x.startswith("/home/x/solver.py:12 step")][:1]
+    assert "not measured" in row
+    assert any(line.startswith("Not reached: ") for line in lines)
+
+
+def test_a_librarys_frame_has_a_column() -> None:
+    inner = Frame("/usr/lib/python3/site-packages/tenpy/npc.py", 3, "tensordot")
+    one = place(gaussian())
+    seen = run(type(one)(**{**vars(one), "library": inner}))
+    stream = io.StringIO()
+    report = Report(seen, options(precision="bf16"))
+    report.print(stream)
+    assert "within" in stream.getvalue()
+    assert "tenpy/npc.py:3 tensordot" in stream.getvalue()
+    assert "computed by tenpy/npc.py:3 tensordot" in report.to_html()
+
+
+def test_the_many_places_of_a_table_end() -> None:
+    many = [place(gaussian(), user=HERE._replace(line=i)) for i in range(40)]
+    stream = io.StringIO()
+    report = Report(run(*many), options(precision="bf16"))
+    report.print(stream)
+    assert "and 10 places with 25.0 %" in stream.getvalue()
+    assert Page(report.to_html()).tags.count("details") == 40
+
+
+def test_nothing_at_all() -> None:
+    report = Report(run(), options(precision="bf16"))
+    stream = io.StringIO()
+    report.print(stream)
+    assert "No product was reached" in stream.getvalue()
+    Page(report.to_html())
+    assert json.loads(report.to_json())["places"] == []
+
+
+def test_save(report: Report, tmp_path: Path) -> None:
+    report.save(str(tmp_path / "x.html"))
+    report.save(str(tmp_path / "x.json"))
+    assert (tmp_path / "x.html").read_text(encoding="utf-8") == report.to_html()
+    assert (tmp_path / "x.json").read_text() == report.to_json()
+    with pytest.raises(UserError, match=r"saved as \.html or \.json, not 'x\.txt'"):
+        report.save("x.txt")
+    with pytest.raises(UserError, match="no such folder"):
+        report.save(str(tmp_path / "missing" / "x.html"))
+    assert not [x for x in tmp_path.iterdir() if x.suffix == ".part"]
