@@ -1,6 +1,6 @@
 """Includes and calls in src/ follow the layers, and go in no circle.
 
-    runtime <- formats <- {ufuncs, matmul} <- {tensor_core, blocks}
+    runtime <- formats <- {ufuncs, matmul} <- {tensor_core, blocks} <- blas
 
 src/cuda has the same layers once more, on top of all these, and of src/cuda/common.
 """
@@ -24,6 +24,7 @@ LAYERS = {
     "matmul": 2,
     "tensor_core": 3,
     "blocks": 3,
+    "blas": 4,
     "cuda/common": 4,
     "cuda/recorder": 5,
     "cuda/formats": 5,
