@@ -37,11 +37,13 @@ struct tf_blas_name {
                     reference */
     int wide;    /* integers have 64 bits */
     int sub;     /* of dots: the result goes to the last argument */
-    int wider;   /* of dots: 1 dsdot (float32 operands, float64 result), 2 sdsdot */
+    int wider;   /* of dots: 1 dsdot (type 's', result float64), 2 sdsdot */
 };
 
-/* Reads a symbol: [scipy_][cblas_]ROUTINE, with the suffixes "_", "64_", "_64_", "_64" or
- * none, or ROUTINE in capitals. Returns 0, or -1 if it names none of these. */
+/* Reads a symbol: cblas_ROUTINE with no suffix, "64_" or "_64"; ROUTINE of Fortran's
+ * interface with "_", "_64_", none or "_64"; each of them, but for those with "_64" and
+ * Fortran's without suffix, after "scipy_" too; or ROUTINE in capitals, Fortran's.
+ * Returns 0, or -1 if it names none of these. */
 int tf_blas_read_name(const char *symbol, struct tf_blas_name *name);
 
 /* A routine's name without its type ("gemm"). */
@@ -55,7 +57,8 @@ struct tf_blas_arguments {
     int in_registers;         /* how many: 6 or 8 */
     const int64_t *stack;     /* those that follow, 8 bytes each */
     const double *floating;   /* the first two; a float lies in the low 4 bytes */
-    char *returned;           /* where the value of a function goes: dots without _sub */
+    char *returned;           /* where the value of a function goes: dots without _sub;
+                                 of complex ones both numbers, one after the other */
 };
 
 /* One matrix operand, m x k or k x n, as a product reads it. A triangular, symmetric or
@@ -67,7 +70,8 @@ struct tf_blas_matrix {
     ptrdiff_t strides[2]; /* bytes; those of the operand, a transpose taken in */
     ptrdiff_t rows, columns;
     int shape;     /* enum tf_blas_shape */
-    int upper;     /* which triangle is read, seen in the operand as it is here */
+    int upper;     /* which triangle is read, seen in the operand as it is here: so a
+                      transpose turns it round */
     int unit;      /* of a triangular one: its diagonal is 1, and not read */
     int conjugate; /* of complex numbers */
 };
@@ -84,17 +88,19 @@ struct tf_blas_product {
     int hermitian;          /* the diagonal of C becomes real (herk, her2k) */
     int twice;              /* syr2k, her2k: + alpha' B^T A^T, of her2k conjugated */
     double alpha[2], beta[2];
-    int wider;              /* as in tf_blas_name */
+    int wider;              /* as in tf_blas_name: 1, C is a float64; 2, beta is added to
+                               the sum, which is rounded once */
 };
 
 /* The multiply-adds of a product, of complex numbers four times as many; of a triangle
- * those that count. */
+ * (C's, or a triangular operand's) those that count; none where alpha is 0. */
 double tf_blas_multiply_adds(const struct tf_blas_product *product);
 
 /* Takes a call apart: its products, one after the other, to `each` (with `context`),
  * until that returns nonzero, which is returned. Returns -2, before any, for arguments
- * that BLAS would refuse: the library itself is to say so. No product, no call of
- * `each`. */
+ * that BLAS would refuse: the library itself is to say so. Where C stays as it is (m or n
+ * is 0; of a matrix times a vector also k; alpha or k is 0, and beta 1) there is no
+ * product. Dots always have one, with k = 0 if there is nothing to sum. */
 typedef int tf_blas_each_fn(void *context, const struct tf_blas_product *product);
 int tf_blas_take_apart(const struct tf_blas_name *name,
                        const struct tf_blas_arguments *arguments, tf_blas_each_fn *each,
