@@ -40,14 +40,14 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "MatmulSpec", "PrecisionScope", "add_twins", "answer", "answer_method", "available_isas",
+    "BlasCall", "MatmulSpec", "PrecisionScope", "add_twins", "answer", "answer_method", "available_isas",
     "bits_of", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "count_nonzero",
     "current_precision",
     "dot", "dot_operands", "exact_number", "facts", "format_convolve",
     "format_correlate", "format_dot", "format_inner", "format_vdot", "free_buffers",
-    "from_bits_of", "gemm", "inner", "is_close", "isa", "matmul", "names",
+    "from_bits_of", "inner", "is_close", "isa", "matmul", "names",
     "precision_variable", "prepare_product", "printed", "quantize_items",
     "promote_block", "reduce_segments", "replace_loops", "report", "restore_loops",
     "scalar_types",
@@ -113,7 +113,7 @@ include "ufuncs/segments.pxi"
 include "ufuncs/statistics.pxi"
 include "ufuncs/sorting.pxi"
 include "formats/arrays.pxi"
-include "matmul/blas.pxi"
+include "blas/calls.pxi"
 include "blocks/matmul.pxi"
 
 register_dtypes()

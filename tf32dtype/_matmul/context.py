@@ -111,7 +111,8 @@ class matmul_precision:
         Whether float64 products obey too. Operands are rounded to float32 first, the
         result is widened.
     complex64 : bool
-        Whether complex64 products obey too, by four float32 products.
+        Whether complex64 products obey too, by four float32 products; with `float64`
+        those of complex128 too, by four float64 products.
     device, instruction : str, optional
         A device whose tensor core computes the products, and one of its instructions:
         see `tensor_core.matmul`. Not for "f32", which no tensor core has.
