@@ -49,7 +49,7 @@ cdef class BlasCall:
                 self.words[i] = word.ctypes.data
         self.alive = words
         for i, number in enumerate(floating):
-            if self.name.type == b"s":
+            if self.name.type in b"sc":  # herk's, of the latter
                 single = number
                 memcpy(&self.floating[i], &single, sizeof(single))
             else:
