@@ -6,7 +6,8 @@ flags) does not fit. Here each C file is one task, each Cython file is another,
 all run side by side, and setuptools only links what comes out.
 
     src/*/*.c               baseline flags           } linked into
-    src/*/kernels/*.c       each instruction set     } tf32dtype._core._core
+    src/*/kernels/*.c       each instruction set     } tf32dtype._core._core, and with
+    src/blas/preload/*.c    baseline flags           } that into tf32dtype_blas.so
     tf32dtype/_core/*.c     Python and NumPy headers }
     tf32dtype/_core/*.pyx   one extension module a file
 
@@ -47,6 +48,7 @@ from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent
 CORE = "tf32dtype._core._core"  # the module that the C sources are linked into
+PRELOAD = "tf32dtype_blas.so"  # beside it: the same, for programs without Python
 
 NUMPY_API = [
     ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
@@ -198,24 +200,28 @@ class BuildExt(build_ext):
         # The longest tasks go first: Cython's output, then the kernels.
         pool = ThreadPoolExecutor(cpu_count())
         try:
-            modules, objects = self.submit_all(pool, threads)
-            tasks = [*modules.values(), *objects]
+            modules, objects, glue, preload = self.submit_all(pool, threads)
+            tasks = [*modules.values(), *objects, *glue, *preload]
             wait(tasks, return_when=FIRST_EXCEPTION)
         finally:
             pool.shutdown(cancel_futures=True)
         for task in tasks:
             if not task.cancelled():
                 task.result()  # raises what the first failing task raised
+        ours = [task.result() for task in objects]
         self.link(
             {name: task.result() for name, task in modules.items()},
-            [task.result() for task in objects],
+            [*ours, *(task.result() for task in glue)],
             threads,
         )
+        if preload:
+            self.link_preload([*ours, *(task.result() for task in preload)], threads)
 
     def submit_all(
         self, pool: ThreadPoolExecutor, threads: list[str]
-    ) -> tuple[dict[str, Future[str]], list[Future[str]]]:
-        """Have everything compiled: the extension modules by name, and our C."""
+    ) -> tuple[dict[str, Future[str]], list[Future], list[Future], list[Future]]:
+        """Have everything compiled: the extension modules by name, our C, what of it
+        knows Python, and what makes it a library to preload."""
         numpy_version, numpy_include = numpy_headers()
         instruction_sets, defines = self.instruction_sets()
         # The headers of Python and NumPy may warn; ours may not.
@@ -247,14 +253,19 @@ class BuildExt(build_ext):
             pool.submit(self.c_object, source, [*plain, *threads], defines, "common")
             for source in sorted(Path("src").glob("*/*.c"))
         ]
-        objects += [
+        with_python = [
             pool.submit(
                 self.c_object, source, [*glue, *WARNINGS], with_numpy,
                 "python", system, python_key,
             )
             for source in sorted(Path("tf32dtype/_core").glob("*.c"))
         ]  # fmt: skip
-        return modules, objects
+        preload = [
+            pool.submit(self.c_object, source, plain, defines, "common")
+            for source in sorted(Path("src/blas/preload").glob("*.c"))
+            if sys.platform == "linux"
+        ]
+        return modules, objects, with_python, preload
 
     def instruction_sets(
         self,
@@ -304,6 +315,22 @@ class BuildExt(build_ext):
             if SANITIZE:
                 ext.extra_link_args += [f"-fsanitize={SANITIZE}"]
             self.build_extension(ext)
+
+    def link_preload(self, objects: list[str], threads: list[str]) -> None:
+        """Link the library that programs which are not Python preload."""
+        self.compiler.link_shared_object(
+            objects,
+            str(Path(self.get_ext_fullpath(CORE)).with_name(PRELOAD)),
+            libraries=["m"],
+            extra_postargs=[*threads, *([f"-fsanitize={SANITIZE}"] if SANITIZE else [])],
+        )
+
+    def copy_extensions_to_source(self) -> None:
+        super().copy_extensions_to_source()
+        folder = Path(*CORE.split(".")[:-1])
+        built = Path(self.build_lib, folder, PRELOAD)
+        if built.exists():
+            self.copy_file(str(built), str(ROOT / folder / PRELOAD))
 
     def check_tools(self) -> None:
         if self.compiler.compiler_type != "unix":

@@ -86,8 +86,12 @@ struct tf_blas_stored tf_blas_read_stored(struct tf_blas_reader *reader)
 
 static double number_at(char type, const void *array, ptrdiff_t index)
 {
-    const int single = type == 's' || type == 'c';
-    return single ? ((const float *)array)[index] : ((const double *)array)[index];
+    float single; /* it may lie in a register that was stored as a double */
+    if (type == 's' || type == 'c') {
+        memcpy(&single, (const float *)array + index, sizeof single);
+        return single;
+    }
+    return ((const double *)array)[index];
 }
 
 void tf_blas_scalar_at(char type, const void *array, ptrdiff_t index, double out[2])

@@ -49,7 +49,9 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count);
 
-/* C = alpha A @ B + beta C: see tf_blas_gemm for what is rounded, and what is not read. */
+/* C = alpha A @ B + beta C, as BLAS has it: beta = 0 does not read C, alpha = 0 does not
+ * read A or B. alpha times the sum is rounded to float32, beta C is added by a fused
+ * multiply-add, the result rounded to C's kind. */
 int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
                 struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
                 ptrdiff_t k, ptrdiff_t count, float alpha, float beta);

@@ -18,6 +18,10 @@ typedef int tf_asked_fn(void);
 
 void tf_stops_prepare(tf_asked_fn *asked);
 
+/* Whether calls of this thread are never stopped, nor anybody asked: those of code that
+ * could not be told. Returns what held before. */
+int tf_never_stop(int never);
+
 /* Nanoseconds since some moment, to some milliseconds: cheap to read. */
 int64_t tf_coarse_time(void);
 

@@ -115,7 +115,7 @@ FLOAT64 = r"x\.astype\(np\.float32\), or multiply in the scope of td\.matmul_pre
 CURES = [
     (products(), SINGLE.astype(float), FLOAT64 + r"\('bf16', float64=True\)"),
     (products(), SINGLE.astype("F"), r"td\.matmul_precision\('bf16', complex64=True\)"),
-    (products(), SINGLE.astype("D"), "cast them to complex64, and multiply in"),
+    (products(), SINGLE.astype("D"), "'bf16', float64=True, complex64=True"),
     (products(), HALF, r"float16 and float16 make float16: cast them, x\.astype\("),
     (products(), SINGLE.astype("i1"), r"int8 and int8 make int8: cast them, x\.astype"),
     (products(), BF16, r"leave precision= out, or cast to float32, x\.astype\("),

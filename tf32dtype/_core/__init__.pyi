@@ -103,27 +103,6 @@ def workspaces() -> int: ...
 def prepare_product(
     a: np.dtype[Any], b: np.dtype[Any], common: np.dtype[Any]
 ) -> None: ...
-def gemm(
-    transa: bytes,
-    transb: bytes,
-    m: int,
-    n: int,
-    k: int,
-    alpha: float,
-    a: NDArray[Any],
-    lda: int,
-    b: NDArray[Any],
-    ldb: int,
-    beta: float,
-    c: NDArray[Any],
-    ldc: int,
-    format: str = ...,
-    rounding: int = ...,
-    scaling: int = ...,
-    parts: int = ...,
-    split_orders: int = ...,
-    saturates: bool = ...,
-) -> int: ...
 def mma_accumulate(
     model: Model,
     a: NDArray[np.uint32],
@@ -236,6 +215,20 @@ class MatmulSpec:
     def complex64(self) -> bool: ...
     @property
     def scales_matrices(self) -> bool: ...
+
+class BlasCall:
+    def __init__(
+        self,
+        symbol: str,
+        words: list[int | bytes | NDArray[Any]],
+        floating: Sequence[float] = ...,
+    ) -> None: ...
+    @property
+    def named(self) -> tuple[str, str, bool, bool, bool, int]: ...
+    def compute(self, spec: MatmulSpec) -> tuple[int, bytes]: ...
+    def measure(
+        self,
+    ) -> tuple[int, list[tuple[tuple[int, int, int], float, NDArray[Any], NDArray[Any]]]]: ...
 
 class PrecisionScope:
     def __init__(self, owner: object, precision: MatmulSpec | None) -> None: ...

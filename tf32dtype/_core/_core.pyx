@@ -41,7 +41,7 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "MatmulSpec", "PrecisionScope", "add_twins", "answer", "answer_method", "available_isas",
+    "BlasCall", "MatmulSpec", "PrecisionScope", "add_twins", "answer", "answer_method", "available_isas",
     "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end",
     "blas_look_again", "blas_pause", "blas_places", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
@@ -49,7 +49,7 @@ __all__ = [
     "count_loops", "count_scope", "counted", "current_precision",
     "dot", "dot_operands", "exact_number", "facts", "format_convolve",
     "format_correlate", "format_dot", "format_inner", "format_vdot", "free_buffers",
-    "frames_are_known", "from_bits_of", "gemm", "inner", "is_close", "isa", "matmul", "named_counts", "names",
+    "frames_are_known", "from_bits_of", "inner", "is_close", "isa", "matmul", "named_counts", "names",
     "precision_variable", "precisions", "prepare_product", "printed", "quantize_items",
     "promote_block", "publish_precision", "reduce_segments", "replace_loops", "report", "restore_loops",
     "samples_left_out", "scalar_types",
@@ -115,7 +115,7 @@ include "ufuncs/segments.pxi"
 include "ufuncs/statistics.pxi"
 include "ufuncs/sorting.pxi"
 include "formats/arrays.pxi"
-include "matmul/blas.pxi"
+include "blas/calls.pxi"
 include "blas/engine.pxi"
 include "blocks/matmul.pxi"
 

@@ -467,16 +467,6 @@ cdef extern from "matmul/precisions.h" nogil:
     const tf_precision_row tf_precisions[]
 
 
-cdef extern from "matmul/blas_api.h" nogil:
-    struct tf_kinds:
-        int a
-        int b
-        int c
-    int tf_blas_gemm(const tf_precision *, tf_kinds, char, char, npy_intp, npy_intp,
-                npy_intp, float, const void *, npy_intp, const void *, npy_intp,
-                float, void *, npy_intp)
-
-
 cdef extern from "tensor_core/mma_matmul.h" nogil:
     struct tf_device:
         tf_precision precision
@@ -485,13 +475,43 @@ cdef extern from "tensor_core/mma_matmul.h" nogil:
     const tf_tile_path tf_mma_path
 
 
-cdef extern from "blas/blas_call.h" nogil:
+cdef extern from "blas/blas_call.h":
     enum tf_blas_routine:
         TF_BLAS_GEMM
         TF_BLAS_GEMV
         TF_BLAS_DOT
         TF_BLAS_ROUTINES
+    struct tf_blas_name:
+        int routine
+        char type
+        int cblas
+        int wide
+        int sub
+        int wider
+    struct tf_blas_arguments:
+        const int64_t *registers
+        int in_registers
+        const int64_t *stack
+        const double *floating
+        char *returned
+    struct tf_blas_matrix:
+        npy_intp rows
+        npy_intp columns
+    struct tf_blas_product:
+        char type
+        npy_intp m
+        npy_intp n
+        npy_intp k
+        tf_blas_matrix a
+        tf_blas_matrix b
+    ctypedef int (*tf_blas_each_fn)(void *, const tf_blas_product *) noexcept
+    int tf_blas_read_name(const char *, tf_blas_name *)
     const char *tf_blas_routine_name(int)
+    double tf_blas_multiply_adds(const tf_blas_product *)
+    int tf_blas_take_apart(const tf_blas_name *, const tf_blas_arguments *,
+                           tf_blas_each_fn, void *)
+    int tf_blas_compute(const tf_precision *, const tf_blas_product *)
+    void tf_blas_line(const tf_blas_matrix *, char, int, npy_intp, double *, double *)
 
 
 cdef extern from "blas/counts.h" nogil:
@@ -686,9 +706,12 @@ cdef extern from "blocks/block_matmul.h" nogil:
                         unsigned *)
 
 
-cdef extern from "matmul/complex64.h" nogil:
-    int tf_matmul_complex64(const tf_precision *, int, tf_matrix, tf_matrix, tf_matrix,
-                            npy_intp, npy_intp, npy_intp, npy_intp)
+cdef extern from "matmul/complex.h" nogil:
+    struct tf_conjugates:
+        int a
+        int b
+    int tf_matmul_complex(const tf_precision *, tf_conjugates, tf_matrix, tf_matrix,
+                          tf_matrix, npy_intp, npy_intp, npy_intp, npy_intp)
 
 
 cdef extern from "ufuncs/indexed.h" nogil:

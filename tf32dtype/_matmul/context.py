@@ -125,7 +125,8 @@ class matmul_precision:
         Whether float64 products obey too. Operands are rounded to float32 first, the
         result is widened.
     complex64 : bool
-        Whether complex64 products obey too, by four float32 products.
+        Whether complex64 products obey too, by four float32 products; with `float64`
+        those of complex128 too, by four float64 products.
     blas : bool
         Whether all products obey that any library of the process has BLAS make: SciPy,
         scikit-learn, PyTorch, NumPy's methods, ... (on Linux).

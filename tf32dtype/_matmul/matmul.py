@@ -18,8 +18,8 @@ _CURES = {
     "float64": "cast them, x.astype(np.float32), or multiply in the scope of"
     " td.matmul_precision({}, float64=True)",
     "complex64": "multiply in the scope of td.matmul_precision({}, complex64=True)",
-    "complex128": "cast them to complex64, and multiply in the scope of"
-    " td.matmul_precision({}, complex64=True)",
+    "complex128": "multiply in the scope of"
+    " td.matmul_precision({}, float64=True, complex64=True)",
 }
 
 

@@ -80,6 +80,7 @@ def _obeys(dtype: np.dtype[Any]) -> bool:
         dtype == np.float32
         or (precision.float64 and dtype == np.float64)
         or (precision.complex64 and dtype == np.complex64)
+        or (precision.float64 and precision.complex64 and dtype == np.complex128)
     )
 
 

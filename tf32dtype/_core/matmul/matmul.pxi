@@ -1,7 +1,7 @@
 # NumPy's own products in a chosen precision.
 #
 # While a precision is in force anywhere, the loops of np.matmul, matvec, vecmat and
-# vecdot for float32, float64 and complex64 are ours. Such a loop asks the context of
+# vecdot for float32, float64, complex64 and complex128 are ours. Such a loop asks the context of
 # its call for the precision; where there is none it calls NumPy's loop, whose bits and
 # flags are then NumPy's.
 
@@ -34,7 +34,7 @@ cdef class MatmulSpec:
     saturates : bool
         Inf counts as the largest number.
     float64, complex64 : bool
-        Whether products of these dtypes obey too.
+        Whether products of these dtypes obey too; of complex128 if both.
     model : Model, optional
         The tensor core that computes the products.
     promote : int
@@ -132,16 +132,19 @@ cpdef MatmulSpec current_precision():
 
 cdef enum:
     PRODUCTS = 4
-    DTYPES = 3
-    LOOPS = 12
+    DTYPES = 4
+    LOOPS = 16
     FLOAT32 = 0
     FLOAT64 = 1
     COMPLEX64 = 2
+    COMPLEX128 = 3
 
 cdef tuple product_names = ("matmul", "vecdot", "matvec", "vecmat")   # enum product
-cdef int *dtype_numbers = [cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_CFLOAT]
-cdef char *type_letters = b"sdc"
-cdef int *dtype_kinds = [TF_FLOAT32, TF_FLOAT64, TF_FLOAT32]
+cdef int *dtype_numbers = [cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_CFLOAT,
+                           cnp.NPY_CDOUBLE]
+# Of a complex dtype its parts'.
+cdef int *dtype_kinds = [TF_FLOAT32, TF_FLOAT64, TF_FLOAT32, TF_FLOAT64]
+cdef char *type_letters = b"sdcz"
 
 # What we put back: NumPy's loops, or those of somebody who replaced them before us.
 cdef cnp.PyUFuncGenericFunction replaced_loops[LOOPS]
@@ -163,12 +166,13 @@ cdef extern from *:
             tf_any_loop(number, data, (npy_intp *)dimensions, (npy_intp *)strides, \\
                         own);                                                      \\
         }
-    LOOP(0) LOOP(1) LOOP(2) LOOP(3) LOOP(4) LOOP(5)
-    LOOP(6) LOOP(7) LOOP(8) LOOP(9) LOOP(10) LOOP(11)
+    LOOP(0) LOOP(1) LOOP(2) LOOP(3) LOOP(4) LOOP(5) LOOP(6) LOOP(7)
+    LOOP(8) LOOP(9) LOOP(10) LOOP(11) LOOP(12) LOOP(13) LOOP(14) LOOP(15)
     #undef LOOP
     static PyUFuncGenericFunction tf_loops[] = {
         tf_loop_0, tf_loop_1, tf_loop_2, tf_loop_3, tf_loop_4, tf_loop_5,
         tf_loop_6, tf_loop_7, tf_loop_8, tf_loop_9, tf_loop_10, tf_loop_11,
+        tf_loop_12, tf_loop_13, tf_loop_14, tf_loop_15,
     };
 
     /* NumPy copies an operand that `out` overlaps if the flags of operands say so. */
@@ -212,6 +216,7 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     cdef matrices x = matrices_of(kind, data, dimensions, strides)
     cdef bint counts = False
     cdef double size
+    cdef tf_conjugates conjugates
     chosen = find_spec(dtype, &x, &device, &counts)
     if chosen < 0:
         return
@@ -220,11 +225,13 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
         return
     x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
     if counts:
-        size = <double>x.m * x.n * x.k * x.count * (4 if dtype == COMPLEX64 else 1)
+        size = <double>x.m * x.n * x.k * x.count * (4 if dtype >= COMPLEX64 else 1)
         tf_blas_count(TF_OBEYED, type_letters[dtype], blas_routine(&x), size)
-    if dtype == COMPLEX64:
-        failed = tf_matmul_complex64(&device.precision, kind == VECDOT or kind == VECMAT,
-                                   x.a, x.b, x.c, x.m, x.n, x.k, x.count)
+    if dtype == COMPLEX64 or dtype == COMPLEX128:
+        conjugates.a = kind == VECDOT or kind == VECMAT
+        conjugates.b = 0
+        failed = tf_matmul_complex(&device.precision, conjugates, x.a, x.b, x.c, x.m,
+                                   x.n, x.k, x.count)
     else:
         failed = tf_matmul(&device.precision, x.a, x.b, x.c, x.m, x.n, x.k, x.count)
     if failed < 0:

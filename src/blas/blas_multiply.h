@@ -1,0 +1,34 @@
+/* Sums of products whose operands are stored in full. */
+#ifndef TF32DTYPE_BLAS_BLAS_MULTIPLY_H
+#define TF32DTYPE_BLAS_BLAS_MULTIPLY_H
+
+#include "blas/blas_matrix.h"
+
+/* Operands in full, of numbers of one type. Either may have been copied, and may have
+ * been a triangle then: what its shape says still. */
+struct tf_blas_pair {
+    char type;
+    struct tf_blas_matrix a, b;
+};
+
+/* As tf_matmul has it; of complex numbers, the real ones. */
+struct tf_matrix tf_blas_plain(const struct tf_blas_matrix *x, char type);
+
+/* B^T and A^T; either conjugated once more if it `conjugates`. */
+struct tf_blas_pair tf_blas_transposed_pair(struct tf_blas_pair x, int conjugates);
+
+/* Rows and columns of a product's operands. */
+struct tf_blas_pair tf_blas_part_of(struct tf_blas_pair x, ptrdiff_t row, ptrdiff_t rows,
+                                    ptrdiff_t column, ptrdiff_t columns);
+
+/* Writes the sums of a pair to C, of complex numbers tf_matmul_complex's; whose kind is
+ * that of their parts. Returns -1, with C untouched, if memory is short.
+ *
+ * BLAS does not read the other triangle of a triangular operand, nor what it would be
+ * multiplied by. The sums are those of the operand with zeros there; where such a zero
+ * makes NaN of an Inf or a NaN, that number counts as 0 too, and so do numbers that the
+ * precision would make Inf. */
+int tf_blas_multiply(const struct tf_precision *precision, struct tf_blas_pair x,
+                     struct tf_matrix c);
+
+#endif

@@ -1,0 +1,287 @@
+"""Calls of BLAS as C and Fortran programs make them, and what they should give.
+
+The truth is `td.matmul` of operands in full, and NumPy's arithmetic after it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tf32dtype as td
+from tf32dtype import _core
+from tf32dtype._matmul.precisions import Settings, resolve
+
+Array = NDArray[Any]
+
+DTYPES: dict[str, type] = {
+    "s": np.float32,
+    "d": np.float64,
+    "c": np.complex64,
+    "z": np.complex128,
+}
+PRECISIONS: list[dict[str, Any]] = [
+    {"precision": "bf16"},
+    {"precision": "tf32"},
+    {"precision": "bf16x9"},
+    {"precision": "fp8_e4m3"},
+    {"precision": "fp8_e4m3", "scale": "row"},
+    {"precision": "bf16", "device": "H100"},
+]
+
+
+class Form(NamedTuple):
+    """An interface: C's or Fortran's, the order of rows, 64-bit integers."""
+
+    cblas: bool
+    rows: bool
+    wide: bool
+
+
+FORMS = [
+    Form(False, False, False),
+    Form(False, False, True),
+    Form(True, False, False),
+    Form(True, False, True),
+    Form(True, True, False),
+    Form(True, True, True),
+]
+NUMBERS = {
+    "trans": dict(zip("NTCR", (111, 112, 113, 114), strict=True)),
+    "uplo": {"U": 121, "L": 122},
+    "diag": {"N": 131, "U": 132},
+    "side": {"L": 141, "R": 142},
+}
+GARBAGE = 0x5EADBEEF << 32  # in the upper half of a register
+
+
+def spec_of(**precision: Any) -> _core.MatmulSpec:
+    spec = resolve(Settings(**precision))
+    assert spec is not None
+    return spec
+
+
+class Stored:
+    """A matrix or a vector in memory; what lies around it is NaN."""
+
+    def __init__(self, memory: Array, where: Any, ld: int) -> None:
+        self.memory, self.where, self.ld = memory, where, ld
+        self.before = memory.copy()
+
+    @property
+    def view(self) -> Array:
+        found: Array = self.where(self.memory)
+        return found
+
+    @property
+    def address(self) -> Array:
+        """An array that begins where the argument points."""
+        return self.memory
+
+    def expect(self, values: Array, mask: Any = True) -> None:
+        """All of the memory, what should have been written apart."""
+        wanted = self.before.copy()
+        np.copyto(self.where(wanted), values, where=mask)
+        if wanted.tobytes() != self.memory.tobytes():
+            np.testing.assert_array_equal(self.where(self.memory), self.where(wanted))
+            raise AssertionError("written beside, or a zero's sign, or a NaN's bits")
+
+
+class Call:
+    """The arguments of a call, one after the other."""
+
+    def __init__(self, routine: str, kind: str, form: Form) -> None:
+        self.kind, self.form, self.dtype = kind, form, np.dtype(DTYPES[kind])
+        self.symbol = f"cblas_{kind}{routine}" if form.cblas else f"{kind}{routine}_"
+        if form.wide:
+            self.symbol += "64_"
+            if not form.cblas:
+                self.symbol = f"{kind}{routine}_64_"
+        self.words: list[Any] = []
+        self.floating: list[float] = []
+        if form.cblas and "dot" not in routine:
+            self._small(102 - form.rows)
+
+    def _small(self, number: int) -> None:
+        self.words.append((number & 0xFFFFFFFF) | GARBAGE)
+
+    def integer(self, number: int) -> None:
+        if not self.form.cblas:
+            self.words.append(np.array(number, np.int64 if self.form.wide else np.int32))
+        elif self.form.wide:
+            self.words.append(number)
+        else:
+            self._small(number)
+
+    def option(self, group: str, letter: str) -> None:
+        if self.form.cblas:
+            self._small(NUMBERS[group].get(letter, 7))
+        else:
+            self.words.append(letter.encode())
+
+    def scalar(self, number: complex, real: bool = False) -> None:
+        real |= self.kind in "sd"
+        dtype = DTYPES[{"c": "s", "z": "d"}.get(self.kind, self.kind)]
+        value = np.array(number.real if real else number, dtype if real else self.dtype)
+        if self.form.cblas and real:
+            self.floating.append(float(value))
+        else:
+            self.words.append(value)
+
+    def matrix(self, x: Array, pad: int = 2, ld: int | None = None) -> Stored:
+        rows, columns = x.shape
+        if self.form.rows:
+            memory = np.full((rows, columns + pad), np.nan, self.dtype)
+            where = lambda memory: memory[:, :columns]  # noqa: E731
+        else:
+            memory = np.full((columns, rows + pad), np.nan, self.dtype)
+            where = lambda memory: memory[:, :rows].T  # noqa: E731
+        where(memory)[...] = x
+        return self._stored(Stored(memory, where, memory.shape[1] if ld is None else ld))
+
+    def vector(self, x: Array, step: int) -> Stored:
+        n = len(x)
+        memory = np.full(max(1, n) * max(1, abs(step)), np.nan, self.dtype)
+        stop = 1 + (n - 1) * abs(step)
+        where = (  # noqa: E731
+            lambda memory: memory[:stop:step]
+            if step > 0
+            else memory[:stop][::step]
+            if step < 0
+            else memory[:1]
+        )
+        where(memory)[...] = x
+        return self._stored(Stored(memory, where, step))
+
+    def _stored(self, stored: Stored) -> Stored:
+        self.words.append(stored.address)
+        self.integer(stored.ld)
+        return stored
+
+    def made(self) -> _core.BlasCall:
+        return _core.BlasCall(self.symbol, self.words, self.floating)
+
+    def compute(self, precision: dict[str, Any]) -> int:
+        return self.made().compute(spec_of(**precision))[0]
+
+
+# -- the truth -------------------------------------------------------------------------
+
+
+def op(x: Array, letter: str) -> Array:
+    x = x.T if letter in "TC" else x
+    return x.conj() if letter in "CR" else x
+
+
+def real_sums(a: Array, b: Array, precision: dict[str, Any]) -> Array:
+    with np.errstate(all="ignore"):
+        x, y = a.astype(np.float32), b.astype(np.float32)
+        return td.matmul(x, y, **precision)
+
+
+def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Array:
+    """A B; of complex operands as they are stored, `flips` names what is conjugated."""
+    if a.dtype.kind != "c":
+        return real_sums(a, b, precision).astype(a.dtype)
+    with np.errstate(all="ignore"):
+        rr, ii, ri, ir = (
+            real_sums(x, y, precision).astype(a.real.dtype)
+            for x, y in (
+                (a.real, b.real),
+                (a.imag, b.imag),
+                (a.real, b.imag),
+                (a.imag, b.real),
+            )
+        )
+        result = np.empty(rr.shape, a.dtype)
+        result.real = rr + ii if len(flips) == 1 else rr - ii
+        ri, ir = (-ri if "b" in flips else ri), (-ir if "a" in flips else ir)
+        result.imag = ri + ir
+    return result
+
+
+def fma32(x: Array, y: Array, z: Array) -> Array:
+    """Float32's: the float64 sum rounded to odd, so that a second rounding is harmless."""
+    p, z = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
+    s = p + z
+    back = s - p
+    error = (p - (s - back)) + (z - back)
+    even = (s.view(np.int64) & 1) == 0
+    towards = np.nextafter(s, np.copysign(np.inf, error))
+    return np.where((error != 0) & even, towards, s).astype(np.float32)
+
+
+def fma64(x: float, y: float, z: float) -> float:
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    return float(exact) if exact else x * y + z
+
+
+def times(x: complex, y: Array) -> Array:
+    """By parts: NumPy's own complex product is fused on some machines."""
+    if y.dtype.kind != "c":
+        return y.dtype.type(x.real) * y
+    real, imaginary = y.real.dtype.type(x.real), y.real.dtype.type(x.imag)
+    result = np.empty_like(y)
+    result.real, result.imag = real * y.real, real * y.imag
+    if imaginary:
+        result.real -= imaginary * y.imag
+        result.imag += imaginary * y.real
+    return result
+
+
+def updated(
+    alpha: complex,
+    product: Array,
+    beta: complex,
+    c: Array,
+    more: Array | None = None,
+    second: complex | None = None,
+) -> Array:
+    """alpha product (+ second more) + beta c."""
+    with np.errstate(all="ignore"):
+        s = times(alpha, product)
+        if more is not None:
+            s = s + times(alpha if second is None else second, more)
+        if beta == 0:
+            return s
+        if c.dtype.kind == "c":
+            return s + times(beta, c)
+        factor = np.full_like(c, beta)
+        if c.dtype == np.float32:
+            return fma32(factor, c, s)
+        return np.vectorize(fma64, otypes=[float])(factor, c, s)
+
+
+def draw(rng: np.random.Generator, kind: str, *shape: int) -> Array:
+    x = rng.standard_normal(shape)
+    if kind in "cz":
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(DTYPES[kind])
+
+
+def half(x: Array, uplo: str, strictly: bool = False) -> Array:
+    """Where a triangle is."""
+    mask = np.tri(*x.shape, -1 if strictly else 0, dtype=bool)
+    return mask if uplo == "L" else np.tri(*x.shape[::-1], -1 if strictly else 0, bool).T
+
+
+def only(x: Array, uplo: str, strictly: bool = False) -> Array:
+    """As BLAS gets it: the other triangle is NaN."""
+    return np.where(half(x, uplo, strictly), x, np.nan).astype(x.dtype)
+
+
+def mirrored(x: Array, uplo: str, hermitian: bool) -> Array:
+    full = np.where(half(x, uplo), x, x.conj().T if hermitian else x.T)
+    if hermitian:
+        np.fill_diagonal(full, np.diag(x).real)
+    return full.astype(x.dtype)
+
+
+def triangular(x: Array, uplo: str, unit: bool) -> Array:
+    full = np.where(half(x, uplo, unit), x, 0).astype(x.dtype)
+    if unit:
+        np.fill_diagonal(full, 1)
+    return full
