@@ -322,7 +322,10 @@ class BuildExt(build_ext):
             objects,
             str(Path(self.get_ext_fullpath(CORE)).with_name(PRELOAD)),
             libraries=["m"],
-            extra_postargs=[*threads, *([f"-fsanitize={SANITIZE}"] if SANITIZE else [])],
+            extra_postargs=[
+                *threads,
+                *([f"-fsanitize={SANITIZE}"] if SANITIZE else []),
+            ],
         )
 
     def copy_extensions_to_source(self) -> None:

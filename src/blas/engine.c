@@ -40,12 +40,17 @@ static const struct tf_blas_mode *current_mode(void)
     return find ? find() : atomic_load_explicit(&process_mode, memory_order_acquire);
 }
 
+int tf_blas_may_obey(void)
+{
+    tf_blas_place_fn *may = atomic_load_explicit(&may_obey, memory_order_relaxed);
+    return !may || may();
+}
+
 enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode *mode, char type, ptrdiff_t m,
                                   ptrdiff_t n, ptrdiff_t k)
 {
     const int is_double = type == 'd' || type == 'z';
     const int is_complex = type == 'c' || type == 'z';
-    tf_blas_place_fn *may = atomic_load_explicit(&may_obey, memory_order_relaxed);
     if (!mode) {
         return TF_NO_PRECISION;
     }
@@ -53,7 +58,7 @@ enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode *mode, char type, pt
            : is_complex && !mode->complex64 ? TF_IS_COMPLEX
            : m == 1 && n == 1 && !mode->dots ? TF_IS_DOT
            : k < mode->min_size              ? TF_IS_SHORT
-           : may && !may()                   ? TF_IS_OUTSIDE
+           : !tf_blas_may_obey()             ? TF_IS_OUTSIDE
                                              : TF_OBEYED;
 }
 
@@ -116,7 +121,8 @@ static int handle_product(struct tf_stub *stub, struct tf_call *call)
     const struct tf_blas_mode *mode = paused ? NULL : current_mode();
     const struct tf_blas_watcher *watch =
         atomic_load_explicit(&watcher, memory_order_acquire);
-    if (paused || (target->inner && !(mode && mode->lapack))) {
+    if (paused ||
+        (target->inner && !(mode && mode->lapack) && !(watch && watch->lapack))) {
         return 0;
     }
     const struct tf_blas_arguments arguments = {

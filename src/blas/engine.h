@@ -37,6 +37,7 @@ void tf_blas_set_mode(const struct tf_blas_mode *mode);
 /* Whether a place in the source may obey: see --only and --except. NULL: all may. */
 typedef int tf_blas_place_fn(void);
 void tf_blas_set_places(tf_blas_place_fn *may_obey);
+int tf_blas_may_obey(void);
 
 /* Why a product does not obey a mode, or that it does. */
 enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode *mode, char type, ptrdiff_t m,
@@ -55,6 +56,7 @@ struct tf_blas_watched {
 /* Who watches products (NULL: nobody). `before` returns what `after` is given, with the
  * time that the call took. */
 struct tf_blas_watcher {
+    int lapack; /* products that LAPACK makes are watched too */
     void *(*before)(const struct tf_blas_watched *call);
     void (*after)(void *context, const struct tf_blas_watched *call, double seconds);
 };

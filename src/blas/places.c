@@ -10,8 +10,7 @@ enum { PLACES = 1 << 14, PROBES = 64 };
 
 static struct tf_place *places;
 static const struct tf_source_finder *finder;
-static ptrdiff_t lines_wanted;
-static int takes_all;
+static struct tf_places_wanted wanted_now;
 static _Atomic size_t bytes_left;
 static _Atomic uint64_t left_out;
 
@@ -122,9 +121,9 @@ static struct tf_sample *sample_of(const struct tf_blas_product *product)
 {
     const ptrdiff_t k = product->k;
     const int parts = product->type == 'c' || product->type == 'z' ? 2 : 1;
-    const ptrdiff_t rows = takes_all || product->m < lines_wanted ? product->m : lines_wanted;
-    const ptrdiff_t columns = takes_all || product->n < lines_wanted ? product->n
-                                                                     : lines_wanted;
+    const ptrdiff_t rows = wanted_now.whole || product->m < wanted_now.lines ? product->m : wanted_now.lines;
+    const ptrdiff_t columns = wanted_now.whole || product->n < wanted_now.lines ? product->n
+                                                                     : wanted_now.lines;
     const double size = ((double)rows + (double)columns) * (double)k * parts * 8;
     size_t left = atomic_load(&bytes_left);
     do {
@@ -181,6 +180,10 @@ static void *before(const struct tf_blas_watched *call)
 {
     struct tf_source source;
     struct tf_place *place;
+    const struct tf_blas_product *product = call->product;
+    if ((product->m == 1 && product->n == 1 && !wanted_now.dots) || !tf_blas_may_obey()) {
+        return NULL;
+    }
     if (finder->find(&source) < 0) {
         memset(&source, 0, sizeof source);
         const struct tf_place *last = atomic_load(call->last);
@@ -199,8 +202,8 @@ static void *before(const struct tf_blas_watched *call)
     const uint64_t calls = ++place->calls;
     count_shape(place, call);
     unlock_place(place);
-    if (takes_all || (calls & (calls - 1)) == 0) {
-        struct tf_sample *sample = sample_of(call->product);
+    if (wanted_now.whole || (calls & (calls - 1)) == 0) {
+        struct tf_sample *sample = sample_of(product);
         if (sample) {
             lock_place(place);
             sample->next = place->samples;
@@ -222,10 +225,10 @@ static void after(void *context, const struct tf_blas_watched *call, double seco
     }
 }
 
-static const struct tf_blas_watcher watcher = {before, after};
+static struct tf_blas_watcher watcher = {0, before, after};
 
-int tf_places_begin(const struct tf_source_finder *find, ptrdiff_t lines, int whole,
-                    size_t bytes)
+int tf_places_begin(const struct tf_source_finder *find,
+                    const struct tf_places_wanted *wanted)
 {
     if (!places) {
         places = calloc(PLACES, sizeof *places);
@@ -242,9 +245,9 @@ int tf_places_begin(const struct tf_source_finder *find, ptrdiff_t lines, int wh
         return -1;
     }
     finder = find;
-    lines_wanted = lines;
-    takes_all = whole;
-    atomic_store(&bytes_left, bytes);
+    wanted_now = *wanted;
+    watcher.lapack = wanted->lapack;
+    atomic_store(&bytes_left, wanted->bytes);
     atomic_store(&left_out, 0);
     tf_blas_set_watcher(&watcher);
     return 0;

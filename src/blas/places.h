@@ -48,11 +48,18 @@ struct tf_place {
     struct tf_sample *samples;
 };
 
-/* Begins to watch products. Of each place the 1st, 2nd, 4th, 8th, ... call is sampled,
- * `lines` rows and columns of it; if `whole` all of every call. Samples take `bytes` at
- * most, all together. Returns -1 if memory is short. */
-int tf_places_begin(const struct tf_source_finder *finder, ptrdiff_t lines, int whole,
-                    size_t bytes);
+/* What is watched. Of each place the 1st, 2nd, 4th, 8th, ... call is sampled, `lines` rows
+ * and columns of it; if `whole` all of every call. Samples take `bytes` at most. */
+struct tf_places_wanted {
+    ptrdiff_t lines;
+    int whole;
+    size_t bytes;
+    int dots, lapack; /* products that are one number, those inside LAPACK: too */
+};
+
+/* Returns -1 if memory is short. */
+int tf_places_begin(const struct tf_source_finder *finder,
+                    const struct tf_places_wanted *wanted);
 void tf_places_end(void);
 
 /* Returns one place after the other, from 0 on; NULL at the end. */

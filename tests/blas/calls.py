@@ -110,7 +110,9 @@ class Call:
 
     def integer(self, number: int) -> None:
         if not self.form.cblas:
-            self.words.append(np.array(number, np.int64 if self.form.wide else np.int32))
+            self.words.append(
+                np.array(number, np.int64 if self.form.wide else np.int32)
+            )
         elif self.form.wide:
             self.words.append(number)
         else:
@@ -140,18 +142,22 @@ class Call:
             memory = np.full((columns, rows + pad), np.nan, self.dtype)
             where = lambda memory: memory[:, :rows].T  # noqa: E731
         where(memory)[...] = x
-        return self._stored(Stored(memory, where, memory.shape[1] if ld is None else ld))
+        return self._stored(
+            Stored(memory, where, memory.shape[1] if ld is None else ld)
+        )
 
     def vector(self, x: Array, step: int) -> Stored:
         n = len(x)
         memory = np.full(max(1, n) * max(1, abs(step)), np.nan, self.dtype)
         stop = 1 + (n - 1) * abs(step)
         where = (  # noqa: E731
-            lambda memory: memory[:stop:step]
-            if step > 0
-            else memory[:stop][::step]
-            if step < 0
-            else memory[:1]
+            lambda memory: (
+                memory[:stop:step]
+                if step > 0
+                else memory[:stop][::step]
+                if step < 0
+                else memory[:1]
+            )
         )
         where(memory)[...] = x
         return self._stored(Stored(memory, where, step))
@@ -204,7 +210,7 @@ def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Arra
 
 
 def fma32(x: Array, y: Array, z: Array) -> Array:
-    """Float32's: the float64 sum rounded to odd, so that a second rounding is harmless."""
+    """Float32's: the float64 sum rounded to odd makes a second rounding harmless."""
     p, z = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
     s = p + z
     back = s - p
@@ -265,7 +271,9 @@ def draw(rng: np.random.Generator, kind: str, *shape: int) -> Array:
 def half(x: Array, uplo: str, strictly: bool = False) -> Array:
     """Where a triangle is."""
     mask = np.tri(*x.shape, -1 if strictly else 0, dtype=bool)
-    return mask if uplo == "L" else np.tri(*x.shape[::-1], -1 if strictly else 0, bool).T
+    return (
+        mask if uplo == "L" else np.tri(*x.shape[::-1], -1 if strictly else 0, bool).T
+    )
 
 
 def only(x: Array, uplo: str, strictly: bool = False) -> Array:

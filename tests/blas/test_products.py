@@ -1,4 +1,4 @@
-"""Every routine in every interface: the bits of `td.matmul`, BLAS's rules around them."""
+"""Every routine in every interface: the bits of `td.matmul`, and BLAS's rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tests.blas.calls import (
     half,
     mirrored,
     only,
-    op,
     spec_of,
     sums,
     triangular,
@@ -339,7 +338,9 @@ def test_dot(name: str, kind: str) -> None:
         writes = form.cblas and kind in "cz"
         call = Call(spelled + ("_sub" if writes else ""), kind, form)
         if name in ("sdot", "dsdot"):
-            call.symbol = call.symbol.replace("ssdot", "dsdot").replace("sdsdot", "sdsdot")
+            call.symbol = call.symbol.replace("ssdot", "dsdot").replace(
+                "sdsdot", "sdsdot"
+            )
         call.integer(n)
         if name == "dsdot":
             call.scalar(0.1)

@@ -41,7 +41,8 @@ def tf32dtype(*arguments: object, folder: Path, **environment: str) -> Any:
 def as_python_runs_it(folder: Path, *words: object, **environment: str) -> str:
     """Both outcomes are equal; the standard output."""
     wanted = python(*words, folder=folder, **environment)
-    got = tf32dtype("--precision", "bf16", *words, folder=folder, **environment)
+    quietly = ("--precision", "bf16", "--quiet")
+    got = tf32dtype(*quietly, *words, folder=folder, **environment)
     assert (got.returncode, got.stdout, got.stderr) == (
         wanted.returncode,
         wanted.stdout,

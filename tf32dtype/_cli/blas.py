@@ -3,10 +3,13 @@
 `tf32dtype blas --precision bf16 octave script.m` starts the program with a library that
 catches its matrix products: those that it, and the libraries it loads, have any BLAS
 make by a call from object to object. At the end one line on standard error tells how
-many obeyed. `LD_PRELOAD=$(tf32dtype blas --path) TF32DTYPE_MATMUL_PRECISION=bf16 octave`
-is the same by hand; TF32DTYPE_BLAS takes words with commas between: float64, complex64,
-dots, lapack, min_size=K, rounding=..., scale=..., special_values=... Programs without a
-precision are counted. docs/blas.md has what is reached.
+many obeyed. The same by hand:
+
+    LD_PRELOAD=$(tf32dtype blas --path) TF32DTYPE_MATMUL_PRECISION=bf16 octave script.m
+
+TF32DTYPE_BLAS takes words with commas between: float64, complex64, dots, lapack,
+min_size=K, rounding=..., scale=..., special_values=... Without a precision products are
+counted. docs/blas.md has what is reached.
 """
 
 import os

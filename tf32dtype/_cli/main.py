@@ -53,7 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         the arguments cannot be used.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] not in (["blas"], ["run"], ["report"]):  # whose words are another program's
+    if words[:1] not in (
+        ["blas"],
+        ["run"],
+        ["report"],
+    ):  # whose words are another program's
         words = [f" {word}" if _NEGATIVE.match(word) else word for word in words]
     parser = _parser()
     arguments = parser.parse_args(words)

@@ -22,16 +22,20 @@ def library() -> str:
     path = Path(_core.__file__).with_name("tf32dtype_blas.so")
     if not _core.blas_available() or not path.exists():
         raise CommandError(
-            "catching products of BLAS needs Linux on x86-64 or AArch64: macOS would need"
-            " rebound symbol pointers (as fishhook does), Windows patched import tables;"
-            " neither is there"
+            "catching products of BLAS needs Linux on x86-64 or AArch64: macOS would"
+            " need rebound symbol pointers (as fishhook does), Windows patched import"
+            " tables; neither is there"
         )
     return str(path)
 
 
 def words(settings: Settings) -> str:
     """What goes with a precision, as ``TF32DTYPE_BLAS`` has it."""
-    found = [name for name in ("float64", "complex64", "dots", "lapack") if getattr(settings, name)]
+    found = [
+        name
+        for name in ("float64", "complex64", "dots", "lapack")
+        if getattr(settings, name)
+    ]
     for name, usual in (
         ("rounding", "ties_to_even"),
         ("scale", "tensor"),

@@ -1,16 +1,12 @@
-"""What the products of a run came to: how many obeyed, and what would reach the others."""
+"""What the products of a run came to, and what would reach those that did not obey."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TextIO
 
-import numpy as np
-from numpy._core import einsumfunc
-
 from .. import _core
-from .._imports import when_imported
+from .._report.elsewhere import Counts, elsewhere
 from .._text import number
 
 
@@ -117,8 +113,9 @@ _CURES = {
 }
 
 
-def reached(precision: str) -> Reached:
-    """What has been counted so far in this process and its forked children."""
+def reached(precision: str, counts: Counts) -> Reached:
+    """What has been counted in this process and its forked children; of what no
+    precision reaches since a moment."""
     obeyed: dict[tuple[str, str], tuple[int, int]] = {}
     missed: dict[tuple[str, str], tuple[int, int]] = {}
     for fate, dtype, routine, calls, adds in _core.blas_counts():
@@ -128,7 +125,9 @@ def reached(precision: str) -> Reached:
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
     found = [_missed(*key, *size) for key, size in missed.items()]
-    found += _named(_core.named_counts())
+    for one in elsewhere(counts):
+        what = f"{one.kind} ({one.name})" if one.name else one.kind
+        found.append(Missed(what, one.calls, None, one.seconds, one.advice))
     return Reached(precision, obeyed, found)
 
 
@@ -141,72 +140,6 @@ def _missed(fate: str, dtype: str, calls: int, adds: int) -> Missed:
         }.get(fate, cure)
     named = ", ".join(filter(None, [what, f"products in {dtype}"]))
     return Missed(named, calls, adds, None, cure)
-
-
-def _named(rows: Iterable[tuple[str, str, int, float]]) -> list[Missed]:
-    """LAPACK's routines and solves are told together, loops one by one."""
-    found = []
-    of = {
-        kind: [row for row in rows if row[0] == kind]
-        for kind in ("lapack", "solve", "loop")
-    }
-    for kind, what, cure in (
-        ("lapack", "LAPACK", "--lapack reaches the products inside, not its other sums"),
-        ("solve", "triangular solves", ""),
-    ):
-        if calls := of[kind]:
-            slowest = sorted(calls, key=lambda row: -row[3])
-            names = ", ".join(row[1] for row in slowest[:4])
-            more = ", ..." if len(calls) > 4 else ""
-            found.append(
-                Missed(
-                    f"{what} ({names}{more})",
-                    sum(row[2] for row in calls),
-                    None,
-                    sum(row[3] for row in calls),
-                    cure,
-                )
-            )
-    for _, name, calls, seconds in of["loop"]:
-        what, _, cure = name.partition(": ")
-        found.append(Missed(what, calls, None, seconds, _LOOP_CURES.get(cure, "")))
-    return found
-
-
-_LOOP_CURES = {
-    "dtype": "Convert to float32 first",
-    "einsum": "Write optimize=True, or td.einsum",
-    "fft": "No precision reaches an FFT",
-}
-
-
-# -- what is no call of BLAS -------------------------------------------------------------
-
-
-def watch_loops() -> None:
-    """Count NumPy's loops that a precision does not reach, and FFTs, from here on."""
-    for ufunc in (np.matmul, np.matvec, np.vecmat, np.vecdot):
-        _core.count_loops(ufunc, f"np.{ufunc.__name__} of {{}}: dtype", "fdFD")
-    when_imported("numpy.fft._pocketfft_umath", _count_numpys_ffts)
-    when_imported("scipy.fft._pocketfft.pypocketfft", _count_scipys_ffts)
-    own = einsumfunc.c_einsum
-    einsumfunc.c_einsum = _counted(own, "np.einsum without optimize: einsum")
-
-
-def _count_numpys_ffts(module: Any) -> None:
-    for name in ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft"):
-        if isinstance(ufunc := getattr(module, name, None), np.ufunc):
-            _core.count_loops(ufunc, "np.fft of {}: fft")
-
-
-def _count_scipys_ffts(module: Any) -> None:
-    for name in ("c2c", "r2c", "c2r", "dct", "dst", "r2r_fftpack"):
-        if own := getattr(module, name, None):
-            setattr(module, name, _counted(own, "scipy.fft: fft"))
-
-
-def _counted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    return _core.counted(function, name)
 
 
 def _calls(count: int) -> str:

@@ -20,13 +20,15 @@ from typing import NoReturn
 from .. import _core
 from .._matmul.context import set_matmul_precision
 from .._matmul.precisions import find_precision
+from .._report.collect import set_folders
+from .._report.elsewhere import Counts, watch_loops
 from .._report.output import check_folder, write_whole
 from .._report.regions import find_region
 from .._text import strict_json
 from . import CommandError, preload
 from .precision_options import add_precision, settings_of
 from .program import add_program, join_threads, run_program
-from .reached import print_reached, reached, watch_loops
+from .reached import print_reached, reached
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,9 +47,13 @@ def add_arguments(parser: ArgumentParser) -> None:
             metavar="FILE[:FUNCTION]",
             help=f"products obey {where}",
         )
-    parser.add_argument("--no-blas", action="store_true", help="NumPy's functions alone")
+    parser.add_argument(
+        "--no-blas", action="store_true", help="NumPy's functions alone"
+    )
     parser.add_argument("--no-children", action="store_true", help="this process alone")
-    parser.add_argument("--strict", action="store_true", help="exit code 3 if none obeyed")
+    parser.add_argument(
+        "--strict", action="store_true", help="exit code 3 if none obeyed"
+    )
     parser.add_argument("--quiet", action="store_true", help="no summary at the end")
     parser.add_argument("--json", metavar="FILE", help="write the summary as JSON")
     add_program(parser)
@@ -62,7 +68,9 @@ def run(arguments: Namespace) -> NoReturn:
         )
     blas = not arguments.no_blas and _core.blas_available()
     settings = settings_of(arguments, blas)
-    only, but = ([find_region(text) for text in x] for x in (arguments.only, arguments.but))
+    only, but = (
+        [find_region(text) for text in x] for x in (arguments.only, arguments.but)
+    )
     if (only or but) and not _core.frames_are_known():
         raise CommandError("--only and --except need CPython 3.11, 3.12 or 3.13")
     if arguments.json is not None:
@@ -76,6 +84,8 @@ def run(arguments: Namespace) -> NoReturn:
     _core.set_regions(*pairs)
     _core.blas_begin()
     watch_loops()
+    set_folders()
+    counts = Counts()
     if blas and not arguments.no_children:
         preload.for_children(settings)
     try:
@@ -84,7 +94,7 @@ def run(arguments: Namespace) -> NoReturn:
         ending = end
     join_threads()
     set_matmul_precision(None)  # what ends after the program is no part of it
-    summary = reached(find_precision(arguments.precision).short)
+    summary = reached(find_precision(arguments.precision).short, counts)
     if path:
         write_whole(path, strict_json(summary.record()))
     if not arguments.quiet:

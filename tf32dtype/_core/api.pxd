@@ -590,7 +590,13 @@ cdef extern from "blas/places.h" nogil:
         uint64_t multiply_adds
         double seconds
         tf_shape shapes[1]
-    int tf_places_begin(const tf_source_finder *, npy_intp, int, size_t)
+    struct tf_places_wanted:
+        npy_intp lines
+        int whole
+        size_t bytes
+        int dots
+        int lapack
+    int tf_places_begin(const tf_source_finder *, const tf_places_wanted *)
     void tf_places_end()
     const tf_place *tf_places(size_t)
     tf_sample *tf_take_samples(const tf_place *)

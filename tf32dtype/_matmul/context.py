@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 
 from .. import _core
 from .._options import refuse_unknown, shows
@@ -313,7 +313,7 @@ def _options(words: str | None) -> Options:
         options[option] = (
             True if not equals else int(value) if option == "min_size" else value
         )
-    return Options(**options)
+    return cast(Options, options)
 
 
 _OPTIONS = [name for name in Settings._fields if name not in ("precision", "blas")]

@@ -169,8 +169,8 @@ def _check_reach(settings: Settings) -> None:
         raise ValueError("lapack=True is for products of BLAS: add blas=True")
     if settings.blas and not _core.blas_available():
         raise ValueError(
-            "blas=True needs Linux on x86-64 or AArch64: elsewhere calls of BLAS are not"
-            " caught yet"
+            "blas=True needs Linux on x86-64 or AArch64: elsewhere calls of BLAS are"
+            " not caught yet"
         )
 
 

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import platform
+import site
+import sysconfig
+import time
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from .places import Run
+import numpy as np
+
+from .. import _core
+from .._measures import UserError
+from .._version import __version__
+from .elsewhere import Counts, elsewhere, watch_loops
+from .places import Frame, Place, Run, Sample
 from .regions import Region
+
+#: Rows and columns of a product that are kept.
+LINES = 8
+#: What samples may take, in bytes; and where everything is kept.
+ROOM = 1 << 30
+ROOM_FOR_ALL = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -37,9 +56,13 @@ class Collector:
         The program and its arguments; empty for a `with` block.
     """
 
+    _at_work = False
+
     def __init__(self, options: CollectorOptions, argv: tuple[str, ...] = ()) -> None:
         self.options = options
         self.argv = argv
+        self._began = 0.0
+        self._counts = Counts()
 
     def start(self) -> None:
         """Begin to watch.
@@ -49,8 +72,94 @@ class Collector:
         UserError
             If products cannot be watched here, or a collector is at work.
         """
-        raise NotImplementedError
+        if not _core.blas_available():
+            raise UserError("products are watched on Linux alone (x86-64 or AArch64)")
+        if Collector._at_work:
+            raise UserError("a report is being made already: one at a time")
+        options = self.options
+        set_folders(options.stop_at)
+        _core.set_regions(*(_pairs(r) for r in (options.only, options.excepted)))
+        Collector._at_work = True
+        _core.blas_begin()
+        watch_loops()
+        self._counts = Counts()
+        _core.watch_places(
+            LINES,
+            whole=options.exact,
+            bytes=ROOM_FOR_ALL if options.exact else ROOM,
+            dots=options.dots,
+            lapack=options.lapack,
+        )
+        self._began = time.perf_counter()
 
     def stop(self) -> Run:
         """Cease to watch, in whatever thread; what was seen."""
-        raise NotImplementedError
+        seconds = time.perf_counter() - self._began
+        _core.stop_watching()
+        _core.blas_end()
+        _core.set_regions([], [])
+        Collector._at_work = False
+        found = [_place(number, row) for number, row in enumerate(_core.blas_places())]
+        return Run(
+            argv=self.argv,
+            seconds=seconds,
+            places=tuple(found),
+            elsewhere=tuple(elsewhere(self._counts)),
+            python=platform.python_version(),
+            numpy=np.__version__,
+            tf32dtype=__version__,
+        )
+
+
+def _pairs(regions: tuple[Region, ...]) -> list[tuple[str, str]]:
+    return [(region.file, region.function or "") for region in regions]
+
+
+def set_folders(stop_at: tuple[str, ...] = ()) -> None:
+    """Have frames of libraries be told from the user's; these packages count as his.
+
+    Raises
+    ------
+    UserError
+        If there is no such package.
+    """
+    own = Path(__file__).parents[1]
+    paths = sysconfig.get_paths()
+    libraries = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    libraries += [*site.getsitepackages(), site.getusersitepackages(), str(own)]
+    users = [folder for name in stop_at for folder in _folders(name)]
+    _core.set_source_folders(
+        *([str(Path(folder).resolve()) for folder in x] for x in (libraries, users))
+    )
+
+
+def _folders(package: str) -> list[str]:
+    """Where a package's files are, or the file of a module."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        raise UserError(f"no package is named {package!r}")
+    found = [*(spec.submodule_search_locations or [])]
+    return found or ([spec.origin] if spec.origin else [])
+
+
+def _place(number: int, row: dict[str, Any]) -> Place:
+    user, innermost = (row[name] and Frame(*row[name]) for name in ("user", "library"))
+    shapes = sorted(row["shapes"].items(), key=lambda item: -item[1])
+    samples = []
+    for (m, n, k), a, b in _core.take_samples(number):
+        samples.append(Sample(a, b, m, n, k, whole=len(a) == m and b.shape[1] == n))
+    return Place(
+        user=user,
+        library=innermost if innermost != user else None,
+        caller=row["object"],
+        routine=row["routine"],
+        dtype=row["dtype"],
+        calls=row["calls"],
+        multiply_adds=row["multiply_adds"],
+        seconds=row["seconds"],
+        shapes=dict(shapes),
+        samples=tuple(samples),
+    )

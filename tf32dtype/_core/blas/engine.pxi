@@ -143,9 +143,13 @@ def set_regions(only, but):
         tf_blas_set_places(NULL)
 
 
-def watch_places(npy_intp lines, bint whole, size_t bytes):
+def watch_places(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
+                 bint dots=True, bint lapack=False):
     """Begin to gather products by place: src/blas/places.h."""
-    if tf_places_begin(&tf_frames_finder, lines, whole, bytes) < 0:
+    cdef tf_places_wanted wanted
+    wanted.lines, wanted.whole, wanted.bytes = lines, whole, bytes
+    wanted.dots, wanted.lapack = dots, lapack
+    if tf_places_begin(&tf_frames_finder, &wanted) < 0:
         raise MemoryError("no memory for the places of products")
 
 

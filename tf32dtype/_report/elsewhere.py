@@ -1,0 +1,86 @@
+"""Work that no precision reaches: LAPACK's, NumPy's loops without BLAS, FFTs."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy._core import einsumfunc
+
+from .. import _core
+from .._imports import when_imported
+from .places import Elsewhere
+
+
+class Counts:
+    """What had been counted at some moment."""
+
+    def __init__(self) -> None:
+        self._then = {row[:2]: row[2:] for row in _core.named_counts()}
+
+    def since(self) -> list[tuple[str, str, int, float]]:
+        """What was counted after it: kind, name, calls, seconds."""
+        found = []
+        for kind, name, calls, seconds in _core.named_counts():
+            calls_then, seconds_then = self._then.get((kind, name), (0, 0.0))
+            if calls > calls_then:
+                found.append((kind, name, calls - calls_then, seconds - seconds_then))
+        return found
+
+
+def elsewhere(counts: Counts) -> list[Elsewhere]:
+    """What was not reached since a moment. LAPACK's routines and solves are told
+    together, loops one by one."""
+    found = []
+    rows = counts.since()
+    for kind, what, cure in (
+        ("lapack", "LAPACK", "--lapack reaches the products inside, no other sums"),
+        ("solve", "triangular solves", ""),
+    ):
+        slowest = sorted(
+            (row for row in rows if row[0] == kind), key=lambda row: -row[3]
+        )
+        if slowest:
+            names = ", ".join(row[1] for row in slowest[:4])
+            more = ", ..." if len(slowest) > 4 else ""
+            calls = sum(row[2] for row in slowest)
+            seconds = sum(row[3] for row in slowest)
+            found.append(Elsewhere(what, names + more, calls, seconds, cure))
+    for kind, name, calls, seconds in rows:
+        if kind == "loop":
+            what, _, reason = name.partition(": ")
+            found.append(Elsewhere(what, "", calls, seconds, _CURES[reason]))
+    return found
+
+
+_CURES = {
+    "dtype": "Convert to float32 first",
+    "einsum": "Write optimize=True, or td.einsum",
+    "fft": "No precision reaches an FFT",
+}
+
+
+@cache
+def watch_loops() -> None:
+    """Count NumPy's loops that a precision does not reach, and FFTs, from here on."""
+    for ufunc in (np.matmul, np.matvec, np.vecmat, np.vecdot):
+        _core.count_loops(ufunc, f"np.{ufunc.__name__} of {{}}: dtype", "fdFD")
+    when_imported("numpy.fft._pocketfft_umath", _count_numpys_ffts)
+    when_imported("scipy.fft._pocketfft.pypocketfft", _count_scipys_ffts)
+    names = vars(einsumfunc)
+    names["c_einsum"] = _core.counted(
+        names["c_einsum"], "np.einsum without optimize: einsum"
+    )
+
+
+def _count_numpys_ffts(module: Any) -> None:
+    for name in ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft"):
+        if isinstance(ufunc := getattr(module, name, None), np.ufunc):
+            _core.count_loops(ufunc, "np.fft of {}: fft")
+
+
+def _count_scipys_ffts(module: Any) -> None:
+    for name in ("c2c", "r2c", "c2r", "dct", "dst", "r2r_fftpack"):
+        if own := getattr(module, name, None):
+            setattr(module, name, _core.counted(own, "scipy.fft: fft"))
