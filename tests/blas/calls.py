@@ -76,11 +76,6 @@ class Stored:
         found: Array = self.where(self.memory)
         return found
 
-    @property
-    def address(self) -> Array:
-        """An array that begins where the argument points."""
-        return self.memory
-
     def expect(self, values: Array, mask: Any = True) -> None:
         """All of the memory, what should have been written apart."""
         wanted = self.before.copy()
@@ -93,13 +88,13 @@ class Stored:
 class Call:
     """The arguments of a call, one after the other."""
 
-    def __init__(self, routine: str, kind: str, form: Form) -> None:
+    def __init__(self, routine: str, kind: str, form: Form, first: str = "") -> None:
+        """`first` is the letter of the name, if not the kind of the numbers."""
         self.kind, self.form, self.dtype = kind, form, np.dtype(DTYPES[kind])
-        self.symbol = f"cblas_{kind}{routine}" if form.cblas else f"{kind}{routine}_"
+        name = (first or kind) + routine
+        self.symbol = f"cblas_{name}" if form.cblas else f"{name}_"
         if form.wide:
             self.symbol += "64_"
-            if not form.cblas:
-                self.symbol = f"{kind}{routine}_64_"
         self.words: list[Any] = []
         self.floating: list[float] = []
         if form.cblas and "dot" not in routine:
@@ -145,19 +140,19 @@ class Call:
     def vector(self, x: Array, step: int) -> Stored:
         n = len(x)
         memory = np.full(max(1, n) * max(1, abs(step)), np.nan, self.dtype)
-        stop = 1 + (n - 1) * abs(step)
+        stop = 1 + (n - 1) * abs(step) if n else 0
         where = (  # noqa: E731
             lambda memory: memory[:stop:step]
             if step > 0
             else memory[:stop][::step]
             if step < 0
-            else memory[:1]
+            else memory[:n]
         )
         where(memory)[...] = x
         return self._stored(Stored(memory, where, step))
 
     def _stored(self, stored: Stored) -> Stored:
-        self.words.append(stored.address)
+        self.words.append(stored.memory)
         self.integer(stored.ld)
         return stored
 
@@ -200,6 +195,8 @@ def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Arra
         result.real = rr + ii if len(flips) == 1 else rr - ii
         ri, ir = (-ri if "b" in flips else ri), (-ir if "a" in flips else ir)
         result.imag = ri + ir
+    for part in (result.real, result.imag):  # an addition's NaN is no device's own
+        part[np.isnan(part)] = np.nan
     return result
 
 
