@@ -73,14 +73,27 @@ def test_all_names() -> None:
 def test_no_other_names() -> None:
     """All that the parts of names make, and what is near."""
     known = names()
-    parts = [*BOTH, *CBLAS, *FORTRAN, "ger", "trsm", "trsv", "axpy", "getrf", "sdot", ""]
+    parts = [
+        *BOTH,
+        *CBLAS,
+        *FORTRAN,
+        "ger",
+        "trsm",
+        "trsv",
+        "axpy",
+        "getrf",
+        "sdot",
+        "",
+    ]
     tried = 0
     for prefix in ("", "scipy_", "cblas_", "scipy_cblas_", "cblas_scipy_", "my"):
         for kind in ("s", "d", "c", "z", "ds", "sds", "x", ""):
             for part in parts:
                 for suffix in ("", "_", "64_", "_64_", "_64", "64", "__", "x"):
                     symbol = prefix + kind + part + suffix
-                    for name in {symbol, symbol.upper(), symbol.capitalize()} - {*known}:
+                    for name in {symbol, symbol.upper(), symbol.capitalize()} - {
+                        *known
+                    }:
                         tried += 1
                         with pytest.raises(LookupError):
                             _core.BlasCall(name, [])
