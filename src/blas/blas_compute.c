@@ -5,6 +5,7 @@
 
 #include "blas/blas_multiply.h"
 #include "blas/blas_update.h"
+#include "formats/float_bits.h"
 #include "runtime/sizes.h"
 #include "runtime/stops.h"
 
@@ -20,8 +21,8 @@ static struct range range_of(const char *data, const ptrdiff_t strides[2], ptrdi
     const ptrdiff_t lengths[2] = {rows, columns};
     struct range range = {(uintptr_t)data, (uintptr_t)data + (uintptr_t)size};
     for (int axis = 0; axis < 2; axis++) {
-        const ptrdiff_t reach = (lengths[axis] - 1) * strides[axis];
-        *(reach < 0 ? &range.first : &range.end) += (uintptr_t)reach;
+        const uintptr_t reach = (uintptr_t)(lengths[axis] - 1) * (uintptr_t)strides[axis];
+        *(strides[axis] < 0 ? &range.first : &range.end) += reach;
     }
     return range;
 }
@@ -66,13 +67,35 @@ static struct tf_matrix c_of(const struct tf_blas_product *p)
                               single ? TF_FLOAT32 : TF_FLOAT64};
 }
 
-/* Whether C holds nothing but the sums, or what tf_gemm_strided makes of them. */
+/* Of float32 numbers. */
+static int c_is_finite(const struct tf_blas_product *p)
+{
+    const int across = tf_blas_by_columns(p);
+    const ptrdiff_t lines = across ? p->n : p->m, length = across ? p->m : p->n;
+    uint32_t greatest = 0;
+    for (ptrdiff_t i = 0; i < lines; i++) {
+        const char *line = p->c + i * p->c_strides[across];
+        for (ptrdiff_t j = 0; j < length; j++) {
+            const float x = *(const float *)(line + j * p->c_strides[!across]);
+            const uint32_t magnitude = tf_bits_of(x) & TF_MAGNITUDE_BITS;
+            greatest = magnitude > greatest ? magnitude : greatest;
+        }
+    }
+    return greatest < TF_INF_BITS;
+}
+
+/* Whether C holds nothing but the sums, or what tf_gemm_strided makes of them: that would
+ * take Inf and NaN of C for its own, and raise flags. */
 static int goes_straight(const struct tf_blas_product *p, const struct tf_blas_pair *x)
 {
-    const int only_sums = is_real(p->alpha, 1) && is_real(p->beta, 0);
-    return !p->triangle && (only_sums || (p->type == 's' && !p->wider)) &&
-           x->a.shape != TF_TRIANGULAR && x->b.shape != TF_TRIANGULAR &&
-           !overlaps(p, &x->a) && !overlaps(p, &x->b);
+    if (p->triangle || x->a.shape == TF_TRIANGULAR || x->b.shape == TF_TRIANGULAR ||
+        overlaps(p, &x->a) || overlaps(p, &x->b)) {
+        return 0;
+    }
+    if (is_real(p->beta, 0)) {
+        return is_real(p->alpha, 1) || (p->type == 's' && !p->wider);
+    }
+    return p->type == 's' && !p->wider && c_is_finite(p);
 }
 
 static int compute_straight(const struct tf_precision *precision,

@@ -104,14 +104,16 @@ static unsigned flags_of(const struct update *u, struct number sum, struct numbe
 
 /* -- elements ---------------------------------------------------------------------- */
 
-TF_INLINE double clean(double x) { return isnan(x) ? (double)NAN : x; }
-
-TF_INLINE void write_number(char *place, int single, double x)
+/* A NaN is the sum's where that is one, as some devices have their own. */
+TF_INLINE void write_number(char *place, int single, double x, double sum)
 {
+    if (isnan(x)) {
+        x = isnan(sum) ? sum : (double)NAN;
+    }
     if (single) {
-        *(float *)place = (float)clean(x);
+        *(float *)place = (float)x;
     } else {
-        *(double *)place = clean(x);
+        *(double *)place = x;
     }
 }
 
@@ -154,9 +156,9 @@ TF_INLINE void update_element(const struct update *u, int single, int complex,
     if (!isfinite(result.real) || !isfinite(result.imaginary)) {
         *flags |= flags_of(u, sum, more, old, result);
     }
-    write_number(place, single, result.real);
+    write_number(place, single, result.real, sum.real);
     if (complex) {
-        write_number(place + size, single, result.imaginary);
+        write_number(place + size, single, result.imaginary, sum.imaginary);
     }
 }
 

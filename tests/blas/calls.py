@@ -5,6 +5,7 @@ The truth is `td.matmul` of operands in full, and NumPy's arithmetic after it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from tf32dtype import _core
 from tf32dtype._matmul.precisions import Settings, resolve
 
 Array = NDArray[Any]
+View = Callable[[Array], Array]
 
 DTYPES: dict[str, type] = {
     "s": np.float32,
@@ -67,19 +69,9 @@ def spec_of(**precision: Any) -> _core.MatmulSpec:
 class Stored:
     """A matrix or a vector in memory; what lies around it is NaN."""
 
-    def __init__(self, memory: Array, where: Any, ld: int) -> None:
-        self.memory, self.where, self.ld = memory, where, ld
+    def __init__(self, memory: Array, where: View) -> None:
+        self.memory, self.where = memory, where
         self.before = memory.copy()
-
-    @property
-    def view(self) -> Array:
-        found: Array = self.where(self.memory)
-        return found
-
-    @property
-    def address(self) -> Array:
-        """An array that begins where the argument points."""
-        return self.memory
 
     def expect(self, values: Array, mask: Any = True) -> None:
         """All of the memory, what should have been written apart."""
@@ -93,13 +85,13 @@ class Stored:
 class Call:
     """The arguments of a call, one after the other."""
 
-    def __init__(self, routine: str, kind: str, form: Form) -> None:
+    def __init__(self, routine: str, kind: str, form: Form, first: str = "") -> None:
+        """`first` is the letter of the name, if not the kind of the numbers."""
         self.kind, self.form, self.dtype = kind, form, np.dtype(DTYPES[kind])
-        self.symbol = f"cblas_{kind}{routine}" if form.cblas else f"{kind}{routine}_"
+        name = (first or kind) + routine
+        self.symbol = f"cblas_{name}" if form.cblas else f"{name}_"
         if form.wide:
             self.symbol += "64_"
-            if not form.cblas:
-                self.symbol = f"{kind}{routine}_64_"
         self.words: list[Any] = []
         self.floating: list[float] = []
         if form.cblas and "dot" not in routine:
@@ -133,39 +125,31 @@ class Call:
         else:
             self.words.append(value)
 
-    def matrix(self, x: Array, pad: int = 2, ld: int | None = None) -> Stored:
-        rows, columns = x.shape
-        if self.form.rows:
-            memory = np.full((rows, columns + pad), np.nan, self.dtype)
-            where = lambda memory: memory[:, :columns]  # noqa: E731
-        else:
-            memory = np.full((columns, rows + pad), np.nan, self.dtype)
-            where = lambda memory: memory[:, :rows].T  # noqa: E731
-        where(memory)[...] = x
-        return self._stored(
-            Stored(memory, where, memory.shape[1] if ld is None else ld)
-        )
+    def matrix(self, x: Array) -> Stored:
+        """Two numbers more in each column, or row."""
+        lines, length = x.shape if self.form.rows else x.shape[::-1]
+
+        def where(memory: Array) -> Array:
+            used = memory[:, :length]
+            return used if self.form.rows else used.T
+
+        return self._stored(x, (lines, length + 2), where, length + 2)
 
     def vector(self, x: Array, step: int) -> Stored:
         n = len(x)
-        memory = np.full(max(1, n) * max(1, abs(step)), np.nan, self.dtype)
-        stop = 1 + (n - 1) * abs(step)
-        where = (  # noqa: E731
-            lambda memory: (
-                memory[:stop:step]
-                if step > 0
-                else memory[:stop][::step]
-                if step < 0
-                else memory[:1]
-            )
-        )
-        where(memory)[...] = x
-        return self._stored(Stored(memory, where, step))
+        stop = 1 + (n - 1) * abs(step) if n else 0
 
-    def _stored(self, stored: Stored) -> Stored:
-        self.words.append(stored.address)
-        self.integer(stored.ld)
-        return stored
+        def where(memory: Array) -> Array:
+            return memory[:stop][::step] if step else memory[:n]
+
+        return self._stored(x, (max(1, n) * max(1, abs(step)),), where, step)
+
+    def _stored(self, x: Array, shape: tuple[int, ...], where: View, ld: int) -> Stored:
+        memory = np.full(shape, np.nan, self.dtype)
+        where(memory)[...] = x
+        self.words.append(memory)
+        self.integer(ld)
+        return Stored(memory, where)
 
     def made(self) -> _core.BlasCall:
         return _core.BlasCall(self.symbol, self.words, self.floating)
@@ -206,11 +190,13 @@ def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Arra
         result.real = rr + ii if len(flips) == 1 else rr - ii
         ri, ir = (-ri if "b" in flips else ri), (-ir if "a" in flips else ir)
         result.imag = ri + ir
+    for part in (result.real, result.imag):  # an addition's NaN is no device's own
+        part[np.isnan(part)] = np.nan
     return result
 
 
 def fma32(x: Array, y: Array, z: Array) -> Array:
-    """Float32's: the float64 sum rounded to odd makes a second rounding harmless."""
+    """Float32's. The float64 sum is rounded to odd: a second rounding is harmless."""
     p, z = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
     s = p + z
     back = s - p
@@ -270,10 +256,8 @@ def draw(rng: np.random.Generator, kind: str, *shape: int) -> Array:
 
 def half(x: Array, uplo: str, strictly: bool = False) -> Array:
     """Where a triangle is."""
-    mask = np.tri(*x.shape, -1 if strictly else 0, dtype=bool)
-    return (
-        mask if uplo == "L" else np.tri(*x.shape[::-1], -1 if strictly else 0, bool).T
-    )
+    mask = np.tri(len(x), k=-1 if strictly else 0, dtype=bool)
+    return mask if uplo == "L" else mask.T
 
 
 def only(x: Array, uplo: str, strictly: bool = False) -> Array:

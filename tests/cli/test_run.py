@@ -160,7 +160,7 @@ def test_all_words_after_its_name_are_its_own(folder: Path) -> None:
 def test_how_it_ends(code: str, folder: Path) -> None:
     (folder / "ends.py").write_bytes(code.encode("latin-1"))
     wanted = python("ends.py", folder=folder)
-    got = tf32dtype("--precision", "bf16", "ends.py", folder=folder)
+    got = tf32dtype("--precision", "bf16", "--quiet", "ends.py", folder=folder)
     # Python lets the signal end it.
     code_wanted = {-signal.SIGINT: 130}.get(wanted.returncode, wanted.returncode)
     assert (got.returncode, got.stdout) == (code_wanted, wanted.stdout)
@@ -201,7 +201,7 @@ def test_what_is_wrong_is_one_line(folder: Path) -> None:
     complaint(folder, "--precision", "bf16", "--bogus", "world.py")
     assert "--precision" in complaint(folder, "world.py")
     complaint(folder, "--precision", "bf16")
-    complaint(folder, "--precision", "bf16", "--json", "world.py")
+    complaint(folder, "--precision", "bf16", "--json", ".", "world.py")
     complaint(folder)
 
 
@@ -210,4 +210,4 @@ def test_help() -> None:
     assert done.returncode == 0
     assert "--precision" in done.stdout
     assert "bf16x9" in done.stdout
-    assert "--json" not in done.stdout
+    assert "--strict" in done.stdout

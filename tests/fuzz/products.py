@@ -53,7 +53,7 @@ WRONG = ("", "bf17", "TF33", "up", None, 3, ("row",))
 OPTIMIZE = (True, False, "greedy", "optimal", ("greedy", 100), ["optimal", 1e3])
 WRONG_OPTIMIZE = ("", "up", None, 0, ["einsum_path", (0, 9)])
 
-FLOAT32, FLOAT64, COMPLEX64 = (np.dtype(c) for c in "fdF")
+FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = (np.dtype(c) for c in "fdFD")
 
 Errors = tuple[type[Exception], ...]
 
@@ -307,10 +307,16 @@ class Products(Calls):
             if r.random() < 0.5:
                 keywords[keyword] = r.random() < 0.7
         common = self.common(dtypes)
-        obeys = keywords["precision"] is not None and (
-            common == FLOAT32
-            or (common == FLOAT64 and keywords.get("float64", False))
-            or (common == COMPLEX64 and keywords.get("complex64", False))
+        needed = {
+            FLOAT32: (),
+            FLOAT64: ("float64",),
+            COMPLEX64: ("complex64",),
+            COMPLEX128: ("float64", "complex64"),
+        }
+        obeys = (
+            keywords["precision"] is not None
+            and common in needed
+            and all(keywords.get(keyword, False) for keyword in needed[common])
         )
         way = r.choice((within, nested, decorated, everywhere))
         other = r.choice((None, *PRESETS))

@@ -392,3 +392,31 @@ def test_results_that_are_no_floats() -> None:
         td.matmul(A, B, precision="bf16", dtype=np.float16, out=[1])
     out = np.empty((7, 5), np.float16)
     assert td.matmul(A, B, precision="bf16", dtype=np.float16, out=(out,)) is out
+
+
+def test_complex128() -> None:
+    """With both keywords: float64 products, added in float64."""
+    a, b = random(7, 300, dtype=np.complex128), random(300, 5, dtype=np.complex128)
+
+    def wide(x: Array, y: Array) -> Array:
+        return typed(x.astype(np.float32), y.astype(np.float32)).astype(np.float64)
+
+    def product(x: Array, y: Array, sign: int = 1) -> Array:
+        result = np.empty((len(x), y.shape[1]), np.complex128)
+        result.real = wide(x.real, y.real) - sign * wide(x.imag, y.imag)
+        result.imag = wide(x.real, y.imag) + sign * wide(x.imag, y.real)
+        return result
+
+    own, wanted, conjugated = a @ b, product(a, b), product(a, b, -1)
+    for keyword in ("float64", "complex64"):
+        with td.matmul_precision("bf16", **{keyword: True}):
+            assert same(a @ b, own)
+    with td.matmul_precision("bf16", float64=True, complex64=True):
+        assert same(a @ b, wanted)
+        assert same(np.dot(a, b), wanted)
+        assert same(np.inner(a, b.T), wanted)
+        assert same(np.matvec(a, b[:, 1]), wanted[:, 1].copy())
+        assert same(np.vecmat(a[1], b), conjugated[1].copy())
+        assert same(np.vecdot(a[1], b[:, 2]), conjugated[1, 2])
+        assert same(np.vdot(a[1], b[:, 2]), conjugated[1, 2])
+        assert same(A.astype(np.complex64) @ b, product(A.astype(np.complex64), b))

@@ -30,7 +30,14 @@ BLOCKS = {
     "overflow": "raise",
     "rng": None,
 }
-OTHERS = {"float64": False, "complex64": False}
+OTHERS = {
+    "float64": False,
+    "complex64": False,
+    "blas": False,
+    "dots": None,
+    "lapack": False,
+    "min_size": 0,
+}
 #: The keyword-only parameters of each, and their defaults.
 CALLS = {
     "matmul_precision": (

@@ -215,6 +215,9 @@ class MatmulSpec:
     @property
     def scales_matrices(self) -> bool: ...
 
+# Shape, multiply-adds, both operands.
+BlasProduct = tuple[tuple[int, int, int], float, NDArray[Any], NDArray[Any]]
+
 class BlasCall:
     def __init__(
         self,
@@ -225,11 +228,7 @@ class BlasCall:
     @property
     def named(self) -> tuple[str, str, bool, bool, bool, int]: ...
     def compute(self, spec: MatmulSpec) -> tuple[int, bytes]: ...
-    def measure(
-        self,
-    ) -> tuple[
-        int, list[tuple[tuple[int, int, int], float, NDArray[Any], NDArray[Any]]]
-    ]: ...
+    def measure(self) -> tuple[int, list[BlasProduct]]: ...
 
 class PrecisionScope:
     def __init__(self, owner: object, precision: MatmulSpec | None) -> None: ...
