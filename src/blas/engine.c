@@ -75,18 +75,18 @@ static double seconds_now(void)
 struct verdict {
     const struct tf_blas_mode *mode;
     enum tf_blas_fate fate;
-    struct tf_blas_product first;
+    struct tf_blas_sizes sizes; /* of the first product; multiply_adds of all */
     ptrdiff_t count;
-    double multiply_adds;
 };
 
 static int judge(void *context, const struct tf_blas_product *product)
 {
     struct verdict *verdict = context;
+    const double before = verdict->sizes.multiply_adds;
     if (verdict->count++ == 0) {
-        verdict->first = *product;
+        verdict->sizes = (struct tf_blas_sizes){product->m, product->n, product->k, 0};
     }
-    verdict->multiply_adds += tf_blas_multiply_adds(product);
+    verdict->sizes.multiply_adds = before + tf_blas_multiply_adds(product);
     if (verdict->fate == TF_OBEYED) {
         verdict->fate = tf_blas_fate_of(verdict->mode, product->type, product->m,
                                         product->n, product->k);
@@ -94,63 +94,88 @@ static int judge(void *context, const struct tf_blas_product *product)
     return 0;
 }
 
+/* Returns -1 if there is nothing to do, or if BLAS refuses the call. */
+static int judge_call(const struct target *target,
+                      const struct tf_blas_arguments *arguments, struct verdict *verdict)
+{
+    if (tf_blas_read_sizes(&target->name, arguments, &verdict->sizes) == 0) {
+        verdict->count = 1;
+        verdict->fate = tf_blas_fate_of(verdict->mode, target->name.type,
+                                        verdict->sizes.m, verdict->sizes.n,
+                                        verdict->sizes.k);
+        return 0;
+    }
+    if (tf_blas_take_apart(&target->name, arguments, judge, verdict) != 0) {
+        return -1;
+    }
+    return verdict->count ? 0 : -1;
+}
+
 static int compute(void *context, const struct tf_blas_product *product)
 {
     return tf_blas_compute(context, product);
 }
 
-/* Returns whether all of a call's products were computed. */
+/* Returns 0 if all of a call's products were computed; -1 if there was no memory, -2 if
+ * BLAS refuses the call. */
 static int obey(const struct target *target, const struct tf_blas_arguments *arguments,
-                struct verdict *verdict)
+                const struct verdict *verdict)
 {
     const struct tf_precision *precision = &verdict->mode->device.precision;
-    if (verdict->count == 1) {
-        return tf_blas_compute(precision, &verdict->first) == 0;
-    }
-    if (tf_blas_take_apart(&target->name, arguments, compute, (void *)precision) != 0) {
+    const int status =
+        tf_blas_take_apart(&target->name, arguments, compute, (void *)precision);
+    if (status == -1 && verdict->count > 1) {
         /* Some of the results lie over what they were computed from. */
         fputs("tf32dtype: no memory for a batch of products\n", stderr);
         abort();
     }
-    return 1;
+    return status;
 }
 
 static int handle_product(struct tf_stub *stub, struct tf_call *call)
 {
     struct target *target = stub->facts;
-    const struct tf_blas_mode *mode = paused ? NULL : current_mode();
     const struct tf_blas_watcher *watch =
         atomic_load_explicit(&watcher, memory_order_acquire);
-    if (paused ||
-        (target->inner && !(mode && mode->lapack) && !(watch && watch->lapack))) {
+    if (paused) {
+        return 0;
+    }
+    struct verdict verdict = {.mode = current_mode()};
+    if (target->inner && !(verdict.mode && verdict.mode->lapack) &&
+        !(watch && watch->lapack)) {
         return 0;
     }
     const struct tf_blas_arguments arguments = {
         call->integers, TF_INTEGER_REGISTERS, call->stack,
         (const double[]){call->floating[0][0], call->floating[1][0]},
         (char *)call->floating};
-    struct verdict verdict = {.mode = mode, .fate = TF_OBEYED};
-    if (tf_blas_take_apart(&target->name, &arguments, judge, &verdict) != 0 ||
-        verdict.count == 0) {
-        return 0; /* wrong arguments, of which the library tells; or nothing to do */
+    if (judge_call(target, &arguments, &verdict) < 0) {
+        return 0;
     }
-    const struct tf_blas_watched seen = {&target->name,  target->object, &target->last,
-                                         &verdict.first, verdict.count,
-                                         verdict.multiply_adds};
-    void *context = watch ? watch->before(&seen) : NULL;
-    const double began = watch ? seconds_now() : 0;
-    int done = verdict.fate == TF_OBEYED && obey(target, &arguments, &verdict);
-    if (verdict.fate == TF_OBEYED && !done) {
-        verdict.fate = TF_NO_MEMORY;
+    void *context = NULL;
+    if (watch) {
+        const struct tf_blas_watched seen = {&target->name, &arguments, target->object,
+                                             &target->last, verdict.sizes};
+        context = watch->before(&seen);
+    }
+    const double began = context ? seconds_now() : 0;
+    int done = 0;
+    if (verdict.fate == TF_OBEYED) {
+        const int status = obey(target, &arguments, &verdict);
+        if (status == -2) {
+            return 0;
+        }
+        done = status == 0;
+        verdict.fate = done ? TF_OBEYED : TF_NO_MEMORY;
     }
     tf_blas_count(verdict.fate, target->name.type, target->name.routine,
-                  verdict.multiply_adds);
-    if (watch) {
+                  verdict.sizes.multiply_adds);
+    if (context) {
         if (!done) {
             tf_stub_call(call);
             done = 1;
         }
-        watch->after(context, &seen, seconds_now() - began);
+        watch->after(context, seconds_now() - began);
     }
     return done;
 }

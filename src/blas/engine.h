@@ -4,6 +4,7 @@
 #define TF32DTYPE_BLAS_ENGINE_H
 
 #include "blas/blas_call.h"
+#include "blas/blas_sizes.h"
 #include "blas/counts.h"
 #include "tensor_core/mma_matmul.h"
 
@@ -43,22 +44,22 @@ int tf_blas_may_obey(void);
 enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode *mode, char type, ptrdiff_t m,
                                   ptrdiff_t n, ptrdiff_t k);
 
-/* A call that is watched: how it was made, by whom, and what it computes. */
+/* A call that is watched: by whom it was made, and what of. */
 struct tf_blas_watched {
     const struct tf_blas_name *name;
-    const char *object;      /* the file of the caller */
-    void *_Atomic *last;     /* the caller's own word, for who watches */
-    const struct tf_blas_product *product; /* the first of `count` */
-    ptrdiff_t count;
-    double multiply_adds;
+    const struct tf_blas_arguments *arguments;
+    const char *object;  /* the file of the caller */
+    void *_Atomic *last; /* the caller's own word, for who watches */
+    struct tf_blas_sizes sizes; /* of the first product; multiply_adds of all */
 };
 
-/* Who watches products (NULL: nobody). `before` returns what `after` is given, with the
- * time that the call took. */
+/* Who watches products (NULL: nobody). */
 struct tf_blas_watcher {
     int lapack; /* products that LAPACK makes are watched too */
+    /* Returns what `after` is to be given, with the time that the call takes; NULL if that
+     * is of no interest. */
     void *(*before)(const struct tf_blas_watched *call);
-    void (*after)(void *context, const struct tf_blas_watched *call, double seconds);
+    void (*after)(void *context, double seconds);
 };
 void tf_blas_set_watcher(const struct tf_blas_watcher *watcher);
 

@@ -124,6 +124,9 @@ static struct tf_sample *sample_of(const struct tf_blas_product *product)
     const ptrdiff_t rows = wanted_now.whole || product->m < wanted_now.lines ? product->m : wanted_now.lines;
     const ptrdiff_t columns = wanted_now.whole || product->n < wanted_now.lines ? product->n
                                                                      : wanted_now.lines;
+    if (rows == 0 || columns == 0 || k == 0) {
+        return NULL;
+    }
     const double size = ((double)rows + (double)columns) * (double)k * parts * 8;
     size_t left = atomic_load(&bytes_left);
     do {
@@ -158,7 +161,7 @@ static struct tf_sample *sample_of(const struct tf_blas_product *product)
 
 static void count_shape(struct tf_place *place, const struct tf_blas_watched *call)
 {
-    const struct tf_blas_product *p = call->product;
+    const struct tf_blas_sizes *p = &call->sizes;
     for (int i = 0; i < TF_SHAPES; i++) {
         struct tf_shape *shape = &place->shapes[i];
         if (!shape->calls) {
@@ -168,61 +171,75 @@ static void count_shape(struct tf_place *place, const struct tf_blas_watched *ca
             }
         }
         if ((shape->m == p->m && shape->n == p->n && shape->k == p->k) || shape->m < 0) {
-            shape->calls += (uint64_t)call->count;
+            shape->calls++;
             return;
         }
     }
 }
 
+static int take_sample(void *context, const struct tf_blas_product *product)
+{
+    struct tf_place *place = context;
+    struct tf_sample *sample = sample_of(product);
+    if (sample) {
+        lock_place(place);
+        sample->next = place->samples;
+        place->samples = sample;
+        unlock_place(place);
+    }
+    return !wanted_now.whole; /* of a batch the first will do */
+}
+
 /* A thread without frames, as OpenMP's, works for the last that had some and called
  * from the same object. */
-static void *before(const struct tf_blas_watched *call)
+static struct tf_place *place_of_thread(const struct tf_blas_watched *call)
 {
     struct tf_source source;
-    struct tf_place *place;
-    const struct tf_blas_product *product = call->product;
-    if ((product->m == 1 && product->n == 1 && !wanted_now.dots) || !tf_blas_may_obey()) {
+    if (finder->find(&source) == 0) {
+        struct tf_place *place = place_of(call, &source);
+        if (atomic_load_explicit(call->last, memory_order_relaxed) != place) {
+            atomic_store(call->last, place);
+        }
+        return place;
+    }
+    const struct tf_place *last = atomic_load(call->last);
+    memset(&source, 0, sizeof source);
+    return place_of(call, last ? &last->source : &source);
+}
+
+/* Reading the clock, and coming back, takes longer than the smallest products: of many
+ * calls one in TIMED is measured. */
+enum { ALL_TIMED = 64, TIMED = 16 };
+
+static void *before(const struct tf_blas_watched *call)
+{
+    const struct tf_blas_sizes *sizes = &call->sizes;
+    if ((sizes->m == 1 && sizes->n == 1 && !wanted_now.dots) || !tf_blas_may_obey()) {
         return NULL;
     }
-    if (finder->find(&source) < 0) {
-        memset(&source, 0, sizeof source);
-        const struct tf_place *last = atomic_load(call->last);
-        if (last) {
-            source = last->source;
-        }
-        place = place_of(call, &source);
-    } else {
-        place = place_of(call, &source);
-        atomic_store(call->last, place);
-    }
+    struct tf_place *place = place_of_thread(call);
     if (!place) {
         return NULL;
     }
     lock_place(place);
     const uint64_t calls = ++place->calls;
+    const int is_timed = calls <= ALL_TIMED || calls % TIMED == 0;
+    place->timed += (uint64_t)is_timed;
+    place->multiply_adds += (uint64_t)sizes->multiply_adds;
     count_shape(place, call);
     unlock_place(place);
-    if (wanted_now.whole || (calls & (calls - 1)) == 0) {
-        struct tf_sample *sample = sample_of(product);
-        if (sample) {
-            lock_place(place);
-            sample->next = place->samples;
-            place->samples = sample;
-            unlock_place(place);
-        }
+    if (wanted_now.lines && (wanted_now.whole || (calls & (calls - 1)) == 0)) {
+        tf_blas_take_apart(call->name, call->arguments, take_sample, place);
     }
-    return place;
+    return is_timed ? place : NULL;
 }
 
-static void after(void *context, const struct tf_blas_watched *call, double seconds)
+static void after(void *context, double seconds)
 {
     struct tf_place *place = context;
-    if (place) {
-        lock_place(place);
-        place->multiply_adds += (uint64_t)call->multiply_adds;
-        place->seconds += seconds;
-        unlock_place(place);
-    }
+    lock_place(place);
+    place->seconds += seconds;
+    unlock_place(place);
 }
 
 static struct tf_blas_watcher watcher = {0, before, after};

@@ -40,6 +40,7 @@ struct tf_place {
     char type;
     int routine, lock;
     uint64_t calls, multiply_adds;
+    uint64_t timed; /* calls that `seconds` is of */
     double seconds;
     struct tf_shape {
         ptrdiff_t m, n, k;
@@ -49,7 +50,7 @@ struct tf_place {
 };
 
 /* What is watched. Of each place the 1st, 2nd, 4th, 8th, ... call is sampled, `lines` rows
- * and columns of it; if `whole` all of every call. Samples take `bytes` at most. */
+ * and columns of it (0: none); if `whole` all of every call. Samples take `bytes` at most. */
 struct tf_places_wanted {
     ptrdiff_t lines;
     int whole;

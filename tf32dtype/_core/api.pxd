@@ -588,6 +588,7 @@ cdef extern from "blas/places.h" nogil:
         int routine
         uint64_t calls
         uint64_t multiply_adds
+        uint64_t timed
         double seconds
         tf_shape shapes[1]
     struct tf_places_wanted:

@@ -14,8 +14,12 @@ const struct tf_blas_mode tf_no_mode;
 static tf_read_mode_fn *read_mode;
 static _Atomic(const struct tf_blas_mode *) of_process, of_workers;
 static atomic_int scopes;
-/* NULL: no scope, so far as is known. */
-static _Thread_local const struct tf_blas_mode *own;
+/* Of this thread, as it was read last: the mode (NULL: no scope), and how often the
+ * thread had changed its context by then. */
+static _Thread_local struct {
+    const struct tf_blas_mode *mode;
+    uint64_t version;
+} own __attribute__((tls_model("initial-exec")));
 
 const struct tf_blas_mode *tf_mode_kept(const struct tf_blas_mode *mode)
 {
@@ -49,7 +53,8 @@ static void refresh(void)
 {
     PyObject *type, *value, *trace; /* BLAS may be called while an error is on its way */
     PyErr_Fetch(&type, &value, &trace);
-    own = read_mode();
+    own.mode = read_mode();
+    own.version = PyThreadState_Get()->context_ver;
     PyErr_Restore(type, value, trace);
 }
 
@@ -58,13 +63,15 @@ static const struct tf_blas_mode *find(void)
     if (atomic_load_explicit(&scopes, memory_order_relaxed) == 0) {
         return atomic_load_explicit(&of_process, memory_order_acquire);
     }
-    if (!tf_frames_has_any()) {
+    /* The thread is in a call: what its own state says, holds. */
+    const PyThreadState *state = PyGILState_GetThisThreadState();
+    if (!state || !tf_frames_has_any(state)) {
         return atomic_load_explicit(&of_workers, memory_order_acquire);
     }
-    if (PyGILState_Check()) {
+    if (own.version != state->context_ver && PyGILState_Check()) {
         refresh();
     }
-    return in_force(own);
+    return in_force(own.mode);
 }
 
 void tf_modes_prepare(tf_read_mode_fn *read)
@@ -84,5 +91,5 @@ void tf_modes_count_scope(int more) { atomic_fetch_add(&scopes, more); }
 void tf_modes_publish(void)
 {
     refresh();
-    atomic_store(&of_workers, in_force(own));
+    atomic_store(&of_workers, in_force(own.mode));
 }

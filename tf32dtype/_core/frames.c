@@ -214,15 +214,19 @@ static int replace_lists(void)
 
 typedef struct _PyInterpreterFrame Frame;
 
-static const Frame *first_frame(void)
+static const Frame *first_frame_of(const PyThreadState *state)
 {
-    /* Right also where the GIL was released; of the main interpreter alone. */
-    const PyThreadState *state = PyGILState_GetThisThreadState();
 #if PY_VERSION_HEX >= 0x030d0000
     return state ? state->current_frame : NULL;
 #else
     return state && state->cframe ? state->cframe->current_frame : NULL;
 #endif
+}
+
+static const Frame *first_frame(void)
+{
+    /* Right also where the GIL was released; of the main interpreter alone. */
+    return first_frame_of(PyGILState_GetThisThreadState());
 }
 
 /* The frame's code; NULL of one that runs none. */
@@ -250,7 +254,7 @@ static int offset_in(const Frame *frame, PyCodeObject *code)
 #endif
 }
 
-int tf_frames_has_any(void) { return first_frame() != NULL; }
+int tf_frames_has_any(const void *state) { return first_frame_of(state) != NULL; }
 
 /* Of a source: details[0] and [1] are the code objects of the user's frame and of the
  * innermost one, [2] and [3] what is known of them. */
@@ -317,7 +321,7 @@ int tf_frames_may_obey(void)
 #else
 
 static int replace_lists(void) { return 0; }
-int tf_frames_has_any(void) { return PyGILState_GetThisThreadState() != NULL; }
+int tf_frames_has_any(const void *state) { return state != NULL; }
 
 
 static int find(struct tf_source *source)

@@ -21,8 +21,8 @@ int tf_frames_set_regions(const char *const (*only)[2], const char *const (*exce
  * one. */
 extern const struct tf_source_finder tf_frames_finder;
 
-/* Whether this thread has a state of Python's, and frames. */
-int tf_frames_has_any(void);
+/* Whether this thread, which has a PyThreadState or NULL, has frames. */
+int tf_frames_has_any(const void *state);
 
 /* Whether this thread's frames are in a region of `only`, if there are any, and in none
  * of `except`. */

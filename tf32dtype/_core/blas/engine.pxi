@@ -223,7 +223,7 @@ def blas_places():
             "routine": tf_blas_routine_name(place.routine).decode(),
             "calls": place.calls,
             "multiply_adds": place.multiply_adds,
-            "seconds": place.seconds,
+            "seconds": place.seconds * place.calls / max(place.timed, 1),
             "shapes": shapes,
         })
 

@@ -1,0 +1,162 @@
+"""What it costs a call of BLAS to be caught: nanoseconds on top of the call itself.
+
+    python benchmarks/blas/overhead.py [--quick] [--json FILE]
+
+A library in C calls `dgemm_` and `ddot_` of another in a loop, one that returns at once:
+what is measured is the way there alone. Beside it SciPy's BLAS, 64 x 64. States of the
+engine: not there, there but off (no precision set), counting (a precision for float32
+alone, so that float64 products go on), and gathering places in the source, with the
+frames of Python behind 1 and 20 library frames. It needs gcc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from common import machine, pin, restart_as_usual
+
+PROVIDER = """
+void dgemm_() {}
+double ddot_() { return 0; }
+"""
+CALLER = """
+void dgemm_(const char *, const char *, const int *, const int *, const int *,
+            const double *, const double *, const int *, const double *, const int *,
+            const double *, double *, const int *, long, long);
+double ddot_(const int *, const double *, const int *, const double *, const int *);
+
+void gemms(long count)
+{
+    int four = 4;
+    double one = 1, zero = 0, a[16] = {0}, b[16] = {0}, c[16];
+    while (count--)
+        dgemm_("N", "N", &four, &four, &four, &one, a, &four, b, &four, &zero, c, &four,
+               1, 1);
+}
+double dots(long count)
+{
+    int four = 4, one = 1;
+    double a[4] = {0}, b[4] = {0}, sum = 0;
+    while (count--)
+        sum += ddot_(&four, a, &one, b, &one);
+    return sum;
+}
+"""
+CALLS = 20000
+
+
+def caller(folder: Path) -> ctypes.CDLL:
+    """The two libraries, compiled and opened."""
+    for name, text, others in (
+        ("provider", PROVIDER, []),
+        ("caller", CALLER, ["-lprovider"]),
+    ):
+        source = folder / f"{name}.c"
+        source.write_text(text)
+        command = [
+            "gcc",
+            "-O2",
+            "-w",
+            "-shared",
+            "-fPIC",
+            "-o",
+            folder / f"lib{name}.so",
+        ]
+        command += [source, f"-L{folder}", f"-Wl,-rpath,{folder}", *others]
+        subprocess.run(command, check=True)
+    return ctypes.CDLL(str(folder / "libcaller.so"))
+
+
+def nested(depth: int, function: Callable[[int], Any]) -> Callable[[int], Any]:
+    """Behind so many frames of a library."""
+    scope: dict[str, Any] = {"call": function}
+    text = "def down(depth, count):\n    return call(count) if depth <= 1 else down(depth - 1, count)"
+    exec(compile(text, f"{Path(json.__file__).parent}/nested.py", "exec"), scope)
+    return lambda count: scope["down"](depth, count)
+
+
+def clock(function: Callable[[int], Any], calls: int) -> float:
+    began = time.perf_counter()
+    function(calls)
+    return 1e9 * (time.perf_counter() - began) / calls
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a few repeats")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    arguments = parser.parse_args()
+    restart_as_usual()
+    core = pin()
+    import numpy as np
+
+    import tf32dtype as td
+    from scipy.linalg import blas
+    from tf32dtype import _core
+    from tf32dtype._report.collect import set_folders
+
+    repeats = 20 if arguments.quick else 200
+    x = np.asfortranarray(np.random.default_rng(0).standard_normal((64, 64)))
+    out = np.zeros_like(x, order="F")
+
+    def products(count: int) -> None:
+        for _ in range(count):
+            blas.dgemm(1.0, x, x, c=out, overwrite_c=1)
+
+    with tempfile.TemporaryDirectory() as folder:
+        library = caller(Path(folder))
+        library.gemms.argtypes = library.dots.argtypes = [ctypes.c_long]
+        library.dots.restype = ctypes.c_double
+        calls = {
+            "gemm 4": (library.gemms, CALLS),
+            "dot 4": (library.dots, CALLS),
+            "gemm 64 (SciPy)": (products, 200),
+        }
+        deep = {"gemm 4": (nested(20, library.gemms), CALLS)}
+        times: dict[str, dict[str, list[float]]] = {}
+
+        def measure(state: str, which: dict[str, Any]) -> None:
+            for name, (function, count) in which.items():
+                found = times.setdefault(name, {}).setdefault(state, [])
+                found.extend(clock(function, count) for _ in range(repeats))
+
+        measure("plain", calls)
+        measure("plain, 20 frames", deep)
+        with td.matmul_precision("bf16", blas=True):
+            measure("counting", calls)
+        measure("off", calls)
+        set_folders()
+        _core.blas_begin()
+        _core.watch_places(0, dots=True)
+        measure("places", calls)
+        measure("places, 20 frames", deep)
+        _core.stop_watching()
+        _core.blas_end()
+    report: dict[str, Any] = {"machine": machine(), "core": core, "ns": {}}
+    print(f"{'call':18} {'state':20} {'ns':>8} {'more':>8}")
+    for name, states in times.items():
+        medians = {state: median(found) for state, found in states.items()}
+        for state, ns in medians.items():
+            plain = medians["plain, 20 frames" if "20" in state else "plain"]
+            print(f"{name:18} {state:20} {ns:8.1f} {ns - plain:+8.1f}")
+        report["ns"][name] = medians
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
