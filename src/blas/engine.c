@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "blas/entries.h"
 #include "blas/lapack_names.h"
 #include "blas/slots.h"
 #include "blas/stubs.h"
@@ -20,8 +21,14 @@ struct target {
     int inner; /* the caller is LAPACK */
     const char *object;
     void *_Atomic last;
+    struct tf_entry *entry; /* of a function that is called without a slot; or NULL */
+    int leads_to_entry;     /* the original is such a function */
 };
 
+/* This thread is on its way to an entry by a slot: the call was judged there. */
+static _Thread_local int was_judged __attribute__((tls_model("initial-exec")));
+
+static atomic_int users; /* who have calls caught */
 static _Atomic(tf_blas_mode_fn *) mode_finder;
 static _Atomic(const struct tf_blas_mode *) process_mode;
 static _Atomic(tf_blas_place_fn *) may_obey;
@@ -132,9 +139,19 @@ static int obey(const struct target *target, const struct tf_blas_arguments *arg
     return status;
 }
 
-static int handle_product(struct tf_stub *stub, struct tf_call *call)
+static void make_call(const struct target *target, struct tf_call *call)
 {
-    struct target *target = stub->facts;
+    if (target->entry) {
+        tf_call_twin(target->entry, call);
+        return;
+    }
+    was_judged = target->leads_to_entry;
+    tf_stub_call(call);
+}
+
+/* Does what is to be done with a call: returns whether it has been made. */
+static int do_product(struct target *target, struct tf_call *call)
+{
     const struct tf_blas_watcher *watch =
         atomic_load_explicit(&watcher, memory_order_acquire);
     if (paused) {
@@ -172,12 +189,33 @@ static int handle_product(struct tf_stub *stub, struct tf_call *call)
                   verdict.sizes.multiply_adds);
     if (context) {
         if (!done) {
-            tf_stub_call(call);
+            make_call(target, call);
             done = 1;
         }
         watch->after(context, seconds_now() - began);
     }
     return done;
+}
+
+static int handle_product(struct tf_stub *stub, struct tf_call *call)
+{
+    struct target *target = stub->facts;
+    const int done = do_product(target, call);
+    was_judged = !done && target->leads_to_entry;
+    return done;
+}
+
+/* Of an entry; it leads here for ever, also while nobody catches calls. */
+static int handle_entry(struct tf_stub *stub, struct tf_call *call)
+{
+    struct target *target = stub->facts;
+    const int judged = was_judged;
+    was_judged = 0;
+    if (judged || atomic_load_explicit(&users, memory_order_relaxed) == 0 ||
+        !do_product(target, call)) {
+        tf_call_twin(target->entry, call);
+    }
+    return 1;
 }
 
 /* -- what is only counted ---------------------------------------------------------- */
@@ -224,7 +262,7 @@ static struct made {
     struct tf_stub *stub;
     tf_handler_fn *handler;
 } *made;
-static int made_count, made_room, users;
+static int made_count, made_room;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these, and of the slots */
 
 static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
@@ -248,7 +286,7 @@ static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
     }
     stub->facts = facts;
     made[made_count++] = (struct made){stub, handler};
-    tf_stub_set(stub, users > 0 ? handler : NULL);
+    tf_stub_set(stub, users > 0 || handler == handle_entry ? handler : NULL);
     return address;
 }
 
@@ -279,6 +317,78 @@ static int is_lapack(const struct tf_slot *slot)
     return 0;
 }
 
+/* -- LAPACK's own calls ------------------------------------------------------------ */
+
+/* A function of each library that callers have called. */
+enum { LIBRARIES = 64 };
+static void *libraries[LIBRARIES];
+static int library_count, wants_lapack, refused;
+
+static void note_library(void *function)
+{
+    for (int i = 0; i < library_count; i++) {
+        if (tf_are_of_one_object(libraries[i], function)) {
+            return;
+        }
+    }
+    if (library_count < LIBRARIES) {
+        libraries[library_count++] = function;
+    }
+}
+
+/* What its library calls by a slot needs no entry. */
+static void redirect_entry(const struct tf_entry *entry, const char *library)
+{
+    for (int i = 0; i < made_count; i++) {
+        const struct target *target = made[i].stub->facts;
+        if ((made[i].handler == handle_product && target->inner &&
+             made[i].stub->original == entry->address) ||
+            (made[i].handler == handle_entry &&
+             target->entry->address == entry->address)) {
+            return;
+        }
+    }
+    struct target *target = malloc(sizeof *target);
+    struct tf_entry *own = malloc(sizeof *own);
+    char *object = strdup(library);
+    if (!target || !own || !object) {
+        refused = 1;
+        return;
+    }
+    *own = *entry;
+    *target = (struct target){entry->name, 1, object, NULL, own, 0};
+    void *stub = stub_before(entry->address, handle_entry, target);
+    if (!stub || tf_redirect_entry(entry, stub) < 0) {
+        refused = 1;
+        return;
+    }
+    for (int i = 0; i < made_count; i++) {
+        struct target *caller = made[i].stub->facts;
+        if (made[i].handler == handle_product &&
+            made[i].stub->original == entry->address) {
+            caller->leads_to_entry = 1;
+        }
+    }
+}
+
+static void redirect_entries(void)
+{
+    static int done;
+    for (; wants_lapack && done < library_count; done++) {
+        tf_find_entries(libraries[done], redirect_entry);
+    }
+}
+
+int tf_blas_enter_lapack(void)
+{
+    pthread_mutex_lock(&lock);
+    wants_lapack = 1;
+    redirect_entries();
+    const int status = refused ? -1 : 0;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
 static void *redirect(const struct tf_slot *slot)
 {
     struct tf_blas_name name;
@@ -296,15 +406,24 @@ static void *redirect(const struct tf_slot *slot)
         }
         struct target *target = malloc(sizeof *target);
         if (target) {
-            *target = (struct target){name, inner, slot->object, NULL};
+            *target = (struct target){name, inner, slot->object, NULL, NULL, 0};
         }
+        note_library(slot->original);
         return stub_before(slot->original, handle_product, target);
     }
     const int kind = tf_lapack_read_name(slot->symbol, plain, sizeof plain);
     if (slot->own || inner) {
         return NULL; /* LAPACK that calls itself */
     }
+    note_library(slot->original);
     return stub_before(slot->original, handle_named, tf_named_count(kind, plain));
+}
+
+static int look(void)
+{
+    const int count = tf_objects_changed() ? tf_redirect_slots(is_wanted, redirect) : 0;
+    redirect_entries();
+    return count;
 }
 
 int tf_blas_look_again(void)
@@ -314,9 +433,7 @@ int tf_blas_look_again(void)
         return 0; /* another thread is at it, which may wait for a lock that this holds */
     }
     atomic_store(&opened, 0);
-    if (tf_objects_changed()) {
-        count = tf_redirect_slots(is_wanted, redirect);
-    }
+    count = look();
     pthread_mutex_unlock(&lock);
     return count;
 }
@@ -337,7 +454,9 @@ static void unlock_all(void) { pthread_mutex_unlock(&lock); }
 static void switch_all(int on)
 {
     for (int i = 0; i < made_count; i++) {
-        tf_stub_set(made[i].stub, on ? made[i].handler : NULL);
+        if (made[i].handler != handle_entry) {
+            tf_stub_set(made[i].stub, on ? made[i].handler : NULL);
+        }
     }
 }
 
@@ -358,9 +477,7 @@ int tf_blas_begin(void)
     if (users++ == 0) {
         switch_all(1);
     }
-    if (tf_objects_changed()) {
-        tf_redirect_slots(is_wanted, redirect);
-    }
+    look();
     pthread_mutex_unlock(&lock);
     return 0;
 }

@@ -25,6 +25,10 @@ int tf_blas_is_available(void);
 int tf_blas_begin(void);
 void tf_blas_end(void);
 
+/* Has the products caught that a LAPACK makes inside its own library, without a slot:
+ * before any thread calls it. Returns -1 if the system does not allow it. */
+int tf_blas_enter_lapack(void);
+
 /* Looks at objects that were opened meanwhile; returns how many slots were redirected. */
 int tf_blas_look_again(void);
 

@@ -253,6 +253,12 @@ int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
     return count;
 }
 
+int tf_are_of_one_object(const void *a, const void *b)
+{
+    Dl_info of_a, of_b;
+    return dladdr(a, &of_a) && dladdr(b, &of_b) && of_a.dli_fbase == of_b.dli_fbase;
+}
+
 int tf_defines(const struct tf_slot *slot, const char *symbol)
 {
     Dl_info found;
@@ -277,6 +283,13 @@ int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
 }
 
 int tf_objects_changed(void) { return 0; }
+
+int tf_are_of_one_object(const void *a, const void *b)
+{
+    (void)a;
+    (void)b;
+    return 0;
+}
 
 int tf_defines(const struct tf_slot *slot, const char *symbol)
 {

@@ -28,6 +28,9 @@ int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect);
 /* Whether objects have come or gone since. */
 int tf_objects_changed(void);
 
+/* Whether two functions belong to the same object. */
+int tf_are_of_one_object(const void *a, const void *b);
+
 /* Whether an object itself defines a name. */
 int tf_defines(const struct tf_slot *slot, const char *symbol);
 

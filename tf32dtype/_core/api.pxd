@@ -549,6 +549,7 @@ cdef extern from "blas/engine.h" nogil:
     int tf_blas_begin()
     void tf_blas_end()
     int tf_blas_look_again()
+    int tf_blas_enter_lapack()
     void tf_blas_set_places(int (*)() noexcept nogil)
     tf_blas_fate tf_blas_fate_of(const tf_blas_mode *, char, npy_intp, npy_intp,
                                  npy_intp)

@@ -51,7 +51,7 @@ class PrecisionScope(_core.PrecisionScope):
         if precision is not None:
             numpy_patch.install_for(self)
             if precision.blas:
-                _core.blas_begin()
+                _core.blas_begin(precision.lapack)
                 self._catches = True
 
     def __del__(self) -> None:

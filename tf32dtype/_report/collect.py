@@ -80,7 +80,7 @@ class Collector:
         set_folders(options.stop_at)
         _core.set_regions(*(_pairs(r) for r in (options.only, options.excepted)))
         Collector._at_work = True
-        _core.blas_begin()
+        _core.blas_begin(options.lapack)
         watch_loops()
         self._counts = Counts()
         _core.watch_places(

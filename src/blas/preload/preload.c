@@ -124,6 +124,9 @@ __attribute__((constructor)) static void begin(void)
     read_settings();
     tf_blas_set_mode_finder(find_mode);
     tf_blas_begin();
+    if (precision_name && mode.lapack && tf_blas_enter_lapack() < 0) {
+        snprintf(complaint, sizeof complaint, "the code of LAPACK may not be changed");
+    }
 }
 
 /* tf32dtype in a Python program that was started so does it all itself. */

@@ -19,16 +19,22 @@ def frames_are_known():
     return bool(tf_frames_are_known())
 
 
-def blas_begin():
+def blas_begin(bint lapack=False):
     """Catch calls of BLAS until `blas_end`; the two are counted.
 
     Raises
     ------
     MemoryError
         If there is no memory for it.
+    RuntimeError
+        If the products inside LAPACK are wanted, and the system does not allow that code
+        is changed.
     """
     if tf_blas_begin() < 0:
         raise MemoryError("no memory to catch calls of BLAS")
+    if lapack and tf_blas_enter_lapack() < 0:
+        tf_blas_end()
+        raise RuntimeError("lapack=True: the system does not let LAPACK's code be changed")
 
 
 def blas_end():

@@ -58,6 +58,7 @@ cdef class MatmulSpec:
     cdef readonly bint float64
     cdef readonly bint complex64
     cdef readonly bint blas
+    cdef readonly bint lapack
     cdef readonly bint scales_matrices  # each matrix of a stack has a scale
 
     def __cinit__(self, str format, *, int rounding=0, int scaling=0, int parts=1,
@@ -86,6 +87,7 @@ cdef class MatmulSpec:
         self.complex64 = complex64
         self.scales_matrices = scaling == TF_SCALED_MATRIX
         self.blas = blas
+        self.lapack = lapack
         memset(&mode, 0, sizeof(mode))
         memcpy(&mode.device, &self.fields, sizeof(mode.device))
         mode.float64, mode.complex64 = float64, complex64
