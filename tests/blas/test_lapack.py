@@ -1,0 +1,165 @@
+"""The products that LAPACK makes inside its routines: left alone, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tf32dtype import _core
+
+linalg = pytest.importorskip("scipy.linalg")
+pytestmark = pytest.mark.skipif(
+    not _core.blas_available(), reason="calls of BLAS are not caught here"
+)
+
+Array = np.ndarray[Any, Any]
+N = 150
+A = np.random.default_rng(0).standard_normal((N, N))
+S = A + A.T
+P = A @ A.T + N * np.eye(N)
+
+#: Calls whose LAPACK routine calls its BLAS by name: a result that has no signs to choose.
+ROUTINES: dict[str, Callable[[], Array]] = {
+    "numpy svd": lambda: np.linalg.svd(A, compute_uv=False),
+    "numpy eigvalsh": lambda: np.linalg.eigvalsh(S),
+    "numpy eigh": lambda: np.linalg.eigh(S)[0],
+    "numpy qr": lambda: np.abs(np.linalg.qr(A)[1]),
+    "numpy lstsq": lambda: np.linalg.lstsq(A, A[:, 0], rcond=None)[0],
+    "scipy svd": lambda: linalg.svdvals(A),
+    "scipy eigvalsh": lambda: linalg.eigvalsh(S),
+    "scipy qr": lambda: np.abs(linalg.qr(A)[1]),
+}
+#: Those that call kernels of their BLAS instead.
+KERNELS: dict[str, Callable[[], Array]] = {
+    "numpy solve": lambda: np.linalg.solve(A, A[:, 0]),
+    "numpy inv": lambda: np.linalg.inv(A),
+    "numpy cholesky": lambda: np.linalg.cholesky(P),
+    "scipy solve": lambda: linalg.solve(A, A[:, 0]),
+    "scipy cholesky": lambda: linalg.cholesky(P),
+}
+
+
+def obeyed() -> int:
+    return sum(row[3] for row in _core.blas_counts() if row[0] == "obeyed")
+
+
+def error(got: Array, wanted: Array) -> float:
+    return float(np.abs(got - wanted).max() / np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", [*ROUTINES, *KERNELS])
+def test_left_alone(name: str) -> None:
+    call = (ROUTINES | KERNELS)[name]
+    wanted = call()
+    before = obeyed()
+    with td.matmul_precision("bf16", blas=True, float64=True, complex64=True):
+        got = call()
+    assert np.array_equal(got, wanted)
+    assert obeyed() == before
+
+
+@pytest.mark.parametrize("name", ROUTINES)
+def test_reached(name: str) -> None:
+    call = ROUTINES[name]
+    wanted = call()
+    errors = {}
+    for precision in ("bf16", "tf32", "bf16x9"):
+        before = obeyed()
+        with td.matmul_precision(precision, blas=True, float64=True, lapack=True):
+            errors[precision] = error(call(), wanted)
+        assert obeyed() - before > 100
+        assert np.array_equal(call(), wanted)  # behind the entries all is as it was
+    assert 1e-5 < errors["tf32"] < errors["bf16"] < 0.2
+    assert 1e-12 < errors["bf16x9"] < 1e-4
+
+
+def test_a_call_from_outside_is_judged_once() -> None:
+    blas = linalg.blas
+    with td.matmul_precision("bf16", blas=True, float64=True, lapack=True):
+        linalg.svdvals(A)  # the entries lead to us from here on
+        before = _core.blas_counts()
+        blas.dgemm(1, A, A)  # obeys
+        blas.ddot(A[0], A[1])  # a dot: passes on to the entry, and by it
+        after = _core.blas_counts()
+    rows = {row[:3]: row[3] for row in before}
+    more = {row[:3]: row[3] - rows.get(row[:3], 0) for row in after}
+    assert {key: count for key, count in more.items() if count} == {
+        ("obeyed", "float64", "gemm"): 1,
+        ("dot", "float64", "dot"): 1,
+    }
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_what_passes_an_entry_is_what_it_was(dtype: str) -> None:
+    """Every routine whose first instructions are replaced, by its twin."""
+    blas = linalg.blas
+    rng = np.random.default_rng(1)
+    numbers = rng.standard_normal((9, 9)) + 1j * rng.standard_normal((9, 9))
+    a = (numbers if dtype[0] == "c" else numbers.real).astype(dtype)
+    letter = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[dtype]
+
+    def routine(name: str) -> Any:
+        return getattr(blas, letter + name)
+
+    x = a[0].copy()
+    calls: list[Callable[[], Array]] = [
+        lambda: routine("gemm")(0.5, a, a, 2, a, trans_a=2),
+        lambda: routine("gemv")(0.5, a, x, 2, x, trans=1),
+        lambda: routine("symm")(0.5, a, a, 2, a, side=1, lower=1),
+        lambda: routine("syrk")(0.5, a, 2, a, trans=1),
+        lambda: routine("syr2k")(0.5, a, a, 2, a, lower=1),
+        lambda: routine("trmm")(0.5, a, a, side=1, lower=1, trans_a=1, diag=1),
+        lambda: routine("trmv")(a, x, lower=1, trans=1),
+    ]
+    if dtype[0] == "c":
+        calls += [
+            lambda: routine("hemm")(0.5, a, a, 2, a),
+            lambda: routine("herk")(0.5, a, 2, a, trans=2),
+            lambda: routine("her2k")(0.5, a, a, 2, a),
+            lambda: routine("hemv")(0.5, a, x, 2, x),
+        ]
+    else:
+        calls += [
+            lambda: routine("symv")(0.5, a, x, 2, x),
+            lambda: np.array(routine("dot")(x, a[1])),
+        ]
+    with td.matmul_precision("f32", blas=True, lapack=True):
+        linalg.svdvals(A)
+    entered = [call() for call in calls]  # by the entries' twins
+    wanted = [_plain(letter, a, number) for number in range(len(calls))]
+    for got, want in zip(entered, wanted, strict=True):
+        assert np.allclose(got, want, rtol=1e-5 if letter in "sc" else 1e-12)
+
+
+def _plain(letter: str, a: Array, number: int) -> Array:
+    """The same by NumPy, with what is not written of a triangle."""
+    x, h = a[0], np.conj(a).T
+    lower = np.tri(9, dtype=bool)
+    upper, diagonal = lower.T, np.eye(9, dtype=bool)
+    symmetric = np.where(upper, a, a.T)
+    hermitian = np.triu(a, 1) + np.conj(np.triu(a, 1)).T + np.diag(np.diag(a).real)
+    unit = np.tril(a, -1) + np.eye(9)
+    real_diagonal = [
+        np.where(diagonal, product.real, product)
+        for product in (0.5 * h @ a + 2 * a, a @ h + 2 * a)
+    ]
+    found = [
+        0.5 * h @ a + 2 * a,
+        0.5 * a.T @ x + 2 * x,
+        0.5 * a @ np.where(lower, a, a.T) + 2 * a,
+        np.where(upper, 0.5 * a.T @ a + 2 * a, a),
+        np.where(lower, a @ a.T + 2 * a, a),
+        0.5 * a @ unit.T,
+        np.tril(a).T @ x,
+    ]
+    if letter in "cz":
+        found.append(0.5 * hermitian @ a + 2 * a)
+        found += [np.where(upper, product, a) for product in real_diagonal]
+        found.append(0.5 * hermitian @ x + 2 * x)
+    else:
+        found += [0.5 * symmetric @ x + 2 * x, np.array(x @ a[1])]
+    return found[number]
