@@ -2,7 +2,7 @@
 
     python benchmarks/blas/overhead.py [--quick] [--json FILE]
 
-A library in C calls `dgemm_` and `ddot_` of another in a loop, one that returns at once:
+A library in C calls `dgemm_` and `ddot_` of another in a loop, which return at once:
 what is measured is the way there alone. Beside it SciPy's BLAS, 64 x 64. States of the
 engine: not there, there but off (no precision set), counting (a precision for float32
 alone, so that float64 products go on), and gathering places in the source, with the
@@ -82,7 +82,10 @@ def caller(folder: Path) -> ctypes.CDLL:
 def nested(depth: int, function: Callable[[int], Any]) -> Callable[[int], Any]:
     """Behind so many frames of a library."""
     scope: dict[str, Any] = {"call": function}
-    text = "def down(depth, count):\n    return call(count) if depth <= 1 else down(depth - 1, count)"
+    text = (
+        "def down(depth, count):\n"
+        "    return call(count) if depth <= 1 else down(depth - 1, count)"
+    )
     exec(compile(text, f"{Path(json.__file__).parent}/nested.py", "exec"), scope)
     return lambda count: scope["down"](depth, count)
 
@@ -103,9 +106,9 @@ def main() -> None:
     restart_as_usual()
     core = pin()
     import numpy as np
+    from scipy.linalg import blas
 
     import tf32dtype as td
-    from scipy.linalg import blas
     from tf32dtype import _core
     from tf32dtype._report.collect import set_folders
 

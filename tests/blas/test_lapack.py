@@ -22,7 +22,7 @@ A = np.random.default_rng(0).standard_normal((N, N))
 S = A + A.T
 P = A @ A.T + N * np.eye(N)
 
-#: Calls whose LAPACK routine calls its BLAS by name: a result that has no signs to choose.
+#: Calls whose LAPACK routine calls its BLAS by name; results that have no signs.
 ROUTINES: dict[str, Callable[[], Array]] = {
     "numpy svd": lambda: np.linalg.svd(A, compute_uv=False),
     "numpy eigvalsh": lambda: np.linalg.eigvalsh(S),
