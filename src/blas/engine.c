@@ -115,6 +115,19 @@ static int obey(const struct target *target, const struct tf_blas_arguments *arg
     return 1;
 }
 
+/* Puts a value where the ABI has it: each part of a complex number in a register of its
+ * own, but for a complex64 on x86-64. */
+static void put_value(struct tf_call *call, char type, const char *value)
+{
+#if defined(__aarch64__)
+    const size_t part = type == 'z' ? 8 : type == 'c' ? 4 : 0;
+#else
+    const size_t part = type == 'z' ? 8 : 0;
+#endif
+    memcpy(call->floating[0], value, sizeof call->floating[0]);
+    memcpy(call->floating[1], value + part, part);
+}
+
 static int handle_product(struct tf_stub *stub, struct tf_call *call)
 {
     struct target *target = stub->facts;
@@ -125,10 +138,11 @@ static int handle_product(struct tf_stub *stub, struct tf_call *call)
         (target->inner && !(mode && mode->lapack) && !(watch && watch->lapack))) {
         return 0;
     }
+    char value[sizeof call->floating[0]];
+    memcpy(value, call->floating[0], sizeof value);
     const struct tf_blas_arguments arguments = {
         call->integers, TF_INTEGER_REGISTERS, call->stack,
-        (const double[]){call->floating[0][0], call->floating[1][0]},
-        (char *)call->floating};
+        (const double[]){call->floating[0][0], call->floating[1][0]}, value};
     struct verdict verdict = {.mode = mode, .fate = TF_OBEYED};
     if (tf_blas_take_apart(&target->name, &arguments, judge, &verdict) != 0 ||
         verdict.count == 0) {
@@ -140,7 +154,9 @@ static int handle_product(struct tf_stub *stub, struct tf_call *call)
     void *context = watch ? watch->before(&seen) : NULL;
     const double began = watch ? seconds_now() : 0;
     int done = verdict.fate == TF_OBEYED && obey(target, &arguments, &verdict);
-    if (verdict.fate == TF_OBEYED && !done) {
+    if (done) {
+        put_value(call, target->name.type, value);
+    } else if (verdict.fate == TF_OBEYED) {
         verdict.fate = TF_NO_MEMORY;
     }
     tf_blas_count(verdict.fate, target->name.type, target->name.routine,
