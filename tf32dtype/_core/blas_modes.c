@@ -1,4 +1,4 @@
-/* A word for each thread, which is right as often as the thread is seen with the GIL. */
+/* A word for each thread: the mode of the context that it was seen in last. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -16,6 +16,8 @@ static _Atomic(const struct tf_blas_mode *) of_process, of_workers;
 static atomic_int scopes;
 /* NULL: no scope, so far as is known. */
 static _Thread_local const struct tf_blas_mode *own;
+/* Of the context that `own` was read in. */
+static _Thread_local uint64_t own_version;
 
 const struct tf_blas_mode *tf_mode_kept(const struct tf_blas_mode *mode)
 {
@@ -50,7 +52,19 @@ static void refresh(void)
     PyObject *type, *value, *trace; /* BLAS may be called while an error is on its way */
     PyErr_Fetch(&type, &value, &trace);
     own = read_mode();
+    own_version = PyThreadState_Get()->context_ver;
     PyErr_Restore(type, value, trace);
+}
+
+/* Without the GIL. Python counts the contexts that a thread enters and leaves, as tasks
+ * do: only where another is entered now, a thread that Python knows takes the GIL. */
+static void refresh_if_stale(void)
+{
+    if (PyGILState_GetThisThreadState()->context_ver != own_version) {
+        const PyGILState_STATE state = PyGILState_Ensure();
+        refresh();
+        PyGILState_Release(state);
+    }
 }
 
 static const struct tf_blas_mode *find(void)
@@ -63,6 +77,8 @@ static const struct tf_blas_mode *find(void)
     }
     if (PyGILState_Check()) {
         refresh();
+    } else {
+        refresh_if_stale();
     }
     return in_force(own);
 }
