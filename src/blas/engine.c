@@ -139,6 +139,19 @@ static int obey(const struct target *target, const struct tf_blas_arguments *arg
     return status;
 }
 
+/* Puts a value where the ABI has it: each part of a complex number in a register of its
+ * own, but for a complex64 on x86-64. */
+static void put_value(struct tf_call *call, char type, const char *value)
+{
+#if defined(__aarch64__)
+    const size_t part = type == 'z' ? 8 : type == 'c' ? 4 : 0;
+#else
+    const size_t part = type == 'z' ? 8 : 0;
+#endif
+    memcpy(call->floating[0], value, sizeof call->floating[0]);
+    memcpy(call->floating[1], value + part, part);
+}
+
 static void make_call(const struct target *target, struct tf_call *call)
 {
     if (target->entry) {
@@ -162,10 +175,11 @@ static int do_product(struct target *target, struct tf_call *call)
         !(watch && watch->lapack)) {
         return 0;
     }
+    char value[sizeof call->floating[0]];
+    memcpy(value, call->floating[0], sizeof value);
     const struct tf_blas_arguments arguments = {
         call->integers, TF_INTEGER_REGISTERS, call->stack,
-        (const double[]){call->floating[0][0], call->floating[1][0]},
-        (char *)call->floating};
+        (const double[]){call->floating[0][0], call->floating[1][0]}, value};
     if (judge_call(target, &arguments, &verdict) < 0) {
         return 0;
     }
@@ -183,7 +197,11 @@ static int do_product(struct target *target, struct tf_call *call)
             return 0;
         }
         done = status == 0;
-        verdict.fate = done ? TF_OBEYED : TF_NO_MEMORY;
+        if (done) {
+            put_value(call, target->name.type, value);
+        } else {
+            verdict.fate = TF_NO_MEMORY;
+        }
     }
     tf_blas_count(verdict.fate, target->name.type, target->name.routine,
                   verdict.sizes.multiply_adds);

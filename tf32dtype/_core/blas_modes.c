@@ -1,4 +1,5 @@
-/* A word for each thread, which is right as often as the thread is seen with the GIL. */
+/* A word for each thread: the mode of the context that it was seen in last. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -6,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blas/preload/preload.h"
+#include "blas/stubs.h"
 #include "blas_modes.h"
 #include "frames.h"
 
@@ -68,8 +71,12 @@ static const struct tf_blas_mode *find(void)
     if (!state || !tf_frames_has_any(state)) {
         return atomic_load_explicit(&of_workers, memory_order_acquire);
     }
-    if (own.version != state->context_ver && PyGILState_Check()) {
+    /* Python counts the contexts that a thread enters and leaves, as tasks do. Only where
+     * another is entered now, a thread that runs Python code takes the GIL. */
+    if (own.version != state->context_ver) {
+        const PyGILState_STATE gil = PyGILState_Ensure();
         refresh();
+        PyGILState_Release(gil);
     }
     return in_force(own.mode);
 }
@@ -79,6 +86,25 @@ void tf_modes_prepare(tf_read_mode_fn *read)
     read_mode = read;
     tf_blas_set_mode_finder(find);
 }
+
+#if TF_HAVE_STUBS
+
+#include <dlfcn.h>
+
+void tf_modes_take_over(void)
+{
+    void (*end)(tf32dtype_total_fn *);
+    *(void **)&end = dlsym(RTLD_DEFAULT, "tf32dtype_preload_end");
+    if (end) {
+        end(tf_blas_total);
+    }
+}
+
+#else
+
+void tf_modes_take_over(void) {}
+
+#endif
 
 void tf_modes_set_process(const struct tf_blas_mode *mode)
 {

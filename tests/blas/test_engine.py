@@ -1,0 +1,405 @@
+"""Products of BLAS in this process: whose obey a scope, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.blas.calls import sums
+from tests.support.interpreters import run_code
+from tests.support.precision_switch import random, same
+from tf32dtype import _core
+
+if not _core.blas_available():
+    pytest.skip("needs Linux on x86-64 or AArch64", allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("own_numpy")
+
+Array = np.ndarray[Any, Any]
+Product = Callable[..., Array]
+
+A, B = random(20, 300), random(300, 12)
+V, W = random(300), random(300, seed=1)
+BF16 = {"precision": "bf16"}
+
+
+def bf16(a: Array, b: Array) -> Array:
+    return np.asarray(td.matmul(a, b, **BF16))
+
+
+def bits() -> str:
+    """The precision here, told by a method that only BLAS's slots reach."""
+    got = A.dot(B)
+    (way,) = [name for name, wanted in BY_NAME.items() if same(got, wanted)]
+    return way
+
+
+BY_NAME = {"own": A.dot(B)} | {
+    name: td.matmul(A, B, precision=name)
+    for name in ("bf16", "tf32", "bf16x9", "fp8_e4m3")
+}
+
+
+def counted() -> dict[tuple[str, str, str], int]:
+    return {row[:3]: row[3] for row in _core.blas_counts()}
+
+
+def more_since(before: dict[tuple[str, str, str], int]) -> dict[Any, int]:
+    now = counted()
+    return {k: n - before.get(k, 0) for k, n in now.items() if n != before.get(k, 0)}
+
+
+# -- who obeys -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("product", "operands"),
+    [
+        (lambda: A @ B, (A, B)),
+        (lambda: A.dot(B), (A, B)),
+        (lambda: np.matmul(A, B), (A, B)),
+        (lambda: np.inner(A, B.T), (A, B)),
+        (lambda: np.tensordot(A, B, 1), (A, B)),
+        (lambda: np.einsum("ij,jk", A, B, optimize=True), (A, B)),
+        (lambda: np.linalg.multi_dot([A, B]), (A, B)),
+        (lambda: A.dot(A.T), (A, A.T)),
+        (lambda: A.T.dot(A), (A.T, A)),
+        (lambda: A.dot(V), (A, V)),
+        (lambda: A[:, ::2].dot(B[::2]), (A[:, ::2], B[::2])),
+        (lambda: A.dot(B.astype(">f4")), (A, B)),
+        (lambda: np.asfortranarray(A).dot(B), (A, B)),
+        (lambda: A.dot(B, out=np.empty((20, 12), np.float32)), (A, B)),
+        (lambda: np.ma.asarray(A).dot(B).data, (A, B)),
+    ],
+)
+def test_products_of_numpy(product: Product, operands: tuple[Array, Array]) -> None:
+    own = product()
+    with td.matmul_precision("bf16", blas=True):
+        assert same(product(), bf16(*operands))
+    assert same(product(), own)
+
+
+def test_numbers() -> None:
+    """Dots and norms: products whose result is one number obey where it is asked."""
+    wanted = bf16(V, W)
+    square = bf16(V, V)
+    one = [
+        (lambda: V @ W, wanted),
+        (lambda: V.dot(W), wanted),
+        (lambda: np.dot(V, W), wanted),
+        (lambda: np.vdot(V, W), wanted),
+        (lambda: np.inner(V, W), wanted),
+        (lambda: np.linalg.norm(V) ** 2, np.sqrt(square) ** 2),
+        (lambda: np.convolve(V, W, "valid")[0], bf16(V, W[::-1])),
+        (lambda: np.correlate(V, W)[0], wanted),
+        (lambda: V[None].dot(W[:, None])[0, 0], wanted),
+    ]
+    for product, rounded in one:
+        own = product()
+        assert own != rounded
+        with td.matmul_precision("bf16", blas=True):
+            assert product() == own
+        with td.matmul_precision("bf16", blas=True, dots=True):
+            assert product() == rounded
+        assert product() == own
+
+
+def test_numbers_obey_without_blas() -> None:
+    """NumPy's names are what they were without `blas`."""
+    with td.matmul_precision("bf16"):
+        assert V @ W == bf16(V, W)
+    with td.matmul_precision("bf16", dots=False):
+        assert V @ W == DOT
+
+
+def test_what_is_no_product_of_blas() -> None:
+    with td.matmul_precision("bf16", blas=True, float64=True, dots=True):
+        assert same(np.einsum("ij,jk", A, B), PLAIN_EINSUM)
+        assert same(np.outer(V, W), PLAIN_OUTER)
+        assert np.array_equal(np.arange(9).reshape(3, 3) @ np.eye(3, dtype=int),
+                              np.arange(9).reshape(3, 3))  # fmt: skip
+
+
+PLAIN_EINSUM, PLAIN_OUTER = np.einsum("ij,jk", A, B), np.outer(V, W)
+DOT = V @ W
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "c8", "c16"])
+def test_dtypes(kind: str) -> None:
+    a, b = random(9, 50, dtype=kind), random(50, 7, dtype=kind)
+    own, wanted = a.dot(b), sums(a, b, BF16)
+    assert not same(own, wanted)
+    for float64 in (False, True):
+        for complex64 in (False, True):
+            options = {"float64": float64, "complex64": complex64}
+            obeys = (float64 or kind in ("f4", "c8")) and (
+                complex64 or kind in ("f4", "f8")
+            )
+            with td.matmul_precision("bf16", blas=True, **options):
+                assert same(a.dot(b), wanted if obeys else own)
+
+
+def test_min_size() -> None:
+    with td.matmul_precision("bf16", blas=True, min_size=300):
+        assert bits() == "bf16"
+        assert same(A[:, :299].dot(B[:299]), SHORT)
+    with td.matmul_precision("bf16", blas=True, min_size=301):
+        assert bits() == "own"
+
+
+SHORT = A[:, :299].dot(B[:299])
+
+
+@pytest.mark.parametrize("precision", ["f32", "tf32", "bf16x3", "bf16x9", "fp8_e5m2"])
+def test_precisions(precision: str) -> None:
+    with td.matmul_precision(precision, blas=True):
+        assert same(A.dot(B), td.matmul(A, B, precision=precision))
+
+
+def test_a_device() -> None:
+    with td.matmul_precision("bf16", blas=True, device="H100"):
+        assert same(A.dot(B), td.matmul(A, B, precision="bf16", device="H100"))
+
+
+# -- LAPACK ----------------------------------------------------------------------------
+
+
+def test_lapack_is_left_out() -> None:
+    """Whether its products come by a slot, as in NumPy 2.5's OpenBLAS, or not."""
+    x = random(240, 240).astype(np.float64) + np.diag(np.arange(240.0))
+    spd = x @ x.T + 240 * np.eye(240)
+    linear_algebra: list[Callable[[Array, Array], Any]] = [
+        lambda x, spd: np.linalg.solve(x, spd[:, :70]),
+        lambda x, spd: np.linalg.inv(x),
+        lambda x, spd: np.linalg.det(x / 240),
+        lambda x, spd: np.linalg.qr(x),
+        lambda x, spd: np.linalg.svd(x),
+        lambda x, spd: np.linalg.eigh(spd),
+        lambda x, spd: np.linalg.eig(x),
+        lambda x, spd: np.linalg.cholesky(spd),
+        lambda x, spd: np.linalg.lstsq(x, spd[:, :70], rcond=None)[0],
+    ]
+    for dtype in (np.float32, np.float64):
+        operands = x.astype(dtype), spd.astype(dtype)
+        for function in linear_algebra:
+            own = function(*operands)
+            before = counted()
+            with td.matmul_precision("bf16", blas=True, float64=True, dots=True):
+                got = function(*operands)
+            assert not more_since(before)
+            pairs = zip(own, got, strict=True) if isinstance(own, tuple) else [(own, got)]
+            assert all(same(a, b) for a, b in pairs)
+
+
+# -- scopes ----------------------------------------------------------------------------
+
+
+def test_nesting() -> None:
+    with td.matmul_precision("bf16", blas=True):
+        assert bits() == "bf16"
+        with td.matmul_precision("bf16x9", blas=True):
+            assert bits() == "bf16x9"
+            with td.matmul_precision(None):
+                assert bits() == "own"
+            with td.matmul_precision("tf32"):  # NumPy's functions alone
+                assert bits() == "own"
+                assert same(A @ B, BY_NAME["tf32"])
+            assert bits() == "bf16x9"
+        assert bits() == "bf16"
+    assert bits() == "own"
+
+
+def test_of_the_process() -> None:
+    td.set_matmul_precision("tf32", blas=True)
+    try:
+        assert bits() == "tf32"
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(bits).result() == "tf32"
+        with td.matmul_precision("bf16", blas=True):
+            assert bits() == "bf16"
+            with ThreadPoolExecutor(1) as pool:
+                assert pool.submit(bits).result() == "tf32"
+        with td.matmul_precision(None):
+            assert bits() == "own"
+    finally:
+        td.set_matmul_precision(None)
+    assert bits() == "own"
+
+
+def test_exceptions() -> None:
+    for _ in range(2):
+        with pytest.raises(KeyError), td.matmul_precision("bf16", blas=True):
+            assert bits() == "bf16"
+            with td.matmul_precision("tf32", blas=True):
+                raise KeyError
+        assert bits() == "own"
+    with td.matmul_precision("tf32", blas=True):
+        with pytest.raises(ValueError, match="shapes"):
+            A.dot(A)
+        assert bits() == "tf32"
+    assert bits() == "own"
+
+
+def test_an_error_on_its_way() -> None:
+    """A product in a destructor, or where an exception is being handled."""
+    seen = []
+
+    class Late:
+        def __del__(self) -> None:
+            seen.append(bits())
+
+    def fail() -> None:
+        late = Late()
+        raise KeyError(id(late))
+
+    with td.matmul_precision("bf16", blas=True):
+        try:
+            fail()
+        except KeyError:
+            seen.append(bits())
+    assert seen == ["bf16", "bf16"]
+
+
+def test_generators() -> None:
+    def generate() -> Iterator[str]:
+        with td.matmul_precision("bf16", blas=True):
+            yield bits()
+            yield bits()
+
+    one = generate()
+    assert next(one) == "bf16"
+    one.close()
+    assert bits() == "own"
+
+
+def test_threads() -> None:
+    """Each has its own; one that enters no scope has none, while others have."""
+    started = threading.Barrier(4)
+    done = threading.Barrier(4)
+
+    def work(precision: str | None) -> set[str]:
+        if precision is None:
+            started.wait()
+            found = {bits() for _ in range(50)}
+            done.wait()
+            return found
+        with td.matmul_precision(precision, blas=True):
+            started.wait()
+            found = {bits() for _ in range(50)}
+            done.wait()
+        return found | {bits()} - {"own"}
+
+    names = ["bf16", "tf32", "bf16x9", None]
+    with ThreadPoolExecutor(4) as pool, td.matmul_precision("fp8_e4m3", blas=True):
+        found = list(pool.map(work, names))
+        assert bits() == "fp8_e4m3"
+    assert found == [{"bf16"}, {"tf32"}, {"bf16x9"}, {"own"}]
+    assert bits() == "own"
+
+
+def test_tasks() -> None:
+    async def work(precision: str | None) -> list[str]:
+        found = []
+        with td.matmul_precision(precision, blas=precision is not None):
+            for _ in range(5):
+                await asyncio.sleep(0)
+                found.append(bits())
+        return found
+
+    async def all_of_them() -> list[list[str]]:
+        with td.matmul_precision("fp8_e4m3", blas=True):
+            kept = asyncio.create_task(plain())
+        own = asyncio.create_task(plain())
+        names = ("bf16", "tf32", None)
+        return [*await asyncio.gather(*map(work, names)), await kept, await own]
+
+    async def plain() -> list[str]:
+        await asyncio.sleep(0)
+        return [bits(), await asyncio.to_thread(bits)]
+
+    found = asyncio.run(all_of_them())
+    assert found[:3] == [["bf16"] * 5, ["tf32"] * 5, ["own"] * 5]
+    assert found[3:] == [["fp8_e4m3"] * 2, ["own"] * 2]
+
+
+def _in_a_child(_: int) -> str:
+    return bits()
+
+
+def test_fork() -> None:
+    """A forked child obeys, and its products are counted here."""
+    fork = multiprocessing.get_context("fork")
+    with td.matmul_precision("bf16", blas=True):
+        before = counted()
+        with fork.Pool(2) as pool:
+            assert pool.map(_in_a_child, range(6)) == ["bf16"] * 6
+        assert more_since(before)["obeyed", "float32", "gemm"] == 6
+        assert bits() == "bf16"
+    with fork.Pool(1) as pool:
+        assert pool.map(_in_a_child, range(1)) == ["own"]
+
+
+# -- fresh processes -------------------------------------------------------------------
+
+LATE = """
+import sys
+import numpy as np
+import tf32dtype as td
+x = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
+wanted = td.matmul(x, x, precision="bf16")
+with td.matmul_precision("bf16", blas=True):
+    {imports}
+    same = np.array_equal(blas.sgemm(1, x, x), wanted)
+print(same, np.array_equal(blas.sgemm(1, x, x), wanted))
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from scipy.linalg import blas",
+        "import os; sys.setdlopenflags(os.RTLD_NOW | os.RTLD_DEEPBIND);"
+        " from scipy.linalg import blas",
+        "import os; sys.setdlopenflags(os.RTLD_LAZY); from scipy.linalg import blas",
+        "import os; sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL);"
+        " from scipy.linalg import blas",
+        "import threading; t = threading.Thread(target=__import__,"
+        " args=['scipy.linalg.blas']); t.start(); t.join();"
+        " from scipy.linalg import blas",
+    ],
+)
+def test_libraries_that_come_later(imports: str) -> None:
+    pytest.importorskip("scipy")
+    assert run_code(LATE.format(imports=imports)) == "True False"
+
+
+def test_libraries_that_came_between_scopes() -> None:
+    pytest.importorskip("scipy")
+    code = LATE.replace("with td", "with td.matmul_precision('tf32', blas=True): pass\n"
+                        "from scipy.linalg import blas\nwith td", 1)  # fmt: skip
+    assert run_code(code.format(imports="pass")) == "True False"
+
+
+def test_numpy_in_a_precision_from_its_start() -> None:
+    """Variables of the environment, as `tf32dtype run` gives them to children."""
+    from tests.support.interpreters import python
+
+    code = (
+        "import numpy as np, tf32dtype as td; x = np.linspace(-1, 1, 900,"
+        " dtype=np.float32).reshape(30, 30); y = x.dot(x);"
+        " print(np.array_equal(y, td.matmul(x, x, precision='tf32')))"
+    )
+    variables = {"TF32DTYPE_MATMUL_PRECISION": "tf32", "TF32DTYPE_BLAS": "float64"}
+    done = python("-c", code, **variables)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+    for words in ("bogus", "min_size=x", "rounding=bogus"):
+        done = python("-c", code, **variables | {"TF32DTYPE_BLAS": words})
+        assert done.returncode == 1
+        assert "TF32DTYPE_BLAS" in done.stderr.splitlines()[-1], done.stderr
