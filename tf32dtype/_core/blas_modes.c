@@ -1,4 +1,5 @@
 /* A word for each thread: the mode of the context that it was seen in last. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -6,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blas/preload/preload.h"
+#include "blas/stubs.h"
 #include "blas_modes.h"
 #include "frames.h"
 
@@ -88,6 +91,25 @@ void tf_modes_prepare(tf_read_mode_fn *read)
     read_mode = read;
     tf_blas_set_mode_finder(find);
 }
+
+#if TF_HAVE_STUBS
+
+#include <dlfcn.h>
+
+void tf_modes_take_over(void)
+{
+    void (*end)(tf32dtype_total_fn *);
+    *(void **)&end = dlsym(RTLD_DEFAULT, "tf32dtype_preload_end");
+    if (end) {
+        end(tf_blas_total);
+    }
+}
+
+#else
+
+void tf_modes_take_over(void) {}
+
+#endif
 
 void tf_modes_set_process(const struct tf_blas_mode *mode)
 {
