@@ -18,7 +18,7 @@ struct shared {
     struct tf_named_count names[NAMES];
 };
 
-static struct shared *shared;
+static struct shared *_Atomic shared; /* NULL: nobody counts */
 static pthread_key_t key;
 /* Found without a call, as this library is no plug-in of many. */
 static _Thread_local struct tf_blas_counts *own __attribute__((tls_model("initial-exec")));
@@ -67,6 +67,9 @@ static struct tf_blas_counts *take_block(void)
 
 void tf_blas_count(int fate, char type, int routine, double multiply_adds)
 {
+    if (!atomic_load_explicit(&shared, memory_order_acquire)) {
+        return;
+    }
     struct tf_blas_counts *block = own ? own : take_block();
     const int number = type == 's' ? 0 : type == 'd' ? 1 : type == 'c' ? 2 : 3;
     struct tf_blas_count *count = &block->of[fate][number][routine];

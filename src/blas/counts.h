@@ -32,7 +32,7 @@ struct tf_blas_counts {
     struct tf_blas_count of[TF_FATES][TF_BLAS_TYPES][TF_BLAS_ROUTINES];
 };
 
-/* Adds a call of this thread. */
+/* Adds a call of this thread, once there is room for counts. */
 void tf_blas_count(int fate, char type, int routine, double multiply_adds);
 
 /* The sum over all threads, of forked children too. */

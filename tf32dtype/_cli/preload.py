@@ -48,17 +48,20 @@ def words(settings: Settings) -> str:
     return ",".join(found)
 
 
-def environment(settings: Settings) -> dict[str, str]:
-    """The variables of a process whose products are to obey."""
+def environment(settings: Settings, quiet: bool = False) -> dict[str, str]:
+    """The variables of a process whose products are to obey; `quiet`: it is not to tell
+    of them."""
     others = os.environ.get("LD_PRELOAD", "")
     found = {"LD_PRELOAD": ":".join(filter(None, [library(), others]))}
     if settings.precision is not None:
         found[VARIABLE] = find_precision(settings.precision).short
-        found[BLAS_VARIABLE] = words(settings)
+        found[BLAS_VARIABLE] = ",".join(
+            filter(None, [words(settings), "quiet" * quiet])
+        )
     return found
 
 
-def for_children(settings: Settings) -> None:
+def for_children(settings: Settings, quiet: bool) -> None:
     """Have the processes that this one starts obey, but for a device's precision."""
     if settings.device is None:
-        os.environ.update(environment(settings))
+        os.environ.update(environment(settings, quiet))

@@ -113,9 +113,9 @@ _CURES = {
 }
 
 
-def reached(precision: str, counts: Counts) -> Reached:
+def reached(precision: str, counts: Counts, blas: bool = True) -> Reached:
     """What has been counted in this process and its forked children; of what no
-    precision reaches since a moment."""
+    precision reaches since a moment. `blas`: whether products of BLAS were to obey."""
     obeyed: dict[tuple[str, str], tuple[int, int]] = {}
     missed: dict[tuple[str, str], tuple[int, int]] = {}
     for fate, dtype, routine, calls, adds in _core.blas_counts():
@@ -124,15 +124,17 @@ def reached(precision: str, counts: Counts) -> Reached:
             into, key = missed, (fate, dtype)
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
-    found = [_missed(*key, *size) for key, size in missed.items()]
+    found = [_missed(*key, *size, blas) for key, size in missed.items()]
     for one in elsewhere(counts):
         what = f"{one.kind} ({one.name})" if one.name else one.kind
         found.append(Missed(what, one.calls, None, one.seconds, one.advice))
     return Reached(precision, obeyed, found)
 
 
-def _missed(fate: str, dtype: str, calls: int, adds: int) -> Missed:
+def _missed(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Missed:
     what, cure = _CURES[fate]
+    if fate == "no precision" and not blas:
+        what, cure = "made by BLAS", "Reach them without --no-blas"
     if dtype == "complex128":
         cure = {
             "float64": "Reach them with --float64 --complex64",

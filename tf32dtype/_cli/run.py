@@ -7,7 +7,8 @@ that a library has BLAS make. At the end standard error tells how many products 
 and what would reach the others. docs/precision.md has the details.
 
 --only, --except    where products obey: in code of a file, or of a function in it, and
-                    in what that calls (repeatable)
+                    in what that calls (repeatable); programs that it starts are left
+                    alone then
 --no-blas           NumPy's functions alone: no other library's, none of its methods
 --no-children       programs that it starts are left alone; else their products obey too
 --strict            exit code 3 if no product obeyed
@@ -66,6 +67,8 @@ def run(arguments: Namespace) -> NoReturn:
             "--precision is needed, before the program, as all words after that are its"
             f" own: tf32dtype run --precision NAME {arguments.program}"
         )
+    if arguments.lapack and arguments.no_blas:
+        raise CommandError("--lapack is for products of BLAS: leave out --no-blas")
     blas = not arguments.no_blas and _core.blas_available()
     settings = settings_of(arguments, blas)
     only, but = (
@@ -86,15 +89,15 @@ def run(arguments: Namespace) -> NoReturn:
     watch_loops()
     set_folders()
     counts = Counts()
-    if blas and not arguments.no_children:
-        preload.for_children(settings)
+    if blas and not (arguments.no_children or only or but):
+        preload.for_children(settings, arguments.quiet)
     try:
         run_program(arguments)
     except SystemExit as end:
         ending = end
     join_threads()
     set_matmul_precision(None)  # what ends after the program is no part of it
-    summary = reached(find_precision(arguments.precision).short, counts)
+    summary = reached(find_precision(arguments.precision).short, counts, blas)
     if path:
         write_whole(path, strict_json(summary.record()))
     if not arguments.quiet:

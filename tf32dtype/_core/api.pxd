@@ -610,6 +610,7 @@ cdef extern from "blas_modes.h":
     const tf_blas_mode tf_no_mode
     const tf_blas_mode *tf_mode_kept(const tf_blas_mode *)
     void tf_modes_prepare(const tf_blas_mode *(*)() noexcept)
+    void tf_modes_take_over()
     # called with the GIL
     void tf_modes_set_process(const tf_blas_mode *)
     void tf_modes_count_scope(int)

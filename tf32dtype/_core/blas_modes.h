@@ -17,6 +17,10 @@ extern const struct tf_blas_mode tf_no_mode;
 
 void tf_modes_prepare(tf_read_mode_fn *read);
 
+/* Ends what a library that was preloaded does (src/blas/preload/preload.h): this one
+ * does it from here on. */
+void tf_modes_take_over(void);
+
 /* The mode where no scope is open, or NULL. */
 void tf_modes_set_process(const struct tf_blas_mode *mode);
 

@@ -307,6 +307,8 @@ def _options(words: str | None) -> Options:
     """What the words stand for; without any, BLAS's products do not obey."""
     options: dict[str, Any] = {} if words is None else {"blas": True}
     for word in filter(None, (words or "").split(",")):
+        if word == "quiet":  # for programs that do not import tf32dtype
+            continue
         option, equals, value = word.partition("=")
         if option not in _OPTIONS:
             raise ValueError(f"{brief(word)}: known are {', '.join(_OPTIONS)}")

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "blas/engine.h"
+#include "blas/preload/preload.h"
 #include "formats/byte_tables.h"
 #include "matmul/precisions.h"
 #include "formats/quantize.h"
@@ -21,7 +21,10 @@
 static struct tf_blas_mode mode;
 static char complaint[160];
 static const char *precision_name;
+static int is_quiet;
 static pid_t began_in;
+/* Who counts from some moment on: tf32dtype, in a program that imports it. */
+static tf32dtype_total_fn *other_total;
 
 /* -- settings ---------------------------------------------------------------------- */
 
@@ -53,6 +56,7 @@ static int set_word(const char *word)
         {"complex64", &mode.complex64, 1},
         {"dots", &mode.dots, 1},
         {"lapack", &mode.lapack, 1},
+        {"quiet", &is_quiet, 1},
         {"rounding=ties_to_even", &precision->rounding, TF_TIES_TO_EVEN},
         {"rounding=ties_to_away", &precision->rounding, TF_TIES_TO_AWAY},
         {"rounding=toward_zero", &precision->rounding, TF_TOWARD_ZERO},
@@ -111,7 +115,7 @@ static void prepare(void)
 static const struct tf_blas_mode *find_mode(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!precision_name) {
+    if (!precision_name || other_total) {
         return NULL;
     }
     pthread_once(&once, prepare);
@@ -129,14 +133,13 @@ __attribute__((constructor)) static void begin(void)
     }
 }
 
-/* tf32dtype in a Python program that was started so does it all itself. */
-__attribute__((visibility("default"))) void tf32dtype_preload_end(void);
-void tf32dtype_preload_end(void)
+void tf32dtype_preload_end(tf32dtype_total_fn *total)
 {
-    precision_name = NULL;
-    complaint[0] = '\0';
-    tf_blas_end();
-    began_in = 0;
+    if (!other_total) {
+        other_total = total;
+        complaint[0] = '\0'; /* it complains itself */
+        tf_blas_end();
+    }
 }
 
 struct sum {
@@ -155,23 +158,34 @@ static const char *const reasons[TF_FATES] = {
     "dots are not set", "below min_size", "outside",            "no memory",
 };
 
-__attribute__((destructor)) static void tell(void)
+static void add_all(struct sum fates[TF_FATES], struct sum *all,
+                    tf32dtype_total_fn *get_total)
 {
     static struct tf_blas_counts total;
-    struct sum fates[TF_FATES] = {{0, 0}}, all = {0, 0};
-    if (getpid() != began_in) {
-        return; /* a forked child: its counts are the parent's too */
-    }
-    tf_blas_total(&total);
+    get_total(&total);
     for (int fate = 0; fate < TF_FATES; fate++) {
         for (int type = 0; type < TF_BLAS_TYPES; type++) {
             for (int routine = 0; routine < TF_BLAS_ROUTINES; routine++) {
                 add(&fates[fate], &total.of[fate][type][routine]);
-                add(&all, &total.of[fate][type][routine]);
+                add(all, &total.of[fate][type][routine]);
             }
         }
     }
-    if (all.calls == 0) {
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+    struct sum fates[TF_FATES] = {{0, 0}}, all = {0, 0};
+    if (is_quiet || getpid() != began_in) {
+        return; /* a forked child: its counts are the parent's too */
+    }
+    add_all(fates, &all, tf_blas_total);
+    if (other_total) {
+        add_all(fates, &all, other_total);
+    }
+    /* NumPy tries a dot of two numbers when it is imported. */
+    if (all.calls == 0 ||
+        (all.calls == 1 && all.multiply_adds == 2 && fates[TF_IS_DOT].calls == 1)) {
         return;
     }
     fprintf(stderr, "tf32dtype: %s (%d): ", program_invocation_short_name, (int)began_in);
@@ -179,7 +193,9 @@ __attribute__((destructor)) static void tell(void)
         fprintf(stderr, "%s; ", complaint);
     }
     fprintf(stderr, "%llu of %llu products obeyed %s, %.1f %% of the multiply-adds",
-            fates[TF_OBEYED].calls, all.calls, precision_name ? precision_name : "anything",
+            fates[TF_OBEYED].calls, all.calls, other_total      ? "a precision"
+            : precision_name ? precision_name
+                             : "anything",
             100.0 * (double)fates[TF_OBEYED].multiply_adds /
                 (double)(all.multiply_adds ? all.multiply_adds : 1));
     for (int fate = 1; fate < TF_FATES; fate++) {

@@ -261,6 +261,7 @@ def count_scope(int more):
 
 
 tf_modes_prepare(mode_here)
+tf_modes_take_over()
 
 
 cdef class counted:

@@ -189,8 +189,7 @@ cdef extern from *:
     cnp.PyUFuncGenericFunction tf_loops[]
 
 
-cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
-                   bint *counts) noexcept with gil:
+cdef int find_spec(int dtype, const matrices *x, tf_device *chosen) noexcept with gil:
     """Whether a precision applies to a product of a dtype here; -1 after an error."""
     # An earlier part of this call failed: NumPy goes on, but nothing may be written.
     if PyErr_Occurred() != NULL:
@@ -200,7 +199,6 @@ cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
             or tf_blas_fate_of(spec.mode, type_letters[dtype], x.m, x.n, x.k)):
         return 0
     chosen[0] = spec.fields
-    counts[0] = spec.blas
     return 1
 
 
@@ -216,19 +214,17 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     cdef int kind = number // DTYPES, dtype = number % DTYPES, failed, chosen
     cdef tf_device device
     cdef matrices x = matrices_of(kind, data, dimensions, strides)
-    cdef bint counts = False
     cdef double size
     cdef tf_conjugates conjugates
-    chosen = find_spec(dtype, &x, &device, &counts)
+    chosen = find_spec(dtype, &x, &device)
     if chosen < 0:
         return
     if chosen == 0:
         (<loop_function><void *>numpys_loops[number])(data, dimensions, strides, own)
         return
     x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
-    if counts:
-        size = <double>x.m * x.n * x.k * x.count * (4 if dtype >= COMPLEX64 else 1)
-        tf_blas_count(TF_OBEYED, type_letters[dtype], blas_routine(&x), size)
+    size = <double>x.m * x.n * x.k * x.count * (4 if dtype >= COMPLEX64 else 1)
+    tf_blas_count(TF_OBEYED, type_letters[dtype], blas_routine(&x), size)
     if dtype == COMPLEX64 or dtype == COMPLEX128:
         conjugates.a = kind == VECDOT or kind == VECMAT
         conjugates.b = 0
