@@ -5,8 +5,8 @@
 A library in C calls `dgemm_` and `ddot_` of another in a loop, which return at once:
 what is measured is the way there alone. Beside it SciPy's BLAS, 64 x 64. States of the
 engine: not there, there but off (no precision set), counting (a precision for float32
-alone, so that float64 products go on), and gathering places in the source, with the
-frames of Python behind 1 and 20 library frames. It needs gcc.
+alone, so that float64 products go on: the process's, or a scope's), and gathering
+places in the source, behind 1 and 20 frames of a library. It needs gcc.
 """
 
 from __future__ import annotations
@@ -139,8 +139,11 @@ def main() -> None:
 
         measure("plain", calls)
         measure("plain, 20 frames", deep)
+        td.set_matmul_precision("bf16", blas=True)
+        measure("counting", calls)
+        td.set_matmul_precision(None)
         with td.matmul_precision("bf16", blas=True):
-            measure("counting", calls)
+            measure("counting, scope", calls)
         measure("off", calls)
         set_folders()
         _core.blas_begin()
