@@ -181,6 +181,7 @@ def test_bound_at_the_first_call(called_before: bool, tmp_path: Path) -> None:
     obeys(multiply)
 
 
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="it refuses deep binding")
 def test_deep_binding(tmp_path: Path) -> None:
     user = caller(tmp_path, CALLER, of=blas(tmp_path))
     mode = os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND
