@@ -1,0 +1,197 @@
+# NumPy's ufuncs round to a format: src/arithmetic/loops.h, put before their loops.
+
+#: Not replaced: they tell of the grid that float32 has, or of none.
+about_the_grid = ("nextafter", "spacing", "_ones_like")
+
+
+cdef struct rounding_loop:
+    PyObject *ufunc
+    int signature[5]
+    cnp.PyUFuncGenericFunction ours
+    cnp.PyUFuncGenericFunction replaced   # what was there when ours came
+    tf_stub *stub
+    tf_loop facts
+
+# Made once; calls of other threads may always be in one.
+cdef rounding_loop *rounding_loops = NULL
+cdef int rounding_loop_count = 0
+cdef object active_arithmetic = None      # (format, float64), while loops are replaced
+
+
+cdef int _loop_number(cnp.ufunc ufunc, bytes types):
+    """The first loop of such types, which is the one that NumPy takes; or -1."""
+    cdef int number
+    for number in range(ufunc.ntypes):
+        if (<const char *>ufunc.types)[number * ufunc.nargs:
+                                       (number + 1) * ufunc.nargs] == types:
+            return number
+    return -1
+
+
+cdef bint _rounds(cnp.ufunc ufunc, int number, int kind):
+    """Whether a loop makes numbers of a type, of such or of integers."""
+    cdef int i, type_number
+    cdef bint some = False
+    for i in range(ufunc.nargs):
+        type_number = ufunc.types[number * ufunc.nargs + i]
+        if type_number == kind:
+            some |= i >= ufunc.nin
+        elif type_number > cnp.NPY_ULONGLONG:
+            return False
+    return some
+
+
+cdef _describe_loop(cnp.ufunc ufunc, int number, int kind, rounding_loop *loop):
+    """What the handler is to know of a loop. Raises RuntimeError without stubs."""
+    cdef bytes types = (<const char *>ufunc.types)[number * ufunc.nargs:
+                                                   (number + 1) * ufunc.nargs]
+    cdef bytes single = bytes([cnp.NPY_FLOAT]), double = bytes([cnp.NPY_DOUBLE])
+    cdef int i, wide = _loop_number(ufunc, types.replace(single, double))
+    if wide < 0:
+        return False
+    loop.ufunc = <PyObject *>ufunc
+    loop.facts.name = ufunc.name
+    loop.facts.inputs, loop.facts.outputs = ufunc.nin, ufunc.nout
+    loop.facts.type = b"f"[0] if kind == cnp.NPY_FLOAT else b"d"[0]
+    for i in range(ufunc.nargs):
+        loop.signature[i] = types[i]
+        loop.facts.is_float[i] = types[i] == kind
+    loop.facts.adds = ufunc.__name__ in ("add", "subtract")
+    loop.facts.pairwise = ufunc.__name__ == "add"
+    loop.facts.wide = <tf_loop_fn *><void *>ufunc.functions[wide]
+    loop.facts.wide_data = (<void **>ufunc.data)[wide]
+    loop.ours = <cnp.PyUFuncGenericFunction>tf_stub_new(
+        <void *>ufunc.functions[number], &loop.stub)
+    if loop.ours == NULL:
+        raise RuntimeError(
+            "NumPy's loops can be replaced on Linux on x86-64 and AArch64 alone")
+    loop.stub.facts = &loop.facts
+    return True
+
+
+cdef _find_loops():
+    """Find the loops that round, all before the first is replaced."""
+    global rounding_loops, rounding_loop_count
+    cdef rounding_loop *found
+    cdef int kind, number, count = 0
+    ufuncs = {id(x): x for x in vars(umath).values() if isinstance(x, np.ufunc)}
+    found = <rounding_loop *>malloc(
+        sum(x.ntypes for x in ufuncs.values()) * sizeof(rounding_loop))
+    if found == NULL:
+        raise MemoryError("no memory for NumPy's loops")
+    for ufunc in ufuncs.values():
+        if (ufunc.signature is not None or ufunc.__name__ in about_the_grid
+                or ufunc.nin > TF_LOOP_INPUTS or ufunc.nout > TF_LOOP_OUTPUTS):
+            continue
+        for kind in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+            seen = set()
+            for number in range(ufunc.ntypes):
+                memset(&found[count], 0, sizeof(rounding_loop))
+                types = ufunc.types[number]
+                if types in seen or not _rounds(ufunc, number, kind):
+                    continue
+                seen.add(types)
+                if _describe_loop(ufunc, number, kind, &found[count]):
+                    count += 1
+    rounding_loops, rounding_loop_count = found, count
+
+
+cdef _exchange_rounding(rounding_loop *loop, bint ours):
+    cdef cnp.PyUFuncGenericFunction found = NULL
+    cnp.PyUFunc_ReplaceLoopBySignature(
+        <object>loop.ufunc, loop.ours if ours else loop.replaced, loop.signature, &found)
+    if ours:
+        loop.replaced = found
+        tf_stub_set(loop.stub, tf_arithmetic_handler)
+        return
+    # Who has put theirs before ours calls it as long as they like: it goes on to NumPy's.
+    tf_stub_set(loop.stub, NULL)
+    if found != loop.ours:
+        cnp.PyUFunc_ReplaceLoopBySignature(<object>loop.ufunc, found, loop.signature, NULL)
+
+
+cdef bint _is_wide(rounding_loop *loop):
+    return loop.facts.type == b"d"[0]
+
+
+def begin_arithmetic(str format_name, bint float64, bint watches):
+    """Have NumPy's ufuncs round what they read and make, in all threads.
+
+    `format_name` is one of `names`, "float16" or "float32"; with `float64` float64 loops
+    do too; with `watches` figures are gathered by line, those of before are forgotten.
+
+    Raises
+    ------
+    RuntimeError
+        If they round already, or where loops cannot be replaced.
+    MemoryError
+        If there is no memory for it.
+    """
+    global active_arithmetic
+    cdef int i, number
+    if active_arithmetic is not None:
+        raise RuntimeError("NumPy's loops round already")
+    if format_name in names:
+        number = names.index(format_name)
+    elif format_name in ("float16", "float32"):
+        number = TF_FLOAT16 if format_name == "float16" else TF_FLOAT32
+    else:
+        raise ValueError(f"format_name={format_name!r}: known are"
+                         f" {', '.join([*names, 'float16', 'float32'])}")
+    if rounding_loops == NULL:
+        _find_loops()
+    if watches and tf_lines_begin(&tf_frames_finder) < 0:
+        raise MemoryError("no memory for figures by line")
+    tf_arithmetic_set(number, watches)
+    active_arithmetic = (format_name, float64)
+    for i in range(rounding_loop_count):
+        if float64 or not _is_wide(&rounding_loops[i]):
+            _exchange_rounding(&rounding_loops[i], True)
+
+
+def end_arithmetic():
+    """Put back what `begin_arithmetic` replaced. Figures stay."""
+    global active_arithmetic
+    cdef int i
+    if active_arithmetic is None:
+        raise RuntimeError("NumPy's loops do not round")
+    for i in range(rounding_loop_count):
+        if active_arithmetic[1] or not _is_wide(&rounding_loops[i]):
+            _exchange_rounding(&rounding_loops[i], False)
+    active_arithmetic = None
+
+
+def arithmetic_functions():
+    """The ufuncs that can round, by name: the types of their loops."""
+    cdef int i
+    if rounding_loops == NULL:
+        _find_loops()
+    found = {}
+    for i in range(rounding_loop_count):
+        found.setdefault(rounding_loops[i].facts.name.decode(), []).append(
+            "float64" if _is_wide(&rounding_loops[i]) else "float32")
+    return {name: tuple(dict.fromkeys(types)) for name, types in found.items()}
+
+
+def arithmetic_places():
+    """What was computed where: a dictionary a function, dtype and place."""
+    cdef const tf_line *line
+    cdef const tf_loop *loop
+    found = []
+    while True:
+        line = tf_lines(<size_t>len(found))
+        if line == NULL:
+            return found
+        loop = <const tf_loop *>line.what
+        found.append({
+            "user": _frame(&line.source, 0),
+            "library": _frame(&line.source, 1),
+            "function": loop.name.decode(),
+            "dtype": "float64" if loop.type == b"d"[0] else "float32",
+            **line.figures,
+        })
+
+
+def arithmetic_left_out():
+    """How many calls are in no place, since there were too many."""
+    return tf_lines_left_out()
