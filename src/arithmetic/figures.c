@@ -22,7 +22,7 @@ struct tf_grid tf_grid_of(int format)
     return grid;
 }
 
-/* floor(log2(|x|)) of a normal number; less than any format's least for others. */
+/* floor(log2(|x|)) of a normal number; less than any format's least of a lesser one. */
 TF_INLINE int exponent_of(double x)
 {
     uint64_t bits;
@@ -38,62 +38,70 @@ TF_INLINE double power_of_two(int exponent)
     return x;
 }
 
-static void observe_sum(const struct tf_grid *grid, double truth, double greatest,
-                        struct tf_figures *figures)
+/* Of each result the greatest magnitude among its operands; NaN if one is NaN. */
+static void find_greatest(const struct tf_observed *seen, size_t at, size_t n, double *greatest)
 {
-    if (!isfinite(truth) || !isfinite(greatest) || greatest == 0) {
-        return;
-    }
-    figures->sums++;
-    if (truth == 0) {
-        figures->vanished++;
-        return;
-    }
-    const int lost = exponent_of(greatest) - exponent_of(truth);
-    figures->cancelled += 2 * lost > grid->mantissa_bits + 1;
-    if (lost > figures->greatest_lost) {
-        figures->greatest_lost = lost;
+    memset(greatest, 0, n * sizeof *greatest);
+    for (int j = 0; j < seen->input_count; j++) {
+        const double *x = seen->inputs[j] + at * seen->steps[j];
+        const size_t step = seen->steps[j];
+        for (size_t i = 0; i < n; i++) {
+            const double size = fabs(x[i * step]), other = greatest[i];
+            greatest[i] = (size <= other) | (other != other) ? other : size;
+        }
     }
 }
 
-void tf_observe(const struct tf_grid *grid, const struct tf_observed *seen,
-                struct tf_figures *figures)
+/* Without a branch, which would be taken at random: it is called for every result. */
+static void observe_sums(const struct tf_grid *grid, const double *truth,
+                         const double *greatest, size_t n, struct tf_figures *figures)
+{
+    uint64_t sums = 0, vanished = 0, cancelled = 0;
+    int greatest_lost = figures->greatest_lost;
+    for (size_t i = 0; i < n; i++) {
+        const int counts = (fabs(truth[i]) < INFINITY) & (greatest[i] < INFINITY) &
+                           (greatest[i] > 0);
+        const int is_zero = truth[i] == 0;
+        const int difference = exponent_of(greatest[i]) - exponent_of(truth[i]);
+        const int lost = counts & !is_zero ? difference : 0;
+        sums += (uint64_t)counts;
+        vanished += (uint64_t)(counts & is_zero);
+        cancelled += 2 * lost > grid->mantissa_bits + 1;
+        greatest_lost = lost > greatest_lost ? lost : greatest_lost;
+    }
+    figures->sums += sums;
+    figures->vanished += vanished;
+    figures->cancelled += cancelled;
+    figures->greatest_lost = greatest_lost;
+}
+
+static void observe_errors(const struct tf_grid *grid, const double *result,
+                           const double *truth, const double *greatest, size_t n,
+                           struct tf_figures *figures)
 {
     uint64_t inexact = 0, overflows = 0, underflows = 0, nans = 0, measured = 0;
     double greatest_error = figures->greatest_ulps, sum = 0;
-    for (size_t i = 0; i < seen->n; i++) {
-        const double result = seen->result[i], truth = seen->truth[i];
-        double greatest = 0;
-        int has_nan = 0;
-        for (int j = 0; j < seen->input_count; j++) {
-            const double x = fabs(seen->inputs[j][i * seen->steps[j]]);
-            has_nan |= x != x;
-            greatest = x > greatest ? x : greatest;
-        }
-        const double size = fabs(truth);
+    for (size_t i = 0; i < n; i++) {
+        const double size = fabs(truth[i]), distance = fabs(result[i] - truth[i]);
         const int is_finite = size < INFINITY;
-        const int overflows_here = is_finite && (!(fabs(result) < INFINITY) ||
-                                                 size >= grid->beyond);
-        const int differs = is_finite && result != truth;
+        const int is_beyond = !(fabs(result[i]) < INFINITY) | (size >= grid->beyond);
+        const int differs = is_finite & (result[i] != truth[i]);
+        const int counts = is_finite & !is_beyond;
+        const int exponent = exponent_of(size);
+        const int top = exponent > grid->least_exponent ? exponent : grid->least_exponent;
+        /* Of what is not finite the power is any, and not used. */
+        const double ulps = distance * power_of_two(grid->mantissa_bits - top);
+        const double error = counts ? ulps : 0;
         inexact += (uint64_t)differs;
-        overflows += (uint64_t)overflows_here;
-        underflows += (uint64_t)(differs && size < grid->least_normal);
-        nans += (uint64_t)(result != result && !has_nan && !overflows_here);
-        if (is_finite && !overflows_here) {
-            const int exponent = exponent_of(truth);
-            const int top = exponent > grid->least_exponent ? exponent
-                                                            : grid->least_exponent;
-            const double error = fabs(result - truth) *
-                                 power_of_two(grid->mantissa_bits - top);
-            measured++;
-            sum += error;
-            greatest_error = error > greatest_error ? error : greatest_error;
-        }
-        if (seen->adds && !has_nan) {
-            observe_sum(grid, truth, greatest, figures);
-        }
+        overflows += (uint64_t)(is_finite & is_beyond);
+        underflows += (uint64_t)(differs & (size < grid->least_normal));
+        nans += (uint64_t)((result[i] != result[i]) & (greatest[i] == greatest[i]) &
+                           !(is_finite & is_beyond));
+        measured += (uint64_t)counts;
+        sum += error;
+        greatest_error = error > greatest_error ? error : greatest_error;
     }
-    figures->results += seen->n;
+    figures->results += n;
     figures->inexact += inexact;
     figures->overflows += overflows;
     figures->underflows += underflows;
@@ -101,6 +109,21 @@ void tf_observe(const struct tf_grid *grid, const struct tf_observed *seen,
     figures->measured += measured;
     figures->sum_of_ulps += sum;
     figures->greatest_ulps = greatest_error;
+}
+
+void tf_observe(const struct tf_grid *grid, const struct tf_observed *seen,
+                struct tf_figures *figures)
+{
+    enum { AT_ONCE = 256 };
+    double greatest[AT_ONCE];
+    for (size_t at = 0; at < seen->n; at += AT_ONCE) {
+        const size_t n = seen->n - at < AT_ONCE ? seen->n - at : AT_ONCE;
+        find_greatest(seen, at, n, greatest);
+        observe_errors(grid, seen->result + at, seen->truth + at, greatest, n, figures);
+        if (seen->adds) {
+            observe_sums(grid, seen->truth + at, greatest, n, figures);
+        }
+    }
 }
 
 void tf_add_figures(struct tf_figures *total, const struct tf_figures *more)

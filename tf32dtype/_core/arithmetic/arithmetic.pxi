@@ -4,6 +4,18 @@
 about_the_grid = ("nextafter", "spacing", "_ones_like")
 
 
+cdef extern from *:
+    ctypedef struct ufunc_object "PyUFuncObject":
+        int nin
+        int nout
+        int nargs
+        int ntypes
+        cnp.PyUFuncGenericFunction *functions
+        void **data
+        const char *name
+        const char *types
+
+
 cdef struct rounding_loop:
     PyObject *ufunc
     int signature[5]
@@ -18,37 +30,37 @@ cdef int rounding_loop_count = 0
 cdef object active_arithmetic = None      # (format, float64), while loops are replaced
 
 
-cdef int _loop_number(cnp.ufunc ufunc, bytes types):
+cdef bytes _types_of(ufunc_object *ufunc, int number):
+    """The types of a loop's operands, a byte each."""
+    return ufunc.types[number * ufunc.nargs:(number + 1) * ufunc.nargs]
+
+
+cdef int _loop_number(ufunc_object *ufunc, bytes types):
     """The first loop of such types, which is the one that NumPy takes; or -1."""
     cdef int number
     for number in range(ufunc.ntypes):
-        if (<const char *>ufunc.types)[number * ufunc.nargs:
-                                       (number + 1) * ufunc.nargs] == types:
+        if _types_of(ufunc, number) == types:
             return number
     return -1
 
 
-cdef bint _rounds(cnp.ufunc ufunc, int number, int kind):
+cdef bint _rounds(ufunc_object *ufunc, bytes types, int kind):
     """Whether a loop makes numbers of a type, of such or of integers."""
-    cdef int i, type_number
-    cdef bint some = False
-    for i in range(ufunc.nargs):
-        type_number = ufunc.types[number * ufunc.nargs + i]
-        if type_number == kind:
-            some |= i >= ufunc.nin
-        elif type_number > cnp.NPY_ULONGLONG:
-            return False
-    return some
+    only = all(x == kind or x <= cnp.NPY_ULONGLONG for x in types)
+    return only and kind in types[ufunc.nin:]
 
 
-cdef _describe_loop(cnp.ufunc ufunc, int number, int kind, rounding_loop *loop):
-    """What the handler is to know of a loop. Raises RuntimeError without stubs."""
-    cdef bytes types = (<const char *>ufunc.types)[number * ufunc.nargs:
-                                                   (number + 1) * ufunc.nargs]
+cdef bint _describe_loop(ufunc_object *ufunc, int number, int kind,
+                         rounding_loop *loop) except -1:
+    """What the handler is to know of a loop; False if there is none in float64.
+
+    Raises RuntimeError where there are no stubs."""
+    cdef bytes types = _types_of(ufunc, number), name = ufunc.name
     cdef bytes single = bytes([cnp.NPY_FLOAT]), double = bytes([cnp.NPY_DOUBLE])
     cdef int i, wide = _loop_number(ufunc, types.replace(single, double))
     if wide < 0:
         return False
+    memset(loop, 0, sizeof(rounding_loop))
     loop.ufunc = <PyObject *>ufunc
     loop.facts.name = ufunc.name
     loop.facts.inputs, loop.facts.outputs = ufunc.nin, ufunc.nout
@@ -56,10 +68,10 @@ cdef _describe_loop(cnp.ufunc ufunc, int number, int kind, rounding_loop *loop):
     for i in range(ufunc.nargs):
         loop.signature[i] = types[i]
         loop.facts.is_float[i] = types[i] == kind
-    loop.facts.adds = ufunc.__name__ in ("add", "subtract")
-    loop.facts.pairwise = ufunc.__name__ == "add"
+    loop.facts.adds = name in (b"add", b"subtract")
+    loop.facts.pairwise = name == b"add"
     loop.facts.wide = <tf_loop_fn *><void *>ufunc.functions[wide]
-    loop.facts.wide_data = (<void **>ufunc.data)[wide]
+    loop.facts.wide_data = ufunc.data[wide]
     loop.ours = <cnp.PyUFuncGenericFunction>tf_stub_new(
         <void *>ufunc.functions[number], &loop.stub)
     if loop.ours == NULL:
@@ -74,24 +86,21 @@ cdef _find_loops():
     global rounding_loops, rounding_loop_count
     cdef rounding_loop *found
     cdef int kind, number, count = 0
-    ufuncs = {id(x): x for x in vars(umath).values() if isinstance(x, np.ufunc)}
-    found = <rounding_loop *>malloc(
-        sum(x.ntypes for x in ufuncs.values()) * sizeof(rounding_loop))
+    cdef ufunc_object *fields
+    ufuncs = {id(x): x for x in vars(umath).values() if isinstance(x, np.ufunc)}.values()
+    found = <rounding_loop *>malloc(sum(x.ntypes for x in ufuncs) * sizeof(rounding_loop))
     if found == NULL:
         raise MemoryError("no memory for NumPy's loops")
-    for ufunc in ufuncs.values():
+    for ufunc in ufuncs:
+        fields = <ufunc_object *><PyObject *>ufunc
         if (ufunc.signature is not None or ufunc.__name__ in about_the_grid
-                or ufunc.nin > TF_LOOP_INPUTS or ufunc.nout > TF_LOOP_OUTPUTS):
+                or fields.nin > TF_LOOP_INPUTS or fields.nout > TF_LOOP_OUTPUTS):
             continue
         for kind in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
-            seen = set()
-            for number in range(ufunc.ntypes):
-                memset(&found[count], 0, sizeof(rounding_loop))
-                types = ufunc.types[number]
-                if types in seen or not _rounds(ufunc, number, kind):
-                    continue
-                seen.add(types)
-                if _describe_loop(ufunc, number, kind, &found[count]):
+            for number in range(fields.ntypes):
+                types = _types_of(fields, number)
+                if (_rounds(fields, types, kind) and _loop_number(fields, types) == number
+                        and _describe_loop(fields, number, kind, &found[count])):
                     count += 1
     rounding_loops, rounding_loop_count = found, count
 
