@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
+import sysconfig
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+
+import numpy as np
 
 from . import _core
 from ._formats.quantize import target_dtype
@@ -22,7 +26,8 @@ class _Settings(NamedTuple):
     watch: bool
 
     def __str__(self) -> str:
-        others = [f"{name}=True" for name in ("float64", "watch") if getattr(self, name)]
+        options = {"float64": self.float64, "watch": self.watch}
+        others = [f"{name}=True" for name, chosen in options.items() if chosen]
         return ", ".join([repr(self.format), *others])
 
 
@@ -41,20 +46,28 @@ def format_name(which: object) -> str:
     name = str(target_dtype(which).name)
     if name in formats and not formats[name].has_zero:
         raise ValueError(
-            f"{name} has neither zero nor negative numbers: nothing can be computed in it"
+            f"{name} has neither zero nor negative numbers: it is for scales"
         )
     return name
+
+
+def _libraries() -> list[str]:
+    """The folders of code that is not the user's."""
+    paths = sysconfig.get_paths()
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    numpys = os.path.dirname(os.path.dirname(np.__file__))
+    return [*(paths[name] for name in names), numpys, os.path.dirname(__file__)]
 
 
 class arithmetic:
     """NumPy's float32 arithmetic in a format: a scope, or a decorator.
 
     Inside, every ufunc of NumPy rounds the float32 numbers it reads to the format, and
-    those it makes, once, to nearest, ties to even. They stay arrays of float32. What
-    NumPy computes by ufuncs does likewise: ``+``, ``sum``, ``mean``, ``var``, ``cumsum``, ...
+    those it makes, once, to nearest, ties to even. They stay arrays of float32. So does
+    what NumPy computes by ufuncs: ``+``, ``sum``, ``mean``, ``var``, ``cumsum``, ...
     docs/arithmetic.md says what is not reached.
 
-    The scope is that of the process: ufuncs have one set of loops, and all threads obey.
+    The scope is the process's: ufuncs have one set of loops, so that all threads obey.
 
     Parameters
     ----------
@@ -70,8 +83,8 @@ class arithmetic:
     ValueError, TypeError
         For an unknown format.
     RuntimeError
-        If a scope with other arguments is open, in any thread, or one that is left is not;
-        where loops cannot be replaced (other systems than Linux).
+        If a scope with other arguments is open, in any thread, or the one that is left
+        is not; where loops cannot be replaced (other systems than Linux).
 
     See Also
     --------
@@ -109,6 +122,8 @@ class arithmetic:
                     " which all threads share"
                 )
             if not _open:
+                if self._settings.watch:
+                    _core.set_source_folders(_libraries(), ())
                 _core.begin_arithmetic(*self._settings)
             _open.append(self._settings)
         return self

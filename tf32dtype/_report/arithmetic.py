@@ -22,7 +22,7 @@ _CANCELS = 0.01  # of a place's sums, from where on advice names it
 
 #: What computes float32 numbers and is not rounded, and why.
 NOT_REACHED = (
-    ("scalars", "np.float32(1) + np.float32(2): NumPy computes with two scalars itself"),
+    ("scalars", "np.float32(1) + np.float32(2) is computed by no ufunc"),
     ("np.add.at, ...", "one-dimensional ones have loops of their own"),
     ("products", "matmul, dot, einsum, convolve, ...: those have --precision"),
     ("np.linalg", "LAPACK"),
@@ -98,7 +98,7 @@ def table(format: str, places: Sequence[ArithmeticPlace], most: int = 30) -> Tab
     """The places with the most results: shares in percent, errors in ulps."""
     header = [
         "place", "dtype", "results", "% inexact", "% overflow", "% underflow", "NaN",
-        "mean ulps", "most ulps", "% cancelled", "bits lost", "% foreign",
+        "mean ulps", "most ulps", "% cancelled", "% zero", "bits lost", "% foreign",
     ]  # fmt: skip
     rows = [
         [
@@ -112,6 +112,7 @@ def table(format: str, places: Sequence[ArithmeticPlace], most: int = 30) -> Tab
             number(place.mean_ulps),
             number(place.greatest_ulps),
             share(place.cancelled, place.sums),
+            share(place.vanished, place.sums),
             str(place.greatest_lost) if place.sums else "-",
             share(place.foreign, place.operands),
         ]
@@ -148,9 +149,9 @@ def advise(format: str, places: Sequence[ArithmeticPlace]) -> tuple[Advice, ...]
         )
         return (Advice("unmeasured", text), _not_reached())
     lines = [
-        _counted(places, "range", f"Overflow in {format}", lambda x: x.overflows),
-        _counted(places, "range", f"Underflow in {format}", lambda x: x.underflows),
-        _counted(places, "range", f"NaN in {format}", lambda x: x.nans),
+        _out_of_range(places, f"Overflow in {format}", lambda x: x.overflows),
+        _out_of_range(places, f"Underflow in {format}", lambda x: x.underflows),
+        _out_of_range(places, f"NaN in {format}", lambda x: x.nans),
         _cancelled(places, bits),
     ]
     return (*(line for line in lines if line), _errors(places), _not_reached())
@@ -161,17 +162,16 @@ def _mantissa_bits(format: str) -> int:
     return {"float16": 10, "float32": 23}.get(name) or formats[name].mantissa_bits
 
 
-def _counted(
+def _out_of_range(
     places: Iterable[ArithmeticPlace],
-    kind: Any,
     title: str,
     count: Callable[[ArithmeticPlace], int],
 ) -> Advice | None:
     those = sorted((x for x in places if count(x)), key=lambda x: -count(x))
     if not those:
         return None
-    names = [f"{where(x)} ({count(x)} of {numbered(x.results, 'result')})" for x in those]
-    return Advice(kind, f"{title}: {some(names, _MOST)}")
+    names = [f"{where(x)} ({count(x)} of {x.results})" for x in those]
+    return Advice("range", f"{title}: {some(names, _MOST)}")
 
 
 def _cancelled(places: Iterable[ArithmeticPlace], bits: int) -> Advice | None:
@@ -179,20 +179,17 @@ def _cancelled(places: Iterable[ArithmeticPlace], bits: int) -> Advice | None:
     if not those:
         return None
     those.sort(key=lambda x: -x.cancelled)
+    text = f"Sums that lost more than half of {bits} bits by cancellation"
     names = [
-        f"{where(x)} ({share(x.cancelled, x.sums)} % of {x.sums}, {x.greatest_lost} bits"
-        " at most)"
+        f"{where(x)} ({share(x.cancelled, x.sums)} % of {x.sums}, at most"
+        f" {numbered(x.greatest_lost, 'bit')})"
         for x in those
     ]
-    return Advice(
-        "digits",
-        f"Sums that lost more than half of {bits} bits by cancellation:"
-        f" {some(names, _MOST)}",
-    )
+    return Advice("digits", f"{text}: {some(names, _MOST)}")
 
 
 def _errors(places: Sequence[ArithmeticPlace]) -> Advice:
-    """The greatest error: one rounding has half an ulp, and more comes from the ufunc."""
+    """The greatest error: half an ulp of the rounding, and more if the ufunc's is."""
     worst = max(places, key=lambda x: x.greatest_ulps)
     return Advice(
         "digits",
