@@ -329,6 +329,32 @@ static void accumulate(struct run *run, size_t n)
     memcpy(run->args[0], &first, run->size);
 }
 
+/* -- scalars ---------------------------------------------------------------------------- */
+
+double tf_arithmetic_round(char type, double x, unsigned *flags)
+{
+    number one = number_of(type, x);
+    *flags |= tf_round_numbers(format, type, &one, &one, 1);
+    return value_of(type, one);
+}
+
+void tf_arithmetic_watch(const struct tf_loop *loop, double result, double truth,
+                         const double *operands, int count, int foreign)
+{
+    if (!watches) {
+        return;
+    }
+    struct tf_figures figures = {.calls = 1, .operands = (uint64_t)count,
+                                 .foreign = (uint64_t)foreign};
+    struct tf_observed seen = {.result = &result, .truth = &truth, .n = 1,
+                               .input_count = count, .adds = loop->adds};
+    for (int i = 0; i < count; i++) {
+        seen.inputs[i] = &operands[i];
+    }
+    tf_observe(&grid, &seen, &figures);
+    tf_lines_add(loop, &figures);
+}
+
 /* -- calls ------------------------------------------------------------------------------ */
 
 int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)

@@ -36,4 +36,12 @@ void tf_arithmetic_set(int format, int watches);
 
 int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call);
 
+/* The same of one number, as whoever computes with scalars needs it. */
+double tf_arithmetic_round(char type, double x, unsigned *flags);
+
+/* Adds a scalar's figures to this thread's line, if the handler watches. `foreign` of the
+ * operands were not in the format. */
+void tf_arithmetic_watch(const struct tf_loop *loop, double result, double truth,
+                         const double *operands, int count, int foreign);
+
 #endif

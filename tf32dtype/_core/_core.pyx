@@ -119,6 +119,8 @@ include "ufuncs/sorting.pxi"
 include "formats/arrays.pxi"
 include "blas/calls.pxi"
 include "blas/engine.pxi"
+include "arithmetic/loops.pxi"
+include "arithmetic/scalars.pxi"
 include "arithmetic/arithmetic.pxi"
 include "blocks/matmul.pxi"
 

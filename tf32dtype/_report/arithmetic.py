@@ -22,7 +22,7 @@ _CANCELS = 0.01  # of a place's sums, from where on advice names it
 
 #: What computes float32 numbers and is not rounded, and why.
 NOT_REACHED = (
-    ("scalars", "np.float32(1) + np.float32(2) is computed by no ufunc"),
+    ("Python's floats", "float(x) * 2, math.sqrt(x)"),
     ("np.add.at, ...", "one-dimensional ones have loops of their own"),
     ("products", "matmul, dot, einsum, convolve, ...: those have --precision"),
     ("np.linalg", "LAPACK"),
