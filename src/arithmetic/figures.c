@@ -38,6 +38,34 @@ TF_INLINE double power_of_two(int exponent)
     return x;
 }
 
+TF_INLINE void observe_operand(const struct tf_grid *grid, double before, double after,
+                               struct tf_figures *figures)
+{
+    const double size = fabs(before);
+    const int differs = (before != after) & (before == before);
+    figures->foreign += (uint64_t)differs;
+    figures->foreign_overflows += (uint64_t)(differs & (size < INFINITY) &
+                                             (!(fabs(after) < INFINITY) |
+                                              (size >= grid->beyond)));
+    figures->foreign_underflows += (uint64_t)(differs & (size < grid->least_normal));
+}
+
+void tf_observe_operands(const struct tf_grid *grid, char type, const void *before,
+                         const void *after, size_t n, struct tf_figures *figures)
+{
+    const float *x = before, *y = after;
+    const double *v = before, *w = after;
+    struct tf_figures found = {.operands = n};
+    for (size_t i = 0; i < n; i++) {
+        if (type == 'f') {
+            observe_operand(grid, (double)x[i], (double)y[i], &found);
+        } else {
+            observe_operand(grid, v[i], w[i], &found);
+        }
+    }
+    tf_add_figures(figures, &found);
+}
+
 /* Of each result the greatest magnitude among its operands; NaN if one is NaN. */
 static void find_greatest(const struct tf_observed *seen, size_t at, size_t n, double *greatest)
 {
@@ -131,6 +159,8 @@ void tf_add_figures(struct tf_figures *total, const struct tf_figures *more)
     total->calls += more->calls;
     total->operands += more->operands;
     total->foreign += more->foreign;
+    total->foreign_overflows += more->foreign_overflows;
+    total->foreign_underflows += more->foreign_underflows;
     total->results += more->results;
     total->inexact += more->inexact;
     total->overflows += more->overflows;

@@ -18,6 +18,7 @@ struct tf_grid tf_grid_of(int format);
 struct tf_figures {
     uint64_t calls;    /* of inner loops: no more than a row of a broadcast operand each */
     uint64_t operands, foreign; /* that were read; that were not in the format */
+    uint64_t foreign_overflows, foreign_underflows; /* of these, as of results below */
     uint64_t results;
     uint64_t inexact;   /* another number than the truth */
     uint64_t overflows; /* not finite or the greatest number, where the truth is beyond */
@@ -42,6 +43,10 @@ struct tf_observed {
     size_t steps[3]; /* 1, or 0: the same for all */
     int adds;        /* whether bits may cancel */
 };
+
+/* Operands of a type, 'f' or 'd', before they were rounded and after. */
+void tf_observe_operands(const struct tf_grid *grid, char type, const void *before,
+                         const void *after, size_t n, struct tf_figures *figures);
 
 void tf_observe(const struct tf_grid *grid, const struct tf_observed *seen,
                 struct tf_figures *figures);

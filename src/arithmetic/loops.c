@@ -51,17 +51,6 @@ static void call_original(struct run *run, char **args, ptrdiff_t n, const ptrdi
     run->saved = tf_fp_begin();
 }
 
-static uint64_t count_foreign(char type, const void *before, const void *after, size_t n)
-{
-    const float *x = before, *y = after;
-    const double *v = before, *w = after;
-    uint64_t count = 0;
-    for (size_t i = 0; i < n; i++) {
-        count += type == 'f' ? x[i] == x[i] && x[i] != y[i] : v[i] == v[i] && v[i] != w[i];
-    }
-    return count;
-}
-
 /* Rounds n items of an operand. */
 static void round_operand(struct run *run, const char *items, ptrdiff_t step, size_t n,
                           numbers *out)
@@ -71,8 +60,7 @@ static void round_operand(struct run *run, const char *items, ptrdiff_t step, si
     const void *in = tf_gather(items, step, run->size, n, &buffer);
     run->flags |= tf_round_numbers(format, type, in, out, n);
     if (run->watches) {
-        run->figures.operands += n;
-        run->figures.foreign += count_foreign(type, in, out, n);
+        tf_observe_operands(&grid, type, in, out, n, &run->figures);
     }
 }
 
@@ -339,18 +327,18 @@ double tf_arithmetic_round(char type, double x, unsigned *flags)
 }
 
 void tf_arithmetic_watch(const struct tf_loop *loop, double result, double truth,
-                         const double *operands, int count, int foreign)
+                         const double *given, const double *operands, int count)
 {
     if (!watches) {
         return;
     }
-    struct tf_figures figures = {.calls = 1, .operands = (uint64_t)count,
-                                 .foreign = (uint64_t)foreign};
+    struct tf_figures figures = {.calls = 1};
     struct tf_observed seen = {.result = &result, .truth = &truth, .n = 1,
                                .input_count = count, .adds = loop->adds};
     for (int i = 0; i < count; i++) {
         seen.inputs[i] = &operands[i];
     }
+    tf_observe_operands(&grid, 'd', given, operands, (size_t)count, &figures);
     tf_observe(&grid, &seen, &figures);
     tf_lines_add(loop, &figures);
 }

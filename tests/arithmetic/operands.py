@@ -47,7 +47,9 @@ def operands(ufunc: np.ufunc, n: int, dtype: str, seed: int = 0) -> list[NDArray
     for i in range(ufunc.nin):
         with quiet():
             x = (rng.normal(size=n) * 2.0 ** rng.integers(-12, 12, n)).astype(dtype)
-        special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, 1, -1], dtype)
+        special = np.array(
+            [0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, 1, -1], dtype
+        )
         x[rng.integers(0, n, n // 8)] = np.resize(special, n // 8)
         made.append(x)
     if ufunc.__name__ == "ldexp":
@@ -55,7 +57,9 @@ def operands(ufunc: np.ufunc, n: int, dtype: str, seed: int = 0) -> list[NDArray
     return made
 
 
-def expected(ufunc: np.ufunc, args: list[Any], format: str, **options: Any) -> list[Any]:
+def expected(
+    ufunc: np.ufunc, args: list[Any], format: str, **options: Any
+) -> list[Any]:
     """The ufunc's results of rounded operands, rounded."""
     with quiet():
         found = ufunc(*(rounded(x, format) for x in args), **options)

@@ -73,6 +73,13 @@ def plain_figures(
     return figures | {"sum_of_ulps": pytest.approx(ulps, rel=1e-12)}
 
 
+def greatest_of(format: str, x: Any) -> Any:
+    """What a rounded operand is less than, if it did not overflow."""
+    if format != "float4_e2m1fn":
+        return np.inf
+    return np.where(abs(x) >= 7, 6, np.inf)  # 6 stands for what lies beyond
+
+
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
@@ -90,8 +97,20 @@ def test_ufuncs(name: str, dtype: str, format: str) -> None:
     (row,) = watched(format, lambda: ufunc(*args))
     assert row["function"] == name
     assert row["dtype"] == np.dtype(dtype).name
-    foreign = sum(int(((x != y) & (x == x)).sum()) for x, y in zip(args, low, strict=True))
+    foreign = sum(
+        int(((x != y) & (x == x)).sum()) for x, y in zip(args, low, strict=True)
+    )
     assert (row["operands"], row["foreign"]) == (1100 * ufunc.nin, foreign)
+    with quiet():
+        beyond = sum(
+            int(((x != y) & np.isfinite(x) & ~(abs(y) < greatest_of(format, x))).sum())
+            for x, y in zip(args, low, strict=True)
+        )
+        below = sum(
+            int(((x != y) & (abs(x) < 2.0 ** grid(format)[1])).sum())
+            for x, y in zip(args, low, strict=True)
+        )
+    assert (row["foreign_overflows"], row["foreign_underflows"]) == (beyond, below)
     wanted = plain_figures(format, low, results, truths, name in ("add", "subtract"))
     assert {key: row[key] for key in wanted} == wanted
 
@@ -106,7 +125,9 @@ def test_reduction_is_one_result(dtype: str) -> None:
     assert row["results"] == row["calls"] == row["sums"] == 1
     assert row["operands"] == 3000 + (row["operands"] > 3000)  # and where NumPy begins
     ulp = 2.0 ** (math.frexp(truth)[1] - 1 - 7)
-    assert row["greatest_ulps"] == pytest.approx(abs(float(result) - truth) / ulp, rel=1e-5)
+    assert row["greatest_ulps"] == pytest.approx(
+        abs(float(result) - truth) / ulp, rel=1e-5
+    )
     most = math.frexp(abs(low).max())[1]
     assert row["greatest_lost"] == max(most - math.frexp(truth)[1], 0)
 

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.arithmetic.operands import UFUNCS, inside, operands, rounded, same_bits, umath
+from tests.arithmetic.operands import (
+    UFUNCS,
+    inside,
+    operands,
+    rounded,
+    same_bits,
+    umath,
+)
 
 X = np.random.default_rng(0).normal(size=1000).astype("f4")
 
@@ -43,7 +50,9 @@ def test_nested() -> None:
             pass
         assert same_bits(X * X, rounded(rounded(X, "bf16") ** 2, "bf16"))
         for other in (td.arithmetic("tf32"), td.arithmetic("bf16", float64=True)):
-            with pytest.raises(RuntimeError, match="arithmetic.'bfloat16'. is in force"):
+            with pytest.raises(
+                RuntimeError, match="arithmetic.'bfloat16'. is in force"
+            ):
                 other.__enter__()
         with pytest.raises(RuntimeError, match="'tf32'. is not in force"):
             td.arithmetic("tf32").__exit__(None, None, None)
@@ -83,7 +92,9 @@ def test_unknown_formats(format: Any, error: type[Exception], says: str) -> None
 
 
 def test_names_of_the_core() -> None:
-    with pytest.raises(ValueError, match="format_name='bf16': known are tf32, bfloat16"):
+    with pytest.raises(
+        ValueError, match="format_name='bf16': known are tf32, bfloat16"
+    ):
         td._core.begin_arithmetic("bf16", False, False)
     with pytest.raises(RuntimeError, match="do not round"):
         td._core.end_arithmetic()
@@ -165,7 +176,12 @@ def test_loops_that_others_put_in_stay() -> None:
     assert done.returncode == 0, done.stderr
     low = "[2.203125, 4.40625]"
     plain = "[2.200000047683716, 4.400000095367432]"
-    assert done.stdout.splitlines() == [f"{low} 1", f"{plain} 2", f"{low} 2", f"{plain} 3"]
+    assert done.stdout.splitlines() == [
+        f"{low} 1",
+        f"{plain} 2",
+        f"{low} 2",
+        f"{plain} 3",
+    ]
 
 
 def test_formats_of_ours_are_left_alone() -> None:

@@ -66,7 +66,9 @@ def test_layouts(name: str, layout: str) -> None:
     wanted = expected(ufunc, plain, "bfloat16")
     found = inside("bfloat16", lambda: ufunc(*args))
     many = found if isinstance(found, tuple) else (found,)
-    assert all(same_bits(np.array(x), np.array(y)) for x, y in zip(many, wanted, strict=True))
+    assert all(
+        same_bits(np.array(x), np.array(y)) for x, y in zip(many, wanted, strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -193,7 +195,9 @@ def test_others_pass() -> None:
         lambda: np.add(x.astype("e"), x.astype("e")),
         lambda: np.arange(5) + 1,
     ):
-        assert same_bits(inside("float8_e5m2fnuz", lambda: np.array(compute())), compute())
+        assert same_bits(
+            inside("float8_e5m2fnuz", lambda: np.array(compute())), compute()
+        )
 
 
 @pytest.mark.parametrize(

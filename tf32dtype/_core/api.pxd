@@ -626,7 +626,8 @@ cdef extern from "arithmetic/loops.h" nogil:
     void tf_arithmetic_set(int, int)
     int tf_arithmetic_handler(tf_stub *, tf_call *)
     double tf_arithmetic_round(char, double, unsigned *)
-    void tf_arithmetic_watch(const tf_loop *, double, double, const double *, int, int)
+    void tf_arithmetic_watch(const tf_loop *, double, double, const double *,
+                             const double *, int)
 
 
 cdef extern from "arithmetic/figures.h" nogil:
@@ -634,6 +635,8 @@ cdef extern from "arithmetic/figures.h" nogil:
         uint64_t calls
         uint64_t operands
         uint64_t foreign
+        uint64_t foreign_overflows
+        uint64_t foreign_underflows
         uint64_t results
         uint64_t inexact
         uint64_t overflows

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from .._formats.quantize import target_dtype
 from .._formats.table import formats
 from .._text import Table, number
 from .advice import Advice
-from .naming import at, numbered, share, some
+from .naming import at, share, some
 from .places import Frame
 
 _MOST = 4  # places that a line of advice names
@@ -51,6 +51,10 @@ class ArithmeticPlace:
     operands: int
     #: operands that were not in the format
     foreign: int
+    #: of these, beyond the format's range
+    foreign_overflows: int
+    #: of these, inexact and below the normal numbers
+    foreign_underflows: int
     results: int
     #: results that are not the float64 ones of the same operands
     inexact: int
@@ -148,12 +152,15 @@ def advise(format: str, places: Sequence[ArithmeticPlace]) -> tuple[Advice, ...]
             " (float64 numbers are with --float64)."
         )
         return (Advice("unmeasured", text), _not_reached())
-    lines = [
-        _out_of_range(places, f"Overflow in {format}", lambda x: x.overflows),
-        _out_of_range(places, f"Underflow in {format}", lambda x: x.underflows),
-        _out_of_range(places, f"NaN in {format}", lambda x: x.nans),
-        _cancelled(places, bits),
-    ]
+    ranges = (
+        ("Overflow", "overflows", "results"),
+        ("Underflow", "underflows", "results"),
+        ("NaN", "nans", "results"),
+        ("Operands overflow", "foreign_overflows", "operands"),
+        ("Operands underflow", "foreign_underflows", "operands"),
+    )
+    lines = [_out_of_range(places, f"{x} in {format}", y, z) for x, y, z in ranges]
+    lines.append(_cancelled(places, bits))
     return (*(line for line in lines if line), _errors(places), _not_reached())
 
 
@@ -163,26 +170,25 @@ def _mantissa_bits(format: str) -> int:
 
 
 def _out_of_range(
-    places: Iterable[ArithmeticPlace],
-    title: str,
-    count: Callable[[ArithmeticPlace], int],
+    places: Iterable[ArithmeticPlace], title: str, count: str, of: str
 ) -> Advice | None:
-    those = sorted((x for x in places if count(x)), key=lambda x: -count(x))
+    """Where there are most of such; `count` and `of` are attributes of places."""
+    found = [(getattr(x, count), getattr(x, of), x) for x in places]
+    those = sorted((one for one in found if one[0]), key=lambda one: -one[0])
     if not those:
         return None
-    names = [f"{where(x)} ({count(x)} of {x.results})" for x in those]
+    names = [f"{where(x)} ({part} of {whole})" for part, whole, x in those]
     return Advice("range", f"{title}: {some(names, _MOST)}")
 
 
 def _cancelled(places: Iterable[ArithmeticPlace], bits: int) -> Advice | None:
-    those = [x for x in places if x.cancelled > _CANCELS * x.sums]
+    those = [x for x in places if x.cancelled + x.vanished > _CANCELS * x.sums]
     if not those:
         return None
-    those.sort(key=lambda x: -x.cancelled)
-    text = f"Sums that lost more than half of {bits} bits by cancellation"
+    those.sort(key=lambda x: -(x.cancelled + x.vanished) / x.sums)
+    text = f"Sums that lost more than half of {bits} bits, or all, by cancellation"
     names = [
-        f"{where(x)} ({share(x.cancelled, x.sums)} % of {x.sums}, at most"
-        f" {numbered(x.greatest_lost, 'bit')})"
+        f"{where(x)} ({share(x.cancelled + x.vanished, x.sums)} % of {x.sums})"
         for x in those
     ]
     return Advice("digits", f"{text}: {some(names, _MOST)}")

@@ -85,15 +85,14 @@ cdef object _scalar(int type, x, double value):
     return scalar_numbers[type](value) if isinstance(x, scalar_numbers[type]) else value
 
 
-cdef object _rounded_operand(int type, x, double *value, int *foreign, unsigned *flags):
+cdef object _rounded_operand(int type, x, double *given, double *value, unsigned *flags):
     """What NumPy takes for x, a scalar of the type or a number of Python's, rounded."""
-    cdef double before = x
+    given[0] = x
     if type == 0:
-        before = <float>before
-    value[0] = tf_arithmetic_round(scalar_letters[type], before, flags)
-    if value[0] == before or before != before:
+        given[0] = <float>given[0]
+    value[0] = tf_arithmetic_round(scalar_letters[type], given[0], flags)
+    if value[0] == given[0] or given[0] != given[0]:
         return x
-    foreign[0] += 1
     return _scalar(type, x, value[0])
 
 
@@ -103,7 +102,8 @@ cdef bint _can_round(int type, x):
 
 cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
     cdef int type = number // SCALAR_OPERATIONS, operation = number % SCALAR_OPERATIONS
-    cdef int count = 1 if second == NULL else 2, foreign = 0
+    cdef int count = 1 if second == NULL else 2
+    cdef double given[2]
     cdef double operands[2]
     cdef unsigned flags = 0
     cdef void *original = scalar_originals[number]
@@ -111,9 +111,9 @@ cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
     cdef bint known = _can_round(type, a) and (count == 1 or _can_round(type, b))
     try:
         if known:
-            a = _rounded_operand(type, a, &operands[0], &foreign, &flags)
+            a = _rounded_operand(type, a, &given[0], &operands[0], &flags)
         if known and count == 2:
-            b = _rounded_operand(type, b, &operands[1], &foreign, &flags)
+            b = _rounded_operand(type, b, &given[1], &operands[1], &flags)
     except OverflowError:  # an int beyond float64's range
         return tf_call_slot(operation, original, first, second)
     found = tf_call_slot(operation, original, <PyObject *>a, <PyObject *>b)
@@ -126,8 +126,7 @@ cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
             tf_arithmetic_round(scalar_letters[type], x, &flags)))
     if known and scalars_are_watched:
         for x, truth in zip(rounded, _true_scalars(type, operation, operands, many)):
-            tf_arithmetic_watch(scalar_loops[number], x, truth, operands, count, foreign)
-            foreign = 0
+            tf_arithmetic_watch(scalar_loops[number], x, truth, given, operands, count)
     if flags:
         report(flags, scalar_operations[operation].encode())
     return tuple(rounded) if isinstance(found, tuple) else rounded[0]
