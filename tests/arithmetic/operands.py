@@ -44,7 +44,7 @@ def operands(ufunc: np.ufunc, n: int, dtype: str, seed: int = 0) -> list[NDArray
     """n numbers for each operand, some special, most of which are in no format."""
     rng = np.random.default_rng(seed)
     made = []
-    for i in range(ufunc.nin):
+    for _ in range(ufunc.nin):
         with quiet():
             x = (rng.normal(size=n) * 2.0 ** rng.integers(-12, 12, n)).astype(dtype)
         special = np.array(

@@ -62,19 +62,19 @@ def test_indexed() -> None:
 
 def test_example(tmp_path: Path) -> None:
     code = next(x for x in blocks(DOCUMENT, "py") if x.startswith("import numpy"))
-    script = tmp_path / "stats.py"
+    script = tmp_path / "script.py"
     more = "from tf32dtype._report import arithmetic as report\n"
     more += "places = report.arithmetic_places()\n"
     more += 'report.table("bf16", places).print()\n'
     more += 'print(*(x.text for x in report.advise("bf16", places)), sep="\\n")\n'
     script.write_text(code + more)
     done = subprocess.run(
-        [sys.executable, "stats.py"],
+        [sys.executable, "script.py"],
         capture_output=True, text=True, cwd=tmp_path, timeout=60,
         env={"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.stdout.startswith("0.0 0.0\n"), done.stderr
-    shown = next(x for x in blocks(DOCUMENT, "text") if "stats.py" in x)
+    shown = next(x for x in blocks(DOCUMENT, "text") if "script.py" in x)
     # The errors of exp are those of NumPy's own, which differ between processors.
     for line in shown.splitlines():
         if "exp" not in line and "-----" not in line:

@@ -51,10 +51,10 @@ def test_nested() -> None:
         assert same_bits(X * X, rounded(rounded(X, "bf16") ** 2, "bf16"))
         for other in (td.arithmetic("tf32"), td.arithmetic("bf16", float64=True)):
             with pytest.raises(
-                RuntimeError, match="arithmetic.'bfloat16'. is in force"
+                RuntimeError, match=r"arithmetic\('bfloat16'\) is in force"
             ):
                 other.__enter__()
-        with pytest.raises(RuntimeError, match="'tf32'. is not in force"):
+        with pytest.raises(RuntimeError, match=r"'tf32'\) is not in force"):
             td.arithmetic("tf32").__exit__(None, None, None)
     with pytest.raises(RuntimeError, match="is not in force"):
         td.arithmetic("bf16").__exit__(None, None, None)
