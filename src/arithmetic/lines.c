@@ -46,6 +46,7 @@ static void enter(struct tf_line *line, uint64_t key, const void *what,
     if (!atomic_load(&line->key)) {
         line->what = what;
         line->source = *source;
+        memset(&line->figures, 0, sizeof line->figures); /* a late call may have added */
         if (source->key) {
             finder->fill(&line->source);
         }

@@ -2,25 +2,36 @@
 #include "arithmetic/loops.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "arithmetic/lines.h"
 #include "arithmetic/rounding.h"
 #include "formats/kernels.h"
+#include "formats/number_kinds.h"
 #include "runtime/fp_environment.h"
 #include "runtime/strided.h"
 
 enum { CHUNK = TF_ROUNDED_AT_ONCE };
 
-static int format;
-static int watches;
-static struct tf_grid grid;
+/* One of the few there are: a call has what was in force when it began, all of it. */
+struct settings {
+    int format, watches;
+    struct tf_grid grid;
+};
 
-void tf_arithmetic_set(int to, int with_lines)
+static struct settings all_settings[TF_FLOAT32 + 1][2];
+static const struct settings *_Atomic current;
+
+void tf_arithmetic_set(int format, int watches)
 {
-    format = to;
-    watches = with_lines;
-    grid = tf_grid_of(to);
+    struct settings *chosen = &all_settings[format][watches != 0];
+    if (atomic_load(&current) != chosen) {
+        chosen->format = format;
+        chosen->watches = watches;
+        chosen->grid = tf_grid_of(format);
+        atomic_store(&current, chosen);
+    }
 }
 
 /* A call under way. */
@@ -33,6 +44,7 @@ struct run {
     size_t size; /* of a number */
     struct tf_fp saved;
     unsigned flags;
+    const struct settings *settings;
     int watches;
     struct tf_figures figures;
 };
@@ -58,9 +70,9 @@ static void round_operand(struct run *run, const char *items, ptrdiff_t step, si
     const char type = run->loop->type;
     numbers buffer;
     const void *in = tf_gather(items, step, run->size, n, &buffer);
-    run->flags |= tf_round_numbers(format, type, in, out, n);
+    run->flags |= tf_round_numbers(run->settings->format, type, in, out, n);
     if (run->watches) {
-        tf_observe_operands(&grid, type, in, out, n, &run->figures);
+        tf_observe_operands(&run->settings->grid, type, in, out, n, &run->figures);
     }
 }
 
@@ -123,7 +135,7 @@ static void watch_chunk(struct run *run, const struct chunk *chunk, numbers *tru
         if (loop->is_float[loop->inputs + i]) {
             seen.truth = truth[i].doubles;
             seen.result = widened(loop->type, &chunk->out[i], chunk->n, &result);
-            tf_observe(&grid, &seen, &run->figures);
+            tf_observe(&run->settings->grid, &seen, &run->figures);
         }
     }
 }
@@ -160,7 +172,8 @@ static void round_results(struct run *run, struct chunk *chunk)
         const int place = loop->inputs + i;
         if (loop->is_float[place]) {
             numbers *out = &chunk->out[i];
-            run->flags |= tf_round_numbers(format, loop->type, out, out, chunk->n);
+            run->flags |= tf_round_numbers(run->settings->format, loop->type, out, out,
+                                           chunk->n);
             tf_copy(run->size, other_operand(run, chunk, place), run->steps[place],
                     (const char *)out, (ptrdiff_t)run->size, chunk->n);
         }
@@ -293,14 +306,14 @@ static void reduce(struct run *run, size_t n)
         }
     }
     const double truth = type == 'f' ? shadow.truth : value_of(type, sum);
-    run->flags |= tf_round_numbers(format, type, &sum, &sum, 1);
+    run->flags |= tf_round_numbers(run->settings->format, type, &sum, &sum, 1);
     memcpy(run->args[2], &sum, run->size);
     if (run->watches) {
         const double result = value_of(type, sum);
         const struct tf_observed seen = {.result = &result, .truth = &truth, .n = 1,
                                          .input_count = 1, .inputs = {&shadow.greatest},
                                          .adds = loop->adds};
-        tf_observe(&grid, &seen, &run->figures);
+        tf_observe(&run->settings->grid, &seen, &run->figures);
     }
 }
 
@@ -322,14 +335,15 @@ static void accumulate(struct run *run, size_t n)
 double tf_arithmetic_round(char type, double x, unsigned *flags)
 {
     number one = number_of(type, x);
-    *flags |= tf_round_numbers(format, type, &one, &one, 1);
+    *flags |= tf_round_numbers(atomic_load(&current)->format, type, &one, &one, 1);
     return value_of(type, one);
 }
 
 void tf_arithmetic_watch(const struct tf_loop *loop, double result, double truth,
                          const double *given, const double *operands, int count)
 {
-    if (!watches) {
+    const struct settings *settings = atomic_load(&current);
+    if (!settings->watches) {
         return;
     }
     struct tf_figures figures = {.calls = 1};
@@ -338,8 +352,8 @@ void tf_arithmetic_watch(const struct tf_loop *loop, double result, double truth
     for (int i = 0; i < count; i++) {
         seen.inputs[i] = &operands[i];
     }
-    tf_observe_operands(&grid, 'd', given, operands, (size_t)count, &figures);
-    tf_observe(&grid, &seen, &figures);
+    tf_observe_operands(&settings->grid, 'd', given, operands, (size_t)count, &figures);
+    tf_observe(&settings->grid, &seen, &figures);
     tf_lines_add(loop, &figures);
 }
 
@@ -360,8 +374,9 @@ int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)
         .args = args,
         .steps = steps,
         .size = loop->type == 'f' ? sizeof(float) : sizeof(double),
-        .watches = watches,
+        .settings = atomic_load(&current),
     };
+    run.watches = run.settings->watches;
     memcpy(&run.original, &stub->original, sizeof run.original);
     run.saved = tf_fp_begin();
     const int is_serial = loop->inputs == 2 && loop->outputs == 1 && tf_is_serial(args, steps);
