@@ -13,7 +13,6 @@ struct tf_grid tf_grid_of(int format)
                                : format == TF_FLOAT16 ? tf_float16
                                                       : *tf_format_rows[format];
     const struct tf_grid grid = {
-        .least_exponent = 1 - f.bias,
         .mantissa_bits = f.mantissa_bits,
         .least_normal = ldexp(1, 1 - f.bias),
         /* float32's own bound is no float32. */
@@ -30,12 +29,17 @@ TF_INLINE int exponent_of(double x)
     return (int)(bits >> 52 & 0x7FF) - 1023;
 }
 
-TF_INLINE double power_of_two(int exponent)
+/* 1 / ulp at a number of the format's, or one that rounds to it: 2^(mantissa bits -
+ * exponent), where numbers below the normal ones have their exponent. */
+TF_INLINE double ulps_of(const struct tf_grid *grid, double size)
 {
-    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    const double top = size > grid->least_normal ? size : grid->least_normal;
+    uint64_t bits;
+    memcpy(&bits, &top, sizeof bits);
+    bits = ((uint64_t)(grid->mantissa_bits + 2046) << 52) - (bits & UINT64_C(0x7FF) << 52);
+    double ulps;
+    memcpy(&ulps, &bits, sizeof ulps);
+    return ulps;
 }
 
 TF_INLINE void observe_operand(const struct tf_grid *grid, double before, double after,
@@ -115,10 +119,7 @@ static void observe_errors(const struct tf_grid *grid, const double *result,
         const int is_beyond = !(fabs(result[i]) < INFINITY) | (size >= grid->beyond);
         const int differs = is_finite & (result[i] != truth[i]);
         const int counts = is_finite & !is_beyond;
-        const int exponent = exponent_of(size);
-        const int top = exponent > grid->least_exponent ? exponent : grid->least_exponent;
-        /* Of what is not finite the power is any, and not used. */
-        const double ulps = distance * power_of_two(grid->mantissa_bits - top);
+        const double ulps = distance * ulps_of(grid, size); /* any, of what is not finite */
         const double error = counts ? ulps : 0;
         inexact += (uint64_t)differs;
         overflows += (uint64_t)(is_finite & is_beyond);

@@ -7,7 +7,6 @@
 
 /* The numbers of a format, as far as errors ask for them. */
 struct tf_grid {
-    int least_exponent; /* of its normal numbers */
     int mantissa_bits;
     double least_normal;
     double beyond; /* from here on magnitudes lie beyond the greatest number */
