@@ -14,6 +14,7 @@ from ._requirements import check as _check
 _check()
 del _check
 
+from ._arithmetic import arithmetic  # noqa: E402
 from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
 from ._files import load, save, savez  # noqa: E402
@@ -73,6 +74,7 @@ fp4 = float4_e2m1fn
 __all__ = [
     "Format",
     "__version__",
+    "arithmetic",
     "bf16",
     "bfloat16",
     "bits",

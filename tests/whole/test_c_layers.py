@@ -1,6 +1,6 @@
 """Includes and calls in src/ follow the layers, and go in no circle.
 
-    runtime <- formats <- {ufuncs, matmul} <- {tensor_core, blocks} <- blas
+    runtime <- formats <- {ufuncs, matmul} <- {tensor_core, blocks} <- blas <- arithmetic
 
 src/cuda has the same layers once more, on top of all these, and of src/cuda/common.
 """
@@ -25,6 +25,7 @@ LAYERS = {
     "tensor_core": 3,
     "blocks": 3,
     "blas": 4,
+    "arithmetic": 5,
     "cuda/common": 4,
     "cuda/recorder": 5,
     "cuda/formats": 5,

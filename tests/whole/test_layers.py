@@ -20,7 +20,7 @@ LAYERS = {
         _core _nvrtc
         _formats
         tensor_core blocks
-        _matmul _files
+        _matmul _files _arithmetic
         _functions
         interop _measures
         _report

@@ -41,13 +41,15 @@ cdef extern from *:
         TF_MAX_SOURCES
 
 __all__ = [
-    "BlasCall", "MatmulSpec", "PrecisionScope", "add_twins", "answer", "answer_method", "available_isas",
+    "BlasCall", "MatmulSpec", "PrecisionScope", "add_twins", "answer", "answer_method",
+    "arithmetic_functions", "arithmetic_left_out", "arithmetic_places", "available_isas",
+    "begin_arithmetic",
     "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end",
     "blas_look_again", "blas_pause", "blas_places", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "count_nonzero",
     "count_loops", "count_scope", "counted", "current_precision",
-    "dot", "dot_operands", "exact_number", "facts", "format_convolve",
+    "dot", "dot_operands", "end_arithmetic", "exact_number", "facts", "format_convolve",
     "format_correlate", "format_dot", "format_inner", "format_vdot", "free_buffers",
     "frames_are_known", "from_bits_of", "inner", "is_close", "isa", "matmul", "named_counts", "names",
     "precision_variable", "precisions", "prepare_product", "printed", "quantize_items",
@@ -117,6 +119,9 @@ include "ufuncs/sorting.pxi"
 include "formats/arrays.pxi"
 include "blas/calls.pxi"
 include "blas/engine.pxi"
+include "arithmetic/loops.pxi"
+include "arithmetic/scalars.pxi"
+include "arithmetic/arithmetic.pxi"
 include "blocks/matmul.pxi"
 
 register_dtypes()

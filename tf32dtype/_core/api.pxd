@@ -606,6 +606,69 @@ cdef extern from "blas/places.h" nogil:
     uint64_t tf_samples_left_out()
 
 
+cdef extern from "blas/stubs.h" nogil:
+    struct tf_stub:
+        void *facts
+    struct tf_call:
+        pass
+    void *tf_stub_new(void *, tf_stub **)
+    void tf_stub_set(tf_stub *, int (*)(tf_stub *, tf_call *))
+
+
+cdef extern from "arithmetic/loops.h" nogil:
+    enum:
+        TF_LOOP_INPUTS
+        TF_LOOP_OUTPUTS
+        TF_LOOP_OPERANDS
+    ctypedef void tf_loop_fn(char **, const npy_intp *, const npy_intp *, void *)
+    struct tf_loop:
+        const char *name
+        int inputs
+        int outputs
+        char type
+        char is_float[5]
+        int adds
+        int pairwise
+        tf_loop_fn *wide
+        void *wide_data
+    void tf_arithmetic_set(int, int)
+    int tf_arithmetic_handler(tf_stub *, tf_call *)
+    double tf_arithmetic_round(char, double, unsigned *)
+    void tf_arithmetic_watch(const tf_loop *, double, double, const double *,
+                             const double *, int)
+
+
+cdef extern from "arithmetic/figures.h" nogil:
+    struct tf_figures:
+        uint64_t calls
+        uint64_t operands
+        uint64_t foreign
+        uint64_t foreign_overflows
+        uint64_t foreign_underflows
+        uint64_t results
+        uint64_t inexact
+        uint64_t overflows
+        uint64_t underflows
+        uint64_t nans
+        uint64_t measured
+        double greatest_ulps
+        double sum_of_ulps
+        uint64_t sums
+        uint64_t vanished
+        uint64_t cancelled
+        int greatest_lost
+
+
+cdef extern from "arithmetic/lines.h" nogil:
+    struct tf_line:
+        const void *what
+        tf_source source
+        tf_figures figures
+    int tf_lines_begin(const tf_source_finder *)
+    const tf_line *tf_lines(size_t)
+    uint64_t tf_lines_left_out()
+
+
 cdef extern from "blas_modes.h":
     const tf_blas_mode tf_no_mode
     const tf_blas_mode *tf_mode_kept(const tf_blas_mode *)

@@ -1,0 +1,88 @@
+# Arithmetic in a format: begun, ended, and what was found by line.
+
+cdef object active_arithmetic = None      # (format, float64), while loops are replaced
+
+
+def begin_arithmetic(str format_name, bint float64, bint watches):
+    """Have NumPy's ufuncs round what they read and make, in all threads.
+
+    `format_name` is one of `names`, "float16" or "float32"; with `float64` float64 loops
+    do too; with `watches` figures are gathered by line, those of before are forgotten.
+
+    Raises
+    ------
+    RuntimeError
+        If they round already, or where loops cannot be replaced.
+    MemoryError
+        If there is no memory for it.
+    """
+    global active_arithmetic
+    cdef int i, number
+    if active_arithmetic is not None:
+        raise RuntimeError("NumPy's loops round already")
+    if format_name in names:
+        number = names.index(format_name)
+    elif format_name in ("float16", "float32"):
+        number = TF_FLOAT16 if format_name == "float16" else TF_FLOAT32
+    else:
+        raise ValueError(f"format_name={format_name!r}: known are"
+                         f" {', '.join([*names, 'float16', 'float32'])}")
+    if rounding_loops == NULL:
+        _find_loops()
+    if watches and tf_lines_begin(&tf_frames_finder) < 0:
+        raise MemoryError("no memory for figures by line")
+    tf_arithmetic_set(number, watches)
+    active_arithmetic = (format_name, float64)
+    for i in range(rounding_loop_count):
+        if float64 or not _is_wide(&rounding_loops[i]):
+            _exchange_rounding(&rounding_loops[i], True)
+    _begin_scalars(float64, watches)
+
+
+def end_arithmetic():
+    """Put back what `begin_arithmetic` replaced. Figures stay."""
+    global active_arithmetic
+    cdef int i
+    if active_arithmetic is None:
+        raise RuntimeError("NumPy's loops do not round")
+    for i in range(rounding_loop_count):
+        if active_arithmetic[1] or not _is_wide(&rounding_loops[i]):
+            _exchange_rounding(&rounding_loops[i], False)
+    _end_scalars()
+    active_arithmetic = None
+
+
+def arithmetic_functions():
+    """The ufuncs that can round, by name: the types of their loops."""
+    cdef int i
+    if rounding_loops == NULL:
+        _find_loops()
+    found = {}
+    for i in range(rounding_loop_count):
+        found.setdefault(rounding_loops[i].facts.name.decode(), []).append(
+            "float64" if _is_wide(&rounding_loops[i]) else "float32")
+    return {name: tuple(dict.fromkeys(types)) for name, types in found.items()}
+
+
+def arithmetic_places():
+    """What was computed where: a dictionary a function, dtype and place."""
+    cdef const tf_line *line
+    cdef const tf_loop *loop
+    found = []
+    while True:
+        line = tf_lines(<size_t>len(found))
+        if line == NULL:
+            return found
+        loop = <const tf_loop *>line.what
+        found.append({
+            "user": _frame(&line.source, 0),
+            "library": _frame(&line.source, 1),
+            "function": loop.name.decode(),
+            "dtype": "float64" if loop.type == b"d"[0] else "float32",
+            **line.figures,
+        })
+
+
+def arithmetic_left_out():
+    """How many calls are in no place, since there were too many."""
+    return tf_lines_left_out()

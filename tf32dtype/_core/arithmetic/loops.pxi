@@ -1,0 +1,133 @@
+# NumPy's ufuncs round to a format: src/arithmetic/loops.h, put before their loops.
+
+#: Not replaced: they tell of the grid that float32 has, or of none.
+about_the_grid = ("nextafter", "spacing", "_ones_like")
+
+
+cdef extern from *:
+    ctypedef struct ufunc_object "PyUFuncObject":
+        int nin
+        int nout
+        int nargs
+        int ntypes
+        cnp.PyUFuncGenericFunction *functions
+        void **data
+        const char *name
+        const char *types
+
+
+cdef struct rounding_loop:
+    PyObject *ufunc
+    int signature[5]
+    cnp.PyUFuncGenericFunction ours
+    cnp.PyUFuncGenericFunction replaced   # what was there when ours came
+    tf_stub *stub
+    tf_loop facts
+
+# Made once; calls of other threads may always be in one.
+cdef rounding_loop *rounding_loops = NULL
+cdef int rounding_loop_count = 0
+
+
+cdef bytes _types_of(ufunc_object *ufunc, int number):
+    """The types of a loop's operands, a byte each."""
+    return ufunc.types[number * ufunc.nargs:(number + 1) * ufunc.nargs]
+
+
+cdef int _loop_number(ufunc_object *ufunc, bytes types):
+    """The first loop of such types, which is the one that NumPy takes; or -1."""
+    cdef int number
+    for number in range(ufunc.ntypes):
+        if _types_of(ufunc, number) == types:
+            return number
+    return -1
+
+
+cdef bint _rounds(ufunc_object *ufunc, bytes types, int kind):
+    """Whether a loop makes numbers of a type, of such or of integers."""
+    only = all(x == kind or x <= cnp.NPY_ULONGLONG for x in types)
+    return only and kind in types[ufunc.nin:]
+
+
+cdef bint _describe_loop(ufunc_object *ufunc, int number, int kind,
+                         rounding_loop *loop) except -1:
+    """What the handler is to know of a loop; False if there is none in float64.
+
+    Raises RuntimeError where there are no stubs."""
+    cdef bytes types = _types_of(ufunc, number), name = ufunc.name
+    cdef bytes single = bytes([cnp.NPY_FLOAT]), double = bytes([cnp.NPY_DOUBLE])
+    cdef int i, wide = _loop_number(ufunc, types.replace(single, double))
+    if wide < 0:
+        return False
+    memset(loop, 0, sizeof(rounding_loop))
+    loop.ufunc = <PyObject *>ufunc
+    loop.facts.name = ufunc.name
+    loop.facts.inputs, loop.facts.outputs = ufunc.nin, ufunc.nout
+    loop.facts.type = b"f"[0] if kind == cnp.NPY_FLOAT else b"d"[0]
+    for i in range(ufunc.nargs):
+        loop.signature[i] = types[i]
+        loop.facts.is_float[i] = types[i] == kind
+    loop.facts.adds = name in (b"add", b"subtract")
+    loop.facts.pairwise = name == b"add"
+    loop.facts.wide = <tf_loop_fn *><void *>ufunc.functions[wide]
+    loop.facts.wide_data = ufunc.data[wide]
+    loop.ours = <cnp.PyUFuncGenericFunction>tf_stub_new(
+        <void *>ufunc.functions[number], &loop.stub)
+    if loop.ours == NULL:
+        raise RuntimeError(
+            "NumPy's loops can be replaced on Linux on x86-64 and AArch64 alone")
+    loop.stub.facts = &loop.facts
+    return True
+
+
+cdef _find_loops():
+    """Find the loops that round, all before the first is replaced."""
+    global rounding_loops, rounding_loop_count
+    cdef rounding_loop *found
+    cdef int kind, number, count = 0
+    cdef ufunc_object *fields
+    ufuncs = {id(x): x for x in vars(umath).values() if isinstance(x, np.ufunc)}.values()
+    found = <rounding_loop *>malloc(sum(x.ntypes for x in ufuncs) * sizeof(rounding_loop))
+    if found == NULL:
+        raise MemoryError("no memory for NumPy's loops")
+    for ufunc in ufuncs:
+        fields = <ufunc_object *><PyObject *>ufunc
+        if (ufunc.signature is not None or ufunc.__name__ in about_the_grid
+                or fields.nin > TF_LOOP_INPUTS or fields.nout > TF_LOOP_OUTPUTS):
+            continue
+        for kind in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE):
+            for number in range(fields.ntypes):
+                types = _types_of(fields, number)
+                if (_rounds(fields, types, kind) and _loop_number(fields, types) == number
+                        and _describe_loop(fields, number, kind, &found[count])):
+                    count += 1
+    rounding_loops, rounding_loop_count = found, count
+
+
+cdef _exchange_rounding(rounding_loop *loop, bint ours):
+    cdef cnp.PyUFuncGenericFunction found = NULL
+    cnp.PyUFunc_ReplaceLoopBySignature(
+        <object>loop.ufunc, loop.ours if ours else loop.replaced, loop.signature, &found)
+    if ours:
+        loop.replaced = found
+        tf_stub_set(loop.stub, tf_arithmetic_handler)
+        return
+    # Who has put theirs before ours calls it as long as they like: it goes on to NumPy's.
+    tf_stub_set(loop.stub, NULL)
+    if found != loop.ours:
+        cnp.PyUFunc_ReplaceLoopBySignature(<object>loop.ufunc, found, loop.signature, NULL)
+
+
+cdef bint _is_wide(rounding_loop *loop):
+    return loop.facts.type == b"d"[0]
+
+
+cdef tf_loop *_loop_of(str name, char type):
+    """What is known of a ufunc's loop."""
+    cdef int i
+    cdef tf_loop *loop
+    for i in range(rounding_loop_count):
+        loop = &rounding_loops[i].facts
+        if loop.type == type and loop.name == name.encode():
+            return loop
+    return NULL
