@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import functools
-import os
-import sysconfig
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
-import numpy as np
-
 from . import _core
 from ._formats.quantize import target_dtype
 from ._formats.table import formats
+from ._source_folders import set_folders
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -49,14 +46,6 @@ def format_name(which: object) -> str:
             f"{name} has neither zero nor negative numbers: it is for scales"
         )
     return name
-
-
-def _libraries() -> list[str]:
-    """The folders of code that is not the user's."""
-    paths = sysconfig.get_paths()
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    numpys = os.path.dirname(os.path.dirname(np.__file__))
-    return [*(paths[name] for name in names), numpys, os.path.dirname(__file__)]
 
 
 class arithmetic:
@@ -123,7 +112,7 @@ class arithmetic:
                 )
             if not _open:
                 if self._settings.watch:
-                    _core.set_source_folders(_libraries(), ())
+                    set_folders()
                 _core.begin_arithmetic(*self._settings)
             _open.append(self._settings)
         return self

@@ -18,7 +18,7 @@ LAYERS = {
     "tf32dtype": """
         _wording _options _imports _requirements _file_kinds _text _version
         _core _nvrtc
-        _formats
+        _formats _source_folders
         tensor_core blocks
         _matmul _files _arithmetic
         _functions

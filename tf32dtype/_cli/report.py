@@ -26,11 +26,13 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from .._matmul.precisions import PRECISIONS
+from .._measures import UserError
 from .._report import collect
 from .._report.context import kind_and_message
 from .._report.options import TARGET_DB, options
 from .._report.output import check_folder, write_whole
 from .._report.report import Report, count
+from .._report.rounded import rounded
 from .._text import progress
 from . import CommandError
 from .program import Failed, add_program, join_threads, run_program
@@ -73,6 +75,14 @@ def add_arguments(parser: ArgumentParser) -> None:
             metavar=metavar,
             help=f"{what}; may be repeated",
         )
+    parser.add_argument(
+        "--arithmetic",
+        metavar="FORMAT",
+        help="run it with NumPy's arithmetic in this format, and tell what that did",
+    )
+    parser.add_argument(
+        "--float64", action="store_true", help="float64 arithmetic is rounded too"
+    )
     parser.add_argument("--dots", action="store_true", help="dots and norms too")
     parser.add_argument(
         "--lapack", action="store_true", help="the products inside LAPACK too"
@@ -92,6 +102,8 @@ def run(arguments: Namespace) -> NoReturn:
         stop_at=arguments.stop_at,
         only=arguments.only,
         excepted=arguments.excepted,
+        arithmetic=arguments.arithmetic,
+        float64=arguments.float64,
     )
     html, json = map(_checked_path, (arguments.html, arguments.json))
     if html and html == json:
@@ -100,13 +112,15 @@ def run(arguments: Namespace) -> NoReturn:
     collector = collect.Collector(chosen.collector, argv)
     collector.start()
     try:
-        run_program(arguments)
-    except CommandError:  # none of it has run
+        with rounded(chosen):
+            try:
+                run_program(arguments)
+            except SystemExit as end:
+                ending = end
+            join_threads()
+    except (CommandError, UserError):  # none of it has run
         collector.stop()
         raise
-    except SystemExit as end:
-        ending = end
-    join_threads()
     seen = collector.stop()
     quiet = arguments.quiet
     stream = sys.__stderr__

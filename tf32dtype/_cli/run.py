@@ -16,15 +16,18 @@ and what would reach the others. docs/precision.md has the details.
 
 import os
 from argparse import ArgumentParser, Namespace
+from contextlib import nullcontext
 from typing import NoReturn
 
 from .. import _core
+from .._arithmetic import arithmetic
 from .._matmul.context import set_matmul_precision
-from .._matmul.precisions import find_precision
-from .._report.collect import set_folders
+from .._matmul.precisions import find_precision, precision_of_format
 from .._report.elsewhere import Counts, watch_loops
+from .._report.options import arithmetic_format
 from .._report.output import check_folder, write_whole
 from .._report.regions import find_region
+from .._source_folders import set_folders
 from .._text import strict_json
 from . import CommandError, preload
 from .precision_options import add_precision, settings_of
@@ -49,6 +52,12 @@ def add_arguments(parser: ArgumentParser) -> None:
             help=f"products obey {where}",
         )
     parser.add_argument(
+        "--arithmetic",
+        metavar="FORMAT",
+        help="NumPy's float32 arithmetic is in this format too, and float64 with"
+        " --float64; by itself with the precision of that name",
+    )
+    parser.add_argument(
         "--no-blas", action="store_true", help="NumPy's functions alone"
     )
     parser.add_argument("--no-children", action="store_true", help="this process alone")
@@ -62,6 +71,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> NoReturn:
     """Run the program, tell what obeyed, and exit as the program does."""
+    format = arithmetic_format(arguments.arithmetic)
+    if arguments.precision is None and format is not None:
+        arguments.precision = precision_of_format(format)
+        if arguments.precision is None:
+            raise CommandError(
+                f"no precision is named {format}: add --precision NAME for the matrix"
+                " products, f32 for those of float32"
+            )
     if arguments.precision is None:
         raise CommandError(
             "--precision is needed, before the program, as all words after that are its"
@@ -91,11 +108,12 @@ def run(arguments: Namespace) -> NoReturn:
     counts = Counts()
     if blas and not (arguments.no_children or only or but):
         preload.for_children(settings, arguments.quiet)
-    try:
-        run_program(arguments)
-    except SystemExit as end:
-        ending = end
-    join_threads()
+    with arithmetic(format, float64=arguments.float64) if format else nullcontext():
+        try:
+            run_program(arguments)
+        except SystemExit as end:
+            ending = end
+        join_threads()
     set_matmul_precision(None)  # what ends after the program is no part of it
     summary = reached(find_precision(arguments.precision).short, counts, blas)
     if path:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
@@ -280,6 +281,23 @@ def set_matmul_precision(precision: str | None, **options: Unpack[Options]) -> N
         scope = PrecisionScope(None, chosen)
         _core.set_default_precision(chosen)
         _process, _settings = scope, settings
+
+
+@contextmanager
+def watched_precision(settings: Settings) -> Iterator[None]:
+    """Have products of BLAS obey in the whole process, NumPy's among them.
+
+    NumPy's own loops stay, and call BLAS: so these products too are seen by who watches
+    there.
+    """
+    chosen = resolve(settings)
+    _core.blas_begin(settings.lapack)
+    _core.set_default_precision(chosen)
+    try:
+        yield
+    finally:
+        _core.set_default_precision(resolve(_settings) if _settings else None)
+        _core.blas_end()
 
 
 def read_environment() -> None:

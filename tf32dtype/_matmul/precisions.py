@@ -123,6 +123,12 @@ def find_precision(name: object) -> Precision:
     return row
 
 
+def precision_of_format(name: str) -> str | None:
+    """The precision that rounds operands to a format, by its short name; None: none."""
+    row = _BY_FORMAT.get(name)
+    return row and row.short
+
+
 def resolve(settings: Settings) -> _core.MatmulSpec | None:
     """What the arguments of `matmul_precision` mean; None: as NumPy computes.
 

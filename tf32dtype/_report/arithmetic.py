@@ -207,3 +207,26 @@ def _errors(places: Sequence[ArithmeticPlace]) -> Advice:
 def _not_reached() -> Advice:
     what = ", ".join(name for name, _ in NOT_REACHED)
     return Advice("elsewhere", f"Not rounded: {what} (docs/arithmetic.md).")
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """NumPy's arithmetic in a format, as it was watched."""
+
+    format: str
+    places: tuple[ArithmeticPlace, ...]
+    advice: tuple[Advice, ...]
+
+    @classmethod
+    def last(cls, format: str) -> Arithmetic:
+        """What the last watched scope did."""
+        places = arithmetic_places()
+        return cls(format, places, advise(format, places))
+
+    def table(self) -> Table:
+        """For the terminal and the page."""
+        return table(self.format, self.places)
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return records(self.format, self.places)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import platform
-import site
-import sysconfig
 import time
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from .._measures import UserError
+from .._source_folders import set_folders
 from .._version import __version__
 from .elsewhere import Counts, elsewhere, watch_loops
 from .places import Frame, Place, Run, Sample
@@ -77,7 +74,10 @@ class Collector:
         if Collector._at_work:
             raise UserError("a report is being made already: one at a time")
         options = self.options
-        set_folders(options.stop_at)
+        try:
+            set_folders(options.stop_at)
+        except ValueError as error:
+            raise UserError(str(error)) from None
         _core.set_regions(*(_pairs(r) for r in (options.only, options.excepted)))
         Collector._at_work = True
         _core.blas_begin(options.lapack)
@@ -113,36 +113,6 @@ class Collector:
 
 def _pairs(regions: tuple[Region, ...]) -> list[tuple[str, str]]:
     return [(region.file, region.function or "") for region in regions]
-
-
-def set_folders(stop_at: tuple[str, ...] = ()) -> None:
-    """Have frames of libraries be told from the user's; these packages count as his.
-
-    Raises
-    ------
-    UserError
-        If there is no such package.
-    """
-    own = Path(__file__).parents[1]
-    paths = sysconfig.get_paths()
-    libraries = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    libraries += [*site.getsitepackages(), site.getusersitepackages(), str(own)]
-    users = [folder for name in stop_at for folder in _folders(name)]
-    _core.set_source_folders(
-        *([str(Path(folder).resolve()) for folder in x] for x in (libraries, users))
-    )
-
-
-def _folders(package: str) -> list[str]:
-    """Where a package's files are, or the file of a module."""
-    try:
-        spec = find_spec(package)
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None:
-        raise UserError(f"no package is named {package!r}")
-    found = [*(spec.submodule_search_locations or [])]
-    return found or ([spec.origin] if spec.origin else [])
 
 
 def _place(number: int, row: dict[str, Any]) -> Place:

@@ -44,6 +44,12 @@ class report:
     only, excepted : str or sequence of str
         Regions of the source, "FILE" or "FILE:FUNCTION", that alone are watched, or
         that are not.
+    arithmetic : str, optional
+        A format that NumPy's float32 arithmetic is rounded to in the block, and its
+        products if there is a precision of that name: see `td.arithmetic`. What that
+        did is part of the report.
+    float64 : bool
+        Whether float64 numbers are rounded too.
 
     Attributes
     ----------
@@ -93,6 +99,8 @@ class report:
         stop_at: str | Iterable[str] = (),
         only: str | Iterable[str] = (),
         excepted: str | Iterable[str] = (),
+        arithmetic: str | None = None,
+        float64: bool = False,
     ) -> None:
         from .options import options
 
@@ -106,18 +114,23 @@ class report:
             stop_at=stop_at,
             only=only,
             excepted=excepted,
+            arithmetic=arithmetic,
+            float64=float64,
         )
         self._collector: Collector | None = None
         self._made: Report | None = None
 
     def __enter__(self) -> report:
         from . import collect
+        from .rounded import rounded
 
         if self._collector is not None:
             raise RuntimeError("a report is made once: td.report() for each block")
         collector = collect.Collector(self._options.collector)
         collector.start()
         self._collector = collector
+        self._rounded = rounded(self._options)
+        self._rounded.__enter__()
         return self
 
     def __exit__(
@@ -129,6 +142,7 @@ class report:
         from .report import Report
 
         assert self._collector is not None
+        self._rounded.__exit__(None, None, None)
         run = self._collector.stop()
         ending = "" if error is None else f"raised {kind_and_message(error)}"
         self._made = Report(run, self._options, ending)

@@ -45,6 +45,7 @@ def to_html(report: Report) -> str:
             "</ul>",
             f'<p class="dim">{escape(rule(report.target_db))}</p>',
             *_overview(report),
+            *_arithmetic(report),
             *_elsewhere(run.elsewhere),
             *_sections(report),
             f"<script>{SCRIPT}</script>",
@@ -89,6 +90,20 @@ def _overview(report: Report) -> Iterable[str]:
     for i, one in enumerate(report.places):
         cells = "".join(_cells(report, i, one, columns))
         yield f"<tr>{cells}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _arithmetic(report: Report) -> Iterable[str]:
+    """The table of the terminal."""
+    if not report.arithmetic or not report.arithmetic.places:
+        return
+    table = report.arithmetic.table()
+    yield f"<h2>{escape(table.title)}</h2>"
+    yield '<div class="wide"><table><thead><tr>'
+    yield "".join(f'<th data-sort="">{escape(head)}</th>' for head in table.header)
+    yield "</tr></thead><tbody>"
+    for row in table.rows:
+        yield f"<tr>{''.join(_cell(text) for text in row)}</tr>"
     yield "</tbody></table></div>"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from .._arithmetic import format_name
 from .._matmul.precisions import PRECISIONS
 from .._measures import UserError, units
 from .._measures.ways import Way, on_unit, select
@@ -23,6 +24,10 @@ class ReportOptions:
     target_db: float = TARGET_DB
     #: measure all samples, of all rows and columns
     exact: bool = False
+    #: what NumPy's arithmetic is rounded to while it is watched, and its products, if
+    #: there is a precision of that name; of float64 too
+    arithmetic: str | None = None
+    float64: bool = False
     collector: CollectorOptions = field(default_factory=CollectorOptions)
 
 
@@ -37,6 +42,8 @@ def options(
     stop_at: str | Iterable[str] = (),
     only: str | Iterable[str] = (),
     excepted: str | Iterable[str] = (),
+    arithmetic: str | None = None,
+    float64: bool = False,
 ) -> ReportOptions:
     """The options that names stand for: `td.report` says what they are.
 
@@ -52,6 +59,8 @@ def options(
         _ways(precision, _words(device)),
         float(target_db),
         exact,
+        arithmetic_format(arithmetic),
+        float64,
         CollectorOptions(
             dots=dots,
             lapack=lapack,
@@ -96,3 +105,17 @@ def _list(names: str | Iterable[str] | None) -> tuple[str, ...]:
     if names is None:
         return ()
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def arithmetic_format(name: str | None) -> str | None:
+    """The full name of a format that NumPy can compute in.
+
+    Raises
+    ------
+    UserError
+        If there is none of that name.
+    """
+    try:
+        return None if name is None else format_name(name)
+    except (TypeError, ValueError) as error:
+        raise UserError(str(error)) from None

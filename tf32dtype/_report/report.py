@@ -8,6 +8,7 @@ from typing import TextIO
 from .._measures import UserError
 from .._wording import brief
 from .advice import Advice, PlaceReport, advise
+from .arithmetic import Arithmetic
 from .figures import measure
 from .options import ReportOptions
 from .output import check_folder, write_whole
@@ -40,6 +41,8 @@ class Report:
         place, figures and verdict of each place, what has the most multiply-adds first.
     advice : tuple of Advice
         What to do.
+    arithmetic : Arithmetic or None
+        What rounding NumPy's arithmetic did, if it was rounded.
     """
 
     def __init__(
@@ -61,6 +64,10 @@ class Report:
             for place, found in zip(places, figures, strict=True)
         )
         self.advice: tuple[Advice, ...] = advise(run, self.places, self.target_db)
+        self.arithmetic: Arithmetic | None = None
+        if options.arithmetic is not None:
+            self.arithmetic = Arithmetic.last(options.arithmetic)
+            self.advice += self.arithmetic.advice
 
     @property
     def elsewhere(self) -> tuple[Elsewhere, ...]:

@@ -52,6 +52,9 @@ def print_report(report: Report, stream: TextIO | None = None) -> None:
             part = share(sum(x.place.multiply_adds for x in more), run.multiply_adds)
             print(f"and {numbered(len(more), 'place')} with {part} %", file=stream)
         print(file=stream)
+    if report.arithmetic and report.arithmetic.places:
+        report.arithmetic.table().print(stream)
+        print(file=stream)
     _say(rule(report.target_db), stream)
     print(file=stream)
     for line in report.advice:
