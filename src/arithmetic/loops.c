@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "arithmetic/kernels.h"
 #include "arithmetic/lines.h"
 #include "arithmetic/rounding.h"
 #include "formats/kernels.h"
@@ -72,7 +73,8 @@ static void round_operand(struct run *run, const char *items, ptrdiff_t step, si
     const void *in = tf_gather(items, step, run->size, n, &buffer);
     run->flags |= tf_round_numbers(run->settings->format, type, in, out, n);
     if (run->watches) {
-        tf_observe_operands(&run->settings->grid, type, in, out, n, &run->figures);
+        tf_isa->arithmetic->observe_operands(&run->settings->grid, type, in, out, n,
+                                             &run->figures);
     }
 }
 
@@ -135,7 +137,7 @@ static void watch_chunk(struct run *run, const struct chunk *chunk, numbers *tru
         if (loop->is_float[loop->inputs + i]) {
             seen.truth = truth[i].doubles;
             seen.result = widened(loop->type, &chunk->out[i], chunk->n, &result);
-            tf_observe(&run->settings->grid, &seen, &run->figures);
+            tf_isa->arithmetic->observe(&run->settings->grid, &seen, &run->figures);
         }
     }
 }
@@ -313,7 +315,7 @@ static void reduce(struct run *run, size_t n)
         const struct tf_observed seen = {.result = &result, .truth = &truth, .n = 1,
                                          .input_count = 1, .inputs = {&shadow.greatest},
                                          .adds = loop->adds};
-        tf_observe(&run->settings->grid, &seen, &run->figures);
+        tf_isa->arithmetic->observe(&run->settings->grid, &seen, &run->figures);
     }
 }
 
@@ -352,8 +354,9 @@ void tf_arithmetic_watch(const struct tf_loop *loop, double result, double truth
     for (int i = 0; i < count; i++) {
         seen.inputs[i] = &operands[i];
     }
-    tf_observe_operands(&settings->grid, 'd', given, operands, (size_t)count, &figures);
-    tf_observe(&settings->grid, &seen, &figures);
+    tf_isa->arithmetic->observe_operands(&settings->grid, 'd', given, operands,
+                                         (size_t)count, &figures);
+    tf_isa->arithmetic->observe(&settings->grid, &seen, &figures);
     tf_lines_add(loop, &figures);
 }
 
