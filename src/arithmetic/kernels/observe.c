@@ -69,7 +69,8 @@ static void observe_operands(const struct tf_grid *grid, char type, const void *
 }
 
 /* Of each result the greatest magnitude among its operands; NaN if one is NaN. */
-static void find_greatest(const struct tf_observed *seen, size_t at, size_t n, double *greatest)
+static void find_greatest(const struct tf_observed *seen, size_t at, size_t n,
+                          double *greatest)
 {
     memset(greatest, 0, n * sizeof *greatest);
     for (int j = 0; j < seen->input_count; j++) {
