@@ -43,13 +43,6 @@ struct tf_observed {
     int adds;        /* whether bits may cancel */
 };
 
-/* Operands of a type, 'f' or 'd', before they were rounded and after. */
-void tf_observe_operands(const struct tf_grid *grid, char type, const void *before,
-                         const void *after, size_t n, struct tf_figures *figures);
-
-void tf_observe(const struct tf_grid *grid, const struct tf_observed *seen,
-                struct tf_figures *figures);
-
 /* Adds figures to others. */
 void tf_add_figures(struct tf_figures *total, const struct tf_figures *more);
 

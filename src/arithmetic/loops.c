@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "arithmetic/kernels.h"
 #include "arithmetic/lines.h"
 #include "arithmetic/rounding.h"
 #include "formats/kernels.h"
@@ -72,7 +73,8 @@ static void round_operand(struct run *run, const char *items, ptrdiff_t step, si
     const void *in = tf_gather(items, step, run->size, n, &buffer);
     run->flags |= tf_round_numbers(run->settings->format, type, in, out, n);
     if (run->watches) {
-        tf_observe_operands(&run->settings->grid, type, in, out, n, &run->figures);
+        tf_isa->arithmetic->observe_operands(&run->settings->grid, type, in, out, n,
+                                             &run->figures);
     }
 }
 
@@ -135,7 +137,7 @@ static void watch_chunk(struct run *run, const struct chunk *chunk, numbers *tru
         if (loop->is_float[loop->inputs + i]) {
             seen.truth = truth[i].doubles;
             seen.result = widened(loop->type, &chunk->out[i], chunk->n, &result);
-            tf_observe(&run->settings->grid, &seen, &run->figures);
+            tf_isa->arithmetic->observe(&run->settings->grid, &seen, &run->figures);
         }
     }
 }
@@ -246,9 +248,8 @@ static void watch_operands(struct run *run, const numbers *operands, size_t n,
     const double *x = widened(run->loop->type, operands, n, &wide);
     for (size_t i = 0; i < n; i++) {
         const double size = fabs(x[i]);
-        shadow->greatest = !(size <= shadow->greatest) && shadow->greatest == shadow->greatest
-                               ? size
-                               : shadow->greatest;
+        const int stays = size <= shadow->greatest || isnan(shadow->greatest);
+        shadow->greatest = stays ? shadow->greatest : size;
     }
     if (run->loop->type == 'f') {
         char *args[] = {(char *)&shadow->truth, (char *)x, (char *)&shadow->truth};
@@ -313,7 +314,7 @@ static void reduce(struct run *run, size_t n)
         const struct tf_observed seen = {.result = &result, .truth = &truth, .n = 1,
                                          .input_count = 1, .inputs = {&shadow.greatest},
                                          .adds = loop->adds};
-        tf_observe(&run->settings->grid, &seen, &run->figures);
+        tf_isa->arithmetic->observe(&run->settings->grid, &seen, &run->figures);
     }
 }
 
@@ -339,21 +340,26 @@ double tf_arithmetic_round(char type, double x, unsigned *flags)
     return value_of(type, one);
 }
 
-void tf_arithmetic_watch(const struct tf_loop *loop, double result, double truth,
-                         const double *given, const double *operands, int count)
+void tf_arithmetic_watch(const struct tf_loop *loop, const double *results,
+                         const double *truths, const double *given,
+                         const double *operands, int count)
 {
     const struct settings *settings = atomic_load(&current);
     if (!settings->watches) {
         return;
     }
     struct tf_figures figures = {.calls = 1};
-    struct tf_observed seen = {.result = &result, .truth = &truth, .n = 1,
-                               .input_count = count, .adds = loop->adds};
+    struct tf_observed seen = {.n = 1, .input_count = count, .adds = loop->adds};
     for (int i = 0; i < count; i++) {
         seen.inputs[i] = &operands[i];
     }
-    tf_observe_operands(&settings->grid, 'd', given, operands, (size_t)count, &figures);
-    tf_observe(&settings->grid, &seen, &figures);
+    tf_isa->arithmetic->observe_operands(&settings->grid, 'd', given, operands,
+                                         (size_t)count, &figures);
+    for (int i = 0; i < loop->outputs; i++) {
+        seen.result = &results[i];
+        seen.truth = &truths[i];
+        tf_isa->arithmetic->observe(&settings->grid, &seen, &figures);
+    }
     tf_lines_add(loop, &figures);
 }
 
@@ -379,7 +385,8 @@ int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)
     run.watches = run.settings->watches;
     memcpy(&run.original, &stub->original, sizeof run.original);
     run.saved = tf_fp_begin();
-    const int is_serial = loop->inputs == 2 && loop->outputs == 1 && tf_is_serial(args, steps);
+    const int joins = loop->inputs == 2 && loop->outputs == 1;
+    const int is_serial = joins && tf_is_serial(args, steps);
     if (is_serial && loop->is_float[0] && loop->is_float[1]) {
         if (steps[0] == 0) {
             reduce(&run, (size_t)n);

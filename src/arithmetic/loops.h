@@ -39,9 +39,10 @@ int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call);
 /* The same of one number, as whoever computes with scalars needs it. */
 double tf_arithmetic_round(char type, double x, unsigned *flags);
 
-/* Adds a scalar's figures to this thread's line, if the handler watches: its operands as
- * they were given, and rounded. */
-void tf_arithmetic_watch(const struct tf_loop *loop, double result, double truth,
-                         const double *given, const double *operands, int count);
+/* Adds the figures of a call with scalars to this thread's line, if the handler watches:
+ * a result for each output; the operands as they were given, and rounded. */
+void tf_arithmetic_watch(const struct tf_loop *loop, const double *results,
+                         const double *truths, const double *given,
+                         const double *operands, int count);
 
 #endif

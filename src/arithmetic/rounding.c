@@ -15,7 +15,8 @@ static unsigned round_singles(int format, const float *in, float *out, size_t n)
     _Alignas(64) uint32_t items[TF_ROUNDED_AT_ONCE];
     const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const struct tf_flag_hints hints = conversions->from_float32(in, items, n);
-    const unsigned flags = tf_may_raise(format, hints) ? conversions->flags(in, items, n) : 0;
+    const int may_raise = tf_may_raise(format, hints) != 0;
+    const unsigned flags = may_raise ? conversions->flags(in, items, n) : 0;
     conversions->to_float32(items, out, n);
     return flags;
 }

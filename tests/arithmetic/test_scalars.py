@@ -109,8 +109,10 @@ def test_figures() -> None:
     with td.arithmetic("bf16", watch=True):
         z = x + y
         x / y
+        divmod(x, y)
     rows = {row["function"]: row for row in td.arithmetic.places()}
-    assert set(rows) == {"add", "divide"}
+    assert set(rows) == {"add", "divide", "divmod"}
+    assert (rows["divmod"]["results"], rows["divmod"]["operands"]) == (2, 2)
     assert rows["add"]["user"][0] == __file__
     row = rows["add"]
     assert (row["results"], row["operands"], row["foreign"]) == (1, 2, 2)

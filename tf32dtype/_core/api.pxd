@@ -634,8 +634,8 @@ cdef extern from "arithmetic/loops.h" nogil:
     void tf_arithmetic_set(int, int)
     int tf_arithmetic_handler(tf_stub *, tf_call *)
     double tf_arithmetic_round(char, double, unsigned *)
-    void tf_arithmetic_watch(const tf_loop *, double, double, const double *,
-                             const double *, int)
+    void tf_arithmetic_watch(const tf_loop *, const double *, const double *,
+                             const double *, const double *, int)
 
 
 cdef extern from "arithmetic/figures.h" nogil:

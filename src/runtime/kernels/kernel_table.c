@@ -9,6 +9,7 @@ extern const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels);
 extern const struct tf_mma_kernels TF_NAME(tf_mma_kernels);
 extern const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels);
 extern const struct tf_block_kernels TF_NAME(tf_block_kernels);
+extern const struct tf_arithmetic_kernels TF_NAME(tf_arithmetic_kernels);
 
 const struct tf_isa TF_NAME(tf_isa) = {
     .copies = &TF_NAME(tf_copy_kernels),
@@ -18,4 +19,5 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .mma = &TF_NAME(tf_mma_kernels),
     .scaled_mma = &TF_NAME(tf_scaled_mma_kernels),
     .blocks = &TF_NAME(tf_block_kernels),
+    .arithmetic = &TF_NAME(tf_arithmetic_kernels),
 };

@@ -105,6 +105,9 @@ cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
     cdef int count = 1 if second == NULL else 2
     cdef double given[2]
     cdef double operands[2]
+    cdef double results[2]
+    cdef double wide[2]
+    cdef int i
     cdef unsigned flags = 0
     cdef void *original = scalar_originals[number]
     a, b = <object>first, None if second == NULL else <object>second
@@ -125,8 +128,11 @@ cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
         rounded.append(scalar_numbers[type](
             tf_arithmetic_round(scalar_letters[type], x, &flags)))
     if known and scalars_are_watched:
-        for x, truth in zip(rounded, _true_scalars(type, operation, operands, many)):
-            tf_arithmetic_watch(scalar_loops[number], x, truth, given, operands, count)
+        truths = _true_scalars(type, operation, operands, many)
+        for i in range(<int>len(truths)):
+            results[i], wide[i] = rounded[i], truths[i]
+        if truths:
+            tf_arithmetic_watch(scalar_loops[number], results, wide, given, operands, count)
     if flags:
         report(flags, scalar_operations[operation].encode())
     return tuple(rounded) if isinstance(found, tuple) else rounded[0]
