@@ -114,9 +114,11 @@ def test_numbers() -> None:
 def test_numbers_obey_without_blas() -> None:
     """NumPy's names are what they were without `blas`."""
     with td.matmul_precision("bf16"):
-        assert same(V @ W, bf16(V, W))
+        dot = V @ W
+        assert dot == bf16(V, W)
     with td.matmul_precision("bf16", dots=False):
-        assert same(V @ W, DOT)
+        dot = V @ W
+        assert dot == DOT
 
 
 def test_what_is_no_product_of_blas() -> None:

@@ -121,7 +121,7 @@ ALL = {"direct", "inner", "outer", "far", "method", "operator"}
     ],
 )  # fmt: skip
 def test_where(options: list[str], wanted: set[str], folder: Path) -> None:
-    """In a region, and in what is called from there; the call that is made first counts."""
+    """In a region, and in what is called from there."""
     assert obeyed(folder, *options) == wanted
 
 
