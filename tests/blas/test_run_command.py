@@ -239,7 +239,7 @@ def test_what_is_wrong_is_one_line(folder: Path) -> None:
 
 
 def starts(folder: Path) -> None:
-    """A program that starts child.py, and one that makes no product."""
+    """A program that starts another, and one that makes no product."""
     (folder / "starts.py").write_text(
         "import subprocess, sys\n"
         "subprocess.run([sys.executable, 'child.py'])\n"
