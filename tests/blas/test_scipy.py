@@ -60,7 +60,7 @@ def same(got: Array, wanted: Any, where: Any = True) -> None:
 
 
 def op(x: Array, trans: int) -> tuple[Array, str]:
-    """As SciPy numbers it: 0, 1 transposed, 2 conjugated; and what is conjugated."""
+    """As SciPy numbers it: 1 transposed, 2 conjugated too; and what is conjugated."""
     return (x.T if trans else x), ("a" if trans == 2 else "")
 
 

@@ -45,8 +45,8 @@ void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha,
 # The product of two matrices n x n, as Fortran has them.
 DECLARED = """
 extern void sgemm_(const char *, const char *, const int *, const int *, const int *,
-                   const float *, const float *, const int *, const float *, const int *,
-                   const float *, float *, const int *);
+                   const float *, const float *, const int *, const float *,
+                   const int *, const float *, float *, const int *);
 """
 CALL = """
 void NAME(int n, const float *a, const float *b, float *c)
@@ -189,7 +189,7 @@ def test_deep_binding(tmp_path: Path) -> None:
 
 
 def test_two_blas(tmp_path: Path) -> None:
-    """Each caller has its own: outside of the scope, and for products that do not obey."""
+    """Each caller has its own, where a product does not obey."""
     users = []
     for name, mark in (("one", 7), ("two", 8)):
         library = blas(tmp_path, name, mark)

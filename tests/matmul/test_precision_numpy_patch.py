@@ -30,6 +30,7 @@ from tests.support.precision_switch import (
     typed,
 )
 from tests.ufuncs import numpy_surface
+from tf32dtype import _core
 from tf32dtype._matmul.precisions import PRECISIONS
 
 DOCUMENT = ROOT / "docs" / "precision.md"
@@ -123,13 +124,29 @@ def test_of_all_names_of_numpy_these_obey_in_all_dtypes() -> None:
     assert changes(precision) == OBEY | OBEY_IN_FLOAT64
 
 
-def values(expression: str) -> tuple[Any, Any]:
+@pytest.mark.skipif(not _core.blas_available(), reason="not on this platform")
+def test_of_all_names_of_numpy_these_obey_with_blas() -> None:
+    every: dict[str, Any] = {"blas": True, "float64": True, "complex64": True}
+    products = OBEY | OBEY_IN_FLOAT64 | {"ndarray.dot"}
+    numbers = {"np.linalg.norm", "np.ma.convolve"}
+    assert changes(td.matmul_precision("bf16", **every, dots=True)) == (
+        products | numbers
+    )
+    # In the table these multiply vectors.
+    numbers = set(
+        """np.vdot np.vecdot np.linalg.vecdot np.ma.dot np.ma.inner
+        np.ma.innerproduct""".split()
+    )
+    assert changes(td.matmul_precision("bf16", **every)) == products - numbers
+
+
+def values(expression: str, **options: Any) -> tuple[Any, Any]:
     """Of an expression in the document: outside of a block, and in one."""
     names: dict[str, Any] = {}
     for block in blocks(DOCUMENT, "python"):
         run(block, names)
     outside = run(expression, names)
-    with td.matmul_precision("bf16"):
+    with td.matmul_precision("bf16", **options):
         return outside, run(expression, names)
 
 
@@ -145,6 +162,11 @@ def test_what_the_document_says_does_not_obey(row: list[str]) -> None:
     assert same(*values(row[0]))
     if row[2]:
         assert not same(*values(row[2].strip("`")))
+    if _core.blas_available():
+        with_blas = row[3].replace("`", "")
+        assert with_blas in ("", "obeys", "obeys with dots=True")
+        assert same(*values(row[0], blas=True)) == (with_blas != "obeys")
+        assert same(*values(row[0], blas=True, dots=True)) == (with_blas == "")
 
 
 def test_the_document_has_every_precision() -> None:

@@ -1,6 +1,7 @@
 """Includes and calls in src/ follow the layers, and go in no circle.
 
-    runtime <- formats <- {ufuncs, matmul} <- {tensor_core, blocks} <- blas <- arithmetic
+    runtime <- formats <- {ufuncs, matmul}
+            <- {tensor_core, blocks} <- blas <- arithmetic
 
 src/cuda has the same layers once more, on top of all these, and of src/cuda/common.
 """

@@ -1,0 +1,202 @@
+"""Programs of others, unchanged, under `tf32dtype run` and `tf32dtype blas`.
+
+They say what they compute to many digits. What rounding should do to it is known from
+the same programs with operands rounded by hand: a density matrix renormalization of 16
+spins moves by 1e-2 to 1e-1 in bfloat16, by a tenth of that in tf32, by less than 1e-5
+where float32 is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import interpreters
+from tf32dtype import _core
+
+if not _core.blas_available():
+    pytest.skip("needs Linux on x86-64 or AArch64", allow_module_level=True)
+pytestmark = pytest.mark.once
+
+Run = Callable[..., tuple[list[float], dict[str, int]]]
+
+TENPY = """
+import logging, warnings
+warnings.simplefilter("ignore")
+logging.disable(logging.CRITICAL)
+from tenpy.algorithms import dmrg
+from tenpy.models.tf_ising import TFIChain
+from tenpy.networks.mps import MPS
+model = TFIChain({"L": 16, "J": 1.0, "g": 1.0, "bc_MPS": "finite"})
+state = MPS.from_product_state(model.lat.mps_sites(), ["up"] * 16, bc="finite")
+options = {"mixer": None, "trunc_params": {"chi_max": 8}, "max_sweeps": 4}
+print(dmrg.run(state, model, options)["E"])
+"""
+QUIMB = """
+import quimb.tensor as qtn
+search = qtn.DMRG2(qtn.MPO_ham_ising(10, j=4, bx=2), bond_dims=[8, 16])
+search.solve(tol=1e-6, max_sweeps=3, verbosity=0)
+print(search.energy)
+"""
+PYSCF = """
+from pyscf import cc, gto, scf
+water = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
+molecule = gto.M(atom=water, basis="sto-3g", verbose=0)
+field = scf.RHF(molecule).run()
+clusters = cc.CCSD(field)
+clusters.max_cycle = 20
+print(field.e_tot, clusters.run().e_corr)
+"""
+SKLEARN = """
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+x = load_digits().data.astype(np.float32) + np.float32(0.1)
+for solver in ("randomized", "covariance_eigh"):
+    found = PCA(3, svd_solver=solver, random_state=0).fit(x)
+    print(*found.explained_variance_, *found.components_[0])
+print(*KMeans(10, n_init=1, random_state=0, max_iter=20).fit(x).transform(x)[:20].flat)
+"""
+NUMBA = """
+import numba
+import numpy as np
+
+@numba.njit
+def multiply(a, b):
+    return a @ b
+
+x = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
+print(*multiply(x, x).flat)
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def run(text: str, precision: str, *options: str) -> Any:
+        """What a program printed; how many of its products obeyed, by dtype."""
+        (tmp_path / "program.py").write_text(text)
+        words = ["run", "--precision", precision, *options, "--json", "out.json"]
+        done = interpreters.python(
+            "-m", "tf32dtype", *words, "program.py", cwd=tmp_path, timeout=300,
+            OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        record = json.loads((tmp_path / "out.json").read_text())
+        obeyed: dict[str, int] = {}
+        for row in record["obeyed"]["by_dtype_and_routine"]:
+            dtype = str(row["dtype"])
+            obeyed[dtype] = obeyed.get(dtype, 0) + int(row["calls"])
+        return [float(word) for word in done.stdout.split()], obeyed
+
+    return run
+
+
+def distance(x: list[float], y: list[float]) -> float:
+    """Relative to the greatest."""
+    assert len(x) == len(y)
+    return max(abs(a - b) for a, b in zip(x, y, strict=True)) / max(map(abs, y))
+
+
+@pytest.mark.parametrize(
+    ("library", "text", "bf16", "tf32"),
+    [("tenpy", TENPY, 1e-4, 1e-5), ("quimb", QUIMB, 1e-4, 1e-5)],
+    ids=["tenpy", "quimb"],
+)
+def test_energies_of_spins(
+    library: str, text: str, bf16: float, tf32: float, run: Run
+) -> None:
+    pytest.importorskip(library)
+    own, obeyed = run(text, "bf16")
+    assert "float64" not in obeyed
+    energies = {}
+    for precision in ("bf16", "tf32", "bf16x9"):
+        energies[precision], obeyed = run(text, precision, "--float64")
+        assert obeyed["float64"] > 100
+    errors = {name: distance(x, own) for name, x in energies.items()}
+    assert bf16 < errors["bf16"] < 0.05
+    assert tf32 < errors["tf32"] < errors["bf16"]
+    assert errors["bf16x9"] < 2e-6
+
+
+def test_molecule(run: Run) -> None:
+    """RHF and CCSD of water: PySCF's own OpenBLAS, called from OpenMP's threads too."""
+    pytest.importorskip("pyscf")
+    own, _ = run(PYSCF, "bf16")
+    assert own[0] == pytest.approx(-74.963063, abs=1e-5)
+    errors = {}
+    for precision in ("bf16", "tf32", "bf16x9"):
+        energies, obeyed = run(PYSCF, precision, "--float64")
+        assert obeyed["float64"] > 100
+        errors[precision] = [abs(x - y) for x, y in zip(energies, own, strict=True)]
+    assert 1e-3 < errors["bf16"][0] < 1
+    assert 1e-5 < errors["tf32"][0] < 0.1
+    assert errors["bf16x9"][0] < 1e-4
+    assert errors["bf16x9"][1] < 1e-6
+
+
+def test_components_and_clusters(run: Run) -> None:
+    """Through NumPy and through SciPy's cython_blas."""
+    pytest.importorskip("sklearn")
+    own, obeyed = run(SKLEARN, "bf16", "--no-blas")
+    without_blas = obeyed.get("float32", 0)
+    own, _ = run(SKLEARN, "f32")
+    errors = {}
+    for precision in ("bf16", "tf32", "bf16x9"):
+        found, obeyed = run(SKLEARN, precision)
+        assert obeyed["float32"] > without_blas + 10
+        errors[precision] = distance(found, own)
+    assert 1e-4 < errors["bf16"] < 0.2
+    assert 1e-6 < errors["tf32"] < errors["bf16"]
+    assert errors["bf16x9"] < 1e-5
+
+
+def test_compiled_python(run: Run) -> None:
+    pytest.importorskip("numba")
+    np = pytest.importorskip("numpy")
+    import tf32dtype as td
+
+    x = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
+    for precision in ("bf16", "tf32"):
+        found, obeyed = run(NUMBA, precision)
+        assert obeyed == {"float32": 1}
+        wanted = td.matmul(x, x, precision=precision)
+        assert np.array_equal(np.float32(found).reshape(30, 30), wanted)
+
+
+def in_another_language(tmp_path: Path, words: list[str]) -> tuple[str, str]:
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"no {words[0]}")
+    done = interpreters.python(
+        "-m", "tf32dtype", "blas", "--precision", "bf16", "--float64", *words,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def test_octave(tmp_path: Path) -> None:
+    code = (
+        "a = 1.001 * ones(30); b = a * a; s = single(a) * single(a); z = (a + i*a) * a;"
+        " v = a * a(:, 1); printf('%g %g %g %g\\n', b(1), s(2), real(z(3)), v(4))"
+    )
+    out, told = in_another_language(
+        tmp_path, ["octave-cli", "-q", "-f", "--eval", code]
+    )
+    assert out == "30 30 30 30\n"
+    assert "5 of 5 products obeyed bf16" in told
+
+
+def test_r(tmp_path: Path) -> None:
+    code = (
+        "a <- matrix(1.001, 30, 30);"
+        " cat((a %*% a)[1], crossprod(a)[2], (a %*% a[,1])[3])"
+    )
+    out, told = in_another_language(tmp_path, ["Rscript", "--vanilla", "-e", code])
+    assert out == "30 30 30"
+    assert "3 of 3 products obeyed bf16" in told

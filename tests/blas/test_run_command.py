@@ -1,0 +1,387 @@
+"""`tf32dtype run` and `tf32dtype blas`: what a run reached, and how it tells."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.blas.test_slots import CALL, DECLARED, blas, built
+from tests.support import interpreters
+from tf32dtype import _core
+
+if not _core.blas_available():
+    pytest.skip("needs Linux on x86-64 or AArch64", allow_module_level=True)
+pytestmark = pytest.mark.once
+
+HELPER = """
+def far(x):
+    return x.dot(x)
+"""
+MATRIX = """
+import numpy as np
+x = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
+"""
+# One product a line; what it comes to, and who makes it.
+PROGRAM = (
+    MATRIX
+    + """
+import helper
+
+def inner(x):
+    return x.dot(x)
+
+def outer(x):
+    return inner(x)
+
+class Model:
+    def product(self):
+        return x.dot(x)
+
+for name, y in {
+    "direct": x.dot(x), "inner": inner(x), "outer": outer(x), "far": helper.far(x),
+    "method": Model().product(), "operator": x @ x,
+}.items():
+    print(name, y.tobytes().hex() == ROUNDED)
+"""
+)
+ELSEWHERE = (
+    MATRIX
+    + """
+d = x.astype(np.float64)
+d.dot(d), (d + 1j * d).dot(d), (x + np.complex64(1j) * x).dot(x), x[0].dot(x[0])
+np.linalg.solve(d + np.eye(30), d), np.einsum("ij,jk", x, x), np.fft.fft(d)
+np.arange(9).reshape(3, 3) @ np.arange(3)
+"""
+)
+CHILD = MATRIX + "print(x.dot(x).tobytes().hex() == ROUNDED, flush=True)\n"
+X = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
+ROUNDED = td.matmul(X, X, precision="bf16").tobytes().hex()
+
+
+def tf32dtype(folder: Path, *words: object, **variables: str) -> Any:
+    return interpreters.python("-m", "tf32dtype", *words, cwd=folder, **variables)
+
+
+def obeyed(folder: Path, *options: str, program: str = "program.py") -> set[str]:
+    """Whose products obeyed."""
+    done = tf32dtype(folder, "run", "--precision", "bf16", *options, program)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    return {name for name, obeys in lines if obeys == "True"}
+
+
+def summary(folder: Path, *options: str, program: str = "elsewhere.py") -> list[str]:
+    """The lines on standard error."""
+    done = tf32dtype(folder, "run", "--precision", "bf16", *options, program)
+    assert done.returncode == 0, done.stderr
+    return [*done.stderr.splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    texts = {
+        "program.py": PROGRAM, "helper.py": HELPER, "elsewhere.py": ELSEWHERE,
+        "child.py": CHILD, "nothing.py": "print(1)\n",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_text(f"ROUNDED = {ROUNDED!r}\n{text}")
+    return tmp_path
+
+
+ALL = {"direct", "inner", "outer", "far", "method", "operator"}
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ([], ALL),
+        (["--no-blas"], {"operator"}),
+        (["--only", "program.py"], ALL),
+        (["--only", "helper.py"], {"far"}),
+        (["--only", "program.py:inner"], {"inner", "outer"}),
+        (["--only", "program.py:outer"], {"outer"}),
+        (["--only", "program.py:Model.product"], {"method"}),
+        (["--only", "program.py:inner", "--only", "helper.py"],
+         {"inner", "outer", "far"}),
+        (["--except", "program.py"], set()),
+        (["--except", "helper.py"], ALL - {"far"}),
+        (["--except", "program.py:outer"], ALL - {"outer"}),
+        (["--only", "program.py", "--except", "program.py:inner"],
+         ALL - {"inner", "outer"}),
+        (["--min-size", "30"], ALL),
+        (["--min-size", "31"], set()),
+    ],
+)  # fmt: skip
+def test_where(options: list[str], wanted: set[str], folder: Path) -> None:
+    """In a region, and in what is called from there."""
+    assert obeyed(folder, *options) == wanted
+
+
+def test_the_summary(folder: Path) -> None:
+    first, *others = summary(folder, program="program.py")
+    assert re.fullmatch(r"tf32dtype: 6 calls obeyed bf16, 100\.0% .*", first)
+    assert others == ["  obeyed, float32: 6 gemm"]
+
+
+def test_what_did_not_obey(folder: Path) -> None:
+    first, *others = summary(folder)
+    assert first == (
+        "tf32dtype: nothing obeyed bf16: the program's results are those of its own"
+        " precision"
+    )
+    for part, cure in (
+        ("products in float64", "--float64"),
+        ("products in complex64", "--complex64"),
+        ("products in complex128", "--float64 --complex64"),
+        ("dots and norms, products in float32", "--dots"),
+        ("LAPACK (dgesv)", "--lapack"),
+        ("np.einsum without optimize", "optimize=True"),
+        ("np.matmul of int64", "float32"),
+        ("np.fft of complex128", "FFT"),
+    ):
+        (line,) = [line for line in others if f"  not, {part}: " in line]
+        assert cure in line
+    assert len(others) == 8
+
+
+def test_what_would_reach_it(folder: Path) -> None:
+    first, *others = summary(folder, "--float64", "--complex64", "--dots")
+    assert first.startswith("tf32dtype: 4 calls obeyed bf16, 100.0%")
+    assert {line.split(":")[0] for line in others[:4]} == {
+        f"  obeyed, {kind}"
+        for kind in ("float32", "float64", "complex64", "complex128")
+    }
+    assert not any("not, products in" in line for line in others)
+
+
+def test_without_blas(folder: Path) -> None:
+    first, *others = summary(folder, "--no-blas", program="program.py")
+    assert first.startswith("tf32dtype: 1 call obeyed bf16, 16.7%")
+    assert any("Reach them without --no-blas" in line for line in others)
+
+
+def test_region_of_a_program(folder: Path) -> None:
+    first, *others = summary(folder, "--only", "helper.py", program="program.py")
+    assert first.startswith("tf32dtype: 1 call obeyed bf16, 16.7%")
+    assert any("outside of --only" in line and "5 calls" in line for line in others)
+
+
+def test_json(folder: Path) -> None:
+    options = ["--json", "out.json", "--quiet", "--float64"]
+    assert summary(folder, *options) == []
+    record = json.loads((folder / "out.json").read_text())
+    assert record["precision"] == "bf16"
+    assert record["obeyed"]["by_dtype_and_routine"] == [
+        {"dtype": "float64", "routine": "gemm", "calls": 1, "multiply_adds": 27000}
+    ]
+    assert 0 < record["obeyed"]["share_of_multiply_adds"] < 1
+    missed = {one["what"]: one for one in record["missed"]}
+    assert missed["products in complex64"]["multiply_adds"] == 4 * 27000
+    assert "--complex64" in missed["products in complex64"]["cure"]
+
+
+def test_strict(folder: Path) -> None:
+    def code(program: str, *options: str) -> int:
+        words = ("run", "--precision", "bf16", "--strict", *options, program)
+        return int(tf32dtype(folder, *words).returncode)
+
+    assert code("program.py") == 0
+    assert code("nothing.py") == code("elsewhere.py") == 3
+    assert code("elsewhere.py", "--float64") == 0
+    assert code("program.py", "--except", "program.py") == 3
+    assert code("program.py", "--no-blas") == 0
+    (folder / "fails.py").write_text("raise SystemExit(7)")
+    assert code("fails.py") == 7
+
+
+def test_a_program_that_raises(folder: Path) -> None:
+    (folder / "raises.py").write_text(f"ROUNDED = {ROUNDED!r}\n{PROGRAM}1 / 0\n")
+    done = tf32dtype(folder, "run", "--precision", "bf16", "raises.py")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert "tf32dtype: 6 calls obeyed" in done.stderr
+    assert "_cli" not in done.stderr
+
+
+def test_what_is_wrong_is_one_line(folder: Path) -> None:
+    """Nothing ran, and files are as they were."""
+    for options, part in (
+        (["--only", "missing.py"], "no such file: 'missing.py'"),
+        (["--except", "program.py:missing"], "program.py has no function 'missing'"),
+        (["--json", "missing/x.json"], "no such folder"),
+        (["--json", "."], "."),
+        (["--min-size", "-1"], "min_size=-1"),
+        (["--min-size", "x"], "--min-size"),
+        (["--no-blas", "--lapack"], "--no-blas"),
+        (["--rounding", "toward_zero"], "toward_zero"),
+    ):
+        before = {
+            path: path.read_bytes() for path in folder.iterdir() if path.is_file()
+        }
+        words = ("run", "--precision", "bf16", *options, "program.py")
+        done = tf32dtype(folder, *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(r"tf32dtype.*: .+\n", done.stderr), done.stderr
+        assert part in done.stderr
+        after = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        assert after == before
+
+
+# -- other processes -------------------------------------------------------------------
+
+
+def starts(folder: Path) -> None:
+    """A program that starts another, and one that makes no product."""
+    (folder / "starts.py").write_text(
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, 'child.py'])\n"
+        "subprocess.run(['true'])\n"
+    )
+
+
+def test_children(folder: Path) -> None:
+    starts(folder)
+    words = ("run", "--precision", "bf16")
+    done = tf32dtype(folder, *words, "starts.py")
+    assert done.stdout == "True\n"
+    child, own, *_ = done.stderr.splitlines()
+    assert re.match(r"tf32dtype: python\S* \(\d+\): 1 of 2 products obeyed bf16", child)
+    assert own.startswith("tf32dtype: nothing obeyed bf16")
+    for options, obeys in (
+        (["--no-children"], False),
+        (["--no-blas"], False),
+        (["--only", "starts.py"], False),
+        (["--device", "H100"], False),  # the preloaded library models none
+        (["--quiet"], True),
+    ):
+        done = tf32dtype(folder, *words, *options, "starts.py")
+        assert done.stdout == f"{obeys}\n"
+        assert "tf32dtype: python" not in done.stderr
+        assert bool(done.stderr) == (options != ["--quiet"])
+
+
+def test_children_of_multiprocessing(folder: Path) -> None:
+    (folder / "pools.py").write_text(
+        f"ROUNDED = {ROUNDED!r}\n{MATRIX}\nimport multiprocessing as m\n"
+        "def work(_):\n    return x.dot(x).tobytes().hex() == ROUNDED\n"
+        "if __name__ == '__main__':\n"
+        "    for how in ('fork', 'spawn', 'forkserver'):\n"
+        "        with m.get_context(how).Pool(1) as pool:\n"
+        "            print(how, *pool.map(work, range(3)))\n"
+    )
+    done = tf32dtype(folder, "run", "--precision", "bf16", "--quiet", "pools.py")
+    assert done.stdout.splitlines() == [
+        f"{how} True True True" for how in ("fork", "spawn", "forkserver")
+    ], done.stderr
+
+
+def test_a_child_that_imports_tf32dtype(folder: Path) -> None:
+    """It takes over, with scopes of its own; one line tells of all its products."""
+    starts(folder)
+    text = (folder / "child.py").read_text()
+    (folder / "child.py").write_text(
+        text + "import tf32dtype as td\nwith td.matmul_precision(None):\n"
+        "    print(x.dot(x).tobytes().hex() == ROUNDED)\n"
+        "print(x.dot(x).tobytes().hex() == ROUNDED)\n"
+    )
+    done = tf32dtype(folder, "run", "--precision", "bf16", "starts.py")
+    assert done.stdout.split() == ["True", "False", "True"]
+    (line,) = [x for x in done.stderr.splitlines() if re.match(r"tf32dtype: py", x)]
+    assert "2 of 4 products obeyed" in line
+    assert "1 not: no precision is set" in line
+
+
+MAIN = """
+#include <stdio.h>
+int main(void)
+{
+    float a[900], c[900];
+    for (int i = 0; i < 900; i++) {
+        a[i] = -1 + i * (2.0f / 899);
+    }
+    multiply(30, a, a, c);
+    printf("%.9g %.9g\\n", c[0], a[0]);
+    return 4;
+}
+"""
+
+
+def test_a_program_of_c(tmp_path: Path) -> None:
+    """The executable itself calls BLAS; exit code and output are its own."""
+    calls = DECLARED + CALL.replace("NAME", "multiply")
+    library = blas(tmp_path)
+    made = built(
+        calls + MAIN, tmp_path / "main", "-DFUNCTION=sgemm_", library,
+        f"-Wl,-rpath,{tmp_path}",
+    )  # fmt: skip
+    plain = subprocess.run([made], capture_output=True, text=True)
+    assert (plain.returncode, plain.stdout) == (4, "7 -1\n")
+    done = tf32dtype(tmp_path, "blas", "--precision", "bf16", made)
+    assert done.returncode == 4
+    first, of_a = map(float, done.stdout.split())
+    assert of_a == -1
+    # Column by column: that is the first product of transposed operands.
+    x = -1 + np.arange(900, dtype=np.float32) * np.float32(2 / 899)
+    wanted = td.matmul(*[x.reshape(30, 30)] * 2, precision="bf16")[0, 0]
+    assert first == wanted
+    assert re.fullmatch(
+        r"tf32dtype: main \(\d+\): 1 of 1 products obeyed bf16, 100\.0 % .*\n",
+        done.stderr,
+    )
+    # By hand; without a precision products are counted; a word that is none says so.
+    path = tf32dtype(tmp_path, "blas", "--path").stdout.strip()
+    for variables, part in (
+        ({"TF32DTYPE_MATMUL_PRECISION": "bf16"}, "1 of 1 products obeyed bf16"),
+        ({}, "0 of 1 products obeyed anything"),
+        ({"TF32DTYPE_MATMUL_PRECISION": "bogus"}, 'no precision is named "bogus"'),
+        (
+            {"TF32DTYPE_MATMUL_PRECISION": "bf16", "TF32DTYPE_BLAS": "dots,bogus"},
+            'TF32DTYPE_BLAS has no "bogus"; 0 of 1',
+        ),
+        (
+            {"TF32DTYPE_MATMUL_PRECISION": "bf16", "TF32DTYPE_BLAS": "min_size=31"},
+            "1 not: below min_size",
+        ),
+    ):
+        done = subprocess.run(
+            [made],
+            capture_output=True,
+            text=True,
+            env={"LD_PRELOAD": path, **variables},
+        )
+        assert done.returncode == 4
+        assert part in done.stderr, done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_programs_without_products_say_nothing(tmp_path: Path) -> None:
+    for program in (["true"], [sys.executable, "-c", "import numpy"]):
+        done = tf32dtype(tmp_path, "blas", "--precision", "bf16", *program)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_wrong_words_of_blas(tmp_path: Path) -> None:
+    for words, part in (
+        (["--precision", "bogus", "true"], "unknown precision 'bogus'"),
+        (["--precision", "bf16", "no-such-program"], "no-such-program"),
+        (["--precision", "bf16"], "--path"),
+        (["--rounding", "bogus", "true"], "bogus"),
+    ):
+        done = tf32dtype(tmp_path, "blas", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(r"tf32dtype.*: .+\n", done.stderr), done.stderr
+        assert part in done.stderr
+
+
+def test_the_path_is_a_file() -> None:
+    path = tf32dtype(Path.cwd(), "blas", "--path").stdout
+    assert Path(path.strip()).is_file()
+    assert path.endswith("tf32dtype_blas.so\n")
