@@ -53,12 +53,23 @@ def advise(
         text = "No product was reached: nothing can be said about this program."
         return (Advice("elsewhere", text), *_elsewhere(run.elsewhere))
     return (
+        *_left_out(run),
         *_verdicts(run, places),
         *_ranges(places),
         *_cancellation(places),
         *_devices(places, target_db),
         *_elsewhere(run.elsewhere),
     )
+
+
+def _left_out(run: Run) -> Iterable[Advice]:
+    if run.left_out:
+        products = numbered(run.left_out, "product")
+        text = (
+            f"{products} had no room in memory, and were not measured: the figures are"
+            " those of the others"
+        )
+        yield Advice("unmeasured", text)
 
 
 def rule(target_db: float) -> str:

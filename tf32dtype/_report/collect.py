@@ -108,6 +108,7 @@ class Collector:
             python=platform.python_version(),
             numpy=np.__version__,
             tf32dtype=__version__,
+            left_out=_core.samples_left_out(),
         )
 
 

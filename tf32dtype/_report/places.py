@@ -83,6 +83,8 @@ class Run:
     python: str
     numpy: str
     tf32dtype: str
+    #: products that were to be kept, and were too large for the room there is
+    left_out: int = 0
 
     @property
     def multiply_adds(self) -> int:
