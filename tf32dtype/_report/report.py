@@ -67,7 +67,8 @@ class Report:
         self.arithmetic: Arithmetic | None = None
         if options.arithmetic is not None:
             self.arithmetic = Arithmetic.last(options.arithmetic)
-            self.advice += self.arithmetic.advice
+            products = self.advice if places else ()
+            self.advice = (*products, *self.arithmetic.advice)
 
     @property
     def elsewhere(self) -> tuple[Elsewhere, ...]:

@@ -55,8 +55,9 @@ def print_report(report: Report, stream: TextIO | None = None) -> None:
     if report.arithmetic and report.arithmetic.places:
         report.arithmetic.table().print(stream)
         print(file=stream)
-    _say(rule(report.target_db), stream)
-    print(file=stream)
+    if places:
+        _say(rule(report.target_db), stream)
+        print(file=stream)
     for line in report.advice:
         _say(line.text, stream, _COLOURS[line.kind])
 

@@ -1,0 +1,85 @@
+"""A program or a block whose arithmetic is in a format: the report tells what it did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support import interpreters
+
+PROGRAM = """
+import numpy as np
+x = np.array([1.001, 3, -2.5], np.float32)
+print((x * x).tolist(), (np.outer(x, x) @ x).tolist(), flush=True)
+"""
+X = np.array([1.001, 3, -2.5], np.float32)
+
+
+def expected() -> tuple[list[float], list[float]]:
+    """The program's numbers in bfloat16, one operation after the other."""
+
+    def rounded(x: object) -> np.ndarray:
+        return np.asarray(x, np.float32).astype(td.bfloat16).astype(np.float32)
+
+    x = rounded(X)
+    outer = rounded(np.multiply.outer(x, x))
+    product = td.matmul(outer, X[:, np.newaxis], precision="bf16")[:, 0]
+    return rounded(x * x).tolist(), product.tolist()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "squares.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def test_run(program: Path) -> None:
+    words = ["-m", "tf32dtype", "run", "--arithmetic", "bf16", "squares.py"]
+    done = interpreters.python(*words, cwd=program)
+    squares, product = expected()
+    assert done.stdout == f"{squares} {product}\n"
+    assert "1 call obeyed bf16" in done.stderr
+
+
+def test_report(program: Path) -> None:
+    words = ["-m", "tf32dtype", "report", "--arithmetic", "bf16", "--json", "r.json"]
+    done = interpreters.python(*words, "squares.py", cwd=program)
+    squares, product = expected()
+    assert done.stdout.startswith(f"{squares} {product}\n")
+    report = json.loads((program / "r.json").read_text())
+    assert report["arithmetic"]["format"] == "bfloat16"
+    rows = {row["function"]: row for row in report["arithmetic"]["places"]}
+    assert rows["multiply"]["user"]["line"] == 4
+    assert [place["multiply_adds"] for place in report["places"]] == [9]
+    assert done.returncode == 0
+
+
+def test_block() -> None:
+    with td.report(arithmetic="bf16") as report:
+        squares = X * X
+        product = X[np.newaxis] @ np.eye(3, dtype=np.float32)
+    assert squares.tolist() == expected()[0]
+    assert product[0].tolist() == X.astype(td.bfloat16).tolist()
+    assert report.places[0].place.calls == 1
+    assert (X * X).tolist() != squares.tolist()  # outside all is as it was
+
+
+def test_a_format_without_a_precision_needs_one(program: Path) -> None:
+    words = ["-m", "tf32dtype", "run", "--arithmetic", "float8_e3m4"]
+    done = interpreters.python(*words, "squares.py", cwd=program)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "add --precision NAME" in done.stderr
+    done = interpreters.python(*words, "--precision", "f32", "squares.py", cwd=program)
+    assert (done.returncode, done.stdout.count("[")) == (0, 2)
+
+
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_an_unknown_format(command: str, program: Path) -> None:
+    words = ["-m", "tf32dtype", command, "--arithmetic", "bogus", "squares.py"]
+    done = interpreters.python(*words, cwd=program)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "bogus" in done.stderr
