@@ -1,4 +1,4 @@
-"""A program or a block whose arithmetic is in a format: the report tells what it did."""
+"""A program or a block whose arithmetic is in a format, and what its report tells."""
 
 from __future__ import annotations
 
