@@ -317,14 +317,19 @@ static int is_wanted(const char *symbol)
            tf_lapack_read_name(symbol, plain, sizeof plain) >= 0;
 }
 
-/* Whether an object is a LAPACK, so that its products are LAPACK's inner ones. MKL does
- * not call itself by names: those that an object with an MKL inside has in its slots are
- * that object's. */
+/* Whether an object has an MKL inside, as PyTorch's has. MKL does not call itself by
+ * BLAS's names: those that stand in the object's slots are its other code's. */
+static int has_mkl(const struct tf_slot *slot)
+{
+    return tf_defines(slot, "mkl_serv_get_version");
+}
+
+/* Whether an object is a LAPACK, so that its products are LAPACK's inner ones. */
 static int is_lapack(const struct tf_slot *slot)
 {
     static const char *const names[] = {"dgetrf_", "dgetrf_64_", "scipy_dgetrf_",
                                         "scipy_dgetrf_64_"};
-    if (tf_defines(slot, "mkl_get_version") || tf_defines(slot, "MKL_Get_Version")) {
+    if (has_mkl(slot)) {
         return 0;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -417,9 +422,9 @@ static void *redirect(const struct tf_slot *slot)
     if (strcmp(slot->symbol, "dlsym") == 0) {
         return stub_before(slot->original, handle_dlsym, NULL);
     }
-    const int inner = is_lapack(slot);
+    const int inner = is_lapack(slot), own = slot->own && !has_mkl(slot);
     if (tf_blas_read_name(slot->symbol, &name) == 0) {
-        if (slot->own && !inner) {
+        if (own && !inner) {
             return NULL; /* one form of BLAS that calls the other */
         }
         struct target *target = malloc(sizeof *target);
@@ -430,7 +435,7 @@ static void *redirect(const struct tf_slot *slot)
         return stub_before(slot->original, handle_product, target);
     }
     const int kind = tf_lapack_read_name(slot->symbol, plain, sizeof plain);
-    if (slot->own || inner) {
+    if (own || inner) {
         return NULL; /* LAPACK that calls itself */
     }
     note_library(slot->original);

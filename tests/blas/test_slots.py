@@ -68,6 +68,25 @@ void multiply(int n, const float *a, const float *b, float *c)
     cblas_sgemm(102, 111, 111, n, n, n, 1, a, n, b, n, 0, c, n);
 }
 """
+IN_A_THREAD = (
+    CALLER.replace("multiply", "call")
+    + """
+#include <pthread.h>
+static struct { int n; const float *a, *b; float *c; } job;
+static void *work(void *nothing)
+{
+    call(job.n, job.a, job.b, job.c);
+    return nothing;
+}
+void multiply(int n, const float *a, const float *b, float *c)
+{
+    pthread_t thread;
+    job.n = n, job.a = a, job.b = b, job.c = c;
+    pthread_create(&thread, 0, work, 0);
+    pthread_join(thread, 0);
+}
+"""
+)
 OPENER = """
 #include <dlfcn.h>
 void *open_lazily(const char *path) { return dlopen(path, RTLD_LAZY | RTLD_LOCAL); }
@@ -148,6 +167,23 @@ def obeys(multiply: Function, mark: str = "7") -> None:
 def test_ways_to_link(text: str, flags: list[str], tmp_path: Path) -> None:
     user = caller(tmp_path, text, *flags, of=blas(tmp_path))
     obeys(function(ctypes.CDLL(str(user))))
+
+
+def test_a_thread_that_python_does_not_know(tmp_path: Path) -> None:
+    """It has the precision of the scope that was entered or left last."""
+    user = caller(tmp_path, IN_A_THREAD, "-pthread", of=blas(tmp_path))
+    multiply = function(ctypes.CDLL(str(user)))
+    obeys(multiply)
+    with td.matmul_precision("bf16", blas=True):
+        with td.matmul_precision(None):
+            assert product(multiply) == "7"
+        assert product(multiply) == "bf16"
+    td.set_matmul_precision("bf16", blas=True)
+    try:
+        assert product(multiply) == "bf16"
+    finally:
+        td.set_matmul_precision(None)
+    assert product(multiply) == "7"
 
 
 def test_opened_in_a_scope(tmp_path: Path) -> None:

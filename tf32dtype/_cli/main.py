@@ -22,7 +22,7 @@ _COMMANDS = {
     "formats": (formats, "range, precision and spacing of every format"),
     "inspect": (inspect, "the bits of a number, and its error in every format"),
     "report": (report, "what a program would lose in each precision, and where"),
-    "run": (run, "a program with NumPy's products in a chosen precision"),
+    "run": (run, "a program with its matrix products in a chosen precision"),
     "sizes": (sizes, "bytes of so many numbers in every format"),
 }
 

@@ -4,7 +4,7 @@ It runs as `python script.py ...` or `python -m module ...` runs it: all words a
 name are its own, and so are its exit code and its traceback. The precision is that of
 the whole process, as td.set_matmul_precision sets it: of NumPy's products, and of all
 that a library has BLAS make. At the end standard error tells how many products obeyed,
-and what would reach the others. docs/precision.md has the details.
+and what would reach the others. docs/precision.md and docs/blas.md have the details.
 
 --only, --except    where products obey: in code of a file, or of a function in it, and
                     in what that calls (repeatable); programs that it starts are left
