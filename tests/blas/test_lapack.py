@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.support import interpreters
 from tf32dtype import _core
 
 linalg = pytest.importorskip("scipy.linalg")
@@ -91,6 +92,25 @@ def test_a_call_from_outside_is_judged_once() -> None:
         ("obeyed", "float64", "gemm"): 1,
         ("dot", "float64", "dot"): 1,
     }
+
+
+LATE = """
+import sys, numpy as np, tf32dtype as td
+from tf32dtype import _core
+with td.matmul_precision("bf16", blas=True, float64=True, lapack=sys.argv[1] == "in"):
+    from scipy.linalg import svdvals
+    svdvals(np.eye(3))  # the entries lead to us: then another caller comes
+    import scipy.optimize
+    before = {row[:3]: row[3] for row in _core.blas_counts()}
+    scipy.optimize.fmin_l_bfgs_b(lambda x: ((x - 1) @ (x - 1), 2 * (x - 1)), np.zeros(9))
+    print([(*row[:3], row[3] - before.get(row[:3], 0)) for row in _core.blas_counts()])
+"""
+
+
+def test_a_caller_that_comes_late_is_judged_once() -> None:
+    told = [interpreters.python("-c", LATE, word) for word in ("out", "in")]
+    assert told[0].stdout == told[1].stdout != ""
+    assert "'dot'" in told[0].stdout
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])

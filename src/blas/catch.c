@@ -1,0 +1,300 @@
+/* Which slots lead to us, and while whom. */
+#define _POSIX_C_SOURCE 200809L /* strdup */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "blas/engine.h"
+#include "blas/handlers.h"
+#include "blas/lapack_names.h"
+#include "blas/slots.h"
+
+static atomic_int users; /* who have calls caught */
+
+int tf_blas_is_catching(void)
+{
+    return atomic_load_explicit(&users, memory_order_relaxed) > 0;
+}
+
+/* -- libraries that come later ------------------------------------------------------ */
+
+/* Objects that came meanwhile are looked at before anybody asks them for a function.
+ * Both calls go on as jumps: the linker asks who their caller is. */
+static atomic_int opened;
+
+static int handle_dlopen(struct tf_stub *stub, struct tf_call *call)
+{
+    (void)stub;
+    (void)call;
+    atomic_store(&opened, 1);
+    return 0;
+}
+
+static int handle_dlsym(struct tf_stub *stub, struct tf_call *call)
+{
+    (void)stub;
+    (void)call;
+    if (atomic_load_explicit(&opened, memory_order_relaxed)) {
+        tf_blas_look_again();
+    }
+    return 0;
+}
+
+/* -- stubs ------------------------------------------------------------------------- */
+
+/* Every stub that was made, with the handler that it has while calls are caught. */
+static struct made {
+    struct tf_stub *stub;
+    tf_handler_fn *handler;
+} *made;
+static int made_count, made_room;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these, and of the slots */
+
+static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
+{
+    struct tf_stub *stub;
+    if (!facts && handler != handle_dlopen && handler != handle_dlsym) {
+        return NULL;
+    }
+    if (made_count == made_room) {
+        const int room = made_room ? 2 * made_room : 512;
+        struct made *more = realloc(made, (size_t)room * sizeof *more);
+        if (!more) {
+            return NULL;
+        }
+        made = more;
+        made_room = room;
+    }
+    void *address = tf_stub_new(original, &stub);
+    if (!address) {
+        return NULL;
+    }
+    stub->facts = facts;
+    made[made_count++] = (struct made){stub, handler};
+    tf_stub_set(stub, users > 0 || handler == tf_handle_entry ? handler : NULL);
+    return address;
+}
+
+/* -- objects and their slots -------------------------------------------------------- */
+
+static int is_wanted(const char *symbol)
+{
+    struct tf_blas_name name;
+    char plain[16];
+    return strcmp(symbol, "dlopen") == 0 || strcmp(symbol, "dlsym") == 0 ||
+           tf_blas_read_name(symbol, &name) == 0 ||
+           tf_lapack_read_name(symbol, plain, sizeof plain) >= 0;
+}
+
+/* Whether an object has an MKL inside, as PyTorch's has. MKL does not call itself by
+ * BLAS's names: those that stand in the object's slots are its other code's. */
+static int has_mkl(const struct tf_slot *slot)
+{
+    return tf_defines(slot, "mkl_serv_get_version");
+}
+
+/* Whether an object is a LAPACK, so that its products are LAPACK's inner ones. */
+static int is_lapack(const struct tf_slot *slot)
+{
+    static const char *const names[] = {"dgetrf_", "dgetrf_64_", "scipy_dgetrf_",
+                                        "scipy_dgetrf_64_"};
+    if (has_mkl(slot)) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (tf_defines(slot, names[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* -- LAPACK's own calls ------------------------------------------------------------ */
+
+/* A function of each library that callers have called. */
+enum { LIBRARIES = 64 };
+static void *libraries[LIBRARIES];
+static int library_count, wants_lapack, refused;
+
+static void note_library(void *function)
+{
+    for (int i = 0; i < library_count; i++) {
+        if (tf_are_of_one_object(libraries[i], function)) {
+            return;
+        }
+    }
+    if (library_count < LIBRARIES) {
+        libraries[library_count++] = function;
+    }
+}
+
+static int is_entry(const void *function)
+{
+    for (int i = 0; i < made_count; i++) {
+        if (made[i].handler == tf_handle_entry && made[i].stub->original == function) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* What its library calls by a slot needs no entry. */
+static void redirect_entry(const struct tf_entry *entry, const char *library)
+{
+    for (int i = 0; i < made_count; i++) {
+        const struct tf_blas_target *target = made[i].stub->facts;
+        if (made[i].handler == tf_handle_product && target->inner &&
+            made[i].stub->original == entry->address) {
+            return;
+        }
+    }
+    if (is_entry(entry->address)) {
+        return;
+    }
+    struct tf_blas_target *target = malloc(sizeof *target);
+    struct tf_entry *own = malloc(sizeof *own);
+    char *object = strdup(library);
+    if (!target || !own || !object) {
+        refused = 1;
+        return;
+    }
+    *own = *entry;
+    *target = (struct tf_blas_target){entry->name, 1, object, NULL, own, 0};
+    void *stub = stub_before(entry->address, tf_handle_entry, target);
+    if (!stub || tf_redirect_entry(entry, stub) < 0) {
+        refused = 1;
+        return;
+    }
+    for (int i = 0; i < made_count; i++) {
+        struct tf_blas_target *caller = made[i].stub->facts;
+        if (made[i].handler == tf_handle_product &&
+            made[i].stub->original == entry->address) {
+            caller->leads_to_entry = 1;
+        }
+    }
+}
+
+static void redirect_entries(void)
+{
+    static int done;
+    for (; wants_lapack && done < library_count; done++) {
+        tf_find_entries(libraries[done], redirect_entry);
+    }
+}
+
+int tf_blas_enter_lapack(void)
+{
+    pthread_mutex_lock(&lock);
+    wants_lapack = 1;
+    redirect_entries();
+    const int status = refused ? -1 : 0;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* -- all of it ---------------------------------------------------------------------- */
+
+static void *redirect(const struct tf_slot *slot)
+{
+    struct tf_blas_name name;
+    char plain[16];
+    if (strcmp(slot->symbol, "dlopen") == 0) {
+        return stub_before(slot->original, handle_dlopen, NULL);
+    }
+    if (strcmp(slot->symbol, "dlsym") == 0) {
+        return stub_before(slot->original, handle_dlsym, NULL);
+    }
+    const int inner = is_lapack(slot), own = slot->own && !has_mkl(slot);
+    if (tf_blas_read_name(slot->symbol, &name) == 0) {
+        if (own && !inner) {
+            return NULL; /* one form of BLAS that calls the other */
+        }
+        struct tf_blas_target *target = malloc(sizeof *target);
+        if (target) {
+            *target = (struct tf_blas_target){
+                name, inner, slot->object, NULL, NULL, is_entry(slot->original)};
+        }
+        note_library(slot->original);
+        return stub_before(slot->original, tf_handle_product, target);
+    }
+    const int kind = tf_lapack_read_name(slot->symbol, plain, sizeof plain);
+    if (own || inner) {
+        return NULL; /* LAPACK that calls itself */
+    }
+    note_library(slot->original);
+    return stub_before(slot->original, tf_handle_named, tf_named_count(kind, plain));
+}
+
+static int look(void)
+{
+    const int count = tf_objects_changed() ? tf_redirect_slots(is_wanted, redirect) : 0;
+    redirect_entries();
+    return count;
+}
+
+int tf_blas_look_again(void)
+{
+    int count = 0;
+    if (pthread_mutex_trylock(&lock)) {
+        return 0; /* another thread is at it, which may wait for a lock that this holds */
+    }
+    atomic_store(&opened, 0);
+    count = look();
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+void *tf_blas_counting(void *original, int kind, const char *name)
+{
+    pthread_mutex_lock(&lock);
+    void *function = tf_counts_prepare() < 0
+                         ? NULL
+                         : stub_before(original, tf_handle_named, tf_named_count(kind, name));
+    pthread_mutex_unlock(&lock);
+    return function;
+}
+
+static void lock_all(void) { pthread_mutex_lock(&lock); }
+static void unlock_all(void) { pthread_mutex_unlock(&lock); }
+
+static void switch_all(int on)
+{
+    for (int i = 0; i < made_count; i++) {
+        if (made[i].handler != tf_handle_entry) {
+            tf_stub_set(made[i].stub, on ? made[i].handler : NULL);
+        }
+    }
+}
+
+int tf_blas_is_available(void) { return TF_HAVE_STUBS; }
+
+int tf_blas_begin(void)
+{
+    static int prepared;
+    pthread_mutex_lock(&lock);
+    if (tf_counts_prepare() < 0) {
+        pthread_mutex_unlock(&lock);
+        return -1;
+    }
+    if (!prepared) {
+        pthread_atfork(lock_all, unlock_all, unlock_all);
+        prepared = 1;
+    }
+    if (users++ == 0) {
+        switch_all(1);
+    }
+    look();
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+void tf_blas_end(void)
+{
+    pthread_mutex_lock(&lock);
+    if (users > 0 && --users == 0) {
+        switch_all(0);
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,29 @@
+/* What becomes of caught calls: the handlers of stubs, and what each needs to know. */
+#ifndef TF32DTYPE_BLAS_HANDLERS_H
+#define TF32DTYPE_BLAS_HANDLERS_H
+
+#include "blas/entries.h"
+#include "blas/stubs.h"
+
+/* What a stub before a function of BLAS leads to. */
+struct tf_blas_target {
+    struct tf_blas_name name;
+    int inner;          /* the caller is LAPACK */
+    const char *object; /* the file of the caller */
+    void *_Atomic last; /* a word for who watches */
+    struct tf_entry *entry; /* of a function that is called without a slot; or NULL */
+    int leads_to_entry;     /* the original is such a function */
+};
+
+/* Of products; facts are a struct tf_blas_target. That of an entry serves for ever, also
+ * while nobody catches calls. */
+int tf_handle_product(struct tf_stub *stub, struct tf_call *call);
+int tf_handle_entry(struct tf_stub *stub, struct tf_call *call);
+
+/* Of what is only counted; facts are a struct tf_named_count. */
+int tf_handle_named(struct tf_stub *stub, struct tf_call *call);
+
+/* Whether anybody has calls caught. */
+int tf_blas_is_catching(void);
+
+#endif
