@@ -11,13 +11,6 @@
 #include "blas/lapack_names.h"
 #include "blas/slots.h"
 
-static atomic_int users; /* who have calls caught */
-
-int tf_blas_is_catching(void)
-{
-    return atomic_load_explicit(&users, memory_order_relaxed) > 0;
-}
-
 /* -- libraries that come later ------------------------------------------------------ */
 
 /* Objects that came meanwhile are looked at before anybody asks them for a function.
@@ -73,7 +66,7 @@ static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
     }
     stub->facts = facts;
     made[made_count++] = (struct made){stub, handler};
-    tf_stub_set(stub, users > 0 || handler == tf_handle_entry ? handler : NULL);
+    tf_stub_set(stub, tf_blas_users > 0 || handler == tf_handle_entry ? handler : NULL);
     return address;
 }
 
@@ -282,7 +275,7 @@ int tf_blas_begin(void)
         pthread_atfork(lock_all, unlock_all, unlock_all);
         prepared = 1;
     }
-    if (users++ == 0) {
+    if (atomic_fetch_add(&tf_blas_users, 1) == 0) {
         switch_all(1);
     }
     look();
@@ -293,7 +286,7 @@ int tf_blas_begin(void)
 void tf_blas_end(void)
 {
     pthread_mutex_lock(&lock);
-    if (users > 0 && --users == 0) {
+    if (tf_blas_users > 0 && atomic_fetch_sub(&tf_blas_users, 1) == 1) {
         switch_all(0);
     }
     pthread_mutex_unlock(&lock);

@@ -11,6 +11,8 @@
 
 #include "blas/handlers.h"
 
+atomic_int tf_blas_users;
+
 /* This thread is on its way to an entry by a slot: the call was judged there. */
 static _Thread_local int was_judged __attribute__((tls_model("initial-exec")));
 
@@ -213,7 +215,7 @@ int tf_handle_entry(struct tf_stub *stub, struct tf_call *call)
     struct tf_blas_target *target = stub->facts;
     const int judged = was_judged;
     was_judged = 0;
-    if (judged || !tf_blas_is_catching() ||
+    if (judged || atomic_load_explicit(&tf_blas_users, memory_order_relaxed) == 0 ||
         !do_product(target, call)) {
         tf_call_twin(target->entry, call);
     }

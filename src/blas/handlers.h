@@ -2,6 +2,8 @@
 #ifndef TF32DTYPE_BLAS_HANDLERS_H
 #define TF32DTYPE_BLAS_HANDLERS_H
 
+#include <stdatomic.h>
+
 #include "blas/entries.h"
 #include "blas/stubs.h"
 
@@ -23,7 +25,7 @@ int tf_handle_entry(struct tf_stub *stub, struct tf_call *call);
 /* Of what is only counted; facts are a struct tf_named_count. */
 int tf_handle_named(struct tf_stub *stub, struct tf_call *call);
 
-/* Whether anybody has calls caught. */
-int tf_blas_is_catching(void);
+/* How many have calls caught. */
+extern atomic_int tf_blas_users;
 
 #endif
