@@ -45,9 +45,25 @@ static struct made {
 static int made_count, made_room;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these, and of the slots */
 
+/* One that was made before, or NULL. */
+static void *stub_made(void *original, tf_handler_fn *handler, const void *facts)
+{
+    for (int i = 0; i < made_count; i++) {
+        if (made[i].handler == handler && made[i].stub->original == original &&
+            made[i].stub->facts == facts) {
+            return tf_stub_address(made[i].stub);
+        }
+    }
+    return NULL;
+}
+
 static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
 {
     struct tf_stub *stub;
+    void *known = stub_made(original, handler, facts);
+    if (known) {
+        return known;
+    }
     if (!facts && handler != handle_dlopen && handler != handle_dlsym) {
         return NULL;
     }
@@ -68,6 +84,28 @@ static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
     made[made_count++] = (struct made){stub, handler};
     tf_stub_set(stub, tf_blas_users > 0 || handler == tf_handle_entry ? handler : NULL);
     return address;
+}
+
+static int are_same(const struct tf_blas_name *a, const struct tf_blas_name *b)
+{
+    return a->routine == b->routine && a->type == b->type && a->cblas == b->cblas &&
+           a->wide == b->wide && a->sub == b->sub && a->wider == b->wider;
+}
+
+/* A library that is closed and opened again, as often as one likes, finds the stubs that
+ * it had. */
+static void *stub_of_before(const struct tf_slot *slot, const struct tf_blas_name *name,
+                            int inner)
+{
+    for (int i = 0; i < made_count; i++) {
+        const struct tf_blas_target *target = made[i].stub->facts;
+        if (made[i].handler == tf_handle_product &&
+            made[i].stub->original == slot->original && target->inner == inner &&
+            are_same(&target->name, name) && strcmp(target->object, slot->object) == 0) {
+            return tf_stub_address(made[i].stub);
+        }
+    }
+    return NULL;
 }
 
 /* -- objects and their slots -------------------------------------------------------- */
@@ -203,6 +241,10 @@ static void *redirect(const struct tf_slot *slot)
     if (tf_blas_read_name(slot->symbol, &name) == 0) {
         if (own && !inner) {
             return NULL; /* one form of BLAS that calls the other */
+        }
+        void *stub = stub_of_before(slot, &name, inner);
+        if (stub) {
+            return stub;
         }
         struct tf_blas_target *target = malloc(sizeof *target);
         if (target) {

@@ -38,6 +38,8 @@ static int holds(struct range range, const void *address)
 struct object {
     uintptr_t base;
     const char *name;
+    uint64_t name_hash; /* the name itself goes with the object */
+    void **redirected;  /* one of its slots that were; or NULL */
     const ElfW(Dyn) *dynamic;
     struct range loaded, read_only; /* the second: after relocation (RELRO) */
 };
@@ -50,6 +52,16 @@ struct objects {
 };
 
 static struct objects known;
+
+/* FNV-1a. */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    for (; *text; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3);
+    }
+    return hash;
+}
 
 static int collect(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -67,8 +79,10 @@ static int collect(struct dl_phdr_info *info, size_t size, void *context)
         objects->all = all;
         objects->room = room;
     }
-    struct object object = {info->dlpi_addr, info->dlpi_name, NULL,
-                            {UINTPTR_MAX, 0}, {0, 0}};
+    struct object object = {.base = info->dlpi_addr,
+                            .name = info->dlpi_name ? info->dlpi_name : "",
+                            .loaded = {UINTPTR_MAX, 0}};
+    object.name_hash = hash_of(object.name);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         const struct range range = {object.base + part->p_vaddr,
@@ -104,12 +118,18 @@ int tf_objects_changed(void)
     return now.added != known.added || now.removed != known.removed;
 }
 
-static int is_known(const struct object *object)
+/* What was done with an object before. If any has gone meanwhile it may have come again,
+ * to the same place, with slots that the linker has filled anew. */
+static int is_done(struct object *object, int any_has_gone)
 {
     for (size_t i = 0; i < known.count; i++) {
-        if (known.all[i].base == object->base &&
-            known.all[i].dynamic == object->dynamic) {
-            return 1;
+        const struct object *before = &known.all[i];
+        if (before->base == object->base && before->dynamic == object->dynamic &&
+            before->name_hash == object->name_hash) {
+            object->redirected = before->redirected;
+            return !any_has_gone || !object->redirected ||
+                   (holds(object->loaded, object->redirected) &&
+                    tf_is_stub(*object->redirected));
         }
     }
     return 0;
@@ -119,7 +139,7 @@ static int is_known(const struct object *object)
  * not the dynamic linker; not this library. */
 static int is_left_alone(const struct object *object)
 {
-    return !object->dynamic || !object->name || holds(object->loaded, &known) ||
+    return !object->dynamic || holds(object->loaded, &known) ||
            (*object->name && !strchr(object->name, '/')) ||
            strstr(object->name, "/ld-linux") || strstr(object->name, "/ld-musl");
 }
@@ -188,7 +208,7 @@ static int store(const struct object *object, void **slot, void *value)
     return 1;
 }
 
-static int redirect_object(const struct object *object, tf_wanted_fn *wanted,
+static int redirect_object(struct object *object, tf_wanted_fn *wanted,
                            tf_redirect_fn *redirect)
 {
     const struct tables tables = tables_of(object);
@@ -221,7 +241,10 @@ static int redirect_object(const struct object *object, tf_wanted_fn *wanted,
             found.own = tables.symbols[number].st_shndx != SHN_UNDEF;
             found.original = original_of(object, found.handle, symbol, slot);
             void *value = found.original ? redirect(&found) : NULL;
-            count += value && store(object, slot, value);
+            if (value && store(object, slot, value)) {
+                object->redirected = slot;
+                count++;
+            }
         }
     }
     if (found.handle) {
@@ -240,11 +263,9 @@ int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
         free(now.all);
         return 0;
     }
-    if (now.removed != known.removed) {
-        known.count = 0; /* what lies at an address now may be another */
-    }
+    const int any_has_gone = now.removed != known.removed;
     for (size_t i = 0; i < now.count; i++) {
-        if (!is_known(&now.all[i]) && !is_left_alone(&now.all[i])) {
+        if (!is_done(&now.all[i], any_has_gone) && !is_left_alone(&now.all[i])) {
             count += redirect_object(&now.all[i], wanted, redirect);
         }
     }

@@ -299,7 +299,12 @@ void *tf_stub_new(void *original, struct tf_stub **stub)
     }
     tf_stub_records[number].original = original;
     *stub = &tf_stub_records[number];
-    return tf_stub_pool + number * STUB_BYTES;
+    return tf_stub_address(*stub);
+}
+
+void *tf_stub_address(const struct tf_stub *stub)
+{
+    return tf_stub_pool + (stub - tf_stub_records) * STUB_BYTES;
 }
 
 int tf_is_stub(const void *address)
@@ -314,6 +319,12 @@ int tf_is_stub(const void *address)
 void *tf_stub_new(void *original, struct tf_stub **stub)
 {
     (void)original;
+    (void)stub;
+    return NULL;
+}
+
+void *tf_stub_address(const struct tf_stub *stub)
+{
     (void)stub;
     return NULL;
 }

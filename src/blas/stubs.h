@@ -45,6 +45,9 @@ struct tf_stub {
  * there are no more (8192), or none on this platform. */
 void *tf_stub_new(void *original, struct tf_stub **stub);
 
+/* The function of a record. */
+void *tf_stub_address(const struct tf_stub *stub);
+
 /* Calls the original with what the call brought, 32 words of the stack included, and
  * puts what it returns into `call`. */
 void tf_stub_call(struct tf_call *call);

@@ -253,10 +253,14 @@ def test_a_blas_that_calls_itself(tmp_path: Path) -> None:
         assert np.unique(c) == [7]
 
 
-def test_closed_and_another_in_its_place(tmp_path: Path) -> None:
-    library = blas(tmp_path)
+def close(opened: ctypes.CDLL) -> None:
     libc = ctypes.CDLL(None)
     libc.dlclose.argtypes = [ctypes.c_void_p]
+    assert libc.dlclose(opened._handle) == 0
+
+
+def test_closed_and_another_in_its_place(tmp_path: Path) -> None:
+    library = blas(tmp_path)
     addresses = set()
     for i in range(6):
         # Of the same size, so that it comes to lie at the same address.
@@ -265,5 +269,18 @@ def test_closed_and_another_in_its_place(tmp_path: Path) -> None:
         multiply = function(opened)
         addresses.add(ctypes.cast(multiply, ctypes.c_void_p).value)
         obeys(multiply)
-        libc.dlclose(opened._handle)
+        close(opened)
     assert len(addresses) < 6
+
+
+def test_closed_and_opened_again(tmp_path: Path) -> None:
+    """More often than there are stubs."""
+    library = blas(tmp_path)
+    user, kept = caller(tmp_path, CALLER, of=library), ctypes.CDLL(str(library))
+    with td.matmul_precision("bf16", blas=True):
+        for i in range(9000):
+            opened = ctypes.CDLL(str(user))
+            if i % 200 == 0 or i > 8900:
+                assert product(function(opened)) == "bf16"
+            close(opened)
+    del kept
