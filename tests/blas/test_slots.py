@@ -72,16 +72,16 @@ IN_A_THREAD = (
     CALLER.replace("multiply", "call")
     + """
 #include <pthread.h>
-static struct { int n; const float *a, *b; float *c; } job;
+static struct { int n; const float *a, *b; float *out; } job;
 static void *work(void *nothing)
 {
-    call(job.n, job.a, job.b, job.c);
+    call(job.n, job.a, job.b, job.out);
     return nothing;
 }
 void multiply(int n, const float *a, const float *b, float *c)
 {
     pthread_t thread;
-    job.n = n, job.a = a, job.b = b, job.c = c;
+    job.n = n, job.a = a, job.b = b, job.out = c;
     pthread_create(&thread, 0, work, 0);
     pthread_join(thread, 0);
 }
