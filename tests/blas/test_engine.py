@@ -336,6 +336,24 @@ def test_tasks() -> None:
     assert found[3:] == [["fp8_e4m3"] * 2, ["own"] * 2]
 
 
+def test_tasks_in_threads() -> None:
+    """Products release the GIL while other threads wait for it."""
+
+    async def work(precision: str) -> None:
+        name = None if precision == "own" else precision
+        with td.matmul_precision(name, blas=name is not None):
+            for _ in range(20):
+                await asyncio.sleep(0)
+                assert bits() == precision
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*map(work, 2 * [*BY_NAME]))
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(asyncio.run, all_of_them()) for _ in range(4)]:
+            done.result()
+
+
 def _in_a_child(_: int) -> str:
     return bits()
 
