@@ -6,6 +6,7 @@ import sys
 from typing import Any, NamedTuple, TextIO
 
 from .. import _core
+from .._matmul.precisions import Settings, find_precision
 from .._report.elsewhere import Counts, elsewhere
 from .._text import number
 
@@ -113,9 +114,9 @@ _CURES = {
 }
 
 
-def reached(precision: str, counts: Counts, blas: bool = True) -> Reached:
-    """What has been counted in this process and its forked children; of what no
-    precision reaches since a moment. `blas`: whether products of BLAS were to obey."""
+def reached(settings: Settings, counts: Counts) -> Reached:
+    """What has been counted in this process and its forked children, for settings with
+    a precision; of what no precision reaches since a moment."""
     obeyed: dict[tuple[str, str], tuple[int, int]] = {}
     missed: dict[tuple[str, str], tuple[int, int]] = {}
     for fate, dtype, routine, calls, adds in _core.blas_counts():
@@ -124,11 +125,11 @@ def reached(precision: str, counts: Counts, blas: bool = True) -> Reached:
             into, key = missed, (fate, dtype)
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
-    found = [_missed(*key, *size, blas) for key, size in missed.items()]
-    for one in elsewhere(counts):
+    found = [_missed(*key, *size, settings.blas) for key, size in missed.items()]
+    for one in elsewhere(counts, settings.lapack):
         what = f"{one.kind} ({one.name})" if one.name else one.kind
         found.append(Missed(what, one.calls, None, one.seconds, one.advice))
-    return Reached(precision, obeyed, found)
+    return Reached(find_precision(settings.precision).short, obeyed, found)
 
 
 def _missed(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Missed:

@@ -22,7 +22,7 @@ from typing import NoReturn
 from .. import _core
 from .._arithmetic import arithmetic
 from .._matmul.context import set_matmul_precision
-from .._matmul.precisions import find_precision, precision_of_format
+from .._matmul.precisions import precision_of_format
 from .._report.elsewhere import Counts, watch_loops
 from .._report.options import arithmetic_format
 from .._report.output import check_folder, write_whole
@@ -115,7 +115,7 @@ def run(arguments: Namespace) -> NoReturn:
             ending = end
         join_threads()
     set_matmul_precision(None)  # what ends after the program is no part of it
-    summary = reached(find_precision(arguments.precision).short, counts, blas)
+    summary = reached(settings, counts)
     if path:
         write_whole(path, strict_json(summary.record()))
     if not arguments.quiet:

@@ -104,7 +104,7 @@ class Collector:
             argv=self.argv,
             seconds=seconds,
             places=tuple(found),
-            elsewhere=tuple(elsewhere(self._counts)),
+            elsewhere=tuple(elsewhere(self._counts, self.options.lapack)),
             python=platform.python_version(),
             numpy=np.__version__,
             tf32dtype=__version__,

@@ -29,13 +29,21 @@ class Counts:
         return found
 
 
-def elsewhere(counts: Counts) -> list[Elsewhere]:
+def elsewhere(counts: Counts, lapack: bool) -> list[Elsewhere]:
     """What was not reached since a moment. LAPACK's routines and solves are told
-    together, loops one by one."""
+    together, loops one by one.
+
+    Parameters
+    ----------
+    counts : Counts
+        Of that moment.
+    lapack : bool
+        Whether products inside LAPACK were reached.
+    """
     found = []
     rows = counts.since()
     for kind, what, cure in (
-        ("lapack", "LAPACK", "--lapack reaches the products inside, no other sums"),
+        ("lapack", "LAPACK", _INSIDE if lapack else _OUTSIDE),
         ("solve", "triangular solves", ""),
     ):
         slowest = sorted(
@@ -54,6 +62,8 @@ def elsewhere(counts: Counts) -> list[Elsewhere]:
     return found
 
 
+_OUTSIDE = "--lapack reaches the products inside, no other sums"
+_INSIDE = "The products inside that LAPACK has BLAS make were reached, no other sums"
 _CURES = {
     "dtype": "Convert to float32 first",
     "einsum": "Write optimize=True, or td.einsum",
