@@ -55,4 +55,5 @@ def settings_of(arguments: Namespace, blas: bool = True) -> Settings:
         dots=arguments.dots,
         lapack=arguments.lapack and blas,
         min_size=arguments.min_size,
+        plan=getattr(arguments, "plan", None),
     )

@@ -108,7 +108,7 @@ _CURES = {
     "complex": ("", "Reach them with --complex64"),
     "dot": ("dots and norms", "Reach them with --dots"),
     "short": ("shorter sums than --min-size", ""),
-    "outside": ("outside of --only, or inside of --except", ""),
+    "outside": ("at places that --only, --except or the plan leave out", ""),
     "no memory": ("no memory", ""),
 }
 
