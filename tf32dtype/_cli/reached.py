@@ -108,7 +108,7 @@ _CURES = {
     "complex": ("", "Reach them with --complex64"),
     "dot": ("dots and norms", "Reach them with --dots"),
     "short": ("shorter sums than --min-size", ""),
-    "outside": ("at places that --only, --except or the plan leave out", ""),
+    "outside": ("outside of --only, inside of --except, or left out by a plan", ""),
     "no memory": ("no memory", ""),
 }
 

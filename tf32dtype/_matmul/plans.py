@@ -22,7 +22,7 @@ NONE = "none"
 class PlannedPlace:
     """A place and its precision."""
 
-    #: the short name; None: as it is
+    #: its name; None: as it is
     precision: str | None
     #: nearest line of the user's code
     user: Line | None
@@ -119,9 +119,7 @@ def _line(found: Any) -> Line:
 
 
 def _precision(name: str) -> str | None:
-    from .precisions import find_precision
-
-    return None if name == NONE else find_precision(name).short
+    return None if name == NONE else name
 
 
 def _taken(found: dict[str, Any], name: str, kind: type, usual: Any) -> Any:

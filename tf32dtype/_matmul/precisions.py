@@ -183,6 +183,11 @@ def _planned(settings: Settings, path: str) -> _core.MatmulSpec:
             "a plan needs Linux on x86-64 or AArch64, and CPython 3.11, 3.12 or 3.13"
         )
     plan = read_plan(path)
+    try:
+        for precision in {plan.default, *(place.precision for place in plan.places)}:
+            _spec(plan, precision)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     places = [
         (place.user, place.library, _spec(plan, place.precision))
         for place in find_places(plan, path)
