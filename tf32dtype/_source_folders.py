@@ -27,9 +27,10 @@ def set_folders(stop_at: Iterable[str] = ()) -> None:
     paths = sysconfig.get_paths()
     libraries = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     libraries += [*site.getsitepackages(), site.getusersitepackages()]
-    libraries.append(str(Path(__file__).parent))
+    own = [str(Path(__file__).parent)]
+    libraries += own
     users = [folder for name in stop_at for folder in _folders(name)]
-    _core.set_source_folders(_without_links(libraries), _without_links(users))
+    _core.set_source_folders(*map(_without_links, (libraries, users, own)))
 
 
 def _without_links(folders: list[str]) -> list[str]:

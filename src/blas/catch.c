@@ -192,7 +192,8 @@ static void redirect_entry(const struct tf_entry *entry, const char *library)
         return;
     }
     *own = *entry;
-    *target = (struct tf_blas_target){entry->name, 1, object, NULL, own, 0};
+    *target = (struct tf_blas_target){
+        .name = entry->name, .inner = 1, .object = object, .entry = own};
     void *stub = stub_before(entry->address, tf_handle_entry, target);
     if (!stub || tf_redirect_entry(entry, stub) < 0) {
         refused = 1;
@@ -248,8 +249,11 @@ static void *redirect(const struct tf_slot *slot)
         }
         struct tf_blas_target *target = malloc(sizeof *target);
         if (target) {
-            *target = (struct tf_blas_target){
-                name, inner, slot->object, NULL, NULL, is_entry(slot->original)};
+            *target = (struct tf_blas_target){.name = name,
+                                              .inner = inner,
+                                              .object = slot->object,
+                                              .leads_to_entry =
+                                                  is_entry(slot->original)};
         }
         note_library(slot->original);
         return stub_before(slot->original, tf_handle_product, target);

@@ -16,7 +16,7 @@ enum tf_blas_fate {
     TF_IS_COMPLEX,   /* and the precision is for real numbers alone */
     TF_IS_DOT,       /* one number is the result, and dots are left out */
     TF_IS_SHORT,     /* k is below min_size */
-    TF_IS_OUTSIDE,   /* of the places that --only and --except leave */
+    TF_IS_OUTSIDE,   /* of the places that --only, --except and --plan leave */
     TF_NO_MEMORY,
     TF_FATES
 };

@@ -18,13 +18,13 @@ static _Thread_local int was_judged __attribute__((tls_model("initial-exec")));
 
 static _Atomic(tf_blas_mode_fn *) mode_finder;
 static _Atomic(const struct tf_blas_mode *) process_mode;
-static _Atomic(tf_blas_place_fn *) may_obey;
+static _Atomic(tf_blas_place_fn *) place_finder;
 static _Atomic(const struct tf_blas_watcher *) watcher;
 static _Thread_local int paused __attribute__((tls_model("initial-exec")));
 
 void tf_blas_set_mode_finder(tf_blas_mode_fn *find) { atomic_store(&mode_finder, find); }
 void tf_blas_set_mode(const struct tf_blas_mode *mode) { atomic_store(&process_mode, mode); }
-void tf_blas_set_places(tf_blas_place_fn *may) { atomic_store(&may_obey, may); }
+void tf_blas_set_places(tf_blas_place_fn *find) { atomic_store(&place_finder, find); }
 void tf_blas_set_watcher(const struct tf_blas_watcher *one) { atomic_store(&watcher, one); }
 void tf_blas_pause(int is_paused) { paused = is_paused; }
 
@@ -34,26 +34,43 @@ static const struct tf_blas_mode *current_mode(void)
     return find ? find() : atomic_load_explicit(&process_mode, memory_order_acquire);
 }
 
-int tf_blas_may_obey(void)
+const struct tf_blas_mode *tf_blas_mode_here(const struct tf_blas_mode *mode,
+                                             const void *_Atomic *last)
 {
-    tf_blas_place_fn *may = atomic_load_explicit(&may_obey, memory_order_relaxed);
-    return !may || may();
+    tf_blas_place_fn *find = atomic_load_explicit(&place_finder, memory_order_relaxed);
+    return find ? find(mode, last) : mode;
 }
 
-enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode *mode, char type, ptrdiff_t m,
+int tf_blas_may_obey(void)
+{
+    static const struct tf_blas_mode any;
+    return tf_blas_mode_here(&any, NULL) != NULL;
+}
+
+enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **in_force,
+                                  const void *_Atomic *last, char type, ptrdiff_t m,
                                   ptrdiff_t n, ptrdiff_t k)
 {
+    const struct tf_blas_mode *mode = *in_force;
     const int is_double = type == 'd' || type == 'z';
     const int is_complex = type == 'c' || type == 'z';
     if (!mode) {
         return TF_NO_PRECISION;
     }
-    return is_double && !mode->float64     ? TF_IS_FLOAT64
-           : is_complex && !mode->complex64 ? TF_IS_COMPLEX
-           : m == 1 && n == 1 && !mode->dots ? TF_IS_DOT
-           : k < mode->min_size              ? TF_IS_SHORT
-           : !tf_blas_may_obey()             ? TF_IS_OUTSIDE
-                                             : TF_OBEYED;
+    const enum tf_blas_fate fate = is_double && !mode->float64       ? TF_IS_FLOAT64
+                                   : is_complex && !mode->complex64  ? TF_IS_COMPLEX
+                                   : m == 1 && n == 1 && !mode->dots ? TF_IS_DOT
+                                   : k < mode->min_size              ? TF_IS_SHORT
+                                                                     : TF_OBEYED;
+    if (fate != TF_OBEYED) {
+        return fate;
+    }
+    const struct tf_blas_mode *here = tf_blas_mode_here(mode, last);
+    if (!here) {
+        return TF_IS_OUTSIDE;
+    }
+    *in_force = here;
+    return TF_OBEYED;
 }
 
 /* -- products ---------------------------------------------------------------------- */
@@ -67,7 +84,8 @@ static double seconds_now(void)
 
 /* What a call comes to. A batch obeys as a whole, or not at all. */
 struct verdict {
-    const struct tf_blas_mode *mode;
+    const struct tf_blas_mode *mode; /* of the place, once the first product has obeyed */
+    const void *_Atomic *last_place;
     enum tf_blas_fate fate;
     struct tf_blas_sizes sizes; /* of the first product; multiply_adds of all */
     ptrdiff_t count;
@@ -82,8 +100,8 @@ static int judge(void *context, const struct tf_blas_product *product)
     }
     verdict->sizes.multiply_adds = before + tf_blas_multiply_adds(product);
     if (verdict->fate == TF_OBEYED) {
-        verdict->fate = tf_blas_fate_of(verdict->mode, product->type, product->m,
-                                        product->n, product->k);
+        verdict->fate = tf_blas_fate_of(&verdict->mode, verdict->last_place, product->type,
+                                        product->m, product->n, product->k);
     }
     return 0;
 }
@@ -94,9 +112,9 @@ static int judge_call(const struct tf_blas_target *target,
 {
     if (tf_blas_read_sizes(&target->name, arguments, &verdict->sizes) == 0) {
         verdict->count = 1;
-        verdict->fate = tf_blas_fate_of(verdict->mode, target->name.type,
-                                        verdict->sizes.m, verdict->sizes.n,
-                                        verdict->sizes.k);
+        verdict->fate = tf_blas_fate_of(&verdict->mode, verdict->last_place,
+                                        target->name.type, verdict->sizes.m,
+                                        verdict->sizes.n, verdict->sizes.k);
         return 0;
     }
     if (tf_blas_take_apart(&target->name, arguments, judge, verdict) != 0) {
@@ -157,7 +175,7 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
     if (paused) {
         return 0;
     }
-    struct verdict verdict = {.mode = current_mode()};
+    struct verdict verdict = {.mode = current_mode(), .last_place = &target->last_place};
     if (target->inner && !(verdict.mode && verdict.mode->lapack) &&
         !(watch && watch->lapack)) {
         return 0;

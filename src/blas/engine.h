@@ -15,6 +15,7 @@ struct tf_blas_mode {
     int dots;                /* products with one number as their result obey */
     int lapack;              /* those that LAPACK makes obey */
     ptrdiff_t min_size;      /* those with a smaller k do not */
+    const void *plan;        /* what the place function looks the place up in; or NULL */
 };
 
 /* Whether this platform has what it takes. */
@@ -39,13 +40,22 @@ void tf_blas_set_mode_finder(tf_blas_mode_fn *find);
 /* The mode of all threads, where there is no finder. */
 void tf_blas_set_mode(const struct tf_blas_mode *mode);
 
-/* Whether a place in the source may obey: see --only and --except. NULL: all may. */
-typedef int tf_blas_place_fn(void);
-void tf_blas_set_places(tf_blas_place_fn *may_obey);
+/* The mode at this thread's place in the source where another is in force (NULL: none):
+ * see --only, --except and --plan. `last` is a word of whoever calls, for threads that
+ * have no place, or NULL. Without a function the one in force holds everywhere. */
+typedef const struct tf_blas_mode *tf_blas_place_fn(const struct tf_blas_mode *mode,
+                                                    const void *_Atomic *last);
+void tf_blas_set_places(tf_blas_place_fn *find);
+const struct tf_blas_mode *tf_blas_mode_here(const struct tf_blas_mode *mode,
+                                             const void *_Atomic *last);
+
+/* Whether a mode without a plan would hold at this thread's place. */
 int tf_blas_may_obey(void);
 
-/* Why a product does not obey a mode, or that it does. */
-enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode *mode, char type, ptrdiff_t m,
+/* Why a product does not obey a mode, or that it does: then the mode becomes that of the
+ * place. */
+enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **mode,
+                                  const void *_Atomic *last, char type, ptrdiff_t m,
                                   ptrdiff_t n, ptrdiff_t k);
 
 /* A call that is watched: by whom it was made, and what of. */

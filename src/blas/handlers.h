@@ -12,7 +12,8 @@ struct tf_blas_target {
     struct tf_blas_name name;
     int inner;          /* the caller is LAPACK */
     const char *object; /* the file of the caller */
-    void *_Atomic last; /* a word for who watches */
+    void *_Atomic last;             /* the watcher's */
+    const void *_Atomic last_place; /* the place function's */
     struct tf_entry *entry; /* of a function that is called without a slot; or NULL */
     int leads_to_entry;     /* the original is such a function */
 };

@@ -24,6 +24,7 @@ LAYERS = {
         _functions
         interop _measures
         _report
+        _tune
         cuda __init__
         _cli
         __main__

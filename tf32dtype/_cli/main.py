@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from .. import __version__
 from .._measures import UserError
-from . import blas, compare, demo, formats, inspect, report, run, sizes
+from . import blas, compare, demo, formats, inspect, report, run, sizes, tune
 
 _COMMANDS = {
     "blas": (blas, "a program that is not Python, with its products in a precision"),
@@ -24,6 +24,7 @@ _COMMANDS = {
     "report": (report, "what a program would lose in each precision, and where"),
     "run": (run, "a program with its matrix products in a chosen precision"),
     "sizes": (sizes, "bytes of so many numbers in every format"),
+    "tune": (tune, "the cheapest precision of each place that keeps the answer"),
 }
 
 # A negative number, which argparse would take for an option where it is no plain
@@ -57,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ["blas"],
         ["run"],
         ["report"],
+        ["tune"],
     ):  # whose words are another program's
         words = [f" {word}" if _NEGATIVE.match(word) else word for word in words]
     parser = _parser()
@@ -95,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_arguments(command)
-        if module not in (blas, run, report):
+        if module not in (blas, run, report, tune):
             command.add_argument(
                 "--json", action="store_true", help="print JSON instead of tables"
             )

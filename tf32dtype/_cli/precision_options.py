@@ -42,6 +42,7 @@ def add_precision(parser: ArgumentParser) -> None:
 
 def settings_of(arguments: Namespace, blas: bool = True) -> Settings:
     """What `matmul_precision` is to be given."""
+    plan = getattr(arguments, "plan", None)
     return Settings(
         arguments.precision,
         rounding=arguments.rounding,
@@ -52,7 +53,8 @@ def settings_of(arguments: Namespace, blas: bool = True) -> Settings:
         float64=arguments.float64,
         complex64=arguments.complex64,
         blas=blas,
-        dots=arguments.dots,
+        dots=arguments.dots or (False if plan is None else None),
         lapack=arguments.lapack and blas,
         min_size=arguments.min_size,
+        plan=plan,
     )

@@ -6,7 +6,7 @@ import sys
 from typing import Any, NamedTuple, TextIO
 
 from .. import _core
-from .._matmul.precisions import Settings, find_precision
+from .._matmul.precisions import Settings
 from .._report.elsewhere import Counts, elsewhere
 from .._text import number
 
@@ -109,14 +109,14 @@ _CURES = {
     "complex": ("", "Reach them with --complex64"),
     "dot": ("dots and norms", "Reach them with --dots"),
     "short": ("shorter sums than --min-size", ""),
-    "outside": ("outside of --only, or inside of --except", ""),
+    "outside": ("outside of --only, inside of --except, or left out by a plan", ""),
     "no memory": ("no memory", ""),
 }
 
 
-def reached(settings: Settings, counts: Counts) -> Reached:
-    """What has been counted in this process and its forked children, for settings with
-    a precision; of what no precision reaches since a moment."""
+def reached(label: str, settings: Settings, counts: Counts) -> Reached:
+    """What has been counted in this process and its forked children, under settings that
+    go by a label; of what no precision reaches since a moment."""
     obeyed: dict[tuple[str, str], tuple[int, int]] = {}
     missed: dict[tuple[str, str], tuple[int, int]] = {}
     for fate, dtype, routine, calls, adds in _core.blas_counts():
@@ -129,7 +129,7 @@ def reached(settings: Settings, counts: Counts) -> Reached:
     for one in elsewhere(counts, settings.lapack):
         what = f"{one.kind} ({one.name})" if one.name else one.kind
         found.append(Missed(what, one.calls, None, one.seconds, one.advice))
-    return Reached(find_precision(settings.precision).short, obeyed, found)
+    return Reached(label, obeyed, found)
 
 
 def _missed(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Missed:

@@ -9,12 +9,16 @@ and what would reach the others. docs/precision.md and docs/blas.md have the det
 --only, --except    where products obey: in code of a file, or of a function in it, and
                     in what that calls (repeatable); programs that it starts are left
                     alone then
+--plan FILE         a precision for each place in the source, as `tf32dtype tune` writes
+                    it, instead of one for all: docs/tune.md
 --no-blas           NumPy's functions alone: no other library's, none of its methods
 --no-children       programs that it starts are left alone; else their products obey too
 --strict            exit code 3 if no product obeyed
 """
 
 import os
+import sys
+import warnings
 from argparse import ArgumentParser, Namespace
 from contextlib import nullcontext
 from typing import NoReturn
@@ -22,7 +26,8 @@ from typing import NoReturn
 from .. import _core
 from .._arithmetic import arithmetic
 from .._matmul.context import set_matmul_precision
-from .._matmul.precisions import precision_of_format
+from .._matmul.plan_lines import search_first
+from .._matmul.precisions import Settings, find_precision, precision_of_format
 from .._report.elsewhere import Counts, watch_loops
 from .._report.options import arithmetic_format
 from .._report.output import check_folder, write_whole
@@ -38,6 +43,11 @@ from .reached import print_reached, reached
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype run`."""
     add_precision(parser)
+    parser.add_argument(
+        "--plan",
+        metavar="FILE",
+        help="a precision for each place, instead of --precision",
+    )
     parser.add_argument("--device", metavar="NAME", help="with this one's tensor core")
     parser.add_argument(
         "--instruction", metavar="NAME", help="mma.sync, wgmma or tcgen05"
@@ -72,22 +82,26 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> NoReturn:
     """Run the program, tell what obeyed, and exit as the program does."""
     format = arithmetic_format(arguments.arithmetic)
-    if arguments.precision is None and format is not None:
+    planned = arguments.plan is not None
+    if arguments.precision is None and format is not None and not planned:
         arguments.precision = precision_of_format(format)
         if arguments.precision is None:
             raise CommandError(
                 f"no precision is named {format}: add --precision NAME for the matrix"
                 " products, f32 for those of float32"
             )
-    if arguments.precision is None:
+    if arguments.precision is None and not planned:
         raise CommandError(
             "--precision is needed, before the program, as all words after that are its"
             f" own: tf32dtype run --precision NAME {arguments.program}"
         )
+    if planned and (arguments.precision or arguments.no_blas):
+        other = "--precision" if arguments.precision else "--no-blas"
+        raise CommandError(f"--plan says what obeys: leave out {other}")
     if arguments.lapack and arguments.no_blas:
         raise CommandError("--lapack is for products of BLAS: leave out --no-blas")
     blas = not arguments.no_blas and _core.blas_available()
-    settings = settings_of(arguments, blas)
+    settings = settings_of(arguments, blas and not planned)
     only, but = (
         [find_region(text) for text in x] for x in (arguments.only, arguments.but)
     )
@@ -96,17 +110,14 @@ def run(arguments: Namespace) -> NoReturn:
     if arguments.json is not None:
         check_folder(arguments.json)
     path = arguments.json and os.path.abspath(arguments.json)
-    try:
-        set_matmul_precision(**settings._asdict())
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+    _set_precision(settings, arguments)
     pairs = [[(r.file, r.function or "") for r in regions] for regions in (only, but)]
     _core.set_regions(*pairs)
     _core.blas_begin()
     watch_loops()
     set_folders()
     counts = Counts()
-    if blas and not (arguments.no_children or only or but):
+    if blas and not (arguments.no_children or only or but or planned):
         preload.for_children(settings, arguments.quiet)
     with arithmetic(format, float64=arguments.float64) if format else nullcontext():
         try:
@@ -115,7 +126,8 @@ def run(arguments: Namespace) -> NoReturn:
             ending = end
         join_threads()
     set_matmul_precision(None)  # what ends after the program is no part of it
-    summary = reached(settings, counts)
+    label = "the plan" if planned else find_precision(arguments.precision).short
+    summary = reached(label, settings, counts)
     if path:
         write_whole(path, strict_json(summary.record()))
     if not arguments.quiet:
@@ -123,3 +135,17 @@ def run(arguments: Namespace) -> NoReturn:
     if arguments.strict and not summary.calls and ending.code in (None, 0):
         raise SystemExit(3)
     raise ending
+
+
+def _set_precision(settings: Settings, arguments: Namespace) -> None:
+    """What is not found in the source of a plan is a line on standard error."""
+    if not arguments.is_module:
+        search_first(os.path.dirname(os.path.realpath(arguments.program)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            set_matmul_precision(**settings._asdict())
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+    for warning in caught:
+        print(f"tf32dtype run: {warning.message}", file=sys.stderr)

@@ -545,14 +545,15 @@ cdef extern from "blas/engine.h" nogil:
         int dots
         int lapack
         npy_intp min_size
+        const void *plan
     int tf_blas_is_available()
     int tf_blas_begin()
     void tf_blas_end()
     int tf_blas_look_again()
     int tf_blas_enter_lapack()
-    void tf_blas_set_places(int (*)() noexcept nogil)
-    tf_blas_fate tf_blas_fate_of(const tf_blas_mode *, char, npy_intp, npy_intp,
-                                 npy_intp)
+    tf_blas_fate tf_blas_fate_of(const tf_blas_mode **, void *, char, npy_intp,
+                                 npy_intp, npy_intp)
+    const tf_blas_mode *tf_blas_mode_here(const tf_blas_mode *, void *)
     void *tf_blas_counting(void *, int, const char *)
     void tf_blas_pause(int)
 
@@ -682,10 +683,21 @@ cdef extern from "blas_modes.h":
 
 cdef extern from "frames.h" nogil:
     int tf_frames_are_known()
-    int tf_frames_set_folders(const char *const *, const char *const *)
+    int tf_frames_set_folders(const char *const *, const char *const *,
+                              const char *const *)
     int tf_frames_set_regions(const char *const (*)[2], const char *const (*)[2])
-    int tf_frames_may_obey()
     const tf_source_finder tf_frames_finder
+
+
+cdef extern from "plans.h" nogil:
+    struct tf_planned:
+        const char *file[2]
+        int line[2]
+        const tf_blas_mode *mode
+    struct tf_plan:
+        pass
+    const tf_plan *tf_plan_new(const tf_planned *, size_t, const tf_blas_mode *)
+    void tf_plans_obey_regions(int)
 
 
 cdef extern from "runtime/thread_pool.h" nogil:

@@ -26,12 +26,13 @@ int tf_frames_are_known(void) { return TF_KNOWN; }
 struct code {
     char *file, *function; /* UTF-8; the function's qualified name */
     int is_users;          /* its file is none of a library */
+    int is_own;            /* it is one of this package's */
     int region;            /* of tf_frames_set_regions: 0 none, 1 only, 2 except */
 };
 
 /* -- lists of text ------------------------------------------------------------------ */
 
-static char **libraries, **users;
+static char **libraries, **users, **own;
 static char *(*only)[2], *(*except)[2];
 
 static size_t length_of(const char *const *list)
@@ -115,7 +116,7 @@ struct seen {
 
 enum { SEEN = 1 << 14, PROBES = 64 };
 static struct seen seen[SEEN];
-static struct code unknown = {"<unknown>", "<unknown>", 0, 0};
+static struct code unknown = {"<unknown>", "<unknown>", 0, 0, 0};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A str in UTF-8, without Python's help. */
@@ -154,6 +155,7 @@ static void classify(struct code *code)
     const char *file = real ? real : code->file;
     code->is_users =
         file[0] != '<' && (is_under(file, users) || !is_under(file, libraries));
+    code->is_own = is_under(file, own);
     code->region = is_in(file, code->function, except) ? 2
                    : is_in(file, code->function, only) ? 1
                                                        : 0;
@@ -269,7 +271,7 @@ static int find(struct tf_source *source)
             continue;
         }
         const struct code *known = code_of(code);
-        if (!source->details[1]) {
+        if (!source->details[1] && !known->is_own) {
             source->details[1] = code;
             source->details[3] = known;
             source->offsets[1] = offset_in(frame, code);
@@ -337,11 +339,13 @@ int tf_frames_may_obey(void) { return 1; }
 
 const struct tf_source_finder tf_frames_finder = {find, fill};
 
-int tf_frames_set_folders(const char *const *of_libraries, const char *const *of_users)
+int tf_frames_set_folders(const char *const *of_libraries, const char *const *of_users,
+                          const char *const *of_own)
 {
     libraries = copied(of_libraries); /* few, and threads may read those before */
     users = copied(of_users);
-    return libraries && users ? replace_lists() : -1;
+    own = copied(of_own);
+    return libraries && users && own ? replace_lists() : -1;
 }
 
 int tf_frames_set_regions(const char *const (*of_only)[2], const char *const (*of_except)[2])

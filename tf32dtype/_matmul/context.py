@@ -141,11 +141,14 @@ class matmul_precision:
     device, instruction : str, optional
         A device whose tensor core computes the products, and one of its instructions:
         see `tensor_core.matmul`. Not for "f32", which no tensor core has.
+    plan : path, optional
+        A plan instead of one precision: a file that has a precision for each place in
+        the source, as ``tf32dtype tune`` writes it (docs/tune.md), and says what obeys.
 
     Raises
     ------
     ValueError
-        For an unknown name; for `rounding`, `scale` or `special_values` where the
+        For an unknown name, and a plan that cannot be read; for `rounding`, `scale` or `special_values` where the
         precision has no use for it; for a device that has no model for it.
     TypeError
         If a generator function is decorated, whose body would run outside.
@@ -185,7 +188,9 @@ class matmul_precision:
     """
 
     @shows(Options, Settings)
-    def __init__(self, precision: str | None, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, precision: str | None = None, **options: Unpack[Options]
+    ) -> None:
         refuse_unknown("matmul_precision", options, Options)
         self.settings = Settings(precision, **options)
         self._precision = resolve(self.settings)
@@ -231,7 +236,7 @@ class matmul_precision:
 
     def __repr__(self) -> str:
         given = [repr(self.settings.precision)]
-        for name in ("device", "instruction"):
+        for name in ("device", "instruction", "plan"):
             if value := getattr(self.settings, name):
                 given.append(f"{name}={value!r}")
         return f"<matmul_precision({', '.join(given)})>"
@@ -243,7 +248,9 @@ _settings: Settings | None = None
 
 
 @shows(Options, Settings)
-def set_matmul_precision(precision: str | None, **options: Unpack[Options]) -> None:
+def set_matmul_precision(
+    precision: str | None = None, **options: Unpack[Options]
+) -> None:
     """Set the precision of NumPy's products for the whole process.
 
     It holds in all threads and tasks, where no `matmul_precision` scope is open. The
@@ -256,7 +263,8 @@ def set_matmul_precision(precision: str | None, **options: Unpack[Options]) -> N
         As in `matmul_precision`. None: as NumPy computes.
     **options
         `rounding`, `scale`, `special_values`, `device`, `instruction`, `float64`,
-        `complex64`, `blas`, `dots`, `lapack` and `min_size`, as in `matmul_precision`.
+        `complex64`, `blas`, `dots`, `lapack`, `min_size` and `plan`, as in
+        `matmul_precision`.
 
     Raises
     ------
@@ -336,4 +344,6 @@ def _options(words: str | None) -> Options:
     return cast(Options, options)
 
 
-_OPTIONS = [name for name in Settings._fields if name not in ("precision", "blas")]
+_OPTIONS = [
+    name for name in Settings._fields if name not in ("precision", "blas", "plan")
+]

@@ -76,11 +76,15 @@ def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> A
 def _obeys(dtype: np.dtype[Any]) -> bool:
     """Whether products of this dtype have the precision in force."""
     precision = _core.current_precision()
-    return precision is not None and (
-        dtype == np.float32
-        or (precision.float64 and dtype == np.float64)
-        or (precision.complex64 and dtype == np.complex64)
-        or (precision.float64 and precision.complex64 and dtype == np.complex128)
+    return (
+        precision is not None
+        and (
+            dtype == np.float32
+            or (precision.float64 and dtype == np.float64)
+            or (precision.complex64 and dtype == np.complex64)
+            or (precision.float64 and precision.complex64 and dtype == np.complex128)
+        )
+        and precision.obeys_here()
     )
 
 

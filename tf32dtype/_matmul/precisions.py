@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import (
@@ -19,6 +20,7 @@ from .. import _core
 from .._formats.aliases import canonical, cure
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._wording import brief
+from .plans import Plan, find_places, read_plan
 
 if TYPE_CHECKING:
     from ..tensor_core.models import Model
@@ -51,6 +53,7 @@ class Options(ProductOptions, total=False):
     dots: bool | None
     lapack: bool
     min_size: int
+    plan: str | os.PathLike[str] | None
 
 
 class Settings(NamedTuple):
@@ -68,6 +71,7 @@ class Settings(NamedTuple):
     dots: bool | None = None
     lapack: bool = False
     min_size: int = 0
+    plan: str | os.PathLike[str] | None = None
 
 
 class Precision(NamedTuple):
@@ -138,6 +142,8 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         For an unknown name, a keyword that the precision has no use for, or a device
         that has no model for it.
     """
+    if settings.plan is not None:
+        return _planned(settings, os.fspath(settings.plan))
     row = None if settings.precision is None else find_precision(settings.precision)
     short = row.short if row else None
     _check("rounding", settings.rounding, Tf32Rounding, short, ["tf32"])
@@ -162,6 +168,50 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         min_size=settings.min_size,
         model=model,
         scales_inside=model is not None and model.scales_inside,
+    )
+
+
+def _planned(settings: Settings, path: str) -> _core.MatmulSpec:
+    """What a plan means in the source as it is now."""
+    others = settings._replace(plan=None, blas=False)
+    for name, usual in Settings(None)._asdict().items():
+        if getattr(others, name) != usual:
+            given = f"{name}={brief(getattr(others, name))}"
+            raise ValueError(f"{given} is not for a plan, which says what obeys")
+    if not (_core.blas_available() and _core.frames_are_known()):
+        raise ValueError(
+            "a plan needs Linux on x86-64 or AArch64, and CPython 3.11, 3.12 or 3.13"
+        )
+    plan = read_plan(path)
+    try:
+        for precision in {plan.default, *(place.precision for place in plan.places)}:
+            _spec(plan, precision)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    places = [
+        (place.user, place.library, _spec(plan, place.precision))
+        for place in find_places(plan, path)
+    ]
+    return _core.MatmulSpec(
+        "float32",
+        float64=plan.float64,
+        complex64=plan.complex64,
+        dots=plan.dots,
+        blas=True,
+        places=places,
+        otherwise=_spec(plan, plan.default),
+    )
+
+
+def _spec(plan: Plan, precision: str | None) -> _core.MatmulSpec | None:
+    return resolve(
+        Settings(
+            precision,
+            float64=plan.float64,
+            complex64=plan.complex64,
+            dots=plan.dots,
+            blas=True,
+        )
     )
 
 

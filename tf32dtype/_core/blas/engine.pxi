@@ -128,10 +128,12 @@ cdef class _Texts:
         free(self.all)
 
 
-def set_source_folders(libraries, users):
-    """Whose files are libraries': those in `libraries` and not in `users` (folders)."""
-    cdef _Texts a = _Texts(libraries), b = _Texts(users)
-    if tf_frames_set_folders(<const char *const *>a.all, <const char *const *>b.all) < 0:
+def set_source_folders(libraries, users, own):
+    """Whose files are libraries': those in `libraries` and not in `users` (folders). Of
+    those in `own` nobody asks who calls from there."""
+    cdef _Texts a = _Texts(libraries), b = _Texts(users), c = _Texts(own)
+    if tf_frames_set_folders(<const char *const *>a.all, <const char *const *>b.all,
+                             <const char *const *>c.all) < 0:
         raise MemoryError
 
 
@@ -143,10 +145,7 @@ def set_regions(only, but):
     if tf_frames_set_regions(<const char *const (*)[2]>a.all,
                              <const char *const (*)[2]>b.all) < 0:
         raise MemoryError
-    if only or but:
-        tf_blas_set_places(tf_frames_may_obey)
-    else:
-        tf_blas_set_places(NULL)
+    tf_plans_obey_regions(bool(only or but))
 
 
 def watch_places(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,

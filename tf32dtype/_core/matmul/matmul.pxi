@@ -50,6 +50,11 @@ cdef class MatmulSpec:
         it beside its ufuncs.
     dots, lapack, min_size
         As in `struct tf_blas_mode`.
+    places : sequence, optional
+        A plan: (file, line) of the user or None, that of a library or None, and the
+        `MatmulSpec` that holds there or None. The other arguments say what obeys.
+    otherwise : MatmulSpec, optional
+        What holds at all other places of a plan; None: as NumPy computes.
     """
 
     # Of a tensor core; without one, `precision` alone counts.
@@ -66,8 +71,9 @@ cdef class MatmulSpec:
                   bint complex64=False, model=None, int promote=0,
                   bint scales_inside=False, bint continues=False, bint silent=False,
                   bint blas=False, bint dots=True, bint lapack=False,
-                  npy_intp min_size=0):
+                  npy_intp min_size=0, places=None, MatmulSpec otherwise=None):
         cdef tf_blas_mode mode
+        cdef MatmulSpec spec
         memset(&self.fields, 0, sizeof(self.fields))
         if model is not None:
             fill_device(&self.fields, model, promote, scales_inside, continues, silent,
@@ -92,9 +98,43 @@ cdef class MatmulSpec:
         memcpy(&mode.device, &self.fields, sizeof(mode.device))
         mode.float64, mode.complex64 = float64, complex64
         mode.dots, mode.lapack, mode.min_size = dots, lapack, min_size
+        if places is not None:
+            mode.plan = _new_plan(places, otherwise)
+            for spec in [otherwise, *(place[2] for place in places)]:
+                if spec is not None and spec.scales_matrices:
+                    self.scales_matrices = True
         self.mode = tf_mode_kept(&mode)
         if self.mode == NULL:
             raise MemoryError
+
+
+    def obeys_here(self):
+        """Whether the place in the source that calls may obey."""
+        return tf_blas_mode_here(self.mode, NULL) != NULL
+
+
+cdef const void *_new_plan(places, MatmulSpec otherwise) except NULL:
+    """What src/blas/engine.h calls a mode's plan."""
+    cdef size_t i, count = <size_t>len(places)
+    cdef int j
+    cdef MatmulSpec spec
+    cdef const tf_plan *plan = NULL
+    cdef tf_planned *all = <tf_planned *>calloc(count + 1, sizeof(tf_planned))
+    if all == NULL:
+        raise MemoryError
+    names = [[line and line[0].encode() for line in place[:2]] for place in places]
+    for i in range(count):
+        for j in range(2):
+            if names[i][j] is not None:
+                all[i].file[j] = names[i][j]
+                all[i].line[j] = places[i][j][1]
+        spec = places[i][2]
+        all[i].mode = NULL if spec is None else spec.mode
+    plan = tf_plan_new(all, count, NULL if otherwise is None else otherwise.mode)
+    free(all)
+    if plan == NULL:
+        raise MemoryError
+    return plan
 
 
 cdef class PrecisionScope:
@@ -195,10 +235,13 @@ cdef int find_spec(int dtype, const matrices *x, tf_device *chosen) noexcept wit
     if PyErr_Occurred() != NULL:
         return -1
     cdef MatmulSpec spec = current_precision()
-    if (spec is None
-            or tf_blas_fate_of(spec.mode, type_letters[dtype], x.m, x.n, x.k)):
+    cdef const tf_blas_mode *mode
+    if spec is None:
         return 0
-    chosen[0] = spec.fields
+    mode = spec.mode
+    if tf_blas_fate_of(&mode, NULL, type_letters[dtype], x.m, x.n, x.k):
+        return 0
+    chosen[0] = mode.device
     return 1
 
 

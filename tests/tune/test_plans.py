@@ -1,0 +1,354 @@
+"""Plans: their file, the lines they find, and what the engine makes of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import tf32dtype as td
+from tests.support import interpreters
+from tf32dtype import _core
+from tf32dtype._matmul.plan_lines import Line, LineError, find_line, name_line
+from tf32dtype._matmul.plans import Plan, PlannedPlace, plan_text, read_plan
+
+pytestmark = pytest.mark.once
+
+X = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
+needs_frames = pytest.mark.skipif(
+    not (_core.blas_available() and _core.frames_are_known()),
+    reason="needs Linux, and CPython 3.11 to 3.13",
+)
+
+
+def rounded(precision: str, x: NDArray[Any] = X) -> bytes:
+    return bytes(td.matmul(x, x, precision=precision).tobytes())
+
+
+# -- the file ----------------------------------------------------------------------
+
+texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+counts = st.integers(1, 5).flatmap(
+    lambda of: st.tuples(st.integers(1, of), st.just(of))
+)
+lines = st.builds(
+    lambda file, function, text, count: Line(file, function, text, *count),
+    texts, texts, texts, counts,
+)  # fmt: skip
+places = st.builds(
+    PlannedPlace,
+    st.sampled_from([None, "bf16", "tf32"]),
+    lines,
+    st.none() | lines,
+    st.just("gemm"),
+    st.just("float32"),
+)
+plans = st.builds(
+    Plan,
+    st.lists(places, max_size=3).map(tuple),
+    st.sampled_from([None, "bf16"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.just({}) | st.just({"check": 'regex:"\\d\n', "tolerance": 1e-6, "final": True}),
+)
+
+
+@given(plans)
+def test_a_plan_is_read_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, plan: Plan
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "round.toml"
+    path.write_text(plan_text(plan), encoding="utf-8")
+    assert read_plan(str(path)) == plan
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (None, "No such file"),
+        ("version = ", "no TOML"),
+        ("", "version = 1 is needed"),
+        ("version = 1\ndefault = 'bf17'", "unknown precision 'bf17'"),
+        ("version = 1\nfloat64 = 1", "float64 = 1: a bool is needed"),
+        ("version = 1\ncolour = 1", "'colour' is nothing that a plan has"),
+        ("version = 1\n[[place]]\nprecision = 'bf16'", "a place needs user"),
+        (
+            "version = 1\n[[place]]\nuser = {file = 'x', function = 'f', text = 't'}",
+            "precision is missing",
+        ),
+        (
+            "version = 1\n[[place]]\nprecision = 'bf16'\n"
+            "user = {file = 'x', function = 'f', text = 't', count = 3}",
+            "count = 3 is none of 1 to 1",
+        ),
+    ],
+)
+@needs_frames
+def test_what_is_no_plan(tmp_path: Path, text: str | None, complaint: str) -> None:
+    path = tmp_path / "plan.toml"
+    if text is not None:
+        path.write_text(text)
+    for function in (td.matmul_precision, td.set_matmul_precision):
+        with pytest.raises(ValueError, match=f"plan.toml: .*{complaint}"):
+            function(plan=path)
+    done = interpreters.python(
+        "-m", "tf32dtype", "run", "--plan", path, "nothing.py", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("tf32dtype run: ")
+    assert done.stderr.count("\n") == 1
+    assert complaint in done.stderr
+
+
+@needs_frames
+def test_a_plan_goes_with_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text("version = 1\n")
+    with pytest.raises(ValueError, match="float64=True is not for a plan"):
+        td.matmul_precision(plan=path, float64=True)
+    with pytest.raises(ValueError, match="precision='bf16' is not for a plan"):
+        td.set_matmul_precision("bf16", plan=path)
+    for words in (["--precision", "bf16"], ["--no-blas"], ["--dots"]):
+        done = interpreters.python(
+            "-m", "tf32dtype", "run", "--plan", path, *words, "x.py", cwd=tmp_path
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+
+
+# -- lines -------------------------------------------------------------------------
+
+SOURCE = """import numpy as np
+
+class Model:
+    def step(self, x):
+        first = x @ x
+        return first
+
+    def twice(self, x):
+        y = x @ x
+        y = x @ x
+        return [z @ z for z in (lambda: x @ x)()]
+
+def outer(x):
+    def inner(x):
+        return x @ x
+    return inner(x)
+"""
+NAMED = {
+    5: ("Model.step", 1, 1),
+    9: ("Model.twice", 1, 2),
+    10: ("Model.twice", 2, 2),
+    11: ("Model.twice", 1, 1),
+    15: ("outer.<locals>.inner", 1, 1),
+}
+
+
+def test_lines_are_named_and_found(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(SOURCE)
+    where = [str(tmp_path)]
+    for number, (function, count, of) in NAMED.items():
+        line = name_line(str(path), number, "", where)
+        assert line is not None
+        assert (line.file, line.function) == ("model.py", function)
+        assert (line.count, line.of) == (count, of)
+        assert find_line(line, where) == (str(path), number)
+    assert name_line(str(path), 99, "", where) is None
+    assert name_line("<string>", 1, "", where) is None
+
+
+def test_lines_outlive_edits_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(SOURCE)
+    where = [str(tmp_path)]
+    known = {number: name_line(str(path), number, "", where) for number in NAMED}
+    edited = "# a comment\n\ndef more(x):\n    first = x @ x\n\n" + SOURCE
+    path.write_text(edited.replace("        first", "\n        a = 1\n        first"))
+    for number, line in known.items():
+        assert line is not None
+        _, found = find_line(line, where)
+        text = path.read_text().split("\n")[found - 1]
+        assert text.strip() == SOURCE.split("\n")[number - 1].strip()
+        assert found > number
+
+
+@pytest.mark.parametrize(
+    ("edited", "complaint"),
+    [
+        (SOURCE.replace("first = x @ x", "first = x @ (2 * x)"), "no such line any more"),
+        (SOURCE.replace("first = x @ x", "first = x @ x\n        first = x @ x"),
+         "2 lines may be meant"),
+        (SOURCE.replace("def step", "def leap"), "no such line any more"),
+        (SOURCE + "(", "cannot be read"),
+        (None, "no such file"),
+    ],
+)  # fmt: skip
+def test_lines_that_are_gone(
+    tmp_path: Path, edited: str | None, complaint: str
+) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(SOURCE)
+    line = name_line(str(path), 5, "", [str(tmp_path)])
+    assert line is not None
+    path.unlink()
+    if edited is not None:
+        path.write_text(edited)
+    with pytest.raises(LineError, match=complaint):
+        find_line(line, [str(tmp_path)])
+
+
+# -- the engine --------------------------------------------------------------------
+
+
+def by_operator(x: Any) -> Any:
+    first = x @ x
+    second = x @ x.copy()
+    return first, second
+
+
+def by_method(x: Any) -> Any:
+    first = x.dot(x)
+    second = x.dot(x.copy())
+    return first, second
+
+
+def by_function(x: Any) -> Any:
+    first = np.dot(x, x)
+    second = np.tensordot(x, x, 1)
+    return first, second
+
+
+def by_scipy(x: Any) -> Any:
+    from scipy.linalg.blas import sgemm
+
+    first = sgemm(1.0, x, x)
+    second = sgemm(1.0, x, x.copy())
+    return first, second
+
+
+def plan_of(path: Path, *found: tuple[str, str, str], **others: Any) -> Path:
+    """A plan: function, text and precision of each place in this file."""
+    made = [
+        PlannedPlace(precision, Line(__file__, function, text))
+        for function, text, precision in found
+    ]
+    path.write_text(plan_text(Plan(tuple(made), **others)))
+    return path
+
+
+@needs_frames
+@pytest.mark.parametrize("function", [by_operator, by_method, by_function, by_scipy])
+@pytest.mark.parametrize("default", [None, "bf16x3"])
+def test_each_line_has_its_precision(
+    tmp_path: Path, function: Callable[[Any], Any], default: str | None
+) -> None:
+    if function is by_scipy:
+        pytest.importorskip("scipy")
+    own = [y.tobytes() for y in function(X)]
+    texts = {
+        by_operator: "second = x @ x.copy()",
+        by_method: "second = x.dot(x.copy())",
+        by_function: "second = np.tensordot(x, x, 1)",
+        by_scipy: "second = sgemm(1.0, x, x.copy())",
+    }
+    first = {
+        by_operator: "first = x @ x",
+        by_method: "first = x.dot(x)",
+        by_function: "first = np.dot(x, x)",
+        by_scipy: "first = sgemm(1.0, x, x)",
+    }
+    name = function.__name__
+    both = plan_of(
+        tmp_path / "both.toml",
+        (name, first[function], "bf16"),
+        (name, texts[function], "tf32"),
+        default=default,
+    )
+    one = plan_of(
+        tmp_path / "one.toml", (name, texts[function], "tf32"), default=default
+    )
+    with td.matmul_precision(plan=both):
+        made = [np.ascontiguousarray(y).tobytes() for y in function(X)]
+    assert made == [rounded("bf16"), rounded("tf32")]
+    with td.matmul_precision(plan=one):
+        made = [np.ascontiguousarray(y).tobytes() for y in function(X)]
+        with td.matmul_precision(None):
+            assert [y.tobytes() for y in function(X)] == own
+    assert made[1] == rounded("tf32")
+    if default:
+        assert made[0] == rounded(default)
+    elif function is not by_scipy:
+        assert made[0] == own[0]
+    assert [y.tobytes() for y in function(X)] == own
+
+
+@needs_frames
+def test_a_line_of_a_library_counts(tmp_path: Path) -> None:
+    def product() -> Any:
+        return np.tensordot(X, X, 1)
+
+    library = Line("numpy/_core/numeric.py", "tensordot", "res = dot(at, bt)")
+    path = tmp_path / "plan.toml"
+    user = Line(__file__, product.__qualname__, "return np.tensordot(X, X, 1)")
+    for places, precision in (
+        ([PlannedPlace("bf16", None, library)], "bf16"),
+        ([PlannedPlace("bf16", user), PlannedPlace("tf32", user, library)], "tf32"),
+    ):
+        path.write_text(plan_text(Plan(tuple(places))))
+        with td.matmul_precision(plan=path):
+            assert product().tobytes() == rounded(precision)
+
+
+@needs_frames
+def test_float64_and_dots_obey_where_the_plan_says_so(tmp_path: Path) -> None:
+    wide = X.astype(np.float64)
+    own = wide.dot(wide).tobytes()
+    path = tmp_path / "plan.toml"
+    narrow = rounded("bf16")
+    for float64 in (False, True):
+        path.write_text(plan_text(Plan((), "bf16", float64=float64)))
+        with td.matmul_precision(plan=path):
+            made = wide.dot(wide)
+            assert X.dot(X).tobytes() == narrow
+        assert (made.astype(np.float32).tobytes() == narrow) == float64
+        assert (made.tobytes() == own) != float64
+
+
+@needs_frames
+def test_what_is_not_found_is_one_warning(tmp_path: Path) -> None:
+    path = plan_of(
+        tmp_path / "plan.toml",
+        ("by_method", "first = x.dot(x)", "bf16"),
+        ("by_method", "third = x.dot(x)", "bf16"),
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with td.matmul_precision(plan=path):
+            assert by_method(X)[0].tobytes() == rounded("bf16")
+    (warning,) = caught
+    assert "no such line any more" in str(warning.message)
+    assert "third = x.dot(x)" in str(warning.message)
+
+
+@needs_frames
+def test_the_command_tells_of_changed_code(tmp_path: Path) -> None:
+    (tmp_path / "gone.py").write_text("import sys\nsys.exit(7)\n")
+    line = Line("gone.py", "<module>", "y = x @ x")
+    (tmp_path / "plan.toml").write_text(plan_text(Plan((PlannedPlace("bf16", line),))))
+    done = interpreters.python(
+        "-m", "tf32dtype", "run", "--quiet", "--plan", "plan.toml", "gone.py",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 7
+    assert done.stderr == (
+        "tf32dtype run: plan.toml: no such line any more: gone.py, <module>:"
+        " 'y = x @ x'; none holds there\n"
+    )

@@ -1,0 +1,157 @@
+"""Lines of the source, by what they say: a plan outlives edits elsewhere in a file."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import site
+import sys
+import sysconfig
+import tokenize
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .._wording import brief
+
+_NAMELESS = re.compile(
+    r"(?:^|(?:\.<locals>)?\.)<(?:lambda|listcomp|setcomp|dictcomp|genexpr)>"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a function."""
+
+    #: below one of the folders that are searched, or absolute
+    file: str
+    #: its qualified name, as Python has it; "<module>"
+    function: str
+    #: without blanks around it
+    text: str
+    #: which of the function's lines with this text, from 1 on, and how many there are
+    count: int = 1
+    of: int = 1
+
+    def __str__(self) -> str:
+        which = f" ({self.count} of {self.of})" if self.of > 1 else ""
+        return f"{self.file}, {self.function}: {brief(self.text)}{which}"
+
+
+class LineError(LookupError):
+    """A line is not there, or more than one may be meant; the message is one line."""
+
+
+_program_folder: str | None = None
+
+
+def search_first(folder: str) -> None:
+    """Look for files in the program's own folder before all others."""
+    global _program_folder
+    _program_folder = folder
+
+
+def folders(*others: str) -> list[str]:
+    """Where files are looked for: the program's folder, this one, others, Python's."""
+    paths = sysconfig.get_paths()
+    found = [_program_folder or sys.path[0], os.getcwd(), *others, *sys.path]
+    found += [paths[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")]
+    found += [*site.getsitepackages(), site.getusersitepackages()]
+    return list(dict.fromkeys(os.path.realpath(folder) for folder in found))
+
+
+def find_file(name: str, where: Sequence[str]) -> str | None:
+    """The file of a name, without links; None: there is none."""
+    for folder in where:
+        path = os.path.realpath(os.path.join(folder, name))
+        if os.path.isfile(path):
+            return path
+    return None
+
+
+def name_line(
+    file: str, number: int, function: str, where: Sequence[str]
+) -> Line | None:
+    """What a line is to be called; None: its source is not known."""
+    path = os.path.realpath(file)
+    found = _read(path)
+    if found is None or not 0 < number <= len(found):
+        return None
+    text, own = found[number - 1]
+    equal = _equal(found, text, own)
+    return Line(_name(path, where), own, text, equal.index(number) + 1, len(equal))
+
+
+def find_line(line: Line, where: Sequence[str]) -> tuple[str, int]:
+    """Its file, without links, and its number.
+
+    Raises
+    ------
+    LineError
+        If it is not there, or it is not certain which one is meant.
+    """
+    path = find_file(line.file, where)
+    if path is None:
+        raise LineError(f"no such file: {line}")
+    found = _read(path)
+    if found is None:
+        raise LineError(f"the file cannot be read: {line}")
+    equal = _equal(found, line.text, named(line.function))
+    if not equal:
+        raise LineError(f"no such line any more: {line}")
+    if len(equal) != line.of:
+        raise LineError(f"{len(equal)} lines may be meant: {line}")
+    return path, equal[line.count - 1]
+
+
+def named(function: str) -> str:
+    """The function with a name that a qualified name is of, or lies in."""
+    return _NAMELESS.sub("", function) or "<module>"
+
+
+def _name(path: str, where: Sequence[str]) -> str:
+    for folder in where:
+        if path.startswith(os.path.join(folder, "")):
+            name = os.path.relpath(path, folder)
+            if find_file(name, where) == path:
+                return name
+    return path
+
+
+def _equal(found: Sequence[tuple[str, str]], text: str, function: str) -> list[int]:
+    return [i for i, line in enumerate(found, 1) if line == (text, function)]
+
+
+def _read(path: str) -> tuple[tuple[str, str], ...] | None:
+    """Each line's text and function."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return _parsed(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: str, *state: int) -> tuple[tuple[str, str], ...] | None:
+    try:
+        with tokenize.open(path) as file:
+            source = file.read()
+        tree = ast.parse(source)
+    except (OSError, SyntaxError, ValueError):
+        return None
+    lines = source.split("\n")
+    functions = ["<module>"] * len(lines)
+    _gather(tree, "", functions)
+    return tuple(zip(map(str.strip, lines), functions, strict=True))
+
+
+def _gather(node: ast.AST, prefix: str, functions: list[str]) -> None:
+    for child in ast.iter_child_nodes(node):
+        inner = prefix
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = prefix + child.name
+            first, last = child.lineno - 1, child.end_lineno or child.lineno
+            functions[first:last] = [name] * (last - first)
+            inner = name + ("." if isinstance(child, ast.ClassDef) else ".<locals>.")
+        _gather(child, inner, functions)

@@ -1,0 +1,223 @@
+"""Plans: a precision for each place in the source, and the file that holds them."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._source_folders import set_folders
+from .._wording import brief
+from .plan_lines import Line, LineError, find_line, folders
+
+VERSION = 1
+#: What a plan calls products as NumPy and BLAS compute them.
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class PlannedPlace:
+    """A place and its precision."""
+
+    #: its name; None: as it is
+    precision: str | None
+    #: nearest line of the user's code
+    user: Line | None
+    #: the line of a library that made the product, where it is another
+    library: Line | None = None
+    #: what was seen there; for the reader alone
+    routine: str = ""
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a plan's file says."""
+
+    places: tuple[PlannedPlace, ...] = ()
+    #: the precision of all other places; None: as it is
+    default: str | None = None
+    float64: bool = False
+    complex64: bool = False
+    dots: bool = False
+    #: how it was found; for the reader alone
+    check: Mapping[str, str | float | bool] = field(default_factory=dict)
+
+
+# -- the file ----------------------------------------------------------------------
+
+
+def read_plan(path: str) -> Plan:
+    """Read a plan.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it is no plan.
+    """
+    try:
+        with open(path, "rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: no TOML: {error}") from None
+    try:
+        return _plan(found)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _plan(found: dict[str, Any]) -> Plan:
+    if (version := found.pop("version", None)) != VERSION:
+        raise ValueError(f"version = {VERSION} is needed, not {brief(version)}")
+    places = found.pop("place", [])
+    if not isinstance(places, list):
+        raise ValueError("a place is written [[place]]")
+    default = _taken(found, "default", str, NONE)
+    flags = {
+        name: _taken(found, name, bool, False)
+        for name in ("float64", "complex64", "dots")
+    }
+    check = _taken(found, "check", dict, {})
+    _refuse(found, "a plan")
+    return Plan(tuple(map(_place, places)), _precision(default), check=check, **flags)
+
+
+def _place(found: Any) -> PlannedPlace:
+    if not isinstance(found, dict):
+        raise ValueError("a place is written [[place]]")
+    user, library = (
+        _line(found.pop(name)) if name in found else None
+        for name in ("user", "library")
+    )
+    if user is None and library is None:
+        raise ValueError("a place needs user = {...} or library = {...}")
+    place = PlannedPlace(
+        _precision(_taken(found, "precision", str, None)),
+        user,
+        library,
+        _taken(found, "routine", str, ""),
+        _taken(found, "dtype", str, ""),
+    )
+    _refuse(found, "a place")
+    return place
+
+
+def _line(found: Any) -> Line:
+    if not isinstance(found, dict):
+        raise ValueError("a line is written {file = ..., function = ..., text = ...}")
+    texts = [_taken(found, name, str, None) for name in ("file", "function", "text")]
+    count, of = (_taken(found, name, int, 1) for name in ("count", "of"))
+    _refuse(found, "a line")
+    if not 1 <= count <= of:
+        raise ValueError(f"count = {count} is none of 1 to {of}")
+    return Line(*texts, count, of)
+
+
+def _precision(name: str) -> str | None:
+    return None if name == NONE else name
+
+
+def _taken(found: dict[str, Any], name: str, kind: type, usual: Any) -> Any:
+    value = found.pop(name, usual)
+    if value is None:
+        raise ValueError(f"{name} is missing")
+    if type(value) is not kind:
+        raise ValueError(f"{name} = {brief(value)}: a {kind.__name__} is needed")
+    return value
+
+
+def _refuse(rest: Mapping[str, Any], what: str) -> None:
+    for name in rest:
+        raise ValueError(f"{brief(name)} is nothing that {what} has")
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan's file."""
+    lines = [
+        f"version = {VERSION}",
+        f"default = {_toml(plan.default or NONE)}",
+        *(
+            f"{name} = {_toml(getattr(plan, name))}"
+            for name in ("float64", "complex64", "dots")
+        ),
+    ]
+    if plan.check:
+        lines += ["", "[check]"]
+        lines += [f"{name} = {_toml(value)}" for name, value in plan.check.items()]
+    for place in plan.places:
+        lines += ["", "[[place]]", f"precision = {_toml(place.precision or NONE)}"]
+        for name in ("user", "library"):
+            if line := getattr(place, name):
+                lines.append(f"{name} = {_toml_line(line)}")
+        for name in ("routine", "dtype"):
+            if text := getattr(place, name):
+                lines.append(f"{name} = {_toml(text)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml_line(line: Line) -> str:
+    values: dict[str, Any] = {
+        "file": line.file,
+        "function": line.function,
+        "text": line.text,
+    }
+    if line.of > 1:
+        values |= {"count": line.count, "of": line.of}
+    return "{" + ", ".join(f"{k} = {_toml(v)}" for k, v in values.items()) + "}"
+
+
+def _toml(value: str | float | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return '"' + "".join(map(_escaped, value)) + '"'
+    return repr(value)
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return "\\" + letter
+    return f"\\u{ord(letter):04x}" if ord(letter) < 32 or letter == "\x7f" else letter
+
+
+# -- what it means ------------------------------------------------------------------
+
+
+class PlanWarning(UserWarning):
+    """A place of a plan is not found."""
+
+
+@dataclass(frozen=True)
+class FoundPlace:
+    """A place's lines by number, and its precision."""
+
+    user: tuple[str, int] | None
+    library: tuple[str, int] | None
+    precision: str | None
+
+
+def find_places(plan: Plan, path: str) -> list[FoundPlace]:
+    """The places of a plan in the source as it is now.
+
+    A place that is not found, or may be one of several, is a `PlanWarning`: what the
+    plan has for all others holds there.
+    """
+    set_folders()
+    where = folders(os.path.dirname(os.path.abspath(path)))
+    found = []
+    for place in plan.places:
+        try:
+            user, library = (
+                line and find_line(line, where) for line in (place.user, place.library)
+            )
+        except LineError as error:
+            rest = f"{plan.default or NONE} holds there"
+            warnings.warn(f"{path}: {error}; {rest}", PlanWarning, stacklevel=2)
+            continue
+        found.append(FoundPlace(user, library, place.precision))
+    return found

@@ -1,0 +1,1 @@
+"""Tuning: the cheapest plan of precisions that keeps a program's answer."""

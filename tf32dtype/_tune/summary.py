@@ -1,0 +1,71 @@
+"""What tuning found, in a table, and what it would gain by the model of peaks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TextIO
+
+from .._text import Table, decibels, number
+from .peaks import PEAKS, gain
+from .tune import Tuned
+
+
+def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) -> None:
+    """Write the table of places, and the gains; None: standard output."""
+    found = tuned.items
+    others = sum(found.foreign.values()) + sum(found.nameless.values())
+    total = sum(item.work for item in found.items) + others
+    rows = [
+        [
+            item.name,
+            name or "none",
+            f"{100 * item.work / max(total, 1):.1f}",
+            decibels(item.snr[name]) if name in item.snr else "-",
+            ", ".join(sorted(item.routines)),
+            ", ".join(sorted(item.multiply_adds)),
+        ]
+        for item, name in zip(found.items, tuned.precisions, strict=True)
+    ]
+    header = ["place", "precision", "% work", "SNR", "routine", "dtype"]
+    Table("The lowest precision of each place", header, rows).print(stream)
+    if found.nameless:
+        share = 100 * sum(found.nameless.values()) / max(total, 1)
+        print(f"No source is known of {share:.1f} % of the work: it stays as it is",
+              file=stream)  # fmt: skip
+    if found.foreign:
+        share = 100 * sum(found.foreign.values()) / max(total, 1)
+        print(
+            f"In {', '.join(sorted(found.foreign))} {share:.1f} % of the work stays as"
+            " it is: --float64, --complex64",
+            file=stream,
+        )
+    print(
+        f"The answer is {number(tuned.distance)} from the unchanged program's, of"
+        f" {number(tolerance)} allowed; {tuned.runs} runs",
+        file=stream,
+    )
+    for line in gains(tuned):
+        print(line, file=stream)
+
+
+def gains(tuned: Tuned) -> list[str]:
+    """What the products would gain on GPUs."""
+    adds: Counter[tuple[str | None, str]] = Counter()
+    for item, name in zip(tuned.items.items, tuned.precisions, strict=True):
+        for dtype, count in item.multiply_adds.items():
+            adds[name, dtype] += count
+    for dtype, count in [
+        *tuned.items.foreign.items(),
+        *tuned.items.nameless.items(),
+    ]:
+        adds[None, dtype] += count
+    total = sum(adds.values())
+    shares = {key: count / max(total, 1) for key, count in adds.items()}
+    wide = any(dtype in ("float64", "complex128") for _, dtype in adds)
+    lines = []
+    for gpu in PEAKS:
+        words = [f"{gain(gpu, shares, 'float32'):.1f} times FP32"]
+        if wide:
+            words.append(f"{gain(gpu, shares, 'float64'):.1f} times FP64")
+        lines.append(f"{gpu} (a model: products at its peaks): {', '.join(words)}")
+    return lines
