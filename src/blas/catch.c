@@ -13,15 +13,26 @@
 
 /* -- libraries that come later ------------------------------------------------------ */
 
-/* Objects that came meanwhile are looked at before anybody asks them for a function.
- * Both calls go on as jumps: the linker asks who their caller is. */
-static atomic_int opened;
+/* How many calls of dlsym are still to look for a library that dlopen may have brought. */
+static atomic_int to_look;
+enum { LOOKS = 1000 };
 
+/* A path is opened here, and its objects are looked at. A bare name is left to the linker,
+ * which asks who its caller is, by a jump: then they are looked at before anybody asks
+ * them for a function; not once, since the linker may be at work yet. */
 static int handle_dlopen(struct tf_stub *stub, struct tf_call *call)
 {
+    const char *name = (const char *)(uintptr_t)call->integers[0];
     (void)stub;
-    (void)call;
-    atomic_store(&opened, 1);
+    if (name && strchr(name, '/') && !strchr(name, '$')) {
+        tf_stub_call(call);
+        if (tf_blas_look_again() >= 0) {
+            return 1;
+        }
+        atomic_store(&to_look, LOOKS);
+        return 1;
+    }
+    atomic_store(&to_look, LOOKS);
     return 0;
 }
 
@@ -29,8 +40,11 @@ static int handle_dlsym(struct tf_stub *stub, struct tf_call *call)
 {
     (void)stub;
     (void)call;
-    if (atomic_load_explicit(&opened, memory_order_relaxed)) {
-        tf_blas_look_again();
+    if (atomic_load_explicit(&to_look, memory_order_relaxed) > 0) {
+        atomic_fetch_sub(&to_look, 1);
+        if (tf_objects_changed()) {
+            tf_blas_look_again();
+        }
     }
     return 0;
 }
@@ -101,7 +115,7 @@ static void *stub_of_before(const struct tf_slot *slot, const struct tf_blas_nam
         const struct tf_blas_target *target = made[i].stub->facts;
         if (made[i].handler == tf_handle_product &&
             made[i].stub->original == slot->original && target->inner == inner &&
-            are_same(&target->name, name) && strcmp(target->object, slot->object) == 0) {
+            are_same(&target->name, name) && strcmp(target->caller->file, slot->object) == 0) {
             return tf_stub_address(made[i].stub);
         }
     }
@@ -109,6 +123,19 @@ static void *stub_of_before(const struct tf_slot *slot, const struct tf_blas_nam
 }
 
 /* -- objects and their slots -------------------------------------------------------- */
+
+/* The calls of one object come one after the other. */
+static struct tf_blas_caller *caller_of(const char *file)
+{
+    static struct tf_blas_caller *last;
+    if (!last || last->file != file) {
+        last = calloc(1, sizeof *last);
+        if (last) {
+            last->file = file;
+        }
+    }
+    return last;
+}
 
 static int is_wanted(const char *symbol)
 {
@@ -193,7 +220,7 @@ static void redirect_entry(const struct tf_entry *entry, const char *library)
     }
     *own = *entry;
     *target = (struct tf_blas_target){
-        .name = entry->name, .inner = 1, .object = object, .entry = own};
+        .name = entry->name, .inner = 1, .caller = caller_of(object), .entry = own};
     void *stub = stub_before(entry->address, tf_handle_entry, target);
     if (!stub || tf_redirect_entry(entry, stub) < 0) {
         refused = 1;
@@ -251,7 +278,7 @@ static void *redirect(const struct tf_slot *slot)
         if (target) {
             *target = (struct tf_blas_target){.name = name,
                                               .inner = inner,
-                                              .object = slot->object,
+                                              .caller = caller_of(slot->object),
                                               .leads_to_entry =
                                                   is_entry(slot->original)};
         }
@@ -277,9 +304,8 @@ int tf_blas_look_again(void)
 {
     int count = 0;
     if (pthread_mutex_trylock(&lock)) {
-        return 0; /* another thread is at it, which may wait for a lock that this holds */
+        return -1; /* another thread is at it, which may wait for a lock that this holds */
     }
-    atomic_store(&opened, 0);
     count = look();
     pthread_mutex_unlock(&lock);
     return count;

@@ -3,22 +3,30 @@
 
 #include "blas/counts.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { BLOCKS = 256, NAMES = 512 };
 
-/* All of it lies in shared memory, which is taken from the machine when it is touched. */
+/* All of it lies in shared memory, which is taken from the machine when it is touched. A
+ * block belongs to a process, by its number; 0: it was never used. */
 struct shared {
-    atomic_int names_taken, lock;
-    atomic_int in_use[BLOCKS];
+    atomic_int names_taken;
+    atomic_int owners[BLOCKS];
     struct tf_blas_counts blocks[BLOCKS];
     struct tf_named_count names[NAMES];
 };
 
-static struct shared *_Atomic shared; /* NULL: nobody counts */
+static struct shared *shared;
+static int of_a_file;
 static pthread_key_t key;
 /* Found without a call, as this library is no plug-in of many. */
 static _Thread_local struct tf_blas_counts *own __attribute__((tls_model("initial-exec")));
@@ -27,7 +35,7 @@ static _Thread_local struct tf_blas_counts *own __attribute__((tls_model("initia
 static void give_back(void *block)
 {
     const ptrdiff_t number = (struct tf_blas_counts *)block - shared->blocks;
-    atomic_store(&shared->in_use[number], 0);
+    atomic_store(&shared->owners[number], 0);
 }
 
 static void forget_block(void)
@@ -36,13 +44,31 @@ static void forget_block(void)
     pthread_setspecific(key, NULL);
 }
 
+size_t tf_counts_size(void) { return sizeof(struct shared); }
+int tf_counts_are_shared(void) { return of_a_file; }
+
 int tf_counts_prepare(void)
 {
+    const char *path = getenv("TF32DTYPE_BLAS_COUNTS");
+    struct stat found;
+    void *memory = MAP_FAILED;
     if (shared) {
         return 0;
     }
-    void *memory = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const int file = path && *path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file >= 0 && fstat(file, &found) == 0 &&
+        (size_t)found.st_size == sizeof(struct shared)) {
+        memory = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+                      file, 0);
+        of_a_file = memory != MAP_FAILED;
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    if (memory == MAP_FAILED) {
+        memory = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    }
     if (memory == MAP_FAILED) {
         return -1;
     }
@@ -54,15 +80,21 @@ int tf_counts_prepare(void)
 
 static struct tf_blas_counts *take_block(void)
 {
-    for (int i = 0; i < BLOCKS; i++) {
-        int unused = 0;
-        if (atomic_compare_exchange_strong(&shared->in_use[i], &unused, 1)) {
-            own = &shared->blocks[i];
-            pthread_setspecific(key, own);
-            return own;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < BLOCKS; i++) {
+            int owner = atomic_load(&shared->owners[i]);
+            /* Processes that have ended may not have given theirs back. */
+            const int is_free = owner == 0 || (pass && kill(owner, 0) && errno == ESRCH);
+            if (is_free &&
+                atomic_compare_exchange_strong(&shared->owners[i], &owner, getpid())) {
+                own = &shared->blocks[i];
+                pthread_setspecific(key, own);
+                return own;
+            }
         }
     }
-    return &shared->blocks[BLOCKS - 1]; /* threads share the last: some counts are lost */
+    own = &shared->blocks[BLOCKS - 1]; /* many threads share the last: some calls are lost */
+    return own;
 }
 
 void tf_blas_count(int fate, char type, int routine, double multiply_adds)
@@ -94,31 +126,32 @@ void tf_blas_total(struct tf_blas_counts *total)
     }
 }
 
+/* Without a lock, which a process that is killed would keep: two threads may give a name
+ * two counts, which readers add. */
 struct tf_named_count *tf_named_count(int kind, const char *name)
 {
-    struct tf_named_count *found = NULL;
-    int unlocked = 0;
-    while (!atomic_compare_exchange_weak(&shared->lock, &unlocked, 1)) {
-        unlocked = 0;
-    }
     const int taken = atomic_load(&shared->names_taken);
-    for (int i = 0; i < taken && !found; i++) {
-        if (shared->names[i].kind == kind && strcmp(shared->names[i].name, name) == 0) {
-            found = &shared->names[i];
+    for (int i = 0; i < taken && i < NAMES; i++) {
+        struct tf_named_count *one = &shared->names[i];
+        if (atomic_load(&one->is_ready) && one->kind == kind &&
+            strcmp(one->name, name) == 0) {
+            return one;
         }
     }
-    if (!found && taken < NAMES) {
-        found = &shared->names[taken];
-        found->kind = kind;
-        strncpy(found->name, name, sizeof found->name - 1);
-        atomic_store(&shared->names_taken, taken + 1);
+    const int number = taken < NAMES ? atomic_fetch_add(&shared->names_taken, 1) : NAMES;
+    if (number >= NAMES) {
+        return NULL;
     }
-    atomic_store(&shared->lock, 0);
-    return found;
+    struct tf_named_count *fresh = &shared->names[number];
+    fresh->kind = kind;
+    strncpy(fresh->name, name, sizeof fresh->name - 1);
+    atomic_store(&fresh->is_ready, 1);
+    return fresh;
 }
 
 const struct tf_named_count *tf_named_counts(int number)
 {
-    return shared && number < atomic_load(&shared->names_taken) ? &shared->names[number]
-                                                                : NULL;
+    return shared && number < NAMES && number < atomic_load(&shared->names_taken)
+               ? &shared->names[number]
+               : NULL;
 }

@@ -11,6 +11,7 @@
 /* Whether a product obeyed a precision, and why not. */
 enum tf_blas_fate {
     TF_OBEYED,
+    TF_OBEYED_OTHER, /* one of the program's own, not the process's */
     TF_NO_PRECISION, /* none was set where it was made */
     TF_IS_FLOAT64,   /* and the precision is for float32 alone */
     TF_IS_COMPLEX,   /* and the precision is for real numbers alone */
@@ -44,6 +45,7 @@ enum tf_named_kind { TF_LAPACK_CALL, TF_SOLVE_CALL, TF_LOOP_CALL, TF_NAMED_KINDS
 struct tf_named_count {
     char name[40];
     int kind; /* enum tf_named_kind */
+    _Atomic int is_ready;
     _Atomic uint64_t calls, nanoseconds;
 };
 
@@ -53,7 +55,14 @@ struct tf_named_count *tf_named_count(int kind, const char *name);
 /* Returns one after the other, by number; NULL at the end. */
 const struct tf_named_count *tf_named_counts(int number);
 
-/* To be called first, once. Returns -1 if memory is short. */
+/* To be called first, once. The counts lie in a file that TF32DTYPE_BLAS_COUNTS names, if
+ * it does: then other processes count there too. Returns -1 if memory is short. */
 int tf_counts_prepare(void);
+
+/* The size of such a file. */
+size_t tf_counts_size(void);
+
+/* Whether other processes count too. */
+int tf_counts_are_shared(void);
 
 #endif

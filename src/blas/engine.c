@@ -17,13 +17,13 @@ atomic_int tf_blas_users;
 static _Thread_local int was_judged __attribute__((tls_model("initial-exec")));
 
 static _Atomic(tf_blas_mode_fn *) mode_finder;
-static _Atomic(const struct tf_blas_mode *) process_mode;
+static _Atomic(const struct tf_blas_mode *) outer_mode;
 static _Atomic(tf_blas_place_fn *) place_finder;
 static _Atomic(const struct tf_blas_watcher *) watcher;
 static _Thread_local int paused __attribute__((tls_model("initial-exec")));
 
 void tf_blas_set_mode_finder(tf_blas_mode_fn *find) { atomic_store(&mode_finder, find); }
-void tf_blas_set_mode(const struct tf_blas_mode *mode) { atomic_store(&process_mode, mode); }
+void tf_blas_set_outer_mode(const struct tf_blas_mode *mode) { atomic_store(&outer_mode, mode); }
 void tf_blas_set_places(tf_blas_place_fn *find) { atomic_store(&place_finder, find); }
 void tf_blas_set_watcher(const struct tf_blas_watcher *one) { atomic_store(&watcher, one); }
 void tf_blas_pause(int is_paused) { paused = is_paused; }
@@ -31,20 +31,25 @@ void tf_blas_pause(int is_paused) { paused = is_paused; }
 static const struct tf_blas_mode *current_mode(void)
 {
     tf_blas_mode_fn *find = atomic_load_explicit(&mode_finder, memory_order_relaxed);
-    return find ? find() : atomic_load_explicit(&process_mode, memory_order_acquire);
+    return find ? find() : NULL;
+}
+
+int tf_blas_is_outer(const struct tf_blas_mode *mode)
+{
+    return mode == atomic_load_explicit(&outer_mode, memory_order_relaxed);
 }
 
 const struct tf_blas_mode *tf_blas_mode_here(const struct tf_blas_mode *mode,
                                              const void *_Atomic *last)
 {
     tf_blas_place_fn *find = atomic_load_explicit(&place_finder, memory_order_relaxed);
-    return find ? find(mode, last) : mode;
+    return find && (mode->plan || tf_blas_is_outer(mode)) ? find(mode, last) : mode;
 }
 
-int tf_blas_may_obey(void)
+enum tf_blas_fate tf_blas_fate_of_obeying(const struct tf_blas_mode *mode)
 {
-    static const struct tf_blas_mode any;
-    return tf_blas_mode_here(&any, NULL) != NULL;
+    const int has_outer = atomic_load_explicit(&outer_mode, memory_order_relaxed) != NULL;
+    return has_outer && !tf_blas_is_outer(mode) ? TF_OBEYED_OTHER : TF_OBEYED;
 }
 
 enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **in_force,
@@ -175,7 +180,8 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
     if (paused) {
         return 0;
     }
-    struct verdict verdict = {.mode = current_mode(), .last_place = &target->last_place};
+    const struct tf_blas_mode *mode = current_mode();
+    struct verdict verdict = {.mode = mode, .last_place = &target->caller->last_place};
     if (target->inner && !(verdict.mode && verdict.mode->lapack) &&
         !(watch && watch->lapack)) {
         return 0;
@@ -190,8 +196,8 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
     }
     void *context = NULL;
     if (watch) {
-        const struct tf_blas_watched seen = {&target->name, &arguments, target->object,
-                                             &target->last, verdict.sizes};
+        const struct tf_blas_watched seen = {&target->name, &arguments, target->caller,
+                                             verdict.sizes};
         context = watch->before(&seen);
     }
     const double began = context ? seconds_now() : 0;
@@ -204,9 +210,8 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
         done = status == 0;
         if (done) {
             put_value(call, target->name.type, value);
-        } else {
-            verdict.fate = TF_NO_MEMORY;
         }
+        verdict.fate = done ? tf_blas_fate_of_obeying(mode) : TF_NO_MEMORY;
     }
     tf_blas_count(verdict.fate, target->name.type, target->name.routine,
                   verdict.sizes.multiply_adds);

@@ -16,6 +16,7 @@ struct tf_blas_mode {
     int lapack;              /* those that LAPACK makes obey */
     ptrdiff_t min_size;      /* those with a smaller k do not */
     const void *plan;        /* what the place function looks the place up in; or NULL */
+    int outer;               /* it is meant for tf_blas_set_outer_mode */
 };
 
 /* Whether this platform has what it takes. */
@@ -30,15 +31,19 @@ void tf_blas_end(void);
  * before any thread calls it. Returns -1 if the system does not allow it. */
 int tf_blas_enter_lapack(void);
 
-/* Looks at objects that were opened meanwhile; returns how many slots were redirected. */
+/* Looks at objects that were opened meanwhile; returns how many slots were redirected, or
+ * -1 if another thread does so. */
 int tf_blas_look_again(void);
 
 /* Who knows the mode in force where a call is made (NULL: none). Asked in each call. */
 typedef const struct tf_blas_mode *tf_blas_mode_fn(void);
 void tf_blas_set_mode_finder(tf_blas_mode_fn *find);
 
-/* The mode of all threads, where there is no finder. */
-void tf_blas_set_mode(const struct tf_blas_mode *mode);
+/* The mode that a program was started with from outside, or NULL: what obeys others counts
+ * as TF_OBEYED_OTHER, and places have no say in others but plans. */
+void tf_blas_set_outer_mode(const struct tf_blas_mode *mode);
+int tf_blas_is_outer(const struct tf_blas_mode *mode);
+enum tf_blas_fate tf_blas_fate_of_obeying(const struct tf_blas_mode *mode);
 
 /* The mode at this thread's place in the source where another is in force (NULL: none):
  * see --only, --except and --plan. `last` is a word of whoever calls, for threads that
@@ -49,21 +54,25 @@ void tf_blas_set_places(tf_blas_place_fn *find);
 const struct tf_blas_mode *tf_blas_mode_here(const struct tf_blas_mode *mode,
                                              const void *_Atomic *last);
 
-/* Whether a mode without a plan would hold at this thread's place. */
-int tf_blas_may_obey(void);
-
 /* Why a product does not obey a mode, or that it does: then the mode becomes that of the
  * place. */
 enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **mode,
                                   const void *_Atomic *last, char type, ptrdiff_t m,
                                   ptrdiff_t n, ptrdiff_t k);
 
+/* An object that calls BLAS: its file, and two words of those who tell places, for threads
+ * that have none. */
+struct tf_blas_caller {
+    const char *file;
+    void *_Atomic last;             /* the watcher's */
+    const void *_Atomic last_place; /* the place function's */
+};
+
 /* A call that is watched: by whom it was made, and what of. */
 struct tf_blas_watched {
     const struct tf_blas_name *name;
     const struct tf_blas_arguments *arguments;
-    const char *object;  /* the file of the caller */
-    void *_Atomic *last; /* the caller's own word, for who watches */
+    struct tf_blas_caller *caller;
     struct tf_blas_sizes sizes; /* of the first product; multiply_adds of all */
 };
 

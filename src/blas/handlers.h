@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "blas/engine.h"
 #include "blas/entries.h"
 #include "blas/stubs.h"
 
@@ -11,9 +12,7 @@
 struct tf_blas_target {
     struct tf_blas_name name;
     int inner;          /* the caller is LAPACK */
-    const char *object; /* the file of the caller */
-    void *_Atomic last;             /* the watcher's */
-    const void *_Atomic last_place; /* the place function's */
+    struct tf_blas_caller *caller;
     struct tf_entry *entry; /* of a function that is called without a slot; or NULL */
     int leads_to_entry;     /* the original is such a function */
 };

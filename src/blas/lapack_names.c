@@ -9,14 +9,15 @@
 static const char *const lapack[] = {
     /* linear equations */
     "gesv", "gesvx", "posv", "sysv", "hesv", "gbsv", "getrf", "getrs", "getri", "potrf",
-    "potrs", "potri", "sytrf", "hetrf", "sytrs", "hetrs", "trtri", "trtrs", "lauum",
+    "potrs", "potri", "pbsv", "pbtrf", "pbtrs", "gbtrf", "gbtrs", "gtsv", "ptsv", "sytrf", "hetrf", "sytrs", "hetrs", "trtri", "trtrs", "lauum",
     /* least squares, orthogonal factors */
     "gels", "gelsd", "gelss", "gelsy", "geqrf", "geqp3", "gelqf", "gerqf", "orgqr",
     "ungqr", "ormqr", "unmqr", "orglq", "unglq",
     /* eigenvalues, singular values */
     "syev", "syevd", "syevr", "syevx", "heev", "heevd", "heevr", "heevx", "sygv", "sygvd",
-    "sygvx", "hegv", "hegvd", "hegvx", "stev", "stevd", "stevr", "stebz", "geev", "geevx",
+    "sygvx", "sbev", "sbevd", "sbevx", "hbev", "hbevd", "hbevx", "hegv", "hegvd", "hegvx", "stev", "stevd", "stevr", "stebz", "geev", "geevx",
     "ggev", "ggevx", "gees", "gges", "gehrd", "hseqr", "gesvd", "gesdd", "trsyl", "trsen",
+    "orcsd", "uncsd",
 };
 static const char *const solves[] = {"trsm", "trsv"};
 

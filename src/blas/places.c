@@ -2,17 +2,19 @@
 #include "blas/places.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES = 1 << 14, PROBES = 64 };
+enum { PLACES = 1 << 16, PROBES = 64 };
 
 static struct tf_place *places;
 static const struct tf_source_finder *finder;
 static struct tf_places_wanted wanted_now;
 static _Atomic size_t bytes_left;
-static _Atomic uint64_t left_out;
+static _Atomic uint64_t left_out, without_place;
+static int session; /* how often it was begun */
 
 static void lock_place(struct tf_place *place)
 {
@@ -32,14 +34,15 @@ static uint64_t mixed(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* The place of a call; a new one is filled by the first who comes. */
+/* The place of a call; a new one is filled by the first who comes, unless the source has
+ * been told already. */
 static struct tf_place *place_of(const struct tf_blas_watched *call,
-                                 const struct tf_source *source)
+                                 const struct tf_source *source, int is_told)
 {
-    const uint64_t who = (uint64_t)(uintptr_t)call->object * 31 +
+    const uint64_t who = (uint64_t)(uintptr_t)call->caller * 31 +
                          (uint64_t)call->name->routine * 4 + (uint64_t)call->name->type;
     const uint64_t key = mixed(source->key ^ mixed(who)) | 1;
-    size_t at = key >> 50;
+    size_t at = key % PLACES;
     for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % PLACES) {
         struct tf_place *place = &places[at];
         if (atomic_load_explicit(&place->key, memory_order_acquire) == key) {
@@ -49,10 +52,11 @@ static struct tf_place *place_of(const struct tf_blas_watched *call,
             lock_place(place);
             if (!atomic_load(&place->key)) {
                 place->source = *source;
-                if (source->key) {
+                if (source->key && !is_told) {
                     finder->fill(&place->source);
                 }
-                place->object = call->object;
+                place->session = session;
+                place->object = call->caller->file;
                 place->type = call->name->type;
                 place->routine = call->name->routine;
                 atomic_store_explicit(&place->key, key, memory_order_release);
@@ -98,12 +102,14 @@ static void sample_lines(const struct tf_blas_matrix *x, char type, int axis,
             }
         }
     }
+    /* Of the others each is the next one that is spread evenly, but for the greatest. */
     for (ptrdiff_t i = 0; i < wanted; i++) {
         ptrdiff_t line = i;
-        if (wanted < count) {
-            line = i ? i * count / wanted : greatest_at;
-            line += i && line == greatest_at; /* not twice */
-            line -= line == count ? 2 : 0;
+        if (wanted < count && i == 0) {
+            line = greatest_at;
+        } else if (wanted < count) {
+            line = (i - 1) * (count - 1) / (wanted - 1);
+            line += line >= greatest_at;
         }
         tf_blas_line(x, type, axis, line, out + i * k, imaginary ? imaginary + i * k : NULL);
     }
@@ -121,9 +127,9 @@ static struct tf_sample *sample_of(const struct tf_blas_product *product)
 {
     const ptrdiff_t k = product->k;
     const int parts = product->type == 'c' || product->type == 'z' ? 2 : 1;
-    const ptrdiff_t rows = wanted_now.whole || product->m < wanted_now.lines ? product->m : wanted_now.lines;
-    const ptrdiff_t columns = wanted_now.whole || product->n < wanted_now.lines ? product->n
-                                                                     : wanted_now.lines;
+    const ptrdiff_t most = wanted_now.whole ? PTRDIFF_MAX : wanted_now.lines;
+    const ptrdiff_t rows = product->m < most ? product->m : most;
+    const ptrdiff_t columns = product->n < most ? product->n : most;
     if (rows == 0 || columns == 0 || k == 0) {
         return NULL;
     }
@@ -195,16 +201,17 @@ static int take_sample(void *context, const struct tf_blas_product *product)
 static struct tf_place *place_of_thread(const struct tf_blas_watched *call)
 {
     struct tf_source source;
+    struct tf_blas_caller *caller = call->caller;
     if (finder->find(&source) == 0) {
-        struct tf_place *place = place_of(call, &source);
-        if (atomic_load_explicit(call->last, memory_order_relaxed) != place) {
-            atomic_store(call->last, place);
+        struct tf_place *place = place_of(call, &source, 0);
+        if (atomic_load_explicit(&caller->last, memory_order_relaxed) != place) {
+            atomic_store(&caller->last, place);
         }
         return place;
     }
-    const struct tf_place *last = atomic_load(call->last);
+    const struct tf_place *last = atomic_load(&caller->last);
     memset(&source, 0, sizeof source);
-    return place_of(call, last ? &last->source : &source);
+    return place_of(call, last && last->session == session ? &last->source : &source, 1);
 }
 
 /* Reading the clock, and coming back, takes longer than the smallest products: of many
@@ -214,11 +221,13 @@ enum { ALL_TIMED = 64, TIMED = 16 };
 static void *before(const struct tf_blas_watched *call)
 {
     const struct tf_blas_sizes *sizes = &call->sizes;
-    if ((sizes->m == 1 && sizes->n == 1 && !wanted_now.dots) || !tf_blas_may_obey()) {
+    if ((sizes->m == 1 && sizes->n == 1 && !wanted_now.dots) ||
+        (wanted_now.is_inside && !wanted_now.is_inside())) {
         return NULL;
     }
     struct tf_place *place = place_of_thread(call);
     if (!place) {
+        atomic_fetch_add(&without_place, 1);
         return NULL;
     }
     lock_place(place);
@@ -244,6 +253,9 @@ static void after(void *context, double seconds)
 
 static struct tf_blas_watcher watcher = {0, before, after};
 
+/* Another thread may have held a place's lock. */
+static void end_in_child(void) { tf_blas_set_watcher(NULL); }
+
 int tf_places_begin(const struct tf_source_finder *find,
                     const struct tf_places_wanted *wanted)
 {
@@ -261,11 +273,18 @@ int tf_places_begin(const struct tf_source_finder *find,
     if (!places) {
         return -1;
     }
+    static int is_prepared;
+    if (!is_prepared) {
+        pthread_atfork(NULL, NULL, end_in_child);
+        is_prepared = 1;
+    }
+    session++;
     finder = find;
     wanted_now = *wanted;
     watcher.lapack = wanted->lapack;
     atomic_store(&bytes_left, wanted->bytes);
     atomic_store(&left_out, 0);
+    atomic_store(&without_place, 0);
     tf_blas_set_watcher(&watcher);
     return 0;
 }
@@ -293,3 +312,4 @@ struct tf_sample *tf_take_samples(const struct tf_place *place)
 }
 
 uint64_t tf_samples_left_out(void) { return atomic_load(&left_out); }
+uint64_t tf_calls_without_place(void) { return atomic_load(&without_place); }

@@ -35,6 +35,7 @@ enum { TF_SHAPES = 16 };
 
 struct tf_place {
     _Atomic uint64_t key;
+    int session; /* of which it is */
     struct tf_source source;
     const char *object; /* the file of the caller */
     char type;
@@ -56,6 +57,7 @@ struct tf_places_wanted {
     int whole;
     size_t bytes;
     int dots, lapack; /* products that are one number, those inside LAPACK: too */
+    int (*is_inside)(void); /* whether a place is watched; NULL: all are */
 };
 
 /* Returns -1 if memory is short. */
@@ -72,5 +74,8 @@ void tf_free_sample(struct tf_sample *sample);
 
 /* How many calls could not be sampled, since memory was used up. */
 uint64_t tf_samples_left_out(void);
+
+/* How many calls no place could be found for, since the table is full. */
+uint64_t tf_calls_without_place(void);
 
 #endif

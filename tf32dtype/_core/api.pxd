@@ -529,8 +529,11 @@ cdef extern from "blas/counts.h" nogil:
     struct tf_named_count_t "tf_named_count":
         char name[40]
         int kind
+        int is_ready
         uint64_t calls
         uint64_t nanoseconds
+    int tf_counts_prepare()
+    size_t tf_counts_size()
     void tf_blas_count(int, char, int, double)
     void tf_blas_total(tf_blas_counts *)
     tf_named_count_t *tf_named_count(int, const char *)
@@ -546,6 +549,9 @@ cdef extern from "blas/engine.h" nogil:
         int lapack
         npy_intp min_size
         const void *plan
+        int outer
+    void tf_blas_set_outer_mode(const tf_blas_mode *)
+    tf_blas_fate tf_blas_fate_of_obeying(const tf_blas_mode *)
     int tf_blas_is_available()
     int tf_blas_begin()
     void tf_blas_end()
@@ -599,12 +605,14 @@ cdef extern from "blas/places.h" nogil:
         size_t bytes
         int dots
         int lapack
+        int (*is_inside)() noexcept nogil
     int tf_places_begin(const tf_source_finder *, const tf_places_wanted *)
     void tf_places_end()
     const tf_place *tf_places(size_t)
     tf_sample *tf_take_samples(const tf_place *)
     void tf_free_sample(tf_sample *)
     uint64_t tf_samples_left_out()
+    uint64_t tf_calls_without_place()
 
 
 cdef extern from "blas/stubs.h" nogil:
@@ -686,6 +694,7 @@ cdef extern from "frames.h" nogil:
     int tf_frames_set_folders(const char *const *, const char *const *,
                               const char *const *)
     int tf_frames_set_regions(const char *const (*)[2], const char *const (*)[2])
+    int tf_frames_may_obey()
     const tf_source_finder tf_frames_finder
 
 

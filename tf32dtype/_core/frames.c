@@ -109,12 +109,12 @@ static int is_in(const char *file, const char *function, char *(*regions)[2])
 /* A code object may go, and another come to its address: these tell them apart. */
 struct seen {
     _Atomic(const PyCodeObject *) address;
-    PyObject *file, *lines;
+    PyObject *file, *lines, *function;
     int first_line;
     struct code code;
 };
 
-enum { SEEN = 1 << 14, PROBES = 64 };
+enum { SEEN = 1 << 16, PROBES = 64 };
 static struct seen seen[SEEN];
 static struct code unknown = {"<unknown>", "<unknown>", 0, 0, 0};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -166,12 +166,22 @@ static int is_same(const struct seen *one, const PyCodeObject *code)
 {
     return atomic_load_explicit(&one->address, memory_order_acquire) == code &&
            one->file == code->co_filename && one->lines == code->co_linetable &&
-           one->first_line == code->co_firstlineno;
+           one->function == code->co_qualname && one->first_line == code->co_firstlineno;
+}
+
+static void read_code(struct code *known, const PyCodeObject *code)
+{
+    known->file = text_of(code->co_filename);
+    known->function = text_of(code->co_qualname);
+    if (!known->file || !known->function) {
+        *known = unknown;
+    }
+    classify(known);
 }
 
 static const struct code *code_of(const PyCodeObject *code)
 {
-    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 50;
+    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 48;
     for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % SEEN) {
         struct seen *one = &seen[at];
         if (is_same(one, code)) {
@@ -182,13 +192,9 @@ static const struct code *code_of(const PyCodeObject *code)
             if (!atomic_load(&one->address)) {
                 one->file = code->co_filename;
                 one->lines = code->co_linetable;
+                one->function = code->co_qualname;
                 one->first_line = code->co_firstlineno;
-                one->code.file = text_of(code->co_filename);
-                one->code.function = text_of(code->co_qualname);
-                if (!one->code.file || !one->code.function) {
-                    one->code = unknown;
-                }
-                classify(&one->code);
+                read_code(&one->code, code);
                 atomic_store_explicit(&one->address, code, memory_order_release);
             }
             pthread_mutex_unlock(&lock);
@@ -200,8 +206,15 @@ static const struct code *code_of(const PyCodeObject *code)
     return &unknown; /* too many code objects: what they do has no place */
 }
 
+static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+
 static int replace_lists(void)
 {
+    static int is_prepared;
+    if (!is_prepared) {
+        pthread_atfork(NULL, NULL, renew_lock); /* another thread may have held it */
+        is_prepared = 1;
+    }
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < SEEN; i++) {
         if (atomic_load(&seen[i].address)) {
@@ -306,12 +319,29 @@ static void fill(struct tf_source *source)
     }
 }
 
+/* Slow, but right, where there are more code objects than the table holds. */
+static int region_of(const PyCodeObject *code)
+{
+    const struct code *known = code_of(code);
+    if (known != &unknown) {
+        return known->region;
+    }
+    struct code read = {0};
+    read_code(&read, code);
+    const int region = read.region;
+    if (read.file != unknown.file) {
+        free(read.file);
+        free(read.function);
+    }
+    return region;
+}
+
 int tf_frames_may_obey(void)
 {
     int inside = !only || !(*only)[0];
     for (const Frame *frame = first_frame(); frame; frame = frame->previous) {
         PyCodeObject *code = code_in(frame);
-        const int region = code ? code_of(code)->region : 0;
+        const int region = code ? region_of(code) : 0;
         if (region == 2) {
             return 0;
         }

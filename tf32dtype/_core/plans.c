@@ -120,7 +120,8 @@ static const struct tf_blas_mode *planned(struct tf_plan *plan, const void *_Ato
 static const struct tf_blas_mode *mode_here(const struct tf_blas_mode *mode,
                                             const void *_Atomic *last)
 {
-    if (atomic_load_explicit(&has_regions, memory_order_relaxed) && !tf_frames_may_obey()) {
+    if (atomic_load_explicit(&has_regions, memory_order_relaxed) &&
+        tf_blas_is_outer(mode) && !tf_frames_may_obey()) {
         return NULL;
     }
     return mode->plan ? planned((struct tf_plan *)mode->plan, last) : mode;

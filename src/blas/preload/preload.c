@@ -21,7 +21,7 @@
 static struct tf_blas_mode mode;
 static char complaint[160];
 static const char *precision_name;
-static int is_quiet;
+static int is_quiet, is_scaled, is_split, is_tf32;
 static pid_t began_in;
 /* Who counts from some moment on: tf32dtype, in a program that imports it. */
 static tf32dtype_total_fn *other_total;
@@ -36,11 +36,14 @@ static int set_precision(const char *name)
         return -1;
     }
     precision_name = row->name;
+    is_scaled = strncmp(row->name, "fp8", 3) == 0;
+    is_split = row->parts > 1;
+    is_tf32 = strcmp(row->name, "tf32") == 0;
     mode.device.precision = (struct tf_precision){
         .format = row->format,
         .parts = row->parts,
         .split_orders = row->split_orders,
-        .scaling = strncmp(row->name, "fp8", 3) == 0 ? TF_SCALED_MATRIX : TF_UNSCALED,
+        .scaling = is_scaled ? TF_SCALED_MATRIX : TF_UNSCALED,
     };
     return 0;
 }
@@ -51,36 +54,38 @@ static int set_word(const char *word)
     const struct {
         const char *word;
         int *field, value;
+        int is_for; /* whether the precision has a use for it */
     } words[] = {
-        {"float64", &mode.float64, 1},
-        {"complex64", &mode.complex64, 1},
-        {"dots", &mode.dots, 1},
-        {"lapack", &mode.lapack, 1},
-        {"quiet", &is_quiet, 1},
-        {"rounding=ties_to_even", &precision->rounding, TF_TIES_TO_EVEN},
-        {"rounding=ties_to_away", &precision->rounding, TF_TIES_TO_AWAY},
-        {"rounding=toward_zero", &precision->rounding, TF_TOWARD_ZERO},
-        {"scale=tensor", NULL, 0},
-        {"scale=row", &precision->scaling, TF_SCALED_LINES},
-        {"special_values=propagate", &precision->saturates, 0},
-        {"special_values=saturate", &precision->saturates, 1},
+        {"float64", &mode.float64, 1, 1},
+        {"complex64", &mode.complex64, 1, 1},
+        {"dots", &mode.dots, 1, 1},
+        {"lapack", &mode.lapack, 1, 1},
+        {"quiet", &is_quiet, 1, 1},
+        {"rounding=ties_to_even", &precision->rounding, TF_TIES_TO_EVEN, 1},
+        {"rounding=ties_to_away", &precision->rounding, TF_TIES_TO_AWAY, is_tf32},
+        {"rounding=toward_zero", &precision->rounding, TF_TOWARD_ZERO, is_tf32},
+        {"scale=tensor", &precision->scaling,
+         is_scaled ? TF_SCALED_MATRIX : TF_UNSCALED, 1},
+        {"scale=row", &precision->scaling, TF_SCALED_LINES, is_scaled},
+        {"special_values=propagate", &precision->saturates, 0, 1},
+        {"special_values=saturate", &precision->saturates, 1, is_split},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcmp(word, words[i].word) == 0) {
-            if (words[i].field) {
-                *words[i].field = words[i].value;
-            }
+        if (strcmp(word, words[i].word) == 0 && words[i].is_for) {
+            *words[i].field = words[i].value;
             return 0;
         }
     }
     if (strncmp(word, "min_size=", 9) == 0) {
         char *end;
+        errno = 0;
         mode.min_size = strtol(word + 9, &end, 10);
-        if (*end == '\0' && end > word + 9 && mode.min_size >= 0) {
+        if (*end == '\0' && end > word + 9 && mode.min_size >= 0 && errno == 0) {
             return 0;
         }
     }
-    snprintf(complaint, sizeof complaint, "TF32DTYPE_BLAS has no \"%.40s\"", word);
+    snprintf(complaint, sizeof complaint, "TF32DTYPE_BLAS has no \"%.40s\" for %s", word,
+             precision_name);
     return -1;
 }
 
@@ -91,10 +96,12 @@ static void read_settings(void)
         return;
     }
     char *copy = strdup(words ? words : ""), *rest = copy, *word;
+    int is_wrong = 0;
     while (copy && (word = strsep(&rest, ","))) {
-        if (*word && set_word(word)) {
-            precision_name = NULL; /* not half of what was asked for */
-        }
+        is_wrong |= *word && set_word(word);
+    }
+    if (is_wrong) {
+        precision_name = NULL; /* not half of what was asked for */
     }
     free(copy);
 }
@@ -154,7 +161,7 @@ static void add(struct sum *sum, const struct tf_blas_count *count)
 
 /* What is told of a product that did not obey, in the order of enum tf_blas_fate. */
 static const char *const reasons[TF_FATES] = {
-    "",       "no precision is set",  "float64 is not set", "complex64 is not set",
+    "", "",   "no precision is set",  "float64 is not set", "complex64 is not set",
     "dots are not set", "below min_size", "outside",            "no memory",
 };
 
@@ -173,32 +180,53 @@ static void add_all(struct sum fates[TF_FATES], struct sum *all,
     }
 }
 
+static unsigned long long lapack_calls(void)
+{
+    const struct tf_named_count *count;
+    unsigned long long calls = 0;
+    for (int i = 0; (count = tf_named_counts(i)); i++) {
+        calls += count->kind == TF_LAPACK_CALL ? count->calls : 0;
+    }
+    return calls;
+}
+
 __attribute__((destructor)) static void tell(void)
 {
     struct sum fates[TF_FATES] = {{0, 0}}, all = {0, 0};
-    if (is_quiet || getpid() != began_in) {
-        return; /* a forked child: its counts are the parent's too */
+    const unsigned long long lapack = lapack_calls();
+    if (is_quiet || getpid() != began_in || tf_counts_are_shared()) {
+        return; /* a forked child, or one that another process counts and tells of */
     }
     add_all(fates, &all, tf_blas_total);
     if (other_total) {
         add_all(fates, &all, other_total);
     }
     /* NumPy tries a dot of two numbers when it is imported. */
-    if (all.calls == 0 ||
-        (all.calls == 1 && all.multiply_adds == 2 && fates[TF_IS_DOT].calls == 1)) {
+    const int is_numpys =
+        all.calls == 1 && all.multiply_adds == 2 && fates[TF_IS_DOT].calls == 1;
+    if ((all.calls == 0 || is_numpys) && lapack == 0) {
         return;
     }
     fprintf(stderr, "tf32dtype: %s (%d): ", program_invocation_short_name, (int)began_in);
     if (complaint[0]) {
         fprintf(stderr, "%s; ", complaint);
     }
-    fprintf(stderr, "%llu of %llu products obeyed %s, %.1f %% of the multiply-adds",
-            fates[TF_OBEYED].calls, all.calls, other_total      ? "a precision"
+    fprintf(stderr, "%llu of %llu products obeyed %s",
+            fates[TF_OBEYED].calls + fates[TF_OBEYED_OTHER].calls, all.calls,
+            other_total      ? "a precision"
             : precision_name ? precision_name
-                             : "anything",
-            100.0 * (double)fates[TF_OBEYED].multiply_adds /
-                (double)(all.multiply_adds ? all.multiply_adds : 1));
-    for (int fate = 1; fate < TF_FATES; fate++) {
+                             : "anything");
+    if (all.multiply_adds) {
+        const unsigned long long obeyed =
+            fates[TF_OBEYED].multiply_adds + fates[TF_OBEYED_OTHER].multiply_adds;
+        fprintf(stderr, ", %.1f %% of the multiply-adds",
+                100.0 * (double)obeyed / (double)all.multiply_adds);
+    }
+    if (lapack) {
+        fprintf(stderr, "; %llu calls of LAPACK: %s", lapack,
+                mode.lapack ? "but for the products inside, not reached" : "not reached");
+    }
+    for (int fate = TF_NO_PRECISION; fate < TF_FATES; fate++) {
         if (fates[fate].calls) {
             fprintf(stderr, "; %llu not: %s", fates[fate].calls, reasons[fate]);
         }

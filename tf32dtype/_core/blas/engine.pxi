@@ -1,7 +1,7 @@
 # Calls of BLAS by any library of the process: src/blas/engine.h, as Python switches it.
 
 #: Why a product obeyed a precision or not, in the order of `enum tf_blas_fate`.
-fates = ("obeyed", "no precision", "float64", "complex", "dot", "short", "outside",
+fates = ("obeyed", "obeyed another", "no precision", "float64", "complex", "dot", "short", "outside",
          "no memory")
 #: In the order of src/blas/counts.h.
 blas_types = ("float32", "float64", "complex64", "complex128")
@@ -73,14 +73,18 @@ def blas_counts():
 
 def named_counts():
     """Calls that no precision reaches: (kind, name, calls, seconds)."""
-    found = []
+    found = {}
     cdef const tf_named_count_t *count
+    cdef int i = 0
     while True:
-        count = tf_named_counts(<int>len(found))
+        count = tf_named_counts(i)
         if count == NULL:
-            return [row for row in found if row[2]]
-        found.append((named_kinds[count.kind], count.name.decode(), count.calls,
-                      1e-9 * count.nanoseconds))
+            return [(*key, *value) for key, value in found.items() if value[0]]
+        if count.is_ready:
+            key = named_kinds[count.kind], count.name.decode()
+            calls, seconds = found.get(key, (0, 0.0))
+            found[key] = calls + count.calls, seconds + 1e-9 * count.nanoseconds
+        i += 1
 
 
 def count_loops(ufunc, str name, str but=""):
@@ -137,29 +141,55 @@ def set_source_folders(libraries, users, own):
         raise MemoryError
 
 
-def set_regions(only, but):
-    """Where products may obey: in code of `only`, if that names any, and not in code of
-    `but`. Both are pairs of a file, or how its path ends, and a function or ""."""
+def set_regions(only, but, bint obey=True):
+    """What regions there are: code of `only`, if that names any, and not of `but`. Both
+    are pairs of a file, or how its path ends, and a function or "". If they `obey`, other
+    products than theirs do not obey the precision that a program was started with."""
     cdef _Texts a = _Texts([text for pair in only for text in pair])
     cdef _Texts b = _Texts([text for pair in but for text in pair])
     if tf_frames_set_regions(<const char *const (*)[2]>a.all,
                              <const char *const (*)[2]>b.all) < 0:
         raise MemoryError
-    tf_plans_obey_regions(bool(only or but))
+    tf_plans_obey_regions(obey and bool(only or but))
+
+
+def counts_size():
+    """The size of a file that processes count in, which TF32DTYPE_BLAS_COUNTS names."""
+    return tf_counts_size()
+
+
+def count_call(str name):
+    """Count a call that no precision reaches, under a name."""
+    cdef tf_named_count_t *count
+    if tf_counts_prepare() == 0:
+        count = tf_named_count(TF_LOOP_CALL, name.encode())
+        if count != NULL:
+            count.calls += 1
 
 
 def watch_places(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
-                 bint dots=True, bint lapack=False):
-    """Begin to gather products by place: src/blas/places.h."""
+                 bint dots=True, bint lapack=False, bint regions=False):
+    """Begin to gather products by place: src/blas/places.h. With `regions` those of
+    `set_regions` alone."""
     cdef tf_places_wanted wanted
     wanted.lines, wanted.whole, wanted.bytes = lines, whole, bytes
     wanted.dots, wanted.lapack = dots, lapack
+    wanted.is_inside = NULL
+    if regions:
+        wanted.is_inside = tf_frames_may_obey
     if tf_places_begin(&tf_frames_finder, &wanted) < 0:
         raise MemoryError("no memory for the places of products")
+    watching[0] = True
 
 
 def stop_watching():
+    watching[0] = False
     tf_places_end()
+
+
+def calls_without_place():
+    """How many calls were not gathered, for want of room in the table of places."""
+    return tf_calls_without_place()
 
 
 def samples_left_out():

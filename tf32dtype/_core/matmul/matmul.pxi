@@ -162,6 +162,20 @@ def set_default_precision(MatmulSpec precision):
                          precision.mode)
 
 
+def set_outer_precision(bint outer):
+    """Say that the precision of the process is what a program was started with: those
+    that it sets itself count apart, and regions have no say in them; or no longer."""
+    cdef tf_blas_mode mode
+    if not outer or default_precision is None:
+        tf_blas_set_outer_mode(NULL)
+        return
+    mode = default_precision.mode[0]
+    mode.outer = True
+    default_precision.mode = tf_mode_kept(&mode)
+    set_default_precision(default_precision)
+    tf_blas_set_outer_mode(default_precision.mode)
+
+
 cpdef MatmulSpec current_precision():
     """The precision in force here, or None."""
     cdef tuple scopes = precision_variable.get()
@@ -229,7 +243,12 @@ cdef extern from *:
     cnp.PyUFuncGenericFunction tf_loops[]
 
 
-cdef int find_spec(int dtype, const matrices *x, tf_device *chosen) noexcept with gil:
+# Whether places of products are gathered: those that are made here are not seen there.
+cdef bint *watching = [False]
+
+
+cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
+                   int *fate) noexcept with gil:
     """Whether a precision applies to a product of a dtype here; -1 after an error."""
     # An earlier part of this call failed: NumPy goes on, but nothing may be written.
     if PyErr_Occurred() != NULL:
@@ -242,6 +261,9 @@ cdef int find_spec(int dtype, const matrices *x, tf_device *chosen) noexcept wit
     if tf_blas_fate_of(&mode, NULL, type_letters[dtype], x.m, x.n, x.k):
         return 0
     chosen[0] = mode.device
+    fate[0] = tf_blas_fate_of_obeying(spec.mode)
+    if watching[0]:
+        count_call("products in the program's own precision: own")
     return 1
 
 
@@ -254,12 +276,12 @@ cdef int blas_routine(const matrices *x) noexcept nogil:
 
 cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *strides,
                    void *own) noexcept nogil:
-    cdef int kind = number // DTYPES, dtype = number % DTYPES, failed, chosen
+    cdef int kind = number // DTYPES, dtype = number % DTYPES, failed, chosen, fate
     cdef tf_device device
     cdef matrices x = matrices_of(kind, data, dimensions, strides)
     cdef double size
     cdef tf_conjugates conjugates
-    chosen = find_spec(dtype, &x, &device)
+    chosen = find_spec(dtype, &x, &device, &fate)
     if chosen < 0:
         return
     if chosen == 0:
@@ -267,7 +289,7 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
         return
     x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
     size = <double>x.m * x.n * x.k * x.count * (4 if dtype >= COMPLEX64 else 1)
-    tf_blas_count(TF_OBEYED, type_letters[dtype], blas_routine(&x), size)
+    tf_blas_count(fate, type_letters[dtype], blas_routine(&x), size)
     if dtype == COMPLEX64 or dtype == COMPLEX128:
         conjugates.a = kind == VECDOT or kind == VECMAT
         conjugates.b = 0
