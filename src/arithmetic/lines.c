@@ -12,9 +12,18 @@ static struct tf_line *lines;
 static const struct tf_source_finder *finder;
 static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t left_out;
+/* Of a forked child: another thread may have held a lock, and nobody asks for its lines. */
+static int is_child;
+
+static void note_child(void) { is_child = 1; }
 
 int tf_lines_begin(const struct tf_source_finder *with)
 {
+    static int is_prepared;
+    if (!is_prepared) {
+        pthread_atfork(NULL, NULL, note_child);
+        is_prepared = 1;
+    }
     /* Kept for ever: a thread may still be adding to it. */
     if (!lines) {
         lines = calloc(LINES, sizeof *lines);
@@ -76,7 +85,7 @@ static struct tf_line *line_of(const void *what)
 
 void tf_lines_add(const void *what, const struct tf_figures *figures)
 {
-    struct tf_line *line = line_of(what);
+    struct tf_line *line = is_child ? NULL : line_of(what);
     if (!line) {
         atomic_fetch_add(&left_out, 1);
         return;

@@ -311,12 +311,14 @@ int tf_blas_look_again(void)
     return count;
 }
 
-void *tf_blas_counting(void *original, int kind, const char *name)
+void *tf_blas_counting(void *original, int kind, const char *name, int with_blas)
 {
     pthread_mutex_lock(&lock);
     void *function = tf_counts_prepare() < 0
                          ? NULL
-                         : stub_before(original, tf_handle_named, tf_named_count(kind, name));
+                         : stub_before(original,
+                                       with_blas ? tf_handle_named : tf_handle_without_blas,
+                                       tf_named_count(kind, name));
     pthread_mutex_unlock(&lock);
     return function;
 }

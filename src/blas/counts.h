@@ -43,7 +43,7 @@ void tf_blas_total(struct tf_blas_counts *total);
 enum tf_named_kind { TF_LAPACK_CALL, TF_SOLVE_CALL, TF_LOOP_CALL, TF_NAMED_KINDS };
 
 struct tf_named_count {
-    char name[40];
+    char name[56];
     int kind; /* enum tf_named_kind */
     _Atomic int is_ready;
     _Atomic uint64_t calls, nanoseconds;
@@ -59,8 +59,9 @@ const struct tf_named_count *tf_named_counts(int number);
  * it does: then other processes count there too. Returns -1 if memory is short. */
 int tf_counts_prepare(void);
 
-/* The size of such a file. */
-size_t tf_counts_size(void);
+/* Makes a new file of the counts so far, where this process goes on counting. Returns -1,
+ * and goes on as before, if that cannot be. */
+int tf_counts_share(const char *path);
 
 /* Whether other processes count too. */
 int tf_counts_are_shared(void);

@@ -80,6 +80,9 @@ enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **in_force,
 
 /* -- products ---------------------------------------------------------------------- */
 
+/* Calls of BLAS that this thread has made. */
+static _Thread_local unsigned caught __attribute__((tls_model("initial-exec")));
+
 static double seconds_now(void)
 {
     struct timespec now;
@@ -180,6 +183,7 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
     if (paused) {
         return 0;
     }
+    caught++;
     const struct tf_blas_mode *mode = current_mode();
     struct verdict verdict = {.mode = mode, .last_place = &target->caller->last_place};
     if (target->inner && !(verdict.mode && verdict.mode->lapack) &&
@@ -247,15 +251,30 @@ int tf_handle_entry(struct tf_stub *stub, struct tf_call *call)
 
 /* -- what is only counted ---------------------------------------------------------- */
 
-int tf_handle_named(struct tf_stub *stub, struct tf_call *call)
+/* Returns whether the call was made. */
+static int count_named(struct tf_stub *stub, struct tf_call *call, int counts_blas)
 {
     struct tf_named_count *count = stub->facts;
     if (paused) {
         return 0;
     }
+    const unsigned before = caught;
     const double began = seconds_now();
     tf_stub_call(call);
+    if (!counts_blas && caught != before) {
+        return 1;
+    }
     atomic_fetch_add(&count->calls, 1);
     atomic_fetch_add(&count->nanoseconds, (uint64_t)(1e9 * (seconds_now() - began)));
     return 1;
+}
+
+int tf_handle_named(struct tf_stub *stub, struct tf_call *call)
+{
+    return count_named(stub, call, 1);
+}
+
+int tf_handle_without_blas(struct tf_stub *stub, struct tf_call *call)
+{
+    return count_named(stub, call, 0);
 }

@@ -87,8 +87,9 @@ struct tf_blas_watcher {
 void tf_blas_set_watcher(const struct tf_blas_watcher *watcher);
 
 /* Returns a function that stands before another, and counts its calls and their time
- * under a name while calls are caught; NULL if there is none. */
-void *tf_blas_counting(void *original, int kind, const char *name);
+ * under a name while calls are caught, those that call BLAS too or not; NULL if there is
+ * none. */
+void *tf_blas_counting(void *original, int kind, const char *name, int with_blas);
 
 /* While paused, a thread's calls go by: for code that belongs to this library. */
 void tf_blas_pause(int paused);

@@ -22,8 +22,10 @@ struct tf_blas_target {
 int tf_handle_product(struct tf_stub *stub, struct tf_call *call);
 int tf_handle_entry(struct tf_stub *stub, struct tf_call *call);
 
-/* Of what is only counted; facts are a struct tf_named_count. */
+/* Of what is only counted; facts are a struct tf_named_count. The second leaves out calls
+ * that have BLAS make a product. */
 int tf_handle_named(struct tf_stub *stub, struct tf_call *call);
+int tf_handle_without_blas(struct tf_stub *stub, struct tf_call *call);
 
 /* How many have calls caught. */
 extern atomic_int tf_blas_users;

@@ -104,6 +104,7 @@ class Reached(NamedTuple):
 
 #: Of a product that was seen and did not obey: what it is called, and what helps.
 _CURES = {
+    "obeyed another": ("in a precision that the program sets itself", ""),
     "no precision": ("outside of the precision", "matmul_precision(None) holds there"),
     "float64": ("", "Reach them with --float64"),
     "complex": ("", "Reach them with --complex64"),

@@ -113,6 +113,7 @@ def run(arguments: Namespace) -> NoReturn:
     _set_precision(settings, arguments)
     pairs = [[(r.file, r.function or "") for r in regions] for regions in (only, but)]
     _core.set_regions(*pairs)
+    _core.set_outer_precision(True)
     _core.blas_begin()
     watch_loops()
     set_folders()
@@ -126,6 +127,7 @@ def run(arguments: Namespace) -> NoReturn:
             ending = end
         join_threads()
     set_matmul_precision(None)  # what ends after the program is no part of it
+    _core.set_outer_precision(False)
     label = "the plan" if planned else find_precision(arguments.precision).short
     summary = reached(label, settings, counts)
     if path:

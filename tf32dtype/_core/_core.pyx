@@ -45,7 +45,7 @@ __all__ = [
     "arithmetic_functions", "arithmetic_left_out", "arithmetic_places", "available_isas",
     "begin_arithmetic",
     "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end",
-    "blas_look_again", "blas_pause", "blas_places", "calls_without_place", "count_call", "counts_size", "set_outer_precision", "block_bounds",
+    "blas_look_again", "blas_pause", "blas_places", "calls_without_place", "count_call", "share_counts", "set_outer_precision", "block_bounds",
     "block_dequantize", "block_elements", "block_matmul", "block_plan",
     "block_quantize", "block_round", "block_scales", "count_nonzero",
     "count_loops", "count_scope", "counted", "current_precision",

@@ -527,13 +527,13 @@ cdef extern from "blas/counts.h" nogil:
     struct tf_blas_counts:
         tf_blas_count_t of[1][1][1]
     struct tf_named_count_t "tf_named_count":
-        char name[40]
+        char name[56]
         int kind
         int is_ready
         uint64_t calls
         uint64_t nanoseconds
     int tf_counts_prepare()
-    size_t tf_counts_size()
+    int tf_counts_share(const char *)
     void tf_blas_count(int, char, int, double)
     void tf_blas_total(tf_blas_counts *)
     tf_named_count_t *tf_named_count(int, const char *)
@@ -560,7 +560,7 @@ cdef extern from "blas/engine.h" nogil:
     tf_blas_fate tf_blas_fate_of(const tf_blas_mode **, void *, char, npy_intp,
                                  npy_intp, npy_intp)
     const tf_blas_mode *tf_blas_mode_here(const tf_blas_mode *, void *)
-    void *tf_blas_counting(void *, int, const char *)
+    void *tf_blas_counting(void *, int, const char *, int)
     void tf_blas_pause(int)
 
 

@@ -70,6 +70,10 @@ def _left_out(run: Run) -> Iterable[Advice]:
             " those of the others"
         )
         yield Advice("unmeasured", text)
+    if run.without_place:
+        products = numbered(run.without_place, "product")
+        text = f"{products} of other places were made: there are too many to tell"
+        yield Advice("unmeasured", text)
 
 
 def rule(target_db: float) -> str:

@@ -13,7 +13,7 @@ from .. import _core
 from .._measures import UserError
 from .._source_folders import set_folders
 from .._version import __version__
-from .elsewhere import Counts, elsewhere, watch_loops
+from .elsewhere import Counts, elsewhere, watch_loops, watch_strided_loops
 from .places import Frame, Place, Run, Sample
 from .regions import Region
 
@@ -78,10 +78,14 @@ class Collector:
             set_folders(options.stop_at)
         except ValueError as error:
             raise UserError(str(error)) from None
-        _core.set_regions(*(_pairs(r) for r in (options.only, options.excepted)))
+        regions = bool(options.only or options.excepted)
+        if regions:
+            pairs = [_pairs(x) for x in (options.only, options.excepted)]
+            _core.set_regions(*pairs, obey=False)
         Collector._at_work = True
         _core.blas_begin(options.lapack)
         watch_loops()
+        watch_strided_loops()
         self._counts = Counts()
         _core.watch_places(
             LINES,
@@ -89,6 +93,7 @@ class Collector:
             bytes=ROOM_FOR_ALL if options.exact else ROOM,
             dots=options.dots,
             lapack=options.lapack,
+            regions=regions,
         )
         self._began = time.perf_counter()
 
@@ -97,7 +102,8 @@ class Collector:
         seconds = time.perf_counter() - self._began
         _core.stop_watching()
         _core.blas_end()
-        _core.set_regions([], [])
+        if self.options.only or self.options.excepted:
+            _core.set_regions([], [], obey=False)
         Collector._at_work = False
         found = [_place(number, row) for number, row in enumerate(_core.blas_places())]
         return Run(
@@ -109,6 +115,7 @@ class Collector:
             numpy=np.__version__,
             tf32dtype=__version__,
             left_out=_core.samples_left_out(),
+            without_place=_core.calls_without_place(),
         )
 
 

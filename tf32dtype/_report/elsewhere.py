@@ -66,6 +66,8 @@ _OUTSIDE = "--lapack reaches the products inside, no other sums"
 _INSIDE = "The products inside that LAPACK has BLAS make were reached, no other sums"
 _CURES = {
     "dtype": "Convert to float32 first",
+    "strided": "NumPy calls no BLAS there: np.ascontiguousarray",
+    "own": "They are in a precision of td already",
     "einsum": "Write optimize=True, or td.einsum",
     "fft": "No precision reaches an FFT",
 }
@@ -82,6 +84,14 @@ def watch_loops() -> None:
     names["c_einsum"] = _core.counted(
         names["c_einsum"], "np.einsum without optimize: einsum"
     )
+
+
+@cache
+def watch_strided_loops() -> None:
+    """Count NumPy's products of float32 and the like that it has BLAS not make."""
+    for ufunc in (np.matmul, np.matvec, np.vecmat, np.vecdot):
+        name = f"np.{ufunc.__name__} of {{}}, strided: strided"
+        _core.count_loops(ufunc, name, only="fdFD", with_blas=False)
 
 
 def _count_numpys_ffts(module: Any) -> None:

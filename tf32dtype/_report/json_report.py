@@ -29,6 +29,7 @@ def to_json(report: Report) -> str:
         "target_db": report.target_db,
         "exact": report.exact,
         "left_out": run.left_out,
+        "without_place": run.without_place,
         "places": [_place(run, one) for one in report.places],
         "arithmetic": report.arithmetic and report.arithmetic.record(),
         "elsewhere": [asdict(one) for one in run.elsewhere],

@@ -85,6 +85,8 @@ class Run:
     tf32dtype: str
     #: products that were to be kept, and were too large for the room there is
     left_out: int = 0
+    #: products that were seen, and of whose place nothing is known: there are too many
+    without_place: int = 0
 
     @property
     def multiply_adds(self) -> int:

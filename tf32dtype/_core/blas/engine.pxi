@@ -87,15 +87,17 @@ def named_counts():
         i += 1
 
 
-def count_loops(ufunc, str name, str but=""):
-    """Count the calls of a ufunc's loops, but for dtypes of these characters, under a
-    name: "{}" in it becomes the dtype's. They stay counted."""
+def count_loops(ufunc, str name, str but="", *, str only="", bint with_blas=True):
+    """Count the calls of a ufunc's loops, but for dtypes of these characters, or of these
+    only, under a name: "{}" in it becomes the dtype's. They stay counted. Without
+    `with_blas` calls are left out that have BLAS make a product."""
     cdef int signature[8]
     cdef cnp.PyUFuncGenericFunction found = NULL, counting
     cdef int i
     for types in ufunc.types:
         dtypes = [np.dtype(t) for t in types.replace("->", "")]
-        if dtypes[0].char in but or len(dtypes) > 8:
+        if (dtypes[0].char in but or (only and dtypes[0].char not in only)
+                or len(dtypes) > 8):
             continue
         for i, dtype in enumerate(dtypes):
             signature[i] = dtype.num
@@ -104,7 +106,7 @@ def count_loops(ufunc, str name, str but=""):
         if cnp.PyUFunc_ReplaceLoopBySignature(ufunc, NULL, signature, &found) < 0:
             continue
         counting = <cnp.PyUFuncGenericFunction>tf_blas_counting(
-            <void *>found, TF_LOOP_CALL, label)
+            <void *>found, TF_LOOP_CALL, label, with_blas)
         if counting == NULL:
             counting = found
         cnp.PyUFunc_ReplaceLoopBySignature(ufunc, counting, signature, &found)
@@ -150,12 +152,14 @@ def set_regions(only, but, bint obey=True):
     if tf_frames_set_regions(<const char *const (*)[2]>a.all,
                              <const char *const (*)[2]>b.all) < 0:
         raise MemoryError
-    tf_plans_obey_regions(obey and bool(only or but))
+    if obey:
+        tf_plans_obey_regions(bool(only or but))
 
 
-def counts_size():
-    """The size of a file that processes count in, which TF32DTYPE_BLAS_COUNTS names."""
-    return tf_counts_size()
+def share_counts(str path):
+    """Go on counting in a new file, where the processes count too that have its name in
+    TF32DTYPE_BLAS_COUNTS; whether that can be."""
+    return tf_counts_share(path.encode()) == 0
 
 
 def count_call(str name):
