@@ -35,7 +35,9 @@ def rounded(precision: str, x: NDArray[Any] = X) -> bytes:
 # -- the file ----------------------------------------------------------------------
 
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
-counts = st.integers(1, 5).flatmap(lambda of: st.tuples(st.integers(1, of), st.just(of)))
+counts = st.integers(1, 5).flatmap(
+    lambda of: st.tuples(st.integers(1, of), st.just(of))
+)
 lines = st.builds(
     lambda file, function, text, count: Line(file, function, text, *count),
     texts, texts, texts, counts,
@@ -225,7 +227,7 @@ def by_function(x: Any) -> Any:
 
 
 def by_scipy(x: Any) -> Any:
-    from scipy.linalg.blas import sgemm
+    from scipy.linalg.blas import sgemm  # type: ignore[import-untyped]
 
     first = sgemm(1.0, x, x)
     second = sgemm(1.0, x, x.copy())
@@ -251,13 +253,13 @@ def test_each_line_has_its_precision(
     if function is by_scipy:
         pytest.importorskip("scipy")
     own = [y.tobytes() for y in function(X)]
-    texts = {
+    texts: dict[Any, str] = {
         by_operator: "second = x @ x.copy()",
         by_method: "second = x.dot(x.copy())",
         by_function: "second = np.tensordot(x, x, 1)",
         by_scipy: "second = sgemm(1.0, x, x.copy())",
     }
-    first = {
+    first: dict[Any, str] = {
         by_operator: "first = x @ x",
         by_method: "first = x.dot(x)",
         by_function: "first = np.dot(x, x)",

@@ -44,7 +44,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype run`."""
     add_precision(parser)
     parser.add_argument(
-        "--plan", metavar="FILE", help="a precision for each place, instead of --precision"
+        "--plan",
+        metavar="FILE",
+        help="a precision for each place, instead of --precision",
     )
     parser.add_argument("--device", metavar="NAME", help="with this one's tensor core")
     parser.add_argument(

@@ -116,7 +116,9 @@ def _all_arguments(arguments: Namespace) -> Namespace:
 
 def _options(arguments: Namespace) -> TuneOptions:
     if arguments.check is None or arguments.tolerance is None:
-        raise CommandError("--check and --tolerance are needed: --help tells what they are")
+        raise CommandError(
+            "--check and --tolerance are needed: --help tells what they are"
+        )
     if not 0 <= arguments.tolerance < float("inf"):
         raise CommandError(f"--tolerance {arguments.tolerance:g}: 0 or more is needed")
     if not 0 < arguments.time_limit:

@@ -344,4 +344,6 @@ def _options(words: str | None) -> Options:
     return cast(Options, options)
 
 
-_OPTIONS = [name for name in Settings._fields if name not in ("precision", "blas", "plan")]
+_OPTIONS = [
+    name for name in Settings._fields if name not in ("precision", "blas", "plan")
+]

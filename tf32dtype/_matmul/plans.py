@@ -110,12 +110,14 @@ def _place(found: Any) -> PlannedPlace:
 def _line(found: Any) -> Line:
     if not isinstance(found, dict):
         raise ValueError("a line is written {file = ..., function = ..., text = ...}")
-    texts = [_taken(found, name, str, None) for name in ("file", "function", "text")]
+    file, function, text = (
+        _taken(found, name, str, None) for name in ("file", "function", "text")
+    )
     count, of = (_taken(found, name, int, 1) for name in ("count", "of"))
     _refuse(found, "a line")
     if not 1 <= count <= of:
         raise ValueError(f"count = {count} is none of 1 to {of}")
-    return Line(*texts, count, of)
+    return Line(file, function, text, count, of)
 
 
 def _precision(name: str) -> str | None:
@@ -213,7 +215,8 @@ def find_places(plan: Plan, path: str) -> list[FoundPlace]:
     for place in plan.places:
         try:
             user, library = (
-                line and find_line(line, where) for line in (place.user, place.library)
+                None if line is None else find_line(line, where)
+                for line in (place.user, place.library)
             )
         except LineError as error:
             rest = f"{plan.default or NONE} holds there"

@@ -109,7 +109,7 @@ class Check:
             return np.array([float(x) for x in _NUMBER.findall(file.read())])
 
     def _regex(self, folder: str, output: str) -> Numbers:
-        found = []
+        found: list[str | None] = []
         for match in self._pattern.finditer(output):
             found += match.groups() or (match.group(),)
         return np.array([float(x) for x in found if x is not None])
@@ -121,7 +121,9 @@ class Check:
 def _function(text: str) -> Callable[[str, str], Any]:
     where, colon, name = text.rpartition(":")
     if not colon:
-        raise UserError(f"check python:{text}: FILE:FUNCTION or MODULE:FUNCTION is needed")
+        raise UserError(
+            f"check python:{text}: FILE:FUNCTION or MODULE:FUNCTION is needed"
+        )
     try:
         if where.endswith(".py"):
             spec = importlib.util.spec_from_file_location("tf32dtype_check", where)

@@ -70,9 +70,7 @@ class Items:
     foreign: dict[str, int] = field(default_factory=dict)
 
 
-def read_items(
-    report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]
-) -> Items:
+def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) -> Items:
     """The items of a report.
 
     Parameters

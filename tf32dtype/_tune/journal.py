@@ -33,7 +33,9 @@ class Journal:
             with open(self.path, encoding="utf-8") as file:
                 lines = file.read().split("\n")
         except OSError as error:
-            raise UserError(f"nothing to resume: {self.path}: {error.strerror}") from None
+            raise UserError(
+                f"nothing to resume: {self.path}: {error.strerror}"
+            ) from None
         for line in lines:
             try:
                 record = json.loads(line)

@@ -86,9 +86,7 @@ class Runner:
     def _folder(self, path: str) -> str:
         if not self.check.needs_folder:
             return self.program.folder
-        shutil.copytree(
-            self.program.folder, path, symlinks=True, ignore=_LEFT_OUT
-        )
+        shutil.copytree(self.program.folder, path, symlinks=True, ignore=_LEFT_OUT)
         return path
 
     def _ended(self, run: _Run, limit: float) -> Trial:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -154,7 +153,7 @@ class Tuner:
         tuned = Tuned(
             self._items, precisions, outcome.distance, self._runner.count, final
         )
-        facts = {
+        facts: dict[str, str | float | bool] = {
             "program": " ".join(options.program.words),
             "check": options.check.text,
             "tolerance": options.tolerance,
@@ -231,7 +230,9 @@ class Tuner:
                 + (f"; those in {others} need --float64 or --complex64" * bool(others))
             )
         where = folders()
-        lines = [x for item in self._items.items for x in (item.user, item.library) if x]
+        lines = [
+            x for item in self._items.items for x in (item.user, item.library) if x
+        ]
         paths = {find_file(line.file, where) for line in lines}
         self._base = self._hash(self._base, _contents(sorted(filter(None, paths))))
 
@@ -240,10 +241,12 @@ class Tuner:
     def _attempt(self, wanted: Sequence[Levels]) -> list[bool | None]:
         known = [self._known(levels) for levels in wanted]
         if known[0] is None:
-            unknown = [x for x, outcome in zip(wanted, known, strict=True) if not outcome]
+            unknown = [
+                x for x, outcome in zip(wanted, known, strict=True) if not outcome
+            ]
             self._try(list(dict.fromkeys(unknown))[: self.options.jobs])
             known = [self._known(levels) for levels in wanted]
-        return [outcome and self._passes(outcome) for outcome in known]
+        return [None if x is None else self._passes(x) for x in known]
 
     def _passes(self, outcome: _Outcome) -> bool:
         return outcome.distance <= self.options.tolerance
@@ -289,8 +292,8 @@ class Tuner:
         if not self._passes(outcome) or (before and before.digest != outcome.digest):
             why = trial.why or f"{outcome.distance:.3g} from the reference's"
             raise UserError(
-                f"the plan's last run has another answer than before: {why}; the program"
-                " is not deterministic"
+                f"the plan's last run has another answer than before: {why}; the"
+                " program is not deterministic"
             )
         return outcome
 
