@@ -121,7 +121,7 @@ def _options(arguments: Namespace) -> TuneOptions:
         )
     if not 0 <= arguments.tolerance < float("inf"):
         raise CommandError(f"--tolerance {arguments.tolerance:g}: 0 or more is needed")
-    if not 0 < arguments.time_limit:
+    if not arguments.time_limit > 0:
         raise CommandError(f"--time-limit {arguments.time_limit:g}: seconds are needed")
     if arguments.jobs < 1:
         raise CommandError(f"--jobs {arguments.jobs}: 1 or more is needed")

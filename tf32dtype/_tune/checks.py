@@ -1,4 +1,4 @@
-"""Checks: the numbers that are a program's answer, and how far two answers are apart."""
+"""Checks: the numbers of a program's answer, and how far two answers are apart."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def _function(text: str) -> Callable[[str, str], Any]:
     try:
         if where.endswith(".py"):
             spec = importlib.util.spec_from_file_location("tf32dtype_check", where)
-            assert spec and spec.loader
+            assert spec
+            assert spec.loader
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         else:
