@@ -136,7 +136,7 @@ def test_the_plan_keeps_its_promise_to_the_bit(
     assert done.returncode == 0
     assert f"{COUNT - 1} gemm" in done.stderr
     answer = np.load(tmp_path / "out.npy").astype(np.float64)
-    facts = read_plan(str(folder / "plan.toml")).check
+    facts = dict(read_plan(str(folder / "plan.toml")).check)
     assert facts["final"] is True
     told = hashlib.sha256(b"<f8" + answer.tobytes()).hexdigest()
     assert facts["answer"] == told
@@ -166,7 +166,7 @@ def test_a_resumed_search_ends_as_one_that_was_not_cut_off(
     assert process.returncode == 4
     assert "plan.toml is not final" in errors
     assert "Traceback" not in errors
-    assert read_plan(str(tmp_path / "plan.toml")).check["final"] is False
+    assert dict(read_plan(str(tmp_path / "plan.toml")).check)["final"] is False
     with journal.open("a") as file:
         file.write('{"key": "cut o')
     done = tune(tmp_path, *words, "--resume", "--jobs", 2)

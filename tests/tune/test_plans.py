@@ -58,7 +58,9 @@ plans = st.builds(
     st.booleans(),
     st.booleans(),
     st.booleans(),
-    st.just({}) | st.just({"check": 'regex:"\\d\n', "tolerance": 1e-6, "final": True}),
+    st.sampled_from(
+        [(), (("check", 'regex:"\\d\n'), ("tolerance", 1e-6), ("final", True))]
+    ),
 )
 
 

@@ -6,7 +6,7 @@ import os
 import tomllib
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .._source_folders import set_folders
@@ -43,8 +43,8 @@ class Plan:
     float64: bool = False
     complex64: bool = False
     dots: bool = False
-    #: how it was found; for the reader alone
-    check: Mapping[str, str | float | bool] = field(default_factory=dict)
+    #: how it was found, by name; for the reader alone
+    check: tuple[tuple[str, str | float | bool], ...] = ()
 
 
 # -- the file ----------------------------------------------------------------------
@@ -82,7 +82,7 @@ def _plan(found: dict[str, Any]) -> Plan:
         name: _taken(found, name, bool, False)
         for name in ("float64", "complex64", "dots")
     }
-    check = _taken(found, "check", dict, {})
+    check = tuple(_taken(found, "check", dict, {}).items())
     _refuse(found, "a plan")
     return Plan(tuple(map(_place, places)), _precision(default), check=check, **flags)
 
@@ -150,7 +150,7 @@ def plan_text(plan: Plan) -> str:
     ]
     if plan.check:
         lines += ["", "[check]"]
-        lines += [f"{name} = {_toml(value)}" for name, value in plan.check.items()]
+        lines += [f"{name} = {_toml(value)}" for name, value in plan.check]
     for place in plan.places:
         lines += ["", "[[place]]", f"precision = {_toml(place.precision or NONE)}"]
         for name in ("user", "library"):

@@ -163,7 +163,8 @@ class Tuner:
             "final": final,
         }
         write_whole(
-            options.out, plan_text(replace(self._plan(search.best), check=facts))
+            options.out,
+            plan_text(replace(self._plan(search.best), check=tuple(facts.items()))),
         )
         return tuned
 
