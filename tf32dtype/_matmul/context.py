@@ -148,8 +148,9 @@ class matmul_precision:
     Raises
     ------
     ValueError
-        For an unknown name, and a plan that cannot be read; for `rounding`, `scale` or `special_values` where the
-        precision has no use for it; for a device that has no model for it.
+        For an unknown name, and a plan that cannot be read; for `rounding`, `scale` or
+        `special_values` where the precision has no use for it; for a device that has no
+        model for it.
     TypeError
         If a generator function is decorated, whose body would run outside.
     RuntimeError

@@ -6,7 +6,7 @@ import os
 import tomllib
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .._source_folders import set_folders
@@ -43,8 +43,8 @@ class Plan:
     float64: bool = False
     complex64: bool = False
     dots: bool = False
-    #: how it was found; for the reader alone
-    check: Mapping[str, str | float | bool] = field(default_factory=dict)
+    #: how it was found, by name; for the reader alone
+    check: tuple[tuple[str, str | float | bool], ...] = ()
 
 
 # -- the file ----------------------------------------------------------------------
@@ -82,7 +82,7 @@ def _plan(found: dict[str, Any]) -> Plan:
         name: _taken(found, name, bool, False)
         for name in ("float64", "complex64", "dots")
     }
-    check = _taken(found, "check", dict, {})
+    check = tuple(_taken(found, "check", dict, {}).items())
     _refuse(found, "a plan")
     return Plan(tuple(map(_place, places)), _precision(default), check=check, **flags)
 
@@ -110,12 +110,14 @@ def _place(found: Any) -> PlannedPlace:
 def _line(found: Any) -> Line:
     if not isinstance(found, dict):
         raise ValueError("a line is written {file = ..., function = ..., text = ...}")
-    texts = [_taken(found, name, str, None) for name in ("file", "function", "text")]
+    file, function, text = (
+        _taken(found, name, str, None) for name in ("file", "function", "text")
+    )
     count, of = (_taken(found, name, int, 1) for name in ("count", "of"))
     _refuse(found, "a line")
     if not 1 <= count <= of:
         raise ValueError(f"count = {count} is none of 1 to {of}")
-    return Line(*texts, count, of)
+    return Line(file, function, text, count, of)
 
 
 def _precision(name: str) -> str | None:
@@ -148,7 +150,7 @@ def plan_text(plan: Plan) -> str:
     ]
     if plan.check:
         lines += ["", "[check]"]
-        lines += [f"{name} = {_toml(value)}" for name, value in plan.check.items()]
+        lines += [f"{name} = {_toml(value)}" for name, value in plan.check]
     for place in plan.places:
         lines += ["", "[[place]]", f"precision = {_toml(place.precision or NONE)}"]
         for name in ("user", "library"):
@@ -213,7 +215,8 @@ def find_places(plan: Plan, path: str) -> list[FoundPlace]:
     for place in plan.places:
         try:
             user, library = (
-                line and find_line(line, where) for line in (place.user, place.library)
+                None if line is None else find_line(line, where)
+                for line in (place.user, place.library)
             )
         except LineError as error:
             rest = f"{plan.default or NONE} holds there"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from dataclasses import replace
+from functools import cache, lru_cache, wraps
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -20,7 +21,7 @@ from .. import _core
 from .._formats.aliases import canonical, cure
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._wording import brief
-from .plans import Plan, find_places, read_plan
+from .plans import FoundPlace, Plan, find_places, read_plan
 
 if TYPE_CHECKING:
     from ..tensor_core.models import Model
@@ -188,17 +189,20 @@ def _planned(settings: Settings, path: str) -> _core.MatmulSpec:
             _spec(plan, precision)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    places = [
-        (place.user, place.library, _spec(plan, place.precision))
-        for place in find_places(plan, path)
-    ]
+    return _planned_spec(
+        tuple(find_places(plan, path)), replace(plan, places=(), check=())
+    )
+
+
+@cache  # what it returns has memory that is never given back
+def _planned_spec(places: tuple[FoundPlace, ...], plan: Plan) -> _core.MatmulSpec:
     return _core.MatmulSpec(
         "float32",
         float64=plan.float64,
         complex64=plan.complex64,
         dots=plan.dots,
         blas=True,
-        places=places,
+        places=[(x.user, x.library, _spec(plan, x.precision)) for x in places],
         otherwise=_spec(plan, plan.default),
     )
 

@@ -1,4 +1,4 @@
-"""Checks: the numbers that are a program's answer, and how far two answers are apart."""
+"""Checks: the numbers of a program's answer, and how far two answers are apart."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Check:
             return np.array([float(x) for x in _NUMBER.findall(file.read())])
 
     def _regex(self, folder: str, output: str) -> Numbers:
-        found = []
+        found: list[str | None] = []
         for match in self._pattern.finditer(output):
             found += match.groups() or (match.group(),)
         return np.array([float(x) for x in found if x is not None])
@@ -127,7 +127,8 @@ def _function(text: str) -> Callable[[str, str], Any]:
     try:
         if where.endswith(".py"):
             spec = importlib.util.spec_from_file_location("tf32dtype_check", where)
-            assert spec and spec.loader
+            assert spec
+            assert spec.loader
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         else:

@@ -32,11 +32,8 @@ class Item:
     @property
     def name(self) -> str:
         """For the table."""
-        line = self.user or self.library
-        assert line is not None
-        which = f" ({line.count} of {line.of})" if line.of > 1 else ""
-        file = os.path.basename(line.file)
-        return f"{file} {line.function}: {_short(line.text)}{which}"
+        lines = [line for line in (self.user, self.library) if line]
+        return " > ".join(_name(line, 44 // len(lines)) for line in lines)
 
     def take(self, record: Mapping[str, Any]) -> None:
         """Take in a place of the report."""
@@ -125,5 +122,7 @@ def _line(
     return name_line(file, frame["line"], frame["function"], where)
 
 
-def _short(text: str, most: int = 40) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."
+def _name(line: Line, most: int) -> str:
+    which = f" ({line.count} of {line.of})" if line.of > 1 else ""
+    text = line.text if len(line.text) <= most else line.text[: most - 3] + "..."
+    return f"{os.path.basename(line.file)} {line.function}: {text}{which}"

@@ -1,4 +1,4 @@
-"""What plans would gain on GPUs: a model from the peaks of their units, no measurement."""
+"""What plans would gain on GPUs: a model from the peaks of their units."""
 
 from __future__ import annotations
 

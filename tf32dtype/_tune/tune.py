@@ -153,7 +153,7 @@ class Tuner:
         tuned = Tuned(
             self._items, precisions, outcome.distance, self._runner.count, final
         )
-        facts = {
+        facts: dict[str, str | float | bool] = {
             "program": " ".join(options.program.words),
             "check": options.check.text,
             "tolerance": options.tolerance,
@@ -163,7 +163,8 @@ class Tuner:
             "final": final,
         }
         write_whole(
-            options.out, plan_text(replace(self._plan(search.best), check=facts))
+            options.out,
+            plan_text(replace(self._plan(search.best), check=tuple(facts.items()))),
         )
         return tuned
 
@@ -246,7 +247,7 @@ class Tuner:
             ]
             self._try(list(dict.fromkeys(unknown))[: self.options.jobs])
             known = [self._known(levels) for levels in wanted]
-        return [outcome and self._passes(outcome) for outcome in known]
+        return [None if x is None else self._passes(x) for x in known]
 
     def _passes(self, outcome: _Outcome) -> bool:
         return outcome.distance <= self.options.tolerance
@@ -292,8 +293,8 @@ class Tuner:
         if not self._passes(outcome) or (before and before.digest != outcome.digest):
             why = trial.why or f"{outcome.distance:.3g} from the reference's"
             raise UserError(
-                f"the plan's last run has another answer than before: {why}; the program"
-                " is not deterministic"
+                f"the plan's last run has another answer than before: {why}; the"
+                " program is not deterministic"
             )
         return outcome
 

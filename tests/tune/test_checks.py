@@ -1,0 +1,95 @@
+"""Checks: the numbers they find, and the model of what a plan gains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tf32dtype._measures import UserError
+from tf32dtype._tune.checks import Check, CheckError, digest, distance
+from tf32dtype._tune.peaks import PEAKS, gain
+
+pytestmark = pytest.mark.once
+
+FUNCTION = """
+import os
+def answer(folder, output):
+    return [len(os.listdir(folder)), float(output)]
+def wrong(folder, output):
+    raise KeyError(output)
+"""
+
+
+def test_numbers(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[1, 2], [3, 4]], np.float32))
+    np.savez(tmp_path / "b.npz", y=np.array([2.0]), x=1)
+    (tmp_path / "c.txt").write_text("E = -1.5e-3, n=3 ok2\n")
+    (tmp_path / "f.py").write_text(FUNCTION)
+    folder = str(tmp_path)
+    output = "step 1 E=1.25\nstep 2 E=-2e3\n"
+    for text, numbers in {
+        "file:a.npy": [1, 2, 3, 4],
+        "file:b.npz": [1, 2],
+        "file:c.txt": [-1.5e-3, 3, 2],
+        r"regex:E=(\S+)": [1.25, -2e3],
+        r"regex:step (\d+) E=(\S+)$": [1, 1.25, 2, -2e3],
+        f"python:{folder}/f.py:answer": [4, 7],
+    }.items():
+        check = Check(text)
+        given = "7" if text.startswith("python") else output
+        assert check.numbers(folder, given).tolist() == numbers, text
+        assert check.needs_folder != text.startswith("regex")
+
+
+def test_no_numbers(tmp_path: Path) -> None:
+    np.save(tmp_path / "nan.npy", np.array([1, np.nan]))
+    np.save(tmp_path / "text.npy", np.array(["a"]))
+    (tmp_path / "empty.txt").write_text("none")
+    (tmp_path / "f.py").write_text(FUNCTION)
+    for text, complaint in {
+        "file:missing.npy": "the program wrote no missing.npy",
+        "file:nan.npy": "NaN or Inf",
+        "file:text.npy": "no numbers",
+        "file:empty.txt": "found no number",
+        "regex:E=(.*)": "the check failed: .*could not convert",
+        f"python:{tmp_path}/f.py:wrong": "the check failed",
+    }.items():
+        with pytest.raises(CheckError, match=complaint):
+            Check(text).numbers(str(tmp_path), "E=one")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "file", "file:", "answer.npy", "regex:(", "python:f", "python:no.py:f"]
+)
+def test_what_is_no_check(text: str) -> None:
+    with pytest.raises(UserError, match="check "):
+        Check(text)
+
+
+def test_distances() -> None:
+    reference = np.array([1.0, -4.0])
+    for found, relative, absolute in (
+        ([1.0, -4.0], 0, 0),
+        ([1.5, -4.0], 0.125, 0.5),
+        ([1.0, -3.0], 0.25, 1.0),
+        ([1.0], np.inf, np.inf),
+    ):
+        assert distance(np.array(found), reference, False) == relative
+        assert distance(np.array(found), reference, True) == absolute
+    assert distance(np.zeros(2), np.zeros(2), False) == 0
+    assert distance(np.ones(2), np.zeros(2), False) == np.inf
+    assert digest(np.array([0.0])) != digest(np.array([-0.0]))
+
+
+def test_the_model() -> None:
+    b200 = PEAKS["B200"]
+    assert b200["bfloat16"] / b200["float32"] == pytest.approx(28, abs=0.5)
+    assert gain("B200", {(None, "float32"): 1.0}, "float32") == 1
+    assert gain("B200", {("bf16x9", "float32"): 1.0}, "float32") == pytest.approx(
+        2250 / 80 / 9
+    )
+    half = {("tf32", "float64"): 0.5, (None, "float64"): 0.5}
+    expected = 1 / (0.5 * 67 / 494.7 + 0.5)
+    assert gain("H100", half, "float64") == pytest.approx(expected)

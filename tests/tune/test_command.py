@@ -1,0 +1,274 @@
+"""`tf32dtype tune` with programs in fresh processes."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support import interpreters
+from tests.support.paths import ROOT
+from tf32dtype import _core
+from tf32dtype._matmul.plans import read_plan
+
+if not (_core.blas_available() and _core.frames_are_known()):
+    pytest.skip("needs Linux, and CPython 3.11 to 3.13", allow_module_level=True)
+pytestmark = pytest.mark.once
+
+COUNT, HEAVY = 10, 6
+#: Ten products, of which one carries the loss.
+TEN = "\n".join(
+    [
+        "import numpy as np",
+        "rng = np.random.default_rng(0)",
+        f"a = rng.standard_normal(({COUNT}, 20, 20)).astype(np.float32)",
+        *(f"p{i} = a[{i}] @ a[0]" for i in range(COUNT)),
+        f"parts = [{', '.join(f'p{i}' for i in range(COUNT))}]",
+        f"weights = [1000 if i == {HEAVY} else 1 for i in range({COUNT})]",
+        "np.save('out.npy', sum(w * p for w, p in zip(weights, parts)))",
+    ]
+)
+TOLERANCE = 1e-4
+
+
+def tune(folder: Path, *words: object, **options: Any) -> Any:
+    return interpreters.python("-m", "tf32dtype", "tune", *words, cwd=folder, **options)
+
+
+def complaint(folder: Path, *words: object) -> str:
+    """The one line on standard error; exit code 2, and no plan."""
+    done = tune(folder, *words)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("tf32dtype tune: ")
+    assert not list(folder.glob("*.toml")) + list(folder.glob("*.part"))
+    return str(done.stderr)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("ten")
+    (folder / "ten.py").write_text(TEN)
+    done = tune(
+        folder, "ten.py", "--check", "file:out.npy", "--tolerance", TOLERANCE,
+        "--precisions", "bf16",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def precisions(path: Path) -> dict[str, str | None]:
+    """By the text of the line."""
+    found = read_plan(str(path)).places
+    return {place.user.text: place.precision for place in found if place.user}
+
+
+def exhaustive() -> set[int]:
+    """The most products that may be in bf16 together, by all 1024 ways."""
+    a = np.random.default_rng(0).standard_normal((COUNT, 20, 20)).astype(np.float32)
+    own = [x @ a[0] for x in a]
+    low = [td.matmul(x, a[0], precision="bf16") for x in a]
+    weights = [1000 if i == HEAVY else 1 for i in range(COUNT)]
+
+    def answer(lowered: set[int]) -> Any:
+        parts = [low[i] if i in lowered else own[i] for i in range(COUNT)]
+        return sum(w * p for w, p in zip(weights, parts, strict=True))
+
+    reference = answer(set())
+    passing = [
+        chosen
+        for count in range(COUNT + 1)
+        for chosen in map(set, itertools.combinations(range(COUNT), count))
+        if np.max(np.abs(answer(chosen) - reference))
+        <= TOLERANCE * np.max(np.abs(reference))
+    ]
+    most = max(map(len, passing))
+    (only,) = [chosen for chosen in passing if len(chosen) == most]
+    return only
+
+
+def test_it_finds_what_exhaustive_search_finds(tuned: tuple[Path, Any]) -> None:
+    folder, done = tuned
+    chosen = exhaustive()
+    assert chosen == set(range(COUNT)) - {HEAVY}
+    assert precisions(folder / "plan.toml") == {
+        f"p{i} = a[{i}] @ a[0]": "bf16" if i in chosen else None for i in range(COUNT)
+    }
+    (runs,) = [x for x in done.stdout.splitlines() if x.endswith(" runs")]
+    assert int(runs.split()[-2]) <= 15 < 2**COUNT / 3
+
+
+def test_it_tells(tuned: tuple[Path, Any]) -> None:
+    _, done = tuned
+    title, header, *_ = done.stdout.splitlines()
+    assert title == "The lowest precision of each place"
+    assert header.split() == [*"place precision % work SNR routine dtype".split()]
+    assert "B200 (a model: products at its peaks): " in done.stdout
+    assert "H100 (a model: products at its peaks): " in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_folder_is_as_it_was(tuned: tuple[Path, Any]) -> None:
+    folder, _ = tuned
+    assert {x.name for x in folder.iterdir()} == {
+        "ten.py", "plan.toml", "plan.toml.journal"
+    }  # fmt: skip
+
+
+def test_the_plan_keeps_its_promise_to_the_bit(
+    tuned: tuple[Path, Any], tmp_path: Path
+) -> None:
+    folder, _ = tuned
+    (tmp_path / "ten.py").write_text("# an edit\n\n" + TEN)
+    run = "-m", "tf32dtype", "run", "--plan", folder / "plan.toml", "ten.py"
+    done = interpreters.python(*run, cwd=tmp_path)
+    assert done.returncode == 0
+    assert f"{COUNT - 1} gemm" in done.stderr
+    answer = np.load(tmp_path / "out.npy").astype(np.float64)
+    facts = dict(read_plan(str(folder / "plan.toml")).check)
+    assert facts["final"] is True
+    told = hashlib.sha256(b"<f8" + answer.tobytes()).hexdigest()
+    assert facts["answer"] == told
+
+
+def test_a_resumed_search_ends_as_one_that_was_not_cut_off(
+    tuned: tuple[Path, Any], tmp_path: Path
+) -> None:
+    folder, _ = tuned
+    (tmp_path / "ten.py").write_text(TEN)
+    words = [
+        "ten.py", "--check", "file:out.npy", "--tolerance", TOLERANCE,
+        "--precisions", "bf16",
+    ]  # fmt: skip
+    journal = tmp_path / "plan.toml.journal"
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}"}
+    command = [sys.executable, "-m", "tf32dtype", "tune", *map(str, words)]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        for _ in range(600):
+            if journal.exists() and journal.read_text().count("\n") >= 4:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "plan.toml is not final" in errors
+    assert "Traceback" not in errors
+    assert dict(read_plan(str(tmp_path / "plan.toml")).check)["final"] is False
+    with journal.open("a") as file:
+        file.write('{"key": "cut o')
+    done = tune(tmp_path, *words, "--resume", "--jobs", 2)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = precisions(tmp_path / "plan.toml")
+    assert found == precisions(folder / "plan.toml")
+    (runs,) = [x for x in done.stdout.splitlines() if x.endswith(" runs")]
+    assert int(runs.split()[-2]) < 13
+
+
+def test_time_is_up(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import os, time, numpy as np\n"
+        "x = np.ones((20, 20), np.float32) * np.float32(1.001)\n"
+        "y = x @ x\n"
+        # Any other arithmetic takes for ever.
+        "if y[0, 0] == np.float32(20): time.sleep(600)\n"
+        "print(y[0, 0])\n"
+    )
+    start = time.monotonic()
+    words = ["slow.py", "--check", "regex:.+", "--tolerance", 1]
+    done = tune(tmp_path, *words, "--precisions", "bf16", "--time-limit", 8)
+    assert time.monotonic() - start < 30
+    assert done.returncode == 4, done.stderr
+    assert "plan.toml is not final, but the best so far" in done.stderr
+    assert list(precisions(tmp_path / "plan.toml").values()) == [None]
+    (tmp_path / "plan.toml").unlink()
+    done = tune(tmp_path, *words, "--time-limit", 0.01)
+    assert done.returncode == 4
+    assert done.stderr == "tf32dtype tune: time is up before any trial: no plan\n"
+    assert not (tmp_path / "plan.toml").exists()
+
+
+FAILS = """
+import numpy as np
+x = np.full((20, 20), 1.001, np.float32)
+y = x @ x
+z = x @ x.T.copy()
+assert y[0, 0] != 20
+print(np.nan if z[0, 0] == 20 else z[0, 0])
+"""
+
+
+def test_failures_and_nan_are_trials_that_fail(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text(FAILS)
+    done = tune(
+        tmp_path, "--check", "regex:.+", "--tolerance", "0.5", "--precisions", "bf16",
+        "--quiet", "fails.py",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert set(precisions(tmp_path / "plan.toml").values()) == {None}
+    records = (tmp_path / "plan.toml.journal").read_text().splitlines()
+    why = " ".join(json.loads(line).get("why", "") for line in records)
+    assert "exit code 1: AssertionError" in why
+    assert "NaN" in why
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("import random; print(random.random())", "not deterministic"),
+        ("print(1); raise SystemExit(3)", "no answer: exit code 3"),
+        ("print('nan')", "no answer: the answer has NaN or Inf"),
+        ("print(1)", "no product that could be tuned"),
+        ("import numpy as np; x = np.ones((9, 9)); x @ x; print(1)",
+         "those in float64 need --float64"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_tuned(tmp_path: Path, program: str, told: str) -> None:
+    (tmp_path / "program.py").write_text(program)
+    words = "program.py", "--check", "regex:.+", "--tolerance", "1e-3"
+    assert told in complaint(tmp_path, *words)
+
+
+def test_wrong_words(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("")
+    check = ["--check", "regex:.+"]
+    for words, told in (
+        (["x.py"], "--check and --tolerance are needed"),
+        (["x.py", *check, "--tolerance", "-1"], "--tolerance -1"),
+        (["y.py", *check, "--tolerance", "1"], "y.py: no such file"),
+        (["x.py", "--check", "out", "--tolerance", "1"], "a check is file:PATH"),
+        (["x.py", *check, "--tolerance", "1", "--precisions", "bf17"], "'bf17'"),
+        (["x.py", *check, "--tolerance", "1", "--out", "a/b.toml"], "no such folder"),
+        (["x.py", *check, "--tolerance", "1", "--resume"], "nothing to resume"),
+        (["x.py", *check, "--tolerance", "1", "--colour"], "--colour"),
+    ):
+        assert told in complaint(tmp_path, *words)
+
+
+def test_words_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text(
+        "import sys, numpy as np\n"
+        "x = np.ones((9, 9)) / 3\n"
+        "print(x.dot(x)[0, 0], sys.argv[1:] == ['--check', '-1'])\n"
+    )
+    done = tune(
+        tmp_path, "words.py", "--check", r"regex:(\S+) True", "--tolerance", "1e-4",
+        "--absolute", "--float64", "--precisions", "bf16,bf16x3", "--out", "other.toml",
+        "--", "--check", "-1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert list(precisions(tmp_path / "other.toml").values()) == ["bf16x3"]
+    assert read_plan(str(tmp_path / "other.toml")).float64
+    assert "times FP64" in done.stdout
