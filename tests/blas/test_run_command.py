@@ -152,6 +152,18 @@ def test_what_did_not_obey(folder: Path) -> None:
     assert len(others) == 8
 
 
+def test_ffts_of_scipy(folder: Path) -> None:
+    pytest.importorskip("scipy")
+    (folder / "ffts.py").write_text(
+        MATRIX + "import scipy.fft as f, scipy.fftpack\n"
+        "f.fft(x), f.irfft(x), f.rfft(x), f.dct(x), f.dst(x), scipy.fftpack.rfft(x)\n"
+    )
+    lines = summary(folder, program="ffts.py")
+    assert "  not, scipy.fft: 6 calls. No precision reaches an FFT" in [
+        re.sub(r", \S+ s\.", ".", line) for line in lines
+    ]
+
+
 def test_what_would_reach_it(folder: Path) -> None:
     first, *others = summary(folder, "--float64", "--complex64", "--dots")
     assert first.startswith("tf32dtype: 4 calls obeyed bf16, 100.0%")
