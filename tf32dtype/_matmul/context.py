@@ -4,8 +4,6 @@ A scope is the body of a ``with`` statement, or of a decorated function."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 
 from .. import _core
 from .._options import refuse_unknown, shows
+from .._scopes import decorated
 from .._wording import brief
 from . import numpy_patch
 from .precisions import Options, Settings, known, resolve
@@ -212,27 +211,7 @@ class matmul_precision:
         leave(_core.precision_variable, self)
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        generators = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-        if any(is_one(function) for is_one in generators):
-            raise TypeError(
-                "matmul_precision cannot decorate a generator function, whose body runs"
-                " after the call: use `with` in it"
-            )
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def inner(*args: _P.args, **kwargs: _P.kwargs) -> Any:
-                with self:
-                    return await function(*args, **kwargs)
-
-            return inner  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            with self:
-                return function(*args, **kwargs)
-
-        return wrapper
+        return decorated(self, function)
 
     def __repr__(self) -> str:
         given = [repr(self.settings.precision)]
