@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,18 +79,22 @@ class Collector:
             set_folders(options.stop_at)
         except ValueError as error:
             raise UserError(str(error)) from None
-        _core.set_regions(*(_pairs(r) for r in (options.only, options.excepted)))
-        Collector._at_work = True
-        _core.blas_begin(options.lapack)
         watch_loops()
         self._counts = Counts()
-        _core.watch_places(
-            LINES,
-            whole=options.exact,
-            bytes=ROOM_FOR_ALL if options.exact else ROOM,
-            dots=options.dots,
-            lapack=options.lapack,
-        )
+        with ExitStack() as begun:
+            begun.callback(_core.set_regions, [], [])
+            _core.set_regions(*(_pairs(r) for r in (options.only, options.excepted)))
+            _core.blas_begin(options.lapack)
+            begun.callback(_core.blas_end)
+            _core.watch_places(
+                LINES,
+                whole=options.exact,
+                bytes=ROOM_FOR_ALL if options.exact else ROOM,
+                dots=options.dots,
+                lapack=options.lapack,
+            )
+            begun.pop_all()  # all of it has: it ends with `stop`
+        Collector._at_work = True
         self._began = time.perf_counter()
 
     def stop(self) -> Run:
