@@ -37,6 +37,7 @@ OTHERS = {
     "dots": None,
     "lapack": False,
     "min_size": 0,
+    "plan": None,
 }
 #: The keyword-only parameters of each, and their defaults.
 CALLS = {
