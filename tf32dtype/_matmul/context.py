@@ -16,7 +16,7 @@ from .._options import refuse_unknown, shows
 from .._scopes import decorated
 from .._wording import brief
 from . import numpy_patch
-from .precisions import Options, Settings, known, resolve
+from .precisions import FLAGS, Options, Settings, known, resolve
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 #: What goes with it, words with commas between; set: of BLAS's products too.
@@ -147,10 +147,12 @@ class matmul_precision:
     Raises
     ------
     ValueError
-        For an unknown name, and a plan that cannot be read; for `rounding`, `scale` or `special_values` where the
-        precision has no use for it; for a device that has no model for it.
+        For an unknown name, and a plan that cannot be read; for `rounding`, `scale` or
+        `special_values` where the precision has no use for it; for a device that has no
+        model for it.
     TypeError
-        If a generator function is decorated, whose body would run outside.
+        For what is neither True nor False, or no integer, where one is needed; if a
+        generator function is decorated, whose body would run outside.
     RuntimeError
         If a scope is left that is not open, or that was entered in another thread, task
         or context; then nothing changes.
@@ -247,7 +249,7 @@ def set_matmul_precision(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         As `matmul_precision` does; then nothing changes.
 
     Examples
@@ -317,9 +319,18 @@ def _options(words: str | None) -> Options:
         option, equals, value = word.partition("=")
         if option not in _OPTIONS:
             raise ValueError(f"{brief(word)}: known are {', '.join(_OPTIONS)}")
-        options[option] = (
-            True if not equals else int(value) if option == "min_size" else value
-        )
+        if option in FLAGS:
+            if equals:
+                raise ValueError(
+                    f"{brief(word)}: {option} has no value, write {option}"
+                )
+            options[option] = True
+        elif option == "min_size":
+            if not value.isdecimal():
+                raise ValueError(f"{brief(word)}: an integer is needed, 0 or more")
+            options[option] = int(value)
+        else:
+            options[option] = value
     return cast(Options, options)
 
 
