@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 from . import _core
 from ._formats.quantize import target_dtype
 from ._formats.table import formats
+from ._scopes import decorated
 from ._source_folders import set_folders
 
 _P = ParamSpec("_P")
@@ -70,7 +70,8 @@ class arithmetic:
     Raises
     ------
     ValueError, TypeError
-        For an unknown format.
+        For an unknown format; if a generator function is decorated, whose body would
+        run outside.
     RuntimeError
         If a scope with other arguments is open, in any thread, or the one that is left
         is not; where loops cannot be replaced (other systems than Linux).
@@ -132,13 +133,7 @@ class arithmetic:
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """Decorate a function: its body runs inside."""
-
-        @functools.wraps(function)
-        def inside(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            with self:
-                return function(*args, **kwargs)
-
-        return inside
+        return decorated(self, function)
 
     @staticmethod
     def places() -> list[dict[str, Any]]:

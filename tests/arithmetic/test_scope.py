@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -75,6 +78,31 @@ def test_decorator() -> None:
 
     assert double.__doc__ == "Twice."
     assert same_bits(double(X), rounded(2 * rounded(X, "bf16"), "bf16"))
+
+
+def test_decorated_coroutines() -> None:
+    @td.arithmetic("bf16")
+    async def double(x: Any) -> Any:
+        await asyncio.sleep(0)
+        return x + x
+
+    assert inspect.iscoroutinefunction(double)
+    assert same_bits(asyncio.run(double(X)), rounded(2 * rounded(X, "bf16"), "bf16"))
+    assert same_bits(X + X, 2 * X)
+
+
+def test_generators_are_not_decorated() -> None:
+    with pytest.raises(TypeError, match="arithmetic cannot decorate a generator"):
+
+        @td.arithmetic("bf16")
+        def generator() -> Iterator[Any]:
+            yield X + X
+
+    with pytest.raises(TypeError, match="arithmetic cannot decorate a generator"):
+
+        @td.arithmetic("bf16")
+        async def async_generator() -> AsyncIterator[Any]:
+            yield X + X
 
 
 @pytest.mark.parametrize(

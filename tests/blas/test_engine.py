@@ -424,7 +424,10 @@ def test_numpy_in_a_precision_from_its_start() -> None:
     variables = {"TF32DTYPE_MATMUL_PRECISION": "tf32", "TF32DTYPE_BLAS": "float64"}
     done = python("-c", code, **variables)
     assert (done.stdout, done.stderr) == ("True\n", "")
-    for words in ("bogus", "min_size=x", "rounding=bogus"):
+    for words in (
+        "bogus", "min_size=x", "min_size", "min_size=1.5", "min_size=-1",
+        "min_size=\u00b2", "rounding=bogus", "rounding", "float64=no", "dots=1", "lapack=",
+    ):  # fmt: skip
         done = python("-c", code, **variables | {"TF32DTYPE_BLAS": words})
         assert done.returncode == 1
         assert "TF32DTYPE_BLAS" in done.stderr.splitlines()[-1], done.stderr

@@ -152,6 +152,40 @@ def test_what_did_not_obey(folder: Path) -> None:
     assert len(others) == 8
 
 
+@pytest.mark.skipif(not hasattr(_core, "count_call"), reason="an older build")
+def test_dots_of_other_dtypes(folder: Path) -> None:
+    (folder / "dots.py").write_text(
+        MATRIX + "i = x.astype(int)\nnp.dot(i, i), np.dot(x, i.astype(np.int8))\n"
+        "np.inner(x.astype(np.float16), x.astype(np.float16)), np.vdot(i, i > 0)\n"
+        "np.dot(i.astype(object), i), np.dot(i, 3), np.dot(i > 0, i > 0)\n"
+    )
+    first, *others = summary(folder, program="dots.py")
+    assert first.startswith("tf32dtype: 1 call obeyed bf16")
+    cure = "1 call, 0 s. Convert to float32 first"
+    assert {re.sub(r", \S+ s\.", ", 0 s.", line) for line in others[1:]} == {
+        f"  not, np.{name}: {cure}"
+        for name in (
+            "dot of int64",
+            "inner of float16",
+            "vdot of int64",
+            "dot of object",
+            "dot of bool",
+        )  # fmt: skip
+    }
+
+
+def test_ffts_of_scipy(folder: Path) -> None:
+    pytest.importorskip("scipy")
+    (folder / "ffts.py").write_text(
+        MATRIX + "import scipy.fft as f, scipy.fftpack\n"
+        "f.fft(x), f.irfft(x), f.rfft(x), f.dct(x), f.dst(x), scipy.fftpack.rfft(x)\n"
+    )
+    lines = summary(folder, program="ffts.py")
+    assert "  not, scipy.fft: 6 calls. No precision reaches an FFT" in [
+        re.sub(r", \S+ s\.", ".", line) for line in lines
+    ]
+
+
 def test_what_would_reach_it(folder: Path) -> None:
     first, *others = summary(folder, "--float64", "--complex64", "--dots")
     assert first.startswith("tf32dtype: 4 calls obeyed bf16, 100.0%")

@@ -130,6 +130,38 @@ def test_decorator() -> None:
             yield
 
 
+@pytest.mark.parametrize(
+    ("keyword", "value", "needed"),
+    [
+        *[
+            (keyword, value, "True or False is needed")
+            for keyword in ("float64", "complex64", "blas", "dots", "lapack")
+            for value in ("False", "no", 1, 0, 1.0, np.float32(1), [])
+        ],
+        *[
+            (keyword, None, "True or False is needed")
+            for keyword in ("float64", "blas")
+        ],
+        *[("min_size", value, "an integer is needed") for value in (1.5, "3", None)],
+    ],
+)
+def test_wrong_types_are_told(keyword: str, value: Any, needed: str) -> None:
+    for precision in ("bf16", None):
+        for ask in (td.matmul_precision, td.set_matmul_precision):
+            with pytest.raises(TypeError) as caught:
+                ask(precision, **{keyword: value})
+            assert str(caught.value) == f"{keyword}={value!r}: {needed}"
+
+
+def test_numpys_bools_and_integers() -> None:
+    options: Any = {
+        "float64": np.bool(True), "dots": np.bool(False), "min_size": np.int64(4)
+    }  # fmt: skip
+    with td.matmul_precision("bf16", **options):
+        assert same(A @ B, ROUNDED if A.shape[1] >= 4 else PLAIN)
+        assert same(A[:, :3] @ B[:3], td.matmul(A[:, :3], B[:3], precision=None))
+
+
 def test_decorated_coroutines() -> None:
     @td.matmul_precision("bf16")
     async def low() -> list[str]:

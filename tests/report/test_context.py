@@ -11,10 +11,12 @@ import pytest
 
 import tf32dtype as td
 from tests.support.collector import Collector
+from tf32dtype import _core
 from tf32dtype._report import collect
 
 pytestmark = pytest.mark.once
 
+THE_COLLECTOR = collect.Collector
 A = np.random.default_rng(0).standard_normal((20, 20), np.float32)
 
 
@@ -55,6 +57,28 @@ def test_an_error_goes_on_and_is_told() -> None:
         fail()
     assert len(r.places) == 1
     assert np.matmul.__class__ is np.ufunc
+
+
+@pytest.mark.skipif(
+    not _core.blas_available(), reason="needs Linux on x86-64 or AArch64"
+)
+def test_what_cannot_begin_leaves_nothing_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collect, "Collector", THE_COLLECTOR)
+    r = td.report(arithmetic="bf16")
+    with td.arithmetic("float16"), pytest.raises(RuntimeError, match="cannot begin"):
+        r.__enter__()
+    with r:  # it has not been made yet
+        np.matmul(A, A)
+    assert len(r.places) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, "watch_places", None)
+        with pytest.raises(TypeError):
+            td.report().__enter__()
+    with td.report() as other:
+        np.matmul(A, A)
+    assert len(other.places) == 1
 
 
 def test_the_order_of_things() -> None:

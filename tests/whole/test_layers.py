@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 #: docs/architecture.md says what they are; `__init__` is the package's own file.
 LAYERS = {
     "tf32dtype": """
-        _wording _options _imports _requirements _file_kinds _text _version
+        _wording _options _scopes _imports _requirements _file_kinds _text _version
         _core _nvrtc
         _formats _source_folders
         tensor_core blocks

@@ -35,7 +35,7 @@ ANY = re.compile(r"[A-Z]{2,}[./]|[*]")
 #: Files of others, and of users.
 OTHERS = set(
     """math.h stdint.h string.h Python.h dlpack.h cublasLt.h library_types.h
-    script.py solver.py job.c.split() train.py numpy/_core/numeric.py.split()"""
+    script.py solver.py job.c train.py numpy/_core/numeric.py""".split()
 )
 
 

@@ -4,8 +4,6 @@ A scope is the body of a ``with`` statement, or of a decorated function."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,9 +13,10 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 
 from .. import _core
 from .._options import refuse_unknown, shows
+from .._scopes import decorated
 from .._wording import brief
 from . import numpy_patch
-from .precisions import Options, Settings, known, resolve
+from .precisions import FLAGS, Options, Settings, known, resolve
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 #: What goes with it, words with commas between; set: of BLAS's products too.
@@ -152,7 +151,8 @@ class matmul_precision:
         `special_values` where the precision has no use for it; for a device that has no
         model for it.
     TypeError
-        If a generator function is decorated, whose body would run outside.
+        For what is neither True nor False, or no integer, where one is needed; if a
+        generator function is decorated, whose body would run outside.
     RuntimeError
         If a scope is left that is not open, or that was entered in another thread, task
         or context; then nothing changes.
@@ -213,27 +213,7 @@ class matmul_precision:
         leave(_core.precision_variable, self)
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        generators = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-        if any(is_one(function) for is_one in generators):
-            raise TypeError(
-                "matmul_precision cannot decorate a generator function, whose body runs"
-                " after the call: use `with` in it"
-            )
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def inner(*args: _P.args, **kwargs: _P.kwargs) -> Any:
-                with self:
-                    return await function(*args, **kwargs)
-
-            return inner  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            with self:
-                return function(*args, **kwargs)
-
-        return wrapper
+        return decorated(self, function)
 
     def __repr__(self) -> str:
         given = [repr(self.settings.precision)]
@@ -269,7 +249,7 @@ def set_matmul_precision(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         As `matmul_precision` does; then nothing changes.
 
     Examples
@@ -339,9 +319,18 @@ def _options(words: str | None) -> Options:
         option, equals, value = word.partition("=")
         if option not in _OPTIONS:
             raise ValueError(f"{brief(word)}: known are {', '.join(_OPTIONS)}")
-        options[option] = (
-            True if not equals else int(value) if option == "min_size" else value
-        )
+        if option in FLAGS:
+            if equals:
+                raise ValueError(
+                    f"{brief(word)}: {option} has no value, write {option}"
+                )
+            options[option] = True
+        elif option == "min_size":
+            if not value.isdecimal():
+                raise ValueError(f"{brief(word)}: an integer is needed, 0 or more")
+            options[option] = int(value)
+        else:
+            options[option] = value
     return cast(Options, options)
 
 

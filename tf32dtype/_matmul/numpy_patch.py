@@ -35,15 +35,15 @@ Array = NDArray[Any]
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    return _core.dot(_obeys, a, b, out)
+    return _core.dot(_ask("dot", a, b), a, b, out)
 
 
 def inner(a: Any, b: Any, /) -> Any:
-    return _core.inner(_obeys, a, b)
+    return _core.inner(_ask("inner", a, b), a, b)
 
 
 def vdot(a: Any, b: Any, /) -> Any:
-    return _core.vdot(_obeys, a, b)
+    return _core.vdot(_ask("vdot", a, b), a, b)
 
 
 def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> Any:
@@ -86,6 +86,19 @@ def _obeys(dtype: np.dtype[Any]) -> bool:
         )
         and precision.obeys_here()
     )
+
+
+def _ask(name: str, a: Any, b: Any) -> Callable[[np.dtype[Any]], bool]:
+    """`_obeys`, of a function's operands: a dtype that BLAS does not know is counted."""
+
+    def obeys(dtype: np.dtype[Any]) -> bool:
+        if dtype.kind not in "biuO" and dtype.char != "e":
+            return _obeys(dtype)
+        if np.ndim(a) and np.ndim(b):  # else it is an array times a number
+            _core.count_call(f"np.{name} of {dtype.name}: dtype")
+        return False
+
+    return obeys
 
 
 class _Obeying:

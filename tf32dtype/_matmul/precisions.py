@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,8 @@ from typing import (
     TypeVar,
     get_args,
 )
+
+import numpy as np
 
 from .. import _core
 from .._formats.aliases import canonical, cure
@@ -73,6 +76,10 @@ class Settings(NamedTuple):
     lapack: bool = False
     min_size: int = 0
     plan: str | os.PathLike[str] | None = None
+
+
+#: The settings that are True or False; of dots None is an answer too.
+FLAGS = ("float64", "complex64", "blas", "dots", "lapack")
 
 
 class Precision(NamedTuple):
@@ -142,7 +149,10 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
     ValueError
         For an unknown name, a keyword that the precision has no use for, or a device
         that has no model for it.
+    TypeError
+        For a keyword that is neither True nor False, or no integer, where one is needed.
     """
+    _check_types(settings)
     if settings.plan is not None:
         return _planned(settings, os.fspath(settings.plan))
     row = None if settings.precision is None else find_precision(settings.precision)
@@ -166,7 +176,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         blas=settings.blas,
         dots=not settings.blas if settings.dots is None else settings.dots,
         lapack=settings.lapack,
-        min_size=settings.min_size,
+        min_size=operator.index(settings.min_size),
         model=model,
         scales_inside=model is not None and model.scales_inside,
     )
@@ -219,8 +229,23 @@ def _spec(plan: Plan, precision: str | None) -> _core.MatmulSpec | None:
     )
 
 
+def _check_types(settings: Settings) -> None:
+    for keyword in FLAGS:
+        value = getattr(settings, keyword)
+        if not isinstance(value, bool | np.bool) and (
+            keyword != "dots" or value is not None
+        ):
+            raise TypeError(f"{keyword}={brief(value)}: True or False is needed")
+    try:
+        operator.index(settings.min_size)
+    except TypeError:
+        raise TypeError(
+            f"min_size={brief(settings.min_size)}: an integer is needed"
+        ) from None
+
+
 def _check_reach(settings: Settings) -> None:
-    if not 0 <= settings.min_size < 2**62:
+    if not 0 <= operator.index(settings.min_size) < 2**62:
         raise ValueError(
             f"min_size={brief(settings.min_size)}: a number of products that are summed"
             " is needed, 0 or more"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,23 +79,27 @@ class Collector:
             set_folders(options.stop_at)
         except ValueError as error:
             raise UserError(str(error)) from None
-        regions = bool(options.only or options.excepted)
-        if regions:
-            pairs = [_pairs(x) for x in (options.only, options.excepted)]
-            _core.set_regions(*pairs, obey=False)
-        Collector._at_work = True
-        _core.blas_begin(options.lapack)
         watch_loops()
         watch_strided_loops()
         self._counts = Counts()
-        _core.watch_places(
-            LINES,
-            whole=options.exact,
-            bytes=ROOM_FOR_ALL if options.exact else ROOM,
-            dots=options.dots,
-            lapack=options.lapack,
-            regions=regions,
-        )
+        regions = bool(options.only or options.excepted)
+        with ExitStack() as begun:
+            if regions:
+                begun.callback(_core.set_regions, [], [], obey=False)
+                pairs = [_pairs(x) for x in (options.only, options.excepted)]
+                _core.set_regions(*pairs, obey=False)
+            _core.blas_begin(options.lapack)
+            begun.callback(_core.blas_end)
+            _core.watch_places(
+                LINES,
+                whole=options.exact,
+                bytes=ROOM_FOR_ALL if options.exact else ROOM,
+                dots=options.dots,
+                lapack=options.lapack,
+                regions=regions,
+            )
+            begun.pop_all()  # all of it has: it ends with `stop`
+        Collector._at_work = True
         self._began = time.perf_counter()
 
     def stop(self) -> Run:

@@ -128,9 +128,13 @@ class report:
             raise RuntimeError("a report is made once: td.report() for each block")
         collector = collect.Collector(self._options.collector)
         collector.start()
-        self._collector = collector
         self._rounded = rounded(self._options)
-        self._rounded.__enter__()
+        try:
+            self._rounded.__enter__()
+        except BaseException:
+            collector.stop()
+            raise
+        self._collector = collector
         return self
 
     def __exit__(
@@ -142,8 +146,10 @@ class report:
         from .report import Report
 
         assert self._collector is not None
-        self._rounded.__exit__(None, None, None)
-        run = self._collector.stop()
+        try:
+            self._rounded.__exit__(None, None, None)
+        finally:
+            run = self._collector.stop()
         ending = "" if error is None else f"raised {kind_and_message(error)}"
         self._made = Report(run, self._options, ending)
 

@@ -79,7 +79,8 @@ def watch_loops() -> None:
     for ufunc in (np.matmul, np.matvec, np.vecmat, np.vecdot):
         _core.count_loops(ufunc, f"np.{ufunc.__name__} of {{}}: dtype", "fdFD")
     when_imported("numpy.fft._pocketfft_umath", _count_numpys_ffts)
-    when_imported("scipy.fft._pocketfft.pypocketfft", _count_scipys_ffts)
+    for name in ("_pocketfft.pypocketfft", "_duccfft.pyduccfft"):  # SciPy 1.18: DUCC
+        when_imported(f"scipy.fft.{name}", _count_scipys_ffts)
     names = vars(einsumfunc)
     names["c_einsum"] = _core.counted(
         names["c_einsum"], "np.einsum without optimize: einsum"
