@@ -72,7 +72,8 @@ MOLECULES = {
 }
 BASIS, QUICK_BASES = "cc-pvdz", {"monomer": "6-31g", "dimer": "sto-3g"}
 CYCLES, QUICK_CYCLES = 60, 20
-ENERGY, AMPLITUDES = 1e-8, 1e-6  # changes in a cycle that end the iteration
+#: Changes of the energy and of the amplitudes in a cycle that end the iteration.
+TIGHT, USUAL = (1e-8, 1e-6), (1e-7, 1e-5)  # USUAL is PySCF's
 LAST = 10  # cycles that the spread is of
 
 
@@ -94,7 +95,9 @@ def hartree_fock(water: Any, precision: str) -> Any:
         return field.run()
 
 
-def clusters(field: Any, precision: str, cycles: int) -> Report:
+def clusters(
+    field: Any, precision: str, cycles: int, end: tuple[float, float] = TIGHT
+) -> Report:
     """Energies of all cycles of CCSD, its products in a precision."""
     from pyscf import cc
 
@@ -106,7 +109,7 @@ def clusters(field: Any, precision: str, cycles: int) -> Report:
             return energies[-1]
 
     found = Watched(field)
-    found.conv_tol, found.conv_tol_normt = ENERGY, AMPLITUDES
+    found.conv_tol, found.conv_tol_normt = end
     found.max_cycle = cycles
     integrals = found.ao2mo()
     with region(precision):
@@ -140,11 +143,22 @@ def measure(quick: bool) -> Report:
             "runs": runs,
         }
     first = next(iter(bases))
+    found["usual"] = {"molecule": first, "runs": usual(first, bases[first], cycles)}
     found["whole"] = {
         "molecule": first,
         "runs": {p: whole(first, bases[first], p, cycles) for p in PRECISIONS},
     }
     return found
+
+
+def usual(name: str, basis: str, cycles: int) -> dict[str, Report]:
+    """As PySCF ends it by itself."""
+    field = hartree_fock(molecule(name, basis), FLOAT64)
+    runs = {}
+    for precision in (FLOAT64, *PRECISIONS):
+        say(f"{name}, {basis}, {precision}, PySCF's thresholds")
+        runs[precision] = clusters(field, precision, cycles, USUAL)
+    return runs
 
 
 def whole(name: str, basis: str, precision: str, cycles: int) -> Report:
@@ -187,7 +201,11 @@ def block(report: Report) -> str:
             run = runs[row[0]]
             end = "" if run["converged"] else "+"
             row += [told(run, runs), f"{run['cycles']}{end}"]
-    of = report["whole"]
+    of, loose = report["whole"], report["usual"]["runs"]
+    stops = ", ".join(
+        f"{p} {run['cycles']}{'' if run['converged'] else '+'}"
+        for p, run in loose.items()
+    )
     bases = sorted({one["basis"] for one in molecules.values()})
     return "\n".join([
         measured_on(report),
@@ -196,6 +214,9 @@ def block(report: Report) -> str:
         f" last {LAST} cycles.",
         "",
         markdown(header, [first, *rows]),
+        "",
+        f"Cycles of the {report['usual']['molecule']} by PySCF's own, looser"
+        f" thresholds: {stops}.",
         "",
         f"The {of['molecule']}, with Hartree-Fock out of the region, and in it:",
         "",
