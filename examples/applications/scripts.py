@@ -26,11 +26,11 @@ COLOURS = dict(zip((FLOAT64, *PRECISIONS), (
 ), strict=True))  # fmt: skip
 
 
-def region(precision: str, **options: bool) -> AbstractContextManager[None]:
+def region(precision: str, *, dots: bool = False) -> AbstractContextManager[None]:
     """Products of float64 in a precision, whoever makes them; none in `FLOAT64`."""
     if precision == FLOAT64:
         return nullcontext()
-    return td.matmul_precision(precision, blas=True, float64=True, **options)
+    return td.matmul_precision(precision, blas=True, float64=True, dots=dots)
 
 
 def one_thread() -> None:
