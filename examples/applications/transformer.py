@@ -1,0 +1,210 @@
+"""A transformer's forward pass: what each of its products bears, and a plan for them.
+
+    python examples/applications/transformer.py [--quick] [--json FILE] [--plot FILE]
+
+Needs pip install scikit-learn for the images, and matplotlib to draw. Takes half a
+minute; --quick, which has fewer images and precisions, some seconds. The model and its
+weights are those of digits_transformer.py.
+
+First the whole pass in each precision: the error of the logits against float64, and how
+many unseen images are told right. Then `td.report` of training images says what each
+line bears at several targets, and each product is made in what the report says: a plan
+by hand. `tf32dtype tune` looks for such plans by itself, by the program's own answer.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import digits_transformer as model
+import numpy as np
+from scripts import COLOURS, Report, figure, main, markdown, measured_on, say
+
+import tf32dtype as td
+
+#: Each by the bits that a multiplication takes: an operand's, times the products of
+#: parts, as the report counts them. float32 by its time: the paper's GB200 makes 28
+#: products of bf16 meanwhile (section 7).
+BITS = {
+    "f32": 28 * 16, "bf16x9": 144, "bf16x6": 96, "bf16x3": 48, "tf32": 19, "bf16": 16,
+    "f16": 16, "fp8_e4m3": 8, "fp8_e5m2": 8,
+}  # fmt: skip
+QUICK = ("f32", "bf16x9", "tf32", "bf16", "fp8_e4m3", "fp8_e5m2")
+TARGETS, QUICK_TARGETS = (20.0, 25.0, 30.0, 40.0, 60.0), (25.0, 40.0)
+WATCHED, QUICK_WATCHED = 64, 16  # training images that the report is of
+
+Plan = Mapping[str, str]
+
+
+def logits_by(weights: model.Weights, patches: model.Array, plan: Plan) -> model.Array:
+    """Logits, each product in its precision."""
+
+    def at(name: str) -> AbstractContextManager[None]:
+        return td.matmul_precision(plan[name])
+
+    return model.forward(weights, patches, at)
+
+
+def watch(
+    weights: model.Weights, patches: model.Array, target: float, names: tuple[str, ...]
+) -> dict[str, Report]:
+    """What the report says of each product, by its name, in their order."""
+    with td.report(precision=names, target_db=target, exact=True) as report:
+        model.forward(weights, patches)
+    found = {}
+    for place, figures, verdict in report.places:
+        if place.user is None or place.user.function != "forward":
+            raise RuntimeError(f"a product at {place.user} is none of the model's")
+        text = linecache.getline(place.user.file, place.user.line)
+        found[place.user.line, text.partition("=")[0].strip()] = {
+            "text": text.strip(),
+            "multiply_adds": place.multiply_adds,
+            "verdict": verdict.text,
+            "precision": verdict.way,
+            "snr": {
+                x["precision"]: x["snr_db"] for x in figures.record()["precisions"]
+            },
+        }
+    return {name: one for (_, name), one in sorted(found.items())}
+
+
+def judged(logits: model.Array, exact: model.Array, images: model.Images) -> Report:
+    """How far logits are from float64's, and what they tell."""
+    return {
+        "error": float(np.linalg.norm(logits - exact) / np.linalg.norm(exact)),
+        "greatest": float(np.abs(logits - exact).max()),
+        "right": model.right(logits, images),
+        "as float64": float(np.mean(logits.argmax(1) == exact.argmax(1))),
+    }
+
+
+def measure(quick: bool) -> Report:
+    """Everything, for JSON."""
+    with np.load(model.WEIGHTS) as file:
+        weights = dict(file)
+    train, test = model.load()
+    names = QUICK if quick else tuple(BITS)
+    watched = train.patches[: QUICK_WATCHED if quick else WATCHED]
+    wide = {name: w.astype(np.float64) for name, w in weights.items()}
+    exact = model.forward(wide, test.patches.astype(np.float64))
+    runs, plans = {}, {}
+    lines: dict[str, Report] = {}
+    for target in QUICK_TARGETS if quick else TARGETS:
+        say(f"report, {target:g} dB")
+        lines = watch(weights, watched, target, names)
+        plans[f"{target:g}"] = plan_of(lines)
+    for name in names:
+        say(name)
+        logits = logits_by(weights, test.patches, dict.fromkeys(lines, name))
+        runs[name] = judged(logits, exact, test) | {"bits": float(BITS[name])}
+    for plan in plans.values():
+        logits = logits_by(weights, test.patches, plan["products"])
+        plan |= judged(logits, exact, test)
+        work = {line: one["multiply_adds"] for line, one in lines.items()}
+        bits = sum(BITS[plan["products"][line]] * w for line, w in work.items())
+        plan["bits"] = bits / sum(work.values())
+    for one in lines.values():
+        del one["verdict"], one["precision"]  # of the last target alone
+    return {
+        "images": len(test.digits),
+        "watched": len(watched),
+        "right": model.right(exact, test),
+        "precisions": runs,
+        "lines": lines,
+        "plans": plans,
+    }
+
+
+def plan_of(lines: dict[str, Report]) -> Report:
+    """The precisions that a report advises."""
+    return {
+        "products": {name: one["precision"] or "f32" for name, one in lines.items()},
+        "verdicts": {name: one["verdict"] for name, one in lines.items()},
+    }
+
+
+def block(report: Report) -> str:
+    """Markdown tables."""
+    names = [name for name in report["precisions"] if name != "bf16x6"]
+    total = sum(one["multiply_adds"] for one in report["lines"].values())
+    plans = report["plans"]
+    lines = [
+        (
+            f"`{one['text']}`",
+            f"{one['multiply_adds'] / total:.1%}",
+            *(f"{one['snr'][name]:.0f}" for name in names),
+            *(plan["verdicts"][line] for plan in plans.values()),
+        )
+        for line, one in report["lines"].items()
+    ]
+    runs = [(f"all in {name}", run) for name, run in report["precisions"].items()]
+    runs += [(f"plan, {target} dB", plan) for target, plan in plans.items()]
+    return "\n".join([
+        measured_on(report),
+        f"float64 tells {report['right']:.1%} of {report['images']} unseen images"
+        " right. Logits' error is relative (Frobenius); bits are those of an average"
+        " multiplication.",
+        "",
+        markdown(
+            ("products", "bits", "logits' error", "greatest", "right", "as float64"),
+            [
+                (what, f"{run['bits']:.3g}", f"{run['error']:.1e}",
+                 f"{run['greatest']:.1e}", f"{run['right']:.1%}",
+                 f"{run['as float64']:.1%}")
+                for what, run in runs
+            ],
+        ),
+        "",
+        f"By the report of {report['watched']} training images, SNR in dB, and the"
+        " verdict at each target:",
+        "",
+        markdown(("product", "work", *names, *(f"{x} dB" for x in plans)), lines),
+    ])  # fmt: skip
+
+
+COLOUR = COLOURS | {"f16": "tab:purple", "fp8_e4m3": "tab:pink", "fp8_e5m2": "tab:olive"}
+
+
+def draw(report: Report, path: Path) -> None:
+    """SNR of every line, and the logits' error over the bits that it takes."""
+    drawing, (left, right) = figure(path, 2, (12, 4.5))
+    lines, runs = report["lines"], report["precisions"]
+    for name in runs:
+        y = [one["snr"][name] for one in lines.values()]
+        left.plot(range(len(y)), y, ".-", color=COLOUR[name], label=name)
+    left.set_xticks(range(len(lines)), list(lines), rotation=45, ha="right")
+    left.set_ylabel("SNR against float64, dB")
+    left.grid(alpha=0.3)
+    left.legend(fontsize="x-small", ncols=3)
+    for name, run in runs.items():
+        right.loglog([run["bits"]], [run["error"]], "o", color=COLOUR[name])
+        note(right, name, run)
+    plans: list[Any] = list(report["plans"].values())
+    right.loglog(
+        [plan["bits"] for plan in plans],
+        [plan["error"] for plan in plans],
+        "k*--",
+        label="plans by the report",
+    )
+    for target, plan in report["plans"].items():
+        note(right, f"{target} dB", plan)
+    right.set_xlabel("bits of an average multiplication")
+    right.set_ylabel("relative error of the logits")
+    right.grid(alpha=0.3)
+    right.legend()
+    drawing.savefig(path, dpi=90)
+
+
+def note(axis: Any, text: str, at: Report) -> None:
+    axis.annotate(
+        text, (at["bits"], at["error"]), (4, 4), textcoords="offset points", fontsize=8
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {"sklearn": "scikit-learn"}, measure, block, draw))
