@@ -9,7 +9,8 @@ weights are those of digits_transformer.py.
 First the whole pass in each precision: the error of the logits against float64, and how
 many unseen images are told right. Then `td.report` of training images says what each
 line bears at several targets, and each product is made in what the report says: a plan
-by hand. `tf32dtype tune` looks for such plans by itself, by the program's own answer.
+by hand. Last, what one product alone in fp8_e4m3 does to the logits, which the report,
+whose figures are those of one product, cannot know.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ BITS = {
     "f16": 16, "fp8_e4m3": 8, "fp8_e5m2": 8,
 }  # fmt: skip
 QUICK = ("f32", "bf16x9", "tf32", "bf16", "fp8_e4m3", "fp8_e5m2")
+ALONE = "fp8_e4m3"  # what one product at a time is made in
 TARGETS, QUICK_TARGETS = (20.0, 25.0, 30.0, 40.0, 60.0), (25.0, 40.0)
 WATCHED, QUICK_WATCHED = 64, 16  # training images that the report is of
 
@@ -108,8 +110,10 @@ def measure(quick: bool) -> Report:
         work = {line: one["multiply_adds"] for line, one in lines.items()}
         bits = sum(BITS[plan["products"][line]] * w for line, w in work.items())
         plan["bits"] = bits / sum(work.values())
-    for one in lines.values():
+    for line, one in lines.items():
         del one["verdict"], one["precision"]  # of the last target alone
+        plan = dict.fromkeys(lines, "f32") | {line: ALONE}
+        one["alone"] = judged(logits_by(weights, test.patches, plan), exact, test)
     return {
         "images": len(test.digits),
         "watched": len(watched),
@@ -135,12 +139,13 @@ def block(report: Report) -> str:
     plans = report["plans"]
     lines = [
         (
-            f"`{one['text']}`",
+            f"`{name}`",
             f"{one['multiply_adds'] / total:.1%}",
-            *(f"{one['snr'][name]:.0f}" for name in names),
-            *(plan["verdicts"][line] for plan in plans.values()),
+            *(f"{one['snr'][precision]:.0f}" for precision in names),
+            *(plan["products"][name] for plan in plans.values()),
+            f"{one['alone']['error']:.1e}",
         )
-        for line, one in report["lines"].items()
+        for name, one in report["lines"].items()
     ]
     runs = [(f"all in {name}", run) for name, run in report["precisions"].items()]
     runs += [(f"plan, {target} dB", plan) for target, plan in plans.items()]
@@ -160,10 +165,13 @@ def block(report: Report) -> str:
             ],
         ),
         "",
-        f"By the report of {report['watched']} training images, SNR in dB, and the"
-        " verdict at each target:",
+        f"By the report of {report['watched']} training images: SNR in dB in each"
+        " precision, and what the product bears or needs at each target. The last"
+        f" column is the logits' error when this product alone is in {ALONE}.",
         "",
-        markdown(("product", "work", *names, *(f"{x} dB" for x in plans)), lines),
+        markdown(
+            ("product", "work", *names, *(f"{x} dB" for x in plans), "alone"), lines
+        ),
     ])  # fmt: skip
 
 
