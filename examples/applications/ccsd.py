@@ -2,8 +2,8 @@
 
     python examples/applications/ccsd.py [--quick] [--json FILE] [--plot FILE]
 
-Needs pip install pyscf, and matplotlib to draw. Takes about a minute; --quick, which has
-small bases and no more than 20 cycles, some seconds.
+Needs pip install pyscf, and matplotlib to draw. Takes two to six minutes; --quick,
+which has small bases and no more than 20 cycles, some seconds.
 
 PySCF computes in float64. Hartree-Fock and the integrals stay so; within CCSD's own
 kernel each matrix product rounds its operands to float32 and is made in the precision.
@@ -231,7 +231,7 @@ def block(report: Report) -> str:
 def whole_rows(found: dict[str, Report], alone: Report) -> list[tuple[str, ...]]:
     """What Hartree-Fock in the region costs, beside CCSD alone in it."""
     field, runs = alone["hartree_fock"], alone["runs"]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for precision, run in found.items():
         moved = run["hartree_fock"] - field
         end = "" if run["hartree_fock_converged"] else ", not converged"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Weights = dict[str, Array]
 #: Gives the region that the product of this name is to be in.
-At = Callable[[str], AbstractContextManager[None]]
+At = Callable[[str], AbstractContextManager[Any]]
 
 WEIGHTS = Path(__file__).resolve().parent / "transformer.npz"
 LAYERS, HEADS, WIDTH, HIDDEN, PATCHES, PIXELS, DIGITS = 2, 4, 32, 64, 16, 4, 10
@@ -150,7 +150,9 @@ def of_weight(inputs: Array, slope: Array) -> Array:
     return inputs.reshape(-1, inputs.shape[-1]).T @ slope.reshape(-1, slope.shape[-1])
 
 
-def slopes(w: Weights, patches: Array, digits: NDArray[np.intp]) -> tuple[float, Weights]:
+def slopes(
+    w: Weights, patches: Array, digits: NDArray[np.intp]
+) -> tuple[float, Weights]:
     """The cross entropy, and its slope at each weight."""
     kept: list[Any] = []
     odds = softmax(forward(w, patches, kept=kept))

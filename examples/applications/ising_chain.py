@@ -6,11 +6,11 @@ Needs pip install physics-tenpy, and matplotlib to draw. Takes two to five minut
 --quick, which has fewer sweeps, fields and precisions, some seconds.
 
 H = - sum x_i x_(i+1) - g sum z_i with open ends, Pauli matrices x and z. A density
-matrix renormalization of two sites finds a matrix product state of bond dimension 16. It
-computes in float64; in a region each matrix product rounds its operands to float32 and
-is made in the precision. Dots and norms stay in float64, as the singular values do. The
-exact energy is that of free fermions: the sum of the singular values of a bidiagonal
-matrix.
+matrix renormalization of two sites finds a matrix product state of bond dimension 16.
+It computes in float64; in a region each matrix product rounds its operands to float32
+and is made in the precision. Dots and norms stay in float64, as the singular values do.
+The exact energy is that of free fermions: the sum of the singular values of a
+bidiagonal matrix.
 
 A second field is the one whose exact energy is the number that the paper quotes, since
 the paper does not say of which chain it is.
@@ -22,7 +22,6 @@ import logging
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scripts import (
@@ -111,7 +110,7 @@ def measure(quick: bool) -> Report:
     fields = {"critical": CRITICAL}
     if not quick:
         fields["of the quoted energy"] = field_of(QUOTED)
-    chains = {}
+    chains: dict[str, Report] = {}
     for name, g in fields.items():
         runs = {}
         for precision in (FLOAT64, *precisions):
@@ -138,8 +137,8 @@ def block(report: Report) -> str:
     lines = [
         measured_on(report),
         f"{report['sweeps']} sweeps, bond dimension {BOND}; what TeNPy says the energy"
-        f" is, the span of the sweeps from the third on, and the energy that the state has"
-        " in float64.",
+        " is, the span of the sweeps from the third on, and the energy that the state"
+        " has in float64.",
     ]
     for name, chain in report["chains"].items():
         runs = chain["runs"]

@@ -26,7 +26,7 @@ COLOURS = dict(zip((FLOAT64, *PRECISIONS), (
 ), strict=True))  # fmt: skip
 
 
-def region(precision: str, *, dots: bool = False) -> AbstractContextManager[None]:
+def region(precision: str, *, dots: bool = False) -> AbstractContextManager[Any]:
     """Products of float64 in a precision, whoever makes them; none in `FLOAT64`."""
     if precision == FLOAT64:
         return nullcontext()

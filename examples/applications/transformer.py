@@ -10,7 +10,8 @@ First the whole pass in each precision: the error of the logits against float64,
 many unseen images are told right. Then `td.report` of training images says what each
 line bears at several targets, and each product is made in what the report says: a plan
 by hand. Last, what one product alone in fp8_e4m3 does to the logits, which the report,
-whose figures are those of one product, cannot know.
+whose figures are those of one product, cannot know; and plans by that: first the
+products whose work is the most for the error.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ Plan = Mapping[str, str]
 def logits_by(weights: model.Weights, patches: model.Array, plan: Plan) -> model.Array:
     """Logits, each product in its precision."""
 
-    def at(name: str) -> AbstractContextManager[None]:
+    def at(name: str) -> AbstractContextManager[Any]:
         return td.matmul_precision(plan[name])
 
     return model.forward(weights, patches, at)
@@ -75,10 +76,15 @@ def watch(
     return {name: one for (_, name), one in sorted(found.items())}
 
 
+def distance(logits: model.Array, exact: model.Array) -> float:
+    """Relative, by Frobenius' norm."""
+    return float(np.linalg.norm(logits - exact) / np.linalg.norm(exact))
+
+
 def judged(logits: model.Array, exact: model.Array, images: model.Images) -> Report:
     """How far logits are from float64's, and what they tell."""
     return {
-        "error": float(np.linalg.norm(logits - exact) / np.linalg.norm(exact)),
+        "error": distance(logits, exact),
         "greatest": float(np.abs(logits - exact).max()),
         "right": model.right(logits, images),
         "as float64": float(np.mean(logits.argmax(1) == exact.argmax(1))),
@@ -94,6 +100,7 @@ def measure(quick: bool) -> Report:
     watched = train.patches[: QUICK_WATCHED if quick else WATCHED]
     wide = {name: w.astype(np.float64) for name, w in weights.items()}
     exact = model.forward(wide, test.patches.astype(np.float64))
+    exact_watched = model.forward(wide, watched.astype(np.float64))
     runs, plans = {}, {}
     lines: dict[str, Report] = {}
     for target in QUICK_TARGETS if quick else TARGETS:
@@ -107,13 +114,19 @@ def measure(quick: bool) -> Report:
     for plan in plans.values():
         logits = logits_by(weights, test.patches, plan["products"])
         plan |= judged(logits, exact, test)
-        work = {line: one["multiply_adds"] for line, one in lines.items()}
-        bits = sum(BITS[plan["products"][line]] * w for line, w in work.items())
-        plan["bits"] = bits / sum(work.values())
+        plan["bits"] = average_bits(lines, plan["products"])
     for line, one in lines.items():
         del one["verdict"], one["precision"]  # of the last target alone
         plan = dict.fromkeys(lines, "f32") | {line: ALONE}
-        one["alone"] = judged(logits_by(weights, test.patches, plan), exact, test)
+        one["alone"] = distance(logits_by(weights, watched, plan), exact_watched)
+    steps = []
+    low: list[str] = []
+    for line in sorted(lines, key=lambda x: worth(lines[x]), reverse=True):
+        low.append(line)
+        plan = dict.fromkeys(lines, "bf16") | dict.fromkeys(low, ALONE)
+        logits = logits_by(weights, test.patches, plan)
+        bits = average_bits(lines, plan)
+        steps.append({"low": list(low), "bits": bits} | judged(logits, exact, test))
     return {
         "images": len(test.digits),
         "watched": len(watched),
@@ -121,7 +134,20 @@ def measure(quick: bool) -> Report:
         "precisions": runs,
         "lines": lines,
         "plans": plans,
+        "steps": steps,
     }
+
+
+def worth(line: Report) -> float:
+    """Work over the error's square: errors of products add as squares do."""
+    return float(line["multiply_adds"] / line["alone"] ** 2)
+
+
+def average_bits(lines: dict[str, Report], plan: Plan) -> float:
+    """Of a multiplication."""
+    work = {name: one["multiply_adds"] for name, one in lines.items()}
+    bits = sum(BITS[plan[name]] * w for name, w in work.items())
+    return float(bits / sum(work.values()))
 
 
 def plan_of(lines: dict[str, Report]) -> Report:
@@ -143,12 +169,18 @@ def block(report: Report) -> str:
             f"{one['multiply_adds'] / total:.1%}",
             *(f"{one['snr'][precision]:.0f}" for precision in names),
             *(plan["products"][name] for plan in plans.values()),
-            f"{one['alone']['error']:.1e}",
+            f"{one['alone']:.1e}",
         )
         for name, one in report["lines"].items()
     ]
     runs = [(f"all in {name}", run) for name, run in report["precisions"].items()]
-    runs += [(f"plan, {target} dB", plan) for target, plan in plans.items()]
+    runs += [(f"by the report, {target} dB", plan) for target, plan in plans.items()]
+    runs += [
+        (f"bf16, in {ALONE}: {', '.join(step['low'])}", step)
+        for step in report["steps"][1:6:2]
+    ]
+    alone = [one["alone"] for one in report["lines"].values()]
+    squares = float(np.linalg.norm(alone))
     return "\n".join([
         measured_on(report),
         f"float64 tells {report['right']:.1%} of {report['images']} unseen images"
@@ -167,7 +199,9 @@ def block(report: Report) -> str:
         "",
         f"By the report of {report['watched']} training images: SNR in dB in each"
         " precision, and what the product bears or needs at each target. The last"
-        f" column is the logits' error when this product alone is in {ALONE}.",
+        " column is the error of these images' logits when this product alone is in"
+        f" {ALONE}, the others in f32; the root of the sum of their squares is"
+        f" {squares:.1e}.",
         "",
         markdown(
             ("product", "work", *names, *(f"{x} dB" for x in plans), "alone"), lines
@@ -175,7 +209,10 @@ def block(report: Report) -> str:
     ])  # fmt: skip
 
 
-COLOUR = COLOURS | {"f16": "tab:purple", "fp8_e4m3": "tab:pink", "fp8_e5m2": "tab:olive"}
+COLOUR = COLOURS | dict(zip(
+    ("f16", "fp8_e4m3", "fp8_e5m2"), ("tab:purple", "tab:pink", "tab:olive"),
+    strict=True,
+))  # fmt: skip
 
 
 def draw(report: Report, path: Path) -> None:
@@ -184,34 +221,23 @@ def draw(report: Report, path: Path) -> None:
     lines, runs = report["lines"], report["precisions"]
     for name in runs:
         y = [one["snr"][name] for one in lines.values()]
-        left.plot(range(len(y)), y, ".-", color=COLOUR[name], label=name)
+        left.plot(range(len(y)), y, ".-", color=COLOUR[name])
     left.set_xticks(range(len(lines)), list(lines), rotation=45, ha="right")
     left.set_ylabel("SNR against float64, dB")
     left.grid(alpha=0.3)
-    left.legend(fontsize="x-small", ncols=3)
+    plans = list(report["plans"].values()), "k*--", "by the report"
+    steps = report["steps"], "k.-", f"bf16, more and more in {ALONE}"
+    for some, style, label in (plans, steps):
+        x, y = ([one[key] for one in some] for key in ("bits", "error"))
+        right.loglog(x, y, style, label=label, alpha=0.6)
     for name, run in runs.items():
-        right.loglog([run["bits"]], [run["error"]], "o", color=COLOUR[name])
-        note(right, name, run)
-    plans: list[Any] = list(report["plans"].values())
-    right.loglog(
-        [plan["bits"] for plan in plans],
-        [plan["error"] for plan in plans],
-        "k*--",
-        label="plans by the report",
-    )
-    for target, plan in report["plans"].items():
-        note(right, f"{target} dB", plan)
+        right.loglog([run["bits"]], [run["error"]], "o", color=COLOUR[name], label=name)
     right.set_xlabel("bits of an average multiplication")
     right.set_ylabel("relative error of the logits")
     right.grid(alpha=0.3)
-    right.legend()
+    handles, labels = right.get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside right center", fontsize="small")
     drawing.savefig(path, dpi=90)
-
-
-def note(axis: Any, text: str, at: Report) -> None:
-    axis.annotate(
-        text, (at["bits"], at["error"]), (4, 4), textcoords="offset points", fontsize=8
-    )
 
 
 if __name__ == "__main__":
