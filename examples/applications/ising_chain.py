@@ -2,7 +2,7 @@
 
     python examples/applications/ising_chain.py [--quick] [--json FILE] [--plot FILE]
 
-Needs pip install physics-tenpy, and matplotlib to draw. Takes two to five minutes;
+Needs pip install physics-tenpy, and matplotlib to draw. Takes one to three minutes;
 --quick, which has fewer sweeps, fields and precisions, some seconds.
 
 H = - sum x_i x_(i+1) - g sum z_i with open ends, Pauli matrices x and z. A density
