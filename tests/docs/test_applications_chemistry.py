@@ -55,7 +55,7 @@ def quick(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Report:
 def test_what_is_missing_is_said_first(name: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import importlib.util as u\nfind = u.find_spec\n"
-        f"u.find_spec = lambda n, p=None: None if n == {NEEDS[name]!r} else find(n, p)\n"
+        f"u.find_spec = lambda *n: None if n == ({NEEDS[name]!r},) else find(*n)\n"
     )
     path = f"{tmp_path}:{ROOT}"
     done = python(SCRIPTS / f"{name}.py", "--quick", PYTHONPATH=path)
@@ -100,8 +100,8 @@ def of_ccsd(report: Report) -> None:
     of = report["whole"]
     alone = report["molecules"][of["molecule"]]
     energy, runs = alone["runs"]["float64"]["energy"], alone["runs"]
-    for name, run in of["runs"].items():
-        moved = abs(run["hartree_fock"] - alone["hartree_fock"])
+    for name, one in of["runs"].items():
+        moved = abs(one["hartree_fock"] - alone["hartree_fock"])
         assert moved > 10 * abs(runs[name]["energy"] - energy)
     assert abs(of["runs"]["f32"]["hartree_fock"] - alone["hartree_fock"]) < 1e-4
     assert abs(of["runs"]["bf16"]["hartree_fock"] - alone["hartree_fock"]) > 1e-2
@@ -205,8 +205,8 @@ def of_transformer(report: Report) -> None:
     assert runs["bf16x9"]["error"] < 1e-6
     assert runs["bf16"]["error"] < 0.01
     assert report["right"] > 0.95
-    for run in (*runs.values(), *report["plans"].values(), *report["steps"]):
-        assert abs(run["right"] - report["right"]) < 0.03
+    for one in (*runs.values(), *report["plans"].values(), *report["steps"]):
+        assert abs(one["right"] - report["right"]) < 0.03
     assert len(report["lines"]) == 10
 
 
