@@ -15,6 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 sys.path.extend(map(str, Path(__file__).resolve().parent.glob("*/")))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "examples" / "applications"))
 
 import accuracy_condition
 import accuracy_devices
@@ -22,8 +23,11 @@ import accuracy_exponents
 import accuracy_length
 import blocks_quality
 import blocks_tables
+import ccsd
+import ising_chain
 import surface_report
 import tensor_core_tables
+import transformer
 from report import numpy_of, quote, runs_said, table, worst
 
 HERE = Path(__file__).resolve().parent
@@ -205,6 +209,11 @@ DOCUMENTS = {
         "accuracy_condition": accuracy_condition.block,
         "accuracy_exponents": accuracy_exponents.block,
         "accuracy_length": accuracy_length.block,
+    },
+    "docs/applications.md": {
+        "ccsd": ccsd.block,
+        "ising_chain": ising_chain.block,
+        "transformer": transformer.block,
     },
 }
 

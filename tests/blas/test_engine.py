@@ -426,7 +426,8 @@ def test_numpy_in_a_precision_from_its_start() -> None:
     assert (done.stdout, done.stderr) == ("True\n", "")
     for words in (
         "bogus", "min_size=x", "min_size", "min_size=1.5", "min_size=-1",
-        "min_size=\u00b2", "rounding=bogus", "rounding", "float64=no", "dots=1", "lapack=",
+        "min_size=\u00b2", "rounding=bogus", "rounding", "float64=no", "dots=1",
+        "lapack=",
     ):  # fmt: skip
         done = python("-c", code, **variables | {"TF32DTYPE_BLAS": words})
         assert done.returncode == 1

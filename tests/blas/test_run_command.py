@@ -170,7 +170,7 @@ def test_dots_of_other_dtypes(folder: Path) -> None:
             "vdot of int64",
             "dot of object",
             "dot of bool",
-        )  # fmt: skip
+        )
     }
 
 

@@ -116,8 +116,8 @@ _CURES = {
 
 
 def reached(label: str, settings: Settings, counts: Counts) -> Reached:
-    """What has been counted in this process and its forked children, under settings that
-    go by a label; of what no precision reaches since a moment."""
+    """What has been counted in this process and those that it started, under settings
+    that go by a label; of what no precision reaches since a moment."""
     obeyed: dict[tuple[str, str], tuple[int, int]] = {}
     missed: dict[tuple[str, str], tuple[int, int]] = {}
     for fate, dtype, routine, calls, adds in _core.blas_counts():

@@ -1,0 +1,193 @@
+"""The ground state of an Ising chain of 16 spins by TeNPy, in chosen precisions.
+
+    python examples/applications/ising_chain.py [--quick] [--json FILE] [--plot FILE]
+
+Needs pip install physics-tenpy, and matplotlib to draw. Takes one to three minutes;
+--quick, which has fewer sweeps, fields and precisions, some seconds.
+
+H = - sum x_i x_(i+1) - g sum z_i with open ends, Pauli matrices x and z. A density
+matrix renormalization of two sites finds a matrix product state of bond dimension 16.
+It computes in float64; in a region each matrix product rounds its operands to float32
+and is made in the precision. Dots and norms stay in float64, as the singular values do.
+The exact energy is that of free fermions: the sum of the singular values of a
+bidiagonal matrix.
+
+A second field is the one whose exact energy is the number that the paper quotes, since
+the paper does not say of which chain it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scripts import (
+    COLOURS,
+    FLOAT64,
+    PRECISIONS,
+    Report,
+    figure,
+    main,
+    markdown,
+    measured_on,
+    region,
+    say,
+)
+
+SPINS, BOND = 16, 16
+CRITICAL = 1.0  # the field of the phase transition: the most entangled ground state
+QUOTED = -17.024189  # the paper's float64 energy
+SWEEPS, QUICK_SWEEPS = 12, 3  # TeNPy makes one more
+QUICK_PRECISIONS = ("f32", "bf16x9", "tf32", "bf16")
+SETTLED = 2  # sweeps that a span leaves out
+
+
+def exact(g: float, ring: bool = False) -> float:
+    """The ground state's energy, of free fermions."""
+    hopping = g * np.eye(SPINS) + np.eye(SPINS, k=1)
+    if ring:  # the sector of even parity, whose fermions are antiperiodic
+        hopping[-1, 0] = -1
+    return -float(np.linalg.svd(hopping, compute_uv=False).sum())
+
+
+def field_of(energy: float, ring: bool = False) -> float:
+    """The field that gives this energy, by bisection."""
+    low, high = 0.0, 2.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if exact(middle, ring) > energy else (low, middle)
+    return low
+
+
+def search(g: float, precision: str, sweeps: int, dots: bool = False) -> Report:
+    """Energies of all sweeps, and in float64 that of the state which they end at."""
+    from tenpy.algorithms import dmrg
+    from tenpy.models.tf_ising import TFIChain
+    from tenpy.networks.mps import MPS
+
+    model = TFIChain(
+        {"L": SPINS, "J": 1.0, "g": g, "bc_MPS": "finite", "conserve": None}
+    )
+    up = ["up"] * SPINS
+    state = MPS.from_product_state(model.lat.mps_sites(), up, bc="finite")
+    options = {
+        "mixer": None,
+        "trunc_params": {"chi_max": BOND, "svd_min": 1e-10},
+        "max_sweeps": sweeps,
+        "min_sweeps": sweeps,
+    }
+    with region(precision, dots=dots):
+        engine = dmrg.TwoSiteDMRGEngine(state, model, options)
+        energy, state = engine.run()
+    energies = [float(x) for x in engine.sweep_stats["E"]]
+    return {
+        "energy": float(energy),
+        "energies": energies,
+        "span": [min(energies[SETTLED:]), max(energies[SETTLED:])],
+        "of the state": float(model.H_MPO.expectation_value(state).real),
+        "bond": int(max(state.chi)),
+    }
+
+
+def dots_too(precision: str, sweeps: int) -> str:
+    """How a search ends whose dots and norms are in the precision too."""
+    try:
+        found = search(CRITICAL, precision, sweeps, dots=True)
+    except Exception as error:  # whatever TeNPy makes of such numbers
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return f"{found['energy']:.6f}"
+
+
+def measure(quick: bool) -> Report:
+    """Everything, for JSON."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    precisions = QUICK_PRECISIONS if quick else PRECISIONS
+    sweeps = QUICK_SWEEPS if quick else SWEEPS
+    fields = {"critical": CRITICAL}
+    if not quick:
+        fields["of the quoted energy"] = field_of(QUOTED)
+    chains: dict[str, Report] = {}
+    for name, g in fields.items():
+        runs = {}
+        for precision in (FLOAT64, *precisions):
+            say(f"g = {g:.6f}, {precision}")
+            runs[precision] = search(g, precision, sweeps)
+        chains[name] = {"g": g, "exact": exact(g), "runs": runs}
+    say("bf16, dots too")
+    return {
+        "spins": SPINS,
+        "sweeps": len(chains["critical"]["runs"][FLOAT64]["energies"]),
+        "chains": chains,
+        "dots too": {"bf16": dots_too("bf16", QUICK_SWEEPS)},
+        "quoted": {
+            "energy": QUOTED,
+            "open": {"g": field_of(QUOTED)},
+            "ring": {"g": field_of(QUOTED, ring=True)},
+            "ring of 0.5": exact(0.5, ring=True),
+        },
+    }
+
+
+def block(report: Report) -> str:
+    """Markdown tables."""
+    lines = [
+        measured_on(report),
+        f"{report['sweeps']} sweeps, bond dimension {BOND}; what TeNPy says the energy"
+        " is, the span of the sweeps from the third on, and the energy that the state"
+        " has in float64.",
+    ]
+    for name, chain in report["chains"].items():
+        runs = chain["runs"]
+        base = runs[FLOAT64]["energy"]
+        rows = [(FLOAT64, f"{base:.9f}", f"{base - chain['exact']:+.0e}", "", "")]
+        for p, run in runs.items():
+            if p != FLOAT64:
+                low, high = (x - base for x in run["span"])
+                rows.append((
+                    p, f"{run['energy']:.9f}", f"{run['energy'] - base:+.1e}",
+                    f"{low:+.1e} to {high:+.1e}", f"{run['of the state'] - base:+.0e}",
+                ))  # fmt: skip
+        what = f"{name}, g = {chain['g']:.6f}; exact {chain['exact']:.9f}"
+        header = ("products", what, "minus float64's", "sweeps from 3 on", "state's")
+        lines += ["", markdown(header, rows)]
+    quoted = report["quoted"]
+    lines += [
+        "",
+        f"With dots and norms in bf16 too: {report['dots too']['bf16']}.",
+        f"{quoted['energy']} would be the energy of an open chain with g ="
+        f" {quoted['open']['g']:.6f}, or of a ring with {quoted['ring']['g']:.6f}; a"
+        f" ring with 0.5 has {quoted['ring of 0.5']:.6f}.",
+    ]
+    return "\n".join(lines)
+
+
+def draw(report: Report, path: Path) -> None:
+    """Distances from the exact energy: what is said, and what the state has."""
+    chains = report["chains"]
+    drawing, axes = figure(path, len(chains), (5 * len(chains), 4))
+    for axis, (name, chain) in zip(axes, chains.items(), strict=True):
+        for precision, run in chain["runs"].items():
+            errors = np.abs(np.array(run["energies"]) - chain["exact"])
+            sweeps = range(1, len(errors) + 1)
+            colour = COLOURS[precision]
+            axis.semilogy(
+                sweeps, np.maximum(errors, 1e-15), ".-", color=colour, label=precision
+            )
+            state = max(abs(run["of the state"] - chain["exact"]), 1e-15)
+            axis.semilogy([len(errors) + 0.5], [state], "*", color=colour)
+        axis.axhspan(2e-6, 1e-5, color="tab:gray", alpha=0.25)
+        axis.set_title(f"{name}: g = {chain['g']:.6g}")
+        axis.set_xlabel("sweep; stars: of the last state, in float64")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("|energy - exact|; grey: 2e-6 to 1e-5")
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside right center", fontsize="small")
+    drawing.savefig(path, dpi=100)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {"tenpy": "physics-tenpy"}, measure, block, draw))

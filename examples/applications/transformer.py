@@ -1,0 +1,244 @@
+"""A transformer's forward pass: what each of its products bears, and a plan for them.
+
+    python examples/applications/transformer.py [--quick] [--json FILE] [--plot FILE]
+
+Needs pip install scikit-learn for the images, and matplotlib to draw. Takes half a
+minute; --quick, which has fewer images and precisions, some seconds. The model and its
+weights are those of digits_transformer.py.
+
+First the whole pass in each precision: the error of the logits against float64, and how
+many unseen images are told right. Then `td.report` of training images says what each
+line bears at several targets, and each product is made in what the report says: a plan
+by hand. Last, what one product alone in fp8_e4m3 does to the logits, which the report,
+whose figures are those of one product, cannot know; and plans by that: first the
+products whose work is the most for the error.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import digits_transformer as model
+import numpy as np
+from scripts import COLOURS, Report, figure, main, markdown, measured_on, say
+
+import tf32dtype as td
+
+#: Each by the bits that a multiplication takes: an operand's, times the products of
+#: parts, as the report counts them. float32 by its time: the paper's GB200 makes 28
+#: products of bf16 meanwhile (section 7).
+BITS = {
+    "f32": 28 * 16, "bf16x9": 144, "bf16x6": 96, "bf16x3": 48, "tf32": 19, "bf16": 16,
+    "f16": 16, "fp8_e4m3": 8, "fp8_e5m2": 8,
+}  # fmt: skip
+QUICK = ("f32", "bf16x9", "tf32", "bf16", "fp8_e4m3", "fp8_e5m2")
+ALONE = "fp8_e4m3"  # what one product at a time is made in
+TARGETS, QUICK_TARGETS = (20.0, 25.0, 30.0, 40.0, 60.0), (25.0, 40.0)
+WATCHED, QUICK_WATCHED = 64, 16  # training images that the report is of
+
+Plan = Mapping[str, str]
+
+
+def logits_by(weights: model.Weights, patches: model.Array, plan: Plan) -> model.Array:
+    """Logits, each product in its precision."""
+
+    def at(name: str) -> AbstractContextManager[Any]:
+        return td.matmul_precision(plan[name])
+
+    return model.forward(weights, patches, at)
+
+
+def watch(
+    weights: model.Weights, patches: model.Array, target: float, names: tuple[str, ...]
+) -> dict[str, Report]:
+    """What the report says of each product, by its name, in their order."""
+    with td.report(precision=names, target_db=target, exact=True) as report:
+        model.forward(weights, patches)
+    found = {}
+    for place, figures, verdict in report.places:
+        if place.user is None or place.user.function != "forward":
+            raise RuntimeError(f"a product at {place.user} is none of the model's")
+        text = linecache.getline(place.user.file, place.user.line)
+        found[place.user.line, text.partition("=")[0].strip()] = {
+            "text": text.strip(),
+            "multiply_adds": place.multiply_adds,
+            "verdict": verdict.text,
+            "precision": verdict.way,
+            "snr": {
+                x["precision"]: x["snr_db"] for x in figures.record()["precisions"]
+            },
+        }
+    return {name: one for (_, name), one in sorted(found.items())}
+
+
+def distance(logits: model.Array, exact: model.Array) -> float:
+    """Relative, by Frobenius' norm."""
+    return float(np.linalg.norm(logits - exact) / np.linalg.norm(exact))
+
+
+def judged(logits: model.Array, exact: model.Array, images: model.Images) -> Report:
+    """How far logits are from float64's, and what they tell."""
+    return {
+        "error": distance(logits, exact),
+        "greatest": float(np.abs(logits - exact).max()),
+        "right": model.right(logits, images),
+        "as float64": float(np.mean(logits.argmax(1) == exact.argmax(1))),
+    }
+
+
+def measure(quick: bool) -> Report:
+    """Everything, for JSON."""
+    with np.load(model.WEIGHTS) as file:
+        weights = dict(file)
+    train, test = model.load()
+    names = QUICK if quick else tuple(BITS)
+    watched = train.patches[: QUICK_WATCHED if quick else WATCHED]
+    wide = {name: w.astype(np.float64) for name, w in weights.items()}
+    exact = model.forward(wide, test.patches.astype(np.float64))
+    exact_watched = model.forward(wide, watched.astype(np.float64))
+    runs, plans = {}, {}
+    lines: dict[str, Report] = {}
+    for target in QUICK_TARGETS if quick else TARGETS:
+        say(f"report, {target:g} dB")
+        lines = watch(weights, watched, target, names)
+        plans[f"{target:g}"] = plan_of(lines)
+    for name in names:
+        say(name)
+        logits = logits_by(weights, test.patches, dict.fromkeys(lines, name))
+        runs[name] = judged(logits, exact, test) | {"bits": float(BITS[name])}
+    for plan in plans.values():
+        logits = logits_by(weights, test.patches, plan["products"])
+        plan |= judged(logits, exact, test)
+        plan["bits"] = average_bits(lines, plan["products"])
+    for line, one in lines.items():
+        del one["verdict"], one["precision"]  # of the last target alone
+        plan = dict.fromkeys(lines, "f32") | {line: ALONE}
+        one["alone"] = distance(logits_by(weights, watched, plan), exact_watched)
+    steps = []
+    low: list[str] = []
+    for line in sorted(lines, key=lambda x: worth(lines[x]), reverse=True):
+        low.append(line)
+        plan = dict.fromkeys(lines, "bf16") | dict.fromkeys(low, ALONE)
+        logits = logits_by(weights, test.patches, plan)
+        bits = average_bits(lines, plan)
+        steps.append({"low": list(low), "bits": bits} | judged(logits, exact, test))
+    return {
+        "images": len(test.digits),
+        "watched": len(watched),
+        "right": model.right(exact, test),
+        "precisions": runs,
+        "lines": lines,
+        "plans": plans,
+        "steps": steps,
+    }
+
+
+def worth(line: Report) -> float:
+    """Work over the error's square: errors of products add as squares do."""
+    return float(line["multiply_adds"] / line["alone"] ** 2)
+
+
+def average_bits(lines: dict[str, Report], plan: Plan) -> float:
+    """Of a multiplication."""
+    work = {name: one["multiply_adds"] for name, one in lines.items()}
+    bits = sum(BITS[plan[name]] * w for name, w in work.items())
+    return float(bits / sum(work.values()))
+
+
+def plan_of(lines: dict[str, Report]) -> Report:
+    """The precisions that a report advises."""
+    return {
+        "products": {name: one["precision"] or "f32" for name, one in lines.items()},
+        "verdicts": {name: one["verdict"] for name, one in lines.items()},
+    }
+
+
+def block(report: Report) -> str:
+    """Markdown tables."""
+    names = [name for name in report["precisions"] if name != "bf16x6"]
+    total = sum(one["multiply_adds"] for one in report["lines"].values())
+    plans = report["plans"]
+    lines = [
+        (
+            f"`{name}`",
+            f"{one['multiply_adds'] / total:.1%}",
+            *(f"{one['snr'][precision]:.0f}" for precision in names),
+            *(plan["products"][name] for plan in plans.values()),
+            f"{one['alone']:.1e}",
+        )
+        for name, one in report["lines"].items()
+    ]
+    runs = [(f"all in {name}", run) for name, run in report["precisions"].items()]
+    runs += [(f"by the report, {target} dB", plan) for target, plan in plans.items()]
+    runs += [
+        (f"bf16, in {ALONE}: {', '.join(step['low'])}", step)
+        for step in report["steps"][1:6:2]
+    ]
+    alone = [one["alone"] for one in report["lines"].values()]
+    squares = float(np.linalg.norm(alone))
+    return "\n".join([
+        measured_on(report),
+        f"float64 tells {report['right']:.1%} of {report['images']} unseen images"
+        " right. Logits' error is relative (Frobenius); bits are those of an average"
+        " multiplication.",
+        "",
+        markdown(
+            ("products", "bits", "logits' error", "greatest", "right", "as float64"),
+            [
+                (what, f"{run['bits']:.3g}", f"{run['error']:.1e}",
+                 f"{run['greatest']:.1e}", f"{run['right']:.1%}",
+                 f"{run['as float64']:.1%}")
+                for what, run in runs
+            ],
+        ),
+        "",
+        f"By the report of {report['watched']} training images: SNR in dB in each"
+        " precision, and what the product bears or needs at each target. The last"
+        " column is the error of these images' logits when this product alone is in"
+        f" {ALONE}, the others in f32; the root of the sum of their squares is"
+        f" {squares:.1e}.",
+        "",
+        markdown(
+            ("product", "work", *names, *(f"{x} dB" for x in plans), "alone"), lines
+        ),
+    ])  # fmt: skip
+
+
+COLOUR = COLOURS | dict(zip(
+    ("f16", "fp8_e4m3", "fp8_e5m2"), ("tab:purple", "tab:pink", "tab:olive"),
+    strict=True,
+))  # fmt: skip
+
+
+def draw(report: Report, path: Path) -> None:
+    """SNR of every line, and the logits' error over the bits that it takes."""
+    drawing, (left, right) = figure(path, 2, (12, 4.5))
+    lines, runs = report["lines"], report["precisions"]
+    for name in runs:
+        y = [one["snr"][name] for one in lines.values()]
+        left.plot(range(len(y)), y, ".-", color=COLOUR[name])
+    left.set_xticks(range(len(lines)), list(lines), rotation=45, ha="right")
+    left.set_ylabel("SNR against float64, dB")
+    left.grid(alpha=0.3)
+    plans = list(report["plans"].values()), "k*--", "by the report"
+    steps = report["steps"], "k.-", f"bf16, more and more in {ALONE}"
+    for some, style, label in (plans, steps):
+        x, y = ([one[key] for one in some] for key in ("bits", "error"))
+        right.loglog(x, y, style, label=label, alpha=0.6)
+    for name, run in runs.items():
+        right.loglog([run["bits"]], [run["error"]], "o", color=COLOUR[name], label=name)
+    right.set_xlabel("bits of an average multiplication")
+    right.set_ylabel("relative error of the logits")
+    right.grid(alpha=0.3)
+    handles, labels = right.get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside right center", fontsize="small")
+    drawing.savefig(path, dpi=90)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, {"sklearn": "scikit-learn"}, measure, block, draw))
