@@ -9,6 +9,7 @@ from .. import _core
 from .._matmul.precisions import Settings
 from .._report.elsewhere import Counts, elsewhere
 from .._text import number
+from .streams import tell
 
 
 class Missed(NamedTuple):
@@ -115,8 +116,8 @@ _CURES = {
 
 
 def reached(label: str, settings: Settings, counts: Counts) -> Reached:
-    """What has been counted in this process and its forked children, under settings that
-    go by a label; of what no precision reaches since a moment."""
+    """What has been counted in this process and its forked children, under settings
+    that go by a label; of what no precision reaches since a moment."""
     obeyed: dict[tuple[str, str], tuple[int, int]] = {}
     missed: dict[tuple[str, str], tuple[int, int]] = {}
     for fate, dtype, routine, calls, adds in _core.blas_counts():
@@ -155,5 +156,4 @@ def _adds(count: int) -> str:
 
 def print_reached(summary: Reached) -> None:
     """To standard error, wherever the program has put that."""
-    if stream := sys.__stderr__:
-        summary.print(stream)
+    tell(sys.__stderr__, summary.print)
