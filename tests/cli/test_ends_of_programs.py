@@ -196,3 +196,47 @@ def test_standard_output_in_a_file(command: str, tmp_path: Path) -> None:
     one, *record, two = (tmp_path / "out").read_text().splitlines()
     assert (one, two) == ("1", "2")
     json.loads("\n".join(record))
+
+
+# -- modules ---------------------------------------------------------------------------
+
+AFTER = """
+import atexit
+np.linalg.solve(np.eye(3), np.eye(3))
+before = set(sys.modules)
+atexit.register(lambda: open("after", "w").write(str({*sys.modules} - before)))
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("run", "--precision", "bf16", "--arithmetic", "bf16"),
+        ("report", "--device", "H100", "--html", "o.html"),
+        ("report", "--arithmetic", "bf16", "--html", "o.html"),
+    ],
+)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_nothing_is_imported_after_the_program(
+    options: tuple[str, ...], terminal: bool, tmp_path: Path
+) -> None:
+    """It would be looked for in the program's folder."""
+    (tmp_path / "ends.py").write_text(PRODUCTS + AFTER)
+    words = ["-m", "tf32dtype", *options, "--json", "o.json", "ends.py"]
+    if terminal:
+        command = [sys.executable, *words]
+        code = f"import pty; raise SystemExit(pty.spawn({command!r}))"
+        words = ["-c", code]
+    done = python(*words, cwd=tmp_path, TERM="xterm")
+    assert done.returncode == 0, done
+    assert (tmp_path / "after").read_text() == "set()"
+
+
+def test_files_named_as_modules(command: str, tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    for name in ("html", "linecache", "rich", "tempfile", "textwrap"):
+        (tmp_path / "inner" / f"{name}.py").write_text("1 / 0\n")
+    (tmp_path / "inner" / "ends.py").write_text(PRODUCTS)
+    words = (*COMMANDS[command], "--json", "o.json", "inner/ends.py")
+    done = python("-m", "tf32dtype", *words, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("Error")) == (0, 0)

@@ -32,7 +32,7 @@ from .._report.options import TARGET_DB, options
 from .._report.output import check_folder
 from .._report.report import Report, count
 from .._report.rounded import rounded
-from .._text import progress
+from .._text import import_all, progress
 from . import CommandError
 from .program import Failed, add_program, end_of_program
 from .streams import complain, flush_own, is_open, keep, tell
@@ -109,6 +109,7 @@ def run(arguments: Namespace) -> NoReturn:
     if html and html == json:
         raise CommandError(f"--html and --json are the same file: {html}")
     argv = (arguments.program, *arguments.arguments)
+    import_all()
     collector = collect.Collector(chosen.collector, argv)
     collector.start()
     try:

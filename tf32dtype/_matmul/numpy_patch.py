@@ -89,7 +89,7 @@ def _obeys(dtype: np.dtype[Any]) -> bool:
 
 
 def _ask(name: str, a: Any, b: Any) -> Callable[[np.dtype[Any]], bool]:
-    """`_obeys`, of a function's operands: a dtype that BLAS does not know is counted."""
+    """`_obeys`, of these operands; a dtype that BLAS does not know is counted."""
 
     def obeys(dtype: np.dtype[Any]) -> bool:
         if dtype.kind not in "biuO" and dtype.char != "e":

@@ -149,7 +149,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         For an unknown name, a keyword that the precision has no use for, or a device
         that has no model for it.
     TypeError
-        For a keyword that is neither True nor False, or no integer, where one is needed.
+        For what is neither True nor False, or no integer, where one is needed.
     """
     _check_types(settings)
     if settings.plan is not None:
