@@ -4,6 +4,7 @@ A terminal gets tables drawn by rich, where that is installed; a pipe gets plain
 text, one line a row.
 """
 
+import io
 import json
 import math
 import shutil
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, TextIO
 
@@ -95,7 +97,23 @@ class Table:
 
 def draws(stream: TextIO | None = None) -> bool:
     """Whether a stream, or standard output, is a terminal that rich can draw on."""
-    return (stream or sys.stdout).isatty() and find_spec("rich") is not None
+    return (stream or sys.stdout).isatty() and _has_rich()
+
+
+@cache
+def _has_rich() -> bool:
+    return find_spec("rich") is not None
+
+
+def import_all() -> None:
+    """Import what drawing takes, where it is to be drawn: what is imported after a
+    program has run might be a file of the program's."""
+    if not any(stream and draws(stream) for stream in (sys.stdout, sys.stderr)):
+        return
+    nowhere = io.StringIO()
+    Table("", ("",), (("",),))._print_rich(nowhere)
+    with _bar("", 1, nowhere) as advance:
+        advance()
 
 
 @contextmanager
@@ -106,6 +124,12 @@ def progress(
     if not (wanted and draws(stream)):
         yield lambda: None
         return
+    with _bar(what, total, stream) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(what: str, total: int, stream: TextIO | None) -> Iterator[Callable[[], None]]:
     from rich.console import Console
     from rich.progress import Progress
 

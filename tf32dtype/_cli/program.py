@@ -16,6 +16,8 @@ from typing import NoReturn
 
 from . import CommandError
 
+_INTERRUPTED = 130  # as of a program that the signal ended
+
 
 class Failed(SystemExit):
     """The program has raised an exception, which was shown as Python shows it."""
@@ -53,11 +55,43 @@ def run_program(arguments: Namespace) -> NoReturn:
     raise SystemExit
 
 
-def join_threads() -> None:
-    """Wait for the program's threads, as Python does at its end."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+def end_of_program(arguments: Namespace) -> SystemExit:
+    """Run the program, wait for its threads, and return how it ended.
+
+    In a process that the program has forked this does not return, but ends as the
+    program does: what is to be told is its parent's to tell.
+
+    Raises
+    ------
+    CommandError
+        If there is no such program; none of it has run then.
+    """
+    process = os.getpid()
+    try:
+        run_program(arguments)
+    except SystemExit as end:
+        ending = end
+    if os.getpid() != process:
+        raise ending
+    try:
+        _join_threads()
+    except KeyboardInterrupt as error:
+        # Python goes on as well then, without a second look at its threads.
+        vars(threading)["_shutdown"] = lambda: None
+        return Failed(error, _INTERRUPTED)
+    return ending
+
+
+def _join_threads() -> None:
+    """Wait for the program's threads, as Python does at its end.
+
+    Threads of a pool go on until they are told that Python ends, by these functions.
+    """
+    for end_pools in reversed(vars(threading).get("_threading_atexits", [])):
+        end_pools()
+    this = threading.current_thread()
+    while others := [x for x in threading.enumerate() if not (x.daemon or x is this)]:
+        others[0].join()
 
 
 def _run_script(path: str) -> None:
@@ -80,10 +114,10 @@ def _run_script(path: str) -> None:
         _fail(error.with_traceback(None))
     try:
         exec(code, vars(main))
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
         _fail(error)
-    except KeyboardInterrupt as error:
-        _fail(error, 130)
 
 
 def _run_module(name: str) -> None:
@@ -98,10 +132,10 @@ def _run_module(name: str) -> None:
         raise CommandError(f"no module named {name!r}")
     try:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:
         _fail(error)
-    except KeyboardInterrupt as error:
-        _fail(error, 130)
 
 
 def _import_from(folder: str) -> None:
@@ -109,7 +143,7 @@ def _import_from(folder: str) -> None:
         sys.path[0] = folder
 
 
-def _fail(error: BaseException, code: int = 1) -> NoReturn:
+def _fail(error: BaseException) -> NoReturn:
     """Show an exception as Python does, from the program's first frame on."""
     trace = error.__traceback__
     while trace and trace.tb_frame.f_globals.get("__name__") != "__main__":
@@ -117,4 +151,4 @@ def _fail(error: BaseException, code: int = 1) -> NoReturn:
     if trace:
         error = error.with_traceback(trace)
     sys.excepthook(type(error), error, error.__traceback__)
-    raise Failed(error, code)
+    raise Failed(error, _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)

@@ -9,6 +9,7 @@ from .. import _core
 from .._matmul.precisions import Settings
 from .._report.elsewhere import Counts, elsewhere
 from .._text import number
+from .streams import tell
 
 
 class Missed(NamedTuple):
@@ -156,5 +157,4 @@ def _adds(count: int) -> str:
 
 def print_reached(summary: Reached) -> None:
     """To standard error, wherever the program has put that."""
-    if stream := sys.__stderr__:
-        summary.print(stream)
+    tell(sys.__stderr__, summary.print)

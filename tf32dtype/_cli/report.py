@@ -22,20 +22,20 @@ docs/report.md has the rest.
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from .._matmul.precisions import PRECISIONS
 from .._measures import UserError
 from .._report import collect
 from .._report.context import kind_and_message
 from .._report.options import TARGET_DB, options
-from .._report.output import check_folder, write_whole
+from .._report.output import check_folder
 from .._report.report import Report, count
 from .._report.rounded import rounded
-from .._text import progress
+from .._text import import_all, progress
 from . import CommandError
-from .program import Failed, add_program, join_threads, run_program
+from .program import Failed, add_program, end_of_program
+from .streams import complain, flush_own, is_open, keep, tell
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -109,15 +109,12 @@ def run(arguments: Namespace) -> NoReturn:
     if html and html == json:
         raise CommandError(f"--html and --json are the same file: {html}")
     argv = (arguments.program, *arguments.arguments)
+    import_all()
     collector = collect.Collector(chosen.collector, argv)
     collector.start()
     try:
         with rounded(chosen):
-            try:
-                run_program(arguments)
-            except SystemExit as end:
-                ending = end
-            join_threads()
+            ending = end_of_program(arguments)
     except (CommandError, UserError):  # none of it has run
         collector.stop()
         raise
@@ -125,10 +122,11 @@ def run(arguments: Namespace) -> NoReturn:
     quiet = arguments.quiet
     stream = sys.__stderr__
     with progress(
-        not quiet and stream is not None, "Measuring", count(seen), stream
+        not quiet and is_open(stream), "Measuring", count(seen), stream
     ) as advance:
         report = Report(seen, chosen, _how(ending), advance)
-    whole = _write(html, report.to_html) & _write(json, report.to_json)
+    whole = keep("report", html, report.to_html)
+    whole &= keep("report", json, report.to_json)
     if not quiet:
         _print(report)
     if not whole and ending.code in (None, 0):
@@ -152,33 +150,20 @@ def _how(ending: SystemExit) -> str:
         return ""
     if isinstance(ending.code, int):
         return f"ended with exit code {ending.code}"
-    return f"ended with the message {str(ending.code).splitlines()[0]!r}"
-
-
-def _write(path: str | None, make: Callable[[], str]) -> bool:
-    """Write what was asked for; False if it cannot be written."""
-    if path is None:
-        return True
-    try:
-        write_whole(path, make())
-    except OSError as error:
-        print(f"tf32dtype report: {path}: {error.strerror}", file=sys.__stderr__)
-        return False
-    return True
+    first, *_ = str(ending.code).splitlines() or [""]
+    return f"ended with the message {first!r}"
 
 
 def _print(report: Report) -> None:
     """To standard output; where the program has closed it, to standard error."""
-    if sys.stdout and not sys.stdout.closed:
-        sys.stdout.flush()  # the program's own comes first
     stream = sys.__stdout__
-    if stream is None or stream.closed:
+    flush_own()
+    if not is_open(stream):
         stream = sys.__stderr__
-    if stream is None:
-        return
-    try:
+
+    def write(stream: TextIO) -> None:
         print(file=stream)
         report.print(stream)
-        stream.flush()
-    except BrokenPipeError:  # a reader that has enough; nothing more goes to it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+    if error := tell(stream, write):
+        complain("report", "standard output", error)

@@ -30,14 +30,15 @@ from .._matmul.plan_lines import search_first
 from .._matmul.precisions import Settings, find_precision, precision_of_format
 from .._report.elsewhere import Counts, watch_loops
 from .._report.options import arithmetic_format
-from .._report.output import check_folder, write_whole
+from .._report.output import check_folder
 from .._report.regions import find_region
 from .._source_folders import set_folders
 from .._text import strict_json
 from . import CommandError, preload
 from .precision_options import add_precision, settings_of
-from .program import add_program, join_threads, run_program
+from .program import add_program, end_of_program
 from .reached import print_reached, reached
+from .streams import keep
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -121,21 +122,18 @@ def run(arguments: Namespace) -> NoReturn:
     if blas and not (arguments.no_children or only or but or planned):
         preload.for_children(settings, arguments.quiet)
     with arithmetic(format, float64=arguments.float64) if format else nullcontext():
-        try:
-            run_program(arguments)
-        except SystemExit as end:
-            ending = end
-        join_threads()
+        ending = end_of_program(arguments)
     set_matmul_precision(None)  # what ends after the program is no part of it
     _core.set_outer_precision(False)
     label = "the plan" if planned else find_precision(arguments.precision).short
     summary = reached(label, settings, counts)
-    if path:
-        write_whole(path, strict_json(summary.record()))
+    whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
     if not arguments.quiet:
         print_reached(summary)
     if arguments.strict and not summary.calls and ending.code in (None, 0):
         raise SystemExit(3)
+    if not whole and ending.code in (None, 0):
+        raise SystemExit(1)
     raise ending
 
 

@@ -269,6 +269,7 @@ def set_source_folders(
 def set_regions(
     only: Sequence[tuple[str, str]],
     but: Sequence[tuple[str, str]],
+    *,
     obey: bool = ...,
 ) -> None: ...
 def watch_places(

@@ -143,13 +143,13 @@ class report:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        from .report import Report
-
         assert self._collector is not None
         try:
             self._rounded.__exit__(None, None, None)
         finally:
             run = self._collector.stop()
+        from .report import Report
+
         ending = "" if error is None else f"raised {kind_and_message(error)}"
         self._made = Report(run, self._options, ending)
 

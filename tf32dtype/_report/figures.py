@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.ma  # np.median would import it after the program
 from numpy.typing import NDArray
 
 from .._matmul.context import matmul_precision

@@ -10,9 +10,12 @@ from .._wording import brief
 from .advice import Advice, PlaceReport, advise
 from .arithmetic import Arithmetic
 from .figures import measure
+from .html import to_html
+from .json_report import to_json
 from .options import ReportOptions
 from .output import check_folder, write_whole
 from .places import Elsewhere, Run
+from .table import print_report
 from .verdict import judge
 
 _LEAST_SECONDS = 0.5  # to measure in, however short the run
@@ -77,20 +80,14 @@ class Report:
 
     def print(self, stream: TextIO | None = None) -> None:
         """Write a table and the advice to a stream; None: standard output."""
-        from .table import print_report
-
         print_report(self, stream)
 
     def to_html(self) -> str:
         """One page that needs no network."""
-        from .html import to_html
-
         return to_html(self)
 
     def to_json(self) -> str:
         """Strict JSON; Inf and NaN are strings."""
-        from .json_report import to_json
-
         return to_json(self)
 
     def save(self, path: str) -> None:

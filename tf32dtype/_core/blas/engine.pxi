@@ -143,7 +143,7 @@ def set_source_folders(libraries, users, own):
         raise MemoryError
 
 
-def set_regions(only, but, bint obey=True):
+def set_regions(only, but, *, bint obey=True):
     """What regions there are: code of `only`, if that names any, and not of `but`. Both
     are pairs of a file, or how its path ends, and a function or "". If they `obey`, other
     products than theirs do not obey the precision that a program was started with."""

@@ -1,0 +1,66 @@
+"""What is told when a program has ended, whatever that did to its streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TextIO
+
+from .._report.output import write_whole
+
+
+def is_open(stream: TextIO | None) -> bool:
+    """Whether it can be written: a program may close it or its descriptor, or detach
+    it. What is in it already is written."""
+    try:
+        if stream is None:
+            return False
+        stream.flush()
+        os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def tell(stream: TextIO | None, write: Callable[[TextIO], None]) -> OSError | None:
+    """Write to a stream of the process. Where that fails nothing more goes to it, so
+    that Python's own end does not fail; the error, if it tells more than that nobody
+    reads."""
+    if stream is None or not is_open(stream):
+        return None
+    try:
+        write(stream)
+        stream.flush()
+    except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            return error
+    return None
+
+
+def complain(command: str, what: str, error: OSError) -> None:
+    """One line on standard error."""
+    line = f"tf32dtype {command}: {what}: {error.strerror or error}"
+    tell(sys.__stderr__, lambda stream: print(line, file=stream))
+
+
+def flush_own() -> None:
+    """Write what the program has printed, which comes before what is told of it."""
+    with suppress(Exception):  # the program may have put anything there
+        sys.stdout.flush()
+
+
+def keep(command: str, path: str | None, make: Callable[[], str]) -> bool:
+    """Write a file that was asked for; False, and a line, if it cannot be written."""
+    if path is None:
+        return True
+    flush_own()
+    try:
+        write_whole(path, make())
+    except OSError as error:
+        complain(command, path, error)
+        return False
+    return True
