@@ -7,8 +7,8 @@ vorticity and divergence. The grid has 2 (N + 1) Gauss-Legendre latitudes and tw
 many longitudes: the resolution of "TCo" grids, but none of it thinned near the poles.
 
 The Legendre stage is matrix products, two for each m (functions that are even and odd
-over the equator) with all fields side by side as columns; they are plain `np.matmul`.
-FFTs are NumPy's. Everything is in the precision of `dtype`; the tables are made in
+over the equator) with the fields of all levels side by side as columns; they are plain
+`np.matmul`. FFTs are NumPy's. Everything is in the precision of `dtype`; the tables are made in
 float64 and rounded to it.
 """
 
@@ -27,10 +27,10 @@ Array = NDArray[Any]
 class Transform:
     """Temperature and wind on the grid, and their coefficients, truncated at `order`.
 
-    Grids have the shape (3, latitudes, longitudes): temperature, wind to the east, wind
-    to the north, from the north pole to the south pole. Coefficients have the shape
-    (order + 1, order + 2, 3), by m and n: temperature, vorticity, divergence; the last n
-    is there for winds, which reach one further.
+    Grids have the shape (3, levels, latitudes, longitudes): temperature, wind to the
+    east, wind to the north, from the north pole to the south pole. Coefficients have the
+    shape (order + 1, order + 2, 3, levels), by m and n: temperature, vorticity,
+    divergence; the last n is there for winds, which reach one further.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class Transform:
                 kept.append([x.astype(tables or dtype).astype(dtype) for x in made])
         by_cosine = 1 / np.sqrt(1 - self.sine**2)
         ones = np.ones_like(by_cosine)
-        self._scale = np.stack([ones, by_cosine, by_cosine], axis=-1).astype(dtype)
+        scale = np.stack([ones, by_cosine, by_cosine], axis=-1)
+        self._scale = scale[..., None].astype(dtype)
         m, n = np.mgrid[: order + 1, : order + 3].astype(float)
         square = np.where(n > m, (n**2 - m**2) / (4 * n**2 - 1), 0)
         here, above = np.sqrt(square[:, 1:-1]), np.sqrt(square[:, 1:])
@@ -64,52 +65,56 @@ class Transform:
         # (1 - mu^2) d/dmu of coefficients, and of the functions themselves
         slope = (1 - n[:, 1:]) * here, ((n + 2) * above)[:, :-1]
         own_slope = (n[:, 1:] + 1) * here, (-n * above)[:, :-1]
-        self._m, self._inverse = m.astype(dtype), inverse.astype(dtype)
-        self._slope = [x.astype(dtype) for x in slope]
-        self._own_slope = [x.astype(dtype) for x in own_slope]
+        tables_of_n = (m, inverse, *slope, *own_slope)
+        tables_of_n = [x[..., None].astype(dtype) for x in tables_of_n]
+        self._m, self._inverse, *slopes = tables_of_n
+        self._slope, self._own_slope = slopes[:2], slopes[2:]
 
     def to_grid(self, spectrum: Array) -> Array:
         """The fields of these coefficients."""
-        columns = np.concatenate([spectrum[..., :1], self._winds(spectrum)], axis=-1)
-        columns = columns.view(self.dtype)
-        waves = np.empty((self.half, self.latitudes, 6), self.dtype)
+        fields = np.concatenate([spectrum[:, :, :1], self._winds(spectrum)], axis=2)
+        columns = fields.reshape(*fields.shape[:2], -1).view(self.dtype)
+        waves = np.empty((self.half, self.latitudes, columns.shape[-1]), self.dtype)
         for m, (even, odd) in enumerate(self._to_grid):
             alike = np.matmul(even, columns[m, m::2])
             opposed = np.matmul(odd, columns[m, m + 1 :: 2])
             waves[m, : self.half] = alike + opposed
             waves[m, self.half :] = (alike - opposed)[::-1]
-        found = waves.view(spectrum.dtype) * self._scale
-        return np.fft.irfft(found.transpose(2, 1, 0), self.longitudes, norm="forward")
+        found = waves.view(spectrum.dtype).reshape(*waves.shape[:2], 3, -1)
+        found = (found * self._scale).transpose(2, 3, 1, 0)
+        return np.fft.irfft(found, self.longitudes, norm="forward")
 
     def to_spectrum(self, grid: Array) -> Array:
         """The coefficients of these fields."""
         found = np.fft.rfft(grid, norm="forward")[..., : self.half]
-        waves = np.ascontiguousarray(found.transpose(2, 1, 0)) * self._scale
-        waves = waves.view(self.dtype)
+        scaled = np.ascontiguousarray(found.transpose(3, 2, 0, 1)) * self._scale
+        waves = scaled.reshape(*scaled.shape[:2], -1).view(self.dtype)
         north, south = waves[:, : self.half], waves[:, self.half :][:, ::-1]
         alike, opposed = north + south, north - south
-        columns = np.zeros((self.order + 1, self.order + 2, 6), self.dtype)
+        shape = self.order + 1, self.order + 2, waves.shape[-1]
+        columns = np.zeros(shape, self.dtype)
         for m, (even, odd) in enumerate(self._to_spectrum):
             columns[m, m::2] = np.matmul(even, alike[m])
             columns[m, m + 1 :: 2] = np.matmul(odd, opposed[m])
-        spectrum = columns.view(found.dtype)
-        spectrum[..., 1:] = self._curls(spectrum)
+        spectrum = columns.view(found.dtype).reshape(*shape[:2], 3, -1)
+        spectrum[:, :, 1:] = self._curls(spectrum)
         spectrum[:, -1] = 0
         return spectrum
 
     def _winds(self, spectrum: Array) -> Array:
         """Coefficients of wind times cosine, from vorticity and divergence."""
-        stream, potential = np.moveaxis(spectrum[..., 1:] * self._inverse[..., None], -1, 0)
+        stream = spectrum[:, :, 1] * self._inverse
+        potential = spectrum[:, :, 2] * self._inverse
         east = 1j * self._m * potential - neighbours(stream, *self._slope)
         north = 1j * self._m * stream + neighbours(potential, *self._slope)
-        return np.stack([east, north], axis=-1) / RADIUS
+        return np.stack([east, north], axis=2) / RADIUS
 
     def _curls(self, spectrum: Array) -> Array:
         """Vorticity and divergence, from coefficients of wind over cosine."""
-        east, north = spectrum[..., 1], spectrum[..., 2]
+        east, north = spectrum[:, :, 1], spectrum[:, :, 2]
         vorticity = 1j * self._m * north + neighbours(east, *self._own_slope)
         divergence = 1j * self._m * east - neighbours(north, *self._own_slope)
-        return np.stack([vorticity, divergence], axis=-1) / RADIUS
+        return np.stack([vorticity, divergence], axis=2) / RADIUS
 
 
 def neighbours(x: Array, lower: Array, upper: Array) -> Array:
