@@ -1,0 +1,126 @@
+"""What these scripts share: precisions, a command line, tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import tf32dtype as td
+
+Report = dict[str, Any]
+
+FLOAT64 = "float64"  # no precision: as the program computes
+PRECISIONS = ("f32", "bf16x9", "bf16x6", "bf16x3", "tf32", "bf16")
+COLOURS = dict(zip((FLOAT64, *PRECISIONS), (
+    "black", "gold", "tab:blue", "tab:cyan", "tab:orange", "tab:red", "tab:brown",
+), strict=True))  # fmt: skip
+
+
+def region(precision: str, *, dots: bool = False) -> AbstractContextManager[Any]:
+    """Products of float64 in a precision, whoever makes them; none in `FLOAT64`."""
+    if precision == FLOAT64:
+        return nullcontext()
+    return td.matmul_precision(precision, blas=True, float64=True, dots=dots)
+
+
+def one_thread() -> None:
+    """Start this program anew with one thread, unless it was told how many.
+
+    The operands are small: threads take more time than they save.
+    """
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    missing = {name: "1" for name in names if name not in os.environ}
+    if missing:
+        arguments = [sys.executable, *sys.orig_argv[1:]]
+        os.execve(sys.executable, arguments, {**os.environ, **missing})
+
+
+def machine(packages: Iterable[str]) -> dict[str, str]:
+    """What figures may depend on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
+        cpu = names[0].partition(":")[2].strip() if names else cpu
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    return {"cpu": cpu, "date": time.strftime("%Y-%m-%d"), **versions}
+
+
+def measured_on(report: Report) -> str:
+    """One sentence of it."""
+    facts = dict(report["machine"])
+    cpu, date = facts.pop("cpu"), facts.pop("date")
+    versions = ", ".join(f"{name} {version}" for name, version in facts.items())
+    return f"Measured on {cpu}, {versions}, {date}."
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows of texts as a Markdown table."""
+    head, *body = ("| " + " | ".join(row) + " |" for row in (header, *rows))
+    return "\n".join([head, "|" + "---|" * len(header), *body])
+
+
+def figure(path: Path, columns: int, size: tuple[float, float]) -> Any:
+    """An empty figure and its axes, in a row."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawing = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(drawing)
+    return drawing, drawing.subplots(1, columns, squeeze=False)[0]
+
+
+def main(
+    doc: str,
+    packages: dict[str, str],
+    measure: Callable[[bool], Report],
+    block: Callable[[Report], str],
+    draw: Callable[[Report, Path], None],
+) -> int:
+    """The command line of a script.
+
+    `packages` has the name of each package that it needs, by that of its module.
+    """
+    parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="less, in some seconds")
+    parser.add_argument("--read", type=Path, help="take this JSON; compute nothing")
+    parser.add_argument("--json", type=Path, help="write what was found here")
+    parser.add_argument("--plot", type=Path, help="draw it into this file")
+    options = parser.parse_args()
+    needed = {} if options.read else packages
+    needed = needed | ({"matplotlib": "matplotlib"} if options.plot else {})
+    for module, package in needed.items():  # said before minutes of computing
+        if importlib.util.find_spec(module) is None:
+            parser.error(f"{package} is missing: pip install {package}")
+    if options.read:
+        report = json.loads(options.read.read_text())
+    else:
+        one_thread()
+        start = time.perf_counter()
+        found = measure(options.quick)
+        seconds = round(time.perf_counter() - start, 1)
+        facts = machine(["numpy", *packages.values()])
+        report = {"machine": facts, "seconds": seconds, **found}
+    print(block(report))
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    if options.plot:
+        draw(report, options.plot)
+    return 0
+
+
+def say(what: str) -> None:
+    """A line on standard error: how far it is."""
+    print(what, file=sys.stderr, flush=True)
