@@ -15,6 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 sys.path.extend(map(str, Path(__file__).resolve().parent.glob("*/")))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "examples" / "applications"))
 
 import accuracy_condition
 import accuracy_devices
@@ -22,6 +23,8 @@ import accuracy_exponents
 import accuracy_length
 import blocks_quality
 import blocks_tables
+import quantum_circuit
+import spectral_transform
 import surface_report
 import tensor_core_tables
 from report import numpy_of, quote, runs_said, table, worst
@@ -200,6 +203,10 @@ DOCUMENTS = {
     "docs/blocks.md": {
         "blocks_quality": blocks_quality.block,
         "blocks_speed": blocks_speed,
+    },
+    "docs/applications.md": {
+        "spectral_transform": spectral_transform.block,
+        "quantum_circuit": quantum_circuit.block,
     },
     "docs/accuracy.md": {
         "accuracy_condition": accuracy_condition.block,

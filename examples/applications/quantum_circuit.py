@@ -3,10 +3,10 @@
     python examples/applications/quantum_circuit.py [--quick]
                                     [--json FILE] [--plot FILE] [--read FILE]
 
-quimb makes a tensor network of a circuit and has it contracted along a path that cotengra
-finds: complex64, as simulators do, for 64 bit strings at once. Two paths of each circuit
-are tried. In the precisions only those contractions are emulated that sum 16 products or
-more; the programs know nothing of it. The circuits are of the kind that was run on
+quimb makes a tensor network of a circuit and contracts it along a path that cotengra
+finds: in complex64, as simulators do, for 64 bit strings at once, and along another
+path. In the precisions only those contractions are emulated that sum 16 products or
+more; the libraries know nothing of it. The circuits are of the kind that was run on
 Google's Sycamore chip (square roots of X, Y and W, and fSim gates in the order
 ABCDCDAB), on 4 x 5 qubits with 12 layers, where all amplitudes can be had as a check.
 
@@ -115,7 +115,7 @@ def all_amplitudes(made: qtn.Circuit) -> Amplitudes:
 
 
 def sums(tree: cotengra.ContractionTree) -> dict[str, float]:
-    """How many contractions sum `LEAST` products or more, and their share of the work."""
+    """How many contractions sum `LEAST` products or more, and their share of it all."""
     long, work, all_work = 0, 0.0, 0.0
     nodes = list(tree.traverse())
     for parent, left, right in nodes:
@@ -208,14 +208,15 @@ def block(report: Report) -> str:
     work, emulated, share = (
         [path[key] for path in paths] for key in ("multiply-adds", "emulated", "share")
     )
+    off = max(one["state vector"] for one in circuits)
     lines = [
         measured_on(report),
         f"{rows} x {columns} qubits, {layers} layers, {2**OPEN} amplitudes, circuits:"
         f" {len(circuits)}. A path has {min(work):.1e} to {max(work):.1e} complex"
         f" multiply-adds; {min(emulated)} to {max(emulated)} of its"
         f" {paths[0]['contractions']} contractions are emulated,"
-        f" {min(share):.0%} to {max(share):.0%} of the work. The float64 amplitudes are"
-        f" within {max(one['state vector'] for one in circuits):.0e} of the state vector.",
+        f" {min(share):.1%} to {max(share):.1%} of the work. The float64 amplitudes are"
+        f" within {off:.0e} of those of the state vector.",
         "",
     ]
     found = [

@@ -8,9 +8,9 @@ vorticity and divergence for the wind; exactly, nothing would change. After each
 power-of-two number of iterations the fields are held against those at the start. The
 products of the Legendre stage have the precision of each row, all else is float32. What
 the rounding of the Legendre functions alone does is shown by float64 transforms with
-tables in float32 and in tf32. Errors are weighted by area and are of all levels. tf32 goes
-on to four thousand, to see its law. How bf16x9 compares to float32 depends on the draw of
-the rounding errors: other truncations, with fewer iterations, are other draws.
+tables in float32 and in tf32. Errors are weighted by area and are of all levels. tf32
+goes on to four thousand, to see its law. How bf16x9 compares to float32 depends on the
+draw of the rounding errors: other truncations, with fewer iterations, are other draws.
 
 The fields are made up, as those of the weather are not to be had here: four levels with
 the mean, the contrast of the poles and the jets of some height, and waves whose spectra
@@ -103,8 +103,8 @@ def growth(counts: list[int], errors: list[float]) -> list[float]:
     """The exponents p of c^p by which the error grows with the count c.
 
     The first is the fit from 8 iterations to 1000, or to the last; the second that from
-    the last count but one to the last. A law that is linear has 1 in both; an exponential
-    one starts with 1, and then has more and more.
+    the last count but one to the last. A law that is linear has 1 in both; one that is
+    exponential starts with 1, and then has more and more.
     """
     c, e = np.log(counts), np.log(errors)
     picked = [i for i, count in enumerate(counts) if 8 <= count <= 1000]
@@ -194,8 +194,8 @@ def block(report: Report) -> str:
         "",
         markdown(("", *FIELDS), laws),
         "",
-        f"At {len(report['other orders'])} other truncations the RMS error of bf16x9 is,"
-        f" in multiples of that of NumPy's float32 (geometric mean, least to greatest):",
+        f"At {len(report['other orders'])} other truncations the RMS error of bf16x9"
+        " over that of NumPy's float32 (geometric mean, least to greatest):",
         "",
     ]
     for field, ratio in report["ratios"].items():

@@ -1,15 +1,16 @@
-"""Transforms between fields on the sphere and spherical harmonics, as weather models do.
+"""Transforms between fields on the sphere and their spherical harmonics.
 
-A scalar field is the sum over m and n of (2 - [m = 0]) Re s[m, n] P[m, n](mu) e^(i m x),
+A scalar field is the sum over m and n of (2 - [m = 0]) Re s[m, n] P[m, n](mu) e^(imx),
 with m <= n <= N, mu the sine of the latitude, x the longitude, and P the associated
 Legendre functions with the integral of P^2 over mu equal to 1. Winds are held as
 vorticity and divergence. The grid has 2 (N + 1) Gauss-Legendre latitudes and twice as
-many longitudes: the resolution of "TCo" grids, but none of it thinned near the poles.
+many longitudes: as many as the "TCo" grids of weather models have, which are thinned
+towards the poles.
 
 The Legendre stage is matrix products, two for each m (functions that are even and odd
 over the equator) with the fields of all levels side by side as columns; they are plain
-`np.matmul`. FFTs are NumPy's. Everything is in the precision of `dtype`; the tables are made in
-float64 and rounded to it.
+`np.matmul`. FFTs are NumPy's. Everything is in the precision of `dtype`; tables are
+made in float64 and rounded to it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Transform:
     """Temperature and wind on the grid, and their coefficients, truncated at `order`.
 
     Grids have the shape (3, levels, latitudes, longitudes): temperature, wind to the
-    east, wind to the north, from the north pole to the south pole. Coefficients have the
-    shape (order + 1, order + 2, 3, levels), by m and n: temperature, vorticity,
+    east, wind to the north, from the north pole to the south pole. Coefficients have
+    the shape (order + 1, order + 2, 3, levels), by m and n: temperature, vorticity,
     divergence; the last n is there for winds, which reach one further.
     """
 
