@@ -219,28 +219,24 @@ def block(report: Report) -> str:
         f" within {off:.0e} of those of the state vector.",
         "",
     ]
-    found = [
-        (name, *(f"{x:.2e}" for x in pooled(report, name)), smaller(report, name))
-        for name in BOXES
-    ]
-    header = (
-        "",
-        "RMS",
-        "lower quartile",
-        "median",
-        "upper quartile",
-        "below float32 in",
-    )
-    return "\n".join([*lines, markdown(header, found)])
+    found = []
+    for name in BOXES:
+        values = pooled(report, name)
+        texts = [f"{x:.2e}" for x in values]
+        found.append(
+            (name, *texts, f"{values[3] / values[1]:.2f}", below(report, name))
+        )
+    header = ("", "RMS", "lower quartile", "median", "upper quartile", "upper / lower")
+    return "\n".join([*lines, markdown((*header, "RMS below float32's"), found)])
 
 
-def smaller(report: Report, name: str) -> str:
+def below(report: Report, name: str) -> str:
     """In how many circuits the RMS error is below float32's."""
     if not name.endswith("to float64") or name == next(iter(BOXES)):
         return ""
     boxes = [one["boxes"] for one in report["circuits"]]
     count = sum(box[name]["rms"] < box[next(iter(BOXES))]["rms"] for box in boxes)
-    return f"{count} of {len(boxes)}"
+    return f"in {count} of {len(boxes)}"
 
 
 def draw(report: Report, path: Path) -> None:

@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "examples" / "applications"))
 from spherical import RADIUS, Transform
 
 APPLICATIONS = ROOT / "examples" / "applications"
+RESULTS = ROOT / "benchmarks" / "results"
 FIELDS = ("T", "U", "V")
 NUMPY = "NumPy float32"
 pytestmark = pytest.mark.once
@@ -109,6 +110,32 @@ def test_spectral_transform(tmp_path: Path) -> None:
             assert 0.5 < found[mode][field]["growth of rms"][0] < 1.05
 
 
+def test_what_the_document_says_of_transforms() -> None:
+    """By the results in full."""
+    report = json.loads((RESULTS / "spectral_transform.json").read_text())
+    assert report["counts"][-1] == 1000
+    found = report["results"]
+    assert found[NUMPY]["T"]["max"][-1] < 0.1
+    for field in FIELDS:
+        rms = {mode: fields[field]["rms"][10] for mode, fields in found.items()}
+        float32 = rms[NUMPY]
+        assert 0.8 < rms["bf16x9"] / float32 < 1.2
+        assert 1.8 < rms["tf32x3"] / float32 < 2.6
+        assert 1000 < rms["tf32"] / float32 < 5000
+        for mode in (NUMPY, "f32", "bf16x9", "tf32x3"):
+            assert 0.6 < found[mode][field]["growth of rms"][0] < 1.05
+        waves, whole = (report["ratios"][kind][field] for kind in ("waves", "whole"))
+        assert max(waves) < 1
+        assert max(whole) < 1.8
+    assert max(report["ratios"]["whole"]["V"]) < 1
+    for field in ("U", "V"):  # tf32 begins with c^1, and has no power of c at the end
+        first, last = found["tf32"][field]["growth of rms"]
+        assert 0.95 < first < 1.05
+        assert last > 3
+        assert found["bf16"][field]["growth of rms"][1] > 10
+    assert found["tf32"]["T"]["growth of rms"][1] < 1.1
+
+
 def test_quantum_circuit(tmp_path: Path) -> None:
     pytest.importorskip("quimb")
     found = small("quantum_circuit", tmp_path)["circuits"]
@@ -124,3 +151,23 @@ def test_quantum_circuit(tmp_path: Path) -> None:
         assert errors["path 1, float32 to float64"] < 3 * float32
         assert errors["tf32 to float64"] > 100 * float32
         assert errors["bf16 to float64"] > 4 * errors["tf32 to float64"]
+
+
+def test_what_the_document_says_of_circuits() -> None:
+    """By the results in full."""
+    report = json.loads((RESULTS / "quantum_circuit.json").read_text())
+    boxes = [one["boxes"] for one in report["circuits"]]
+    assert len(boxes) == 10
+
+    def rms(name: str) -> np.ndarray:
+        return np.array([one[name]["rms"] for one in boxes])
+
+    float32 = rms("float32 to float64")
+    assert all(rms("bf16x9 to float64") < float32)
+    assert 0.7 < np.mean(rms("bf16x9 to float64") / float32) < 0.85
+    assert np.mean(rms("bf16x9 to float32") / float32) < 1
+    assert 0.9 < np.mean(rms("path 1, float32 to float64") / float32) < 1.2
+    assert 700 < np.mean(rms("tf32 to float64") / float32) < 1000
+    assert all(
+        path["share"] > 0.9 for one in report["circuits"] for path in one["paths"]
+    )
