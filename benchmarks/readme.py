@@ -25,6 +25,8 @@ import blocks_quality
 import blocks_tables
 import ccsd
 import ising_chain
+import quantum_circuit
+import spectral_transform
 import surface_report
 import tensor_core_tables
 import transformer
@@ -204,6 +206,10 @@ DOCUMENTS = {
     "docs/blocks.md": {
         "blocks_quality": blocks_quality.block,
         "blocks_speed": blocks_speed,
+    },
+    "docs/applications.md": {
+        "spectral_transform": spectral_transform.block,
+        "quantum_circuit": quantum_circuit.block,
     },
     "docs/accuracy.md": {
         "accuracy_condition": accuracy_condition.block,
