@@ -188,8 +188,8 @@ def block(report: Report) -> str:
     rows, laws = [], []
     for name, fields in report["results"].items():
         found = [fields[field] for field in FIELDS]
-        errors = [f"{x['rms'][len(counts) - 1]:.2g}" for x in found]
-        greatest = [f"{x['max'][len(counts) - 1]:.2g}" for x in found]
+        errors = [short(x["rms"][len(counts) - 1]) for x in found]
+        greatest = [short(x["max"][len(counts) - 1]) for x in found]
         cells = [f"{e} ({g})" for e, g in zip(errors, greatest, strict=True)]
         rows.append((name, *cells))
         laws.append((name, *(law(x) for x in found)))
@@ -215,6 +215,10 @@ def block(report: Report) -> str:
     return "\n".join([*lines, "", tf32_further(report)])
 
 
+def short(x: float) -> str:
+    return f"{x:.0f}" if 100 <= x < 10000 else f"{x:.2g}"
+
+
 def spread(values: list[float]) -> str:
     mean = np.exp(np.mean(np.log(values)))
     return f"{mean:.2f}, {min(values):.2f} to {max(values):.2f}"
@@ -230,7 +234,7 @@ def tf32_further(report: Report) -> str:
     found = report["results"]["tf32"]
     parts = []
     for field in FIELDS:
-        errors = [f"{x:.2g}" for x in found[field]["rms"][-3:]]
+        errors = [short(x) for x in found[field]["rms"][-3:]]
         exponent = found[field]["growth of rms"][1]
         parts.append(
             f"{field} {', '.join(errors)} (exponent at the end {exponent:.2f})"
