@@ -210,16 +210,14 @@ DOCUMENTS = {
     "docs/applications.md": {
         "spectral_transform": spectral_transform.block,
         "quantum_circuit": quantum_circuit.block,
+        "ccsd": ccsd.block,
+        "ising_chain": ising_chain.block,
+        "transformer": transformer.block,
     },
     "docs/accuracy.md": {
         "accuracy_condition": accuracy_condition.block,
         "accuracy_exponents": accuracy_exponents.block,
         "accuracy_length": accuracy_length.block,
-    },
-    "docs/applications.md": {
-        "ccsd": ccsd.block,
-        "ising_chain": ising_chain.block,
-        "transformer": transformer.block,
     },
 }
 

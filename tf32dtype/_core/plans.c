@@ -133,12 +133,20 @@ void tf_plans_obey_regions(int on)
     tf_blas_set_places(mode_here);
 }
 
+/* In a forked child: another thread may have held it. */
+static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+
 const struct tf_plan *tf_plan_new(const struct tf_planned *places, size_t count,
                                   const struct tf_blas_mode *otherwise)
 {
+    static int is_prepared;
     struct tf_plan *plan = calloc(1, sizeof *plan);
     if (!plan) {
         return NULL;
+    }
+    if (!is_prepared) {
+        pthread_atfork(NULL, NULL, renew_lock);
+        is_prepared = 1;
     }
     plan->count = count;
     plan->places = calloc(count + 1, sizeof *plan->places);
