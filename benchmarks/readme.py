@@ -30,6 +30,7 @@ import spectral_transform
 import surface_report
 import tensor_core_tables
 import transformer
+import transformer_plan
 from report import numpy_of, quote, runs_said, table, worst
 
 HERE = Path(__file__).resolve().parent
@@ -213,6 +214,7 @@ DOCUMENTS = {
         "ccsd": ccsd.block,
         "ising_chain": ising_chain.block,
         "transformer": transformer.block,
+        "transformer_plan": transformer_plan.block,
     },
     "docs/accuracy.md": {
         "accuracy_condition": accuracy_condition.block,

@@ -97,6 +97,8 @@ def test_interrupted_while_threads_work(
     command: str, wait: str, tmp_path: Path
 ) -> None:
     code = (
+        # shells may ignore it
+        "import signal; signal.signal(2, signal.default_int_handler)\n"
         "def work():\n    time.sleep(0.5)\n    os.kill(os.getpid(), 2)\n"
         f"    time.sleep(300)\n{wait}"
     )

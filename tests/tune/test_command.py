@@ -155,8 +155,9 @@ def test_a_resumed_search_ends_as_one_that_was_not_cut_off(
     environment = os.environ | {"PYTHONPATH": f"{ROOT}"}
     command = [sys.executable, "-m", "tf32dtype", "tune", *map(str, words)]
     with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:  # fmt: skip  # shells may ignore it
         for _ in range(600):
             if journal.exists() and journal.read_text().count("\n") >= 4:
                 break
@@ -272,3 +273,9 @@ def test_words_of_the_program(tmp_path: Path) -> None:
     assert list(precisions(tmp_path / "other.toml").values()) == ["bf16x3"]
     assert read_plan(str(tmp_path / "other.toml")).float64
     assert "times FP64" in done.stdout
+    done = tune(
+        tmp_path, "--check", r"regex:(\S+) True", "--tolerance", "1", "words.py",
+        "--check", "-1",
+    )  # fmt: skip
+    assert done.returncode == 2  # float64 alone: there is nothing to tune
+    assert "no product" in done.stderr

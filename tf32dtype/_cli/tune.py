@@ -103,8 +103,12 @@ def run(arguments: Namespace) -> int:
 
 
 def _all_arguments(arguments: Namespace) -> Namespace:
-    """With the options after the program; what follows -- is the program's own."""
+    """With the options after the program; what follows -- is the program's own. Where
+    the check stands before the program, all words are that follow."""
     words: list[str] = arguments.arguments
+    if arguments.check is not None:
+        arguments.arguments = words[words[:1] == ["--"] :]
+        return arguments
     at = words.index("--") if "--" in words else len(words)
     outer: ArgumentParser = arguments.parser
     parser = type(outer)(prog=outer.prog, add_help=False, argument_default=SUPPRESS)
