@@ -25,7 +25,7 @@ struct shared {
     struct tf_named_count names[NAMES];
 };
 
-static struct shared *shared;
+static struct shared *_Atomic shared; /* once there is one, for ever */
 static int of_a_file;
 static pthread_key_t key;
 /* Found without a call, as this library is no plug-in of many. */

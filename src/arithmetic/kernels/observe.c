@@ -78,7 +78,7 @@ static void find_greatest(const struct tf_observed *seen, size_t at, size_t n,
         const size_t step = seen->steps[j];
         for (size_t i = 0; i < n; i++) {
             const double size = fabs(x[i * step]), other = greatest[i];
-            greatest[i] = (size <= other) | (other != other) ? other : size;
+            greatest[i] = ((size <= other) | (other != other)) ? other : size;
         }
     }
 }
