@@ -43,9 +43,8 @@ static int does_nothing(const struct tf_blas_product *p)
     const int is_vector_product =
         p->routine == TF_BLAS_GEMV || p->routine == TF_BLAS_SYMV ||
         p->routine == TF_BLAS_HEMV || p->routine == TF_BLAS_TRMV;
-    const int is_dot = p->routine == TF_BLAS_DOT || p->routine == TF_BLAS_DOTC;
     return p->m == 0 || p->n == 0 || (p->k == 0 && is_vector_product) ||
-           (!is_dot && (p->k == 0 || is_number(p->alpha, 0)) && is_number(p->beta, 1));
+           (!tf_blas_is_dot(p->routine) && (p->k == 0 || is_number(p->alpha, 0)) && is_number(p->beta, 1));
 }
 
 /* The arguments of one product, from the order of rows on, or from where it ends; says by

@@ -40,6 +40,14 @@ struct tf_blas_name {
     int wider;   /* of dots: 1 dsdot (type 's', result float64), 2 sdsdot */
 };
 
+static inline int tf_blas_is_complex(char type) { return type == 'c' || type == 'z'; }
+
+/* Whether a routine sums products of two vectors into one number. */
+static inline int tf_blas_is_dot(int routine)
+{
+    return routine == TF_BLAS_DOT || routine == TF_BLAS_DOTC;
+}
+
 /* Reads a symbol: cblas_ROUTINE with no suffix, "64_" or "_64"; ROUTINE of Fortran's
  * interface with "_", "_64_", none or "_64"; each of them, but for those with "_64" and
  * Fortran's without suffix, after "scipy_" too; or ROUTINE in capitals, Fortran's.

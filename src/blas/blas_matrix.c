@@ -6,8 +6,6 @@
 
 #include "runtime/copies.h"
 
-int tf_blas_is_complex(char type) { return type == 'c' || type == 'z'; }
-
 ptrdiff_t tf_blas_item_size(char type)
 {
     return type == 's' ? 4 : type == 'z' ? 16 : 8;

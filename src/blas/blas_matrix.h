@@ -4,7 +4,6 @@
 
 #include "blas/blas_call.h"
 
-int tf_blas_is_complex(char type);
 ptrdiff_t tf_blas_item_size(char type);
 
 struct tf_blas_matrix tf_blas_transposed(struct tf_blas_matrix x);

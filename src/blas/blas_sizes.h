@@ -23,7 +23,7 @@ static inline int tf_blas_read_sizes(const struct tf_blas_name *name,
     const int count = name->routine == TF_BLAS_GEMM   ? 3
                       : name->routine == TF_BLAS_GEMV ? 2
                                                       : 1;
-    const int is_dot = name->routine == TF_BLAS_DOT || name->routine == TF_BLAS_DOTC;
+    const int is_dot = tf_blas_is_dot(name->routine);
     const int shift = name->cblas && !is_dot; /* C's has the order before them */
     const int64_t *words = arguments->registers; /* the first six */
     ptrdiff_t read[3] = {1, 1, 1};
@@ -52,7 +52,7 @@ static inline int tf_blas_read_sizes(const struct tf_blas_name *name,
         *sizes = (struct tf_blas_sizes){read[0], read[1], read[2], 0};
     }
     sizes->multiply_adds = (double)sizes->m * (double)sizes->n * (double)sizes->k;
-    if (name->type == 'c' || name->type == 'z') {
+    if (tf_blas_is_complex(name->type)) {
         sizes->multiply_adds *= 4;
     }
     return 0;

@@ -13,6 +13,9 @@
 
 /* -- libraries that come later ------------------------------------------------------ */
 
+/* Returns -1 if another thread looks. */
+static int look_again(void);
+
 /* How many calls of dlsym are still to look for a library that dlopen may have brought. */
 static atomic_int to_look;
 enum { LOOKS = 1000 };
@@ -26,10 +29,9 @@ static int handle_dlopen(struct tf_stub *stub, struct tf_call *call)
     (void)stub;
     if (name && strchr(name, '/') && !strchr(name, '$')) {
         tf_stub_call(call);
-        if (tf_blas_look_again() >= 0) {
-            return 1;
+        if (look_again() < 0) {
+            atomic_store(&to_look, LOOKS);
         }
-        atomic_store(&to_look, LOOKS);
         return 1;
     }
     atomic_store(&to_look, LOOKS);
@@ -43,7 +45,7 @@ static int handle_dlsym(struct tf_stub *stub, struct tf_call *call)
     if (atomic_load_explicit(&to_look, memory_order_relaxed) > 0) {
         atomic_fetch_sub(&to_look, 1);
         if (tf_objects_changed()) {
-            tf_blas_look_again();
+            look_again();
         }
     }
     return 0;
@@ -115,7 +117,8 @@ static void *stub_of_before(const struct tf_slot *slot, const struct tf_blas_nam
         const struct tf_blas_target *target = made[i].stub->facts;
         if (made[i].handler == tf_handle_product &&
             made[i].stub->original == slot->original && target->inner == inner &&
-            are_same(&target->name, name) && strcmp(target->caller->file, slot->object) == 0) {
+            are_same(&target->name, name) &&
+            strcmp(target->caller->file, slot->object) == 0) {
             return tf_stub_address(made[i].stub);
         }
     }
@@ -124,17 +127,34 @@ static void *stub_of_before(const struct tf_slot *slot, const struct tf_blas_nam
 
 /* -- objects and their slots -------------------------------------------------------- */
 
-/* The calls of one object come one after the other. */
+/* The slots of one object come one after the other. NULL if memory is short. */
 static struct tf_blas_caller *caller_of(const char *file)
 {
     static struct tf_blas_caller *last;
-    if (!last || last->file != file) {
-        last = calloc(1, sizeof *last);
-        if (last) {
-            last->file = file;
-        }
+    if (last && strcmp(last->file, file) == 0) {
+        return last;
     }
-    return last;
+    struct tf_blas_caller *caller = calloc(1, sizeof *caller);
+    char *copy = strdup(file);
+    if (!caller || !copy) {
+        free(caller);
+        free(copy);
+        return NULL;
+    }
+    caller->file = copy;
+    return last = caller;
+}
+
+/* What a stub for calls from an object leads to; NULL if memory is short. */
+static struct tf_blas_target *target_of(const struct tf_blas_name *name, int inner,
+                                        const char *file)
+{
+    struct tf_blas_caller *caller = caller_of(file);
+    struct tf_blas_target *target = caller ? malloc(sizeof *target) : NULL;
+    if (target) {
+        *target = (struct tf_blas_target){.name = *name, .inner = inner, .caller = caller};
+    }
+    return target;
 }
 
 static int is_wanted(const char *symbol)
@@ -211,16 +231,14 @@ static void redirect_entry(const struct tf_entry *entry, const char *library)
     if (is_entry(entry->address)) {
         return;
     }
-    struct tf_blas_target *target = malloc(sizeof *target);
+    struct tf_blas_target *target = target_of(&entry->name, 1, library);
     struct tf_entry *own = malloc(sizeof *own);
-    char *object = strdup(library);
-    if (!target || !own || !object) {
+    if (!target || !own) {
         refused = 1;
         return;
     }
     *own = *entry;
-    *target = (struct tf_blas_target){
-        .name = entry->name, .inner = 1, .caller = caller_of(object), .entry = own};
+    target->entry = own;
     void *stub = stub_before(entry->address, tf_handle_entry, target);
     if (!stub || tf_redirect_entry(entry, stub) < 0) {
         refused = 1;
@@ -274,13 +292,9 @@ static void *redirect(const struct tf_slot *slot)
         if (stub) {
             return stub;
         }
-        struct tf_blas_target *target = malloc(sizeof *target);
+        struct tf_blas_target *target = target_of(&name, inner, slot->object);
         if (target) {
-            *target = (struct tf_blas_target){.name = name,
-                                              .inner = inner,
-                                              .caller = caller_of(slot->object),
-                                              .leads_to_entry =
-                                                  is_entry(slot->original)};
+            target->leads_to_entry = is_entry(slot->original);
         }
         note_library(slot->original);
         return stub_before(slot->original, tf_handle_product, target);
@@ -293,22 +307,22 @@ static void *redirect(const struct tf_slot *slot)
     return stub_before(slot->original, tf_handle_named, tf_named_count(kind, plain));
 }
 
-static int look(void)
+static void look(void)
 {
-    const int count = tf_objects_changed() ? tf_redirect_slots(is_wanted, redirect) : 0;
+    if (tf_objects_changed()) {
+        tf_redirect_slots(is_wanted, redirect);
+    }
     redirect_entries();
-    return count;
 }
 
-int tf_blas_look_again(void)
+static int look_again(void)
 {
-    int count = 0;
     if (pthread_mutex_trylock(&lock)) {
         return -1; /* another thread is at it, which may wait for a lock that this holds */
     }
-    count = look();
+    look();
     pthread_mutex_unlock(&lock);
-    return count;
+    return 0;
 }
 
 void *tf_blas_counting(void *original, int kind, const char *name, int with_blas)

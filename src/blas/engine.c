@@ -20,13 +20,14 @@ static _Atomic(tf_blas_mode_fn *) mode_finder;
 static _Atomic(const struct tf_blas_mode *) outer_mode;
 static _Atomic(tf_blas_place_fn *) place_finder;
 static _Atomic(const struct tf_blas_watcher *) watcher;
-static _Thread_local int paused __attribute__((tls_model("initial-exec")));
 
 void tf_blas_set_mode_finder(tf_blas_mode_fn *find) { atomic_store(&mode_finder, find); }
-void tf_blas_set_outer_mode(const struct tf_blas_mode *mode) { atomic_store(&outer_mode, mode); }
+void tf_blas_set_outer_mode(const struct tf_blas_mode *mode)
+{
+    atomic_store(&outer_mode, mode);
+}
 void tf_blas_set_places(tf_blas_place_fn *find) { atomic_store(&place_finder, find); }
 void tf_blas_set_watcher(const struct tf_blas_watcher *one) { atomic_store(&watcher, one); }
-void tf_blas_pause(int is_paused) { paused = is_paused; }
 
 static const struct tf_blas_mode *current_mode(void)
 {
@@ -58,15 +59,15 @@ enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **in_force,
 {
     const struct tf_blas_mode *mode = *in_force;
     const int is_double = type == 'd' || type == 'z';
-    const int is_complex = type == 'c' || type == 'z';
     if (!mode) {
         return TF_NO_PRECISION;
     }
-    const enum tf_blas_fate fate = is_double && !mode->float64       ? TF_IS_FLOAT64
-                                   : is_complex && !mode->complex64  ? TF_IS_COMPLEX
-                                   : m == 1 && n == 1 && !mode->dots ? TF_IS_DOT
-                                   : k < mode->min_size              ? TF_IS_SHORT
-                                                                     : TF_OBEYED;
+    const enum tf_blas_fate fate =
+        is_double && !mode->float64                    ? TF_IS_FLOAT64
+        : tf_blas_is_complex(type) && !mode->complex64 ? TF_IS_COMPLEX
+        : m == 1 && n == 1 && !mode->dots              ? TF_IS_DOT
+        : k < mode->min_size                           ? TF_IS_SHORT
+                                                       : TF_OBEYED;
     if (fate != TF_OBEYED) {
         return fate;
     }
@@ -138,8 +139,8 @@ static int compute(void *context, const struct tf_blas_product *product)
 
 /* Returns 0 if all of a call's products were computed; -1 if there was no memory, -2 if
  * BLAS refuses the call. */
-static int obey(const struct tf_blas_target *target, const struct tf_blas_arguments *arguments,
-                const struct verdict *verdict)
+static int obey(const struct tf_blas_target *target,
+                const struct tf_blas_arguments *arguments, const struct verdict *verdict)
 {
     const struct tf_precision *precision = &verdict->mode->device.precision;
     const int status =
@@ -180,9 +181,6 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
 {
     const struct tf_blas_watcher *watch =
         atomic_load_explicit(&watcher, memory_order_acquire);
-    if (paused) {
-        return 0;
-    }
     caught++;
     const struct tf_blas_mode *mode = current_mode();
     struct verdict verdict = {.mode = mode, .last_place = &target->caller->last_place};
@@ -251,30 +249,27 @@ int tf_handle_entry(struct tf_stub *stub, struct tf_call *call)
 
 /* -- what is only counted ---------------------------------------------------------- */
 
-/* Returns whether the call was made. */
-static int count_named(struct tf_stub *stub, struct tf_call *call, int counts_blas)
+/* Makes the call. */
+static void count_named(struct tf_stub *stub, struct tf_call *call, int counts_blas)
 {
     struct tf_named_count *count = stub->facts;
-    if (paused) {
-        return 0;
-    }
     const unsigned before = caught;
     const double began = seconds_now();
     tf_stub_call(call);
-    if (!counts_blas && caught != before) {
-        return 1;
+    if (counts_blas || caught == before) {
+        atomic_fetch_add(&count->calls, 1);
+        atomic_fetch_add(&count->nanoseconds, (uint64_t)(1e9 * (seconds_now() - began)));
     }
-    atomic_fetch_add(&count->calls, 1);
-    atomic_fetch_add(&count->nanoseconds, (uint64_t)(1e9 * (seconds_now() - began)));
-    return 1;
 }
 
 int tf_handle_named(struct tf_stub *stub, struct tf_call *call)
 {
-    return count_named(stub, call, 1);
+    count_named(stub, call, 1);
+    return 1;
 }
 
 int tf_handle_without_blas(struct tf_stub *stub, struct tf_call *call)
 {
-    return count_named(stub, call, 0);
+    count_named(stub, call, 0);
+    return 1;
 }

@@ -31,10 +31,6 @@ void tf_blas_end(void);
  * before any thread calls it. Returns -1 if the system does not allow it. */
 int tf_blas_enter_lapack(void);
 
-/* Looks at objects that were opened meanwhile; returns how many slots were redirected, or
- * -1 if another thread does so. */
-int tf_blas_look_again(void);
-
 /* Who knows the mode in force where a call is made (NULL: none). Asked in each call. */
 typedef const struct tf_blas_mode *tf_blas_mode_fn(void);
 void tf_blas_set_mode_finder(tf_blas_mode_fn *find);
@@ -90,8 +86,5 @@ void tf_blas_set_watcher(const struct tf_blas_watcher *watcher);
  * under a name while calls are caught, those that call BLAS too or not; NULL if there is
  * none. */
 void *tf_blas_counting(void *original, int kind, const char *name, int with_blas);
-
-/* While paused, a thread's calls go by: for code that belongs to this library. */
-void tf_blas_pause(int paused);
 
 #endif

@@ -145,7 +145,7 @@ static const char *arguments_of(const struct tf_blas_name *name)
 void tf_call_twin(const struct tf_entry *entry, struct tf_call *call)
 {
     const struct tf_blas_name *name = &entry->name;
-    const int is_complex = name->type == 'c' || name->type == 'z';
+    const int is_complex = tf_blas_is_complex(name->type);
     const int is_single = name->type == 's' || name->type == 'c';
     struct tf_stub twin = {.original = entry->twin};
     struct tf_call by_value = {.stub = &twin};

@@ -126,7 +126,7 @@ void tf_free_sample(struct tf_sample *sample)
 static struct tf_sample *sample_of(const struct tf_blas_product *product)
 {
     const ptrdiff_t k = product->k;
-    const int parts = product->type == 'c' || product->type == 'z' ? 2 : 1;
+    const int parts = tf_blas_is_complex(product->type) ? 2 : 1;
     const ptrdiff_t most = wanted_now.whole ? PTRDIFF_MAX : wanted_now.lines;
     const ptrdiff_t rows = product->m < most ? product->m : most;
     const ptrdiff_t columns = product->n < most ? product->n : most;

@@ -208,14 +208,13 @@ static int store(const struct object *object, void **slot, void *value)
     return 1;
 }
 
-static int redirect_object(struct object *object, tf_wanted_fn *wanted,
-                           tf_redirect_fn *redirect)
+static void redirect_object(struct object *object, tf_wanted_fn *wanted,
+                            tf_redirect_fn *redirect)
 {
     const struct tables tables = tables_of(object);
-    struct tf_slot found = {0};
-    int count = 0;
+    struct tf_slot found = {.object = object->name};
     if (!tables.symbols || !tables.strings) {
-        return 0;
+        return;
     }
     for (int list = 0; list < 2; list++) {
         for (size_t i = 0; i < tables.relocations[list].count; i++) {
@@ -232,9 +231,8 @@ static int redirect_object(struct object *object, tf_wanted_fn *wanted,
             if (!found.handle) {
                 const char *name = *object->name ? object->name : NULL;
                 found.handle = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
-                found.object = strdup(object->name);
-                if (!found.handle || !found.object) {
-                    return count; /* it has gone meanwhile */
+                if (!found.handle) {
+                    return; /* it has gone meanwhile */
                 }
             }
             found.symbol = symbol;
@@ -243,35 +241,31 @@ static int redirect_object(struct object *object, tf_wanted_fn *wanted,
             void *value = found.original ? redirect(&found) : NULL;
             if (value && store(object, slot, value)) {
                 object->redirected = slot;
-                count++;
             }
         }
     }
     if (found.handle) {
         dlclose(found.handle);
     }
-    return count;
 }
 
-int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
+void tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
 {
     /* First a list, then the work: dl_iterate_phdr holds a lock that dlopen needs. */
     struct objects now = {0};
-    int count = 0;
     dl_iterate_phdr(collect, &now);
     if (now.failed) {
         free(now.all);
-        return 0;
+        return;
     }
     const int any_has_gone = now.removed != known.removed;
     for (size_t i = 0; i < now.count; i++) {
         if (!is_done(&now.all[i], any_has_gone) && !is_left_alone(&now.all[i])) {
-            count += redirect_object(&now.all[i], wanted, redirect);
+            redirect_object(&now.all[i], wanted, redirect);
         }
     }
     free(known.all);
     known = now;
-    return count;
 }
 
 int tf_are_of_one_object(const void *a, const void *b)
@@ -296,11 +290,10 @@ int tf_defines(const struct tf_slot *slot, const char *symbol)
 
 #else
 
-int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
+void tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
 {
     (void)wanted;
     (void)redirect;
-    return 0;
 }
 
 int tf_objects_changed(void) { return 0; }

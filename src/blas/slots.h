@@ -8,7 +8,7 @@
 
 struct tf_slot {
     const char *symbol; /* the name that the object imports */
-    const char *object; /* the object's file; "" of the executable; kept for ever */
+    const char *object; /* the object's file; "" of the executable */
     void *handle;       /* the object's, for tf_defines */
     void *original;     /* what the slot leads to */
     int own;            /* the object defines the name itself */
@@ -21,9 +21,9 @@ typedef void *tf_redirect_fn(const struct tf_slot *slot);
 typedef int tf_wanted_fn(const char *symbol);
 
 /* Looks at the objects that no call has looked at before. Slots of our own, of the
- * dynamic linker, of the kernel's object, and those that hold a stub already, stay.
- * Returns how many were redirected. To be called by one thread at a time. */
-int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect);
+ * dynamic linker, of the kernel's object, and those that hold a stub already, stay. To be
+ * called by one thread at a time. */
+void tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect);
 
 /* Whether objects have come or gone since. */
 int tf_objects_changed(void);

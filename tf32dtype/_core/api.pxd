@@ -555,13 +555,11 @@ cdef extern from "blas/engine.h" nogil:
     int tf_blas_is_available()
     int tf_blas_begin()
     void tf_blas_end()
-    int tf_blas_look_again()
     int tf_blas_enter_lapack()
     tf_blas_fate tf_blas_fate_of(const tf_blas_mode **, void *, char, npy_intp,
                                  npy_intp, npy_intp)
     const tf_blas_mode *tf_blas_mode_here(const tf_blas_mode *, void *)
     void *tf_blas_counting(void *, int, const char *, int)
-    void tf_blas_pause(int)
 
 
 cdef extern from "blas/places.h" nogil:

@@ -355,7 +355,6 @@ int tf_frames_may_obey(void)
 static int replace_lists(void) { return 0; }
 int tf_frames_has_any(const void *state) { return state != NULL; }
 
-
 static int find(struct tf_source *source)
 {
     memset(source, 0, sizeof *source);

@@ -12,8 +12,8 @@ int tf_frames_are_known(void);
 
 /* Sets which files are libraries': those under one of `libraries` (folders) and under
  * none of `users`; which are this package's, whose frames are none of who calls; and which
- * code counts as a region: a file and a function or "", a pair an entry. Files and folders without links in them. All lists end with NULL, and are
- * copied. -1: no memory. */
+ * code counts as a region: a file and a function or "", a pair an entry. Files and folders
+ * have no links in them. All lists end with NULL, and are copied. -1: no memory. */
 int tf_frames_set_folders(const char *const *libraries, const char *const *users,
                           const char *const *own);
 int tf_frames_set_regions(const char *const (*only)[2], const char *const (*except)[2]);

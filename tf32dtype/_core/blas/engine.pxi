@@ -41,16 +41,6 @@ def blas_end():
     tf_blas_end()
 
 
-def blas_look_again():
-    """Look at libraries that have come without dlopen; how many slots they had."""
-    return tf_blas_look_again()
-
-
-def blas_pause(bint paused):
-    """Let calls of this thread go by, or no longer."""
-    tf_blas_pause(paused)
-
-
 def blas_counts():
     """What was made so far: (fate, dtype, routine, calls, multiply-adds), if any."""
     cdef tf_blas_counts *total = <tf_blas_counts *>malloc(sizeof(tf_blas_counts))
