@@ -1,6 +1,8 @@
 """What the package needs of its surroundings, said plainly if it is missing."""
 
+import re
 from importlib import import_module
+from types import ModuleType
 
 #: What the extras of pyproject.toml install. This package is on no index, so that its
 #: extras are for a checkout alone (`pip install '.[demo]'`); these names are for all.
@@ -9,12 +11,58 @@ EXTRAS = {
     "cuda": ["cupy-cuda13x>=14.0.1", "nvidia-cuda-nvrtc>=13"],
     "cuda12": ["cupy-cuda12x>=14.0.1", "nvidia-cuda-nvrtc-cu12>=12.6"],
     "torch": ["torch>=2.13"],
+    "hdf5": ["h5py>=3.12"],
+    "zarr": ["zarr>=3.1"],
+    "onnx": ["onnx>=1.18"],
+    "gguf": ["gguf>=0.17"],
+    "arrow": ["pyarrow>=19"],
+    "numba": ["numba>=0.61"],
+    "ml-dtypes": ["ml_dtypes>=0.5"],
+    "dask": ["dask>=2025.1", "distributed>=2025.1"],
 }
 
 
 def install(extra: str) -> str:
     """The command that installs what an extra names."""
     return f"pip install {' '.join(repr(package) for package in EXTRAS[extra])}"
+
+
+def need(user: str, extra: str, module: str) -> ModuleType:
+    """A module of another library, imported.
+
+    Parameters
+    ----------
+    user : str
+        What needs it, for the error: "td.hdf5".
+    extra : str
+        The extra that installs it; its first package is the module's.
+    module : str
+
+    Raises
+    ------
+    ImportError
+        If it cannot be imported, or is older than the extra asks for.
+    """
+    try:
+        found = import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{user} needs {module}, which cannot be imported ({error}): "
+            f"{install(extra)}, or in a checkout pip install '.[{extra}]'"
+        ) from error
+    least = EXTRAS[extra][0].partition(">=")[2]
+    version = str(getattr(found, "__version__", least))
+    if _release(version) < _release(least):
+        raise ImportError(
+            f"{user} needs {module} {least} or newer; this is {module} {version}: "
+            f"pip install -U {EXTRAS[extra][0]!r}"
+        )
+    return found
+
+
+def _release(version: str) -> tuple[int, ...]:
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
 def check() -> None:

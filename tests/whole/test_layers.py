@@ -17,13 +17,16 @@ pytestmark = pytest.mark.once
 LAYERS = {
     "tf32dtype": """
         _wording _options _scopes _imports _requirements _file_kinds _text _version
+        _whole_files _tensor_names
         _core _nvrtc
         _formats _source_folders
         tensor_core blocks
-        _matmul _files _arithmetic
+        _npy
+        _matmul _files _arithmetic safetensors hdf5
         _functions
         interop _measures
-        _report
+        _tensor_files
+        _convert _report
         _tune
         cuda __init__
         _cli

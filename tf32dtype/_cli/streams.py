@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
-from .._report.output import write_whole
+from .._whole_files import write_whole
 
 
 def is_open(stream: TextIO | None) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from .._measures import UserError
+from .._whole_files import write_whole
 from .._wording import brief
 from .advice import Advice, PlaceReport, advise
 from .arithmetic import Arithmetic
@@ -13,7 +14,7 @@ from .figures import measure
 from .html import to_html
 from .json_report import to_json
 from .options import ReportOptions
-from .output import check_folder, write_whole
+from .output import check_folder
 from .places import Elsewhere, Run
 from .table import print_report
 from .verdict import judge
