@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from zipfile import ZipFile
+
     from numpy.lib.npyio import NpzFile
 
 HEAD_BYTES = 512  # of a file, which tell what it is
-_ZIP = b"PK"
+_ZIP = b"PK\3\4", b"PK\5\6"  # with members, and without
+
+#: What is read whatever the file's size: bytes.
+_SMALL = 1 << 30
+#: No file of deflate holds more bytes to a byte.
+_MOST_COMPRESSION = 1032
 
 _RUNS = " reads it and runs what is in it, so trust where it is from"
 
 #: By the bytes that begin it: what a file is, and what to do.
 _KINDS = (
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "read it with h5py.File"),
-    (b"GGUF", "a GGUF file", "read it with gguf.GGUFReader"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "read it with td.hdf5.load"),
+    (b"GGUF", "a GGUF file", "read it with td.interop.gguf.load"),
     (b"MATLAB 5.0", "a MATLAB file", "read it with scipy.io.loadmat"),
     (b"PAR1", "a Parquet file", "read it with pandas.read_parquet"),
     (b"\x1f\x8b", "compressed by gzip", "unpack it first, gzip -d"),
@@ -29,6 +39,8 @@ _KINDS = (
     (b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it first, zstd -d"),
     *((bytes((0x80, i)), "a pickle", "pickle.load" + _RUNS) for i in range(2, 6)),
 )
+#: What follows the version in a model: producer, graph or operators.
+_ONNX_FIELDS = (b"\x12", b"\x3a", b"\x42")
 
 
 def check(head: bytes, name: str) -> None:
@@ -48,21 +60,40 @@ def check(head: bytes, name: str) -> None:
     ValueError
         If it is something else; the error says what, and what reads it.
     """
-    if head.startswith((np.lib.format.MAGIC_PREFIX, _ZIP)):
+    if is_numpy(head):
         return
     if not head:
         raise EOFError(f"{name} is empty: there is no array in it")
-    what, cure = _kind(head)
+    what, cure = kind(head)
     raise ValueError(f"{name} is {what}, and td.load reads .npy and .npz files: {cure}")
 
 
-def _kind(head: bytes) -> tuple[str, str]:
+def is_npy(head: bytes) -> bool:
+    """Whether a file that begins so may be `.npy`."""
+    return head.startswith(np.lib.format.MAGIC_PREFIX)
+
+
+def is_numpy(head: bytes) -> bool:
+    """Whether a file that begins so may be `.npy` or `.npz`."""
+    return head.startswith((np.lib.format.MAGIC_PREFIX, *_ZIP))
+
+
+def kind(head: bytes) -> tuple[str, str]:
+    """What a file is that begins so, and what reads it: not `.npy`, `.npz`, or empty.
+
+    Parameters
+    ----------
+    head : bytes
+        As for `check`.
+    """
     for magic, what, cure in _KINDS:
         if head.startswith(magic):
             return what, cure
-    if head[8:10] in (b'{"', b"{}") and int.from_bytes(head[:8], "little") < 1 << 30:
-        cure = "read it with safetensors.numpy.load_file or safetensors.torch.load_file"
-        return "a safetensors file", cure
+    # No text: eight letters are a larger number.
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 48:
+        return "a safetensors file", "read it with td.safetensors.load"
+    if head[:1] == b"\x08" and head[1:2] < b"\x20" and head[2:3] in _ONNX_FIELDS:
+        return "an ONNX model", "read it with onnx.load and td.interop.onnx.to_array"
     try:
         text = head.decode()
     except UnicodeDecodeError as error:
@@ -72,40 +103,131 @@ def _kind(head: bytes) -> tuple[str, str]:
     return f"no file of arrays (it begins with {head[:8]!r})", "write it with td.save"
 
 
+def foreign(stream: IO[bytes]) -> str | None:
+    """What a file is, and what reads it, if its first bytes tell; else None.
+
+    Parameters
+    ----------
+    stream : binary file object
+        Of the whole file; it is left at its start.
+    """
+    stream.seek(0)
+    head = stream.read(HEAD_BYTES)
+    stream.seek(0)
+    if is_npy(head):
+        return "a .npy file: read it with td.load"
+    if head.startswith(_ZIP):
+        return (
+            "an archive, as .npz files and checkpoints of PyTorch are: read it with"
+            " td.load or torch.load(file, weights_only=True)"
+        )
+    return next(
+        (f"{what}: {cure}" for at, what, cure in _KINDS if head.startswith(at)), None
+    )
+
+
 def check_members(npz: NpzFile, name: str) -> None:
     """Close an archive that PyTorch reads, not NumPy, and raise a ValueError."""
     if any(member.endswith("/data.pkl") for member in npz.files):
         npz.close()
         raise ValueError(
-            f"{name} is a checkpoint of PyTorch, and td.load reads .npy and .npz files:"
-            " read it with torch.load(file, weights_only=True)"
+            f"{name} is a checkpoint of PyTorch, which only PyTorch reads. Make a"
+            " safetensors file of it: safetensors.torch.save_file(torch.load(file,"
+            " weights_only=True), 'file.safetensors')"
         )
 
 
-def why_not(stream: IO[bytes], name: str, error: Exception) -> str:
-    """Why NumPy could not read a `.npy` file that a stream is at the begin of."""
-    if type(error).__name__ == "BadZipFile":
-        return f"{name} is a damaged archive: {error}. Copy or write it again"
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Make one ValueError, which names the file, of all that its content may raise.
+
+    Errors of reading it (no such file, no right, no memory) and of arguments stay.
+    """
     try:
-        dtype, shape = _header(stream)
-    except Exception:  # whatever the bytes make of NumPy's parser
-        return f"{name} has a damaged header: {error}"
+        yield
+    except (TypeError, MemoryError):
+        raise
+    except OSError as error:
+        if error.errno not in (None, errno.EINVAL):  # these a damaged archive raises
+            raise
+        raise ValueError(f"{name} cannot be read: {error}") from error
+    except (ValueError, EOFError) as error:
+        if str(error).startswith(name):
+            raise
+        why = str(error) or "it ends too early"
+        raise ValueError(f"{name} cannot be read: {why}") from error
+    except Exception as error:
+        damaged = "is a damaged archive" if _is_of_zip(error) else "cannot be read"
+        raise ValueError(
+            f"{name} {damaged}: {error}. Copy or write it again"
+        ) from error
+
+
+def _is_of_zip(error: Exception) -> bool:
+    return type(error).__module__.partition(".")[0] in ("zipfile", "zlib", "_lzma")
+
+
+def check_npy(stream: IO[bytes], name: str, size: int | None = None) -> None:
+    """Raise a ValueError if a `.npy` file has not what its header announces.
+
+    NumPy allocates what is announced. A file that is no `.npy` passes.
+
+    Parameters
+    ----------
+    stream : binary file object
+        Where the file begins; it is left there.
+    name : str
+        For the error.
+    size : int, optional
+        Bytes of the file, if the stream had to be read for that.
+    """
+    start = stream.tell()
+    magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
+    stream.seek(start)
+    if magic != np.lib.format.MAGIC_PREFIX:
+        return
+    try:
+        dtype, shape = header(stream)
+    except Exception as error:  # whatever the bytes make of NumPy's parser
+        raise ValueError(f"{name} has a damaged header: {error}") from None
     if dtype.hasobject:
-        return (
+        raise ValueError(
             f"{name} holds Python objects in a pickle, which td.load never reads:"
             " np.load(file, allow_pickle=True)" + _RUNS
         )
-    there = _left(stream)
+    if not all(type(n) is int and n >= 0 for n in shape):  # True is a number to NumPy
+        raise ValueError(f"{name} has a damaged header: no array has shape {shape}")
+    there = _left(stream) if size is None else size - (stream.tell() - start)
     needed = math.prod(shape) * dtype.itemsize
-    if 0 <= there < needed:
-        return (
+    if there < needed:
+        raise ValueError(
             f"{name} is cut short: {needed} bytes of {dtype}, shape {shape}, are"
             f" announced and {there} are there. Copy or write it again"
         )
-    return f"{name} cannot be read: {error}"
+    stream.seek(start)
 
 
-def _header(stream: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def check_member(archive: ZipFile, member: str, name: str) -> None:
+    """As `check_npy`, of a member of an archive."""
+    info = archive.getinfo(member)
+    assert archive.fp is not None  # it is open
+    whole = archive.fp.seek(0, io.SEEK_END)
+    packed = min(info.compress_size, whole)
+    # The sizes are but what the archive says.
+    most = {0: packed, 8: _MOST_COMPRESSION * packed}.get(
+        info.compress_type, info.file_size
+    )
+    with archive.open(member) as stream:
+        check_npy(stream, name, min(info.file_size, most))
+
+
+def is_absurd(announced: int, there: int) -> bool:
+    """Whether a file of so many bytes announces far more than it can hold."""
+    return announced > max(_SMALL, _MOST_COMPRESSION * there)
+
+
+def header(stream: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Dtype and shape that a `.npy` file says; the stream is at its begin."""
     major, _ = np.lib.format.read_magic(stream)
     read = (
         np.lib.format.read_array_header_1_0

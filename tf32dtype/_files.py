@@ -1,101 +1,114 @@
-"""Arrays in `.npy` and `.npz` files that keep their format's name.
-
-`np.save` keeps the bits of a custom dtype and loses its name. Here the array is
-a plain `.npy` file of unsigned integers, which every reader of such files opens,
-and the name is a Python comment after the dictionary in the file's header:
-
-    {'descr': '<u2', 'fortran_order': False, 'shape': (3,), } # tf32dtype: bfloat16
-
-NumPy reads the dictionary with `ast.literal_eval`, which skips comments (a further
-key in the dictionary it would refuse). The file format is NEP 1's.
-
-Arrays of blocks are the bytes of their buffer, and a comment of all else:
-
-    {'descr': '|u1', 'fortran_order': False, 'shape': (34,), } # tf32dtype blocks:
-    {'format': 'mxfp4', 'shape': (64,), 'axis': 0, 'block_size': 32,
-    'scale_format': 'float8_e8m0fnu', 'tensor_scale': 1.0}      (one line in the file)
-"""
+"""Arrays in `.npy` and `.npz` files that keep their format's name."""
 
 from __future__ import annotations
 
-import ast
+import math
 import os
-import re
-import struct
 import sys
 from collections.abc import Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeGuard
+from contextlib import AbstractContextManager, nullcontext
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _file_kinds
-from ._formats.codes import bits, from_bits
-from ._formats.table import Format, as_own, formats
-from ._wording import brief
+from . import _file_kinds, _npy
+from ._formats.table import format_of_dtype, own_array
+from ._npy import Header
+from ._whole_files import replacing
+from ._wording import brief, warn_of_raw_bytes
 
 if TYPE_CHECKING:
+    from zipfile import ZipFile
+
     from numpy.lib.npyio import NpzFile
 
-    from .blocks.array import BlockArray
-    from .blocks.layout import Facts
+    from ._npy import Form
+    from .blocks.facts_text import Scaled
 
     Path = str | os.PathLike[str]
 
-_ALIGNMENT = 64  # of the data in the file, as in NumPy's own files
-_CHUNK_BYTES = 1 << 24
-_COMMENT = r"\}\s*# tf32dtype: (\S+)\s*\Z"
-_BLOCKS_COMMENT = r"\}\s*# tf32dtype blocks: (.*?)\s*\Z"
-_BLOCKS_KEYS = "format shape axis block_size scale_format tensor_scale".split()
+HEADERS = get_args(Header)
 
 
-def save(file: Path | IO[bytes], arr: ArrayLike | BlockArray) -> None:
+def save(
+    file: Path | IO[bytes],
+    arr: ArrayLike | Scaled,
+    *,
+    header: Header | None = None,
+) -> None:
     """Write an array to a `.npy` file, with the name of its format.
 
     Parameters
     ----------
     file : path or binary file object
-        `.npy` is appended to a path that does not end so.
-    arr : array_like or BlockArray
-        Arrays of this package's formats are written as little-endian unsigned
-        integers, unused bits zero; `ml_dtypes` arrays of a format known here
-        likewise; arrays of NumPy's own dtypes as `np.save` writes them; arrays of
-        blocks as the bytes of their buffer.
+        `.npy` is appended to a path that does not end so. A file that is there stays
+        as it was if this raises.
+    arr : array_like, BlockArray or TileArray
+        Arrays of this package's formats, `ml_dtypes` arrays of a format known here,
+        structured arrays with fields of these, arrays of NumPy's own dtypes, which are
+        written as `np.save` writes them; arrays of blocks as the bytes of their buffer.
+    header : {"bits", "names"}, optional
+        How the file says the format; `load` reads both. None: "bits", but "names" for
+        structured arrays, whose fields "bits" cannot tell apart.
+
+        - "bits": the numbers are unsigned integers to all readers of `.npy` files, with
+          or without this package. The name is a comment.
+        - "names": the name stands where NumPy's dtypes have theirs, so that `np.load`
+          too, with `mmap_mode` or without, gives the array back under its dtype once
+          `tf32dtype` is imported (under that of `ml_dtypes` if that is imported too:
+          see `names`). NumPy without either package refuses the file, as do most
+          readers that are not NumPy, and with `ml_dtypes` alone it refuses tf32.
 
     Raises
     ------
     TypeError
-        For what a `.npy` file would not give back: structured arrays with a
-        custom dtype in a field, masked arrays, custom dtypes of other packages.
+        For what a `.npy` file would not give back: masked arrays, arrays of tiles,
+        custom dtypes of other packages, structured arrays with ``header="bits"``.
     ValueError
-        For arrays of Python objects.
+        For arrays of Python objects; for an unknown header, and one longer than readers
+        take.
 
     See Also
     --------
     load, savez
+
+    Notes
+    -----
+    Numbers are little-endian, unused bits zero.
+
+    Examples
+    --------
+    >>> import io, numpy as np, tf32dtype as td
+    >>> file = io.BytesIO()
+    >>> td.save(file, np.array([1.5, 2], td.tf32), header="names")
+    >>> _ = file.seek(0)
+    >>> np.load(file)
+    array([1.5, 2. ], dtype=tf32)
     """
-    array = _storable(arr)
-    if isinstance(file, str | os.PathLike):
-        with open(_with_suffix(file, ".npy"), "wb") as stream:
-            _write(stream, array)
-    else:
-        _write(file, array)
+    array, how = _storable(arr, header)
+    with _opened(file, ".npy") as stream:
+        _write(stream, array, how)
 
 
 def savez(
     file: Path | IO[bytes],
-    *args: ArrayLike | BlockArray,
-    **kwds: ArrayLike | BlockArray,
+    *args: ArrayLike | Scaled,
+    header: Header | None = None,
+    **kwds: ArrayLike | Scaled,
 ) -> None:
     """Write several arrays to an uncompressed `.npz` file.
 
     Parameters
     ----------
     file : path or binary file object
-        `.npz` is appended to a path that does not end so.
-    *args, **kwds : array_like or BlockArray
+        `.npz` is appended to a path that does not end so. A file that is there stays
+        as it was if this raises.
+    *args, **kwds : array_like, BlockArray or TileArray
         Arrays as for `save`, stored under their keywords; positional ones under
         `arr_0`, `arr_1` and so on, as `np.savez` does.
+    header : {"bits", "names"}, optional
+        As for `save`.
 
     Raises
     ------
@@ -105,20 +118,34 @@ def savez(
 
     See Also
     --------
-    load, save
+    load, save, savez_compressed
     """
-    import zipfile
+    _save_archive(file, args, header, kwds, compressed=False)
 
-    named = {f"arr_{i}": arr for i, arr in enumerate(args)}
-    for name in named.keys() & kwds.keys():
-        raise ValueError(f"a positional array and a keyword are both named {name!r}")
-    arrays = {name: _storable(arr) for name, arr in {**named, **kwds}.items()}
-    if isinstance(file, str | os.PathLike):
-        file = _with_suffix(file, ".npz")
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                _write(stream, array)
+
+def savez_compressed(
+    file: Path | IO[bytes],
+    *args: ArrayLike | Scaled,
+    header: Header | None = None,
+    **kwds: ArrayLike | Scaled,
+) -> None:
+    """Write several arrays to a compressed `.npz` file.
+
+    Parameters
+    ----------
+    file, *args, header, **kwds
+        As for `savez`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `savez`.
+
+    See Also
+    --------
+    load, savez
+    """
+    _save_archive(file, args, header, kwds, compressed=True)
 
 
 def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
@@ -128,12 +155,13 @@ def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
     ----------
     file : path or binary file object
         A `.npy` or `.npz` file; a file object must support `seek`.
-    mmap_mode : {None, 'r', 'r+', 'w+', 'c'}, optional
-        Map a `.npy` file into memory instead of reading it, as `np.load` does.
+    mmap_mode : {None, "r", "r+", "c"}, optional
+        Map a `.npy` file into memory instead of reading it, as `np.load` does: read it
+        alone, write to it too, or keep what is written in memory.
 
     Returns
     -------
-    numpy.ndarray, BlockArray or Archive
+    numpy.ndarray, BlockArray, TileArray or Archive
         An array for `.npy`, a mapping from names to arrays for `.npz`. Files
         without a format's name are read as `np.load(allow_pickle=False)` does.
 
@@ -143,34 +171,24 @@ def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
         If the file is of another kind (a pickle, safetensors, HDF5, GGUF, text, ...),
         which the error names; if it is damaged, cut short or would need pickle; if it
         names a format that is not known, or whose items are of another size than the
-        file's; if what it says of blocks makes no array of them.
+        file's; if what it says of blocks makes no array of them. For another
+        `mmap_mode`: "w+", which makes a new file, is for `np.lib.format.open_memmap`.
     EOFError
         If the file is empty.
     OSError
         If the file cannot be opened.
     """
+    if mmap_mode is not None and str(mmap_mode) not in ("r", "r+", "c"):
+        raise ValueError(f'mmap_mode={brief(mmap_mode)}: known are "r", "r+" and "c"')
     name = _file_kinds.name_of(file)
-    if isinstance(file, str | os.PathLike):
-        with open(file, "rb") as stream:
-            form = _begin(stream, name)
-            loaded = _load(stream, file, name, mmap_mode)
-    else:
-        form = _begin(file, name)
-        loaded = _load(file, file, name, mmap_mode)
-    if isinstance(loaded, np.ndarray):
-        return _as_format(loaded, form)
-    return Archive(loaded, name)
+    with _file_kinds.naming(name):
+        if isinstance(file, str | os.PathLike):
+            with open(file, "rb") as stream:
+                return _load(stream, file, name, mmap_mode)
+        return _load(file, file, name, mmap_mode)
 
 
-def _check_ours(error: Exception) -> None:
-    """Raise an error of reading again, unless it is about what the file holds."""
-    from zipfile import BadZipFile  # who reads no archive need not pay for it
-
-    if not isinstance(error, ValueError | BadZipFile):
-        raise error
-
-
-def _begin(stream: IO[bytes], name: str) -> Format | Facts | None:
+def _begin(stream: IO[bytes], name: str) -> Form | None:
     """What a file says of its format; the stream is left where it was."""
     if not hasattr(stream, "seek"):
         raise TypeError(f"file is a path or a binary file object, not {brief(stream)}")
@@ -180,25 +198,23 @@ def _begin(stream: IO[bytes], name: str) -> Format | Facts | None:
         raise TypeError(f'{name} is open as text: open it in binary mode, "rb"')
     _file_kinds.check(head, name)
     stream.seek(start)
-    form = _read_name(stream)
+    form = _npy.read_name(stream)
     stream.seek(start)
     return form
 
 
 def _load(
     stream: IO[bytes], file: Path | IO[bytes], name: str, mmap_mode: Any
-) -> NDArray[Any] | NpzFile:
-    """What NumPy reads, or an error that says why it cannot."""
-    start = stream.tell()
-    try:
-        loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
-    except Exception as error:
-        _check_ours(error)
-        stream.seek(start)
-        raise ValueError(_file_kinds.why_not(stream, name, error)) from error
-    if not isinstance(loaded, np.ndarray):
-        _file_kinds.check_members(loaded, name)
-    return loaded  # type: ignore[no-any-return]
+) -> NDArray[Any] | Scaled | Archive:
+    """What a file holds, once its header is known to be sound."""
+    form = _begin(stream, name)
+    _file_kinds.check_npy(stream, name)
+    loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        warn_of_raw_bytes(loaded, name)
+        return _npy.as_format(loaded, form)  # type: ignore[no-any-return]
+    _file_kinds.check_members(loaded, name)
+    return Archive(loaded, name)
 
 
 class Archive(Mapping[str, Any]):
@@ -216,25 +232,21 @@ class Archive(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._npz:
             raise KeyError(f"{name} is not in {self._name}: {', '.join(self.files)}")
-        try:
+        archive, member = self._member(name)
+        named = f"{name} in {self._name}"
+        with _file_kinds.naming(named):
+            _file_kinds.check_member(archive, member, named)
             array: Any = self._npz[name]
-        except Exception as error:
-            _check_ours(error)
-            raise ValueError(self._why_not(name, error)) from error
-        if not isinstance(array, np.ndarray):
-            return array  # bytes of another file
-        with self._member(name) as stream:
-            return _as_format(array, _read_name(stream))
+            if not isinstance(array, np.ndarray):
+                return array  # bytes of another file
+            warn_of_raw_bytes(array, named)
+            with archive.open(member) as stream:
+                return _npy.as_format(array, _npy.read_name(stream))
 
-    def _member(self, name: str) -> IO[bytes]:
+    def _member(self, name: str) -> tuple[ZipFile, str]:
         archive = self._npz.zip
         assert archive is not None  # it is open
-        member = name if name in archive.namelist() else f"{name}.npy"
-        return archive.open(member)
-
-    def _why_not(self, name: str, error: Exception) -> str:
-        with self._member(name) as stream:
-            return _file_kinds.why_not(stream, f"{name} in {self._name}", error)
+        return archive, name if name in archive.namelist() else f"{name}.npy"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
@@ -256,164 +268,138 @@ class Archive(Mapping[str, Any]):
         return f"<tf32dtype archive of {', '.join(self.files)}>"
 
 
+class Outline(NamedTuple):
+    """An array that has not been read."""
+
+    #: None: an array of blocks
+    dtype: np.dtype[Any] | None
+    #: name of the format
+    label: str
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def outline(archive: Archive, name: str) -> Outline | None:
+    """What the header of a member says; None: the member is no array.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    zipped, member = archive._member(name)
+    named = f"{name} in {archive._name}"
+    with _file_kinds.naming(named), zipped.open(member) as stream:
+        if not _file_kinds.is_npy(stream.read(_file_kinds.HEAD_BYTES)):
+            return None
+        stream.seek(0)
+        form = _npy.read_name(stream)
+        stream.seek(0)
+        dtype, shape = _file_kinds.header(stream)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if isinstance(form, tuple):
+        return Outline(None, form[0], form[1], nbytes)
+    if form is not None:
+        dtype = form.dtype
+    return Outline(dtype, dtype.name, shape, nbytes)
+
+
 # -- writing ----------------------------------------------------------------
 
 
-def _storable(arr: ArrayLike | BlockArray) -> NDArray[Any] | BlockArray:
-    """The array to write, of blocks, of one of our dtypes or of NumPy's own."""
-    if not isinstance(arr, np.ndarray) and _is_blocks(arr):
-        return arr
+def _save_archive(
+    file: Path | IO[bytes],
+    args: tuple[ArrayLike | Scaled, ...],
+    header: Header | None,
+    kwds: dict[str, ArrayLike | Scaled],
+    compressed: bool,
+) -> None:
+    import zipfile
+
+    named = {f"arr_{i}": arr for i, arr in enumerate(args)}
+    for name in named.keys() & kwds.keys():
+        raise ValueError(f"a positional array and a keyword are both named {name!r}")
+    arrays = {n: _storable(arr, header) for n, arr in {**named, **kwds}.items()}
+    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with (
+        _opened(file, ".npz") as stream,
+        zipfile.ZipFile(stream, "w", kind) as archive,
+    ):
+        for name, (array, how) in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                _write(member, array, how)
+
+
+def _opened(file: Path | IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
+    """A stream to write to; a path's file is replaced as a whole."""
+    if not isinstance(file, str | os.PathLike):
+        return nullcontext(file)
+    path = os.fspath(file)
+    return replacing(path if path.endswith(suffix) else path + suffix)
+
+
+def _storable(
+    arr: ArrayLike | Scaled, header: Header | None
+) -> tuple[NDArray[Any] | Scaled, Header | None]:
+    """What is written: blocks, our dtypes, or NumPy's own, which take no header."""
+    if header is not None and not (isinstance(header, str) and header in HEADERS):
+        raise ValueError(
+            f'header={brief(header)}: known are "bits" and "names" (so no array of an'
+            " archive has this name)"
+        )
+    if _is_scaled(arr):
+        return arr, None
     if isinstance(arr, np.ma.MaskedArray):
         raise TypeError(
             "a .npy file has no place for a mask: write both with "
             "td.savez(file, data=a.data, mask=a.mask)"
         )
-    array: NDArray[Any] = as_own(np.asanyarray(arr))
+    array = own_array(arr)
     dtype = array.dtype
     if dtype.hasobject:
         raise ValueError(f"arrays of {dtype} need pickle, which td.load never uses")
-    if dtype.names is not None and _has_custom_field(dtype):
+    custom = {item for item in _items(dtype) if item.isbuiltin == 2}
+    for item in custom:
+        if format_of_dtype(item) is None:
+            raise TypeError(
+                f"a .npy file cannot name the dtype {item}: write its bits, "
+                f"td.save(file, a.view(np.uint{8 * item.itemsize}))"
+            )
+    if not custom:
+        return array, None
+    if header is None:
+        header = "bits" if dtype.names is None else "names"
+    elif header == "bits" and dtype.names is not None:
         raise TypeError(
-            f"a .npy file cannot name the formats of the fields in {dtype}: write "
-            "each field by itself, td.savez(file, **{n: a[n] for n in a.dtype.names})"
+            f'header="bits" cannot name the formats of the fields in {dtype}: write it'
+            ' with header="names"'
         )
-    if _is_custom(dtype) and _format_of(dtype) is None:
-        raise TypeError(
-            f"a .npy file cannot name the dtype {dtype}: write its bits, "
-            f"td.save(file, a.view(np.uint{8 * dtype.itemsize}))"
-        )
-    return array
+    _npy.preamble(array, header)  # whether there is one
+    return array, header
 
 
-def _is_blocks(arr: object) -> TypeGuard[BlockArray]:
-    known = sys.modules.get("tf32dtype.blocks")  # not loaded: there are none
-    return known is not None and isinstance(arr, known.BlockArray)
-
-
-def _write(stream: IO[bytes], array: NDArray[Any] | BlockArray) -> None:
-    if not isinstance(array, np.ndarray):
-        from .blocks.array import facts_of
-
-        facts = dict(zip(_BLOCKS_KEYS, facts_of(array), strict=True))
-        data = array.buffer
-        stream.write(_header("|u1", data.shape, False, f"tf32dtype blocks: {facts}"))
-        stream.write(data.tobytes())
-        return
-    form = _format_of(array.dtype)
-    if form is None:
-        np.lib.format.write_array(stream, array, allow_pickle=False)
-        return
-    fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
-    order: Literal["C", "F"] = "F" if fortran else "C"
-    little_endian = f"<u{form.itemsize}"
-    comment = f"tf32dtype: {form.name}"
-    stream.write(_header(little_endian, array.shape, fortran, comment))
-    chunks = np.nditer(
-        array.view(f"u{form.itemsize}"),
-        flags=["external_loop", "buffered", "zerosize_ok"],
-        buffersize=_CHUNK_BYTES // form.itemsize,
-        order=order,
-    )
-    for chunk in chunks:
-        clean = bits(from_bits(chunk, form.dtype, dirty="ignore"))
-        stream.write(clean.astype(little_endian, copy=False).tobytes())
-
-
-def _header(descr: str, shape: tuple[int, ...], fortran: bool, comment: str) -> bytes:
-    prefix = np.lib.format.magic(1, 0)
-    text = (
-        f"{{'descr': '{descr}', 'fortran_order': {fortran}, "
-        f"'shape': {shape}, }} # {comment}"
-    ).encode("latin1")
-    size = len(text) + 1  # the line's end
-    size += -(len(prefix) + 2 + size) % _ALIGNMENT
-    return prefix + struct.pack("<H", size) + text.ljust(size - 1) + b"\n"
-
-
-def _with_suffix(file: Path, suffix: str) -> str:
-    path = os.fspath(file)
-    return path if path.endswith(suffix) else path + suffix
-
-
-# -- reading ----------------------------------------------------------------
-
-
-def _read_name(stream: IO[bytes]) -> Format | Facts | None:
-    """What a `.npy` header says after its dictionary; None for any other file."""
-    magic = stream.read(8)
-    if len(magic) < 8 or not magic.startswith(np.lib.format.MAGIC_PREFIX):
-        return None
-    length_code = "<H" if magic[6] == 1 else "<I"
-    length = stream.read(struct.calcsize(length_code))
-    if len(length) < struct.calcsize(length_code):
-        return None
-    (size,) = struct.unpack(length_code, length)
-    if size > 10_000:  # np.load refuses such headers
-        return None
-    header = stream.read(size).decode("latin1")
-    blocks = re.search(_BLOCKS_COMMENT, header)
-    if blocks is not None:
-        return _blocks_facts(blocks[1])
-    comment = re.search(_COMMENT, header)
-    if comment is None:
-        return None
-    try:
-        return formats[comment[1]]
-    except KeyError as error:
-        raise ValueError(f"the file's format: {error.args[0]}") from None
-
-
-def _blocks_facts(text: str) -> Facts:
-    try:
-        facts = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        facts = None
-    if not isinstance(facts, dict) or list(facts) != _BLOCKS_KEYS:
-        raise ValueError(
-            f"the file's blocks: a dictionary of {', '.join(_BLOCKS_KEYS)} is needed, "
-            f"not {text}"
-        )
-    found: Facts = tuple(facts.values())
-    return found
-
-
-def _as_format(array: NDArray[Any], form: Format | Facts | None) -> Any:
-    if form is None:
-        return array
-    if not isinstance(form, Format):
-        return _as_blocks(array, form)
-    if array.dtype != np.dtype(f"u{form.itemsize}"):
-        raise ValueError(
-            f"the file says {form.name}, which takes unsigned integers of "
-            f"{form.itemsize} bytes, and holds {array.dtype}"
-        )
-    return array.view(form.dtype)
-
-
-def _as_blocks(array: NDArray[Any], facts: Facts) -> BlockArray:
-    from .blocks.array import restore
-
-    try:
-        return restore(facts, np.asarray(array))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the file's blocks: {error}") from None
-
-
-# -- dtypes -----------------------------------------------------------------
-
-
-def _format_of(dtype: np.dtype[Any]) -> Format | None:
-    """Our format of this dtype; None for any other dtype."""
-    return next((form for form in formats.values() if form.dtype == dtype), None)
-
-
-def _is_custom(dtype: np.dtype[Any]) -> bool:
-    return dtype.isbuiltin == 2
-
-
-def _has_custom_field(dtype: np.dtype[Any]) -> bool:
+def _items(dtype: np.dtype[Any]) -> Iterator[np.dtype[Any]]:
+    """The dtypes of all fields, which are this one if it is not structured."""
     if dtype.subdtype is not None:
-        dtype = dtype.subdtype[0]
-    if dtype.names is None:
-        return _is_custom(dtype)
-    return any(_has_custom_field(dtype[name]) for name in dtype.names)
+        yield from _items(dtype.subdtype[0])
+    elif dtype.names is not None:
+        for name in dtype.names:
+            yield from _items(dtype[name])
+    else:
+        yield dtype
+
+
+def _is_scaled(arr: object) -> TypeGuard[Scaled]:
+    known = sys.modules.get("tf32dtype.blocks")  # not loaded: there are none
+    return known is not None and isinstance(arr, known.BlockArray | known.TileArray)
+
+
+def _write(
+    stream: IO[bytes], array: NDArray[Any] | Scaled, header: Header | None
+) -> None:
+    if not isinstance(array, np.ndarray):
+        _npy.write_blocks(stream, array)
+    elif header is None:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+    else:
+        _npy.write(stream, array, header)

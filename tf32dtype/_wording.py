@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import warnings
 from typing import Any
 
 _LONGEST = 100  # characters of a text, or of one thing's repr
@@ -25,7 +26,7 @@ def brief(value: Any) -> str:
     -------
     str
         One short line; of anything with a dtype and a shape (arrays of NumPy, CuPy and
-        PyTorch, arrays of blocks) these, but not its values.
+        PyTorch, of blocks and of tiles) these, but not its values.
 
     Examples
     --------
@@ -36,6 +37,30 @@ def brief(value: Any) -> str:
         return repr(value)
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 0:
-        what = f"{value.format} blocks" if hasattr(value, "block_size") else dtype
+        what = dtype
+        if hasattr(value, "scale_format"):
+            kind = "blocks" if hasattr(value, "block_size") else "tiles"
+            what = f"{value.format} {kind}"
         return f"an array of {what}, shape {tuple(shape)}"
     return " ".join(_short.repr(value).split())
+
+
+def warn_of_raw_bytes(array: Any, name: str) -> None:
+    """Tell who reads items without a type what they may be.
+
+    Parameters
+    ----------
+    array : ndarray or scalar
+        What was read.
+    name : str
+        Where from.
+    """
+    dtype = array.dtype
+    if dtype.kind == "V" and not dtype.isbuiltin and dtype.names is None:
+        example = {1: "float8_e4m3fn", 2: "bfloat16"}.get(dtype.itemsize)
+        cure = f" (td.{example}, perhaps: array.view(td.{example}))" if example else ""
+        warnings.warn(
+            f"{name} holds raw items of {dtype.itemsize} bytes, as NumPy and h5py write"
+            f" arrays of dtypes that they do not know: view it as what it is{cure}",
+            stacklevel=4,
+        )

@@ -37,7 +37,6 @@ _LISTED: dict[Exempt, str] = {
         ("tf32",) if hasattr(np.dtypes, "register_dlpack_dtype") else (),
     ): """
         ndarray.__dlpack__""",
-    Exempt("raises TypeError", "np.isdtype knows NumPy's dtypes alone"): "np.isdtype",
     Exempt("raises ValueError", "it knows the bits of NumPy's types alone"): """
         np.testing.assert_array_max_ulp""",
     Exempt(

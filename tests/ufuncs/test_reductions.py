@@ -508,3 +508,15 @@ def test_extremes_and_unused_bits(form: Any) -> None:
             assert got.tobytes() == np.asarray(function(clean)).tobytes()
             want = np.asarray(function(clean.astype(np.float32)))
             assert np.array_equal(got.astype(float), want, equal_nan=True)
+
+
+@pytest.mark.parametrize("function", [np.nansum, np.nancumsum, np.nanmean, np.nanvar])
+def test_nan_functions_of_a_format_without_zero_in_float64(function: Any) -> None:
+    a = np.array([1, np.nan, 2, 8], td.float8_e8m0fnu)
+    expected = function(np.array([1, np.nan, 2, 8]))
+    out = np.zeros(np.shape(expected))
+    found = function(a, dtype=np.float64)
+    function(a, dtype=np.float64, out=out)
+    assert found.dtype == np.float64
+    assert np.array_equal(found, expected)
+    assert np.array_equal(out, expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._wording import brief
-from .table import as_own, find
+from .table import find, own_array
 
 
 def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]:
@@ -38,7 +39,7 @@ def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]:
     >>> hex(td.bits(td.tf32(-1.5)))
     '0xbfc00000'
     """
-    array = np.asarray(as_own(a))
+    array = own_array(a)
     find(array.dtype)
     result: NDArray[np.unsignedinteger[Any]] = _core.bits_of(array)[()]
     return result
@@ -100,3 +101,39 @@ def from_bits(
     index = list(_core.names).index(form.name)
     result: NDArray[Any] = _core.from_bits_of(array, index, dirty == "raise")
     return result
+
+
+def code_chunks(
+    array: NDArray[Any], size: int
+) -> Iterator[NDArray[np.unsignedinteger[Any]]]:
+    """The codes of an array as a file has them: little-endian, unused bits zero.
+
+    Parameters
+    ----------
+    array : ndarray
+        Of one of the formats, of any layout.
+    size : int
+        Bytes of a chunk, at most.
+
+    Yields
+    ------
+    ndarray of unsigned integers, shape (n,)
+        Contiguous, in C order.
+    """
+    form = find(array.dtype)
+    for chunk in little_endian_chunks(array.view(f"u{form.itemsize}"), size):
+        yield bits(chunk.view(form.dtype))
+
+
+def little_endian_chunks(array: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
+    """An array of a dtype of NumPy's, as `code_chunks`."""
+    chunks = np.nditer(
+        array,
+        flags=["external_loop", "buffered", "zerosize_ok"],
+        op_dtypes=array.dtype.newbyteorder("<"),
+        casting="equiv",
+        buffersize=max(1, size // array.itemsize),
+        order="C",
+    )
+    for chunk in chunks:
+        yield np.ascontiguousarray(chunk)

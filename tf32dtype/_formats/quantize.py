@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._wording import brief
-from .table import find, find_dtype
+from .table import find, find_dtype, own_array
 
 #: In the order of `enum tf_rounding` in src/formats/codec.h.
 Rounding = Literal[
@@ -92,7 +92,7 @@ def quantize(
     """
     target = target_dtype(dtype)
     check_arguments(rounding, overflow, OVERFLOWS, rng)
-    source = np.asarray(x)
+    source = own_array(x)
     if out is not None:
         if not isinstance(out, np.ndarray) or find_dtype(out.dtype) != target:
             raise TypeError(f"out is an array of {target.name}, not {brief(out)}")

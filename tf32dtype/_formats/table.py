@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _core
 from .._wording import brief
@@ -225,16 +226,57 @@ def find_dtype(which: object) -> np.dtype[Any]:
     return _own_dtype(np.dtype(which))  # type: ignore[call-overload]
 
 
+def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
+    """The format whose dtype this is, in this package; None for any other dtype."""
+    return next((form for form in formats.values() if form.dtype == dtype), None)
+
+
 def as_own(x: Any) -> Any:
-    """Arrays of ml_dtypes' types under this package's; what else there is as it is."""
+    """Arrays of ml_dtypes' types under this package's, in fields too, and tensors of
+    PyTorch as arrays; what else there is as it is."""
     if not isinstance(x, np.ndarray | np.generic):
-        return x
+        return _core.viewed(x)
     own = _own_dtype(x.dtype)
     return x if own is x.dtype else np.asanyarray(x).view(own)
 
 
+def own_array(x: Any) -> NDArray[Any]:
+    """The array that an array_like stands for, under this package's dtypes as
+    `as_own` has them: of lists too, and of what makes an array by ``__array__``."""
+    array: NDArray[Any] = as_own(np.asarray(as_own(x)))
+    return array
+
+
+def with_items(
+    dtype: np.dtype[Any], change: Callable[[np.dtype[Any]], np.dtype[Any]]
+) -> np.dtype[Any]:
+    """A dtype whose items are changed, in fields and subarrays too; the same if none
+    is."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        item = with_items(base, change)
+        return dtype if item is base else np.dtype((item, shape))
+    if not dtype.names or dtype.fields is None:
+        return change(dtype)
+    fields = [dtype.fields[name] for name in dtype.names]
+    items = [with_items(field[0], change) for field in fields]
+    if all(item is field[0] for item, field in zip(items, fields, strict=True)):
+        return dtype
+    facts: Any = {
+        "names": dtype.names,
+        "formats": items,
+        "offsets": [field[1] for field in fields],
+        "titles": [field[2] if len(field) == 3 else None for field in fields],
+        "itemsize": dtype.itemsize,
+    }
+    structure: np.dtype[Any] = np.dtype(facts, align=dtype.isalignedstruct)
+    return structure
+
+
 def _own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     kind: Any = dtype.type
+    if kind is np.void and (dtype.names or dtype.subdtype):
+        return with_items(dtype, _own_dtype)
     own = _own_of_type(kind)
     return dtype if own is None else own
 

@@ -110,7 +110,10 @@ def _mean(
             target = _DOUBLE
         is_double = target == _DOUBLE and getattr(out, "dtype", _DOUBLE) != _DOUBLE
         if target not in _NARROW and not is_double:
-            return NotImplemented
+            form = FORMATS.get(a.dtype)
+            if not wide or form is None or form.has_zero:
+                return NotImplemented
+            return own(a.astype(_DOUBLE), axis, dtype, out, *args, **kwargs)
         if dtype is not None or wide:  # elements are rounded first, as NumPy does
             a = a.astype(target, copy=False)
         given = kwargs.get("mean")

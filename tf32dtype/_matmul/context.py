@@ -35,6 +35,11 @@ def current_settings() -> Settings | None:
     return settings if settings and settings.precision is not None else None
 
 
+def process_settings() -> Settings | None:
+    """What the precision of the process was last set with; None: never set."""
+    return _settings
+
+
 class PrecisionScope(_core.PrecisionScope):
     """A scope that is open in a context.
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._formats.table import as_own, find_dtype
+from .._formats.table import find_dtype, own_array
 from .._wording import brief
 from .subscripts import Plan, Product, Shape, View, parse, plan_for
 
@@ -37,7 +37,7 @@ class _NumPy:
     broadcast_to = staticmethod(np.broadcast_to)
 
     def asarray(self, x: Any) -> Any:
-        return as_own(np.asarray(x))
+        return own_array(x)
 
     def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
         return x.reshape(shape)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._formats.table import as_own, find_dtype
+from .._formats.table import as_own, find_dtype, own_array
 from .._options import refuse_unknown, shows
 from .._wording import brief
 from .precisions import ProductOptions, Settings, resolve
@@ -95,7 +95,7 @@ def matmul(
     """
     refuse_unknown("matmul", options, ProductOptions)
     chosen = resolve(Settings(precision, **options))
-    a, b = as_own(a), as_own(b)
+    a, b = _operand(a), _operand(b)
     dtype = None if dtype is None else find_dtype(dtype)
     numpys: Any = np.matmul
     if chosen is None and dtype is None:
@@ -127,6 +127,11 @@ def matmul(
         raise ValueError(f"out has shape {target.shape}, the product {result.shape}")
     np.copyto(target, result, casting="same_kind")
     return target
+
+
+def _operand(x: Any) -> Any:
+    """An array, or another object that np.matmul leaves the product to."""
+    return as_own(x) if hasattr(x, "__array_ufunc__") else own_array(x)
 
 
 def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._formats.table import find
+from .._formats.table import find, own_array
 
 
 def checked(x: object) -> NDArray[Any]:
@@ -24,7 +24,7 @@ def checked(x: object) -> NDArray[Any]:
     ValueError
         For an array of no axes.
     """
-    array = np.asarray(x)
+    array = own_array(x)
     if not _is_real(array.dtype):
         raise TypeError(f"x is an array of {array.dtype}; real numbers are needed")
     if array.ndim == 0:

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
 from .._formats.quantize import Tf32Rounding, quantize
-from .._formats.table import as_own, find_dtype
+from .._formats.table import find_dtype, own_array
 from .._wording import brief
 from . import block_products
 from .block_scaled import BlockScaled
@@ -243,7 +243,7 @@ def as_operand(x: Any, name: str) -> Array:
     """An array of a dtype that has a format, in this machine's byte order."""
     if block_products.is_blocks(x):
         raise TypeError(f"{name} is an array of blocks: tensor_core.matmul takes these")
-    array: Array = as_own(_plain(x, name))
+    array: Array = _plain(x, name)
     dtype = array.dtype
     if dtype.name in _TYPES:
         return array
@@ -290,7 +290,7 @@ def _plain(x: Any, name: str) -> Array:
     """An array in this machine's byte order, without a mask."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: fill it first ({name}.filled(0))")
-    array = np.asarray(x)
+    array = own_array(x)
     if array.ndim > _AXES:
         raise ValueError(f"{name} has {array.ndim} axes; {_AXES} are the most")
     return array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,192 @@
+"""Numbers in as few bytes as their bits take, as other libraries' files hold them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._wording import brief
+from . import bit_packing
+from .codes import bits, from_bits
+from .table import Format, find, own_array
+
+Order = Literal["low", "high"]
+
+
+def pack(a: ArrayLike, *, order: Order = "low") -> NDArray[np.uint8]:
+    """Pack numbers in bytes: two of FP4 in one, four of FP6 in three.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of a format of this package, or its like in ml_dtypes.
+    order : {"low", "high"}
+        Where the first number of a byte lies: in the low bits, as in safetensors, ONNX,
+        DLPack and `tf32dtype.blocks`; or in the high bits. Of FP6 the bits go on in the
+        next byte, from its low or high end.
+
+    Returns
+    -------
+    ndarray of uint8
+        One axis, of ``ceil(a.size * bits / 8)`` bytes, a copy: the codes in C order,
+        without gaps between rows, and zeros in what is left of the last byte. Formats
+        of whole bytes are these, little-endian, and those of tf32 float32's:
+        ``a.tobytes()`` but for unused bits.
+
+    Raises
+    ------
+    TypeError
+        If the dtype of `a` is no format of this package.
+    ValueError
+        For an unknown order, and for "high" with formats wider than a byte, whose bytes
+        are in one order.
+
+    See Also
+    --------
+    unpack : The way back.
+    bits : Codes, one an item.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.array([[0.5, 1, 1.5], [2, 3, 4]], td.fp4)
+    >>> td.pack(a).tolist() == [0x21, 0x43, 0x65]
+    True
+    >>> td.pack(a, order="high").tolist() == [0x12, 0x34, 0x56]
+    True
+    """
+    array = own_array(a)
+    form = find(array.dtype)
+    high_first = _is_high_first(order, form)
+    codes = bits(array.reshape(-1))
+    if form.bits >= 8:
+        little_endian = codes.astype(f"<u{form.itemsize}")
+        return little_endian.view(np.uint8)
+    size = _bytes_of(codes.size, form)
+    short = -codes.size % bit_packing.group(form.bits)[0]
+    if short:
+        codes = np.concatenate([codes, np.zeros(short, codes.dtype)])
+    return bit_packing.pack(codes, form.bits, high_first)[:size]
+
+
+def unpack(
+    packed: ArrayLike | bytes | bytearray | memoryview,
+    format: object,
+    shape: int | Sequence[int],
+    *,
+    order: Order = "low",
+) -> NDArray[Any]:
+    r"""Numbers from the bytes that `pack` makes, or another library.
+
+    Parameters
+    ----------
+    packed : array_like of uint8, or bytes
+        Of any shape: its bytes in C order. Rows of whole bytes, as in torch's
+        float4_e2m1fn_x2, follow each other without gaps too.
+    format : str, dtype or type
+        The format.
+    shape : int or tuple of int
+        Of the result, in numbers.
+    order : {"low", "high"}
+        As for `pack`.
+
+    Returns
+    -------
+    ndarray
+        Of the format's dtype, a copy.
+
+    Raises
+    ------
+    TypeError
+        If `packed` is not made of uint8, or `shape` of integers.
+    ValueError
+        If there are more bytes, or fewer, than the shape takes; if bits are set that
+        belong to no number, which speaks for another shape or format; for an unknown
+        format or order.
+
+    See Also
+    --------
+    pack, from_bits
+    tf32dtype.blocks.BlockArray.from_codes : For codes that have scales.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> td.unpack(b"\x21\x43\x65", "fp4", (2, 3)).tolist()
+    [[0.5, 1.0, 1.5], [2.0, 3.0, 4.0]]
+    """
+    form = find(format)
+    high_first = _is_high_first(order, form)
+    lengths = _shape(shape)
+    count = math.prod(lengths)
+    flat = _as_bytes(packed)
+    size = _bytes_of(count, form)
+    if flat.size != size:
+        raise ValueError(
+            f"{count} numbers of {form.name}, shape {lengths}, take {size} bytes;"
+            f" there are {flat.size}"
+        )
+    if form.bits >= 8:
+        native = flat.view(f"<u{form.itemsize}").astype(f"u{form.itemsize}")
+        numbers = from_bits(native, form.dtype, dirty="ignore")
+        if form.unused_low_bits and (bits(numbers) != native).any():
+            raise ValueError(
+                f"bits are set that {form.name} does not use: round float32 numbers,"
+                f" np.frombuffer(packed, '<f4').astype(td.{form.name})"
+            )
+        return numbers.reshape(lengths)
+    of_group = bit_packing.group(form.bits)[1]
+    short = -size % of_group
+    if short:
+        flat = np.concatenate([flat, np.zeros(short, np.uint8)])
+    codes = bit_packing.unpack(flat, form.bits, high_first)
+    if codes[count:].any():
+        raise ValueError(
+            f"the last byte has bits set behind the last of {count} numbers of"
+            f" {form.name}, shape {lengths}"
+        )
+    return from_bits(codes[:count], form.dtype, dirty="ignore").reshape(lengths)
+
+
+def _bytes_of(count: int, form: Format) -> int:
+    width = form.bits if form.bits < 8 else 8 * form.itemsize
+    return -(-count * width // 8)
+
+
+def _is_high_first(order: str, form: Format) -> bool:
+    if not isinstance(order, str) or order not in ("low", "high"):
+        raise ValueError(f'order={brief(order)}: known are "low" and "high"')
+    if order == "high" and form.bits > 8:
+        raise ValueError(
+            f'order="high" is for numbers within a byte; the bytes of {form.name} are'
+            " little-endian"
+        )
+    return order == "high"
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    given: Any = shape
+    try:
+        lengths = given if hasattr(given, "__iter__") else (given,)
+        found = tuple(operator.index(length) for length in lengths)
+    except TypeError:
+        raise TypeError(
+            f"shape is an integer or a tuple of them, not {brief(shape)}"
+        ) from None
+    if min(found, default=0) < 0:
+        raise ValueError(f"shape={found}: lengths are not negative")
+    return found
+
+
+def _as_bytes(packed: Any) -> NDArray[np.uint8]:
+    if isinstance(packed, bytes | bytearray | memoryview):
+        return np.frombuffer(packed, np.uint8)
+    array = np.asarray(packed)
+    if array.dtype != np.uint8:
+        raise TypeError(f"packed is bytes, an array of uint8, not of {array.dtype}")
+    return array.reshape(-1)

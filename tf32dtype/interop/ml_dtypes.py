@@ -1,0 +1,118 @@
+"""Our arrays as ml_dtypes', and theirs as ours: the same bits under another dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._formats.table import as_own, find, own_array, with_items
+from .._requirements import need
+
+_DType = np.dtype[Any]
+
+
+def as_ml_dtypes(a: ArrayLike) -> Any:
+    """View an array under ml_dtypes' dtype, for libraries that look for that.
+
+    Parameters
+    ----------
+    a : array_like
+        An array or a scalar of a format that both packages have: all but tf32. In
+        structured arrays each such field is one of ml_dtypes'. Arrays of NumPy's own
+        dtypes, and of ml_dtypes', are as they were.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same shape and memory: writing to one writes to the other. A scalar of a
+        scalar.
+
+    Raises
+    ------
+    TypeError
+        For tf32, and for a dtype of another package.
+    ImportError
+        If ml_dtypes is needed and missing.
+
+    See Also
+    --------
+    from_ml_dtypes
+
+    Notes
+    -----
+    It imports ml_dtypes, and then names such as "bfloat16" are that package's to NumPy:
+    see `names`.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> td.as_ml_dtypes(np.array([1.5, 2], td.bfloat16))
+    array([1.5, 2], dtype=bfloat16)
+    """
+    return _viewed(a, _theirs)
+
+
+def from_ml_dtypes(a: ArrayLike) -> Any:
+    """View an array of ml_dtypes under this package's dtype.
+
+    Functions of this package take such arrays as they are; NumPy's compute with either
+    package's loops, by the dtype.
+
+    Parameters
+    ----------
+    a : array_like
+        An array or a scalar of ml_dtypes, of a format that both packages have. In
+        structured arrays each such field is one of this package. Arrays of NumPy's own
+        dtypes, and of this package's, are as they were.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same shape and memory: writing to one writes to the other. A scalar of a
+        scalar.
+
+    Raises
+    ------
+    TypeError
+        For another dtype, such as ml_dtypes' int4 and complex ones.
+
+    See Also
+    --------
+    as_ml_dtypes
+
+    Examples
+    --------
+    >>> import numpy as np, ml_dtypes, tf32dtype as td
+    >>> td.from_ml_dtypes(np.array([1.5, 2], ml_dtypes.bfloat16)).dtype
+    dtype(bfloat16)
+    """
+    return _viewed(a, _ours)
+
+
+def _viewed(a: Any, change: Callable[[_DType], _DType]) -> Any:
+    own = as_own(a)
+    array = own if isinstance(own, np.ndarray | np.generic) else own_array(own)
+    dtype = with_items(array.dtype, change)
+    view = array if dtype is array.dtype else np.asanyarray(array).view(dtype)
+    return view[()] if isinstance(a, np.generic) else view
+
+
+def _theirs(dtype: _DType) -> _DType:
+    name = dtype.type.__name__
+    if dtype.isbuiltin != 2 or dtype.type.__module__.startswith("ml_dtypes"):
+        return dtype
+    if find(dtype).name == "tf32":
+        raise TypeError(
+            "ml_dtypes has no type for tf32, whose numbers are float32's too:"
+            " a.view(np.float32)"
+        )
+    ml_dtypes = need("td.as_ml_dtypes", "ml-dtypes", "ml_dtypes")
+    theirs: _DType = np.dtype(getattr(ml_dtypes, name))
+    return theirs
+
+
+def _ours(dtype: _DType) -> _DType:
+    return dtype if dtype.isbuiltin != 2 else find(dtype).dtype
