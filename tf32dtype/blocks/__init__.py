@@ -12,13 +12,21 @@ from .formats import BlockFormat, formats
 from .products import matmul
 from .quantization import quantize
 from .rounding import round
+from .tile_quantization import quantize_tiles
+from .tiles import TileArray
 
 __all__ = [
     "BlockArray",
     "BlockFormat",
     "ErrorFeedback",
+    "TileArray",
     "formats",
     "matmul",
     "quantize",
+    "quantize_tiles",
     "round",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

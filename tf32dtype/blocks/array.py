@@ -7,13 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import bit_packing, dequantization, layout
+from .._formats import bit_packing
+from . import dequantization, layout
 from . import from_codes as wrapping
 from .base import Blocks
 from .formats import BlockFormat, Element, ScaleFormat
 from .layout import Facts, Layout
 from .lines import from_lines
 from .products import matmul
+from .scaled import as_ndarray
 
 
 class BlockArray(Blocks[NDArray[np.uint8]]):
@@ -185,16 +187,7 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None
     ) -> NDArray[Any]:
-        if copy is False:
-            raise ValueError("the values of an array of blocks are always a copy")
-        if dtype is None:
-            return self.dequantize()
-        try:
-            return self.dequantize(dtype)
-        except TypeError:
-            # float32 would be a rounding before that to an integer or to longdouble.
-            single = np.dtype(dtype) == np.complex64
-            return self.dequantize(np.float32 if single else np.float64).astype(dtype)
+        return as_ndarray(self, dtype, copy)
 
     # -- as an object ----------------------------------------------------------
 

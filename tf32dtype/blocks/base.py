@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from . import indexing
 from .layout import Layout
+from .scaled import Scaled
 
 #: An array of uint8 in the memory of a kind of machine.
 Buffer = TypeVar("Buffer", bound=Any)
 
 
-class Blocks(Generic[Buffer]):
+class Blocks(Scaled, Generic[Buffer]):
     """A layout and a buffer, and what follows from these without a look at a byte."""
 
     __slots__ = ("_buffer", "_layout")
@@ -37,11 +38,6 @@ class Blocks(Generic[Buffer]):
     @abstractmethod
     def _taken(self, order: NDArray[np.intp], plan: Layout) -> Buffer:
         """Bytes of a layout whose lines are some of these, by their numbers."""
-
-    @staticmethod
-    @abstractmethod
-    def _product(a: Any, b: Any, **options: Any) -> Any:
-        """matmul."""
 
     # -- facts -------------------------------------------------------------------
 
@@ -126,36 +122,6 @@ class Blocks(Generic[Buffer]):
         found: tuple[Any, Any, Any] = self._layout.parts(self._buffer)
         return found
 
-    # -- products ----------------------------------------------------------------
-
-    def __array_ufunc__(
-        self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
-    ) -> Any:
-        if ufunc is not np.matmul or method != "__call__":
-            name = (
-                ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            )
-            raise TypeError(_no_function(name))
-        options = dict(kwargs)
-        out = options.pop("out", (None,))[0]
-        dtype = options.pop("dtype", np.float32)
-        if options:
-            raise TypeError(
-                f"np.matmul takes out and dtype here, not {', '.join(options)}"
-            )
-        return self._product(*inputs, out=out, dtype=dtype)
-
-    def __array_function__(
-        self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
-    ) -> Any:
-        raise TypeError(_no_function(func.__name__))
-
-    def __matmul__(self, other: Any) -> Any:
-        return self._product(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return self._product(other, self)
-
     # -- parts of the array ------------------------------------------------------
 
     def __len__(self) -> int:
@@ -167,9 +133,6 @@ class Blocks(Generic[Buffer]):
                 "iteration would take the block axis apart: iterate over dequantize()"
             )
         return (self[i] for i in range(len(self)))
-
-    def __contains__(self, value: object) -> bool:
-        raise TypeError("`in` does not look into arrays of blocks: into dequantize()")
 
     def __getitem__(self, key: Any) -> Self:
         plan = self._layout
@@ -220,10 +183,3 @@ class Blocks(Generic[Buffer]):
         if plan.has_tensor_scale:
             facts.append(f"tensor_scale={plan.tensor_scale:.9g}")
         return f"{self._name}({', '.join(facts)}, {self.bits_per_value:g} bits)"
-
-
-def _no_function(name: str) -> str:
-    return (
-        f"np.{name} does not take arrays of blocks (np.matmul does): call dequantize() "
-        "on them first"
-    )

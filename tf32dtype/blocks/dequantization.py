@@ -25,7 +25,7 @@ def dequantize(
     """`BlockArray.dequantize` of codes, scales and residuals (or None)."""
     wanted = value_dtype(dtype)
     if out is not None:
-        _check_out(out, wanted, plan.shape)
+        check_out(out, wanted, plan.shape)
     direct = out is not None and _takes_lines(out, plan.axis)
     if out is not None and direct:
         lines = out.reshape(plan.lines, plan.length)
@@ -67,10 +67,10 @@ def value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
     return wanted
 
 
-def _check_out(out: object, wanted: np.dtype[Any], shape: tuple[int, ...]) -> None:
+def check_out(out: object, wanted: np.dtype[Any], shape: tuple[int, ...]) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out is an array, not {brief(out)}")
-    if out.dtype.newbyteorder("=") != wanted:
+    if find_dtype(out.dtype).newbyteorder("=") != wanted:
         raise TypeError(
             f"out is an array of {out.dtype}, not of {wanted}: say dtype=out.dtype"
         )

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
+from .._formats import bit_packing
 from .._formats.codes import bits, from_bits
-from .._formats.table import as_own, find
-from . import bit_packing
+from .._formats.table import find, own_array
 from .formats import POWERS, Element
 from .layout import Layout
 from .lines import as_lines
@@ -24,11 +24,11 @@ def buffer_of(
         what = "needs residuals" if residuals is None else "has no residuals"
         raise ValueError(f"{plan.row.name} {what}")
     parts = [
-        _packed(plan, np.asarray(codes), plan.element, plan.shapes[0], "codes"),
-        _scales(plan, np.asarray(scales)),
+        _packed(plan, own_array(codes), plan.element, plan.shapes[0], "codes"),
+        _scales(plan, own_array(scales)),
     ]
     if plan.residual is not None:
-        lower = np.asarray(residuals)
+        lower = own_array(residuals)
         shape = plan.shapes[2]
         parts.append(_packed(plan, lower, plan.residual, shape, "residuals"))
     buffer = np.concatenate([part.reshape(-1) for part in parts])
@@ -95,14 +95,14 @@ def _packed(
                 "last two axes as one"
             )
         return np.ascontiguousarray(codes).reshape(shape)
-    if as_own(codes).dtype != element.dtype:
+    if codes.dtype != element.dtype:
         raise TypeError(
             f"{name} are an array of {codes.dtype}: packed ones are uint8, single ones "
             f"{element.dtype}"
         )
     if codes.shape != plan.shape:
         raise ValueError(f"{name} have shape {codes.shape}, the array {plan.shape}")
-    lines = as_lines(as_own(codes), plan.axis)
+    lines = as_lines(codes, plan.axis)
     if element.is_integer:
         most = 1 << element.width - 1
         outside = (lines < -most) | (lines >= most)
@@ -123,19 +123,18 @@ def _packed(
 
 def _scales(plan: Layout, scales: NDArray[Any]) -> NDArray[np.uint8]:
     twins = {POWERS: POWERS, "ue4m3": "float8_e4m3fn"}
-    own = as_own(scales)
-    if own.dtype != np.uint8:
+    if scales.dtype != np.uint8:
         twin = twins.get(plan.scale_format)
-        if twin is None or own.dtype != find(twin).dtype:
+        if twin is None or scales.dtype != find(twin).dtype:
             also = f" or {twin}" if twin else ""
             raise TypeError(
                 f"scales are an array of {scales.dtype}; {plan.scale_format} ones are "
                 f"uint8{also}"
             )
-        own = own.view(np.uint8)
-    if own.shape != plan.shapes[1]:
+        scales = scales.view(np.uint8)
+    if scales.shape != plan.shapes[1]:
         raise ValueError(f"scales have shape {scales.shape}, not {plan.shapes[1]}")
-    return np.ascontiguousarray(own)
+    return np.ascontiguousarray(scales)
 
 
 def _check_padding(plan: Layout, packed: NDArray[np.uint8], element: Element) -> None:

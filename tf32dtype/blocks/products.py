@@ -9,34 +9,37 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._formats.table import as_own, find, find_dtype
+from .._formats.table import find, find_dtype, own_array
 from .._wording import brief
 from .base import Blocks
+from .scaled import Scaled
 
 Terms = Literal[1, 3, 4]
 #: What NumPy's iterators take.
 _MOST_STACK = 32
 Parts = tuple[NDArray[Any] | None, ...]
+#: The blocks that numbers are multiplied in where no operand has any.
+_BLOCK = 128
 #: Arrays of blocks in this machine's memory: `BlockArray`.
 HostBlocks = Blocks[NDArray[np.uint8]]
 
 
 def matmul(
-    a: HostBlocks | ArrayLike,
-    b: HostBlocks | ArrayLike,
+    a: Scaled | ArrayLike,
+    b: Scaled | ArrayLike,
     *,
     terms: Terms | None = None,
     dtype: DTypeLike = np.float32,
     out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
 ) -> Any:
-    """Multiply matrices, one of them or both in blocks along k.
+    """Multiply matrices, one of them or both in blocks along k, or in tiles.
 
-    Codes are decoded a few at a time on their way to the product; the values of the
-    array never exist as a whole.
+    Codes of blocks are decoded a few at a time on their way to the product; the values
+    of the array never exist as a whole. Of tiles they do, as float32.
 
     Parameters
     ----------
-    a, b : BlockArray or array_like
+    a, b : BlockArray, TileArray or array_like
         Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
         other axes broadcast; a vector of length k is a row, or a column. Blocks lie
         along k: the last axis of `a`, axis -2 of `b` (a vector's only one); those of
@@ -78,8 +81,8 @@ def matmul(
         c = fma(scale_a * scale_b, s, c) from c = +0, the product rounded to float32
 
     in float32, of elements; the scale of hi is the block's S, that of lo S * R rounded,
-    that of an operand without blocks 1. So every machine gives the same bits. A NaN is
-    the canonical positive one.
+    that of an operand without blocks 1; if neither has any, 128 k are a block. So every
+    machine gives the same bits. A NaN is the canonical positive one.
 
     Floating-point errors are reported as NumPy does (`numpy.errstate`): overflow for an
     Inf in the result whose row and column are finite, invalid for a NaN whose row and
@@ -92,7 +95,7 @@ def matmul(
     >>> td.blocks.matmul(np.arange(64, dtype=np.float32), weights)[:5]
     array([0., 1., 2., 3., 4.], dtype=float32)
     """
-    if not _is_blocks(a) and not _is_blocks(b):
+    if not isinstance(a, Scaled) and not isinstance(b, Scaled):
         raise TypeError("neither operand is an array of blocks: call numpy.matmul")
     if terms not in (None, 1, 3, 4) or isinstance(terms, bool):
         raise ValueError(f"terms={brief(terms)}: known are 1, 3, 4 and None for all")
@@ -162,7 +165,7 @@ def _is_blocks(x: object) -> TypeGuard[HostBlocks]:
     return isinstance(x, Blocks) and isinstance(x.buffer, np.ndarray)
 
 
-def _factor(x: HostBlocks | ArrayLike, which: int) -> _Factor:
+def _factor(x: Scaled | ArrayLike, which: int) -> _Factor:
     name = "ab"[which]
     parts: Parts
     if _is_blocks(x):
@@ -195,7 +198,7 @@ def _factor(x: HostBlocks | ArrayLike, which: int) -> _Factor:
 
 
 def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
-    array: NDArray[Any] = as_own(np.asarray(x))
+    array = own_array(x)
     if array.dtype.type in _core.scalar_types:
         return array
     is_real = array.dtype.kind in "biuf" and array.dtype.isbuiltin != 2
@@ -211,7 +214,7 @@ def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
 
 def _checked(x: _Factor, y: _Factor) -> tuple[int, tuple[int, ...]]:
     """The size of blocks, and the shape of the stack."""
-    sizes = [factor.block for factor in (x, y) if factor.block]
+    sizes = [factor.block for factor in (x, y) if factor.block] or [_BLOCK]
     if sizes[0] != sizes[-1]:
         raise ValueError(
             f"a is in blocks of {sizes[0]}, b in blocks of {sizes[1]}: a product takes "

@@ -1,0 +1,67 @@
+"""Arrays of blocks and tiles as bytes and a text of all else, for files of any kind."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._wording import brief
+from . import array as blocks
+from . import tile_bytes as tiles
+from .array import BlockArray
+from .layout import Facts
+from .tile_bytes import TileFacts
+from .tiles import TileArray
+
+Scaled = BlockArray | TileArray
+
+_KEYS = "format shape axis block_size scale_format tensor_scale".split()
+_TILE_KEYS = "format shape tile scale_format".split()
+
+
+def to_text(array: Scaled) -> str:
+    """A dictionary of Python's literals, in one line."""
+    if isinstance(array, TileArray):
+        return str(dict(zip(_TILE_KEYS, tiles.facts_of(array), strict=True)))
+    return str(dict(zip(_KEYS, blocks.facts_of(array), strict=True)))
+
+
+def to_bytes(array: Scaled) -> NDArray[np.uint8]:
+    return tiles.bytes_of(array) if isinstance(array, TileArray) else array.buffer
+
+
+def from_text(text: str) -> Facts | TileFacts:
+    """What `restore` needs besides the bytes, not yet checked.
+
+    Raises
+    ------
+    ValueError
+        If the text is not as `to_text` writes it.
+    """
+    try:
+        # Python warns of backslashes, of which there are none.
+        facts = None if "\\" in text else ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        facts = None
+    if not isinstance(facts, dict) or list(facts) not in (_KEYS, _TILE_KEYS):
+        raise ValueError(
+            f"a dictionary of {', '.join(_KEYS)} (of tiles: {', '.join(_TILE_KEYS)}) "
+            f"is needed, not {brief(text)}"
+        )
+    found: Facts | TileFacts = tuple(facts.values())
+    return found
+
+
+def restore(facts: Facts | TileFacts, buffer: NDArray[np.uint8]) -> Scaled:
+    """The array of these facts and bytes, all checked.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they do not make an array.
+    """
+    if len(facts) == 4:
+        return tiles.restore(facts, buffer)
+    return blocks.restore(facts, buffer)

@@ -1,0 +1,77 @@
+"""What arrays of codes and scales are to NumPy, whatever their scales belong to."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+
+class Scaled:
+    """NumPy's functions and operators: products alone."""
+
+    __slots__ = ()
+
+    @staticmethod
+    @abstractmethod
+    def _product(a: Any, b: Any, **options: Any) -> Any:
+        """matmul."""
+
+    @abstractmethod
+    def dequantize(self, dtype: DTypeLike | None = None) -> Any:
+        """The values; as float32 if nothing else is said."""
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        if ufunc is not np.matmul or method != "__call__":
+            name = (
+                ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            )
+            raise TypeError(_no_function(name))
+        options = dict(kwargs)
+        out = options.pop("out", (None,))[0]
+        dtype = options.pop("dtype", np.float32)
+        if options:
+            raise TypeError(
+                f"np.matmul takes out and dtype here, not {', '.join(options)}"
+            )
+        return self._product(*inputs, out=out, dtype=dtype)
+
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        raise TypeError(_no_function(func.__name__))
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._product(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._product(other, self)
+
+    def __contains__(self, value: object) -> bool:
+        raise TypeError("`in` does not look into arrays of blocks: into dequantize()")
+
+
+def as_ndarray(x: Scaled, dtype: DTypeLike | None, copy: bool | None) -> NDArray[Any]:
+    """`__array__` of an array in this machine's memory."""
+    if copy is False:
+        raise ValueError("the values of an array of blocks are always a copy")
+    try:
+        values: NDArray[Any] = x.dequantize(dtype)
+    except TypeError:
+        # float32 would be a rounding before that to an integer or to longdouble.
+        single = np.dtype(dtype) == np.complex64
+        wide = x.dequantize(np.float32 if single else np.float64)
+        return wide.astype(dtype)  # type: ignore[no-any-return]
+    return values
+
+
+def _no_function(name: str) -> str:
+    return (
+        f"np.{name} does not take arrays of blocks (np.matmul does): call dequantize() "
+        "on them first"
+    )

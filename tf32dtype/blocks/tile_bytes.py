@@ -1,0 +1,67 @@
+"""An array of tiles as facts and bytes: its codes, then its scales."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._wording import brief
+from .layout import checked_shape
+from .tiles import (
+    SCALE_FORMATS,
+    TileArray,
+    checked_element,
+    checked_tile,
+    grid,
+    scale_dtype,
+)
+
+#: Format, shape, tile and the format of scales.
+TileFacts = tuple[str, tuple[int, ...], tuple[int, int], str]
+
+
+def facts_of(array: TileArray) -> TileFacts:
+    """What `restore` needs besides the bytes."""
+    return array.format, array.shape, array.tile, array.scale_format
+
+
+def bytes_of(array: TileArray) -> NDArray[np.uint8]:
+    """All bytes, scales little-endian."""
+    parts = (array.elements, _little(array.scales))
+    return np.concatenate([np.frombuffer(part.tobytes(), np.uint8) for part in parts])
+
+
+def restore(facts: TileFacts, buffer: NDArray[np.uint8]) -> TileArray:
+    """The array of these facts and bytes, which it views.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they do not make an array.
+    """
+    format, given, tile, scale_format = facts
+    element, shape = checked_element(format), checked_shape(given)
+    if scale_format not in SCALE_FORMATS:
+        raise ValueError(f"scale_format={brief(scale_format)} is no format of scales")
+    scale = scale_dtype(scale_format)
+    sizes = checked_tile(tile, shape)
+    of_scales = grid(shape, sizes)
+    codes = math.prod(shape)
+    needed = codes + math.prod(of_scales) * scale.itemsize
+    if buffer.dtype != np.uint8 or buffer.shape != (needed,):
+        raise ValueError(
+            f"{element.name} tiles of shape {shape} take {needed} bytes, not "
+            f"{buffer.size}"
+        )
+    scales = buffer[codes:].view(scale.newbyteorder("<")).reshape(of_scales)
+    items = buffer[:codes].reshape(shape)
+    if element.is_integer:
+        items = items.view(element.dtype)
+    return TileArray.from_codes(element.name, items, scales, sizes)
+
+
+def _little(x: NDArray[Any]) -> NDArray[Any]:
+    return x.astype(x.dtype.newbyteorder("<"), copy=False)
