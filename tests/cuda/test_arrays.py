@@ -15,6 +15,7 @@ import pytest
 import tf32dtype as td
 from tests.reference import formats
 from tests.reference.codec_arrays import item_type
+from tests.support import tensor_lines
 from tests.support.bits import ALL, dtype, name
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tf32dtype.cuda._arrays import interchange
@@ -770,6 +771,11 @@ def test_dlpack_import_of_other_types(backend: Any) -> None:  # noqa: F811
         tfc.asarray(Foreign(a, 77), td.tf32)
     with pytest.raises(BufferError, match="no DLPack capsule"):
         interchange.type_code(a)
+
+
+@pytest.mark.parametrize("row", tensor_lines.lines("CuPy"), ids=lambda row: row[0])
+def test_the_page_on_tensors(backend: Any, row: list[str]) -> None:  # noqa: F811
+    tensor_lines.check(row, {"tfc": tfc})
 
 
 @pytest.mark.gpu

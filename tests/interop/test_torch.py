@@ -19,6 +19,7 @@ from torch import nn  # noqa: E402
 import tf32dtype as td  # noqa: E402
 from tf32dtype import blocks  # noqa: E402
 from tf32dtype.interop import torch as tt  # noqa: E402
+from tf32dtype.interop.torch import rounding  # noqa: E402
 
 FORMATS = ["tcfp8", "tcfp12", "tcfp16", "mxfp8_e4m3", "mxfp4"]
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -380,7 +381,7 @@ def test_norms_and_tables_keep_their_own_options(tokens):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("form", ["tcfp16", "nvfp4"])
 def test_weights_in_pieces(form, dtype, monkeypatch):
-    monkeypatch.setattr(tt, "_PIECE", 150)
+    monkeypatch.setattr(rounding, "_PIECE", 150)
     weight = torch.randn(70, 23).to(dtype)
     layer = tt.Linear(70, 23, dtype=dtype, format=form)
     for values in (weight.T, weight.T.contiguous()):

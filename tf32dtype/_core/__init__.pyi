@@ -16,6 +16,11 @@ scalar_types: list[type[np.floating[Any]]]
 #: the dtype of operands that comparisons and bounds take as they are
 exact_number: np.dtype[Any]
 
+#: what makes arrays of objects of other libraries; None of those it does not know
+viewers: list[Callable[[Any], NDArray[Any] | None]]
+
+def viewed(x: Any) -> Any: ...
+
 # Numbers; or codes, scales, residuals, kinds of elements, residuals and scales, and the
 # tensor's scale.
 BlockLines = (
@@ -88,6 +93,30 @@ def facts(index: int) -> dict[str, Any]: ...
 def bits_of(array: NDArray[Any]) -> NDArray[np.unsignedinteger[Any]]: ...
 def from_bits_of(
     codes: NDArray[np.unsignedinteger[Any]], format: int, check: bool
+) -> NDArray[Any]: ...
+def dlpack_export(
+    array: NDArray[Any], code: int, bits: int, is_versioned: bool, is_copied: bool
+) -> Any: ...
+
+#: kind and number of the device; code, bits and lanes of the type; shape; strides in
+#: items; offset in bytes; whether it may be written to; whether items are padded
+DLPackTensor = tuple[
+    tuple[int, int],
+    tuple[int, int, int],
+    tuple[int, ...],
+    tuple[int, ...] | None,
+    int | None,
+    bool,
+    bool,
+]
+
+def dlpack_describe(capsule: Any) -> DLPackTensor: ...
+def dlpack_take(
+    capsule: Any,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    is_writeable: bool,
 ) -> NDArray[Any]: ...
 def quantize_items(
     source: NDArray[Any],

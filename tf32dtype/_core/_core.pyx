@@ -47,17 +47,18 @@ __all__ = [
     "BlasCall", "block_bounds", "block_dequantize", "block_elements", "block_matmul",
     "block_plan", "block_quantize", "block_round", "block_scales",
     "calls_without_place", "count_call", "count_loops", "count_nonzero", "count_scope",
-    "counted", "current_precision", "dot", "dot_operands", "end_arithmetic",
-    "exact_number", "facts", "format_convolve", "format_correlate", "format_dot",
-    "format_inner", "format_vdot", "frames_are_known", "free_buffers", "from_bits_of",
-    "inner", "is_close", "isa", "matmul", "MatmulSpec", "mma_accumulate", "mma_matmul",
-    "named_counts", "names", "precision_variable", "precisions", "PrecisionScope",
-    "prepare_product", "printed", "promote_block", "publish_precision",
-    "quantize_items", "reduce_segments", "replace_loops", "report", "restore_loops",
-    "samples_left_out", "scalar_types", "scale_values", "scaled_mma_matmul",
-    "set_default_precision", "set_outer_precision", "set_regions", "set_source_folders",
-    "share_counts", "statistic", "stop_watching", "sum_over_rows", "take_samples",
-    "vdot", "watch_places", "weighted_mean", "workspaces",
+    "counted", "current_precision", "dlpack_describe", "dlpack_export", "dlpack_take",
+    "dot", "dot_operands", "end_arithmetic", "exact_number", "facts", "format_convolve",
+    "format_correlate", "format_dot", "format_inner", "format_vdot", "frames_are_known",
+    "free_buffers", "from_bits_of", "inner", "is_close", "isa", "matmul", "MatmulSpec",
+    "mma_accumulate", "mma_matmul", "named_counts", "names", "precision_variable",
+    "precisions", "PrecisionScope", "prepare_product", "printed", "promote_block",
+    "publish_precision", "quantize_items", "reduce_segments", "replace_loops", "report",
+    "restore_loops", "samples_left_out", "scalar_types", "scale_values",
+    "scaled_mma_matmul", "set_default_precision", "set_outer_precision", "set_regions",
+    "set_source_folders", "share_counts", "statistic", "stop_watching", "sum_over_rows",
+    "take_samples", "vdot", "viewed", "viewers", "watch_places", "weighted_mean",
+    "workspaces",
 ]
 
 
@@ -123,6 +124,7 @@ include "arithmetic/loops.pxi"
 include "arithmetic/scalars.pxi"
 include "arithmetic/arithmetic.pxi"
 include "blocks/matmul.pxi"
+include "interop/dlpack.pxi"
 
 register_dtypes()
 exact_number = register_exact_dtype()

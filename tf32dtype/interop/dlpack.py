@@ -1,16 +1,30 @@
-"""DLPack's codes: what other array libraries call the formats.
+"""DLPack: arrays that other libraries share the memory of, in both directions.
 
-NumPy 2.5 has a place for them; before it, only NumPy's own dtypes are exchanged.
-The codes are those of DLPack 1.1, dlpack.h. It has none for tf32, and FP6 and FP4
-are packed there, while an item here is a byte.
+The type codes are those of dlpack.h, version 1.3. It has none for tf32. Numbers of less
+than a byte, FP6 and FP4, are packed there unless a flag says that each fills a byte, as
+an item does here; capsules of before version 1.0 have no flags.
+
+NumPy exchanges its own dtypes alone before version 2.5, and never numbers of less than
+a byte, so the capsules are made and read here.
 """
 
+from __future__ import annotations
+
+import math
+import sys
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from .._formats.table import Format
+from .. import _core
+from .._formats import bit_packing
+from .._formats.codes import from_bits
+from .._formats.table import Format, as_own, formats, own_array
+from .._wording import brief
 
+#: The type codes of formats whose items fill their bytes,
 CODES = {
     "bfloat16": 4,
     "float8_e3m4": 7,
@@ -22,6 +36,36 @@ CODES = {
     "float8_e5m2fnuz": 13,
     "float8_e8m0fnu": 14,
 }
+#: and of those that have fewer bits than a byte.
+NARROW_CODES = {"float6_e2m3fn": 15, "float6_e3m2fn": 16, "float4_e2m1fn": 17}
+#: Those of NumPy's own dtypes.
+_NUMPYS = {
+    "i1 i2 i4 i8": 0,
+    "u1 u2 u4 u8": 1,
+    "f2 f4 f8": 2,
+    "c8 c16": 5,
+    "b1": 6,
+}
+#: Code and bits of every dtype that has them.
+_TYPES: dict[np.dtype[Any], tuple[int, int]] = {
+    **{
+        np.dtype(name): (code, 8 * np.dtype(name).itemsize)
+        for names, code in _NUMPYS.items()
+        for name in names.split()
+    },
+    **{
+        formats[name].dtype: (code, formats[name].bits)
+        for name, code in (CODES | NARROW_CODES).items()
+    },
+}
+_DTYPES = {code_and_bits: dtype for dtype, code_and_bits in _TYPES.items()}
+
+_CPU = (1, 0)
+#: Kinds of memory that the CPU reads: its own, and what CUDA and ROCm pin or manage.
+_HOST = (1, 3, 11, 13)
+_GPUS = {2: "a CUDA GPU", 10: "a ROCm GPU"}
+_NEWEST = (1, 3)
+_OLD = "the consumer asks for DLPack of before 1.0, which"
 
 
 def register(formats: Mapping[str, Format]) -> None:
@@ -37,3 +81,286 @@ def register(formats: Mapping[str, Format]) -> None:
             # Some other package's type is what NumPy makes of this code; ours
             # is exported under it all the same.
             continue
+
+
+# -- arrays to others ------------------------------------------------------------------
+
+
+def to_dlpack(a: ArrayLike) -> DLPackExporter:
+    """Something that other libraries' `from_dlpack` takes, with an array's memory.
+
+    Parameters
+    ----------
+    a : array_like
+        Of a format but tf32, or of NumPy's booleans, integers, floats and complex
+        numbers.
+
+    Returns
+    -------
+    DLPackExporter
+        It has `__dlpack__` and `__dlpack_device__`, and keeps the array alive; so do
+        the tensors that are made from it.
+
+    Raises
+    ------
+    BufferError
+        For a dtype that DLPack has no type for.
+    TypeError
+        For a masked array.
+
+    Notes
+    -----
+    FP6 and FP4 are exchanged as one number a byte, with the flag that says so. A
+    read-only array is flagged as such; consumers of before DLPack 1.0, which has no
+    flags, are refused then. So are negative strides: some libraries abort the process.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> a = np.array([1.5, 2], td.bfloat16)
+    >>> td.from_dlpack(td.to_dlpack(a))
+    array([1.5, 2. ], dtype=bfloat16)
+    """
+    _refuse_mask(a)
+    array = own_array(a)
+    if array.dtype not in _TYPES:
+        raise BufferError(_no_type(array.dtype))
+    return DLPackExporter(array)
+
+
+def _refuse_mask(a: object) -> None:
+    if isinstance(a, np.ma.MaskedArray):
+        raise TypeError("DLPack has no place for a mask: exchange a.data and a.mask")
+
+
+def _no_type(dtype: np.dtype[Any]) -> str:
+    if dtype.name == "tf32":
+        return (
+            "DLPack has no type for tf32, whose bits are valid as float32:"
+            " td.to_dlpack(a.view(np.float32))"
+        )
+    if not dtype.isnative:
+        return (
+            f"DLPack has the byte order of this machine alone, not that of {dtype}:"
+            " a.astype(a.dtype.newbyteorder('='))"
+        )
+    return f"DLPack has no type for {dtype}"
+
+
+class DLPackExporter:
+    """An array for other libraries' `from_dlpack`; `to_dlpack` makes it."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU."""
+        return _CPU
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule, as the array API standard says.
+
+        Parameters
+        ----------
+        stream : None
+        max_version : (int, int), optional
+            The newest DLPack that the consumer reads; without it, one of before 1.0.
+        dl_device : (int, int), optional
+            The CPU.
+        copy : bool, optional
+            True exports a copy; else the memory is shared.
+
+        Raises
+        ------
+        BufferError
+            For another device or a stream; for what `to_dlpack` names.
+        """
+        if stream is not None:
+            raise BufferError(f"stream={brief(stream)}: memory of the CPU has none")
+        if dl_device is not None and tuple(dl_device) != _CPU:
+            raise BufferError(
+                f"dl_device={brief(dl_device)}: this is memory of the CPU, {_CPU}"
+            )
+        array = self._array.copy() if copy else self._array
+        code, bits = _TYPES[array.dtype]
+        is_versioned = max_version is not None and max_version[0] >= 1
+        if not is_versioned and bits < 8:
+            raise BufferError(f"{_OLD} cannot say that {array.dtype} fills bytes")
+        if not is_versioned and not array.flags.writeable:
+            raise BufferError(
+                f"{_OLD} cannot say that an array is read-only: exchange a.copy()"
+            )
+        return _core.dlpack_export(array, code, bits, is_versioned, bool(copy))
+
+    def __repr__(self) -> str:
+        return f"<DLPack of {brief(self._array)}>"
+
+
+# -- arrays of others ------------------------------------------------------------------
+
+
+def from_dlpack(
+    x: Any, /, *, device: str | None = None, copy: bool | None = None
+) -> NDArray[Any]:
+    """An array of another library's memory, of a format or one of NumPy's dtypes.
+
+    Parameters
+    ----------
+    x : object
+        Anything with `__dlpack__` (tensors of PyTorch, arrays of JAX and NumPy) whose
+        memory the CPU reads, or a DLPack capsule, which is then used up.
+    device : {"cpu"}, optional
+        Has the other library copy its numbers to the CPU, if it can.
+    copy : bool, optional
+        Whether to copy: always, never, or, by default, where memory cannot be shared.
+
+    Returns
+    -------
+    ndarray
+        Read-only where the other side says so, or cannot say (capsules of before DLPack
+        1.0). FP4 and FP6 that are packed are unpacked, which is a copy; of pairs of
+        FP4 (PyTorch's `float4_e2m1fn_x2`) the last axis becomes twice as long.
+
+    Raises
+    ------
+    TypeError
+        For an object without `__dlpack__`; for a masked array.
+    BufferError
+        For memory of a GPU; for types that NumPy and this package lack; with
+        ``copy=False`` where a copy is needed; for capsules that were used or that no
+        array can be made of.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> td.from_dlpack(np.arange(3, dtype=np.int8))
+    array([0, 1, 2], dtype=int8)
+    """
+    if device not in (None, "cpu"):
+        raise ValueError(f'device={brief(device)}: known are "cpu" and None')
+    if isinstance(x, np.ndarray):  # NumPy has no capsules for all of our formats
+        _refuse_mask(x)
+        own: NDArray[Any] = np.asarray(as_own(x))
+        return own.copy() if copy else own.view()
+    if type(x).__name__ == "PyCapsule":
+        return _array_of(x, copy)
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"{brief(x)} has no __dlpack__; np.asarray(x) takes more")
+    if device is None and hasattr(x, "__dlpack_device__"):
+        _check_device(x.__dlpack_device__())
+    return _array_of(_capsule_of(x, device, copy), copy)
+
+
+def _capsule_of(x: Any, device: str | None, copy: bool | None) -> Any:
+    wishes: dict[str, Any] = {}
+    if device is not None:
+        wishes["dl_device"] = _CPU
+    if copy is False:  # of True there is no need to speak: it is copied here
+        wishes["copy"] = False
+    try:
+        return x.__dlpack__(max_version=_NEWEST, **wishes)
+    except TypeError:  # one of before DLPack 1.0 has no such keywords
+        if device is not None:
+            raise
+        return x.__dlpack__()
+
+
+def _check_device(device: Any) -> None:
+    kind = int(device[0])
+    if kind in _HOST:
+        return
+    raise BufferError(
+        f"its memory is that of {_GPUS.get(kind, f'a device, DLPack kind {kind}')}:"
+        " tf32dtype.cuda.asarray(x) makes a GPU array of it,"
+        ' td.from_dlpack(x, device="cpu") copies it to the CPU'
+    )
+
+
+def _array_of(capsule: Any, copy: bool | None) -> NDArray[Any]:
+    device, kind, shape, strides, offset, is_writeable, is_padded = (
+        _core.dlpack_describe(capsule)
+    )
+    _check_device(device)
+    code, bits, lanes = kind
+    dtype = _DTYPES.get((code, bits))
+    is_pairs = kind == (NARROW_CODES["float4_e2m1fn"], 4, 2)
+    if dtype is None or (lanes != 1 and not is_pairs):
+        raise BufferError(
+            f"no dtype is of DLPack's type {code} with {bits} bits and {lanes} lanes"
+        )
+    if any(length < 0 for length in shape):
+        raise BufferError(f"a tensor of shape {shape}")
+    if strides is None:
+        strides = _in_order(shape)
+    is_packed = bits < 8 and (is_pairs or not is_padded)
+    if not is_packed:
+        _check_memory(shape, strides, offset, dtype.itemsize)
+        steps = tuple(step * dtype.itemsize for step in strides)
+        found = _core.dlpack_take(capsule, dtype, shape, steps, is_writeable)
+        return found.copy() if copy else found
+    if copy is False:
+        raise BufferError(f"{dtype} is packed there: copy=False forbids to unpack")
+    if is_pairs:
+        _check_memory(shape, strides, offset, 1)
+        pairs = _core.dlpack_take(capsule, np.dtype(np.uint8), shape, strides, False)
+        unpacked = bit_packing.unpack(pairs[..., np.newaxis], bits)
+        *others, last = shape or (1,)
+        return from_bits(unpacked.reshape(*others, 2 * last), dtype)
+    return _unpacked(capsule, dtype, bits, shape, strides, offset)
+
+
+def _unpacked(
+    capsule: Any,
+    dtype: np.dtype[Any],
+    bits: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int | None,
+) -> NDArray[Any]:
+    """Numbers that follow each other by bits, the first in the lowest."""
+    in_order = _in_order(shape)
+    count = math.prod(shape)
+    if count and any(
+        length > 1 and step != wanted
+        for length, step, wanted in zip(shape, strides, in_order, strict=True)
+    ):
+        raise BufferError(
+            f"packed {dtype} of strides {strides}: make it contiguous there"
+        )
+    size = -(-count * bits // 8)
+    _check_memory((size,), (1,), offset, 1)
+    packed = _core.dlpack_take(capsule, np.dtype(np.uint8), (size,), (1,), False)
+    whole = np.zeros(-(-size // 3) * 3, np.uint8)  # groups of FP6 fill three bytes
+    whole[:size] = packed
+    codes = bit_packing.unpack(whole, bits)[:count]
+    return from_bits(codes.reshape(shape), dtype)
+
+
+def _in_order(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides, in items, of an array in C order."""
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def _check_memory(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int | None,
+    itemsize: int,
+) -> None:
+    """Whether an array may be as large, and has memory unless it has no items."""
+    lengths = [max(length, 1) for length in shape]
+    ends = [length * abs(step) for length, step in zip(lengths, strides, strict=True)]
+    most = max(sum(ends) + 1, math.prod(lengths)) * itemsize + (offset or 0)
+    if most > sys.maxsize:
+        raise BufferError(f"a tensor of shape {shape} and strides {strides}: too large")
+    if offset is None and 0 not in shape:
+        raise BufferError(f"a tensor of shape {shape} without memory")

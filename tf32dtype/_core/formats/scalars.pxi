@@ -49,6 +49,17 @@ cdef int format_of_class(object cls) except -1:
 
 
 _ONE_NUMBER = (int, float, str, bytes, np.floating, np.bool_)
+#: What makes arrays of objects of other libraries; None of those it does not know.
+viewers = []
+
+
+def viewed(x):
+    """The array that one of `viewers` sees in an object, or the object."""
+    for view in viewers:
+        array = view(x)
+        if array is not None:
+            return array
+    return x
 
 
 cdef object scalar_new(object cls, object args, PyObject *keywords):
@@ -62,7 +73,7 @@ cdef object scalar_new(object cls, object args, PyObject *keywords):
         raise TypeError(f"{name}() takes at most 1 argument ({len(args)} given)")
     value = args[0] if args else 0.0
     if not isinstance(value, _ONE_NUMBER):  # or what NumPy makes an array of
-        array = np.asanyarray(value, scalar_types[format])
+        array = np.asanyarray(viewed(value), scalar_types[format])
         if array.ndim:
             return array
         value = np.asarray(array)[()]

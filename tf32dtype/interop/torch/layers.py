@@ -1,108 +1,28 @@
-"""PyTorch models trained with block-scaled weights.
-
-`convert` has the Linear, LayerNorm and Embedding layers of a model round their weights
-to a block format whenever they run. The parameters stay what they are, so optimizers,
-state dicts and checkpoints know nothing of it; gradients pass the rounding straight
-through (Bengio, Leonard and Courville, arXiv:1308.3432). On the CPU.
-"""
+"""Models whose layers have block-scaled weights."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any
 
-import numpy as np
-
-from .._requirements import install
-
-try:
-    import torch
-except ImportError as error:
-    raise ImportError(
-        f"tf32dtype.interop.torch needs PyTorch, which cannot be imported ({error}):"
-        f" {install('torch')} (any build will do: it computes on the CPU)"
-    ) from error
-
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .. import blocks
-from .._formats.table import formats
-from .._wording import brief
-from ..blocks.formats import POWERS, find
-from ..blocks.quantization import Settings, resolved
-
-_HALVES = (torch.bfloat16, torch.float16)
-_FLOATS = (torch.float32, torch.float64, *_HALVES)
-_PIECE = 1 << 19  # numbers for each thread
-
-
-def quantize(x: Tensor, format: str, axis: int = -1, **options: Any) -> Any:
-    """A tensor's numbers in a block format, packed.
-
-    Parameters
-    ----------
-    x : Tensor
-        float32, float64, bfloat16 or float16, on the CPU, of any shape and layout.
-    format, axis, **options
-        As in `tf32dtype.blocks.quantize`.
-
-    Returns
-    -------
-    BlockArray
-        Without a gradient. `dequantize` makes a tensor of it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other tensors, and as `tf32dtype.blocks.quantize`.
-    """
-    return blocks.quantize(_array(x), format, axis, **options)
-
-
-def dequantize(x: Any, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The numbers of a `BlockArray`, each rounded once to float32, float64, bfloat16
-    or float16.
-
-    Raises
-    ------
-    TypeError
-        For another dtype.
-    """
-    if dtype not in _FLOATS:
-        raise TypeError(f"dtype is one of {_names(_FLOATS)}, not {dtype}")
-    numbers = x.dequantize(_name(dtype))
-    if dtype == torch.bfloat16:
-        return torch.from_numpy(numbers.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(numbers)
-
-
-def fake_quantize(x: Tensor, format: str, axis: int = -1, **options: Any) -> Tensor:
-    """Round a tensor to what a block format holds; the gradient passes unchanged.
-
-    Parameters
-    ----------
-    x : Tensor
-        float32, float64, bfloat16 or float16, on the CPU, of any shape and layout.
-    format, axis, **options
-        As in `tf32dtype.blocks.round`.
-
-    Returns
-    -------
-    Tensor
-        Of x's shape and dtype: the float32 numbers of `tf32dtype.blocks.round`,
-        rounded to that dtype once more if it is narrower (numbers beyond its range
-        become its largest).
-
-    Raises
-    ------
-    TypeError, ValueError
-        For other tensors, and as `tf32dtype.blocks.round`.
-    """
-    return _through(x, partial(_round, format=format, axis=axis, options=options))
+from ..._wording import brief
+from ...blocks.formats import POWERS, find
+from ...blocks.quantization import Settings, resolved
+from .rounding import (
+    HALVES,
+    checked,
+    fake_quantize,
+    narrowed,
+    round_rows,
+    round_tensor,
+    through,
+)
 
 
 def convert(
@@ -244,16 +164,16 @@ class _Rounding(nn.Module):
     def rounded_weight(self) -> Tensor:
         """The weight as the layer uses it; in training mode, a step of feedback."""
         feeds = self.feedback is not None and self.training
-        return _through(self.weight, self._feed if feeds else self._plain)
+        return through(self.weight, self._feed if feeds else self._plain)
 
     def _plain(self, weight: Tensor) -> Tensor:
         how = self.settings
-        if how.by_rows and weight.dtype in _HALVES and weight.numel():
+        if how.by_rows and weight.dtype in HALVES and weight.numel():
             try:
-                return _round_rows(_checked(weight), how.format, how.options)
+                return round_rows(checked(weight), how.format, how.options)
             except ValueError:
                 pass  # the whole names the place of what is wrong
-        return _round(weight, how.format, -1, how.options)
+        return round_tensor(weight, how.format, -1, how.options)
 
     def _feed(self, weight: Tensor) -> Tensor:
         """Q(w + e), and the next e = (w + e) - Q(w + e)."""
@@ -262,7 +182,7 @@ class _Rounding(nn.Module):
         if self.feedback.dtype != wide:  # the model was cast since
             self.feedback = self.feedback.to(wide)
         wished = self.feedback + weight
-        rounded = _narrowed(self._plain(wished), torch.empty_like(weight))
+        rounded = narrowed(self._plain(wished), torch.empty_like(weight))
         torch.sub(wished, rounded, out=self.feedback)
         self.feedback.nan_to_num_(0.0, 0.0, 0.0)  # of a poisoned block
         return rounded
@@ -385,7 +305,7 @@ class Embedding(_Rounding, nn.Embedding):
             scale_grad_by_freq=self.scale_grad_by_freq,
             sparse=self.sparse,
         )
-        return _through(rows, self._plain) if few else rows
+        return through(rows, self._plain) if few else rows
 
 
 _KINDS = {nn.Linear: Linear, nn.LayerNorm: LayerNorm, nn.Embedding: Embedding}
@@ -398,108 +318,6 @@ def _rule(format: str) -> str:
     return "amax" if own == "mse" else own
 
 
-# -- rounding ------------------------------------------------------------------------
-
-
-class _Straight(torch.autograd.Function):
-    """A function whose derivative is taken to be 1."""
-
-    @staticmethod
-    def forward(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        return function(x)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
-        return slope, None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
-        return tangent
-
-
-def _through(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    apply: Any = _Straight.apply
-    if torch.compiler.is_compiling():  # it would make torch's calls of NumPy's
-        outside: Any = torch.compiler.disable
-        apply = outside(apply)
-    result: Tensor = apply(x, function)
-    return result
-
-
-def _round(x: Tensor, format: str, axis: int, options: dict[str, Any]) -> Tensor:
-    """Rounded numbers, a new tensor of x's dtype."""
-    # torch widens exactly, on all its threads.
-    array = _array(x.float() if x.dtype in _HALVES else x)
-    out = torch.empty(x.shape, dtype=torch.float32)
-    blocks.round(array, format, axis, out=out.numpy(), **options)
-    return _narrowed(out, torch.empty_like(out, dtype=x.dtype))
-
-
-def _round_rows(x: Tensor, format: str, options: dict[str, Any]) -> Tensor:
-    """The same along the last axis, where no row depends on another.
-
-    In pieces: what is as large as the weight and new in every step costs page faults,
-    more time than the rounding takes.
-    """
-    x = x.detach()
-    rows = x.reshape(-1, x.shape[-1])
-    step = max(1, _PIECE * torch.get_num_threads() // x.shape[-1])
-    wide = torch.empty(rows[:step].shape, dtype=torch.float32)
-    result = torch.empty_like(rows)
-    for start in range(0, len(rows), step):
-        piece = rows[start : start + step]
-        numbers = wide[: len(piece)].copy_(piece)
-        blocks.round(numbers.numpy(), format, out=numbers.numpy(), **options)
-        _narrowed(numbers, result[start : start + step])
-    return result.reshape(x.shape)
-
-
-def _narrowed(numbers: Tensor, out: Tensor) -> Tensor:
-    """Written to `out`, whose range float32 may leave by rounding; as they are if they
-    are of its dtype."""
-    if out.dtype == numbers.dtype:
-        return numbers
-    out.copy_(numbers)
-    if out.dtype in _HALVES:
-        most = torch.finfo(out.dtype).max
-        out.clamp_(-most, most)
-    return out
-
-
-def _checked(x: Tensor) -> Tensor:
-    """The tensor, if its numbers can be rounded."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"x is a torch.Tensor, not {type(x).__name__}")
-    if x.dtype not in _FLOATS:
-        raise TypeError(f"x is of {_names(_FLOATS)}, not {x.dtype}")
-    if x.device.type != "cpu":
-        raise ValueError(
-            f"block formats are rounded to on the CPU; this tensor is on {x.device}:"
-            " move it, or the model, by .cpu()"
-        )
-    return x
-
-
-def _array(x: Tensor) -> Any:
-    """A tensor's memory as an array."""
-    x = _checked(x).detach()
-    if x.dtype == torch.bfloat16:
-        return x.view(torch.int16).numpy().view(formats["bfloat16"].dtype)
-    return x.numpy()
-
-
 def _wide(dtype: torch.dtype) -> torch.dtype:
     """What feedback to a weight is kept in."""
     return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _names(dtypes: Iterable[torch.dtype]) -> str:
-    return ", ".join(map(_name, dtypes))

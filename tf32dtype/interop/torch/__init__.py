@@ -1,0 +1,35 @@
+"""PyTorch on the CPU: tensors as arrays, and models with block-scaled weights.
+
+`from_numpy` and `to_numpy` share memory between tensors and arrays of the formats that
+both have. `convert` has the Linear, LayerNorm and Embedding layers of a model round
+their weights to a block format whenever they run. The parameters stay what they are, so
+optimizers, state dicts and checkpoints know nothing of it.
+"""
+
+from ..._requirements import install
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        f"tf32dtype.interop.torch needs PyTorch, which cannot be imported ({error}):"
+        f" {install('torch')} (any build will do: it computes on the CPU)"
+    ) from error
+
+del install, torch
+
+from .layers import Embedding, LayerNorm, Linear, convert  # noqa: E402
+from .rounding import dequantize, fake_quantize, quantize  # noqa: E402
+from .tensors import from_numpy, to_numpy  # noqa: E402
+
+__all__ = [
+    "Embedding",
+    "LayerNorm",
+    "Linear",
+    "convert",
+    "dequantize",
+    "fake_quantize",
+    "from_numpy",
+    "quantize",
+    "to_numpy",
+]

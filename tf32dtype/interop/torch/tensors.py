@@ -1,0 +1,181 @@
+"""Tensors as arrays, and arrays as tensors, of one memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..._formats import bit_packing
+from ..._formats.codes import bits
+from ..._formats.table import as_own, formats
+from ..._wording import brief
+from ..dlpack import from_dlpack
+
+#: torch's dtypes of the formats that it has under their names.
+_DTYPES = {
+    form.dtype: getattr(torch, name)
+    for name, form in formats.items()
+    if isinstance(getattr(torch, name, None), torch.dtype)
+}
+_FORMATS = {theirs: own for own, theirs in _DTYPES.items()}
+#: What both sides have of as many bytes.
+_BITS = {1: torch.uint8, 2: torch.int16}
+_FP4 = formats["float4_e2m1fn"]
+_PAIRS = torch.float4_e2m1fn_x2
+
+
+def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
+    """A tensor's memory as an array, of a format or one of NumPy's dtypes.
+
+    Parameters
+    ----------
+    x : Tensor
+        On the CPU, of any strides; bfloat16, the float8 types, or what NumPy has.
+    copy : bool, optional
+        Whether to copy. Without a copy, what is written to one is in the other.
+
+    Returns
+    -------
+    ndarray
+        Of x's shape. `float4_e2m1fn_x2` has two numbers in a byte, arrays one: with
+        ``copy=True`` they are unpacked, and the last axis becomes twice as long.
+
+    Raises
+    ------
+    TypeError
+        For a dtype that NumPy and this package lack; for `float4_e2m1fn_x2` without
+        a copy; for what is no tensor.
+    ValueError
+        For tensors of which NumPy would see less than there is: those that need a
+        gradient, are on a GPU, sparse or nested, or are yet to be conjugated. The error
+        has the line to write.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop.torch import to_numpy
+    >>> to_numpy(torch.tensor([1.5, 2], dtype=torch.bfloat16))
+    array([1.5, 2. ], dtype=bfloat16)
+    """
+    _check(x)
+    if x.dtype == _PAIRS:
+        if not copy:
+            raise TypeError(
+                f"{_PAIRS} has two numbers in a byte, an array one:"
+                " tf32dtype.interop.torch.to_numpy(x, copy=True)"
+            )
+        return from_dlpack(x)
+    own = _FORMATS.get(x.dtype)
+    if own is not None:
+        array: NDArray[Any] = x.view(_BITS[x.element_size()]).numpy().view(own)
+    else:
+        try:
+            array = x.numpy()
+        except TypeError as error:
+            raise TypeError(
+                f"neither NumPy nor tf32dtype has a dtype for {x.dtype} ({error})"
+            ) from error
+    return array.copy() if copy else array
+
+
+def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
+    """An array's memory as a tensor, of a format that torch has, or as
+    `torch.from_numpy` makes it.
+
+    Parameters
+    ----------
+    a : ndarray
+        bfloat16, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz or
+        float8_e8m0fnu, or their like in ml_dtypes; float4_e2m1fn; or of NumPy's dtypes.
+    copy : bool, optional
+        Whether to copy. Without a copy, what is written to one is in the other.
+
+    Returns
+    -------
+    Tensor
+        Of a's shape. With ``copy=True`` float4_e2m1fn is packed to `float4_e2m1fn_x2`,
+        two numbers in a byte, and the last axis becomes half as long.
+
+    Raises
+    ------
+    TypeError
+        For a dtype that torch lacks; for float4_e2m1fn without a copy; for what is no
+        array.
+    ValueError
+        For negative strides; for float4_e2m1fn with a last axis of odd length.
+
+    Warns
+    -----
+    UserWarning
+        For a read-only array that is not copied: tensors do not know of such. It is
+        `torch.from_numpy`'s own warning, once in a program.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> from tf32dtype.interop.torch import from_numpy
+    >>> from_numpy(np.array([1.5, 2], td.bfloat16))
+    tensor([1.5000, 2.0000], dtype=torch.bfloat16)
+    """
+    if not isinstance(a, np.ndarray):
+        raise TypeError(f"a is an array, not {brief(a)}: np.asarray(a) makes one")
+    if isinstance(a, np.ma.MaskedArray):
+        raise TypeError("a tensor has no place for a mask: take a.data and a.mask")
+    array: NDArray[Any] = as_own(a)
+    if array.dtype == _FP4.dtype:
+        return _pairs(array, copy)
+    if copy:
+        array = array.copy()
+    theirs = _DTYPES.get(array.dtype)
+    if theirs is not None:
+        return torch.from_numpy(array.view(f"i{array.itemsize}")).view(theirs)
+    if array.dtype.name in formats:
+        as_float = "view" if array.dtype.name == "tf32" else "astype"
+        raise TypeError(
+            f"torch has no dtype for {array.dtype}, and float32 has its numbers:"
+            f" torch.from_numpy(a.{as_float}(np.float32))"
+        )
+    return torch.from_numpy(array)
+
+
+def _pairs(array: NDArray[Any], copy: bool) -> Tensor:
+    if not copy:
+        raise TypeError(
+            f"{_PAIRS} has two numbers in a byte, an array one:"
+            " tf32dtype.interop.torch.from_numpy(a, copy=True)"
+        )
+    if array.ndim == 0 or array.shape[-1] % 2:
+        raise ValueError(
+            f"{_PAIRS} has two numbers in a byte: a's last axis is even, its shape is"
+            f" {array.shape}"
+        )
+    return torch.from_numpy(
+        bit_packing.pack(bits(array), formats["float4_e2m1fn"].bits)
+    ).view(_PAIRS)
+
+
+def _check(x: Tensor) -> None:
+    """Whether NumPy would see all that a tensor is."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x is a torch.Tensor, not {brief(x)}")
+    if x.requires_grad:
+        what, line = "needs a gradient, which arrays do not know", "x.detach()"
+    elif x.is_nested:
+        what, line = "is nested", "each of x.unbind()"
+    elif x.layout != torch.strided:
+        what, line = f"has the layout {x.layout}", "x.to_dense()"
+    elif x.device.type == "meta":
+        what, line = "has no numbers (it is on the device meta)", "one that has"
+    elif x.device.type != "cpu":
+        what, line = f"is on {x.device}", "x.cpu(), or tf32dtype.cuda.asarray(x)"
+    elif x.is_conj():
+        what, line = "is yet to be conjugated", "x.resolve_conj()"
+    elif x.is_neg():
+        what, line = "is yet to be negated", "x.resolve_neg()"
+    else:
+        return
+    raise ValueError(f"this tensor {what}: pass {line}")
