@@ -1,0 +1,58 @@
+"""Tensors of a file chosen by their names."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Collection, Iterable
+
+from ._wording import brief
+
+_NEAR = 5  # names that an error offers
+
+
+class UnknownTensor(KeyError):
+    """A name that no tensor has."""
+
+    def __init__(self, name: object, known: Collection[str], path: str) -> None:
+        near = difflib.get_close_matches(str(name), known, _NEAR, 0.5)
+        offer = "near it are" if near else "there are"
+        names = ", ".join(map(brief, near or list(known)[:_NEAR])) or "none"
+        super().__init__(f"{brief(name)} is no tensor of {path}: {offer} {names}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def select(
+    names: str | Iterable[str] | None, known: Collection[str], path: str
+) -> list[str]:
+    """Names of tensors, of which some are patterns as in file names.
+
+    Parameters
+    ----------
+    names : str or iterable of str, optional
+        All by default.
+    known : collection of str
+        Those that the file has.
+    path : str
+        The file, for the error.
+
+    Raises
+    ------
+    KeyError
+        For a name that is no tensor's, and a pattern of none; it offers those near.
+    TypeError
+        For what is no name.
+    """
+    if names is None:
+        return list(known)
+    chosen: dict[str, None] = {}
+    for name in [names] if isinstance(names, str) else names:
+        if not isinstance(name, str):
+            raise TypeError(f"names are texts, not {brief(name)}")
+        found = [name] if name in known else fnmatch.filter(known, name)
+        if not found:
+            raise UnknownTensor(name, known, path)
+        chosen.update(dict.fromkeys(found))
+    return list(chosen)

@@ -1,0 +1,356 @@
+"""Headers of safetensors files: read with all checks, and written.
+
+A file is eight bytes, the header's length, little-endian; the header, a JSON object
+
+    {"__metadata__": {"key": "text", ...},
+     "name": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}, ...}
+
+and the data, of which the tensors cover every byte once. Sizes count bits: tensors of
+F4 and F6 are packed, and take whole bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, NamedTuple
+
+from .._file_kinds import foreign
+from .._wording import brief
+from .dtypes import KINDS
+
+#: The longest header that the reference reads.
+MAX_HEADER = 100_000_000
+
+_LENGTH = 8  # bytes of the header's length, and what the header is padded to
+_METADATA = "__metadata__"
+_MAX_DIMENSIONS = 64  # of a NumPy array
+_MAX_BYTES = 2**63 - 1
+
+
+class Entry(NamedTuple):
+    """A tensor of a file: its bytes are `begin` to `end`, from the file's start."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class Header(NamedTuple):
+    """What a header says, checked; the entries are in the order of their bytes."""
+
+    entries: dict[str, Entry]
+    metadata: dict[str, str]
+
+
+class Spec(NamedTuple):
+    """A tensor to be written."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+# -- reading ----------------------------------------------------------------
+
+
+def parse(stream: IO[bytes], size: int, file: str) -> Header:
+    """Read and check the header of a file.
+
+    Nothing is allocated but what the header itself takes; all tensors that are returned
+    lie within the file.
+
+    Parameters
+    ----------
+    stream : binary file object
+        At the file's start.
+    size : int
+        Bytes of the whole file.
+    file : str
+        Its name, for errors.
+
+    Raises
+    ------
+    ValueError
+        For anything that is no header of a file of this size: one too long or cut
+        short, no JSON object, keys that are there twice, dtypes without a meaning,
+        shapes that are none, sizes that are not those of dtype and shape, tensors that
+        overlap, bytes that belong to none, metadata that is no text. The error names
+        the file, and the tensor.
+    """
+    try:
+        table = _table(stream, size)
+        raw = table.pop(_METADATA, None)
+        metadata = {} if raw is None else checked_metadata(raw)
+        start = stream.tell()
+        entries = [_entry(name, facts, start) for name, facts in table.items()]
+        entries.sort(key=lambda entry: entry[3:])
+        _check_cover(entries, start, size)
+    except (ValueError, TypeError) as error:
+        if other := foreign(stream):
+            raise ValueError(f"{file} is no safetensors file but {other}") from None
+        raise ValueError(f"{file} is no sound safetensors file: {error}") from None
+    return Header({entry.name: entry for entry in entries}, metadata)
+
+
+def _table(stream: IO[bytes], size: int) -> dict[str, Any]:
+    """The JSON object; the stream then is where the data begin."""
+    head = stream.read(_LENGTH)
+    if len(head) < _LENGTH:
+        raise ValueError(f"it has {len(head)} bytes, not even the header's length")
+    length = int.from_bytes(head, "little")
+    if length > MAX_HEADER:
+        raise ValueError(f"a header of {length} bytes; {MAX_HEADER} are allowed")
+    if length > size - _LENGTH:
+        raise ValueError(
+            f"a header of {length} bytes is announced, and {size - _LENGTH} are there"
+        )
+    text = stream.read(length)
+    if len(text) < length:
+        raise ValueError("it became shorter while it was read")
+    try:
+        return parse_object(text)
+    except ValueError as error:
+        raise ValueError(f"its header: {error}") from None
+
+
+def parse_object(text: bytes) -> dict[str, Any]:
+    """A JSON object of which no key is there twice.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    try:
+        found = json.loads(
+            text.decode(), object_pairs_hook=_unique, parse_constant=_no_constant
+        )
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is no UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON: {error}") from None
+    except RecursionError:
+        raise ValueError("JSON too deeply nested") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"a JSON object is needed, not {brief(found)}")
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in table:
+            raise ValueError(f"the key {brief(key)} is there twice")
+        table[key] = value
+    return table
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _entry(name: str, facts: Any, start: int) -> Entry:
+    try:
+        check_name(name)
+        if not isinstance(facts, dict):
+            raise ValueError(f"an object is needed, not {brief(facts)}")
+        for key in ("dtype", "shape", "data_offsets"):
+            if key not in facts:
+                raise ValueError(f"it has no {key}")
+        dtype, shape = facts["dtype"], facts["shape"]
+        if not isinstance(shape, list):
+            raise ValueError(f"shape {brief(shape)} is no list")
+        needed = check_size(dtype, shape)
+        begin, end = _offsets(facts["data_offsets"])
+        if end - begin != needed:
+            raise ValueError(
+                f"data_offsets [{begin}, {end}] are {end - begin} bytes, and {dtype} "
+                f"of shape {brief(shape)} takes {needed}"
+            )
+    except ValueError as error:
+        raise ValueError(f"tensor {brief(name)}: {error}") from None
+    return Entry(name, dtype, tuple(shape), start + begin, start + end)
+
+
+def _offsets(pair: Any) -> tuple[int, int]:
+    if not (isinstance(pair, list) and len(pair) == 2 and all(map(_is_count, pair))):
+        raise ValueError(
+            f"data_offsets {brief(pair)} are not two integers of 0 to {_MAX_BYTES}"
+        )
+    begin, end = pair
+    return begin, end
+
+
+def _is_count(number: Any) -> bool:
+    return type(number) is int and 0 <= number <= _MAX_BYTES
+
+
+def _check_cover(entries: list[Entry], start: int, size: int) -> None:
+    """Tensors, in order, take all bytes of the data once."""
+    for entry in entries:
+        if entry.end > size:
+            raise ValueError(
+                f"tensor {brief(entry.name)} ends at byte {entry.end}, and the file "
+                f"has {size}: it is cut short, copy or write it again"
+            )
+    here = start
+    for before, entry in zip([None, *entries], entries, strict=False):
+        if entry.begin < here:
+            assert before is not None
+            raise ValueError(
+                f"tensors {brief(before.name)} and {brief(entry.name)} share bytes: "
+                f"{before.begin} to {before.end}, {entry.begin} to {entry.end}"
+            )
+        if entry.begin > here:
+            raise ValueError(
+                f"bytes {here} to {entry.begin}, before tensor {brief(entry.name)}, "
+                "belong to no tensor"
+            )
+        here = entry.end
+    if here < size:
+        raise ValueError(f"the last {size - here} bytes belong to no tensor")
+
+
+# -- both -------------------------------------------------------------------
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError for a tensor's name that no file can have."""
+    if name == _METADATA:
+        raise ValueError(f"{_METADATA} is no tensor's name")
+    if not is_unicode(name):
+        raise ValueError("its name has half a surrogate pair: no Unicode")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, which JSON can write."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def check_size(dtype: Any, shape: Sequence[Any]) -> int:
+    """Bytes that a tensor takes in the file.
+
+    Raises
+    ------
+    ValueError
+        For an unknown dtype, a shape that no array has, packed items that do not fill
+        whole bytes.
+    """
+    kind = KINDS.get(dtype) if isinstance(dtype, str) else None
+    if kind is None:
+        raise ValueError(f"dtype {brief(dtype)} is none of {', '.join(KINDS)}")
+    if len(shape) > _MAX_DIMENSIONS:
+        raise ValueError(
+            f"{len(shape)} dimensions; an array has {_MAX_DIMENSIONS} at most"
+        )
+    if not all(map(_is_count, shape)):
+        raise ValueError(
+            f"shape {brief(shape)} is not of integers from 0 to {_MAX_BYTES}"
+        )
+    # NumPy asks this of arrays without items too.
+    if math.prod(n for n in shape if n) * kind.dtype.itemsize > _MAX_BYTES:
+        raise ValueError(f"shape {brief(shape)} of {dtype} is beyond any memory")
+    if not kind.is_whole(shape):
+        raise ValueError(
+            f"{math.prod(shape)} items of {dtype}, {kind.bits} bits each, fill no "
+            "whole bytes"
+        )
+    return kind.size(shape)
+
+
+# -- writing ----------------------------------------------------------------
+
+
+def write(
+    specs: Iterable[Spec | tuple[str, str, Sequence[int]]],
+    metadata: Mapping[str, str] | None = None,
+) -> tuple[bytes, dict[str, int]]:
+    """The header of a file.
+
+    Parameters
+    ----------
+    specs : iterable of (name, dtype, shape)
+        Names of dtypes are those of `KINDS`.
+    metadata : mapping of str to str, optional
+
+    Returns
+    -------
+    header : bytes
+        With its length, padded so that the data begin at a multiple of eight. Byte for
+        byte that of the reference, which leaves the order of metadata open: here it is
+        sorted.
+    offsets : dict of str to int
+        Where the data of each tensor begin, in bytes from the file's start, in the
+        order of the file: by dtype, so that each tensor is aligned, then by name.
+
+    Raises
+    ------
+    ValueError
+        For what `parse` refuses, and two tensors of one name.
+    TypeError
+        For names and metadata that are no texts.
+    """
+    tensors = [Spec(name, dtype, tuple(shape)) for name, dtype, shape in specs]
+    table: dict[str, Any] = {}
+    if metadata is not None:
+        table[_METADATA] = dict(sorted(checked_metadata(metadata).items()))
+    sizes = {}
+    here = 0
+    for name, dtype, shape in _in_order(tensors):
+        if name in sizes:
+            raise ValueError(f"two tensors are named {brief(name)}")
+        try:
+            check_name(name)
+            size = check_size(dtype, shape)
+        except ValueError as error:
+            raise ValueError(f"tensor {brief(name)}: {error}") from None
+        sizes[name] = size
+        offsets = [here, here + size]
+        table[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+        here += size
+    text = json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _LENGTH)
+    if len(text) > MAX_HEADER:
+        raise ValueError(f"a header of {len(text)} bytes; {MAX_HEADER} are allowed")
+    head = len(text).to_bytes(_LENGTH, "little") + text
+    return head, dict(zip(sizes, _starts(sizes.values(), len(head)), strict=True))
+
+
+def _in_order(tensors: list[Spec]) -> list[Spec]:
+    order = {dtype: number for number, dtype in enumerate(reversed(KINDS))}
+    for name, dtype, _ in tensors:
+        if not isinstance(name, str):
+            raise TypeError(f"a tensor's name is a text, not {brief(name)}")
+        if dtype not in order:
+            raise ValueError(
+                f"tensor {brief(name)}: dtype {brief(dtype)} is none of "
+                f"{', '.join(KINDS)}"
+            )
+    return sorted(tensors, key=lambda x: (order[x.dtype], x.name))
+
+
+def _starts(sizes: Iterable[int], here: int) -> Iterator[int]:
+    for size in sizes:
+        yield here
+        here += size
+
+
+def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Metadata as a file can have it, or a TypeError or ValueError."""
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata is a mapping of texts, not {brief(metadata)}")
+    for pair in metadata.items():
+        for text in pair:
+            if not isinstance(text, str):
+                raise TypeError(
+                    f"metadata is of texts, not {brief(text)} ({brief(pair[0])})"
+                )
+            if not is_unicode(text):
+                raise ValueError(
+                    f"metadata {brief(pair[0])} has half a surrogate pair: no Unicode"
+                )
+    return dict(metadata)
