@@ -1,0 +1,161 @@
+"""The formats as data types of Zarr, by zarr.
+
+Where the package is installed, zarr finds these itself (the entry points of
+pyproject.toml); else importing this module registers them. The names are those of the
+registry of extensions, https://github.com/zarr-developers/zarr-extensions, and our own
+where it has none: float8_e4m3fn, which TensorStore calls so too, and tf32.
+
+>>> import zarr, tf32dtype as td
+>>> zarr.create_array({}, shape=4, dtype="float8_e4m3fn")[:]
+array([0.0, 0.0, 0.0, 0.0], dtype=float8_e4m3fn)
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, SupportsFloat
+
+import numpy as np
+
+from .._formats.codes import bits, from_bits
+from .._formats.table import Format, as_own, find_dtype, formats
+from .._requirements import need
+
+need("td.interop.zarr", "zarr", "zarr")
+
+import zarr.dtype  # noqa: E402
+import zarr.errors  # noqa: E402
+from zarr.core.dtype.common import HasEndianness, HasItemSize  # noqa: E402
+from zarr.dtype import ZDType, data_type_registry  # noqa: E402
+from zarr.registry import register_codec  # noqa: E402
+
+from ._zarr_packbits import PackBits  # noqa: E402
+
+__all__ = ["PackBits", *formats]
+
+#: What tells zarr that a data type is another one's; before zarr 3.3 it was elsewhere.
+_Mismatch: type[Exception] = next(
+    vars(module)["DataTypeValidationError"]
+    for module in (zarr.errors, zarr.dtype)
+    if "DataTypeValidationError" in vars(module)
+)
+
+
+class FormatType(ZDType[Any, Any], HasItemSize):
+    """A format as a data type of Zarr: the base of those that this module names.
+
+    zarr asks for the methods; users have no need of them. Arrays of ml_dtypes' types
+    become arrays of this package's.
+    """
+
+    _format: ClassVar[Format]
+
+    @classmethod
+    def from_native_dtype(cls, dtype: np.dtype[Any]) -> Self:
+        if type(find_dtype(dtype)) is cls.dtype_cls:
+            return cls()
+        raise _Mismatch(f"{dtype} is not {cls._format.name}")
+
+    def to_native_dtype(self) -> np.dtype[Any]:
+        order = getattr(self, "endianness", sys.byteorder)
+        if order != sys.byteorder:
+            raise ValueError(
+                f"{self._format.name} in {order}-endian order cannot be read or written"
+                f" here: arrays of it have the byte order of this machine,"
+                f" {sys.byteorder}, alone. TensorStore reads it"
+            )
+        return self._format.dtype
+
+    @classmethod
+    def _from_json_v2(cls, data: Any) -> Self:
+        if data == {"name": cls._format.name, "object_codec_id": None}:
+            return cls()
+        raise _Mismatch(f"{data!r} is not {cls._format.name}")
+
+    @classmethod
+    def _from_json_v3(cls, data: Any) -> Self:
+        name = cls._format.name
+        if data in (name, {"name": name}, {"name": name, "configuration": {}}):
+            return cls()
+        raise _Mismatch(f"{data!r} is not {name}")
+
+    def to_json(self, zarr_format: int) -> Any:
+        if zarr_format != 3:
+            raise ValueError(
+                f"zarr writes no {self._format.name} with zarr_format={zarr_format},"
+                " whose codecs take NumPy's own dtypes alone: use zarr_format=3"
+            )
+        return self._format.name
+
+    def _check_scalar(self, data: object) -> bool:
+        return isinstance(data, SupportsFloat | str)
+
+    def cast_scalar(self, data: object) -> Any:
+        """A number of the format, by one rounding; what is of it keeps its bits."""
+        if not self._check_scalar(data):
+            raise TypeError(f"{data!r} is no number of {self._format.name}")
+        return np.asarray(as_own(data)).astype(self._format.dtype)[()]
+
+    def default_scalar(self) -> Any:
+        """What `numpy.zeros` holds."""
+        return np.zeros((), self._format.dtype)[()]
+
+    def to_json_scalar(self, data: object, *, zarr_format: int) -> Any:
+        """A number; "Infinity", "-Infinity" or "NaN"; the code of any other NaN."""
+        scalar = self.cast_scalar(data)
+        if np.isfinite(scalar):
+            return float(scalar)
+        if np.isinf(scalar):
+            return "Infinity" if scalar > 0 else "-Infinity"
+        code = int(bits(scalar))
+        # "NaN" is the code that zarr-extensions and this package have for it.
+        nan = int(bits(self._format.type("nan")))
+        return "NaN" if code == nan else f"0x{code:0{2 * self.item_size}x}"
+
+    def from_json_scalar(self, data: Any, *, zarr_format: int) -> Any:
+        """The number that `to_json_scalar` wrote."""
+        form = self._format
+        if isinstance(data, int | float) and not isinstance(data, bool):
+            return self.cast_scalar(data)
+        known = {
+            "NaN": form.has_nan,
+            "Infinity": form.has_infinity,
+            "-Infinity": form.has_infinity,
+        }
+        if isinstance(data, str) and known.get(data):
+            return self.cast_scalar(data)
+        digits = 2 * form.itemsize
+        try:
+            [code] = re.findall(rf"\A0x([0-9a-fA-F]{{{digits}}})\Z", str(data))
+            return from_bits(int(code, 16), form.dtype)[()]
+        except ValueError:
+            words = "".join(f', "{word}"' for word, has in known.items() if has)
+            raise ValueError(
+                f"fill value {data!r} of {form.name}: allowed are numbers{words} and"
+                f' codes of {digits} hexadecimal digits, "0x..."'
+            ) from None
+
+    @property
+    def item_size(self) -> int:
+        return self._format.itemsize
+
+
+def _data_type(form: Format) -> type[FormatType]:
+    """The class of a format, which zarr finds by its name."""
+    bases = (FormatType, HasEndianness) if form.itemsize > 1 else (FormatType,)
+    facts = {
+        "__module__": __name__,
+        "__doc__": f"{form.name} as a data type of Zarr.",
+        "_format": form,
+        "_zarr_v3_name": form.name,
+        "dtype_cls": type(form.dtype),
+    }
+    return dataclass(frozen=True, kw_only=True)(type(form.name, bases, facts))
+
+
+for _form in formats.values():
+    globals()[_form.name] = _data_type(_form)
+    data_type_registry.register(_form.name, globals()[_form.name])
+register_codec("packbits", PackBits)
