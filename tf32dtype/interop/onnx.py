@@ -1,0 +1,286 @@
+"""Tensors of ONNX models as arrays and back, those of the narrow types among them.
+
+    weights = {t.name: to_array(t, base_dir) for t in model.graph.initializer}
+
+ONNX keeps numbers as little-endian bytes (`raw_data`) or as integers (`int32_data`);
+those of less than a byte are packed, the first in the lowest bits. The types are those
+of `onnx.proto`, TensorProto.DataType.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._formats import bit_packing
+from .._formats.codes import bits, from_bits
+from .._formats.table import as_own, find, formats
+from .._requirements import need
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+onnx = need("td.interop.onnx", "onnx", "onnx")
+need("td.interop.onnx", "onnx", "onnx.numpy_helper")
+
+#: What ONNX calls the formats that it has, the last two from onnx 1.23 on.
+_FORMATS = {
+    "BFLOAT16": "bfloat16",
+    "FLOAT8E4M3FN": "float8_e4m3fn",
+    "FLOAT8E4M3FNUZ": "float8_e4m3fnuz",
+    "FLOAT8E5M2": "float8_e5m2",
+    "FLOAT8E5M2FNUZ": "float8_e5m2fnuz",
+    "FLOAT8E8M0": "float8_e8m0fnu",
+    "FLOAT4E2M1": "float4_e2m1fn",
+    "FLOAT6E2M3": "float6_e2m3fn",
+    "FLOAT6E3M2": "float6_e3m2fn",
+}
+#: Packed integers: the dtype that holds one, and its bits.
+_INTEGERS = {
+    "UINT4": (np.dtype(np.uint8), 4),
+    "INT4": (np.dtype(np.int8), 4),
+    "UINT2": (np.dtype(np.uint8), 2),
+    "INT2": (np.dtype(np.int8), 2),
+}
+
+
+def to_array(
+    tensor: TensorProto, base_dir: str | os.PathLike[str] | None = None
+) -> NDArray[Any]:
+    """The numbers of a tensor.
+
+    Parameters
+    ----------
+    tensor : onnx.TensorProto
+    base_dir : path, optional
+        The folder of the model, for a tensor whose numbers are in a file beside it.
+        onnx opens that file, and refuses one outside the folder.
+
+    Returns
+    -------
+    ndarray
+        Of the tensor's format (bfloat16, FP8, FP6, FP4); of int8 or uint8 for integers
+        of 4 and 2 bits; of all other types what `onnx.numpy_helper.to_array` returns.
+        Read-only where it is a view of the tensor's bytes.
+
+    Raises
+    ------
+    ValueError
+        If the dimensions do not go with the data, if an integer of `int32_data` is no
+        code, for an unknown type; for data in a file without `base_dir`, or in a file
+        that is missing, too short or outside. The error names the tensor.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> tensor = td.interop.onnx.from_array(np.array([0.5, 6], td.float4_e2m1fn), "w")
+    >>> tensor.raw_data, td.interop.onnx.to_array(tensor)
+    (b'q', array([0.5, 6. ], dtype=float4_e2m1fn))
+    """
+    if not isinstance(tensor, onnx.TensorProto):
+        raise TypeError(f"an onnx.TensorProto is needed, not {type(tensor).__name__}")
+    try:
+        return _array(tensor, base_dir)
+    except (ValueError, onnx.checker.ValidationError) as error:
+        raise ValueError(f"the tensor {tensor.name!r}: {error}") from error
+
+
+def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
+    """A tensor of an array, its numbers in `raw_data`.
+
+    Parameters
+    ----------
+    a : array_like
+        Of a format that ONNX has, or of any dtype of `onnx.numpy_helper.from_array`.
+        Integers of 4 and 2 bits are arrays of `ml_dtypes` there:
+        ``from_array(a.astype(ml_dtypes.int4))``.
+    name : str, optional
+
+    Returns
+    -------
+    onnx.TensorProto
+
+    Raises
+    ------
+    TypeError
+        For a format that ONNX, or this version of it, has no type for.
+    """
+    array = np.asarray(as_own(a))
+    if array.dtype not in {form.dtype for form in formats.values()}:
+        result: TensorProto = onnx.numpy_helper.from_array(
+            array.astype(array.dtype.newbyteorder("="), copy=False), name
+        )
+        return result
+    form = find(array.dtype)
+    known = {held: number for number, held in _numbers(_FORMATS).items()}
+    if form.name not in known:
+        raise TypeError(
+            f"onnx {onnx.__version__} has no type for {form.name}, but for "
+            f"{', '.join(known)}: a.astype(np.float32) holds its numbers"
+        )
+    codes = np.atleast_1d(bits(array)).reshape(-1)
+    if form.bits < 8:
+        codes = _packed(codes, form.bits)
+    raw = codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()
+    number = known[form.name]
+    made: TensorProto = onnx.TensorProto(
+        dims=array.shape, data_type=number, raw_data=raw, name=name
+    )
+    return made
+
+
+def dtype_of(tensor: TensorProto) -> np.dtype[Any] | None:
+    """The dtype of what `to_array` returns; None for an unknown type."""
+    number = tensor.data_type
+    if (name := _numbers(_FORMATS).get(number)) is not None:
+        return formats[name].dtype
+    if (found := _numbers(_INTEGERS).get(number)) is not None:
+        dtype: np.dtype[Any] = found[0]
+        return dtype
+    if number not in onnx.TensorProto.DataType.values() or number == 0:
+        return None
+    known: np.dtype[Any] = onnx.helper.tensor_dtype_to_np_dtype(number)
+    return known
+
+
+def _array(
+    tensor: TensorProto, base_dir: str | os.PathLike[str] | None
+) -> NDArray[Any]:
+    dims = tuple(tensor.dims)
+    if any(length < 0 for length in dims):
+        raise ValueError(f"its dimensions are {dims}, and none can be less than 0")
+    if tensor.HasField("segment"):
+        raise ValueError("it is a part of a tensor in segments, which are not read")
+    count = math.prod(dims)
+    number = tensor.data_type
+    if (name := _numbers(_FORMATS).get(number)) is not None:
+        form = formats[name]
+        codes = _codes(tensor, base_dir, form.bits, count)
+        return from_bits(codes, form.dtype).reshape(dims)
+    if (found := _numbers(_INTEGERS).get(number)) is not None:
+        dtype, width = found
+        codes = _codes(tensor, base_dir, width, count)
+        unused = 8 - width
+        # Shifted up and down, so that the sign fills what it should.
+        integers: NDArray[Any] = (codes << unused).view(dtype) >> unused
+        return integers.reshape(dims)
+    kind = dtype_of(tensor)
+    if kind is None:
+        raise ValueError(f"its type {number} is none that onnx {onnx.__version__} has")
+    if number != onnx.TensorProto.STRING:
+        dtype = kind.newbyteorder("<")
+        raw = _raw(tensor, base_dir, count * dtype.itemsize)
+        if raw is not None:
+            return _builtin(raw, dtype).reshape(dims)
+    result: NDArray[Any] = onnx.numpy_helper.to_array(tensor)
+    return result
+
+
+def _builtin(raw: bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers of one of NumPy's own dtypes."""
+    if dtype == np.bool_ and (np.frombuffer(raw, np.uint8) > 1).any():
+        # NumPy takes it for granted, and writes out of bounds where it is not so.
+        raise ValueError("it holds bools that are neither 0 nor 1")
+    return np.frombuffer(raw, dtype)
+
+
+def _numbers(table: dict[str, Any]) -> dict[int, Any]:
+    """What a table says of the types that this onnx has, by their numbers."""
+    known = onnx.TensorProto.DataType.items()
+    return {number: table[name] for name, number in known if name in table}
+
+
+def _codes(
+    tensor: TensorProto,
+    base_dir: str | os.PathLike[str] | None,
+    width: int,
+    count: int,
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Codes of so many bits, one an item; of so many numbers."""
+    size = -(-count * width // 8)
+    item = np.dtype(f"<u{max(width, 8) // 8}")
+    raw = _raw(tensor, base_dir, size)
+    if raw is not None:
+        items = np.frombuffer(raw, item)
+        return items if width >= 8 else _unpacked(items, width, count)
+    # Integers of FP6 are a code each; of 4 and 2 bits, a byte of the packed ones.
+    is_packed = width in (4, 2)
+    entries = np.array(tensor.int32_data, np.int64)
+    needed = size if is_packed else count
+    if len(entries) != needed:
+        raise ValueError(
+            f"{count} numbers of {width} bits take {needed} integers of int32_data, "
+            f"and there are {len(entries)}"
+        )
+    most = (1 << (8 if is_packed else width)) - 1
+    outside = (entries < 0) | (entries > most)
+    if outside.any():
+        value = int(entries[outside][0])
+        raise ValueError(f"int32_data holds {value}, and codes are 0 to {most}")
+    codes: NDArray[Any] = entries.astype(item)
+    return _unpacked(codes, width, count) if is_packed else codes
+
+
+def _raw(
+    tensor: TensorProto, base_dir: str | os.PathLike[str] | None, size: int
+) -> bytes | None:
+    """The tensor's bytes, as many as they should be; None if it has integers."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        tensor = _loaded(tensor, base_dir, size)
+    if not tensor.HasField("raw_data"):
+        return None
+    raw: bytes = tensor.raw_data  # a copy whenever it is asked for
+    if len(raw) != size:
+        raise ValueError(
+            f"its dimensions {tuple(tensor.dims)} take {size} bytes, and there are "
+            f"{len(raw)}"
+        )
+    return raw
+
+
+def _loaded(
+    tensor: TensorProto, base_dir: str | os.PathLike[str] | None, size: int
+) -> TensorProto:
+    """A tensor with the bytes that another one has in a file: these, and no more."""
+    where = {entry.key: entry.value for entry in tensor.external_data}
+    if base_dir is None:
+        raise ValueError(
+            f"its numbers are in the file {where.get('location')!r} beside the model: "
+            "pass base_dir=, the model's folder"
+        )
+    if where.setdefault("length", str(size)) != str(size):
+        raise ValueError(
+            f"its dimensions {tuple(tensor.dims)} take {size} bytes, and the file is "
+            f"said to have {where['length']}"
+        )
+    loaded: TensorProto = onnx.TensorProto(
+        dims=tensor.dims,
+        data_type=tensor.data_type,
+        name=tensor.name,
+        data_location=tensor.data_location,
+        external_data=[
+            onnx.StringStringEntryProto(key=key, value=value)
+            for key, value in where.items()
+        ],
+    )
+    helper = onnx.external_data_helper
+    helper.load_external_data_for_tensor(loaded, os.fspath(base_dir))
+    return loaded
+
+
+def _unpacked(
+    packed: NDArray[Any], width: int, count: int
+) -> NDArray[np.unsignedinteger[Any]]:
+    whole = np.zeros(-(-len(packed) // 3) * 3, np.uint8)  # groups of four codes of 6
+    whole[: len(packed)] = packed
+    return bit_packing.unpack(whole, width)[:count]
+
+
+def _packed(codes: NDArray[Any], width: int) -> NDArray[np.uint8]:
+    whole = np.zeros(-(-len(codes) // 4) * 4, np.uint8)
+    whole[: len(codes)] = codes
+    return bit_packing.pack(whole, width)[: -(-len(codes) * width // 8)]
