@@ -1,0 +1,49 @@
+"""Arrays of our formats, and of blocks, larger than one machine's memory, by dask.
+
+dask arrays of our formats need nothing of this: once a program has imported
+`dask.array` and `tf32dtype`, their sums, means and products have the accuracy of
+NumPy's, which dask's own, rounded chunk by chunk, have not. Products in a chosen
+precision, a precision for all workers of a cluster, and arrays of blocks are here.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from ..._requirements import need as _need
+
+_need("td.interop.dask", "dask", "dask.array")
+
+from .answers import install as _install  # noqa: E402
+from .products import matmul, tensordot  # noqa: E402
+
+_install()
+del _install, _need
+
+if _TYPE_CHECKING:
+    from .blocks import BlockArray, from_blocks, quantize
+    from .precision import WorkersPrecision, matmul_precision
+
+__all__ = [
+    "BlockArray",
+    "WorkersPrecision",
+    "from_blocks",
+    "matmul",
+    "matmul_precision",
+    "quantize",
+    "tensordot",
+]
+
+#: What only who names it pays for: distributed takes longer to import than dask.
+_LATER = {
+    "BlockArray": "blocks",
+    "from_blocks": "blocks",
+    "quantize": "blocks",
+    "WorkersPrecision": "precision",
+    "matmul_precision": "precision",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

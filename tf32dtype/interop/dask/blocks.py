@@ -1,0 +1,297 @@
+"""Arrays of blocks in chunks: lazy, and as large as all chunks together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, Unpack
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.array.core import normalize_chunks
+from dask.base import tokenize
+from dask.sizeof import sizeof
+from numpy.typing import DTypeLike
+
+from ... import blocks
+from ..._formats.table import as_own, find_dtype
+from ..._options import refuse_unknown, shows
+from ...blocks.formats import BlockFormat, find
+from ...blocks.layout import checked_axis
+from ...blocks.quantization import Options, Settings
+from .chains import only
+
+sizeof.register(blocks.BlockArray, attrgetter("nbytes"))
+
+
+class BlockArray:
+    """An array of blocks whose chunks are `tf32dtype.blocks.BlockArray`.
+
+    `quantize` makes them, and `from_blocks`. The block axis lies in one chunk, so that
+    blocks and sums over them are those of the whole array. NumPy's functions do not
+    take these arrays, and ``@`` does; `dequantize` makes an array of dask of them.
+    """
+
+    __slots__ = ("_chunks", "axis", "format")
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # `@` of NumPy's and dask's arrays comes here
+
+    def __init__(self, chunks: da.Array, format: str, axis: int) -> None:
+        #: An array of dask as far as places and names of chunks go; what it says of its
+        #: dtype is what they dequantize to.
+        self._chunks = chunks
+        self.format = format
+        self.axis = axis
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        found: tuple[int, ...] = self._chunks.shape
+        return found
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Lengths of the chunks along each axis."""
+        found: tuple[tuple[int, ...], ...] = self._chunks.chunks
+        return found
+
+    def dequantize(self, dtype: DTypeLike = np.float32) -> da.Array:
+        """The values, as `tf32dtype.blocks.BlockArray.dequantize` rounds them."""
+        dtype = find_dtype(np.float32 if dtype is None else dtype)
+        return self._chunks.map_blocks(
+            _dequantize, to=dtype, dtype=dtype, meta=np.empty((0,) * self.ndim, dtype)
+        )
+
+    def to_delayed(self) -> Any:
+        """An array of objects: the chunks, each a `dask.delayed.Delayed`."""
+        return self._chunks.to_delayed()
+
+    def persist(self, **keywords: Any) -> BlockArray:
+        """The same with its chunks computed, each where it was."""
+        return BlockArray(self._chunks.persist(**keywords), self.format, self.axis)
+
+    def compute(self, **keywords: Any) -> blocks.BlockArray:
+        """The array in the memory of this process.
+
+        Raises
+        ------
+        ValueError
+            If chunks have different scale formats or tensors' scales: each has its own,
+            where a format has one. `dequantize` takes these too.
+        """
+        parts = self.to_delayed()
+        found = dask.compute(*parts.flat, **keywords)
+        whole: Any = np.empty(parts.shape, object)
+        for place, chunk in zip(np.ndindex(parts.shape), found, strict=True):
+            whole[place] = chunk
+        return _joined(whole, self.shape)
+
+    def __matmul__(self, other: Any) -> da.Array:
+        return _matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> da.Array:
+        return _matmul(other, self)
+
+    def __repr__(self) -> str:
+        return (
+            f"BlockArray({self.format!r}, shape={self.shape}, axis={self.axis},"
+            f" chunksize={self._chunks.chunksize})"
+        )
+
+
+@shows(Options, Settings)
+def quantize(
+    x: Any, format: str | BlockFormat, axis: int = -1, **options: Unpack[Options]
+) -> BlockArray:
+    """Round a dask array to blocks, chunk by chunk, when it is computed.
+
+    Parameters
+    ----------
+    x : dask.array.Array or array_like
+        Of what `tf32dtype.blocks.quantize` takes. The block axis is made one chunk.
+    format, axis, **options
+        As for `tf32dtype.blocks.quantize`; `rng` is not for chunks.
+
+    Returns
+    -------
+    BlockArray
+        Its blocks are those of the whole array where scales are float8_e8m0fnu. A
+        format whose scales have one scale a tensor has one a chunk here, and one that
+        chooses its scale format chooses it a chunk.
+
+    Raises
+    ------
+    ValueError
+        As `tf32dtype.blocks.quantize`, of arguments at once, of numbers (NaN, Inf) when
+        they are computed; for `rng`.
+
+    Examples
+    --------
+    >>> import dask.array as da, tf32dtype as td
+    >>> x = da.ones((64, 64), chunks=(16, 16))
+    >>> q = td.interop.dask.quantize(x, "mxfp8_e4m3")
+    >>> q.chunks
+    ((16, 16, 16, 16), (64,))
+    >>> float((q @ x.astype("f4")).sum().compute())
+    262144.0
+    """
+    refuse_unknown("quantize", options, Options)
+    if options.get("rng") is not None:
+        raise ValueError("rng: chunks would all have the same draws; quantize each")
+    row = find(format)
+    x = da.asanyarray(as_own(x))
+    axis = checked_axis(axis, x.ndim)
+    small = np.ones((1,) * x.ndim, x.dtype)
+    blocks.quantize(small, row, axis, **options)  # what is wrong with the arguments
+    x = x.rechunk({axis: -1})
+    quantized = x.map_blocks(
+        _quantize,
+        format=row.name,
+        block_axis=axis,
+        options=dict(options),
+        dtype=np.float32,
+        meta=_meta(x.ndim),
+    )
+    return BlockArray(quantized, row.name, axis)
+
+
+def from_blocks(x: blocks.BlockArray, chunks: Any = "auto") -> BlockArray:
+    """An array of blocks of this process's memory, in chunks.
+
+    Parameters
+    ----------
+    x : tf32dtype.blocks.BlockArray
+    chunks : int, tuple or "auto"
+        As for `dask.array.from_array`; the block axis is one chunk whatever it says.
+
+    Returns
+    -------
+    BlockArray
+    """
+    if not isinstance(x, blocks.BlockArray):
+        raise TypeError(f"x is a BlockArray, not {type(x).__name__}")
+    lengths = list(normalize_chunks(chunks, x.shape, dtype=np.float32))
+    lengths[x.axis] = (x.shape[x.axis],)
+    parts = da.from_array(
+        _Sliced(x),
+        chunks=tuple(lengths),
+        name=f"from-blocks-{tokenize(x)}",
+        asarray=False,
+        meta=_meta(x.ndim),
+    )
+    return BlockArray(parts, x.format, x.axis)
+
+
+class _Sliced:
+    """What dask asks of an array that it takes slices of."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, array: blocks.BlockArray) -> None:
+        self._array = array
+        self.shape = array.shape
+        self.ndim = array.ndim
+
+    def __getitem__(self, key: Any) -> blocks.BlockArray:
+        return self._array[key]
+
+
+def _meta(ndim: int) -> Any:
+    return np.empty((0,) * ndim, np.float32)
+
+
+def _quantize(x: Any, format: str, block_axis: int, options: Any) -> blocks.BlockArray:
+    return blocks.quantize(x, format, block_axis, **options)
+
+
+def _dequantize(x: blocks.BlockArray, to: np.dtype[Any]) -> Any:
+    return x.dequantize(to)
+
+
+def _joined(parts: Any, shape: tuple[int, ...]) -> blocks.BlockArray:
+    """The array of all chunks; the block axis has one."""
+    first: blocks.BlockArray = parts.flat[0]
+    facts = {(x.scale_format, float(x.tensor_scale)) for x in parts.flat}
+    if len(facts) > 1:
+        raise ValueError(
+            f"chunks of {first.format} have scale formats or tensors' scales of their"
+            f" own ({', '.join(map(str, sorted(facts)[:3]))}, ...), an array has one:"
+            " dequantize() takes them all; scale_format='float8_e8m0fnu' has none"
+        )
+    ((scale_format, tensor_scale),) = facts
+    axis = first.axis
+    grid = np.squeeze(parts, axis)  # places of the codes, whose block axis is last
+    whole = [
+        _assembled([getattr(x, name) for x in grid.flat], grid.shape)
+        for name in ("codes", "scales", "residuals")
+        if getattr(first, name) is not None
+    ]
+    return blocks.BlockArray.from_codes(
+        first.format,
+        *whole,
+        shape=shape,
+        axis=axis,
+        block_size=first.block_size,
+        scale_format=scale_format,
+        tensor_scale=tensor_scale,
+    )
+
+
+def _assembled(parts: Sequence[Any], grid: tuple[int, ...]) -> Any:
+    """Arrays put together along their first axes."""
+    for axis in reversed(range(len(grid))):
+        count = grid[axis]
+        parts = [
+            np.concatenate(parts[start : start + count], axis)
+            for start in range(0, len(parts), count)
+        ]
+    return parts[0]
+
+
+def _matmul(a: Any, b: Any) -> da.Array:
+    """The product, of which each chunk has all of k."""
+    x, y = _factor(a, 0), _factor(b, 1)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ValueError("a product of matrices takes no single numbers")
+    stack = max(x.ndim, y.ndim, 2) - 2
+    *others, m, k, n = range(stack + 3)
+    of_x = [*others[stack + 2 - max(x.ndim, 2) :], *[m] * (x.ndim > 1), k]
+    of_y = [*others[stack + 2 - max(y.ndim, 2) :], k, *[n] * (y.ndim > 1)]
+    if x.shape[-1] != y.shape[of_y.index(k)]:
+        raise ValueError(f"shapes {x.shape} and {y.shape} do not fit: k differs")
+    result = [*others, *[m] * (x.ndim > 1), *[n] * (y.ndim > 1)]
+    return da.blockwise(
+        _multiply,
+        result,
+        x,
+        of_x,
+        y,
+        of_y,
+        concatenate=False,
+        dtype=np.float32,
+        meta=_meta(len(result)),
+    )
+
+
+def _factor(x: Any, which: int) -> da.Array:
+    """The chunks of an operand, each with all of k."""
+    if isinstance(x, blocks.BlockArray):
+        x = from_blocks(x, -1)
+    if not isinstance(x, BlockArray):
+        x = da.asanyarray(as_own(x))
+        return x.rechunk({max(x.ndim - 1 - which, 0): -1}) if x.ndim else x
+    along = max(x.ndim - 1 - which, 0)
+    if x.axis != along:
+        raise ValueError(
+            f"{'ab'[which]} has its blocks along axis {x.axis} of shape {x.shape}; they"
+            f" have to lie along k, which is axis {along}"
+        )
+    return x._chunks
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    return blocks.matmul(only(a), only(b))

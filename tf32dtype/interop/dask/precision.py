@@ -1,0 +1,181 @@
+"""A precision of NumPy's products in all workers of a cluster."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from ..._matmul.context import process_settings, set_matmul_precision
+from ..._matmul.numpy_patch import lock
+from ..._matmul.precisions import Options, Settings, resolve
+from ..._options import refuse_unknown, shows
+from ..._requirements import need
+
+need("td.interop.dask.matmul_precision", "dask", "distributed")
+
+from distributed import Client, Worker, WorkerPlugin  # noqa: E402
+
+
+class WorkersPrecision:
+    """A precision that workers have until it is closed: see `matmul_precision`."""
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+        self._name = f"tf32dtype-precision-{uuid.uuid4().hex}"
+        self._is_open = True
+        try:
+            client.register_plugin(_Plugin(self._name, settings), self._name)
+        except BaseException:
+            self.close()  # some workers may have it
+            raise
+
+    def close(self) -> None:
+        """Give each worker back what it had; nothing happens the second time."""
+        if self._is_open:
+            self._is_open = False
+            with suppress(Exception):  # of workers that come or go meanwhile
+                self._client.unregister_worker_plugin(self._name)
+            self._client.run(_close, self._name, on_error="ignore")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "open" if self._is_open else "closed"
+        return f"<WorkersPrecision({self._settings.precision!r}), {state}>"
+
+
+@shows(Options, Settings)
+def matmul_precision(
+    client: Client, precision: str | None = None, **options: Unpack[Options]
+) -> WorkersPrecision:
+    """Set the precision of NumPy's products in all workers of a cluster.
+
+    It holds from this call on, in workers that join later too, until the ``with``
+    statement ends or `close` is called; then each worker has again what it had.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of a cluster whose workers have this package.
+    precision : str or None
+        As in `tf32dtype.matmul_precision`. None: as NumPy computes.
+    **options
+        As in `tf32dtype.matmul_precision`; `plan` is a path on the workers' machines.
+
+    Returns
+    -------
+    WorkersPrecision
+        Of several, the one that was opened last is in force; they may be closed in any
+        order.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `tf32dtype.matmul_precision`; for a client that is asynchronous. Then no
+        worker has changed.
+
+    See Also
+    --------
+    matmul : A product whose bits do not depend on chunks.
+
+    Notes
+    -----
+    Tasks run in threads without a scope, so it is the precision of a worker's process,
+    as `tf32dtype.set_matmul_precision` sets it; a scope that a task opens itself
+    decides there. The products of chunks obey; dask adds those along k in float32, in
+    an order of its own.
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> with Client(n_workers=2) as client:  # doctest: +SKIP
+    ...     with td.interop.dask.matmul_precision(client, "bf16x9"):
+    ...         y = (a @ b).compute()
+    """
+    refuse_unknown("matmul_precision", options, Options)
+    if not isinstance(client, Client):
+        raise TypeError(f"client is a distributed.Client, not {type(client).__name__}")
+    if client.asynchronous:
+        raise ValueError(
+            "an asynchronous client cannot be waited for here: make a Client without"
+            " asynchronous=True"
+        )
+    settings = Settings(precision, **options)
+    resolve(settings)
+    return WorkersPrecision(client, settings)
+
+
+class _Plugin(WorkerPlugin):
+    """Sets the precision of a worker, and takes it back."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
+        self._settings = settings
+
+    def setup(self, worker: Worker) -> None:
+        _stack.push(self.name, worker.address, self._settings)
+
+    def teardown(self, worker: Worker) -> None:
+        _stack.leave(self.name, worker.address)
+
+
+def _close(name: str) -> None:
+    _stack.close(name)
+
+
+class _Stack:
+    """The precisions of this process, the one in force last; several workers may share
+    it."""
+
+    def __init__(self) -> None:
+        self._own: Settings | None = None
+        self._open: dict[str, tuple[set[str], Settings]] = {}
+        #: A worker that just joins may be told of the end before the beginning.
+        self._closed: set[str] = set()
+
+    def push(self, name: str, worker: str, settings: Settings) -> None:
+        with lock:
+            if name in self._closed:
+                return
+            if not self._open:
+                self._own = process_settings()
+            workers, _ = self._open.setdefault(name, (set(), settings))
+            workers.add(worker)
+            self._apply()
+
+    def leave(self, name: str, worker: str) -> None:
+        """One worker ends."""
+        with lock:
+            workers, _ = self._open.get(name, (set(), None))
+            workers.discard(worker)
+            if not workers:
+                self._remove(name)
+
+    def close(self, name: str) -> None:
+        with lock:
+            self._closed.add(name)
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        if self._open.pop(name, None) is not None:
+            self._apply()
+
+    def _apply(self) -> None:
+        open_ones = [settings for _, settings in self._open.values()]
+        settings: Any = open_ones[-1] if open_ones else self._own or Settings(None)
+        set_matmul_precision(**settings._asdict())
+
+
+_stack = _Stack()
