@@ -14,14 +14,16 @@ from ._requirements import check as _check
 _check()
 del _check
 
+from . import interop  # noqa: E402
 from ._arithmetic import arithmetic  # noqa: E402
 from ._core import free_buffers, isa  # noqa: E402
 from ._core import scalar_types as _scalar_types  # noqa: E402
-from ._files import load, save, savez  # noqa: E402
+from ._files import load, save, savez, savez_compressed  # noqa: E402
 from ._formats.aliases import cure as _cure  # noqa: E402
 from ._formats.codes import bits, from_bits  # noqa: E402
 from ._formats.naming import names  # noqa: E402
 from ._formats.naming import register as _register_names  # noqa: E402
+from ._formats.packing import pack, unpack  # noqa: E402
 from ._formats.quantize import quantize  # noqa: E402
 from ._formats.table import Format, formats  # noqa: E402
 from ._functions import answers as _answers  # noqa: E402
@@ -31,10 +33,9 @@ from ._matmul.einsum import einsum  # noqa: E402
 from ._matmul.matmul import matmul  # noqa: E402
 from ._report.context import report  # noqa: E402
 from ._version import __version__  # noqa: E402
-from .interop import dlpack as _dlpack  # noqa: E402
-from .interop import finfo as _finfo  # noqa: E402
-from .interop import masked as _masked  # noqa: E402
-from .interop import printing as _printing  # noqa: E402
+from .interop import hooks as _hooks  # noqa: E402
+from .interop.dlpack import from_dlpack, to_dlpack  # noqa: E402
+from .interop.ml_dtypes import as_ml_dtypes, from_ml_dtypes  # noqa: E402
 
 (
     tf32,
@@ -53,15 +54,12 @@ from .interop import printing as _printing  # noqa: E402
 ) = _scalar_types
 
 if _TYPE_CHECKING:
-    from . import blocks, tensor_core
+    from . import blocks, hdf5, safetensors, tensor_core
 
 _register_names()
 _answers.register()
-_masked.register(formats)
-_dlpack.register(formats)
-_finfo.register(formats)
-_printing.register(formats)
-del _answers, _dlpack, _finfo, _masked, _printing, _register_names
+_hooks.register(formats)
+del _answers, _hooks, _register_names
 
 _read_environment()
 del _read_environment
@@ -75,6 +73,7 @@ __all__ = [
     "Format",
     "__version__",
     "arithmetic",
+    "as_ml_dtypes",
     "bf16",
     "bfloat16",
     "bits",
@@ -97,25 +96,40 @@ __all__ = [
     "fp8_e5m2",
     "free_buffers",
     "from_bits",
+    "from_dlpack",
+    "from_ml_dtypes",
+    "hdf5",
+    "interop",
     "isa",
     "load",
     "matmul",
     "matmul_precision",
     "names",
+    "pack",
     "quantize",
     "report",
+    "safetensors",
     "save",
     "savez",
+    "savez_compressed",
     "set_matmul_precision",
     "tensor_core",
     "tf32",
+    "to_dlpack",
+    "unpack",
 ]
+
+_FOLDERS = ("blocks", "hdf5", "safetensors", "tensor_core")
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> object:
-    if name in ("blocks", "tensor_core"):  # only who names them pays for them
+    if name in _FOLDERS:  # only who names them pays for them
         return _import_module(f"{__name__}.{name}")
-    help = _cure(name)
+    help = f"it is td.interop.{name}" if name in interop.__all__ else _cure(name)
     raise AttributeError(
         f"module {__name__!r} has no attribute {name!r}" + (f": {help}" if help else "")
     )
