@@ -145,6 +145,12 @@ def _bar(what: str, total: int, stream: TextIO | None) -> Iterator[Callable[[], 
         yield advance
 
 
+def printable(text: str) -> str:
+    """A name of a file's, in which what moves the cursor, or is half of a letter, is
+    written as Python does."""
+    return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)
+
+
 def print_json(report: Any) -> None:
     """Write a report for programs."""
     print(strict_json(report))
@@ -190,3 +196,31 @@ def size(count: int) -> str:
     units = ("B", "KiB", "MiB", "GiB", "TiB")
     step = min(max(count.bit_length() - 1, 0) // 10, len(units) - 1)
     return f"{count / 1024**step:.4g} {units[step]}"
+
+
+_BARS = "▁▂▃▄▅▆▇█"
+_PLAIN_BARS = ".:-=+*#@"
+_MOST_BARS = 24
+
+
+def bars(counts: Sequence[int]) -> str:
+    """A line of bars, a few numbers in each if there are many: a blank for none, and
+    heights that grow with the logarithm, so that few among many are seen."""
+    step = -(-len(counts) // _MOST_BARS) or 1
+    sums = [sum(counts[i : i + step]) for i in range(0, len(counts), step)]
+    letters = _BARS if _encodes(_BARS) else _PLAIN_BARS
+    top = math.log1p(max(sums, default=0)) or 1.0
+    last = len(letters) - 1
+    return "".join(
+        letters[round(last * math.log1p(count) / top)] if count else " "
+        for count in sums
+    )
+
+
+def _encodes(text: str) -> bool:
+    """Whether standard output has these letters."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -177,12 +177,12 @@ def test_members_of_archives(factors, capsys):
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["x.npz"], "x.npz is an archive: choose one of x.npz:w1, x.npz:w2"),
+        (["x.npz"], "x.npz has 2 tensors: choose one of x.npz:w1, x.npz:w2"),
         (["x.npz:w3"], "x.npz has no 'w3'; it has x.npz:w1, x.npz:w2"),
         (["A"], "A: No such file or directory; there is A.npy"),
         (["y.npz:w3"], "y.npz: No such file or directory"),
         (["A.npy:w1"], "A.npy holds one array: leave out :w1"),
-        (["none.npz"], "none.npz is an archive without arrays"),
+        (["none.npz"], "none.npz has no tensor"),
         (["void.npy"], "|V2, items of 2 bytes without a format, whose name np.save"),
         (["void.npy"], "write the array with td.save"),
         (["complex.npy"], "complex64, not real numbers: save x.real and x.imag"),

@@ -1,9 +1,9 @@
 """What the product A @ B of two files loses in each format, or storing one file.
 
-FILE is a .npy file, FILE.npz:NAME an array in an archive; arrays of blocks that td.save
-wrote are taken as the numbers they stand for. A and B are rounded to the format,
-multiplied exactly, summed in float32 and the sums rounded to the format, as
-`A.astype(T) @ B.astype(T)` does; the float64 product is the truth.
+FILE is a .npy file, FILE:NAME a tensor of a .npz, safetensors, GGUF, HDF5, Zarr or ONNX
+file; blocks and their scales are taken as the numbers they stand for. A and B are
+rounded to the format, multiplied exactly, summed in float32 and the sums rounded to the
+format, as `A.astype(T) @ B.astype(T)` does; the float64 product is the truth.
 
 SNR           -20 log10 of the relative error ||C - A @ B|| / ||A @ B|| (Frobenius),
               in dB; in brackets where the float32 sums are kept unrounded
@@ -60,7 +60,9 @@ Array = NDArray[Any]
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype compare`."""
     parser.add_argument(
-        "a", metavar="A", help="a matrix, or a vector as a row: FILE.npy, FILE.npz:NAME"
+        "a",
+        metavar="A",
+        help="a matrix, or a vector as a row: FILE.npy, FILE.safetensors:NAME, ...",
     )
     parser.add_argument(
         "b",

@@ -1,12 +1,21 @@
-"""The bits of a number, and what rounding it loses in every format.
+"""The bits of a number, and what rounding it loses in every format; or what numbers the
+tensors of a file are.
 
-The number is a decimal (3.14159, 1e-40), a fraction (1/3), a hexadecimal float
+A number is a decimal (3.14159, 1e-40), a fraction (1/3), a hexadecimal float
 (0x1.8p-3), inf or nan, and is taken exactly: each format rounds it once. With
 --format, 0x... without a point or exponent is a code: the bits as they lie in
 memory, which for tf32 are those of a float32.
+
+A file is .npy, .npz, safetensors (one, or a folder of them with its index), GGUF, HDF5,
+Zarr or ONNX, and what is a number is none: write ./1 for a file of that name. Of each
+tensor: format, shape, bytes, the range of its finite numbers, the share of zeros,
+subnormals, Inf and NaN, and how many numbers have each exponent, the bars growing with
+the logarithm of the count. Blocks are taken as the numbers they stand for, and their
+scales have a line of their own.
 """
 
 import math
+import os
 import re
 from argparse import ArgumentParser, Namespace
 from fractions import Fraction
@@ -16,7 +25,7 @@ import numpy as np
 
 from .._measures.format_facts import Facts, facts, floor_log2, known
 from .._text import Table, number, print_json
-from . import CommandError
+from . import CommandError, inspect_files
 
 _HEX_FLOAT = re.compile(r"([+-]?)0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)", re.IGNORECASE)
 _CODE = re.compile(r"0x[0-9a-f_]+", re.IGNORECASE)
@@ -31,15 +40,31 @@ Number = Fraction | float
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype inspect`."""
-    parser.add_argument("number", help="a number, or a code such as 0x3FC0")
+    parser.add_argument(
+        "what",
+        metavar="NUMBER|FILE",
+        help="a number, a code such as 0x3FC0, or a file of tensors",
+    )
     parser.add_argument(
         "--format", default=None, metavar="NAME", help="the format to draw (tf32)"
+    )
+    parser.add_argument(
+        "--tensor",
+        action="append",
+        metavar="NAME",
+        help="of a file these alone: a name, or a pattern such as '*.weight' "
+        "(repeatable)",
     )
 
 
 def run(arguments: Namespace) -> None:
     """Print the report."""
-    text = arguments.number.strip()
+    if _is_file(arguments.what):
+        _run_file(arguments)
+        return
+    text = arguments.what.strip()
+    if arguments.tensor:
+        raise CommandError(f"--tensor is of files, and {text!r} is none")
     form = facts(arguments.format or "tf32")
     if _CODE.fullmatch(text):
         if arguments.format is None:
@@ -60,6 +85,32 @@ def run(arguments: Namespace) -> None:
         print_json(report)
     else:
         _print(form, report)
+
+
+def _is_file(text: str) -> bool:
+    """Whether it is a path of something, and no number."""
+    if not os.path.exists(text):
+        return False
+    if _CODE.fullmatch(text.strip()):
+        return False
+    try:
+        parse(text.strip())
+    except CommandError:
+        return True
+    return False
+
+
+def _run_file(arguments: Namespace) -> None:
+    if arguments.format:
+        raise CommandError(f"--format is of numbers, and {arguments.what} is a file")
+    report, table = inspect_files.report(arguments.what, arguments.tensor)
+    if arguments.json:
+        print_json(report)
+        return
+    table.print()
+    for tensor in report["tensors"]:
+        if "error" in tensor:
+            print(tensor["error"])
 
 
 def parse(text: str) -> Number:
@@ -90,8 +141,14 @@ def parse(text: str) -> Number:
     except ZeroDivisionError:
         raise CommandError(f"{text} divides by zero") from None
     except ValueError:
+        if os.sep in text or os.path.splitext(text.partition(":")[0])[1]:
+            raise CommandError(
+                f"{text}: no such file, and no number"
+                + (" (of a file's tensors choose by --tensor)" if ":" in text else "")
+            ) from None
         raise CommandError(
-            f"{text!r} is no number; write 3.14159, 1e-40, 1/3, 0x1.8p-3, inf or nan"
+            f"{text!r} is no number and no file; write 3.14159, 1e-40, 1/3, 0x1.8p-3,"
+            " inf or nan"
         ) from None
 
 

@@ -13,14 +13,15 @@ from typing import NoReturn
 
 from .. import __version__
 from .._measures import UserError
-from . import blas, compare, demo, formats, inspect, report, run, sizes, tune
+from . import blas, compare, convert, demo, formats, inspect, report, run, sizes, tune
 
 _COMMANDS = {
     "blas": (blas, "a program that is not Python, with its products in a precision"),
     "demo": (demo, "classify real images with every format"),
     "compare": (compare, "what a product, or storing an array, loses in each format"),
+    "convert": (convert, "a checkpoint in another format, its tensors one at a time"),
     "formats": (formats, "range, precision and spacing of every format"),
-    "inspect": (inspect, "the bits of a number, and its error in every format"),
+    "inspect": (inspect, "the bits of a number, or the tensors of a file"),
     "report": (report, "what a program would lose in each precision, and where"),
     "run": (run, "a program with its matrix products in a chosen precision"),
     "sizes": (sizes, "bytes of so many numbers in every format"),
@@ -79,6 +80,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not isinstance(error, BrokenPipeError):  # a reader that has enough is fine
             print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
             return 1
+    except MemoryError as error:
+        print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return code or 0

@@ -1,12 +1,15 @@
-"""The arrays that a command reads: of `.npy` files, and members of `.npz` files."""
+"""The arrays that a command reads: of files of one, or tensors of files by name."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import load
+from .._tensor_files import Tensor, TensorFile, open_file
 from . import CommandError
 
 Array = NDArray[Any]
@@ -14,46 +17,63 @@ Array = NDArray[Any]
 _MOST = 20  # members that an error lists
 
 
+@contextmanager
+def opened(path: str) -> Iterator[TensorFile]:
+    """The tensors of a file; a CommandError if there are none to be read."""
+    try:
+        file = open_file(path)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}{_near(path)}") from None
+    except (ValueError, ImportError) as error:
+        raise CommandError(str(error)) from None
+    with file:
+        yield file
+
+
 def read(text: str) -> Array:
-    """The array that `FILE` or `FILE.npz:NAME` names.
+    """The array that `FILE` or `FILE:NAME` names.
 
     Parameters
     ----------
     text : str
-        A path, or the path of an archive, a colon and the name of an array in it. An
-        archive of one array needs no name.
+        A path, or the path of a file of several tensors, a colon and the name of one. A
+        file of one needs no name.
 
     Returns
     -------
     numpy.ndarray
-        Of a real dtype, not empty, all finite; a saved array of blocks in float64,
-        which holds its values exactly.
+        Of a real dtype, not empty, all finite; an array of blocks in float64, which
+        holds its values exactly.
 
     Raises
     ------
     CommandError
         If there is no such array, or it is not real, or empty, or not all finite.
     """
-    path, member = text, ""
-    if not os.path.exists(text) and ":" in text:
-        path, _, member = text.rpartition(":")
-    array: Any
-    try:
-        array = load(path, mmap_mode="r")
-        if hasattr(array, "files"):
-            with array:
-                text, array = _member(array, path, member)
-        elif member:
-            raise CommandError(f"{path} holds one array: leave out :{member}")
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}{_near(path)}") from None
-    except (ValueError, EOFError) as error:
-        raise CommandError(str(error)) from None
+    path, name = _parted(text)
+    with opened(path) as file:
+        tensor = _choose(file, path, name)
+        if not file.is_array:
+            text = f"{path}:{tensor.name}"
+        array = tensor.get()
     found: Array = (
         array if isinstance(array, np.ndarray) else array.dequantize(np.float64)
     )
     _check(found, text)
     return found
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """A path and a name, which may have colons too: the longest path that is there."""
+    if os.path.exists(text) or ":" not in text:
+        return text, ""
+    path = text
+    while ":" in path:
+        path = path.rpartition(":")[0]
+        if os.path.exists(path):
+            return path, text[len(path) + 1 :]
+    first, _, last = text.rpartition(":")
+    return first, last
 
 
 def _near(path: str) -> str:
@@ -62,22 +82,21 @@ def _near(path: str) -> str:
     return f"; there is {' and '.join(near)}" if near else ""
 
 
-def _member(archive: Any, path: str, member: str) -> tuple[str, Any]:
-    """An array of an archive, and how it is called."""
-    names = archive.files
-    listed = ", ".join(f"{path}:{name}" for name in names[:_MOST])
-    listed += ", ..." * (len(names) > _MOST)
-    if not names:
-        raise CommandError(f"{path} is an archive without arrays")
-    if not member and len(names) > 1:
-        raise CommandError(f"{path} is an archive: choose one of {listed}")
-    if member and member not in names:
-        raise CommandError(f"{path} has no {member!r}; it has {listed}")
-    name = member or names[0]
-    array = archive[name]
-    if isinstance(array, bytes):
-        raise CommandError(f"{path}:{name} is a file in the archive, not an array")
-    return f"{path}:{name}", array
+def _choose(file: TensorFile, path: str, name: str) -> Tensor:
+    """The tensor of this name; without one, the only one that the file has."""
+    if file.is_array:
+        if name:
+            raise CommandError(f"{path} holds one array: leave out :{name}")
+        return next(iter(file.values()))
+    listed = ", ".join(f"{path}:{known}" for known in islice(file, _MOST))
+    listed += ", ..." * (len(file) > _MOST)
+    if not file:
+        raise CommandError(f"{path} has no tensor")
+    if not name and len(file) > 1:
+        raise CommandError(f"{path} has {len(file)} tensors: choose one of {listed}")
+    if name and name not in file:
+        raise CommandError(f"{path} has no {name!r}; it has {listed}")
+    return file[name or next(iter(file))]
 
 
 def _check(array: Array, name: str) -> None:

@@ -1,0 +1,210 @@
+"""`tf32dtype convert` to blocks and tiles with scales, by their schemes, and back."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support.command_line import report
+from tf32dtype._cli.main import main
+from tf32dtype._tensor_files import open_file
+
+pytestmark = pytest.mark.once
+
+RNG = np.random.default_rng(12)
+W = RNG.standard_normal((64, 96)).astype(np.float32) * 0.02
+
+
+@pytest.fixture
+def checkpoint(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tensors = {"l.weight": W.astype(td.bfloat16), "l.bias": W[0]}
+    td.safetensors.save("in.safetensors", tensors, metadata={"a": "b"})
+    return "in.safetensors"
+
+
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+#: Options, and the tensors of the output: names and dtypes as readers of theirs want.
+SCHEMES = [
+    ("mxfp8", [], {"l.weight": "F8_E4M3", "l.weight_scale": "U8"}),
+    ("mxfp4", [], {"l.weight_packed": "U8", "l.weight_scale": "U8"}),
+    (
+        "nvfp4",
+        [],
+        {
+            "l.weight_packed": "U8",
+            "l.weight_scale": "F8_E4M3",
+            "l.weight_global_scale": "F32",
+        },
+    ),
+    (
+        "nvfp4",
+        ["--scheme", "modelopt"],
+        {"l.weight": "U8", "l.weight_scale": "F8_E4M3", "l.weight_scale_2": "F32"},
+    ),
+    (
+        "mxfp8",
+        ["--scheme", "torchao"],
+        {"l._weight_qdata": "F8_E4M3", "l._weight_scale": "F8_E8M0"},
+    ),
+    (
+        "tcfp12",
+        [],
+        {
+            "l.weight.codes": "U8",
+            "l.weight.scales": "U8",
+            "l.weight.residuals": "U8",
+            "l.weight.scale_format": "U8",
+            "l.weight.tensor_scale": "F32",
+        },
+    ),
+    (
+        "fp8_e4m3",
+        ["--scheme", "deepseek"],
+        {"l.weight": "F8_E4M3", "l.weight_scale_inv": "F32"},
+    ),
+    (
+        "fp8_e4m3",
+        ["--scheme", "vllm"],
+        {"l.weight": "F8_E4M3", "l.weight_scale": "F32"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("to", "more", "names"), SCHEMES)
+def test_what_a_weight_becomes(to, more, names, checkpoint, capsys):
+    argv = ["convert", checkpoint, "out.safetensors", "--to", to, *more]
+    found = report(capsys, *argv)
+    with td.safetensors.open("out.safetensors") as file:
+        stored = {name: file.stored_as(name) for name in file}
+        assert stored == {"l.bias": "F32", **names}
+        assert file.metadata["a"] == "b"
+        assert ("tensor_names" in file.metadata) == ("torchao" in more)
+    if to == "fp8_e4m3":
+        tile = (128, 128) if "deepseek" in more else (1, None)
+        wanted = td.blocks.quantize_tiles(W.astype(td.bfloat16), to, tile)
+    else:
+        name = "mxfp8_e4m3" if to == "mxfp8" else to
+        wanted = td.blocks.quantize(W.astype(td.bfloat16), name)
+    with open_file("out.safetensors") as file:
+        assert {*file} == {"l.weight", "l.bias"}
+        assert file["l.weight"].shape == W.shape
+        got = file["l.weight"].read()
+        if "l.weight_global_scale" in names:  # a divisor, of which not all numbers are
+            assert got.codes.tobytes() == wanted.codes.tobytes()
+            assert got.scales.tobytes() == wanted.scales.tobytes()
+            assert got.tensor_scale == pytest.approx(wanted.tensor_scale, rel=2e-7)
+        else:
+            assert got == wanted
+        assert same(file["l.bias"].read(), W[0])
+    (row,) = found["tensors"]
+    values = wanted.dequantize(np.float64)
+    truth = W.astype(td.bfloat16).astype(np.float64)
+    snr = -20 * np.log10(np.linalg.norm(values - truth) / np.linalg.norm(truth))
+    assert row["snr_db"] == pytest.approx(snr, rel=1e-6)
+    assert row["to_zero"] == np.count_nonzero((values == 0) & (truth != 0))
+    assert row["bytes_out"] == sum(
+        x.nbytes
+        for name, x in td.safetensors.load("out.safetensors").items()
+        if name != "l.bias"
+    )
+    # And back, by one rounding of the exact values.
+    report(capsys, "convert", "out.safetensors", "back.safetensors", "--to", "bf16")
+    with td.safetensors.open("back.safetensors") as file:
+        assert {*file} == {"l.weight", "l.bias"}
+        values = got.dequantize(np.float64)
+        assert same(file["l.weight"], values.astype(td.bfloat16))
+        assert file.metadata == {"a": "b"}
+
+
+def test_weights_with_scales_that_are_kept(checkpoint, capsys):
+    """Their tensors and what metadata say of them, as they were."""
+    for more in (["--scheme", "torchao"], ["--scheme", "tf32dtype"]):
+        argv = "convert", checkpoint, "q.safetensors", "--force", "--to", "mxfp8", *more
+        report(capsys, *argv)
+        argv = "convert", "q.safetensors", "k.safetensors", "--force", "--to", "float16"
+        found = report(capsys, *argv, "--include", "bias")
+        assert found["kept"] == ["l.weight"]
+        before, after = (td.safetensors.load(f"{x}.safetensors") for x in "qk")
+        assert all(same(after[k], x) for k, x in before.items() if k != "l.bias")
+        with open_file("q.safetensors") as one, open_file("k.safetensors") as other:
+            assert other["l.weight"].read() == one["l.weight"].read()
+
+
+def test_shapes_and_numbers_that_have_no_scale(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    bad = W.copy()
+    bad[3, 4], bad[5, 6] = np.nan, np.inf
+    td.safetensors.save("in.safetensors", {"odd": W[:, :7], "bad": bad, "w": W})
+    for to, kept in (("nvfp4", {"odd", "bad"}), ("mxfp8", {"odd"}), ("tcfp8", {"bad"})):
+        argv = ["convert", "in.safetensors", f"{to}.safetensors", "--to", to, "--json"]
+        assert main(argv) == 1
+        out, told = capsys.readouterr()
+        assert json.loads(out)["not_converted"].keys() == kept
+        assert told.count("stays as it is") == len(kept)
+        assert ("bad stays as it is: 1 NaN and 1 Inf" in told) == ("bad" in kept)
+        assert ("no multiple of" in told) == ("odd" in kept)
+        out = td.safetensors.load(f"{to}.safetensors")
+        assert all(same(out[k], {"odd": W[:, :7], "bad": bad}[k]) for k in kept)
+    argv = "in.safetensors", "s.safetensors", "--to", "mxfp4", "--overflow", "saturate"
+    assert main(["convert", *argv, "--json"]) == 1
+    failed = json.loads(capsys.readouterr().out)["not_converted"]
+    assert failed.keys() == {"odd", "bad"}
+    assert failed["bad"] == "1 NaN"
+
+
+def test_scales_of_no_known_scheme_are_not_lost(tmp_path, monkeypatch, capsys):
+    """A weight that its scales belong to is not converted without them."""
+    monkeypatch.chdir(tmp_path)
+    tensors = {
+        "w": W.astype(td.fp8_e4m3),
+        "w_scale_inv": np.ones((3, 7), np.float32),
+        "v": W,
+    }
+    td.safetensors.save("in.safetensors", tensors)
+    argv = "convert", "in.safetensors", "o.safetensors", "--to", "bf16", "--json"
+    assert main([*argv, "--include", "^[wv]$"]) == 1
+    out, told = capsys.readouterr()
+    assert [x["name"] for x in json.loads(out)["tensors"]] == ["v"]
+    assert "'w' is a weight of no known scheme" in told
+    assert same(td.safetensors.load("o.safetensors")["w"], tensors["w"])
+
+
+def test_inspect_and_compare_take_the_weight(checkpoint, capsys):
+    argv = "--to", "nvfp4", "--scheme", "modelopt"
+    report(capsys, "convert", checkpoint, "q.safetensors", *argv)
+    found = report(capsys, "inspect", "q.safetensors", "--tensor", "l.weight")
+    (weight,) = found["tensors"]
+    values = td.blocks.quantize(W.astype(td.bfloat16), "nvfp4").dequantize()
+    assert (weight["format"], weight["max"]) == ("nvfp4", float(values.max()))
+    assert weight["scales"]["values"] == W.size // 16
+    found = report(capsys, "compare", "q.safetensors:l.weight", "--formats", "nvfp4")
+    assert found["shape"] == [64, 96]
+    assert found["formats"][0]["bytes"] == W.size // 2 + W.size // 16 + 4
+
+
+def test_a_run_of_blocks_that_ends_early_is_gone_on_with(checkpoint, capsys):
+    """Stochastic rounding has the draws of each tensor, whatever was done before."""
+    tensors = {f"l{i}.w": W + np.float32(i / 99) for i in range(4)}
+    td.safetensors.save("four.safetensors", tensors)
+    more = "--to", "mxfp4", "--rounding", "stochastic", "--seed", "3"
+    report(capsys, "convert", "four.safetensors", "a.safetensors", *more)
+    td.safetensors.save("two.safetensors", dict([*tensors.items()][2:]))
+    report(capsys, "convert", "two.safetensors", "b.safetensors", *more)
+    whole, part = (td.safetensors.load(f"{x}.safetensors") for x in "ab")
+    assert all(same(whole[name], x) for name, x in part.items())
+    assert not same(whole["l0.w_packed"], whole["l1.w_packed"])
+    assert sorted(os.listdir()) == sorted(
+        [
+            checkpoint,
+            "four.safetensors",
+            "two.safetensors",
+            "a.safetensors",
+            "b.safetensors",
+        ]
+    )

@@ -1,0 +1,11 @@
+"""Names that files give their tensors, on a terminal."""
+
+import pytest
+
+from tf32dtype._text import printable
+
+pytestmark = pytest.mark.once
+
+
+def test_names_do_not_move_the_cursor() -> None:
+    assert printable("ünï\x1b[31m\n\ud800.0") == "ünï\\x1b[31m\\n\\ud800.0"

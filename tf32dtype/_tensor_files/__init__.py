@@ -1,0 +1,7 @@
+"""Named tensors of a file, whatever kind of file it is."""
+
+from .memory import lines, release, values
+from .readers import open_file
+from .tensor import Tensor, TensorFile
+
+__all__ = ["Tensor", "TensorFile", "lines", "open_file", "release", "values"]

@@ -1,0 +1,35 @@
+"""Tensors of GGUF files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..interop import gguf
+from .tensor import Tensor, TensorFile
+
+
+def read(path: str) -> TensorFile:
+    """The tensors of a file, mapped; arrays of blocks are made when they are read."""
+    file = gguf.open(path)
+    return TensorFile("GGUF", [path], [_tensor(file, name) for name in file])
+
+
+def _tensor(file: gguf.File, name: str) -> Tensor:
+    facts = file.tensors[name]
+    label = facts.kind.name if facts.kind else f"kind {facts.number}"
+    dtype, problem = None, ""
+    try:
+        file.check(name)
+    except ValueError as error:
+        problem = str(error)
+    else:
+        if facts.kind and facts.kind.block == 1:
+            dtype = file[name].dtype
+            label = dtype.name
+        else:
+            label = label.lower()
+
+    def load() -> Any:
+        return file[name]
+
+    return Tensor(name, label, facts.shape, facts.nbytes, load, dtype, problem=problem)

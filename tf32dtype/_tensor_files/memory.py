@@ -1,0 +1,46 @@
+"""Large arrays a piece at a time, and their memory given back."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from .tensor import Array
+
+
+def release(array: Any) -> None:
+    """Let the system take back the memory of an array that is mapped from a file."""
+    while array is not None and not isinstance(array, mmap.mmap):
+        array = array.obj if isinstance(array, memoryview) else _base(array)
+    if array is not None and hasattr(array, "madvise"):
+        with suppress(OSError, ValueError):
+            array.madvise(mmap.MADV_DONTNEED)
+
+
+def _base(array: Any) -> Any:
+    return getattr(array, "base", None)
+
+
+def lines(array: Any, size: int) -> Iterator[tuple[slice, ...]]:
+    """Indices of an array of blocks or tiles that part it: about so many numbers each,
+    blocks and tiles whole."""
+    if array.ndim == 1:
+        yield (slice(None),)
+        return
+    tile = getattr(array, "tile", None)
+    along = int(tile is None and array.axis == 0)
+    length = array.shape[along]
+    step = max(1, size * length // max(1, math.prod(array.shape)))
+    if tile is not None and array.ndim == 2:
+        step = -(-step // tile[0]) * tile[0]
+    for start in range(0, length, step):
+        yield (*[slice(None)] * along, slice(start, start + step))
+
+
+def values(array: Any, size: int) -> Iterator[Array]:
+    """The numbers of blocks or tiles in float32, about so many at a time."""
+    for index in lines(array, size):
+        yield array[index].dequantize()

@@ -1,0 +1,45 @@
+"""Arrays of `.npy` and `.npz` files."""
+
+from __future__ import annotations
+
+from os.path import basename, splitext
+from typing import Any
+
+import numpy as np
+
+from .._files import Archive, load, outline
+from .tensor import Tensor, TensorFile
+
+
+def read(path: str) -> TensorFile:
+    """The array of a `.npy` file, mapped, or those of an archive."""
+    loaded = load(path, mmap_mode="r")
+    if isinstance(loaded, Archive):
+        return _archive(path, loaded)
+    name = splitext(basename(path))[0]
+    is_plain = isinstance(loaded, np.ndarray)
+    tensor = Tensor(
+        name,
+        loaded.dtype.name if is_plain else loaded.format,
+        loaded.shape,
+        loaded.nbytes,
+        lambda: loaded,
+        loaded.dtype if is_plain else None,
+    )
+    return TensorFile("npy", [path], [tensor], is_array=True)
+
+
+def _archive(path: str, archive: Archive) -> TensorFile:
+    tensors = []
+    for name in archive:
+        found = outline(archive, name)
+        if found is None:
+            continue  # bytes of another file
+
+        def read(name: str = name) -> Any:
+            return archive[name]
+
+        tensors.append(
+            Tensor(name, found.label, found.shape, found.nbytes, read, found.dtype)
+        )
+    return TensorFile("npz", [path], tensors, close=archive.close)
