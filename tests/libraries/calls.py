@@ -1,0 +1,164 @@
+"""Calls of other libraries, as a user types them, with arrays of our formats.
+
+A module of this folder has a list of calls. Each is a line of Python, tried with an
+array of a format, with its like in ml_dtypes, and, for the truth, with the same numbers
+in float64. docs/libraries.md is a table of what they give:
+
+    python -m tests.libraries.page
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tf32dtype as td
+
+#: What the calls are tried with: numbers that every one of these formats holds.
+FORMATS = ("bfloat16", "float8_e4m3fn")
+NUMBERS = np.array(
+    [[1.5, -2, 0.25, 3], [0.5, 1, -0.75, 2.5], [6, -4, 1.25, 0.125], [-1, 7, 2, 0.375]]
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One line of a user.
+
+    `a` is a matrix of 4 x 4 numbers, `v` its 16 numbers in a row; what the module's
+    preparation makes is there too.
+    """
+
+    code: str
+    #: what it gives: the dtype's name ("{format}": the array's, "{void}": bytes of its
+    #: size), the type of what has none, or the exception's type
+    gives: str
+    #: what to write in its place, where it raises or loses the numbers; it gives the
+    #: array's dtype, or what `instead_gives` says
+    instead: str = ""
+    instead_gives: str = "{format}"
+    #: why nothing can be done, where there is no line
+    why: str = ""
+    #: how far from float64's numbers, in eps of the format; None: it has no numbers
+    within: float | None = 4.0
+    #: what it is tried with, where formats differ
+    formats: tuple[str, ...] = FORMATS
+
+    @property
+    def works(self) -> bool:
+        return not self.instead and not self.why
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call gave."""
+
+    gives: str
+    numbers: NDArray[np.float64] | None = None
+
+
+def dtype_of(format: str, owner: str) -> np.dtype[Any]:
+    """The dtype of a format: this package's, ml_dtypes', or float64 for the truth."""
+    if owner == "float64":
+        return np.dtype(np.float64)
+    module = {"tf32dtype": td, "ml_dtypes": ml_dtypes}[owner]
+    return np.dtype(getattr(module, format))
+
+
+def run(line: str, preparation: str, format: str, owner: str) -> Outcome:
+    """What a line gives with arrays of a package's dtype, or what it raises; its files
+    are in a folder of its own."""
+    dtype = dtype_of(format, owner)
+    a = NUMBERS.astype(dtype)
+    names: dict[str, Any] = {"np": np, "td": td, "a": a, "v": a.reshape(-1)}
+    exec(preparation, names)
+    *statements, last = line.split("; ")
+    try:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            contextlib.chdir(folder),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            exec("; ".join(statements), names)
+            result = eval(last, names)
+            return Outcome(_named(result), _numbers(result))
+    except Exception as error:
+        return Outcome(type(error).__name__)
+
+
+def _named(result: Any) -> str:
+    dtype = getattr(result, "dtype", None)
+    return (
+        type(result).__name__ if dtype is None else str(getattr(dtype, "name", dtype))
+    )
+
+
+def _numbers(result: Any) -> NDArray[np.float64] | None:
+    try:
+        if np.asarray(result).dtype.type is np.void:
+            return None  # bytes
+        return np.asarray(result, np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def agrees(outcome: Outcome, truth: Outcome, within: float | None, eps: float) -> bool:
+    """Whether the numbers are those of float64, but for roundings."""
+    if within is None:
+        return True
+    if outcome.numbers is None or truth.numbers is None:
+        return False
+    if outcome.numbers.shape != truth.numbers.shape:
+        return False
+    scale = max(1.0, float(np.nanmax(np.abs(truth.numbers), initial=0)))
+    return bool(
+        np.allclose(
+            outcome.numbers, truth.numbers, 0, within * eps * scale, equal_nan=True
+        )
+    )
+
+
+def check(call: Call, preparation: str, format: str) -> None:
+    """Fail unless a call, or the line in its place, gives what its row says."""
+    eps = td.formats[format].eps
+    truth = run(call.code, preparation, format, "float64")
+    found = run(call.code, preparation, format, "tf32dtype")
+    good = agrees(found, truth, call.within, eps)
+    void = f"void{8 * td.formats[format].itemsize}"
+    assert found.gives == call.gives.format(format=format, void=void)
+    if call.works:
+        assert good, (found, truth)
+        return
+    raised = found.gives.endswith(("Error", "Exception"))
+    assert raised or not good, "it works: the row needs no other line"
+    if call.instead:
+        mended = run(call.instead, preparation, format, "tf32dtype")
+        assert mended.gives == call.instead_gives.format(format=format)
+        truth = run(call.instead, preparation, format, "float64")
+        if truth.numbers is None:  # a line that takes our formats alone
+            truth = run(call.code, preparation, format, "float64")
+        assert agrees(mended, truth, call.within, eps), (mended, truth)
+
+
+def make_test(calls: Sequence[Call], preparation: str) -> Callable[..., None]:
+    """The test of a module's calls."""
+
+    cases = [(call, format) for call in calls for format in call.formats]
+
+    @pytest.mark.parametrize(
+        ("call", "format"), cases, ids=[f"{c.code}-{format}" for c, format in cases]
+    )
+    def test_call(call: Call, format: str) -> None:
+        check(call, preparation, format)
+
+    return test_call
