@@ -1,5 +1,6 @@
 """Every line of code and every fact in README and docs is run."""
 
+import os
 import re
 import shlex
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.support import gguf_bytes
 from tests.support.documents import (
     DOCUMENTS,
     NUMPY,
@@ -26,13 +28,19 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+#: What needs a library, and who runs it.
+LIBRARIES = ("tf32dtype.cuda", ".interop.", "h5py", "import zarr")
+ELSEWHERE = {"blocks_training.md": "test_torch.py", "dask.md": "test_dask_cluster.py"}
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_code(path):
-    if path.name == "blocks_training.md":
-        pytest.skip("test_torch.py runs it")
+    if path.name in ELSEWHERE:
+        pytest.skip(f"{ELSEWHERE[path.name]} runs it")
     names = {}
     for block in blocks(path, "python"):
-        if "tf32dtype.cuda" not in block:  # tests/cuda/test_docs.py runs these
+        # tests/cuda/test_docs.py and tests/libraries run what needs a library.
+        if not any(word in block for word in LIBRARIES):
             check_block(block, names)
 
 
@@ -54,10 +62,24 @@ def test_commands(line, capsys):
     np.save("B.npy", rng.standard_normal((30, 10)))
     np.save("weights.npy", rng.standard_normal((30, 40)))
     np.savez("weights.npz", layer1=rng.standard_normal((30, 40)), layer2=np.ones(3))
+    _write_checkpoints(rng.standard_normal((64, 64), np.float32))
     assert main(shlex.split(line, comments=True)[1:]) == 0
     out, err = capsys.readouterr()
     assert out
     assert err == ""
+
+
+def _write_checkpoints(x):
+    tensors = {"layer.0.weight": x, "layer.0.bias": x[0], "lm_head": x}
+    for path in ("in.safetensors", "model.safetensors"):
+        td.safetensors.save(path, tensors)
+    os.mkdir("model")
+    td.safetensors.save("model/model.safetensors", tensors, max_shard_size=20_000)
+    os.mkdir("model-mxfp8")
+    td.safetensors.save("model-mxfp8/model.safetensors", {"a": x.astype(td.fp8_e4m3)})
+    with open("model.gguf", "wb") as file:
+        ffn = gguf_bytes.tensor(b"blk.0.ffn_up", x.shape)
+        file.write(gguf_bytes.whole((ffn,), data=x.nbytes))
 
 
 def test_table_of_formats():

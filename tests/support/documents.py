@@ -9,10 +9,23 @@ from tests.support.paths import ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 README, NUMPY = ROOT / "README.md", ROOT / "docs" / "numpy.md"
+FILES = ROOT / "docs" / "files.md"
 
 
 def blocks(path, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)
+    return blocks_of(path.read_text(), language)
+
+
+def blocks_of(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+
+
+def section(path, title):
+    """The text under a headline of the second level."""
+    [text] = re.findall(
+        rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", path.read_text(), re.M | re.S
+    )
+    return text
 
 
 def table(path, first_header):
@@ -51,6 +64,14 @@ def check_block(block, names):
 
 CLASSES = ["DTypePromotionError", "OverflowError", "BufferError", "AssertionError"]
 CLASSES += ["TypeError", "ValueError", "Exception"]
+
+
+def check_section(path, title, names):
+    """Run all blocks of a section."""
+    found = blocks_of(section(path, title), "python")
+    assert found
+    for block in found:
+        check_block(block, names)
 
 
 def outcome(code, names):
