@@ -47,6 +47,8 @@ def select(
     """
     if names is None:
         return list(known)
+    if not isinstance(names, str | Iterable):
+        raise TypeError(f"names are a name, a pattern or several, not {brief(names)}")
     chosen: dict[str, None] = {}
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str):

@@ -678,3 +678,16 @@ def test_an_error_is_kept_while_a_deleter_runs():
         [td.from_dlpack(td.to_dlpack(a)), td.to_dlpack(a).__dlpack__(), 1 // 0]
     gc.collect()
     assert sys.getrefcount(a) == before
+
+
+@pytest.mark.parametrize("answer", [None, 5, (), ("x", 0), (1, 2, 3)])
+def test_devices_that_are_none(answer):
+    class Tensor:
+        def __dlpack_device__(self):
+            return answer
+
+        def __dlpack__(self, **wishes):
+            raise AssertionError("it is not asked")
+
+    with pytest.raises(BufferError, match="its device is"):
+        td.from_dlpack(Tensor())

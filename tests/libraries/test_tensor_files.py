@@ -7,6 +7,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support.command_line import complaint, report
+from tf32dtype._cli.main import main
 
 pytestmark = pytest.mark.once
 
@@ -140,3 +141,28 @@ def test_checkpoints_of_pytorch_name_the_line(tmp_path, monkeypatch, capsys):
     said = complaint(capsys, "convert", "m.pt", "o.safetensors", "--to", "bf16")
     assert "m.pt is a checkpoint of PyTorch" in said
     assert "safetensors.torch.save_file" in said
+
+
+def test_tensors_that_cannot_be_read_are_left_out_if_excluded(
+    tmp_path, monkeypatch, capsys
+):
+    gguf = pytest.importorskip("gguf")
+    monkeypatch.chdir(tmp_path)
+    writer = gguf.GGUFWriter("k.gguf", "test")
+    writer.add_tensor("w", W)
+    kind = gguf.GGMLQuantizationType.Q4_K
+    writer.add_tensor("blk.q", np.zeros((2, 144), np.uint8), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    convert = ["convert", "k.gguf", "o.safetensors", "--to", "bf16"]
+    said = complaint(capsys, *convert)
+    assert "Q4_K" in said
+    assert "--exclude 'blk.q' leaves it out" in said
+    assert not os.path.exists("o.safetensors")
+    assert main([*convert, "--exclude", "blk"]) == 0
+    assert "blk.q is left out" in capsys.readouterr().err
+    assert [*td.safetensors.load("o.safetensors")] == ["w"]
+    nothing = ["--include", "nothing", "--exclude", "blk", "--force"]
+    assert "--include nothing" in complaint(capsys, *convert, *nothing)

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from .._measures import UserError
 from .._measures.value_counts import PIECE, Counts, count, is_countable, pieces
 from .._tensor_files import Tensor, TensorFile, release, values
+from .._tensor_names import UnknownTensor, select
 from .._text import Table, bars, number, printable, progress, size
 from . import CommandError
 from .operands import opened
@@ -114,22 +114,11 @@ def report(path: str, patterns: list[str] | None) -> tuple[dict[str, Any], Table
 
 
 def _choose(file: TensorFile, path: str, patterns: list[str] | None) -> list[Tensor]:
-    if patterns is None:
-        return [*file.values()]
-    for pattern in patterns:
-        if not any(_matches(name, pattern) for name in file):
-            raise CommandError(
-                f"{path} has no tensor {pattern}: tf32dtype inspect {path} lists them"
-            )
-    return [
-        tensor
-        for name, tensor in file.items()
-        if any(_matches(name, pattern) for pattern in patterns)
-    ]
-
-
-def _matches(name: str, pattern: str) -> bool:
-    return name == pattern or fnmatchcase(name, pattern)
+    try:
+        chosen = {*select(patterns, file, path)}
+    except UnknownTensor as error:
+        raise CommandError(str(error)) from None
+    return [tensor for name, tensor in file.items() if name in chosen]
 
 
 def _steps(tensor: Tensor) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._tensor_files import Tensor, TensorFile, open_file
+from .._tensor_names import UnknownTensor
 from . import CommandError
 
 Array = NDArray[Any]
@@ -95,7 +96,7 @@ def _choose(file: TensorFile, path: str, name: str) -> Tensor:
     if not name and len(file) > 1:
         raise CommandError(f"{path} has {len(file)} tensors: choose one of {listed}")
     if name and name not in file:
-        raise CommandError(f"{path} has no {name!r}; it has {listed}")
+        raise CommandError(str(UnknownTensor(name, file, path)))
     return file[name or next(iter(file))]
 
 

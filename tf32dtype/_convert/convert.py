@@ -19,7 +19,15 @@ from ..safetensors.sharded import index_of
 from . import journal
 from .options import Options
 from .output import SUFFIX, Part
-from .plan import Destination, Item, choose, destination, make, not_convertible
+from .plan import (
+    Destination,
+    Item,
+    choose,
+    destination,
+    left_out,
+    make,
+    not_convertible,
+)
 from .targets import PIECE, Scaled, Target, numbers
 
 #: What a run loses at most that is killed: bytes written before they are noted.
@@ -79,7 +87,10 @@ def convert(
         If a file cannot be written; what is done is kept.
     """
     where = destination(source, out)
+    unreadable = left_out(source, options)
     chosen = choose(source, options, target)
+    for name, problem in unreadable.items():
+        tell(f"{name} is left out: {problem}")
     sources = _identity(source.paths)
     identity = {
         "version": __version__,

@@ -137,7 +137,11 @@ def choose(source: TensorFile, options: Options, target: Target) -> set[str]:
         and not any(pattern.search(tensor.name) for pattern in exclude)
     }
     if not found:
-        raise UserError(f"{source.paths[0]} has no tensor that is to be converted")
+        raise UserError(
+            f"{source.paths[0]} has no tensor that is to be converted: none of floats"
+            f" that is no {target.label} yet"
+            + (f" and fits --include {' or '.join(options.include)}" if include else "")
+        )
     return found
 
 
@@ -178,6 +182,22 @@ def not_convertible(
     return found
 
 
+def left_out(source: TensorFile, options: Options) -> dict[str, str]:
+    """Excluded tensors that cannot be read, and so not kept either, and why.
+
+    Raises
+    ------
+    UserError
+        For such a tensor that is not excluded.
+    """
+    _, exclude = options.patterns()
+    found = {name: x.problem for name, x in source.items() if x.problem}
+    for name, problem in found.items():
+        if not any(pattern.search(name) for pattern in exclude):
+            raise UserError(f"{problem}; --exclude {name!r} leaves it out")
+    return found
+
+
 def make(
     source: TensorFile,
     target: Target,
@@ -185,17 +205,17 @@ def make(
     kept: Mapping[str, str],
     where: Destination,
 ) -> list[Item]:
-    """What becomes of each tensor, in the input's order.
+    """What becomes of each tensor that can be read, in the input's order.
 
     Raises
     ------
     UserError
-        For a tensor that cannot be read, or kept, or be what it is to be.
+        For a tensor that cannot be kept, or be what it is to be.
     """
     items = []
     for tensor in source.values():
         if tensor.problem:
-            raise UserError(tensor.problem)
+            continue
         taken = tensor.name in chosen and tensor.name not in kept
         try:
             outlines = (

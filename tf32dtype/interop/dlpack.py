@@ -275,13 +275,20 @@ def _capsule_of(x: Any, device: str | None, copy: bool | None) -> Any:
 
 
 def _check_device(device: Any) -> None:
-    kind = int(device[0])
+    try:
+        kind, _ = map(int, device)
+    except (TypeError, ValueError):
+        raise BufferError(
+            f"its device is {brief(device)}; a kind and a number are needed"
+        ) from None
     if kind in _HOST:
         return
+    copies = 'td.from_dlpack(x, device="cpu") copies it to the CPU'
+    if kind in _GPUS:
+        copies = f"tf32dtype.cuda.asarray(x) makes a GPU array of it, {copies}"
     raise BufferError(
         f"its memory is that of {_GPUS.get(kind, f'a device, DLPack kind {kind}')}:"
-        " tf32dtype.cuda.asarray(x) makes a GPU array of it,"
-        ' td.from_dlpack(x, device="cpu") copies it to the CPU'
+        f" {copies}"
     )
 
 
