@@ -8,7 +8,9 @@ It needs every library, and runs each call with ml_dtypes' arrays too.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
@@ -60,9 +62,12 @@ def works(cell: str) -> bool:
 
 def table() -> str:
     """The page's table."""
-    lines = []
+    lines: list[str] = []
+    libraries = []
     count = own = other = lined = 0
     for library, calls, preparation in modules():
+        anchor = re.sub(r"[^\w -]", "", library.lower()).replace(" ", "-")
+        libraries.append(f"[{library}](#{anchor})")
         lines += ["", f"### {library}", "", "| call | tf32dtype | ml_dtypes |"]
         lines += ["|---|---|---|"]
         for call in calls:
@@ -85,7 +90,8 @@ def table() -> str:
         f" have a line that works in their place, {count - own - lined} have none;"
         f" {other} work with arrays of ml_dtypes {version('ml_dtypes')}."
     )
-    return "\n".join([head, *lines, ""])
+    contents = textwrap.fill(", ".join(libraries), 90, break_long_words=False)
+    return "\n".join([head, "", contents, *lines, ""])
 
 
 def _code(text: str) -> str:
