@@ -60,6 +60,19 @@ def works(cell: str) -> bool:
     return not any(word in cell for word in ("Error", "Exception", "wrong"))
 
 
+def ours(call: Call) -> str:
+    """A row's first cells: the call, and what it gives with this package's arrays."""
+    gives = call.gives.replace("{format}", "same dtype")
+    gives = gives.replace("{void}", "raw bytes")
+    if call.instead:
+        gives = f"{gives}; write `{call.instead}`"
+    elif call.why:
+        gives = f"{gives}: {call.why}"
+    if len(call.formats) == 1:
+        gives = f"{call.formats[0]}: {gives}"
+    return f"| {_code(call.code)} | {_cell(gives)} |"
+
+
 def table() -> str:
     """The page's table."""
     lines: list[str] = []
@@ -68,23 +81,17 @@ def table() -> str:
     for library, calls, preparation in modules():
         anchor = re.sub(r"[^\w -]", "", library.lower()).replace(" ", "-")
         libraries.append(f"[{library}](#{anchor})")
-        lines += ["", f"### {library}", "", "| call | tf32dtype | ml_dtypes |"]
-        lines += ["|---|---|---|"]
+        lines += ["", f"### {library}", ""]
+        if preparation:
+            lines += ["```", preparation.strip(), "```", ""]
+        lines += ["| call | tf32dtype | ml_dtypes |", "|---|---|---|"]
         for call in calls:
             peer = theirs(call, preparation)
             count += 1
             own += call.works
             lined += bool(call.instead)
             other += works(peer)
-            gives = call.gives.replace("{format}", "same dtype")
-            gives = gives.replace("{void}", "raw bytes")
-            if call.instead:
-                gives = f"{gives}; write `{call.instead}`"
-            elif call.why:
-                gives = f"{gives}: {call.why}"
-            if len(call.formats) == 1:
-                gives = f"{call.formats[0]}: {gives}"
-            lines.append(f"| {_code(call.code)} | {_cell(gives)} | {_cell(peer)} |")
+            lines.append(f"{ours(call)} {_cell(peer)} |")
     head = (
         f"Of {count} calls, {own} work as they are with arrays of tf32dtype, {lined}"
         f" have a line that works in their place, {count - own - lined} have none;"
