@@ -155,6 +155,7 @@ def make_test(calls: Sequence[Call], preparation: str) -> Callable[..., None]:
 
     cases = [(call, format) for call in calls for format in call.formats]
 
+    @pytest.mark.once
     @pytest.mark.parametrize(
         ("call", "format"), cases, ids=[f"{c.code}-{format}" for c, format in cases]
     )
