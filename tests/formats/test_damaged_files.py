@@ -110,3 +110,16 @@ def test_an_archive_that_ends_too_early(tmp_path: Path) -> None:
     path.write_bytes(raw)
     with td.load(path) as arrays, pytest.raises(ValueError, match=r"x in .*a\.npz"):
         arrays["x"]
+
+
+def test_raw_bytes_are_told(tmp_path):
+    a = np.array([1.5, 2], td.bfloat16)
+    np.save(tmp_path / "a.npy", a)
+    np.savez(tmp_path / "a.npz", a=a)
+    with pytest.warns(
+        UserWarning, match=r"a\.npy holds raw items of 2 bytes.*bfloat16"
+    ):
+        found = td.load(tmp_path / "a.npy")
+    assert np.array_equal(found.view(td.bfloat16), a)
+    with pytest.warns(UserWarning, match=r"a in .*a\.npz holds raw items"):
+        td.load(tmp_path / "a.npz")["a"]
