@@ -86,9 +86,8 @@ def kind(head: bytes) -> tuple[str, str]:
     head : bytes
         As for `check`.
     """
-    for magic, what, cure in _KINDS:
-        if head.startswith(magic):
-            return what, cure
+    if known := _by_magic(head):
+        return known
     # No text: eight letters are a larger number.
     if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 48:
         return "a safetensors file", "read it with td.safetensors.load"
@@ -121,9 +120,13 @@ def foreign(stream: IO[bytes]) -> str | None:
             "an archive, as .npz files and checkpoints of PyTorch are: read it with"
             " td.load or torch.load(file, weights_only=True)"
         )
-    return next(
-        (f"{what}: {cure}" for at, what, cure in _KINDS if head.startswith(at)), None
-    )
+    known = _by_magic(head)
+    return None if known is None else ": ".join(known)
+
+
+def _by_magic(head: bytes) -> tuple[str, str] | None:
+    """The entry of `_KINDS` for a file that begins so."""
+    return next((entry[1:] for entry in _KINDS if head.startswith(entry[0])), None)
 
 
 def check_members(npz: NpzFile, name: str) -> None:
@@ -184,7 +187,7 @@ def check_npy(stream: IO[bytes], name: str, size: int | None = None) -> None:
     start = stream.tell()
     magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
     stream.seek(start)
-    if magic != np.lib.format.MAGIC_PREFIX:
+    if not is_npy(magic):
         return
     try:
         dtype, shape = header(stream)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeGuard, get_args
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _file_kinds, _npy
 from ._formats.table import format_of_dtype, own_array
 from ._npy import Header
+from ._scaled_arrays import is_scaled
 from ._whole_files import replacing
 from ._wording import brief, warn_of_raw_bytes
 
@@ -347,7 +347,7 @@ def _storable(
             f'header={brief(header)}: known are "bits" and "names" (so no array of an'
             " archive has this name)"
         )
-    if _is_scaled(arr):
+    if is_scaled(arr):
         return arr, None
     if isinstance(arr, np.ma.MaskedArray):
         raise TypeError(
@@ -387,11 +387,6 @@ def _items(dtype: np.dtype[Any]) -> Iterator[np.dtype[Any]]:
             yield from _items(dtype[name])
     else:
         yield dtype
-
-
-def _is_scaled(arr: object) -> TypeGuard[Scaled]:
-    known = sys.modules.get("tf32dtype.blocks")  # not loaded: there are none
-    return known is not None and isinstance(arr, known.BlockArray | known.TileArray)
 
 
 def _write(

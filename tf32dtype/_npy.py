@@ -33,7 +33,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ._formats.codes import bits
+from ._formats.codes import bits, chunks
 from ._formats.table import Format, as_own, format_of_dtype, formats
 
 if TYPE_CHECKING:
@@ -74,13 +74,8 @@ def preamble(array: NDArray[Any], header: Header) -> bytes:
 def write(stream: IO[bytes], array: NDArray[Any], header: Header) -> None:
     """Write an array of a format, or with such fields."""
     stream.write(preamble(array, header))
-    chunks = np.nditer(
-        array,
-        flags=["external_loop", "buffered", "zerosize_ok"],
-        buffersize=max(1, _CHUNK_BYTES // max(1, array.itemsize)),
-        order="F" if _is_fortran(array) else "C",
-    )
-    for chunk in chunks:
+    order: Literal["C", "F"] = "F" if _is_fortran(array) else "C"
+    for chunk in chunks(array, _CHUNK_BYTES, order):
         items = np.zeros(len(chunk), array.dtype)
         _put(items, chunk)
         stream.write(items.tobytes())

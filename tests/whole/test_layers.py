@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 LAYERS = {
     "tf32dtype": """
         _wording _options _scopes _imports _requirements _file_kinds _text _version
-        _whole_files _tensor_names
+        _whole_files _tensor_names _scaled_arrays
         _core _nvrtc
         _formats _source_folders
         tensor_core blocks

@@ -122,7 +122,7 @@ def _choose(file: TensorFile, path: str, patterns: list[str] | None) -> list[Ten
 
 
 def _steps(tensor: Tensor) -> int:
-    return -(-int(np.prod(tensor.shape, dtype=object)) // PIECE) or 1
+    return -(-tensor.size // PIECE) or 1
 
 
 def _rows(tensor: Tensor, advance: Callable[[], None]) -> Iterator[_Row]:

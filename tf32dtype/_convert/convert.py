@@ -8,8 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from .._measures import UserError
 from .._tensor_files import Tensor, TensorFile, release
 from .._version import __version__
@@ -262,7 +260,7 @@ def _write_all(
 
 
 def _steps(tensor: Tensor) -> int:
-    return -(-int(np.prod(tensor.shape, dtype=object)) // PIECE)
+    return -(-tensor.size // PIECE)
 
 
 def _write(item: Item, part: Part, advance: Callable[[], None]) -> dict[str, Any]:

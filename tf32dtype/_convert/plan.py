@@ -161,25 +161,27 @@ def not_convertible(
     """
     found = {}
     for tensor in tensors:
-        try:
-            target.outlines(tensor.name, tensor.shape)
-        except ValueError as error:
-            found[tensor.name] = str(error)
-            continue
-        if tensor.doubt:
-            found[tensor.name] = tensor.doubt
-        if tensor.doubt or not target.is_picky:
-            continue
-        array = tensor.get()
-        nans = infinities = 0
-        for piece in numbers(array):
-            nans += int(np.count_nonzero(np.isnan(piece)))
-            infinities += int(np.count_nonzero(np.isinf(piece)))
-        release(array)
+        if why := _why_not(tensor, target):
+            found[tensor.name] = why
         advance()
-        if problem := target.problem(nans, infinities):
-            found[tensor.name] = problem
     return found
+
+
+def _why_not(tensor: Tensor, target: Target) -> str:
+    """Why a tensor cannot be converted; empty: it can."""
+    try:
+        target.outlines(tensor.name, tensor.shape)
+    except ValueError as error:
+        return str(error)
+    if tensor.doubt or not target.is_picky:
+        return tensor.doubt
+    array = tensor.get()
+    nans = infinities = 0
+    for piece in numbers(array):
+        nans += int(np.count_nonzero(np.isnan(piece)))
+        infinities += int(np.count_nonzero(np.isinf(piece)))
+    release(array)
+    return target.problem(nans, infinities)
 
 
 def left_out(source: TensorFile, options: Options) -> dict[str, str]:

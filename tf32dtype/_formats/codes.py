@@ -127,13 +127,25 @@ def code_chunks(
 
 def little_endian_chunks(array: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
     """An array of a dtype of NumPy's, as `code_chunks`."""
-    chunks = np.nditer(
+    for chunk in chunks(array, size, dtype=array.dtype.newbyteorder("<")):
+        yield np.ascontiguousarray(chunk)
+
+
+def chunks(
+    array: NDArray[Any],
+    size: int,
+    order: Literal["C", "F"] = "C",
+    dtype: np.dtype[Any] | None = None,
+) -> Any:
+    """Pieces of one axis and at most `size` bytes, in C or Fortran order.
+
+    In the array's dtype, or its like of another byte order.
+    """
+    return np.nditer(
         array,
         flags=["external_loop", "buffered", "zerosize_ok"],
-        op_dtypes=array.dtype.newbyteorder("<"),
+        op_dtypes=dtype,
         casting="equiv",
-        buffersize=max(1, size // array.itemsize),
-        order="C",
+        buffersize=max(1, size // max(1, array.itemsize)),
+        order=order,
     )
-    for chunk in chunks:
-        yield np.ascontiguousarray(chunk)

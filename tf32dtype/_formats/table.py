@@ -51,6 +51,15 @@ class Format:
         return np.dtype(self.type)
 
     @property
+    def carrier(self) -> np.dtype[Any]:
+        """Of NumPy, for arrays of the format in files that have no name for it.
+
+        Unsigned integers, its codes; float32 for codes of float32's layout, which so
+        are the same numbers to other readers.
+        """
+        return np.dtype("f4" if self.unused_low_bits else f"u{self.itemsize}")
+
+    @property
     def min(self) -> float:
         """The most negative number, or the least one of an unsigned format."""
         return -self.max if self.signed else self.smallest_normal
@@ -173,6 +182,8 @@ def _rows() -> list[Format]:
 
 
 formats = Formats(_rows())
+#: The same by their dtypes.
+formats_by_dtype = {form.dtype: form for form in formats.values()}
 
 
 def find(which: object) -> Format:
@@ -228,7 +239,7 @@ def find_dtype(which: object) -> np.dtype[Any]:
 
 def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
     """The format whose dtype this is, in this package; None for any other dtype."""
-    return next((form for form in formats.values() if form.dtype == dtype), None)
+    return formats_by_dtype.get(dtype)
 
 
 def as_own(x: Any) -> Any:

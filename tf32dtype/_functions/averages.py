@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._formats.table import Format, formats
+from .._formats.table import Format, formats_by_dtype
 
 Function = Callable[..., Any]
-FORMATS = {form.dtype: form for form in formats.values()}
+FORMATS = formats_by_dtype
 #: dtypes whose means are rounded from float64
 _NARROW = {*FORMATS, np.dtype(np.float16), np.dtype(np.float32)}
 _DOUBLE = np.dtype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -43,6 +44,11 @@ class Tensor:
     doubt: str = ""
     #: why `read` would fail; empty: nothing is known against it
     problem: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return math.prod(self.shape)
 
     def get(self) -> Any:
         """What `read` returns.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._formats.codes import bits
 from .._formats.table import Format, find_dtype, format_of_dtype, own_array
+from .._scaled_arrays import is_scaled
 from .._wording import brief, warn_of_raw_bytes
 from . import storage
 from .storage import h5py
@@ -82,7 +83,7 @@ def write(
             f"group is an h5py.Group or h5py.File, not {brief(group)}; td.hdf5.save"
             " writes files"
         )
-    if _is_blocks(a):
+    if is_scaled(a):
         if dtype is not None:
             raise ValueError(f"dtype={brief(dtype)}: blocks are written as they are")
         return _write_blocks(group, name, a, **create)
@@ -282,7 +283,7 @@ def _fill_value(form: Format, kind: Any, value: Any) -> Any:
     """
     wanted = own_array(value).astype(form.dtype)
     if form not in storage.TYPED:
-        return bits(wanted).view(storage.carrier_of(form).newbyteorder("="))[()]
+        return bits(wanted).view(form.carrier)[()]
     number = wanted.astype(np.float64)[()]
     with h5py().File("fill value", "w", driver="core", backing_store=False) as scratch:
         made = h5py().Datatype(kind)
@@ -334,11 +335,6 @@ def _check_plain(dtype: np.dtype[Any], whole: np.dtype[Any]) -> None:
 
 
 # -- arrays of blocks -------------------------------------------------------
-
-
-def _is_blocks(a: object) -> TypeGuard[Scaled]:
-    known = sys.modules.get("tf32dtype.blocks")  # not loaded: there are none
-    return known is not None and isinstance(a, known.BlockArray | known.TileArray)
 
 
 def _write_blocks(group: Any, name: str, a: Scaled, **create: Any) -> Any:

@@ -42,18 +42,13 @@ def type_of(form: Format) -> Any:
     """The HDF5 type of a format's dataset: its own, or that of its codes."""
     types = h5py().h5t
     if form not in TYPED:
-        return types.py_create(carrier_of(form))
+        return types.py_create(form.carrier.newbyteorder("<"))
     made = types.IEEE_F32LE.copy()
     made.set_fields(*_fields(form))
     made.set_size(form.itemsize)
     made.set_precision(form.bits)
     made.set_ebias(form.bias)
     return made
-
-
-def carrier_of(form: Format) -> np.dtype[Any]:
-    """The dtype of datasets of a format that HDF5 has no type for."""
-    return np.dtype("<f4" if form.unused_low_bits else f"<u{form.itemsize}")
 
 
 def format_of(dataset: Any) -> Format | None:
@@ -84,7 +79,7 @@ def format_of(dataset: Any) -> Format | None:
     if not _is_carrier(found, form):
         raise ValueError(
             f"the attribute {ATTRIBUTE!r} of {dataset.name} says {name}, which is held"
-            f" as {carrier_of(form)}, and its items are {found.dtype} of"
+            f" as {form.carrier}, and its items are {found.dtype} of"
             f" {8 * found.get_size()} bits"
         )
     return form

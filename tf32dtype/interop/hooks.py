@@ -19,7 +19,7 @@ from . import (
 
 def register(formats: Mapping[str, Format]) -> None:
     """Tell those that are imported now, and the others once the program does it."""
-    for told in (dlpack, finfo, isdtype, masked, printing, dask_hooks, pandas, scipy):
+    for told in (dlpack, finfo, isdtype, masked, printing, dask_hooks):
         told.register(formats)
-    known_to_zarr.register()
-    tensors.register()
+    for waiting in (known_to_zarr, pandas, scipy, tensors):
+        waiting.register()

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._formats import bit_packing
 from .._formats.codes import bits, from_bits
-from .._formats.table import as_own, find, formats
+from .._formats.table import as_own, format_of_dtype, formats
 from .._requirements import need
 
 if TYPE_CHECKING:
@@ -110,12 +110,12 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
         For a format that ONNX, or this version of it, has no type for.
     """
     array = np.asarray(as_own(a))
-    if array.dtype not in {form.dtype for form in formats.values()}:
+    form = format_of_dtype(array.dtype)
+    if form is None:
         result: TensorProto = onnx.numpy_helper.from_array(
             array.astype(array.dtype.newbyteorder("="), copy=False), name
         )
         return result
-    form = find(array.dtype)
     known = {held: number for number, held in _numbers(_FORMATS).items()}
     if form.name not in known:
         raise TypeError(

@@ -8,19 +8,17 @@ transforms raise, as before.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from .._formats.table import Format
+from .._formats.table import format_of_dtype
 from .._imports import when_imported
 
 
-def register(formats: Mapping[str, Format]) -> None:
-    """Have SciPy's transforms take these formats, once they are imported."""
-    known = {form.dtype for form in formats.values()}
+def register() -> None:
+    """Have SciPy's transforms take our formats, once they are imported."""
 
     def widen(module: ModuleType) -> None:
         own = vars(module).get("_asfarray")
@@ -29,7 +27,8 @@ def register(formats: Mapping[str, Format]) -> None:
 
         @functools.wraps(own)
         def as_floats(x: Any) -> Any:
-            ours = isinstance(x, np.ndarray | np.generic) and x.dtype in known
+            has_dtype = isinstance(x, np.ndarray | np.generic)
+            ours = has_dtype and format_of_dtype(x.dtype) is not None
             return own(x.astype(np.float32) if ours else x)
 
         vars(module)["_asfarray"] = as_floats

@@ -67,12 +67,10 @@ def kind_of(dtype: np.dtype[Any]) -> Kind | None:
 
 
 def carrier_of(form: Format) -> Kind:
-    """Under which name arrays of a format are stored that has none, one an item.
-
-    Unsigned integers of its codes; float32 for codes of float32's layout, which so are
-    the same numbers to other readers.
-    """
-    return KINDS["F32" if form.unused_low_bits else f"U{8 * form.itemsize}"]
+    """Under which name arrays of a format are stored that has none, one an item."""
+    kind = kind_of(form.carrier)
+    assert kind is not None
+    return kind
 
 
 def stored_kind(dtype: np.dtype[Any], shape: Sequence[int]) -> Kind:

@@ -153,9 +153,7 @@ def _pairs(array: NDArray[Any], copy: bool) -> Tensor:
             f"{_PAIRS} has two numbers in a byte: a's last axis is even, its shape is"
             f" {array.shape}"
         )
-    return torch.from_numpy(
-        bit_packing.pack(bits(array), formats["float4_e2m1fn"].bits)
-    ).view(_PAIRS)
+    return torch.from_numpy(bit_packing.pack(bits(array), _FP4.bits)).view(_PAIRS)
 
 
 def _check(x: Tensor) -> None:
