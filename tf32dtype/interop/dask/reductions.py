@@ -58,10 +58,7 @@ def statistic(own: Function) -> Function:
             return own(*args, **kwargs)
         if to_ours and a.dtype != target:  # elements are rounded first, as NumPy does
             a = given[first] = a.astype(target)
-        # Some formats have no zero that dask could put in the place of NaN; and
-        # cumulative functions of dask 2025.1 do not obey dtype=.
-        has_zero = a.dtype not in FORMATS or FORMATS[a.dtype].has_zero
-        if not has_zero or "cum" in own.__name__:
+        if "cum" in own.__name__:  # those of dask 2025.1 do not obey dtype=
             given[first] = a.astype(_DOUBLE)
         given["dtype"] = _DOUBLE
         out = given.pop("out", None)
