@@ -52,7 +52,9 @@ def expressions() -> Iterator[tuple[str, str, Any]]:
             for name, found in entries.items():
                 if prefix.startswith(("np.random", "np.ma")):
                     continue
-                f = getattr(numpy_surface.namespace(prefix), name)
+                f = getattr(numpy_surface.namespace(prefix), name, None)
+                if f is None:  # of a newer NumPy
+                    continue
                 for one in (found,) if isinstance(found, str) else found:
                     yield prefix + name, one, f
 
