@@ -9,8 +9,9 @@ from __future__ import annotations
 import array
 import datetime
 import enum
+import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -155,6 +156,15 @@ MIXED = {"Fraction", "Decimal", "ragged"} | {x for x in OBJECTS if "object" in x
 # float16 takes NaN for these.
 NAN = {"None", "objects with None", "masked constant"}
 ARITHMETIC = {"+", "add", "<", "sum", "max", "add.at", "==", "== scalar", "promotion"}
+
+
+@pytest.fixture(autouse=True)
+def _no_garbage_of_others() -> Iterator[None]:
+    """Files that other tests left open warn whenever they are collected."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def outcome(use: Callable[[Any, Any], Any], scalar_type: Any, value: Any) -> Any:
