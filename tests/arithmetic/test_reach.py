@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_example(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "script.py"],
         capture_output=True, text=True, cwd=tmp_path, timeout=60,
-        env={"PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.stdout.startswith("0.0 0.0\n"), done.stderr
     shown = next(x for x in blocks(DOCUMENT, "text") if "script.py" in x)
