@@ -16,8 +16,23 @@ del _check
 
 from . import interop  # noqa: E402
 from ._arithmetic import arithmetic  # noqa: E402
-from ._core import free_buffers, isa  # noqa: E402
-from ._core import scalar_types as _scalar_types  # noqa: E402
+from ._core import (  # noqa: E402
+    bfloat16,
+    float4_e2m1fn,
+    float6_e2m3fn,
+    float6_e3m2fn,
+    float8_e3m4,
+    float8_e4m3,
+    float8_e4m3b11fnuz,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
+    free_buffers,
+    isa,
+    tf32,
+)
 from ._files import load, save, savez, savez_compressed  # noqa: E402
 from ._formats.aliases import cure as _cure  # noqa: E402
 from ._formats.codes import bits, from_bits  # noqa: E402
@@ -36,22 +51,6 @@ from ._version import __version__  # noqa: E402
 from .interop import hooks as _hooks  # noqa: E402
 from .interop.dlpack import from_dlpack, to_dlpack  # noqa: E402
 from .interop.ml_dtypes import as_ml_dtypes, from_ml_dtypes  # noqa: E402
-
-(
-    tf32,
-    bfloat16,
-    float8_e5m2,
-    float8_e4m3fn,
-    float8_e4m3,
-    float8_e3m4,
-    float8_e5m2fnuz,
-    float8_e4m3fnuz,
-    float8_e4m3b11fnuz,
-    float8_e8m0fnu,
-    float6_e2m3fn,
-    float6_e3m2fn,
-    float4_e2m1fn,
-) = _scalar_types
 
 if _TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core

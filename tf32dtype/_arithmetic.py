@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 from . import _core
 from ._formats.quantize import target_dtype
 from ._formats.table import formats
+from ._formats.typed import TargetLike
 from ._scopes import decorated
 from ._source_folders import set_folders
 
@@ -97,7 +98,7 @@ class arithmetic:
     """
 
     def __init__(
-        self, format: object, *, float64: bool = False, watch: bool = False
+        self, format: TargetLike, *, float64: bool = False, watch: bool = False
     ) -> None:
         self._settings = _Settings(format_name(format), bool(float64), bool(watch))
 

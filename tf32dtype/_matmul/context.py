@@ -16,7 +16,7 @@ from .._options import refuse_unknown, shows
 from .._scopes import decorated
 from .._wording import brief
 from . import numpy_patch
-from .precisions import FLAGS, Options, Settings, known, resolve
+from .precisions import FLAGS, Options, PrecisionName, Settings, known, resolve
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 #: What goes with it, words with commas between; set: of BLAS's products too.
@@ -195,7 +195,7 @@ class matmul_precision:
 
     @shows(Options, Settings)
     def __init__(
-        self, precision: str | None = None, **options: Unpack[Options]
+        self, precision: PrecisionName | None = None, **options: Unpack[Options]
     ) -> None:
         refuse_unknown("matmul_precision", options, Options)
         self.settings = Settings(precision, **options)
@@ -235,7 +235,7 @@ _settings: Settings | None = None
 
 @shows(Options, Settings)
 def set_matmul_precision(
-    precision: str | None = None, **options: Unpack[Options]
+    precision: PrecisionName | None = None, **options: Unpack[Options]
 ) -> None:
     """Set the precision of NumPy's products for the whole process.
 

@@ -27,8 +27,37 @@ from .._wording import brief
 from .plans import FoundPlace, Plan, find_places, read_plan
 
 if TYPE_CHECKING:
-    from ..tensor_core.models import Model
+    from ..tensor_core.device import DeviceName
+    from ..tensor_core.models import Instruction, Model
 
+#: Presets, their short names, and the formats that operands are rounded to.
+PrecisionName = Literal[
+    "F32_F32_F32",
+    "TF32_TF32_F32",
+    "TF32_TF32_F32_X3",
+    "BF16_BF16_F32",
+    "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6",
+    "BF16_BF16_F32_X9",
+    "F16_F16_F32",
+    "F8E4M3FN_F8E4M3FN_F32",
+    "F8E5M2_F8E5M2_F32",
+    "f32",
+    "tf32",
+    "tf32x3",
+    "bf16",
+    "bf16x3",
+    "bf16x6",
+    "bf16x9",
+    "f16",
+    "fp8_e4m3",
+    "fp8_e5m2",
+    "float32",
+    "bfloat16",
+    "float16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+]
 Scale = Literal["tensor", "row"]
 SpecialValues = Literal["propagate", "saturate"]
 
@@ -44,8 +73,8 @@ class RoundingOptions(TypedDict, total=False):
 class ProductOptions(RoundingOptions, total=False):
     """And whose tensor core multiplies them."""
 
-    device: str | None
-    instruction: str | None
+    device: DeviceName | None
+    instruction: Instruction | None
 
 
 class Options(ProductOptions, total=False):

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from .. import _core
+from .._formats.aliases import BlockFormatName
 from .._formats.table import UnknownFormat
 from .._formats.table import formats as number_formats
 from .._wording import brief
@@ -17,8 +18,10 @@ from .._wording import brief
 Rule = Literal["amax", "floor", "even", "nf", "mse", "published"]
 ScaleFormat = Literal["float8_e8m0fnu", "ue4m3", "ue5m3", "ue4m4", "ue3m5"]
 
+BlockSize = Literal[16, 32, 64, 128]
+
 RULES = get_args(Rule)
-BLOCK_SIZES = (16, 32, 64, 128)
+BLOCK_SIZES = get_args(BlockSize)
 POWERS: Final = "float8_e8m0fnu"  # the scales that no float32 a tensor multiplies
 
 
@@ -73,7 +76,7 @@ scale_formats = dict(_core.block_scales)
 class BlockFormat:
     """A row of the table: what a block holds, and how it is made by default."""
 
-    name: str
+    name: BlockFormatName
     #: name of the element
     element: str
     #: name of the residual's element; None: codes of one level
@@ -111,7 +114,7 @@ class BlockFormats(Mapping[str, BlockFormat]):
     """The block formats by name, in the table's order."""
 
     def __init__(self, *rows: BlockFormat) -> None:
-        self._rows = {row.name: row for row in rows}
+        self._rows: dict[str, BlockFormat] = {row.name: row for row in rows}
 
     def __getitem__(self, name: str) -> BlockFormat:
         try:
@@ -127,8 +130,8 @@ class BlockFormats(Mapping[str, BlockFormat]):
                 f"unknown block format {brief(name)}; {advice}"
             ) from None
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
+    def __iter__(self) -> Iterator[BlockFormatName]:
+        return (row.name for row in self._rows.values())
 
     def __len__(self) -> int:
         return len(self._rows)

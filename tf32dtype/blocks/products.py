@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._formats.table import find, find_dtype, own_array
+from .._formats.typed import DTypeOf, Out, Scalar, Terms
 from .._wording import brief
 from .base import Blocks
 from .scaled import Scaled
 
-Terms = Literal[1, 3, 4]
 #: What NumPy's iterators take.
 _MOST_STACK = 32
 Parts = tuple[NDArray[Any] | None, ...]
@@ -24,6 +24,33 @@ _BLOCK = 128
 HostBlocks = Blocks[NDArray[np.uint8]]
 
 
+@overload
+def matmul(
+    a: Scaled | ArrayLike,
+    b: Scaled | ArrayLike,
+    *,
+    terms: Terms | None = ...,
+    dtype: DTypeLike = ...,
+    out: Out | tuple[Out],
+) -> Out: ...
+@overload
+def matmul(
+    a: Scaled | ArrayLike,
+    b: Scaled | ArrayLike,
+    *,
+    terms: Terms | None = ...,
+    dtype: DTypeOf[Scalar] = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+@overload
+def matmul(
+    a: Scaled | ArrayLike,
+    b: Scaled | ArrayLike,
+    *,
+    terms: Terms | None = ...,
+    dtype: ValueName,
+    out: None = ...,
+) -> NDArray[Any]: ...
 def matmul(
     a: Scaled | ArrayLike,
     b: Scaled | ArrayLike,

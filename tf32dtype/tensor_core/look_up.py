@@ -9,7 +9,7 @@ from .._wording import brief
 from .block_scaled import BlockScaled
 from .device import DEVICES, Device
 from .listing import listing
-from .models import MODELS, Model
+from .models import MODELS, Board, Instruction, Model
 
 
 def _plain(name: str) -> str:
@@ -40,7 +40,7 @@ class Devices(Mapping[str, Device]):
             raise KeyError(f"unknown device {brief(name)}; known are {', '.join(self)}")
         return self._devices[found]
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Board]:
         return iter(self._devices)
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ def find_device(name: object) -> Device:
         raise ValueError(error.args[0]) from None
 
 
-def find_instruction(device: Device, instruction: str | None) -> str:
+def find_instruction(device: Device, instruction: str | None) -> Instruction:
     """One of a device's instructions; None: what GEMM libraries use.
 
     Raises
@@ -88,12 +88,13 @@ def find_instruction(device: Device, instruction: str | None) -> str:
             f"{instruction} multiplies block-scaled arrays (tf32dtype.blocks) alone;"
             f" other instructions of {device.name} are {', '.join(known)}"
         )
-    if instruction not in known:
-        raise ValueError(
-            f"{device.name} has no instruction {brief(instruction)}; it has"
-            f" {', '.join(known)}"
-        )
-    return instruction
+    for name in known:
+        if name == instruction:
+            return name
+    raise ValueError(
+        f"{device.name} has no instruction {brief(instruction)}; it has"
+        f" {', '.join(known)}"
+    )
 
 
 def find_model(

@@ -257,3 +257,5 @@ for _index in range(TF_FORMAT_COUNT):
     _made = make_scalar_type(_index)
     scalar_types.append(_made)
     scalar_pointers[_index] = <PyTypeObject *>_made
+    globals()[names[_index]] = _made
+__all__ += names
