@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from . import _core
+from ._formats.aliases import FormatName, NumPyName
 from ._formats.quantize import target_dtype
 from ._formats.table import formats
 from ._formats.typed import TargetLike
@@ -33,7 +34,7 @@ _lock = threading.Lock()
 _open: list[_Settings] = []
 
 
-def format_name(which: object) -> str:
+def format_name(which: object) -> FormatName | NumPyName:
     """The full name of what NumPy can compute in: a format, float16 or float32.
 
     Raises
@@ -46,7 +47,7 @@ def format_name(which: object) -> str:
         raise ValueError(
             f"{name} has neither zero nor negative numbers: it is for scales"
         )
-    return name
+    return cast(FormatName | NumPyName, name)
 
 
 class arithmetic:

@@ -7,6 +7,8 @@ from typing import Any, Self, SupportsFloat, SupportsIndex, type_check_only
 import numpy as np
 from numpy.typing import NBitBase, NDArray
 
+from .._matmul.precisions import PrecisionName
+from ..blocks.formats import ScaleFormat
 from ..tensor_core.block_scaled import BlockScaled
 from ..tensor_core.models import Model
 
@@ -14,7 +16,9 @@ from ..tensor_core.models import Model
 class _Number(np.floating[NBitBase]):
     """A number of a format, of none of NumPy's widths: they would make it their own."""
 
-    def __new__(cls, x: SupportsFloat | SupportsIndex | str | bytes = ..., /) -> Self: ...
+    def __new__(
+        cls, x: SupportsFloat | SupportsIndex | str | bytes = ..., /
+    ) -> Self: ...
     def hex(self) -> str: ...
 
 class tf32(_Number): ...
@@ -166,7 +170,7 @@ def mma_matmul(
 #: (name, bits of a code) and (name, bits of the mantissa), as they are in
 #: src/blocks/block_formats.h
 block_elements: tuple[tuple[str, int], ...]
-block_scales: tuple[tuple[str, int], ...]
+block_scales: tuple[tuple[ScaleFormat, int], ...]
 
 def block_plan(
     layout: tuple[int, int, int, int],
@@ -232,7 +236,7 @@ def block_matmul(
     block: int,
     terms: int,
 ) -> int: ...
-def precisions() -> list[tuple[str, str, str, int, int]]: ...
+def precisions() -> list[tuple[PrecisionName, PrecisionName, str, int, int]]: ...
 
 Line = tuple[str, int]
 PlannedPlace = tuple[Line | None, Line | None, MatmulSpec | None]

@@ -33,6 +33,11 @@ TargetLike: TypeAlias = FormatLike | NumPyName
 #: One number, where an array_like may be one.
 Number: TypeAlias = float | np.number[Any] | np.bool
 
+#: What values of blocks become besides a dtype's.
+ValueNamed: TypeAlias = (
+    TargetNamed | Literal["float64", "fp64", "f64", "double"] | type[float]
+)
+
 #: Which products of elements and residuals are added.
 Terms = Literal[1, 3, 4]
 

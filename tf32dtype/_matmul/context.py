@@ -306,7 +306,7 @@ def read_environment() -> None:
     if not name:
         return
     try:
-        set_matmul_precision(name, **_options(os.environ.get(BLAS_VARIABLE)))
+        set_matmul_precision(cast(Any, name), **_options(os.environ.get(BLAS_VARIABLE)))
     except ValueError as error:
         if BLAS_VARIABLE in os.environ:
             raise ImportError(f"{VARIABLE} and {BLAS_VARIABLE}: {error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, wraps
 from typing import (
@@ -115,9 +115,9 @@ class Precision(NamedTuple):
     """A way to compute float32 products."""
 
     #: the long name
-    preset: str
+    preset: PrecisionName
     #: the short name
-    short: str
+    short: PrecisionName
     #: what operands are rounded to
     format: str
     #: how many numbers of the format stand for one of an operand
@@ -164,7 +164,7 @@ def find_precision(name: object) -> Precision:
     return row
 
 
-def precision_of_format(name: str) -> str | None:
+def precision_of_format(name: str) -> PrecisionName | None:
     """The precision that rounds operands to a format, by its short name; None: none."""
     row = _BY_FORMAT.get(name)
     return row and row.short
@@ -361,7 +361,7 @@ def _which(instruction: object) -> str:
 
 
 def _check(
-    keyword: str, value: object, kind: object, short: str | None, useful: list[str]
+    keyword: str, value: object, kind: object, short: str | None, useful: Sequence[str]
 ) -> None:
     """Values are those of a Literal; all but the first are for some precisions."""
     values = get_args(kind)

@@ -5,19 +5,24 @@ from __future__ import annotations
 import copy
 import threading
 from inspect import signature
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._formats.aliases import BlockFormatName
 from .array import BlockArray
-from .formats import BlockFormat, find
+from .formats import BlockFormatLike, find
 from .layout import MOST_AXES, checked_axis
 from .lines import checked, to_float32
-from .quantization import Settings, quantize, resolved
+from .quantization import Options, Settings, quantize, resolved
 
 _MAX = np.finfo(np.float32).max
 _OPTIONS = tuple(signature(quantize).parameters)[2:]
+
+
+class _LineOptions(Options, total=False):
+    axis: int
 
 
 class ErrorFeedback:
@@ -53,7 +58,9 @@ class ErrorFeedback:
     [0.5, 0.0, 0.5, 0.0, 0.5]
     """
 
-    def __init__(self, format: str | BlockFormat, **options: Any) -> None:
+    def __init__(
+        self, format: BlockFormatLike, **options: Unpack[_LineOptions]
+    ) -> None:
         self._row = find(format)
         for name in options:
             if name not in _OPTIONS:
@@ -62,7 +69,7 @@ class ErrorFeedback:
                 )
         axis = options.get("axis", -1)
         checked_axis(axis, MOST_AXES)
-        named = {name: v for name, v in options.items() if name != "axis"}
+        named: Any = {name: v for name, v in options.items() if name != "axis"}
         resolved(self._row, Settings(**named))
         self._options = options
         self._error: NDArray[np.float32] | None = None
@@ -76,7 +83,7 @@ class ErrorFeedback:
         self._lock = threading.Lock()
 
     @property
-    def format(self) -> str:
+    def format(self) -> BlockFormatName:
         return self._row.name
 
     @property

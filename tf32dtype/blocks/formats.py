@@ -21,7 +21,7 @@ ScaleFormat = Literal["float8_e8m0fnu", "ue4m3", "ue5m3", "ue4m4", "ue3m5"]
 BlockSize = Literal[16, 32, 64, 128]
 
 RULES = get_args(Rule)
-BLOCK_SIZES = get_args(BlockSize)
+BLOCK_SIZES: tuple[BlockSize, ...] = get_args(BlockSize)
 POWERS: Final = "float8_e8m0fnu"  # the scales that no float32 a tensor multiplies
 
 
@@ -69,7 +69,7 @@ class Element:
 #: Elements by name, and the mantissa bits of the scale formats, as in
 #: src/blocks/block_formats.h.
 elements = {name: Element(name, width) for name, width in _core.block_elements}
-scale_formats = dict(_core.block_scales)
+scale_formats: dict[ScaleFormat, int] = dict(_core.block_scales)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class BlockFormat:
     residual: str | None
     #: None: the finest that the range of the tensor allows
     scale_format: ScaleFormat | None
-    block_size: int
+    block_size: BlockSize
     #: rule of the scale
     scale: Rule
     #: a block with NaN or Inf becomes NaN as a whole, through its scale
@@ -108,6 +108,10 @@ class BlockFormat:
     def levels(self) -> int:
         """1, or 2 with a residual; also the scales a block has."""
         return 1 if self.residual is None else 2
+
+
+#: A block format by its name or its row.
+BlockFormatLike = BlockFormatName | BlockFormat
 
 
 class BlockFormats(Mapping[str, BlockFormat]):

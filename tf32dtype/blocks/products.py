@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._formats.table import find, find_dtype, own_array
-from .._formats.typed import DTypeOf, Out, Scalar, Terms
+from .._formats.typed import DTypeOf, Out, Scalar, Terms, ValueNamed
 from .._wording import brief
 from .base import Blocks
 from .scaled import Scaled
@@ -21,42 +21,50 @@ Parts = tuple[NDArray[Any] | None, ...]
 #: The blocks that numbers are multiplied in where no operand has any.
 _BLOCK = 128
 #: Arrays of blocks in this machine's memory: `BlockArray`.
-HostBlocks = Blocks[NDArray[np.uint8]]
+HostBlocks = Blocks[NDArray[np.uint8], NDArray[np.float32]]
 
 
 @overload
 def matmul(
-    a: Scaled | ArrayLike,
-    b: Scaled | ArrayLike,
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
     *,
     terms: Terms | None = ...,
-    dtype: DTypeLike = ...,
+    dtype: DTypeOf[Any] | ValueNamed = ...,
     out: Out | tuple[Out],
 ) -> Out: ...
 @overload
 def matmul(
-    a: Scaled | ArrayLike,
-    b: Scaled | ArrayLike,
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
     *,
     terms: Terms | None = ...,
-    dtype: DTypeOf[Scalar] = ...,
+    out: None = ...,
+) -> NDArray[np.float32]: ...
+@overload
+def matmul(
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
+    *,
+    terms: Terms | None = ...,
+    dtype: DTypeOf[Scalar],
     out: None = ...,
 ) -> NDArray[Scalar]: ...
 @overload
 def matmul(
-    a: Scaled | ArrayLike,
-    b: Scaled | ArrayLike,
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
     *,
     terms: Terms | None = ...,
-    dtype: ValueName,
+    dtype: ValueNamed,
     out: None = ...,
 ) -> NDArray[Any]: ...
 def matmul(
-    a: Scaled | ArrayLike,
-    b: Scaled | ArrayLike,
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
     *,
     terms: Terms | None = None,
-    dtype: DTypeLike = np.float32,
+    dtype: DTypeOf[Any] | ValueNamed = np.float32,
     out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
 ) -> Any:
     """Multiply matrices, one of them or both in blocks along k, or in tiles.
@@ -192,7 +200,7 @@ def _is_blocks(x: object) -> TypeGuard[HostBlocks]:
     return isinstance(x, Blocks) and isinstance(x.buffer, np.ndarray)
 
 
-def _factor(x: Scaled | ArrayLike, which: int) -> _Factor:
+def _factor(x: Scaled[Any] | ArrayLike, which: int) -> _Factor:
     name = "ab"[which]
     parts: Parts
     if _is_blocks(x):

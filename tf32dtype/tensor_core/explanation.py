@@ -14,7 +14,7 @@ from .._formats.typed import DTypeOf
 from .device import DeviceName
 from .integer_model import Addition, Exact, Group, Step, Term, steps
 from .models import VERIFIED, Accumulator, Instruction, Model
-from .products import Float, as_accumulators, as_operand, resolve
+from .products import as_accumulators, as_operand, resolve
 
 #: With more MMA groups than these, each is a line.
 IN_FULL = 8
@@ -27,7 +27,7 @@ def explain(
     *,
     device: DeviceName,
     instruction: Instruction | None = None,
-    accumulator: DTypeOf[Float] | Accumulator = np.float32,
+    accumulator: DTypeOf[np.float16 | np.float32] | Accumulator = np.float32,
     rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
 ) -> str:

@@ -8,6 +8,7 @@ from typing import (
     Any,
     Literal,
     NotRequired,
+    TypeAlias,
     TypedDict,
     TypeVar,
     Unpack,
@@ -32,7 +33,7 @@ from .models import CONTESTED, Accumulator, Instruction, Model
 if TYPE_CHECKING:
     from ..blocks import BlockArray
 
-    Operand = ArrayLike | BlockArray
+    Operand: TypeAlias = ArrayLike | BlockArray
 
 Array = NDArray[Any]
 Float = TypeVar("Float", np.float16, np.float32)

@@ -21,7 +21,7 @@ from . import kernels
 from .products import matmul
 
 
-class BlockArray(Blocks[Any]):
+class BlockArray(Blocks[Any, Any]):
     """An array in a GPU's memory whose values share scales in blocks along one axis.
 
     `tf32dtype.cuda.blocks.quantize` makes them, and `asarray` of such an array on the

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 from ... import blocks
 from ..._formats.table import as_own, find_dtype
 from ..._options import refuse_unknown, shows
-from ...blocks.formats import BlockFormat, find
+from ...blocks.formats import BlockFormatLike, find
 from ...blocks.layout import checked_axis
 from ...blocks.quantization import Options, Settings
 from .chains import only
@@ -105,7 +105,7 @@ class BlockArray:
 
 @shows(Options, Settings)
 def quantize(
-    x: Any, format: str | BlockFormat, axis: int = -1, **options: Unpack[Options]
+    x: Any, format: BlockFormatLike, axis: int = -1, **options: Unpack[Options]
 ) -> BlockArray:
     """Round a dask array to blocks, chunk by chunk, when it is computed.
 
@@ -204,7 +204,9 @@ def _meta(ndim: int) -> Any:
     return np.empty((0,) * ndim, np.float32)
 
 
-def _quantize(x: Any, format: str, block_axis: int, options: Any) -> blocks.BlockArray:
+def _quantize(
+    x: Any, format: BlockFormatLike, block_axis: int, options: Any
+) -> blocks.BlockArray:
     return blocks.quantize(x, format, block_axis, **options)
 
 
