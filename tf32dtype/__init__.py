@@ -6,7 +6,6 @@
 array([2.1992188, 4.3984375], dtype=tf32)
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ._requirements import check as _check
@@ -42,6 +41,7 @@ from ._formats.packing import pack, unpack  # noqa: E402
 from ._formats.quantize import quantize  # noqa: E402
 from ._formats.table import Format, formats  # noqa: E402
 from ._functions import answers as _answers  # noqa: E402
+from ._lazy_modules import submodule as _submodule  # noqa: E402
 from ._matmul.context import matmul_precision, set_matmul_precision  # noqa: E402
 from ._matmul.context import read_environment as _read_environment  # noqa: E402
 from ._matmul.einsum import einsum  # noqa: E402
@@ -54,6 +54,8 @@ from .interop.ml_dtypes import as_ml_dtypes, from_ml_dtypes  # noqa: E402
 
 if _TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core
+    from . import cuda as cuda
+    from . import typing as typing
 
 _register_names()
 _answers.register()
@@ -118,16 +120,18 @@ __all__ = [
     "unpack",
 ]
 
-_FOLDERS = ("blocks", "hdf5", "safetensors", "tensor_core")
+#: Only who names them pays for them.
+_MODULES = ("blocks", "cuda", "hdf5", "safetensors", "tensor_core", "typing")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    # `import *` takes neither: CuPy may be missing, and typing is Python's.
+    return [*__all__, "cuda", "typing"]
 
 
 def __getattr__(name: str) -> object:
-    if name in _FOLDERS:  # only who names them pays for them
-        return _import_module(f"{__name__}.{name}")
+    if name in _MODULES:
+        return _submodule(__name__, name, _MODULES)
     help = f"it is td.interop.{name}" if name in interop.__all__ else _cure(name)
     raise AttributeError(
         f"module {__name__!r} has no attribute {name!r}" + (f": {help}" if help else "")

@@ -185,7 +185,7 @@ def read_name(stream: IO[bytes]) -> Form | None:
         raise ValueError(f"the file's format: {error.args[0]}") from None
 
 
-def as_format(array: NDArray[Any], form: Form | None) -> Any:
+def as_format(array: NDArray[Any], form: Form | None) -> NDArray[Any] | Scaled:
     """What a file holds: an array that NumPy read, under what the header says.
 
     Raises
@@ -194,7 +194,9 @@ def as_format(array: NDArray[Any], form: Form | None) -> Any:
         If both do not fit.
     """
     if form is None:
-        return as_own(array)  # a name is ml_dtypes' to NumPy, where that is imported
+        # A name is ml_dtypes' to NumPy, where that is imported.
+        own: NDArray[Any] = as_own(array)
+        return own
     if not isinstance(form, Format):
         return _as_blocks(array, form)
     if array.dtype != np.dtype(f"u{form.itemsize}"):
