@@ -23,6 +23,7 @@ import numpy as np
 
 from .._formats.codes import bits
 from .._formats.table import Format, find
+from .._formats.typed import FormatLike
 from .._requirements import need
 
 numba = need("td.interop.numba", "numba", "numba")
@@ -32,7 +33,7 @@ _INFINITY, _NAN = 0x7F800000, 0x7FC00000
 _MANTISSA, _BIAS = 23, 127
 
 
-def to_float32(format: object) -> Any:
+def to_float32(format: FormatLike) -> Any:
     """A function from a format's codes to float32.
 
     Parameters
@@ -62,7 +63,7 @@ def to_float32(format: object) -> Any:
     return _decoder(find(format))
 
 
-def from_float32(format: object) -> Any:
+def from_float32(format: FormatLike) -> Any:
     """A function from float32 to a format's codes.
 
     Parameters
