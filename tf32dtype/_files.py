@@ -231,7 +231,7 @@ class Archive(Mapping[str, "Held"]):
     def __init__(self, npz: NpzFile, name: str = "the file") -> None:
         self._npz = npz
         self._name = name
-        self.files = list(npz.files)
+        self.files: list[str] = list(npz.files)
 
     def __getitem__(self, name: str) -> Held:
         if name not in self._npz:

@@ -188,7 +188,7 @@ def _rows() -> list[Format]:
     ]
 
 
-formats = Formats(_rows())
+formats: Formats = Formats(_rows())
 #: The same by their dtypes.
 formats_by_dtype = {form.dtype: form for form in formats.values()}
 

@@ -198,7 +198,7 @@ class matmul_precision:
         self, precision: PrecisionName | None = None, **options: Unpack[Options]
     ) -> None:
         refuse_unknown("matmul_precision", options, Options)
-        self.settings = Settings(precision, **options)
+        self.settings: Settings = Settings(precision, **options)
         self._precision = resolve(self.settings)
 
     def __enter__(self) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, overload
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -37,7 +37,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
     """
 
     __slots__ = ()
-    __hash__ = None  # as __eq__ is here
+    __hash__: ClassVar[None] = None  # as __eq__ is here
     _name = "BlockArray"
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
     """A layout and a buffer, and what follows from these without a look at a byte."""
 
     __slots__ = ("_buffer", "_layout")
-    __hash__ = None  # type: ignore[assignment]  # like an ndarray
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # like an ndarray
 
     _layout: Layout
     _buffer: Buffer

@@ -68,7 +68,9 @@ class Element:
 
 #: Elements by name, and the mantissa bits of the scale formats, as in
 #: src/blocks/block_formats.h.
-elements = {name: Element(name, width) for name, width in _core.block_elements}
+elements: dict[str, Element] = {
+    name: Element(name, width) for name, width in _core.block_elements
+}
 scale_formats: dict[ScaleFormat, int] = dict(_core.block_scales)
 
 
@@ -147,7 +149,7 @@ class BlockFormats(Mapping[str, BlockFormat]):
 #: Sources: TCFP's first publication for what tcfp8, tcfp12 and tcfp16 hold (the scales
 #: are the best at the same bits); OCP Microscaling Formats 1.0 for mx; NVIDIA's
 #: description of NVFP4. The last three are for storage, where no hardware reads them.
-formats = BlockFormats(
+formats: BlockFormats = BlockFormats(
     BlockFormat("tcfp8", "float8_e4m3fn", None, None, 32, "mse"),
     BlockFormat("tcfp12", "float8_e4m3fn", "int4", None, 32, "mse"),
     BlockFormat("tcfp16", "float8_e4m3fn", "float8_e4m3fn", None, 32, "mse"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import index
-from typing import Any, Literal, Self, get_args, overload
+from typing import Any, ClassVar, Literal, Self, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -49,7 +49,7 @@ class TileArray(Scaled[NDArray[np.float32]]):
     """
 
     __slots__ = ("_elements", "_scales", "_tile")
-    __hash__ = None  # type: ignore[assignment]  # like an ndarray
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # like an ndarray
 
     _elements: NDArray[Any]
     _scales: NDArray[Any]

@@ -28,6 +28,13 @@ import pyarrow as pa  # noqa: E402
 _PREFIX = "tf32dtype."
 
 
+__all__ = ["NumberArray", "NumberScalar", "NumberType", "from_arrow", "to_arrow"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 class NumberType(pa.ExtensionType):
     """The Arrow type of numbers of a format.
 
@@ -43,7 +50,7 @@ class NumberType(pa.ExtensionType):
     """
 
     def __init__(self, format: FormatLike) -> None:
-        self.format = find(format)
+        self.format: Format = find(format)
         super().__init__(pa.binary(self.format.itemsize), _PREFIX + self.format.name)
 
     def __arrow_ext_serialize__(self) -> bytes:

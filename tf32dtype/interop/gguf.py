@@ -30,6 +30,13 @@ Path = str | os.PathLike[str]
 Held = NDArray[Any] | BlockArray | TileArray
 
 
+__all__ = ["File", "load", "open"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 def load(
     path: Path, *, mmap: bool = True, names: str | Iterable[str] | None = None
 ) -> dict[str, Held]:
@@ -134,8 +141,8 @@ class File(Mapping[str, Held]):
             header = gguf_header.read(self._data)
         except ValueError as error:
             raise ValueError(f"{self._path} is no sound GGUF file: {error}") from None
-        self.metadata = header.metadata
-        self.tensors = header.tensors
+        self.metadata: dict[str, Any] = header.metadata
+        self.tensors: dict[str, Tensor] = header.tensors
 
     def __getitem__(self, name: str) -> Held:
         read = self._reader(name)

@@ -35,6 +35,8 @@ class File:
         try:
             fd = self._stream.fileno()
             size = os.fstat(fd).st_size
+            self.entries: dict[str, Entry]
+            self.metadata: dict[str, str]
             self.entries, self.metadata = header.parse(self._stream, size, path)
             self._carried = self._read_formats()
             if mapped:

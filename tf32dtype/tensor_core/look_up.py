@@ -50,7 +50,7 @@ class Devices(Mapping[str, Device]):
         return listing(self._devices.values())
 
 
-devices = Devices(DEVICES)
+devices: Devices = Devices(DEVICES)
 
 
 @cache

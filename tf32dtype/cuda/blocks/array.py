@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import cupy
 import numpy as np
@@ -38,7 +38,7 @@ class BlockArray(Blocks[Any, Any]):
     """
 
     __slots__ = ()
-    __hash__ = None  # as __eq__ is here
+    __hash__: ClassVar[None] = None  # as __eq__ is here
     _name = "cuda.blocks.BlockArray"
 
     def __init__(self) -> None:

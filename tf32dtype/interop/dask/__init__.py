@@ -43,6 +43,10 @@ _LATER = {
 }
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     if name in _LATER:
         return getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)

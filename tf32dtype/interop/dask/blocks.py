@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import dask
 import dask.array as da
@@ -15,6 +15,7 @@ from dask.sizeof import sizeof
 from numpy.typing import DTypeLike
 
 from ... import blocks
+from ..._formats.aliases import BlockFormatName
 from ..._formats.table import as_own, find_dtype
 from ..._options import refuse_unknown, shows
 from ...blocks.formats import BlockFormatLike, find
@@ -34,15 +35,15 @@ class BlockArray:
     """
 
     __slots__ = ("_chunks", "axis", "format")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
     __array_ufunc__ = None  # `@` of NumPy's and dask's arrays comes here
 
-    def __init__(self, chunks: da.Array, format: str, axis: int) -> None:
+    def __init__(self, chunks: da.Array, format: BlockFormatName, axis: int) -> None:
         #: An array of dask as far as places and names of chunks go; what it says of its
         #: dtype is what they dequantize to.
         self._chunks = chunks
-        self.format = format
-        self.axis = axis
+        self.format: BlockFormatName = format
+        self.axis: int = axis
 
     @property
     def shape(self) -> tuple[int, ...]:

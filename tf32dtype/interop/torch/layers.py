@@ -133,7 +133,7 @@ class _Settings:
         }
         _, _, scale_format = resolved(find(format), Settings(**self.options))
         #: A row does not depend on the others, through a scale of them all or draws.
-        self.by_rows = scale_format == POWERS and "rng" not in options
+        self.by_rows: bool = scale_format == POWERS and "rng" not in options
         if activations is not None:
             self.input_options["scale"] = _rule(activations)
             resolved(find(activations), Settings(**self.input_options))
