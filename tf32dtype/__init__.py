@@ -6,7 +6,7 @@
 array([2.1992188, 4.3984375], dtype=tf32)
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from ._requirements import check as _check
 
@@ -52,7 +52,7 @@ from .interop import hooks as _hooks  # noqa: E402
 from .interop.dlpack import from_dlpack, to_dlpack  # noqa: E402
 from .interop.ml_dtypes import as_ml_dtypes, from_ml_dtypes  # noqa: E402
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core
     from . import cuda as cuda
     from . import typing as typing
@@ -129,10 +129,13 @@ def __dir__() -> list[str]:
     return [*__all__, "cuda", "typing"]
 
 
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return _submodule(__name__, name, _MODULES)
-    help = f"it is td.interop.{name}" if name in interop.__all__ else _cure(name)
-    raise AttributeError(
-        f"module {__name__!r} has no attribute {name!r}" + (f": {help}" if help else "")
-    )
+if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return _submodule(__name__, name, _MODULES)
+        help = f"it is td.interop.{name}" if name in interop.__all__ else _cure(name)
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}"
+            + (f": {help}" if help else "")
+        )

@@ -3,11 +3,11 @@
 `tf32dtype.interop.torch` and the others are imported when they are named.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from .._lazy_modules import submodule as _submodule
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from . import arrow, dask, gguf, numba, onnx, torch, zarr
 
 __all__ = ["arrow", "dask", "gguf", "numba", "onnx", "torch", "zarr"]
@@ -17,5 +17,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> object:
-    return _submodule(__name__, name, __all__)
+if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
+
+    def __getattr__(name: str) -> object:
+        return _submodule(__name__, name, __all__)
