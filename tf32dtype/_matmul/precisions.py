@@ -96,8 +96,8 @@ class Settings(NamedTuple):
     rounding: Tf32Rounding = "ties_to_even"
     scale: Scale = "tensor"
     special_values: SpecialValues = "propagate"
-    device: str | None = None
-    instruction: str | None = None
+    device: DeviceName | None = None
+    instruction: Instruction | None = None
     float64: bool = False
     complex64: bool = False
     blas: bool = False
