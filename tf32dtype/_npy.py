@@ -104,7 +104,7 @@ def descr_of(dtype: np.dtype[Any]) -> Any:
         return dtype.str if form is None else form.name
     found: list[Any] = []
     for entry in dtype.descr:
-        label = entry[0]
+        label: Any = entry[0]
         name = label[1] if isinstance(label, tuple) else label
         if name:
             field = dtype[name]

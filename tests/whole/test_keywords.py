@@ -94,7 +94,7 @@ def test_types_are_those_of_the_defaults(module):
 
 
 def written(class_: typing.Any) -> dict[str, str]:
-    """Annotations as the source has them: some name types that checkers alone import."""
+    """Annotations as the source has them: some types are imported by checkers alone."""
     annotations = class_.__annotations__.items()
     return {name: annotation.__forward_arg__ for name, annotation in annotations}
 

@@ -232,7 +232,7 @@ def _factor(x: Scaled[Any] | ArrayLike, which: int) -> _Factor:
     return _Factor(parts, facts, block, shape, shape[:-2], lines, k, False)
 
 
-def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
+def _numbers(x: object, name: str) -> NDArray[Any]:
     array = own_array(x)
     if array.dtype.type in _core.scalar_types:
         return array

@@ -104,7 +104,7 @@ def _viewed(a: Any, change: Callable[[_DType], _DType]) -> Any:
     own = as_own(a)
     array = own if isinstance(own, np.ndarray | np.generic) else own_array(own)
     dtype = with_items(array.dtype, change)
-    view = array if dtype is array.dtype else np.asanyarray(array).view(dtype)
+    view: Any = array if dtype is array.dtype else np.asanyarray(array).view(dtype)
     return view[()] if isinstance(a, np.generic) else view
 
 

@@ -20,7 +20,7 @@ class Devices(Mapping[str, Device]):
     """The devices by name; aliases are found too, and case is ignored."""
 
     def __init__(self, devices: tuple[Device, ...]) -> None:
-        self._devices = {device.name: device for device in devices}
+        self._devices: dict[str, Device] = {device.name: device for device in devices}
         self._names = {
             _plain(name): device.name
             for device in devices
@@ -41,7 +41,7 @@ class Devices(Mapping[str, Device]):
         return self._devices[found]
 
     def __iter__(self) -> Iterator[Board]:
-        return iter(self._devices)
+        return (device.name for device in self._devices.values())
 
     def __len__(self) -> int:
         return len(self._devices)

@@ -121,7 +121,7 @@ class _Settings:
         activations: BlockFormatName | None,
         options: dict[str, Any],
     ) -> None:
-        self.format = format
+        self.format: BlockFormatName = format
         self.error_feedback = error_feedback
         self.activations = activations
         options = {name: value for name, value in options.items() if value is not None}
