@@ -11,12 +11,35 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 _GAP = 2  # blanks between columns
+_SHORTEST = 12  # characters that are left of a name where a terminal is narrow
+_CUT = "..."
+
+
+class Painted(str):
+    """Text in pieces that rich gives a colour; elsewhere it is plain text.
+
+    Parameters
+    ----------
+    *pieces : tuple of str
+        A text and a style of rich, such as "bold red".
+    """
+
+    pieces: tuple[tuple[str, str], ...]
+
+    def __new__(cls, *pieces: tuple[str, str]) -> Self:
+        self = super().__new__(cls, "".join(text for text, _ in pieces))
+        self.pieces = pieces
+        return self
 
 
 @dataclass(frozen=True)
@@ -37,7 +60,8 @@ class Table:
         if not draws(stream):
             self._print_plain(stream)
             return
-        for i, part in enumerate(self._fitting(shutil.get_terminal_size().columns)):
+        columns = shutil.get_terminal_size().columns
+        for i, part in enumerate(self._shortened(columns)._fitting(columns)):
             if i:
                 print(file=stream)
             part._print_rich(stream)
@@ -55,6 +79,18 @@ class Table:
                 cell.rjust(n) for cell, n in zip(line[1:], widths[1:], strict=True)
             ]
             print((" " * _GAP).join(cells).rstrip(), file=stream)
+
+    def _shortened(self, width: int) -> "Table":
+        """The same with names so short that each column fits beside them.
+
+        What is cut is their start, which names of tensors have in common.
+        """
+        names, *others = self._widths()
+        room = max(width - max(others, default=0) - _GAP, _SHORTEST)
+        if names <= room or self.keys != 1:
+            return self
+        rows = [[_end_of(row[0], room), *row[1:]] for row in self.rows]
+        return replace(self, rows=rows)
 
     def _fitting(self, width: int) -> "list[Table]":
         """Tables no wider than the terminal, each with the columns that name a row."""
@@ -77,7 +113,6 @@ class Table:
 
     def _print_rich(self, stream: TextIO | None) -> None:
         from rich import box
-        from rich.console import Console
         from rich.table import Table as RichTable
 
         table = RichTable(
@@ -89,10 +124,40 @@ class Table:
         for i, name in enumerate(self.header):
             table.add_column(name, justify="right" if i else "left", no_wrap=True)
         for row in self.rows:
-            table.add_row(*row)
-        console = Console(file=stream, highlight=False, markup=False)
+            table.add_row(*map(_rich_text, row))
+        console = _console(stream)
         console.print(self.title, style="bold")
         console.print(table)
+
+
+def _end_of(text: str, room: int) -> str:
+    return text if len(text) <= room else _CUT + text[len(_CUT) - room :]
+
+
+def _console(stream: TextIO | None) -> "Console":
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, markup=False)
+
+
+def _rich_text(text: str) -> "Text | str":
+    from rich.text import Text
+
+    return Text.assemble(*text.pieces) if isinstance(text, Painted) else text
+
+
+def say(line: str) -> None:
+    """Print a line, in its colours where it is drawn."""
+    if isinstance(line, Painted) and draws():
+        _console(None).print(_rich_text(line), soft_wrap=True)
+    else:
+        print(line)
+
+
+def line_width() -> int:
+    """Characters of a line of a drawing: those of the terminal, up to 80."""
+    columns = shutil.get_terminal_size().columns if draws() else 80
+    return max(40, min(columns, 80))
 
 
 def draws(stream: TextIO | None = None) -> bool:
