@@ -27,7 +27,9 @@ _LONGEST_FIELD = 23  # bits of it that a table shows: a float32's mantissa
 
 def read(text: str, form: Facts) -> Number:
     """The exact value of a number, or of a code of the format."""
-    return exact_value(form.from_code(code(text, form))) if is_code(text) else parse(text)
+    return (
+        exact_value(form.from_code(code(text, form))) if is_code(text) else parse(text)
+    )
 
 
 def code(text: str, form: Facts) -> int:

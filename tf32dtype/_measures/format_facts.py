@@ -121,7 +121,9 @@ def meant(names: str) -> list[str]:
     UserError
         For a name that is none's, or if there is none.
     """
-    found = [full for name in names.replace(",", " ").split() for full in meanings(name)]
+    found = [
+        full for name in names.replace(",", " ").split() for full in meanings(name)
+    ]
     for name in found:
         if name not in block_formats:
             facts(name)
