@@ -13,6 +13,7 @@ from .exact import (
     Number,
     decimal_digits,
     exact_value,
+    finite,
     hexadecimal,
     integer_times_power,
     is_code,
@@ -21,7 +22,7 @@ from .exact import (
 )
 
 #: The fields of a code, and their colours.
-FIELDS = {"sign": "bold red", "exponent": "bold green", "mantissa": "bold blue"}
+FIELDS = {"sign": "bold red", "exponent": "bold green", "mantissa": "bold cyan"}
 _LONGEST_FIELD = 23  # bits of it that a table shows: a float32's mantissa
 
 
@@ -107,35 +108,35 @@ def error(form: Facts, exact: Number) -> dict[str, Any]:
         "relative": None,
         "ulps": None,
     }
-    rounded = exact_value(value)
-    if exact == 0:
-        exact = Fraction(0)
-    if isinstance(exact, Fraction) and isinstance(rounded, Fraction):
-        loss = rounded - exact
+    typed, rounded = finite(exact), finite(exact_value(value))
+    if typed is not None and rounded is not None:
+        loss = rounded - typed
         record["absolute"] = to_float(loss)
-        record["relative"] = to_float(loss / abs(exact)) if exact else 0.0
-        record["ulps"] = to_float(abs(loss) / form.spacing(abs(exact)))
+        record["relative"] = to_float(loss / abs(typed)) if typed else 0.0
+        record["ulps"] = to_float(abs(loss) / form.spacing(abs(typed)))
     return record
 
 
 def outcome(form: Facts, exact: Number, value: np.floating[Any]) -> str:
     """What became of a number in a format, in a word or three."""
-    became = kind(form, value)
-    if not isinstance(exact, Fraction) and exact != 0:
+    became, typed = kind(form, value), finite(exact)
+    if typed is None:
         given = "NaN" if math.isnan(exact) else "infinity"
+        if given == "infinity" and became == "normal":
+            return "saturated"
         return became if became == given else f"{given} became {became}"
     if became in ("NaN", "infinity"):
-        if abs(exact) > Fraction(form.max):
+        if abs(typed) > Fraction(form.max):
             return f"overflow to {became}"
-        return "NaN: no zero" if exact == 0 else "NaN: no sign"
-    if exact_value(value) == exact:
+        return "NaN: no zero" if typed == 0 else "NaN: no sign"
+    if finite(exact_value(value)) == typed:
         return "exact, subnormal" if became == "subnormal" else "exact"
     if became == "zero":
         return "underflow to zero"
-    beyond = abs(exact) - Fraction(form.max)
-    if 2 * beyond >= form.spacing(Fraction(form.max)):
+    greatest = Fraction(form.max)
+    if 2 * (abs(typed) - greatest) >= form.spacing(greatest):
         return "saturated"
-    if abs(exact) < Fraction(form.smallest_subnormal) and not form.has_zero:
+    if abs(typed) < Fraction(form.smallest_subnormal) and not form.has_zero:
         return "below the range"
     return "rounded, subnormal" if became == "subnormal" else "rounded"
 

@@ -72,6 +72,13 @@ def exact_value(value: np.floating[Any] | float) -> Number:
     return Fraction(as_float) if math.isfinite(as_float) else as_float
 
 
+def finite(x: Number) -> Fraction | None:
+    """A number as a fraction, -0 as 0; None for NaN and the infinities."""
+    if isinstance(x, Fraction):
+        return x
+    return Fraction(x) if math.isfinite(x) else None
+
+
 def to_float(x: Number) -> float:
     """The nearest float64; what is beyond its range is infinite."""
     try:

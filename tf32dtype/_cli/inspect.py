@@ -139,7 +139,10 @@ def _of_formats(forms: list[Facts], typed: list[str], arguments: Namespace) -> A
         return [inspect_all.report(forms, typed[0])]
     if len(typed) > 1:
         return [inspect_all.several(form, typed) for form in forms]
-    return [_one(form, typed[0]) for form in forms]
+    # What a number loses in other formats is told once.
+    last = forms[-1]
+    word = typed[0]
+    return [_one(form, word, form is last or is_code(word)) for form in forms]
 
 
 def _only_one(typed: list[str]) -> None:
@@ -174,7 +177,7 @@ def _run_file(arguments: Namespace) -> None:
             print(tensor["error"])
 
 
-def _one(form: Facts, typed: str) -> inspect_all.Report:
+def _one(form: Facts, typed: str, with_errors: bool) -> inspect_all.Report:
     """A number in a format, and its error in every format."""
     exact = codes.read(typed, form)
     report = {
@@ -184,10 +187,17 @@ def _one(form: Facts, typed: str) -> inspect_all.Report:
         **codes.describe(form, codes.round_to(form, exact)),
         "errors": [codes.error(facts(name), exact) for name in known()],
     }
-    return report, lambda: _print(form, report)
+
+    def write() -> None:
+        _draw(form, report)
+        if with_errors:
+            print()
+            _print_errors(report)
+
+    return report, write
 
 
-def _print(form: Facts, report: dict[str, Any]) -> None:
+def _draw(form: Facts, report: dict[str, Any]) -> None:
     # A field of no bits (the sign of float8_e8m0fnu) is left out.
     names = [name for name in codes.FIELDS if report[name]]
     widths = {name: max(len(name), len(report[name])) for name in names}
@@ -210,7 +220,9 @@ def _print(form: Facts, report: dict[str, Any]) -> None:
             say(_in_colours(start, dict(zip(names, line, strict=True))))
         elif line is not None:
             print(f"{start}{line}".rstrip())
-    print()
+
+
+def _print_errors(report: dict[str, Any]) -> None:
     Table(
         "Nearest in every format and its error (ulps: in spacings)",
         ["format", "code", "value", "relative", "ulps"],

@@ -101,5 +101,5 @@ def _print_line(form: Facts, typed: str, exact: Any) -> None:
     lines = number_line.around(form, exact)
     if lines:
         apart = number_line.spacing_here(form, exact)
-        print(f"\n{form.name} around {typed}" + (f", numbers {apart}" if apart else ""))
+        print(f"\n{form.name} around {typed}" + (f", {apart}" if apart else ""))
         print("\n".join(lines))

@@ -1,4 +1,4 @@
-"""`tf32dtype inspect` of numbers in a block: its scale by each rule, and their codes."""
+"""`tf32dtype inspect` of numbers in a block: its scale by each rule, and its codes."""
 
 import math
 from argparse import Namespace
@@ -13,15 +13,10 @@ from numpy.typing import NDArray
 from .. import blocks
 from .._measures.format_facts import facts
 from .._text import Painted, Table, number
-from ..blocks.formats import (
-    RULES,
-    BlockFormat,
-    Element,
-    elements,
-)
+from ..blocks.formats import RULES, BlockFormat, Element, elements
 from ..blocks.formats import formats as block_formats
 from . import CommandError, codes
-from .exact import Number, exact_value, parse, to_float
+from .exact import Number, exact_value, finite, parse, to_float
 from .inspect_all import Report, measure
 from .sizes import checked_block_size
 
@@ -108,7 +103,7 @@ def _quantized(
 
 def _scale(block: blocks.BlockArray, numbers: _Numbers) -> dict[str, Any]:
     """The scale of the block, and what it costs."""
-    code = int(block.scales.reshape(-1)[0])
+    code, *lower = map(int, block.scales.reshape(-1))
     errors = [
         to_float(loss)
         for loss in map(_loss, block.dequantize(np.float64), numbers.exact)
@@ -116,15 +111,36 @@ def _scale(block: blocks.BlockArray, numbers: _Numbers) -> dict[str, Any]:
     ]
     return {
         "scale_format": block.scale_format,
-        "tensor_scale": block.tensor_scale,
+        "tensor_scale": float(block.tensor_scale),
         "code": f"0x{code:02X}",
         "bits": f"{code:08b}",
         "scale": float(block.block_scales.reshape(-1)[0]),
+        "residual_code": f"0x{lower[0]:02X}" if lower else None,
+        "residual_unit": _unit(block) if lower else None,
         "rms_error": math.sqrt(sum(x * x for x in errors) / len(errors))
         if errors
         else None,
         "max_error": max(map(abs, errors), default=None),
     }
+
+
+def _unit(block: blocks.BlockArray) -> float:
+    """What a residual of 1 counts for in the block: S R."""
+    row = block_formats[block.format]
+    assert row.residual is not None
+    element, residual = elements[row.element], elements[row.residual]
+    scale_format: Any = block.scale_format
+    one = blocks.BlockArray.from_codes(
+        row,
+        np.zeros(block.shape, element.dtype),
+        block.scales,
+        np.ones(block.shape, residual.dtype),
+        shape=block.shape,
+        block_size=block.block_size,
+        scale_format=scale_format,
+        tensor_scale=float(block.tensor_scale),
+    )
+    return float(one.dequantize(np.float64)[0])
 
 
 def _values(block: blocks.BlockArray, numbers: _Numbers) -> list[dict[str, Any]]:
@@ -138,7 +154,8 @@ def _values(block: blocks.BlockArray, numbers: _Numbers) -> list[dict[str, Any]]
     records = []
     for i, (typed, exact) in enumerate(zip(numbers.typed, numbers.exact, strict=True)):
         loss = _loss(values[i], exact)
-        relative = loss / abs(exact) if loss is not None and exact else None
+        size = finite(exact)
+        relative = loss / abs(size) if loss is not None and size else None
         records.append(
             {
                 "input": typed,
@@ -153,11 +170,8 @@ def _values(block: blocks.BlockArray, numbers: _Numbers) -> list[dict[str, Any]]
 
 def _loss(value: Any, exact: Number) -> Fraction | None:
     """The error of a value; None where there is no finite one."""
-    rounded = exact_value(value)
-    exact = Fraction(0) if exact == 0 else exact
-    if isinstance(rounded, Fraction) and isinstance(exact, Fraction):
-        return rounded - exact
-    return None
+    typed, rounded = finite(exact), finite(exact_value(value))
+    return None if typed is None or rounded is None else rounded - typed
 
 
 def _coded(element: Element, value: Any) -> dict[str, Any]:
@@ -188,6 +202,7 @@ def _rules_table(row: BlockFormat, length: int, found: list[dict[str, Any]]) -> 
             "scale S",
             "code",
             "bits",
+            *(["S R", "R code"] if row.residual else []),
             "scale format",
             *(["tensor's scale"] if tensor else []),
             "RMS error",
@@ -199,6 +214,7 @@ def _rules_table(row: BlockFormat, length: int, found: list[dict[str, Any]]) -> 
                 number(each["scale"], 6),
                 each["code"],
                 each["bits"],
+                *(_residual_cells(each) if row.residual else []),
                 each["scale_format"],
                 *([number(each["tensor_scale"], 6)] if tensor else []),
                 measure(each["rms_error"]),
@@ -207,6 +223,10 @@ def _rules_table(row: BlockFormat, length: int, found: list[dict[str, Any]]) -> 
             for each in found
         ],
     )
+
+
+def _residual_cells(each: dict[str, Any]) -> list[str]:
+    return [number(each["residual_unit"], 6), each["residual_code"]]
 
 
 def _values_table(row: BlockFormat, rule: str, values: list[dict[str, Any]]) -> Table:

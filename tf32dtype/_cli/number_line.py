@@ -10,12 +10,13 @@ import numpy as np
 from .._measures.format_facts import Facts, floor_log2
 from .._text import line_width, number
 from .codes import neighbours, round_to
-from .exact import Number, exact_value
+from .exact import Number, exact_value, finite
 
 _EDGE = 8  # half of the longest label, which stands below the ends of a line
+_LONGEST_LABEL = 12
 _EACH_SIDE = 2  # numbers that are drawn on each side of one
 
-WHOLE_LEGEND = "(|: a number; 2 to 9: so many; +: more; ~: subnormals there)"
+WHOLE_LEGEND = "(|: a number; 2 to 9: so many; +: more; ~: between subnormals)"
 AROUND_LEGEND = (
     "(v: the number typed; |: numbers of the format; #: the one it becomes;"
     " ~: subnormals)"
@@ -55,9 +56,12 @@ def around(form: Facts, exact: Number) -> list[str]:
 
     Where it is beyond the last number, the line ends in an arrow to it.
     """
-    x = exact if isinstance(exact, Fraction) else _edge(form, exact)
-    if x is None:
+    if math.isnan(exact):
         return []
+    beyond = Fraction(form.max) * 4
+    x = finite(exact)
+    if x is None:
+        x = -beyond if exact < 0 else beyond
     points = _near(form, x)
     low, high = points[0], points[-1]
     ends = {x: "<"} if x < low else {x: ">"} if x > high else {}
@@ -71,7 +75,8 @@ def around(form: Facts, exact: Number) -> list[str]:
     def column(place: Fraction) -> int:
         return round((min(max(place, low), high) - low) / step)
 
-    normal = Fraction(form.smallest_normal)
+    has_subnormals = form.smallest_subnormal < form.smallest_normal
+    normal = Fraction(form.smallest_normal) if has_subnormals else 0
     line = ["~" if abs(low + i * step) < normal else "-" for i in range(columns)]
     became = exact_value(round_to(form, exact))
     for point in points:
@@ -87,20 +92,11 @@ def around(form: Facts, exact: Number) -> list[str]:
 
 def spacing_here(form: Facts, exact: Number) -> str:
     """How far numbers are apart at one, in words."""
-    if not isinstance(exact, Fraction):
+    x = finite(exact)
+    if x is None:
         return ""
-    spacing = form.spacing(min(abs(exact), Fraction(form.max)))
-    return f"2^{floor_log2(spacing)} apart"
-
-
-def _edge(form: Facts, special: float) -> Fraction | None:
-    """Where on the line a number is drawn that is none of the finite ones but -0."""
-    if math.isnan(special):
-        return None
-    if special == 0:
-        return Fraction(0)
-    beyond = Fraction(form.max) * 4
-    return -beyond if special < 0 else beyond
+    spacing = form.spacing(min(abs(x), Fraction(form.max)))
+    return f"numbers 2^{floor_log2(spacing)} apart"
 
 
 def _near(form: Facts, x: Fraction) -> list[Fraction]:
@@ -118,9 +114,13 @@ def _near(form: Facts, x: Fraction) -> list[Fraction]:
 
 
 def _short(form: Facts, point: Fraction) -> str:
-    """A number in as few digits as tell it from its neighbours."""
-    with np.errstate(all="ignore"):
-        return str(form.dtype.type(float(point)))
+    """A number: exactly, or in digits that tell it from its neighbours and from what is
+    typed near it."""
+    exactly = repr(float(point))
+    if len(exactly) <= _LONGEST_LABEL:
+        return exactly
+    digits = math.ceil((form.mantissa_bits + 1) * math.log10(2)) + 2
+    return number(float(point), min(digits, 17))
 
 
 def _density(count: int, is_subnormal: bool) -> str:

@@ -1,10 +1,10 @@
 """All numbers of a format.
 
-Of a format of at most 8 bits each code: its bits (sign, exponent and mantissa apart),
-its value, the same as an integer times a power of two, and its kind; then a number line.
-Of every format how many numbers each binade has, from a power of two to the next, and how
-far apart they are; long runs of binades are one row. A name of two kinds (fp6) has both,
-and a block format (mxfp8) the numbers of its elements.
+Of a format of at most 8 bits each code: its bits (sign, exponent and mantissa
+apart), its value, the same as an integer times a power of two, and its kind; then a
+number line. Of every format how many numbers each binade has, from a power of two to
+the next, and how far apart they are; of very many binades runs are one row. A name of
+two kinds (fp6) shows both, and a block format (mxfp8) the numbers of its elements.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -20,7 +20,7 @@ from .codes import coded, painted
 from .exact import to_float
 
 _SMALL = 8  # bits of a format whose codes are listed
-_MOST_ROWS = 24  # of binades that are listed one by one
+_MOST_ROWS = 32  # of binades that are listed one by one
 _NEAR_ONE = range(-3, 4)  # exponents of those that are, of very many
 _WIDE = 16  # columns of a grid
 
@@ -147,9 +147,9 @@ def _print(form: Facts, report: dict[str, Any], grid: bool) -> None:
             for each in report["values"]
             if each["kind"] not in ("NaN", "infinity")
         ]
-        print(f"\nThe numbers of {form.name} {number_line.WHOLE_LEGEND}")
+        print(f"\nThe finite numbers of {form.name}")
         print("\n".join(number_line.whole(form, finite)))
-        print()
+        print(f"{number_line.WHOLE_LEGEND}\n")
     _binade_table(form, report).print()
     print(_specials(report))
 
@@ -244,8 +244,8 @@ def _power(x: float) -> str:
 def _specials(report: dict[str, Any]) -> str:
     """How many codes stand for what, in words."""
     counts = {
-        "numbers but zero": report["numbers"],
-        "zero": report["zeros"],
+        "numbers": report["numbers"],
+        "zeros": report["zeros"],
         "Inf": report["infinities"],
         "NaN": report["nans"],
     }

@@ -80,7 +80,7 @@ def meanings(name: str) -> tuple[str, ...]:
 
 
 def advice(name: str, known: Iterable[str]) -> str:
-    """What an error says of a name that is none of those known: the nearest, and all."""
+    """What an error says of a name that is not known: the nearest names, and all."""
     listed = [*known]
     near = difflib.get_close_matches(name.lower(), listed, 3, 0.7)
     start = f"did you mean {' or '.join(near)}? " if near else ""
