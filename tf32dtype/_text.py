@@ -7,6 +7,7 @@ text, one line a row.
 import io
 import json
 import math
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _GAP = 2  # blanks between columns
 _SHORTEST = 12  # characters that are left of a name where a terminal is narrow
-_CUT = "..."
+_PARTS = re.compile(r"[^./]+")  # of a tensor's name, or a path
 
 
 class Painted(str):
@@ -81,15 +82,14 @@ class Table:
             print((" " * _GAP).join(cells).rstrip(), file=stream)
 
     def _shortened(self, width: int) -> "Table":
-        """The same with names so short that each column fits beside them.
-
-        What is cut is their start, which names of tensors have in common.
-        """
+        """The same with names of at most half of the width, and shorter ones where
+        that makes each column fit beside them."""
         names, *others = self._widths()
-        room = max(width - max(others, default=0) - _GAP, _SHORTEST)
+        beside = width - max(others, default=0) - _GAP
+        room = max(min(beside, width // 2), _SHORTEST)
         if names <= room or self.keys != 1:
             return self
-        rows = [[_end_of(row[0], room), *row[1:]] for row in self.rows]
+        rows = [[shortened(row[0], room), *row[1:]] for row in self.rows]
         return replace(self, rows=rows)
 
     def _fitting(self, width: int) -> "list[Table]":
@@ -130,8 +130,16 @@ class Table:
         console.print(table)
 
 
-def _end_of(text: str, room: int) -> str:
-    return text if len(text) <= room else _CUT + text[len(_CUT) - room :]
+def shortened(name: str, room: int) -> str:
+    """A tensor's name, or a path, with so many of its first parts cut to a letter that
+    it fits, numbers and the last part kept: m.l.10.q_proj.weight."""
+    parts = [*_PARTS.finditer(name)][:-1]
+    for part in [part for part in parts if not part[0].isdigit()]:
+        if len(name) <= room:
+            break
+        start = part.start() - (len(part.string) - len(name))
+        name = name[: start + 1] + name[start + len(part[0]) :]
+    return name
 
 
 def _console(stream: TextIO | None) -> "Console":
@@ -271,7 +279,8 @@ _MOST_BARS = 24
 def bars(counts: Sequence[int]) -> str:
     """A line of bars, a few numbers in each if there are many: a blank for none, and
     heights that grow with the logarithm, so that few among many are seen."""
-    step = -(-len(counts) // _MOST_BARS) or 1
+    most = min(_MOST_BARS, shutil.get_terminal_size().columns // 4 or 1)
+    step = -(-len(counts) // (most if draws() else _MOST_BARS)) or 1
     sums = [sum(counts[i : i + step]) for i in range(0, len(counts), step)]
     letters = _BARS if _encodes(_BARS) else _PLAIN_BARS
     top = math.log1p(max(sums, default=0)) or 1.0
