@@ -57,21 +57,28 @@ def round_to(form: Facts, exact: Number) -> np.floating[Any]:
         return form.dtype.type(exact)  # type: ignore[no-any-return]
 
 
-def describe(form: Facts, value: np.floating[Any]) -> dict[str, Any]:
+def describe(
+    form: Facts, value: np.floating[Any], code: int | None = None
+) -> dict[str, Any]:
     """Code, fields, exact value and neighbours of a number."""
     below, above = neighbours(form, value)
     return {
-        **coded(form, value),
+        **coded(form, value, code),
         "below": None if below is None else float(below),
         "above": None if above is None else float(above),
     }
 
 
-def coded(form: Facts, value: np.floating[Any]) -> dict[str, Any]:
-    """Code, fields and exact value of a number."""
+def coded(
+    form: Facts, value: np.floating[Any], code: int | None = None
+) -> dict[str, Any]:
+    """Code, fields and exact value of a number.
+
+    `code` is for NaN, which has many: as a number it has one alone.
+    """
     return {
         "value": float(value),
-        **_code_and_fields(form, value),
+        **_code_and_fields(form, form.code(value) if code is None else code),
         "kind": kind(form, value),
         "integer_times_power": integer_times_power(exact_value(value)),
         "decimal": decimal_digits(exact_value(value)),
@@ -101,7 +108,7 @@ def error(form: Facts, exact: Number) -> dict[str, Any]:
     value = round_to(form, exact)
     record: dict[str, Any] = {
         "format": form.name,
-        **_code_and_fields(form, value),
+        **_code_and_fields(form, form.code(value)),
         "value": float(value),
         "outcome": outcome(form, exact, value),
         "absolute": None,
@@ -165,13 +172,13 @@ def painted(record: dict[str, Any], gap: str = " ") -> Painted:
     return Painted(*pieces)
 
 
-def _code_and_fields(form: Facts, value: np.floating[Any]) -> dict[str, str]:
-    code = form.code(value)
-    digits = f"{code >> form.unused_low_bits:0{form.bits}b}"
+def _code_and_fields(form: Facts, code: int) -> dict[str, str]:
+    fields = code >> form.unused_low_bits
+    digits = f"{fields:0{form.bits}b}"
     sign_end = int(form.signed)
     exponent_end = sign_end + form.exponent_bits
     return {
-        "code": f"0x{code:0{2 * form.dtype.itemsize}X}",
+        "code": f"0x{fields << form.unused_low_bits:0{2 * form.dtype.itemsize}X}",
         "sign": digits[:sign_end],
         "exponent": digits[sign_end:exponent_end],
         "mantissa": digits[exponent_end:],

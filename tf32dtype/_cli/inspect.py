@@ -180,11 +180,12 @@ def _run_file(arguments: Namespace) -> None:
 def _one(form: Facts, typed: str, with_errors: bool) -> inspect_all.Report:
     """A number in a format, and its error in every format."""
     exact = codes.read(typed, form)
+    code = codes.code(typed, form) if is_code(typed) else None
     report = {
         "input": typed,
         "exact": shown(exact),
         "format": form.name,
-        **codes.describe(form, codes.round_to(form, exact)),
+        **codes.describe(form, codes.round_to(form, exact), code),
         "errors": [codes.error(facts(name), exact) for name in known()],
     }
 

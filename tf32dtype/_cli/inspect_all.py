@@ -54,7 +54,8 @@ def code_report(typed: str) -> Report:
     if not fitting:
         raise CommandError(f"{typed} has more bits than the codes of any format")
     records = [
-        {"format": form.name, **coded(form, form.from_code(code))} for form in fitting
+        {"format": form.name, **coded(form, form.from_code(code), code)}
+        for form in fitting
     ]
     table = Table(
         f"{typed} as a code of every format that has it",

@@ -129,7 +129,7 @@ def _subnormals(form: Facts) -> int:
 
 
 def _codes(form: Facts, order: str) -> list[dict[str, Any]]:
-    found = [coded(form, form.from_code(code)) for code in range(1 << form.bits)]
+    found = [coded(form, form.from_code(x), x) for x in range(1 << form.bits)]
     if order == "value":
         # -0 is in front of 0, and NaN behind all.
         found.sort(key=lambda x: (x["kind"] == "NaN", x["value"], x["sign"] != "1"))
