@@ -105,7 +105,8 @@ def test_subnormals_on_the_line(capsys):
 
 
 @pytest.mark.parametrize(
-    ("typed", "end"), [("100", ">"), ("inf", ">"), ("-100", "<"), ("-inf", "<")]
+    ("typed", "end"),
+    [("100", ">"), ("1e400", ">"), ("inf", ">"), ("-100", "<"), ("-inf", "<")],
 )
 def test_beyond_the_last_number(typed, end, capsys):
     _, marker, line, labels = line_around(capsys, typed, "--format", "fp4")

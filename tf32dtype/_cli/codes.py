@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._measures.format_facts import Facts
-from .._text import Painted
+from .._text import Painted, Table
 from . import CommandError
 from .exact import (
     Number,
@@ -170,6 +170,24 @@ def painted(record: dict[str, Any], gap: str = " ") -> Painted:
         if digits:
             pieces += [(gap, "")] * bool(pieces) + [(digits, style)]
     return Painted(*pieces)
+
+
+def table(title: str, key: str, rows: list[tuple[str, dict[str, Any]]]) -> Table:
+    """What codes stand for: names, and what `coded` says."""
+    return Table(
+        title,
+        [key, "bits", "value", "exactly", "kind"],
+        [
+            [
+                name,
+                painted(each),
+                str(each["value"]),
+                each["integer_times_power"] or "-",
+                each["kind"],
+            ]
+            for name, each in rows
+        ],
+    )
 
 
 def _code_and_fields(form: Facts, code: int) -> dict[str, str]:

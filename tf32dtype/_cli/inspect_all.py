@@ -7,6 +7,7 @@ from .._measures.format_facts import Facts, facts, known
 from .._text import Table, number
 from . import CommandError, number_line
 from .codes import coded, error, painted, read
+from .codes import table as codes_table
 from .exact import is_code, shown
 
 #: A report for programs, and what prints it as text.
@@ -57,20 +58,8 @@ def code_report(typed: str) -> Report:
         {"format": form.name, **coded(form, form.from_code(code), code)}
         for form in fitting
     ]
-    table = Table(
-        f"{typed} as a code of every format that has it",
-        ["format", "bits", "value", "exactly", "kind"],
-        [
-            [
-                each["format"],
-                painted(each),
-                str(each["value"]),
-                each["integer_times_power"] or "-",
-                each["kind"],
-            ]
-            for each in records
-        ],
-    )
+    title = f"{typed} as a code of every format that has it"
+    table = codes_table(title, "format", [(each["format"], each) for each in records])
     return {"input": typed, "codes": records}, table.print
 
 

@@ -12,8 +12,8 @@ from .._text import line_width, number
 from .codes import neighbours, round_to
 from .exact import Number, exact_value, finite
 
-_EDGE = 8  # half of the longest label, which stands below the ends of a line
-_LONGEST_LABEL = 12
+_EDGE = 8  # blanks on both sides of a line, for labels below its ends
+_LONGEST_LABEL = 12  # of a number that is written exactly
 _EACH_SIDE = 2  # numbers that are drawn on each side of one
 
 WHOLE_LEGEND = "(|: a number; 2 to 9: so many; +: more; ~: between subnormals)"
@@ -56,12 +56,11 @@ def around(form: Facts, exact: Number) -> list[str]:
 
     Where it is beyond the last number, the line ends in an arrow to it.
     """
-    if math.isnan(exact):
-        return []
-    beyond = Fraction(form.max) * 4
     x = finite(exact)
     if x is None:
-        x = -beyond if exact < 0 else beyond
+        if math.isnan(exact):
+            return []
+        x = Fraction(form.max) * (4 if exact > 0 else -4)
     points = _near(form, x)
     low, high = points[0], points[-1]
     ends = {x: "<"} if x < low else {x: ">"} if x > high else {}

@@ -16,7 +16,8 @@ from .._text import Table, number, print_json
 from ..blocks.formats import elements
 from ..blocks.formats import formats as block_formats
 from . import CommandError, number_line
-from .codes import coded, painted
+from .codes import coded
+from .codes import table as codes_table
 from .exact import to_float
 
 _SMALL = 8  # bits of a format whose codes are listed
@@ -164,20 +165,8 @@ def _list(form: Facts, values: list[dict[str, Any]]) -> Table:
         }.items()
         if bits
     )
-    return Table(
-        f"{form.name}: all {len(values)} codes (bits: {fields})",
-        ["code", "bits", "value", "exactly", "kind"],
-        [
-            [
-                each["code"],
-                painted(each),
-                str(each["value"]),
-                each["integer_times_power"] or "-",
-                each["kind"],
-            ]
-            for each in values
-        ],
-    )
+    title = f"{form.name}: all {len(values)} codes (bits: {fields})"
+    return codes_table(title, "code", [(each["code"], each) for each in values])
 
 
 def _grid(form: Facts, values: list[dict[str, Any]]) -> Table:

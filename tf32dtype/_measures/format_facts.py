@@ -128,7 +128,7 @@ def meant(names: str) -> list[str]:
         if name not in block_formats:
             facts(name)
     if not found:
-        raise UserError("--format names no format")
+        raise UserError("no format is named")
     return [*dict.fromkeys(found)]
 
 
