@@ -11,7 +11,13 @@ wrong one. `typing.get_args` has the words when a program runs.
 """
 
 from ._files import Archive
-from ._formats.aliases import BlockFormatName, FormatAlias, FormatName, NumPyName
+from ._formats.aliases import (
+    BlockFormatAlias,
+    BlockFormatName,
+    FormatAlias,
+    FormatName,
+    NumPyName,
+)
 from ._formats.codes import Dirty
 from ._formats.naming import Owner
 from ._formats.packing import Order
@@ -30,6 +36,7 @@ from .tensor_core.models import Accumulator, Board, Instruction
 __all__ = [
     "Accumulator",
     "Archive",
+    "BlockFormatAlias",
     "BlockFormatLike",
     "BlockFormatName",
     "BlockInstruction",

@@ -11,7 +11,7 @@ import tf32dtype as td
 from tf32dtype import typing as tdt
 from tf32dtype._core import precisions
 from tf32dtype._formats import typed
-from tf32dtype._formats.aliases import ALIASES, NUMPY_ALIASES
+from tf32dtype._formats.aliases import ALIASES, BLOCK_ALIASES, NUMPY_ALIASES
 from tf32dtype._formats.quantize import ROUNDINGS
 from tf32dtype._formats.table import find_dtype
 from tf32dtype.safetensors.schemes import SCHEMES
@@ -29,6 +29,10 @@ ROWS = precisions()
         (tdt.FormatName, td.formats),
         (tdt.FormatAlias, [x for names in ALIASES.values() for x in names]),
         (tdt.BlockFormatName, td.blocks.formats),
+        (
+            tdt.BlockFormatAlias,
+            [x for names in BLOCK_ALIASES.values() for x in names],
+        ),
         (
             tdt.PrecisionName,
             dict.fromkeys(

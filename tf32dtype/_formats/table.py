@@ -17,6 +17,7 @@ from .aliases import (
     NUMPY_ALIASES,
     FormatAlias,
     FormatName,
+    advice,
     canonical,
     cure,
 )
@@ -142,11 +143,12 @@ class Formats(Mapping[str, Format]):
             row = self._rows.get(canonical(which))
             if row is not None:
                 return row
-            advice = cure(which)
-            if advice is None or canonical(which) in NUMPY_ALIASES:
-                known = f"known are {', '.join(self.known())}"
-                advice = known if advice is None else f"{advice}; {known}"
-            raise UnknownFormat(f"unknown format {brief(which)}; {advice}")
+            help = cure(which)
+            if help is None:
+                help = advice(which, self.known())
+            elif canonical(which) in NUMPY_ALIASES:
+                help += f"; known are {', '.join(self.known())}"
+            raise UnknownFormat(f"unknown format {brief(which)}; {help}")
         try:
             return find(which)
         except TypeError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from .._formats.aliases import (
-        BlockFormatName,
+        BlockFormatNamed,
         FormatAlias,
         FormatName,
         NumPyName,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .places import Elsewhere, Run
     from .report import Report
 
-    Measured: TypeAlias = PrecisionName | BlockFormatName
+    Measured: TypeAlias = PrecisionName | BlockFormatNamed
 
 
 class report:

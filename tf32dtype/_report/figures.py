@@ -140,9 +140,8 @@ class Figures:
         with np.errstate(all="ignore"), matmul_precision(None):
             truth = a.astype(wide) @ b.astype(wide)
             norm = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
-            finite: Any = np.isfinite(a).all(axis=1)[:, None] & np.isfinite(b).all(
-                axis=0
-            )
+            rows = np.isfinite(a).all(axis=1, keepdims=True)
+            finite = rows & np.isfinite(b).all(axis=0)
             finite &= np.isfinite(truth)
             self.a.gather(a)
             self.b.gather(b)

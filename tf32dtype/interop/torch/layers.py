@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..._formats.aliases import BlockFormatName
+from ..._formats.aliases import BlockFormatNamed
 from ..._wording import brief
 from ...blocks.formats import POWERS, find
 from ...blocks.quantization import Settings, resolved
@@ -28,10 +28,10 @@ from .rounding import (
 
 def convert(
     model: nn.Module,
-    format: BlockFormatName = "tcfp12",
+    format: BlockFormatNamed = "tcfp12",
     *,
     error_feedback: bool = False,
-    activations: BlockFormatName | None = None,
+    activations: BlockFormatNamed | None = None,
     skip: Iterable[str] = (),
     inplace: bool = True,
     **options: Any,
@@ -116,12 +116,12 @@ class _Settings:
 
     def __init__(
         self,
-        format: BlockFormatName,
+        format: BlockFormatNamed,
         error_feedback: bool,
-        activations: BlockFormatName | None,
+        activations: BlockFormatNamed | None,
         options: dict[str, Any],
     ) -> None:
-        self.format: BlockFormatName = format
+        self.format: BlockFormatNamed = format
         self.error_feedback = error_feedback
         self.activations = activations
         options = {name: value for name, value in options.items() if value is not None}
@@ -212,9 +212,9 @@ class Linear(_Rounding, nn.Linear):
         device: Any = None,
         dtype: Any = None,
         *,
-        format: BlockFormatName = "tcfp12",
+        format: BlockFormatNamed = "tcfp12",
         error_feedback: bool = False,
-        activations: BlockFormatName | None = None,
+        activations: BlockFormatNamed | None = None,
         **options: Any,
     ) -> None:
         settings = _Settings(format, error_feedback, activations, options)
@@ -249,7 +249,7 @@ class LayerNorm(_Rounding, nn.LayerNorm):
         device: Any = None,
         dtype: Any = None,
         *,
-        format: BlockFormatName = "tcfp12",
+        format: BlockFormatNamed = "tcfp12",
         error_feedback: bool = False,
         **options: Any,
     ) -> None:
@@ -280,7 +280,7 @@ class Embedding(_Rounding, nn.Embedding):
         num_embeddings: int,
         embedding_dim: int,
         *,
-        format: BlockFormatName = "tcfp12",
+        format: BlockFormatNamed = "tcfp12",
         error_feedback: bool = False,
         **keywords: Any,
     ) -> None:
@@ -313,7 +313,7 @@ _KINDS = {nn.Linear: Linear, nn.LayerNorm: LayerNorm, nn.Embedding: Embedding}
 _OPTIONS = {"block_size", "scale", "scale_format", "rounding", "overflow", "rng"}
 
 
-def _rule(format: BlockFormatName) -> str:
+def _rule(format: BlockFormatNamed) -> str:
     """The rule of scales that a training can afford."""
     own = find(format).scale
     return "amax" if own == "mse" else own

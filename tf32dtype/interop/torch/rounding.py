@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ... import blocks
-from ..._formats.aliases import BlockFormatName
+from ..._formats.aliases import BlockFormatNamed
 from ..._formats.table import find_dtype
 from ...blocks.quantization import Options
 from .tensors import from_numpy, to_numpy
@@ -24,7 +24,10 @@ _PIECE = 1 << 19  # numbers for each thread
 
 
 def quantize(
-    x: Tensor, format: BlockFormatName, axis: int = -1, **options: Unpack[Options]
+    x: Tensor,
+    format: BlockFormatNamed,
+    axis: int = -1,
+    **options: Unpack[Options],
 ) -> blocks.BlockArray:
     """A tensor's numbers in a block format, packed.
 
@@ -65,7 +68,10 @@ def dequantize(
 
 
 def fake_quantize(
-    x: Tensor, format: BlockFormatName, axis: int = -1, **options: Unpack[Options]
+    x: Tensor,
+    format: BlockFormatNamed,
+    axis: int = -1,
+    **options: Unpack[Options],
 ) -> Tensor:
     """Round a tensor to what a block format holds; the gradient passes unchanged.
 
@@ -124,7 +130,7 @@ def through(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def round_tensor(
-    x: Tensor, format: BlockFormatName, axis: int, options: Options
+    x: Tensor, format: BlockFormatNamed, axis: int, options: Options
 ) -> Tensor:
     """Rounded numbers, a new tensor of x's dtype."""
     # torch widens exactly, on all its threads.
@@ -134,7 +140,7 @@ def round_tensor(
     return narrowed(out, torch.empty_like(out, dtype=x.dtype))
 
 
-def round_rows(x: Tensor, format: BlockFormatName, options: Options) -> Tensor:
+def round_rows(x: Tensor, format: BlockFormatNamed, options: Options) -> Tensor:
     """The same along the last axis, where no row depends on another.
 
     In pieces: what is as large as the weight and new in every step costs page faults,
