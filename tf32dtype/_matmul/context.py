@@ -16,7 +16,7 @@ from .._options import refuse_unknown, shows
 from .._scopes import decorated
 from .._wording import brief
 from . import numpy_patch
-from .precisions import FLAGS, Options, Settings, known, resolve
+from .precisions import FLAGS, Options, PrecisionName, Settings, known, resolve
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
 #: What goes with it, words with commas between; set: of BLAS's products too.
@@ -195,10 +195,10 @@ class matmul_precision:
 
     @shows(Options, Settings)
     def __init__(
-        self, precision: str | None = None, **options: Unpack[Options]
+        self, precision: PrecisionName | None = None, **options: Unpack[Options]
     ) -> None:
         refuse_unknown("matmul_precision", options, Options)
-        self.settings = Settings(precision, **options)
+        self.settings: Settings = Settings(precision, **options)
         self._precision = resolve(self.settings)
 
     def __enter__(self) -> Self:
@@ -235,7 +235,7 @@ _settings: Settings | None = None
 
 @shows(Options, Settings)
 def set_matmul_precision(
-    precision: str | None = None, **options: Unpack[Options]
+    precision: PrecisionName | None = None, **options: Unpack[Options]
 ) -> None:
     """Set the precision of NumPy's products for the whole process.
 
@@ -306,7 +306,7 @@ def read_environment() -> None:
     if not name:
         return
     try:
-        set_matmul_precision(name, **_options(os.environ.get(BLAS_VARIABLE)))
+        set_matmul_precision(cast(Any, name), **_options(os.environ.get(BLAS_VARIABLE)))
     except ValueError as error:
         if BLAS_VARIABLE in os.environ:
             raise ImportError(f"{VARIABLE} and {BLAS_VARIABLE}: {error}") from None

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._formats import bit_packing
+from .._formats.typed import DTypeOf, Out, Scalar, ValueNamed
 from . import dequantization, layout
 from . import from_codes as wrapping
 from .base import Blocks
-from .formats import BlockFormat, Element, ScaleFormat
+from .formats import BlockFormatLike, BlockSize, Element, ScaleFormat
 from .layout import Facts, Layout
 from .lines import from_lines
 from .products import matmul
 from .scaled import as_ndarray
 
 
-class BlockArray(Blocks[NDArray[np.uint8]]):
+class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
     """An array whose values share scales in blocks along one axis.
 
     `tf32dtype.blocks.quantize` makes them, and `from_codes` of data that exist. A value
@@ -36,7 +37,7 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
     """
 
     __slots__ = ()
-    __hash__ = None  # as __eq__ is here
+    __hash__: ClassVar[None] = None  # as __eq__ is here
     _name = "BlockArray"
 
     def __init__(self) -> None:
@@ -70,14 +71,14 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
     @classmethod
     def from_codes(
         cls,
-        format: str | BlockFormat,
+        format: BlockFormatLike,
         codes: ArrayLike,
         scales: ArrayLike,
         residuals: ArrayLike | None = None,
         *,
         shape: tuple[int, ...],
         axis: int = -1,
-        block_size: int | None = None,
+        block_size: BlockSize | None = None,
         scale_format: ScaleFormat | None = None,
         tensor_scale: float = 1.0,
     ) -> BlockArray:
@@ -156,8 +157,22 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
 
     # -- values ----------------------------------------------------------------
 
+    @overload
     def dequantize(
-        self, dtype: DTypeLike | None = np.float32, out: NDArray[Any] | None = None
+        self, dtype: DTypeOf[Any] | ValueNamed | None = ..., *, out: Out
+    ) -> Out: ...
+    @overload
+    def dequantize(self, dtype: None = ..., out: None = ...) -> NDArray[np.float32]: ...
+    @overload
+    def dequantize(
+        self, dtype: DTypeOf[Scalar], out: None = ...
+    ) -> NDArray[Scalar]: ...
+    @overload
+    def dequantize(self, dtype: ValueNamed, out: None = ...) -> NDArray[Any]: ...
+    def dequantize(
+        self,
+        dtype: DTypeOf[Any] | ValueNamed | None = np.float32,
+        out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
         """The values.
 
@@ -184,6 +199,12 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
         """
         return dequantization.dequantize(self._layout, self._parts, dtype, out)
 
+    @overload
+    def __array__(
+        self, dtype: None = None, copy: bool | None = ...
+    ) -> NDArray[np.float32]: ...
+    @overload
+    def __array__(self, dtype: DTypeLike, copy: bool | None = ...) -> NDArray[Any]: ...
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None
     ) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._options import refuse_unknown, shows
-from .formats import BlockFormat
+from .formats import BlockFormatLike
 from .lines import from_lines
 from .quantization import Options, Settings, Work, prepare
 
@@ -17,7 +17,7 @@ from .quantization import Options, Settings, Work, prepare
 @shows(Options, Settings)
 def round(
     x: ArrayLike,
-    format: str | BlockFormat,
+    format: BlockFormatLike,
     axis: int = -1,
     *,
     out: NDArray[np.float32] | None = None,

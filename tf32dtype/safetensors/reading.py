@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from . import sharded
 from .file import File
 
 if TYPE_CHECKING:
+    from .scheme_rows import Scaled
     from .schemes import Group
 
 Path = str | os.PathLike[str]
@@ -192,13 +193,29 @@ def open(path: Path, *, mmap: bool = True) -> SafeTensors:
     return SafeTensors(os.fspath(path), mmap)
 
 
+@overload
+def load(
+    path: Path,
+    *,
+    mmap: bool = ...,
+    names: str | Iterable[str] | None = ...,
+    blocks: Literal[False] = ...,
+) -> dict[str, NDArray[Any]]: ...
+@overload
+def load(
+    path: Path,
+    *,
+    mmap: bool = ...,
+    names: str | Iterable[str] | None = ...,
+    blocks: bool,
+) -> dict[str, NDArray[Any] | Scaled]: ...
 def load(
     path: Path,
     *,
     mmap: bool = True,
     names: str | Iterable[str] | None = None,
     blocks: bool = False,
-) -> dict[str, Any]:
+) -> Mapping[str, NDArray[Any] | Scaled]:
     """Read tensors of a safetensors file, or of a checkpoint of several.
 
     Parameters

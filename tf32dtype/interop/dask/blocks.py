@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import dask
 import dask.array as da
@@ -15,9 +15,10 @@ from dask.sizeof import sizeof
 from numpy.typing import DTypeLike
 
 from ... import blocks
+from ..._formats.aliases import BlockFormatName
 from ..._formats.table import as_own, find_dtype
 from ..._options import refuse_unknown, shows
-from ...blocks.formats import BlockFormat, find
+from ...blocks.formats import BlockFormatLike, find
 from ...blocks.layout import checked_axis
 from ...blocks.quantization import Options, Settings
 from .chains import only
@@ -34,15 +35,15 @@ class BlockArray:
     """
 
     __slots__ = ("_chunks", "axis", "format")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
     __array_ufunc__ = None  # `@` of NumPy's and dask's arrays comes here
 
-    def __init__(self, chunks: da.Array, format: str, axis: int) -> None:
+    def __init__(self, chunks: da.Array, format: BlockFormatName, axis: int) -> None:
         #: An array of dask as far as places and names of chunks go; what it says of its
         #: dtype is what they dequantize to.
         self._chunks = chunks
-        self.format = format
-        self.axis = axis
+        self.format: BlockFormatName = format
+        self.axis: int = axis
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -105,7 +106,7 @@ class BlockArray:
 
 @shows(Options, Settings)
 def quantize(
-    x: Any, format: str | BlockFormat, axis: int = -1, **options: Unpack[Options]
+    x: Any, format: BlockFormatLike, axis: int = -1, **options: Unpack[Options]
 ) -> BlockArray:
     """Round a dask array to blocks, chunk by chunk, when it is computed.
 
@@ -204,7 +205,9 @@ def _meta(ndim: int) -> Any:
     return np.empty((0,) * ndim, np.float32)
 
 
-def _quantize(x: Any, format: str, block_axis: int, options: Any) -> blocks.BlockArray:
+def _quantize(
+    x: Any, format: BlockFormatLike, block_axis: int, options: Any
+) -> blocks.BlockArray:
     return blocks.quantize(x, format, block_axis, **options)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self, Unpack
 
 from ..._matmul.context import process_settings, set_matmul_precision
 from ..._matmul.numpy_patch import lock
-from ..._matmul.precisions import Options, Settings, resolve
+from ..._matmul.precisions import Options, PrecisionName, Settings, resolve
 from ..._options import refuse_unknown, shows
 from ..._requirements import need
 
@@ -58,7 +58,7 @@ class WorkersPrecision:
 
 @shows(Options, Settings)
 def matmul_precision(
-    client: Client, precision: str | None = None, **options: Unpack[Options]
+    client: Client, precision: PrecisionName | None = None, **options: Unpack[Options]
 ) -> WorkersPrecision:
     """Set the precision of NumPy's products in all workers of a cluster.
 

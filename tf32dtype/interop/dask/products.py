@@ -16,7 +16,13 @@ from ..._formats.table import Format, as_own, find_dtype, formats
 from ..._functions.averages import FORMATS
 from ..._matmul.context import current_settings
 from ..._matmul.matmul import matmul as multiply_matrices
-from ..._matmul.precisions import ProductOptions, Settings, find_precision, resolve
+from ..._matmul.precisions import (
+    PrecisionName,
+    ProductOptions,
+    Settings,
+    find_precision,
+    resolve,
+)
 from ..._options import refuse_unknown, shows
 from ..._wording import brief
 from .chains import Operand, Order, sum_over_k
@@ -49,7 +55,7 @@ def matmul(
     a: Any,
     b: Any,
     *,
-    precision: str | None = None,
+    precision: PrecisionName | None = None,
     order: Order = "k",
     dtype: DTypeLike | None = None,
     **options: Unpack[ProductOptions],
@@ -133,7 +139,7 @@ def tensordot(
     b: Any,
     axes: Any = 2,
     *,
-    precision: str | None = None,
+    precision: PrecisionName | None = None,
     order: Order = "k",
     dtype: DTypeLike | None = None,
     **options: Unpack[ProductOptions],
