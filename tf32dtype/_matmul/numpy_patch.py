@@ -11,9 +11,7 @@ which are replaced, in all of NumPy's modules. So is that of `bmm_einsum`, which
 from __future__ import annotations
 
 import functools
-import os
 import sys
-from _thread import RLock  # as functools: threading takes longer to import
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -155,14 +153,7 @@ _OURS = [_Obeying(own, product) for own, product in _PRODUCTS]
 _users: set[int] = set()
 _in_place = False
 # Re-entrant: the garbage collector may let a user go while another comes.
-lock = RLock()
-
-if hasattr(os, "register_at_fork"):  # no child may inherit it locked
-    os.register_at_fork(
-        before=lock.acquire,
-        after_in_parent=lock.release,
-        after_in_child=lock.release,
-    )
+lock = _core.shared_lock()
 
 
 def install_for(user: object) -> None:
