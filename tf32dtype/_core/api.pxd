@@ -195,6 +195,8 @@ cdef extern from "numpy_glue.h":
 
 
 cdef extern from "objects.h":
+    struct tf_scalar:
+        char item[4]
     struct tf_object_functions "tf_objects":
         void *get_item
         void *set_item
