@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -197,10 +198,17 @@ _known_places: list[tuple[ModuleType, str]] = []
 _modules_then: tuple[int, str] | None = None
 
 
+def _modules() -> tuple[int, str]:
+    """How many modules there are, and the last: enough to tell that some have come."""
+    while True:
+        with suppress(RuntimeError):  # another thread imports one at this moment
+            return len(sys.modules), next(reversed(sys.modules))
+
+
 def _places() -> list[tuple[ModuleType, str]]:
     """The names in NumPy's modules that are, or stand for, its own functions."""
     global _known_places, _modules_then
-    modules_now = len(sys.modules), next(reversed(sys.modules))
+    modules_now = _modules()
     if modules_now != _modules_then:
         functions = {id(function) for function in _OWN + _OURS}
         _known_places = [
