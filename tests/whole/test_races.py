@@ -205,7 +205,9 @@ def test_races_of_everything(tmp_path: Path) -> None:
     def bits(work: Callable[[], Any]) -> bytes:
         found = work()
         parts = found if isinstance(found, tuple) else (found,)
-        return b"".join(np.asarray(part).tobytes() for part in parts if part is not None)
+        return b"".join(
+            np.asarray(part).tobytes() for part in parts if part is not None
+        )
 
     def run(first: int) -> list[bytes]:
         order = [(first + i) % len(works) for i in range(len(works))]
