@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
@@ -30,7 +29,7 @@ class _Settings(NamedTuple):
         return ", ".join([repr(self.format), *others])
 
 
-_lock = threading.Lock()
+_lock = _core.shared_lock()
 _open: list[_Settings] = []
 
 
@@ -148,4 +147,5 @@ class arithmetic:
     @staticmethod
     def functions() -> tuple[str, ...]:
         """The ufuncs that obey."""
-        return tuple(sorted(_core.arithmetic_functions()))
+        with _lock:
+            return tuple(sorted(_core.arithmetic_functions()))

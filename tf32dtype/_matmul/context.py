@@ -286,11 +286,13 @@ def watched_precision(settings: Settings) -> Iterator[None]:
     """
     chosen = resolve(settings)
     _core.blas_begin(settings.lapack)
-    _core.set_default_precision(chosen)
+    with numpy_patch.lock:
+        _core.set_default_precision(chosen)
     try:
         yield
     finally:
-        _core.set_default_precision(resolve(_settings) if _settings else None)
+        with numpy_patch.lock:
+            _core.set_default_precision(resolve(_settings) if _settings else None)
         _core.blas_end()
 
 

@@ -3,11 +3,6 @@
 # NumPy reads the value of a scalar right after the object's header, so they
 # cannot be Cython classes; PyType_FromSpecWithBases makes them.
 
-cdef struct scalar_object:
-    Py_ssize_t refcount
-    PyTypeObject *type
-    char item[4]
-
 cdef PyTypeObject *scalar_pointers[TF_MAX_FORMATS]
 scalar_types = []
 
@@ -31,12 +26,12 @@ cdef int format_of_scalar(object x) except -2:
 
 
 cdef uint32_t code_of_scalar(object x, int format):
-    return tf_load_code(tf_format_rows[format][0], (<scalar_object *><PyObject *>x).item)
+    return tf_load_code(tf_format_rows[format][0], (<tf_scalar *><PyObject *>x).item)
 
 
 cdef object new_scalar(int format, const char *item):
     made = tf_scalar_alloc(scalar_pointers[format])
-    memcpy((<scalar_object *><PyObject *>made).item, item,
+    memcpy((<tf_scalar *><PyObject *>made).item, item,
            tf_format_rows[format].itemsize)
     return made
 
@@ -80,7 +75,7 @@ cdef object scalar_new(object cls, object args, PyObject *keywords):
     code = code_from_object(format, value, &flags)
     tf_warn(flags, b"cast")
     made = tf_scalar_alloc(<PyTypeObject *>cls)
-    tf_store_code(tf_format_rows[format][0], (<scalar_object *><PyObject *>made).item,
+    tf_store_code(tf_format_rows[format][0], (<tf_scalar *><PyObject *>made).item,
                   code)
     return made
 
@@ -246,7 +241,7 @@ cdef make_scalar_type(int format):
     slots[16] = PyType_Slot(Py_nb_absolute, <void *>scalar_absolute)
     slots[17] = PyType_Slot(0, NULL)
     spec.name = full_name
-    spec.basicsize = sizeof(scalar_object)
+    spec.basicsize = sizeof(tf_scalar)
     spec.itemsize = 0
     spec.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE
     spec.slots = slots
