@@ -110,6 +110,23 @@
  * @property {Exact | null} ulp  of the number itself
  */
 
+/** Numbers of a format between two values, both included, in ascending order.
+ * @typedef {Object} Between
+ * @property {string} count  how many there are, in decimals (float64 has many)
+ * @property {{code: Code, kind: Kind, number: number}[]} values  all of them, one -0 or
+ *   +0 for both; empty if they are more than were asked for
+ */
+
+/** Finite numbers above zero whose exponents are equal.
+ * @typedef {Object} Binade
+ * @property {number} power  numbers in [2^power, 2^(power + 1))
+ * @property {string} numbers  how many, in decimals
+ * @property {boolean} subnormal  whether these are the format's subnormal numbers, which
+ *   share their exponent with no other row here: power is that of the greatest of them,
+ *   and the row has all of them
+ * @property {Exact} ulp
+ */
+
 /** All seven roundings of a value.
  * @typedef {Object} Roundings
  * @property {Exact | null} exact
