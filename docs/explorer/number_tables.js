@@ -1,0 +1,67 @@
+/* Of the Number view: the seven roundings, and the number in every other format. */
+"use strict";
+
+explorer.numberTables = (() => {
+    const { h } = explorer.dom;
+    const { ROUNDINGS, valueText, outcome } = explorer.wording;
+
+    /** A value, its code, and where the Number view shows it. @param {any} value */
+    function shown(value) {
+        return [h("a", { href: explorer.link("number", { format: value.format, x: value.hex }) },
+            valueText(value)), " ", h("span", { class: "code hint" }, value.hex)];
+    }
+
+    /** All roundings of what was typed, beside each other, by both overflow rules.
+     * @param {string} text  of a value @param {any} format @returns {HTMLElement} */
+    function roundings(text, format) {
+        const ieee = arithmetic.allRoundings(text, format.name, "ieee");
+        const saturate = arithmetic.allRoundings(text, format.name, "saturate");
+        const rows = [
+            ...ieee.rows.map((row, i) => ({ rounding: row.rounding,
+                cells: [shown(row.value), outcome(row), shown(saturate.rows[i].value)] })),
+            { rounding: "stochastic", cells: [random(ieee.stochastic), "",
+                random(saturate.stochastic)] },
+        ];
+        return explorer.tables.table(`Seven roundings to ${format.name}`, [
+            { title: "Rounding", cell: ({ rounding }) => [ROUNDINGS[rounding], " ",
+                h("span", { class: "code hint" }, rounding)] },
+            { title: "Result", cell: ({ cells }) => cells[0] },
+            { title: "Result - typed", cell: ({ cells }) => cells[1] },
+            { title: "If overflow saturates", cell: ({ cells }) => cells[2] },
+        ], rows);
+    }
+
+    /** Both outcomes of a rounding at random, with their chances.
+     * @param {any} stochastic */
+    function random({ down, up, probability }) {
+        const percent = (/** @type {number} */ part) => `${Number((100 * part).toPrecision(3))} %: `;
+        return probability === 0 ? shown(down)
+            : [percent(1 - probability), shown(down), h("br"), percent(probability), shown(up)];
+    }
+
+    /** What was typed in every format; and the number of this one cast to it and back.
+     * @param {any} parsed @param {any} format @returns {HTMLElement} */
+    function everywhere(parsed, format) {
+        const { value } = parsed.rounded;
+        const rows = arithmetic.casts(format.name, value.code).map((cast) => ({ cast,
+            direct: parsed.isCode ? null : arithmetic.round(parsed.text, cast.value.format) }));
+        const columns = [
+            { title: "Format", cell: (/** @type {any} */ { cast }) =>
+                h("a", { href: explorer.link("number", { format: cast.value.format,
+                    x: parsed.text }) }, cast.value.format) },
+            ...parsed.isCode ? [] : [
+                { title: "Typed number", cell: (/** @type {any} */ { direct }) =>
+                    shown(direct.value) },
+                { title: "Its error", cell: (/** @type {any} */ { direct }) => outcome(direct) }],
+            { title: `${format.short} cast to it`, cell: (/** @type {any} */ { cast }) =>
+                shown(cast.value) },
+            { title: "Error of the cast", cell: (/** @type {any} */ { cast }) => outcome(cast) },
+            { title: "And back", cell: (/** @type {any} */ { cast }) =>
+                (cast.same ? "the same" : ["becomes ", shown(cast.back)]) },
+        ];
+        return explorer.tables.table("In every format, and back", columns, rows,
+            ({ cast }) => (cast.same ? "" : "changed"));
+    }
+
+    return { roundings, everywhere };
+})();
