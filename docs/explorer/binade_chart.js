@@ -9,11 +9,11 @@ explorer.binadeChart = (() => {
     const AXIS = 26;  // for the powers, between the bars
 
     /** A bar grows by one step with each doubling, and one number has a step.
-     * @param {any} binade */
+     * @param {Binade} binade */
     const steps = ({ numbers }) => Math.log2(Number(numbers)) + 1;
 
-    /** "8 in each power of two from 2^-6 to 2^8; 7 subnormal". @param {any} format
-     * @param {any[]} binades */
+    /** "8 in each power of two from 2^-6 to 2^8; 7 subnormal". @param {Format} format
+     * @param {Binade[]} binades */
     function inWords(format, binades) {
         const normal = binades.filter(({ subnormal }) => !subnormal);
         const few = binades.find(({ subnormal }) => subnormal);
@@ -25,7 +25,7 @@ explorer.binadeChart = (() => {
             few ? `; ${few.numbers} subnormal` : "; no subnormal ones"}`);
     }
 
-    /** @param {any[]} formats  one or two @param {number} width @returns {SVGElement} */
+    /** @param {Format[]} formats  one or two @param {number} width @returns {SVGElement} */
     function draw(formats, width) {
         const all = formats.map((format) => arithmetic.binades(format.name));
         const powers = all.flat().map(({ power }) => power);
@@ -35,7 +35,7 @@ explorer.binadeChart = (() => {
         const each = width / count;
         const middle = TOP + TALL;
         const height = formats.length > 1 ? middle + AXIS + TALL + TOP : middle + AXIS;
-        const bars = (/** @type {any[]} */ binades, /** @type {boolean} */ upper) =>
+        const bars = (/** @type {Binade[]} */ binades, /** @type {boolean} */ upper) =>
             binades.map((binade) => {
                 const tall = (steps(binade) / high) * TALL;
                 return s("rect", { class: binade.subnormal ? "bar subnormal" : "bar",

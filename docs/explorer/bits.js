@@ -3,10 +3,11 @@
 
 explorer.bits = (() => {
     const { h } = explorer.dom;
+    /** @type {("sign" | "exponent" | "mantissa")[]} */
     const FIELDS = ["sign", "exponent", "mantissa"];
 
     /** Fields that have bits, with the place of their first one in the code.
-     * @param {any} value @returns {{name: string, bits: string, first: number}[]} */
+     * @param {Value} value @returns {{name: string, bits: string, first: number}[]} */
     function fields(value) {
         let first = 0;
         return FIELDS.map((name) => {
@@ -16,7 +17,7 @@ explorer.bits = (() => {
         }).filter(({ bits }) => bits);
     }
 
-    /** Bits to read, in a line of text. @param {any} value @returns {HTMLElement} */
+    /** Bits to read, in a line of text. @param {Value} value @returns {HTMLElement} */
     function line(value) {
         return h("span", { class: "bits" }, fields(value).map(({ name, bits }) =>
             h("span", { class: `field ${name}` }, bits)));
@@ -24,7 +25,7 @@ explorer.bits = (() => {
 
     /** Bits to press, the fields named. The arrow keys left and right go from bit to bit,
      * those up and down to the next number.
-     * @param {any} value
+     * @param {Value} value
      * @param {(binary: string) => void} flipped  all bits with one changed
      * @param {(up: boolean) => void} stepped
      * @returns {HTMLElement} */

@@ -25,7 +25,7 @@ explorer.controls = (() => {
 
     /** A format of numbers.
      * @param {string} label @param {(name: string) => void} chosen
-     * @param {(format: any) => boolean} [wanted]  which are offered
+     * @param {(format: Format) => boolean} [wanted]  which are offered
      * @param {string} [none]  text of an entry for none, whose value is "" */
     function formatPicker(label, chosen, wanted = () => true, none = "") {
         const options = arithmetic.formats.filter(wanted).map((format) => ({
@@ -37,7 +37,7 @@ explorer.controls = (() => {
         return picker(label, [...empty, ...options], chosen);
     }
 
-    /** What `allowed` of a format's key is. @param {(format: any) => boolean} [wanted] */
+    /** What `allowed` of a format's key is. @param {(format: Format) => boolean} [wanted] */
     function isFormat(wanted = () => true) {
         return (/** @type {string} */ name) =>
             arithmetic.formats.some((format) => format.name === name && wanted(format));

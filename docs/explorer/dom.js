@@ -1,15 +1,14 @@
 /* The page's one namespace, and how its elements are made. */
 "use strict";
 
-/** What the files of the page share; each adds its part.
- * @type {any} */
+/** What the files of the page share; each adds its part. */
 const explorer = {};
 
 explorer.dom = (() => {
     const SVG = "http://www.w3.org/2000/svg";
 
-    /** @typedef {Node | string | number | null | undefined | false} Child
-     *    what is none (null, undefined, false) is left out */
+    /** @typedef {Node | string | number | null | undefined | false | readonly any[]} Child
+     *    what is none (null, undefined, false, "") is left out */
 
     /** @param {Element} element @param {Object<string, any>} properties */
     function give(element, properties) {
@@ -24,17 +23,18 @@ explorer.dom = (() => {
         }
     }
 
-    /** @param {readonly (Child | Child[])[]} children @returns {(Node | string)[]} */
+    /** @param {readonly Child[]} children @returns {(Node | string)[]} */
     function shown(children) {
-        return /** @type {(Node | string)[]} */ (children.flat(9)
-            .filter((child) => child !== null && child !== undefined && child !== false)
-            .map((child) => (child instanceof Node ? child : String(child))));
+        return children.flatMap((child) =>
+            Array.isArray(child) ? shown(child)
+                : child instanceof Node ? [child]
+                    : child === 0 || child ? [String(child)] : []);
     }
 
     /** An element of HTML.
      * @param {string} tag @param {Object<string, any>} [properties]  attributes, and
      *   handlers named onclick, oninput...
-     * @param {...(Child | Child[])} children @returns {any} */
+     * @param {...Child} children @returns {any} */
     function h(tag, properties = {}, ...children) {
         const element = document.createElement(tag);
         give(element, properties);
@@ -44,7 +44,7 @@ explorer.dom = (() => {
 
     /** An element of SVG.
      * @param {string} tag @param {Object<string, any>} [properties]
-     * @param {...(Child | Child[])} children @returns {any} */
+     * @param {...Child} children @returns {any} */
     function s(tag, properties = {}, ...children) {
         const element = document.createElementNS(SVG, tag);
         give(element, properties);
@@ -54,7 +54,7 @@ explorer.dom = (() => {
 
     /** New children in place of the old ones. The focus goes from an element with a
      * data-key to the new one that has the same.
-     * @param {Element} parent @param {...(Child | Child[])} children */
+     * @param {Element} parent @param {...Child} children */
     function fill(parent, ...children) {
         const focused = document.activeElement;
         const key = focused && parent.contains(focused) && focused.getAttribute("data-key");

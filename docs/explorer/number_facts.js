@@ -5,15 +5,20 @@ explorer.numberFacts = (() => {
     const { h, s } = explorer.dom;
     const { KINDS, minus, valueText, powerOfTwo } = explorer.wording;
 
+    /** What was typed, and is a number. @typedef {Parsed & {rounded: Rounded}} Read */
+
+    /** What the codes without a power of two are. @type {Object<string, string>} */
+    const WITHOUT_POWER = {
+        zero: "All bits of exponent and mantissa are 0: zero.",
+        inf: "This code stands for infinity.",
+        nan: "This code stands for no number (NaN).",
+    };
+
     /** "+1 x 2^(4 - 7) x 1.625", each factor in its field's colour.
-     * @param {any} format @param {any} value @returns {HTMLElement} */
+     * @param {Format} format @param {Value} value @returns {HTMLElement} */
     function formula(format, value) {
         if (value.power === null) {
-            return h("p", { class: "formula" }, {
-                zero: "All bits of exponent and mantissa are 0.",
-                inf: "This code stands for infinity.",
-                nan: "This code stands for no number.",
-            }[value.kind]);
+            return h("p", { class: "formula" }, WITHOUT_POWER[value.kind]);
         }
         const subnormal = value.kind === "subnormal";
         const stored = subnormal ? 1 : value.exponentField;
@@ -30,7 +35,7 @@ explorer.numberFacts = (() => {
                 + "a subnormal number, whose significand begins with 0."));
     }
 
-    /** @param {any} parsed @param {any} neighbours @returns {HTMLElement} */
+    /** @param {Read} parsed @param {Neighbours} neighbours @returns {HTMLElement} */
     function facts(parsed, neighbours) {
         const { value } = parsed.rounded;
         /** @type {[string, any][]} */
@@ -56,7 +61,7 @@ explorer.numberFacts = (() => {
     const AXIS = 62;
 
     /** Where the exact value lies between the number and its neighbours.
-     * @param {any} rounded @param {any} neighbours @returns {number | null} */
+     * @param {Rounded} rounded @param {Neighbours} neighbours @returns {number | null} */
     function placeOf({ error }, { gapBelow, gapAbove }) {
         const gap = error && (error.negative ? gapAbove : gapBelow);
         if (!gap || error.power === "0") {
@@ -67,11 +72,11 @@ explorer.numberFacts = (() => {
     }
 
     /** The number between its neighbours, and where the typed one lies.
-     * @param {any} parsed @param {any} neighbours
-     * @param {(value: any) => void} chosen  a neighbour @returns {HTMLElement} */
+     * @param {Read} parsed @param {Neighbours} neighbours
+     * @param {(value: Value) => void} chosen  a neighbour @returns {HTMLElement} */
     function between(parsed, neighbours, chosen) {
         const { value } = parsed.rounded;
-        const tick = (/** @type {number} */ x, /** @type {any} */ at, /** @type {string} */ kind) =>
+        const tick = (/** @type {number} */ x, /** @type {Value | null} */ at, /** @type {string} */ kind) =>
             at && s("g", { class: kind },
                 s("line", { x1: x, x2: x, y1: AXIS - 14, y2: AXIS + 14 }),
                 s("text", { x, y: AXIS + 34 }, at.exact ? minus(at.exact.short) : valueText(at)),
@@ -89,8 +94,8 @@ explorer.numberFacts = (() => {
             typed !== null && s("g", { class: "typed" },
                 s("path", { d: `M${typed} ${AXIS - 4} l-7 -14 h14 z` }),
                 s("text", { x: typed, y: AXIS - 28 }, "typed")));
-        const step = (/** @type {string} */ name, /** @type {any} */ to, /** @type {string} */ key) =>
-            explorer.controls.button(name, () => chosen(to),
+        const step = (/** @type {string} */ name, /** @type {Value | null} */ to, /** @type {string} */ key) =>
+            explorer.controls.button(name, () => to && chosen(to),
                 { disabled: !to, "data-key": `step-${key}` });
         return h("div", {}, picture, explorer.controls.group("Neighbours", [
             step("\u2190 Number below", neighbours.below, "below"),

@@ -28,10 +28,10 @@ explorer.numberLine = (() => {
         };
     }
 
-    /** The powers of two of formats, once for each. @type {Map<string, any[]>} */
+    /** The powers of two of formats, once for each. @type {Map<string, Binade[]>} */
     const binades = new Map();
 
-    /** @param {any} format @returns {any[]} greatest first */
+    /** @param {Format} format @returns {any[]} greatest first */
     function binadesOf(format) {
         const known = binades.get(format.name) ?? arithmetic.binades(format.name).reverse();
         binades.set(format.name, known);
@@ -39,7 +39,7 @@ explorer.numberLine = (() => {
     }
 
     /** The magnitude from which on numbers are drawn one by one.
-     * @param {any} format @param {(x: number) => number} length  in pixels */
+     * @param {Format} format @param {(x: number) => number} length  in pixels */
     function singleFrom(format, length) {
         let least = Infinity;
         for (const { power, subnormal, ulp } of binadesOf(format)) {
@@ -52,7 +52,7 @@ explorer.numberLine = (() => {
         return least <= format.smallest.number ? 0 : least;
     }
 
-    /** Numbers to draw one by one. @param {any} format @param {Stretch} stretch
+    /** Numbers to draw one by one. @param {Format} format @param {Stretch} stretch
      * @param {number} least  the magnitude they begin with @returns {any[]} */
     function singles(format, { from, to }, least) {
         const numbers = (/** @type {number} */ low, /** @type {number} */ high) =>
@@ -65,7 +65,7 @@ explorer.numberLine = (() => {
             : [...numbers(from, Math.min(to, -least)), ...numbers(Math.max(from, least), to)];
     }
 
-    /** Bands in place of numbers that lie close. @param {any} format @param {number} least
+    /** Bands in place of numbers that lie close. @param {Format} format @param {number} least
      * @param {any} scales @param {number} width @param {number} top @returns {Element[]} */
     function bands(format, least, { place, length }, width, top) {
         const signs = format.signed ? [1, -1] : [1];
@@ -120,7 +120,7 @@ explorer.numberLine = (() => {
         return chosen;
     }
 
-    /** What lies beyond the range. @param {any} format @param {any} scales
+    /** What lies beyond the range. @param {Format} format @param {any} scales
      * @param {number} width @param {number} top @returns {Element[]} */
     function beyond(format, { place }, width, top) {
         const region = (/** @type {number} */ left, /** @type {number} */ right,
@@ -138,8 +138,8 @@ explorer.numberLine = (() => {
         ].filter(Boolean);
     }
 
-    /** One format's line. @param {any} format @param {Stretch} stretch @param {number} width
-     * @param {boolean} upper  ticks go up; else down @param {any} held  the marked number */
+    /** One format's line. @param {Format} format @param {Stretch} stretch @param {number} width
+     * @param {boolean} upper  ticks go up; else down @param {Value | undefined} held  the marked number */
     function track(format, stretch, width, upper, held) {
         const scales = scale(stretch, width);
         const line = upper ? AXIS : AXIS + GAP;
@@ -193,7 +193,7 @@ explorer.numberLine = (() => {
             two && s("line", { x1: 0, x2: width, y1: AXIS + GAP, y2: AXIS + GAP }), marks);
     }
 
-    /** @param {any[]} formats  one or two @param {Stretch} stretch @param {any[]} held  what the marked
+    /** @param {Format[]} formats  one or two @param {Stretch} stretch @param {Value[]} held  what the marked
      *   number is in each @param {number | null} mark  the marked number itself
      * @param {string} text  the same in words
      * @param {number} width @returns {SVGElement} */

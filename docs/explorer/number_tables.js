@@ -5,14 +5,15 @@ explorer.numberTables = (() => {
     const { h } = explorer.dom;
     const { ROUNDINGS, valueText, outcome } = explorer.wording;
 
-    /** A value, its code, and where the Number view shows it. @param {any} value */
+    /** A value, its code, and where the Number view shows it.
+     * @param {Value} value */
     function shown(value) {
-        return [h("a", { href: explorer.link("number", { format: value.format, x: value.hex }) },
+        return [h("a", { href: explorer.shell.link("number", { format: value.format, x: value.hex }) },
             valueText(value)), " ", h("span", { class: "code hint" }, value.hex)];
     }
 
     /** All roundings of what was typed, beside each other, by both overflow rules.
-     * @param {string} text  of a value @param {any} format @returns {HTMLElement} */
+     * @param {string} text  of a value @param {Format} format @returns {HTMLElement} */
     function roundings(text, format) {
         const ieee = arithmetic.allRoundings(text, format.name, "ieee");
         const saturate = arithmetic.allRoundings(text, format.name, "saturate");
@@ -32,22 +33,22 @@ explorer.numberTables = (() => {
     }
 
     /** Both outcomes of a rounding at random, with their chances.
-     * @param {any} stochastic */
+     * @param {Roundings["stochastic"]} stochastic */
     function random({ down, up, probability }) {
         const percent = (/** @type {number} */ part) => `${Number((100 * part).toPrecision(3))} %: `;
-        return probability === 0 ? shown(down)
-            : [percent(1 - probability), shown(down), h("br"), percent(probability), shown(up)];
+        return probability === 0 ? shown(down.value)
+            : [percent(1 - probability), shown(down.value), h("br"), percent(probability), shown(up.value)];
     }
 
     /** What was typed in every format; and the number of this one cast to it and back.
-     * @param {any} parsed @param {any} format @returns {HTMLElement} */
+     * @param {Parsed & {rounded: Rounded}} parsed @param {Format} format @returns {HTMLElement} */
     function everywhere(parsed, format) {
         const { value } = parsed.rounded;
         const rows = arithmetic.casts(format.name, value.code).map((cast) => ({ cast,
             direct: parsed.isCode ? null : arithmetic.round(parsed.text, cast.value.format) }));
         const columns = [
             { title: "Format", cell: (/** @type {any} */ { cast }) =>
-                h("a", { href: explorer.link("number", { format: cast.value.format,
+                h("a", { href: explorer.shell.link("number", { format: cast.value.format,
                     x: parsed.text }) }, cast.value.format) },
             ...parsed.isCode ? [] : [
                 { title: "Typed number", cell: (/** @type {any} */ { direct }) =>

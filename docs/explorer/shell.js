@@ -2,7 +2,7 @@
  *
  * A view is a file view_NAME.js, named in index.html after this one, that registers itself:
  *
- *     explorer.register({
+ *     explorer.shell.register({
  *         name: "codes",                  // in the address: #codes?format=float8_e5m2
  *         title: "Codes",                 // of the tab, and the heading
  *         summary: "All numbers of ...",  // a line under the heading: what to do here
@@ -20,17 +20,17 @@
  *
  * Every key is in the address. A key that another view has too (format, x) keeps its value
  * from one to the next. A control does not draw: it calls
- * `explorer.choose({format: "tf32"})`, which changes the address, which draws. With
+ * `explorer.shell.choose({format: "tf32"})`, which changes the address, which draws. With
  * `{step: true}`, for typing and dragging, the back button does not stop there.
- * `explorer.link("number", {x: "0x7E"})` is the address of another view, for an <a>, and
- * `explorer.say(text)` tells screen readers a result. An error thrown anywhere is shown.
+ * `explorer.shell.link("number", {x: "0x7E"})` is the address of another view, for an <a>, and
+ * `explorer.shell.say(text)` tells screen readers a result. An error thrown anywhere is shown.
  *
  * Parts to build of: dom.js (elements), controls.js (pickers, inputs, buttons), bits.js
  * (coloured bits), tables.js (tables that sort), wording.js (values as texts).
  */
 "use strict";
 
-(() => {
+explorer.shell = (() => {
     const { h, fill } = explorer.dom;
 
     /** @typedef {Object} View
@@ -53,18 +53,18 @@
     const place = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
     /** @param {View} view */
-    explorer.register = (view) => views.push(view);
+    const register = (view) => views.push(view);
 
     // -- address -------------------------------------------------------------------------
 
     /** @param {string} name @param {Object<string, string>} [changes] @returns {string} */
-    explorer.link = (name, changes = {}) => {
+    const link = (name, changes = {}) => {
         const view = views.find((known) => known.name === name);
         return view ? explorer.state.write(name, explorer.state.values(view.keys, changes)) : "#";
     };
 
     /** @param {Object<string, string>} changes @param {{step?: boolean}} [how] */
-    explorer.choose = (changes, { step = false } = {}) => {
+    const choose = (changes, { step = false } = {}) => {
         if (!now) {
             return;
         }
@@ -125,7 +125,7 @@
     function drawTabs() {
         const tabs = place("views");
         const inside = tabs.contains(document.activeElement);
-        fill(tabs, views.map((view) => h("a", { href: explorer.link(view.name),
+        fill(tabs, views.map((view) => h("a", { href: link(view.name),
             "aria-current": view === now?.view ? "page" : null }, view.title)));
         if (inside) {
             /** @type {HTMLElement | null} */ (tabs.querySelector("[aria-current]"))?.focus();
@@ -152,7 +152,7 @@
     let waiting = 0;
     /** Tell screen readers a result, once it stays.
      * @param {string} text */
-    explorer.say = (text) => {
+    const say = (text) => {
         clearTimeout(waiting);
         waiting = setTimeout(() => fill(place("live"), text), 400);
     };
@@ -168,7 +168,7 @@
         try {
             await navigator.clipboard.writeText(location.href);
             fill(button, "Copied");
-            explorer.say("The link is copied");
+            say("The link is copied");
         } catch {
             tell(`The browser does not allow copying; the link is ${location.href}`);
         }
@@ -223,4 +223,5 @@
     }
 
     addEventListener("DOMContentLoaded", start);
+    return { register, link, choose, say };
 })();

@@ -1,16 +1,16 @@
 /* Tables, with a caption and headers, in a frame that scrolls where they are wide. */
 "use strict";
 
+/** @typedef {Object} Column
+ * @property {string} title
+ * @property {(row: any) => any} cell  children of the cell
+ * @property {string} [name]  in the address; with it, the table sorts by this column
+ * @property {(a: any, b: any) => number} [order]  of rows
+ * @property {string} [kind]  "figure" (to the right) or "code"
+ */
+
 explorer.tables = (() => {
     const { h } = explorer.dom;
-
-    /** @typedef {Object} Column
-     * @property {string} title
-     * @property {(row: any) => any} cell  children of the cell
-     * @property {string} [name]  in the address; with it, the table sorts by this column
-     * @property {(a: any, b: any) => number} [order]  of rows
-     * @property {string} [kind]  "figure" (to the right) or "code"
-     */
 
     /** @param {string} caption @param {readonly Column[]} columns  the first one names
      *   the row

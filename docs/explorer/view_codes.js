@@ -5,50 +5,50 @@
     const { h, fill } = explorer.dom;
     const { KINDS, brief, valueText, powerOfTwo, twoTo } = explorer.wording;
 
-    /** @param {any} format */
+    /** @param {Format} format */
     const small = (format) => format.bits <= 8;
 
     /** Values in ascending order, NaN at the end as NumPy sorts, codes where they are equal.
-     * @param {any} a @param {any} b */
+     * @param {Value} a @param {Value} b */
     const byValue = (a, b) => Number(Number.isNaN(a.number)) - Number(Number.isNaN(b.number))
         || (a.number === b.number || Number.isNaN(a.number) ? byCode(a, b)
             : a.number < b.number ? -1 : 1);
-    /** @param {any} a @param {any} b */
-    const byCode = (a, b) => a.code - b.code;
-    /** @param {any} a @param {any} b */
+    /** @param {Value} a @param {Value} b */
+    const byCode = (a, b) => Number(a.code) - Number(b.code);
+    /** @param {Value} a @param {Value} b */
     const byKind = (a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind) || byCode(a, b);
     const ORDER = Object.keys(KINDS);
 
-    /** @param {any} value */
-    const number = (value) => explorer.link("number", { format: value.format, x: value.hex });
+    /** @param {Value} value */
+    const number = (value) => explorer.shell.link("number", { format: value.format, x: value.hex });
 
-    /** @type {any[]} */
+    /** Of values. @type {Column[]} */
     const COLUMNS = [
         { title: "Code", name: "code", order: byCode, kind: "code",
-            cell: (/** @type {any} */ value) => h("a", { href: number(value) }, value.hex) },
+            cell: (/** @type {Value} */ value) => h("a", { href: number(value) }, value.hex) },
         { title: "Bits", cell: explorer.bits.line },
         { title: "Value", name: "value", order: byValue, kind: "figure", cell: valueText },
-        { title: "m \u00d7 2\u207f", cell: (/** @type {any} */ value) =>
+        { title: "m \u00d7 2\u207f", cell: (value) =>
             (value.exact ? powerOfTwo(value.exact.power) : "") },
-        { title: "Spacing (ulp)", cell: (/** @type {any} */ value) =>
+        { title: "Spacing (ulp)", cell: (value) =>
             (value.ulp ? powerOfTwo(value.ulp.power) : "") },
         { title: "Kind", name: "kind", order: byKind,
-            cell: (/** @type {any} */ value) => KINDS[value.kind] },
+            cell: (/** @type {Value} */ value) => KINDS[value.kind] },
     ];
     const SORTS = COLUMNS.flatMap(({ name }) => (name ? [name, `-${name}`] : []));
 
-    /** What a cell of the grid has room for. @param {any} value */
+    /** What a cell of the grid has room for. @param {Value} value */
     function short(value) {
-        const bare = value.mantissa === "" && value.power !== null;
-        return bare ? twoTo(value.power) : brief(value.number);
+        return value.mantissa === "" && value.power !== null ? twoTo(value.power)
+            : brief(value.number);
     }
 
     /** All codes, 16 in a row: the first hexadecimal digit by rows, the last by columns.
-     * @param {any} format @param {any[]} values @returns {HTMLElement} */
+     * @param {Format} format @param {Value[]} values @returns {HTMLElement} */
     function grid(format, values) {
         const digits = [..."0123456789ABCDEF"];
         const rows = digits.slice(0, values.length / 16);
-        const cell = (/** @type {any} */ value) => h("td", { class: value.kind },
+        const cell = (/** @type {Value} */ value) => h("td", { class: value.kind },
             h("a", { href: number(value), "data-key": `code-${value.code}`,
                 tabindex: value.code === 0 ? 0 : -1, title: `${value.hex}: ${valueText(value)}`,
                 "aria-label": `${value.hex}: ${valueText(value)}, ${KINDS[value.kind]}` },
@@ -84,7 +84,7 @@
         }
     }
 
-    explorer.register({
+    explorer.shell.register({
         name: "codes",
         title: "Codes",
         summary: "All numbers that a format of at most 8 bits has. Click one to see it in full; "
@@ -95,7 +95,7 @@
         },
         build(root) {
             const picker = explorer.controls.formatPicker("Format",
-                (format) => explorer.choose({ format }), small);
+                (format) => explorer.shell.choose({ format }), small);
             const codes = h("div");
             const table = h("div");
             const legend = h("ul", { class: "legend", "aria-label": "Colours of the grid" });
@@ -112,11 +112,11 @@
                     fill(codes, grid(format, values));
                     fill(legend, ORDER.filter((kind) => values.some((value) => value.kind === kind))
                         .map((kind) => h("li", { class: kind }, KINDS[kind])));
-                    explorer.say(`${values.length} codes of ${format.name}`);
+                    explorer.shell.say(`${values.length} codes of ${format.name}`);
                 }
                 fill(table, explorer.tables.table("As a table", COLUMNS, values, () => "",
                     { by: state.sort, chosen: (/** @type {string} */ sort) =>
-                        explorer.choose({ sort }) }));
+                        explorer.shell.choose({ sort }) }));
             };
         },
     });

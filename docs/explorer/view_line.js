@@ -1,7 +1,7 @@
 /* The Number line view: where the numbers of a format lie, above those of another. */
 "use strict";
 
-explorer.register({
+explorer.shell.register({
     name: "line",
     title: "Number line",
     summary: "See where the numbers of a format lie, how far apart, and where they end. "
@@ -17,17 +17,17 @@ explorer.register({
     build(root) {
         const { h, fill } = explorer.dom;
         const { button, group } = explorer.controls;
-        const { brief, valueText, minus } = explorer.wording;
+        const { brief, exactText, valueText, minus } = explorer.wording;
         const LIMIT = Number.MAX_VALUE;
-        /** What is drawn. @type {{format: any, parsed: any, from: number, to: number}} */
+        /** What is drawn. @type {{format: Format, parsed: Parsed, from: number, to: number}} */
         let now;
 
         const choose = (/** @type {Object<string, string>} */ changes) =>
-            explorer.choose(changes, { step: true });
+            explorer.shell.choose(changes, { step: true });
         const format = explorer.controls.formatPicker("Format", (name) =>
-            explorer.choose({ format: name, ...now.parsed.isCode && { x: now.parsed.text } }));
+            explorer.shell.choose({ format: name, ...now.parsed.isCode && { x: now.parsed.text } }));
         const other = explorer.controls.formatPicker("Below it", (name) =>
-            explorer.choose({ other: name }), undefined, "no other format");
+            explorer.shell.choose({ other: name }), undefined, "no other format");
         const input = explorer.controls.input("Marked number", (x) => choose({ x }));
 
         // -- the stretch: places on the screen, so that float64 serves ---------------
@@ -38,7 +38,7 @@ explorer.register({
             // No narrower than float64 can draw.
             const least = Math.max(1e-300, Math.max(Math.abs(low), Math.abs(high)) * 2 ** -40);
             if (high / 2 - low / 2 > least / 2) {
-                explorer.choose({ from: rounded(low), to: rounded(high) }, { step });
+                explorer.shell.choose({ from: rounded(low), to: rounded(high) }, { step });
             }
         }
 
@@ -66,7 +66,7 @@ explorer.register({
             pick: (/** @type {number} */ at) => {
                 const { value } = arithmetic.round(arithmetic.textOf(placeOf(at)), now.format.name,
                     "ties_to_even", "saturate");
-                choose({ x: value.exact?.text ?? value.text });
+                choose({ x: exactText(value) });
             },
             step: (/** @type {boolean} */ up) => {
                 const value = now.parsed.rounded?.value;
@@ -74,7 +74,7 @@ explorer.register({
                     : { below: null, above: null };
                 const next = up ? above : below;
                 if (next) {
-                    choose({ x: next.exact.text });
+                    choose({ x: exactText(next) });
                     keepInSight(next.number);
                 }
             },
@@ -96,9 +96,9 @@ explorer.register({
             ["Subnormal numbers", () => look(-3 * now.format.smallestNormal.number,
                 3 * now.format.smallestNormal.number, false)],
             ["Around the mark", () => {
-                const { value } = now.parsed.rounded;
-                const half = (value.ulp ?? now.format.eps).number * 12;
-                if (Number.isFinite(value.number)) {
+                const value = now.parsed.rounded?.value;
+                const half = (value?.ulp ?? now.format.eps).number * 12;
+                if (value && Number.isFinite(value.number)) {
                     look(value.number - half, value.number + half, false);
                 }
             }],
@@ -132,10 +132,10 @@ explorer.register({
                     + "higher. Subnormal numbers, which share one spacing, are one bar."),
                 chart, counts));
 
-        /** The marked number in each format. @param {any} shown @param {any[]} formats
-         * @param {any[]} held */
+        /** The marked number in each format. @param {string} shown @param {Format[]} formats
+         * @param {Value[]} held */
         const inWords = (shown, formats, held) => formats.flatMap((one, i) => [i ? "; in " : "In ",
-            `${one.name} `, h("a", { href: explorer.link("number", { format: one.name,
+            `${one.name} `, h("a", { href: explorer.shell.link("number", { format: one.name,
                 x: shown }) }, valueText(held[i]))]);
 
         return (state) => {
@@ -160,7 +160,7 @@ explorer.register({
             drawChart((width) => explorer.binadeChart.draw(formats, width));
             fill(counts, formats.map((one) => h("li", {},
                 explorer.binadeChart.inWords(one, arithmetic.binades(one.name)))));
-            explorer.say(text);
+            explorer.shell.say(text);
         };
     },
 });

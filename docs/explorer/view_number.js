@@ -1,7 +1,7 @@
 /* The Number view: one number of one format, all there is to see of it. */
 "use strict";
 
-explorer.register({
+explorer.shell.register({
     name: "number",
     title: "Number",
     summary: "Type a number, or click its bits, and see what a format makes of it.",
@@ -11,17 +11,17 @@ explorer.register({
     },
     build(root) {
         const { h, fill } = explorer.dom;
-        const { valueText, minus } = explorer.wording;
+        const { valueText, exactText, minus } = explorer.wording;
         const { formula, facts, between } = explorer.numberFacts;
         const { roundings, everywhere } = explorer.numberTables;
 
-        /** What is shown. @type {any} */
+        /** What is shown. @type {Parsed | null} */
         let parsed = null;
         const picker = explorer.controls.formatPicker("Format", (format) =>
             // A code means another number there: the number stays, not the code.
-            explorer.choose({ format, ...parsed?.isCode && { x: parsed.text } }));
+            explorer.shell.choose({ format, ...parsed?.isCode && { x: parsed.text } }));
         const input = explorer.controls.input("Number or code",
-            (x) => explorer.choose({ x }, { step: true }),
+            (x) => explorer.shell.choose({ x }, { step: true }),
             "3.14159, 1e-40, 1/3, 0x1.8p-3, inf, nan; a code: 0x7E, 0b01111110");
         const specials = h("div");
         const headline = h("p", { class: "headline" });
@@ -39,30 +39,34 @@ explorer.register({
         root.append(h("div", { class: "controls" }, picker.element, input.element),
             specials, results);
 
-        const show = (/** @type {any} */ value, step = false) =>
-            explorer.choose({ x: value.hex }, { step });
+        const show = (/** @type {Value} */ value, step = false) =>
+            explorer.shell.choose({ x: value.hex }, { step });
 
-        /** Buttons of the numbers that a format is known by. @param {any} format */
+        /** Buttons of the numbers that a format is known by. @param {Format} format */
         function special(format) {
             /** @type {[string, string | false][]} */
             const names = [
                 ["0", format.zero && "0"],
                 [minus("-0"), format.negativeZero && "-0"],
-                ["smallest", format.smallest.exact.text],
-                ["smallest normal", format.subnormals && format.smallestNormal.exact.text],
+                ["smallest", exactText(format.smallest)],
+                ["smallest normal", format.subnormals && exactText(format.smallestNormal)],
                 ["1", "1"],
-                ["1 + eps", format.mantissaBits > 0
-                    && arithmetic.neighbours(format.name, one(format).code).above?.exact.text],
-                ["greatest", format.max.exact.text],
+                ["1 + eps", format.mantissaBits > 0 && afterOne(format)],
+                ["greatest", exactText(format.max)],
                 ["Inf", format.infinity && "inf"],
                 ["NaN", format.nan && "nan"],
             ];
             return explorer.controls.group("Special values", names.filter(([, x]) => x)
                 .map(([name, x]) => explorer.controls.button(name,
-                    () => explorer.choose({ x: /** @type {string} */ (x) }))));
+                    () => explorer.shell.choose({ x: /** @type {string} */ (x) }))));
         }
 
-        const one = (/** @type {any} */ format) => arithmetic.round("1", format.name).value;
+        /** The number after 1, as a text. @param {Format} format */
+        function afterOne(format) {
+            const one = arithmetic.round("1", format.name).value;
+            const { above } = arithmetic.neighbours(format.name, one.code);
+            return above !== null && exactText(above);
+        }
 
         return (state) => {
             const format = arithmetic.format(state.format);
@@ -70,11 +74,12 @@ explorer.register({
             picker.show(format.name);
             input.show(state.x, parsed.error);
             fill(specials, special(format));
-            results.hidden = parsed.error !== "";
-            if (parsed.error) {
+            results.hidden = parsed.rounded === null;
+            if (parsed.rounded === null) {
                 return;
             }
-            const { value } = parsed.rounded;
+            const read = { ...parsed, rounded: parsed.rounded };
+            const { value } = read.rounded;
             const neighbours = arithmetic.neighbours(format.name, value.code);
             const step = (/** @type {boolean} */ up) => {
                 const next = up ? neighbours.above : neighbours.below;
@@ -86,13 +91,13 @@ explorer.register({
             fill(headline, parsed.isCode ? `${state.x} is ` : `${state.x.trim()} becomes `,
                 h("strong", {}, valueText(value)), ` in ${format.name}`);
             fill(bits, explorer.bits.keys(value,
-                (binary) => show(arithmetic.parse(`0b${binary}`, format.name).rounded?.value), step));
+                (binary) => explorer.shell.choose({ x: `0b${binary}` }), step));
             fill(meaning, formula(format, value));
-            fill(known, facts(parsed, neighbours));
-            fill(near, between(parsed, neighbours,
+            fill(known, facts(read, neighbours));
+            fill(near, between(read, neighbours,
                 (to) => show(to, true)));
-            fill(tables, roundings(parsed.text, format), everywhere(parsed, format));
-            explorer.say(result);
+            fill(tables, roundings(parsed.text, format), everywhere(read, format));
+            explorer.shell.say(result);
         };
     },
 });

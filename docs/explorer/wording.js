@@ -28,6 +28,9 @@ explorer.wording = (() => {
     /** @param {{text: string}} value */
     const valueText = (value) => minus(SIGNS[value.text] ?? value.text);
 
+    /** A value as a text that all of arithmetic takes. @param {Value} value */
+    const exactText = (value) => value.exact?.text ?? value.text;
+
     /** "-3 * 2^-5" with a raised exponent.
      * @param {string} power  of an exact value */
     function powerOfTwo(power) {
@@ -59,7 +62,7 @@ explorer.wording = (() => {
     }
 
     /** What happened to a rounded value: "exact", "error 0.0016, 0.2 ulp", "overflow".
-     * @param {any} rounded */
+     * @param {Rounded} rounded */
     function outcome(rounded) {
         const bad = rounded.flags.filter((/** @type {string} */ flag) => flag !== "inexact");
         if (rounded.error === null) {
@@ -70,5 +73,5 @@ explorer.wording = (() => {
         return [loss, ...bad].join(", ");
     }
 
-    return { ROUNDINGS, KINDS, minus, valueText, powerOfTwo, twoTo, brief, outcome };
+    return { ROUNDINGS, KINDS, minus, valueText, exactText, powerOfTwo, twoTo, brief, outcome };
 })();
