@@ -119,6 +119,6 @@ uint64_t any_encode(int index, const struct exact *x, enum tf_rounding rounding,
             : tf_encode(any_format(index), value, rounding, overflow, draw, flags);
     struct exact result;
     any_exact(&result, index, code);
-    *flags |= exact_equal(&result, x) ? 0 : ANY_INEXACT;
+    *flags |= exact_is_finite(x) && !exact_equal(&result, x) ? ANY_INEXACT : 0;
     return code;
 }
