@@ -37,6 +37,8 @@ const arithmetic = (() => {
         return answer;
     }
 
+    const NUMBERS = new Set(["number", "probability"]);
+
     /** JSON has no bigint, NaN, or Inf: codes of float64 and all `number` are texts.
      * @param {string} key @param {any} x */
     function revive(key, x) {
@@ -46,7 +48,7 @@ const arithmetic = (() => {
         if (key === "code") {
             return BigInt(x);
         }
-        return key === "number" || key === "probability" ? numberOf(x) : x;
+        return NUMBERS.has(key) ? numberOf(x) : x;
     }
 
     /** @param {string} text @returns {number} */
@@ -66,15 +68,16 @@ const arithmetic = (() => {
         return index;
     }
 
+    /** @type {string[]} */
+    const names = core.data.names.map((row) => row.name);
+    /** @type {string[]} */
+    const blockNames = core.data.blockFormats.map((row) => row.name);
     /** @param {string} name */
     const formatIndex = (name) => indexOf(names, name, "format");
     /** @param {Rounding} name */
     const roundingIndex = (name) => indexOf(core.data.roundings, name, "rounding");
     /** @param {Overflow} name */
     const overflowIndex = (name) => indexOf(core.data.overflows, name, "overflow");
-    /** @type {string[]} */
-    let names = [];
-
     // -- lists of codes --------------------------------------------------------------
 
     /** Codes, one after the other, in the module's list `which`.
@@ -88,8 +91,10 @@ const arithmetic = (() => {
         return codes.length;
     }
 
-    /** @param {number | null} exponent of what sources differ about */
-    const exponentOrNone = (exponent) => (exponent === null ? c.no_exponent() : exponent);
+    /** Words of a struct of C, in which null is an exponent that nothing has.
+     * @param {readonly (number | null)[]} words @param {Code} last */
+    const putWords = (words, last) =>
+        list(2, [...words.map((word) => word ?? c.no_exponent()), last]);
 
     const self = {
         /** Fulfilled when everything below may be used; rejected where WebAssembly is
@@ -107,7 +112,7 @@ const arithmetic = (() => {
         /** @type {BlockFormat[]} */
         blockFormats: [],
         /** @type {string[]} of blocks: what `quantize` may be told */
-        scaleFormats: [],
+        scaleFormats: core.data.scaleFormats,
         /** @type {Device[]} */
         devices: core.data.devices,
         /** @type {Model[]} */
@@ -194,8 +199,12 @@ const arithmetic = (() => {
          * @param {string} text @param {string} format @param {Overflow} [overflow]
          * @returns {Roundings} */
         allRoundings(text, format, overflow = "ieee") {
-            return take(c.all_roundings(formatIndex(format), overflowIndex(overflow),
+            const found = take(c.all_roundings(formatIndex(format), overflowIndex(overflow),
                 put(text)));
+            for (const row of found.rows) {
+                row.rounding = self.roundings[row.rounding];
+            }
+            return found;
         },
 
         /** A number of one format as one of another, and back again by the same rounding.
@@ -267,7 +276,7 @@ const arithmetic = (() => {
             }
             list(0, a);
             list(1, b);
-            list(2, [...core.data.modelWords[model.index], accumulator].map(BigInt));
+            putWords(core.data.modelWords[model.index], accumulator);
             return take(c.dot(formatIndex(model.a), formatIndex(model.b), a.length,
                 promoteEvery));
         },
@@ -288,7 +297,7 @@ const arithmetic = (() => {
             }
             list(0, a);
             list(1, b);
-            list(2, [...core.data.scaledWords[model.index], accumulator].map(BigInt));
+            putWords(core.data.scaledWords[model.index], accumulator);
             list(3, scalesA);
             list(4, scalesB);
             return take(c.scaled_dot(formatIndex(model.a), formatIndex(model.b), a.length));
@@ -304,16 +313,18 @@ const arithmetic = (() => {
          *   out is the format's own; rounding may not be "stochastic"
          * @returns {Quantized} */
         quantize(values, format, options = {}) {
-            const row = indexOf(self.blockFormats.map((f) => f.name), format, "block format");
-            const { rule, scaleFormat, blockSize = 0, rounding = "ties_to_even",
-                overflow = "raise" } = options;
-            return take(c.quantize(row,
-                rule === undefined ? -1 : indexOf(core.data.rules, rule, "rule"),
-                scaleFormat === undefined ? -1
-                    : indexOf(self.scaleFormats, scaleFormat, "scale format"),
-                blockSize, roundingIndex(rounding),
-                indexOf(["raise", "saturate"], overflow, "overflow"),
-                values.length, put(values.join("\n"))));
+            const index = indexOf(blockNames, format, "block format");
+            const row = self.blockFormats[index];
+            const { rule = row.rule, scaleFormat = row.scaleFormat, blockSize = row.blockSize,
+                rounding = "ties_to_even", overflow = "raise" } = options;
+            indexOf(row.rules, rule, "rule");
+            const scale = scaleFormat === null
+                ? -1 : indexOf(self.scaleFormats, scaleFormat, "scale format");
+            const [element, residual, , poisons] = core.data.blockWords[index];
+            list(2, [element, residual, scale, blockSize, indexOf(core.data.rules, rule, "rule"),
+                roundingIndex(rounding), poisons,
+                indexOf(["raise", "saturate"], overflow, "overflow")]);
+            return { format, rule, ...take(c.quantize(values.length, put(values.join("\n")))) };
         },
     };
 
@@ -322,6 +333,10 @@ const arithmetic = (() => {
     /** @param {{instance: any}} made */
     function start(made) {
         c = made.instance.exports;
+        self.formats = take(c.formats()).map((facts, i) =>
+            ({ ...core.data.names[i], ...facts, codes: 2 ** facts.bits }));
+        self.blockFormats = core.data.blockFormats.map((row) =>
+            ({ ...row, max: self.parse(String(row.max), "float64").exact }));
     }
     const bytes = Uint8Array.from(atob(core.wasm), (character) => character.charCodeAt(0));
     self.ready = WebAssembly.instantiate(bytes).then(start);

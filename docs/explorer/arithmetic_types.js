@@ -18,8 +18,8 @@
 /** @typedef {"ieee" | "saturate"} Overflow */
 
 /** @typedef {"overflow" | "underflow" | "invalid" | "inexact"} Flag
- *    the first three are what NumPy reports of a cast of this package; a finite result
- *    that is not the exact value, or Inf or NaN for a finite value, is inexact */
+ *    the first three are what NumPy reports of a cast of this package; "inexact": a finite
+ *    value has become another number, Inf, or NaN */
 
 /** A real number, exactly.
  * @typedef {Object} Exact
@@ -107,7 +107,6 @@
  * @property {Value | null} above
  * @property {Exact | null} gapBelow  how far it is
  * @property {Exact | null} gapAbove
- * @property {Exact | null} ulp  of the number itself
  */
 
 /** Numbers of a format between two values, both included, in ascending order.
@@ -133,8 +132,8 @@
  * @property {(Rounded & {rounding: Rounding})[]} rows  the six that draw nothing
  * @property {{down: Rounded, up: Rounded, probability: number, chance: string}} stochastic
  *   `down` is the outcome toward zero, `up` the one away from zero; `probability` is that
- *   of `up`, `chance` the same in exact decimals. Both are equal, and the probability 0,
- *   where the value is exact
+ *   of `up`, `chance` the same in exact decimals. Where both are equal, as where the value
+ *   is exact, it is 0
  */
 
 /** A cast of one number, and what the result is as a number of the first format again.
@@ -240,8 +239,9 @@
  * @property {string} how  "toward zero" or "to nearest"
  * @property {boolean} up  the magnitude grew
  * @property {boolean} tie
- * @property {boolean} overflow
- * @property {Exact | null} off  what was cut off, or added if `up`; null: exact
+ * @property {boolean} overflow  to Inf
+ * @property {Exact | null} off  what was cut off, or added if `up`, with the sum's sign;
+ *   null: exact, or overflow
  */
 
 /** An MMA group.
@@ -298,7 +298,6 @@
 
 /** One number of a block.
  * @typedef {Object} BlockElement
- * @property {string} given  the text that came in
  * @property {Exact | null} x  as float32, as it is quantised; null of Inf and NaN
  * @property {number} code
  * @property {string} hex
@@ -336,7 +335,8 @@
  * @property {string} rule
  * @property {string} scaleFormat
  * @property {Exact} tensorScale
- * @property {number} bitsPerValue
+ * @property {number} blockSize
  * @property {Block[]} blocks
  * @property {string} rms  of all blocks
+ * @property {string} worst
  */
