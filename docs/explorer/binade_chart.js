@@ -3,7 +3,7 @@
 
 explorer.binadeChart = (() => {
     const { s } = explorer.dom;
-    const { minus } = explorer.wording;
+    const { minus, raisedText } = explorer.wording;
     const TALL = 96;  // pixels of the highest bar
     const TOP = 26;
     const AXIS = 26;  // for the powers, between the bars
@@ -19,10 +19,10 @@ explorer.binadeChart = (() => {
         const few = binades.find(({ subnormal }) => subnormal);
         const most = normal[0].numbers;
         const last = normal[normal.length - 1];
-        const text = `${format.name}: ${most} in each power of two from 2^${normal[0].power} to 2^${
-            last.power}`;
-        return minus(`${text}${last.numbers === most ? "" : ` (there ${last.numbers})`}${
-            few ? `; ${few.numbers} subnormal` : "; no subnormal ones"}`);
+        const [low, high] = [normal[0], last].map(({ power }) => raisedText(power));
+        return `${format.name}: ${most} in each power of two from ${low} to ${high}${
+            last.numbers === most ? "" : ` (there ${last.numbers})`}${
+            few ? `; ${few.numbers} subnormal` : "; no subnormal ones"}`;
     }
 
     /** @param {Format[]} formats  one or two @param {number} width @returns {SVGElement} */

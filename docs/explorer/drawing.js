@@ -15,7 +15,8 @@ explorer.drawing = (place) => {
         const now = Math.floor(entry.contentRect.width / unit);
         if (now !== width) {
             width = now;
-            paint();
+            // Not at once: what changes the layout in here is reported as an error.
+            requestAnimationFrame(paint);
         }
     }).observe(place);
     return (draw) => {

@@ -3,7 +3,7 @@
 
 explorer.numberFacts = (() => {
     const { h, s } = explorer.dom;
-    const { KINDS, minus, valueText, powerOfTwo } = explorer.wording;
+    const { KINDS, minus, short, valueText, powerOfTwo } = explorer.wording;
 
     /** What was typed, and is a number. @typedef {Parsed & {rounded: Rounded}} Read */
 
@@ -35,8 +35,8 @@ explorer.numberFacts = (() => {
                 + "a subnormal number, whose significand begins with 0."));
     }
 
-    /** @param {Read} parsed @param {Neighbours} neighbours @returns {HTMLElement} */
-    function facts(parsed, neighbours) {
+    /** @param {Read} parsed @returns {HTMLElement} */
+    function facts(parsed) {
         const { value } = parsed.rounded;
         /** @type {[string, any][]} */
         const rows = [
@@ -47,8 +47,8 @@ explorer.numberFacts = (() => {
             ["Code", `${value.hex}, in bits ${value.binary}`],
             ["Kind", KINDS[value.kind]],
             ["Lost by rounding", !parsed.isCode && explorer.wording.outcome(parsed.rounded)],
-            ["Spacing here (ulp)", neighbours.ulp
-                && [powerOfTwo(neighbours.ulp.power), ` = ${neighbours.ulp.short}`]],
+            ["Spacing here (ulp)", value.ulp && [powerOfTwo(value.ulp.power),
+                ` = ${short(value.ulp)}`]],
         ];
         return h("dl", { class: "facts" }, rows.filter(([, fact]) => fact).map(([name, fact]) =>
             h("div", {}, h("dt", {}, name), h("dd", {}, fact))));
@@ -71,6 +71,10 @@ explorer.numberFacts = (() => {
         return MIDDLE + (error.negative ? part : -part) * (MIDDLE - LEFT);
     }
 
+    /** What there is room for. @param {Value} value */
+    const nearly = (value) => (value.exact && value.text.length > 12 ? short(value.exact)
+        : valueText(value));
+
     /** The number between its neighbours, and where the typed one lies.
      * @param {Read} parsed @param {Neighbours} neighbours
      * @param {(value: Value) => void} chosen  a neighbour @returns {HTMLElement} */
@@ -79,7 +83,7 @@ explorer.numberFacts = (() => {
         const tick = (/** @type {number} */ x, /** @type {Value | null} */ at, /** @type {string} */ kind) =>
             at && s("g", { class: kind },
                 s("line", { x1: x, x2: x, y1: AXIS - 14, y2: AXIS + 14 }),
-                s("text", { x, y: AXIS + 34 }, at.exact ? minus(at.exact.short) : valueText(at)),
+                s("text", { x, y: AXIS + 34 }, nearly(at)),
                 s("text", { x, y: AXIS + 54, class: "code" }, at.hex));
         const typed = placeOf(parsed.rounded, neighbours);
         const title = `${valueText(value)} and its neighbours`;

@@ -96,29 +96,14 @@ explorer.numberLine = (() => {
         return drawn;
     }
 
-    /** Which ticks have their number written: zero, then powers of two, then, if there is
-     * room for all, the others.
-     * @param {{x: number, number: number}[]} ticks @param {number} width
-     * @returns {Set<object>} */
-    function labelled(ticks, width) {
-        const rank = (/** @type {number} */ x) => (x === 0 ? 0 : Number.isInteger(Math.log2(Math.abs(x))) ? 1 : 2);
-        const room = ticks.length * 52 < width ? 2 : 1;
-        /** @type {{left: number, right: number}[]} */
-        const taken = [];
-        const chosen = new Set();
-        const wanted = ticks.filter(({ number }) => rank(number) <= room).sort((a, b) =>
-            rank(a.number) - rank(b.number) || Math.abs(b.number) - Math.abs(a.number));
-        for (const tick of wanted) {
-            const half = (brief(tick.number).length * LETTER) / 2 + 4;
-            const left = tick.x - half;
-            const right = tick.x + half;
-            if (left > 0 && right < width && taken.every((t) => right < t.left || left > t.right)) {
-                taken.push({ left, right });
-                chosen.add(tick);
-            }
-        }
-        return chosen;
-    }
+    /** Whether there is room for every tick's number.
+     * @param {{x: number, number: number}[]} ticks  ascending */
+    const haveRoom = (ticks) => ticks.every(({ x, number }, i) => i === 0
+        || x - ticks[i - 1].x > LETTER * 0.5
+            * (brief(number).length + brief(ticks[i - 1].number).length) + 8);
+
+    /** @param {number} x */
+    const isPower = (x) => Number.isInteger(Math.log2(Math.abs(x)));
 
     /** What lies beyond the range. @param {Format} format @param {any} scales
      * @param {number} width @param {number} top @returns {Element[]} */
@@ -148,7 +133,8 @@ explorer.numberLine = (() => {
         const least = singleFrom(format, scales.length);
         const ticks = singles(format, stretch, least).map((value) => ({ ...value,
             x: scales.place(value.number) }));
-        const named = labelled(ticks, width);
+        const named = haveRoom(ticks);
+        const tall = (/** @type {number} */ x) => (x === 0 ? 34 : isPower(x) ? 30 : 22);
         const edge = format.subnormals ? format.smallestNormal.number : 0;
         const low = Math.max(0, scales.place(-edge));
         const high = Math.min(width, scales.place(edge));
@@ -159,9 +145,9 @@ explorer.numberLine = (() => {
                 width: high - low, height: 34 }),
             bands(format, least, scales, width, top(24)),
             ticks.map((tick) => s("line", { class: `tick ${tick.kind}`, x1: tick.x, x2: tick.x,
-                y1: line, y2: line + up * (tick.number === 0 ? 34 : named.has(tick) ? 30 : 22) })),
-            ticks.filter((tick) => named.has(tick)).map((tick) => s("text",
-                { class: "number", x: tick.x, y: upper ? line - 42 : line + 52 }, brief(tick.number))),
+                y1: line, y2: line + up * tall(tick.number) })),
+            named && ticks.map((tick) => s("text", { x: tick.x, y: upper ? line - 42 : line + 52 },
+                brief(tick.number))),
             held && Number.isFinite(held.number) && inside(scales.place(held.number), width)
                 && s("circle", { class: "held", cx: scales.place(held.number), cy: line, r: 6 }),
             s("text", { class: "format", x: 0, y: upper ? 18 : AXIS + GAP + 92 }, format.name),

@@ -12,6 +12,12 @@ explorer.numberTables = (() => {
             valueText(value)), " ", h("span", { class: "code hint" }, value.hex)];
     }
 
+    const SAME = "the same";
+
+    /** A rounded value, and under it what was lost. @param {Rounded} rounded */
+    const withLoss = (rounded) => [shown(rounded.value), h("br"),
+        h("span", { class: "hint" }, outcome(rounded))];
+
     /** All roundings of what was typed, beside each other, by both overflow rules.
      * @param {string} text  of a value @param {Format} format @returns {HTMLElement} */
     function roundings(text, format) {
@@ -19,9 +25,11 @@ explorer.numberTables = (() => {
         const saturate = arithmetic.allRoundings(text, format.name, "saturate");
         const rows = [
             ...ieee.rows.map((row, i) => ({ rounding: row.rounding,
-                cells: [shown(row.value), outcome(row), shown(saturate.rows[i].value)] })),
+                cells: [shown(row.value), outcome(row), row.value.code
+                    === saturate.rows[i].value.code ? SAME : shown(saturate.rows[i].value)] })),
             { rounding: "stochastic", cells: [random(ieee.stochastic), "",
-                random(saturate.stochastic)] },
+                ieee.stochastic.up.value.code === saturate.stochastic.up.value.code ? SAME
+                    : random(saturate.stochastic)] },
         ];
         return explorer.tables.table(`Seven roundings to ${format.name}`, [
             { title: "Rounding", cell: ({ rounding }) => [ROUNDINGS[rounding], " ",
@@ -50,15 +58,12 @@ explorer.numberTables = (() => {
             { title: "Format", cell: (/** @type {any} */ { cast }) =>
                 h("a", { href: explorer.shell.link("number", { format: cast.value.format,
                     x: parsed.text }) }, cast.value.format) },
-            ...parsed.isCode ? [] : [
-                { title: "Typed number", cell: (/** @type {any} */ { direct }) =>
-                    shown(direct.value) },
-                { title: "Its error", cell: (/** @type {any} */ { direct }) => outcome(direct) }],
-            { title: `${format.short} cast to it`, cell: (/** @type {any} */ { cast }) =>
-                shown(cast.value) },
-            { title: "Error of the cast", cell: (/** @type {any} */ { cast }) => outcome(cast) },
+            ...parsed.isCode ? [] : [{ title: "What was typed, rounded to it",
+                cell: (/** @type {any} */ { direct }) => withLoss(direct) }],
+            { title: `${valueText(value)} of ${format.short}, cast to it`,
+                cell: (/** @type {any} */ { cast }) => withLoss(cast) },
             { title: "And back", cell: (/** @type {any} */ { cast }) =>
-                (cast.same ? "the same" : ["becomes ", shown(cast.back)]) },
+                (cast.same ? SAME : shown(cast.back)) },
         ];
         return explorer.tables.table("In every format, and back", columns, rows,
             ({ cast }) => (cast.same ? "" : "changed"));

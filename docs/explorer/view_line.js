@@ -28,7 +28,8 @@ explorer.shell.register({
             explorer.shell.choose({ format: name, ...now.parsed.isCode && { x: now.parsed.text } }));
         const other = explorer.controls.formatPicker("Below it", (name) =>
             explorer.shell.choose({ other: name }), undefined, "no other format");
-        const input = explorer.controls.input("Marked number", (x) => choose({ x }));
+        const input = explorer.controls.input("Marked number", (x) => choose({ x }),
+            "a decimal, a fraction, or a code of the format");
 
         // -- the stretch: places on the screen, so that float64 serves ---------------
 
@@ -134,7 +135,7 @@ explorer.shell.register({
 
         /** The marked number in each format. @param {string} shown @param {Format[]} formats
          * @param {Value[]} held */
-        const inWords = (shown, formats, held) => formats.flatMap((one, i) => [i ? "; in " : "In ",
+        const inWords = (shown, formats, held) => formats.flatMap((one, i) => [i ? "; in " : "in ",
             `${one.name} `, h("a", { href: explorer.shell.link("number", { format: one.name,
                 x: shown }) }, valueText(held[i]))]);
 
@@ -156,7 +157,7 @@ explorer.shell.register({
             const mark = parsed.exact?.number ?? null;
             drawLine((width) => explorer.numberLine.draw(formats, now, held, mark, text, width));
             fill(marked, h("span", { class: "hint" }, text, "."), h("br"),
-                parsed.error ? "" : [`${state.x.trim()}: `, inWords(parsed.text, formats, held)]);
+                parsed.error ? "" : [`${state.x.trim()} is `, inWords(parsed.text, formats, held)]);
             drawChart((width) => explorer.binadeChart.draw(formats, width));
             fill(counts, formats.map((one) => h("li", {},
                 explorer.binadeChart.inWords(one, arithmetic.binades(one.name)))));

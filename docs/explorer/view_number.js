@@ -93,7 +93,7 @@ explorer.shell.register({
             fill(bits, explorer.bits.keys(value,
                 (binary) => explorer.shell.choose({ x: `0b${binary}` }), step));
             fill(meaning, formula(format, value));
-            fill(known, facts(read, neighbours));
+            fill(known, facts(read));
             fill(near, between(read, neighbours,
                 (to) => show(to, true)));
             fill(tables, roundings(parsed.text, format), everywhere(read, format));

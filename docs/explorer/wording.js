@@ -31,6 +31,14 @@ explorer.wording = (() => {
     /** A value as a text that all of arithmetic takes. @param {Value} value */
     const exactText = (value) => value.exact?.text ?? value.text;
 
+    /** At most six digits of an exact value. @param {Exact} exact */
+    const short = (exact) => minus(exact.short).replace("~", "\u2248 ");
+
+    const RAISED = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
+    /** "2^-6" in a text that can have no markup. @param {number} exponent */
+    const raisedText = (exponent) => `2${String(exponent)
+        .replace("-", "\u207b").replace(/\d/g, (digit) => RAISED[Number(digit)])}`;
+
     /** "-3 * 2^-5" with a raised exponent.
      * @param {string} power  of an exact value */
     function powerOfTwo(power) {
@@ -69,9 +77,9 @@ explorer.wording = (() => {
             return bad.join(", ");
         }
         const loss = rounded.error.power === "0" ? "exact"
-            : `${minus(rounded.error.short)} (${rounded.ulps} ulp)`;
+            : `${short(rounded.error)} (${rounded.ulps} ulp)`;
         return [loss, ...bad].join(", ");
     }
 
-    return { ROUNDINGS, KINDS, minus, valueText, exactText, powerOfTwo, twoTo, brief, outcome };
+    return { ROUNDINGS, KINDS, minus, valueText, exactText, short, raisedText, powerOfTwo, twoTo, brief, outcome };
 })();
