@@ -45,7 +45,8 @@ explorer.controls = (() => {
 
     /** A line of text, with room for a message under it.
      * @param {string} label @param {(text: string) => void} typed @param {string} [hint]
-     * @returns {{element: HTMLElement, show: (text: string, error?: string) => void}} */
+     * @returns {{element: HTMLElement, show: (text: string, error?: string) => void}}
+     *   `error` says why the text is none that can be used */
     function input(label, typed, hint = "") {
         const id = newId();
         const message = h("p", { id: `${id}-hint`, class: "hint" }, hint);
@@ -59,9 +60,10 @@ explorer.controls = (() => {
                 if (box.value !== text) {
                     box.value = text;
                 }
+                const said = error && `${text.trim() || "nothing"}: ${error}`;
                 box.setAttribute("aria-invalid", String(error !== ""));
                 message.classList.toggle("error", error !== "");
-                fill(message, error || hint);
+                fill(message, said || hint);
             },
         };
     }

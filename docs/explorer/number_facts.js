@@ -47,20 +47,17 @@ explorer.numberFacts = (() => {
             ["Code", `${value.hex}, in bits ${value.binary}`],
             ["Kind", KINDS[value.kind]],
             ["Lost by rounding", !parsed.isCode && explorer.wording.outcome(parsed.rounded)],
-            ["Spacing here (ulp)", value.ulp && [powerOfTwo(value.ulp.power),
-                ` = ${short(value.ulp)}`]],
+            ["Spacing here (ulp)", value.ulp && [powerOfTwo(value.ulp.power), " = ",
+                minus(value.ulp.decimal)]],
         ];
         return h("dl", { class: "facts" }, rows.filter(([, fact]) => fact).map(([name, fact]) =>
             h("div", {}, h("dt", {}, name), h("dd", {}, fact))));
     }
 
-    const WIDTH = 640;
-    const LEFT = 90;
-    const MIDDLE = WIDTH / 2;
-    const RIGHT = WIDTH - LEFT;
+    const SIDE = 72;  // pixels beside the neighbours
     const AXIS = 62;
 
-    /** Where the exact value lies between the number and its neighbours.
+    /** Where the exact value lies: -1 at the neighbour below, 0 at the number, 1 above.
      * @param {Rounded} rounded @param {Neighbours} neighbours @returns {number | null} */
     function placeOf({ error }, { gapBelow, gapAbove }) {
         const gap = error && (error.negative ? gapAbove : gapBelow);
@@ -68,7 +65,7 @@ explorer.numberFacts = (() => {
             return null;
         }
         const part = Math.min(1, Math.abs(error.number / gap.number));
-        return MIDDLE + (error.negative ? part : -part) * (MIDDLE - LEFT);
+        return error.negative ? part : -part;
     }
 
     /** What there is room for. @param {Value} value */
@@ -76,35 +73,44 @@ explorer.numberFacts = (() => {
         : valueText(value));
 
     /** The number between its neighbours, and where the typed one lies.
-     * @param {Read} parsed @param {Neighbours} neighbours
-     * @param {(value: Value) => void} chosen  a neighbour @returns {HTMLElement} */
-    function between(parsed, neighbours, chosen) {
+     * @param {Read} parsed @param {Neighbours} neighbours @param {number} width
+     * @returns {SVGElement} */
+    function between(parsed, neighbours, width) {
         const { value } = parsed.rounded;
-        const tick = (/** @type {number} */ x, /** @type {Value | null} */ at, /** @type {string} */ kind) =>
-            at && s("g", { class: kind },
-                s("line", { x1: x, x2: x, y1: AXIS - 14, y2: AXIS + 14 }),
-                s("text", { x, y: AXIS + 34 }, nearly(at)),
-                s("text", { x, y: AXIS + 54, class: "code" }, at.hex));
-        const typed = placeOf(parsed.rounded, neighbours);
-        const title = `${valueText(value)} and its neighbours`;
+        const middle = width / 2;
+        const lower = width < 420 ? 44 : 0;  // where texts would touch each other
+        const right = width - SIDE;
+        const tick = (/** @type {number} */ x, /** @type {Value | null} */ at,
+            /** @type {string} */ kind, down = 0) => at && s("g", { class: kind },
+            s("line", { x1: x, x2: x, y1: AXIS - 14, y2: AXIS + 14 + down }),
+            s("text", { x, y: AXIS + 34 + down }, nearly(at)),
+            s("text", { x, y: AXIS + 54 + down, class: "code" }, at.hex));
+        const part = placeOf(parsed.rounded, neighbours);
+        const typed = part === null ? null : middle + part * (middle - SIDE);
         const text = `Below: ${neighbours.below ? valueText(neighbours.below) : "none"}; above: ${
             neighbours.above ? valueText(neighbours.above) : "none"}`;
-        const picture = s("svg", { viewBox: `0 0 ${WIDTH} 130`, role: "img", class: "between" },
-            s("title", {}, title), s("desc", {}, text),
-            s("line", { class: "axis", x1: neighbours.below ? LEFT - 60 : MIDDLE,
-                x2: neighbours.above ? RIGHT + 60 : MIDDLE, y1: AXIS, y2: AXIS }),
-            tick(LEFT, neighbours.below, "near"), tick(RIGHT, neighbours.above, "near"),
-            tick(MIDDLE, value, "held"),
+        return s("svg", { viewBox: `0 0 ${width} ${124 + lower}`, role: "img", class: "between" },
+            s("title", {}, `${valueText(value)} and its neighbours`), s("desc", {}, text),
+            s("line", { class: "axis", x1: neighbours.below ? 0 : middle,
+                x2: neighbours.above ? width : middle, y1: AXIS, y2: AXIS }),
+            tick(SIDE, neighbours.below, "near"), tick(right, neighbours.above, "near"),
+            tick(middle, value, "held", lower),
             typed !== null && s("g", { class: "typed" },
                 s("path", { d: `M${typed} ${AXIS - 4} l-7 -14 h14 z` }),
                 s("text", { x: typed, y: AXIS - 28 }, "typed")));
+    }
+
+    /** Buttons that go to the neighbours.
+     * @param {Neighbours} neighbours @param {(value: Value) => void} chosen
+     * @returns {HTMLElement} */
+    function steps(neighbours, chosen) {
         const step = (/** @type {string} */ name, /** @type {Value | null} */ to, /** @type {string} */ key) =>
             explorer.controls.button(name, () => to && chosen(to),
                 { disabled: !to, "data-key": `step-${key}` });
-        return h("div", {}, picture, explorer.controls.group("Neighbours", [
+        return explorer.controls.group("Neighbours", [
             step("\u2190 Number below", neighbours.below, "below"),
-            step("Number above \u2192", neighbours.above, "above")]));
+            step("Number above \u2192", neighbours.above, "above")]);
     }
 
-    return { formula, facts, between };
+    return { formula, facts, between, steps };
 })();

@@ -8,7 +8,7 @@
 
 explorer.numberLine = (() => {
     const { s } = explorer.dom;
-    const { brief, minus, valueText } = explorer.wording;
+    const { brief, minus } = explorer.wording;
     const APART = 4;  // pixels between numbers that are ticks
     const LETTER = 7.2;  // pixels, about
     const AXIS = 104;  // the upper format's line
@@ -111,15 +111,16 @@ explorer.numberLine = (() => {
         const region = (/** @type {number} */ left, /** @type {number} */ right,
             /** @type {string} */ text) => right - left > 0.5 && s("g", { class: "beyond" },
             s("rect", { x: left, y: top, width: right - left, height: 34 }),
-            right - left > text.length * 6.6 && s("text", { x: (left + right) / 2, y: top + 21 }, text));
-        const become = (/** @type {string} */ x) =>
-            valueText(arithmetic.round(x, format.name).value);
+            right - left > text.length * 7 && s("text", { x: (left + right) / 2, y: top + 21 }, text));
+        const become = (/** @type {string} */ x) => {
+            const [ieee, saturated] = arithmetic.overflows.map((overflow) =>
+                brief(arithmetic.round(x, format.name, "ties_to_even", overflow).value.number));
+            return ieee === saturated ? `beyond: ${ieee}` : `beyond: ${ieee}, or ${saturated} saturated`;
+        };
         const limit = (/** @type {number} */ x) => Math.max(0, Math.min(width, place(x)));
         return [
-            region(limit(format.max.number), width, `beyond: ${become("inf")}, or ${
-                valueText(format.max)} saturated`),
-            region(0, limit(format.min.number), `beyond: ${become("-inf")}, or ${
-                valueText(format.min)} saturated`),
+            region(limit(format.max.number), width, become("inf")),
+            region(0, limit(format.min.number), become("-inf")),
         ].filter(Boolean);
     }
 
@@ -171,7 +172,7 @@ explorer.numberLine = (() => {
             const x = place(n * step);
             const half = text.length * LETTER / 2;
             marks.push(s("line", { x1: x, x2: x, y1: AXIS, y2: AXIS + 6 }));
-            if (x > half && x < width - half) {
+            if (x > half - 12 && x < width - half + 12) {
                 marks.push(s("text", { x, y: AXIS + 25 }, text));
             }
         }

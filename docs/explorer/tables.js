@@ -1,4 +1,5 @@
-/* Tables, with a caption and headers, in a frame that scrolls where they are wide. */
+/* Tables, with a caption and headers, in a frame that scrolls where they are wide,
+ * and, where they sort, as many rows may be there, where they are long. */
 "use strict";
 
 /** @typedef {Object} Column
@@ -37,7 +38,7 @@ explorer.tables = (() => {
                 }, column.title, h("span", { class: "arrow", "aria-hidden": "true" },
                     here ? (down ? "\u2193" : "\u2191") : "\u2195")) : column.title);
         };
-        return h("div", { class: "frame", tabindex: 0, role: "region", "aria-label": caption },
+        return h("div", { class: sort ? "frame long" : "frame", tabindex: 0, role: "region", "aria-label": caption },
             h("table", {},
                 h("caption", {}, caption),
                 h("thead", {}, h("tr", {}, columns.map(header))),

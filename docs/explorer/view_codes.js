@@ -40,7 +40,7 @@
     /** What a cell of the grid has room for. @param {Value} value */
     function short(value) {
         return value.mantissa === "" && value.power !== null ? twoTo(value.power)
-            : brief(value.number);
+            : brief(value.number, 3);
     }
 
     /** All codes, 16 in a row: the first hexadecimal digit by rows, the last by columns.
@@ -54,7 +54,8 @@
                 "aria-label": `${value.hex}: ${valueText(value)}, ${KINDS[value.kind]}` },
             short(value)));
         const table = h("table", { class: "codes" },
-            h("caption", {}, `All ${values.length} codes of ${format.name}`),
+            h("caption", {}, `All ${values.length} codes of ${format.name}`,
+                h("span", { class: "hint" }, " Fractions have three digits here.")),
             h("thead", {}, h("tr", {}, h("td"), digits.map((digit) =>
                 h("th", { scope: "col", class: "code" }, `_${digit}`)))),
             h("tbody", {}, rows.map((digit, row) => h("tr", {},

@@ -25,7 +25,8 @@ explorer.shell.register({
         const choose = (/** @type {Object<string, string>} */ changes) =>
             explorer.shell.choose(changes, { step: true });
         const format = explorer.controls.formatPicker("Format", (name) =>
-            explorer.shell.choose({ format: name, ...now.parsed.isCode && { x: now.parsed.text } }));
+            explorer.shell.choose({ format: name, ...now.parsed.isCode && now.parsed.rounded
+                && { x: exactText(now.parsed.rounded.value) } }));
         const other = explorer.controls.formatPicker("Below it", (name) =>
             explorer.shell.choose({ other: name }), undefined, "no other format");
         const input = explorer.controls.input("Marked number", (x) => choose({ x }),

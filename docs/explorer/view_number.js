@@ -12,14 +12,14 @@ explorer.shell.register({
     build(root) {
         const { h, fill } = explorer.dom;
         const { valueText, exactText, minus } = explorer.wording;
-        const { formula, facts, between } = explorer.numberFacts;
+        const { formula, facts, between, steps } = explorer.numberFacts;
         const { roundings, everywhere } = explorer.numberTables;
 
         /** What is shown. @type {Parsed | null} */
         let parsed = null;
         const picker = explorer.controls.formatPicker("Format", (format) =>
             // A code means another number there: the number stays, not the code.
-            explorer.shell.choose({ format, ...parsed?.isCode && { x: parsed.text } }));
+            explorer.shell.choose({ format, ...parsed?.isCode && parsed.rounded && { x: exactText(parsed.rounded.value) } }));
         const input = explorer.controls.input("Number or code",
             (x) => explorer.shell.choose({ x }, { step: true }),
             "3.14159, 1e-40, 1/3, 0x1.8p-3, inf, nan; a code: 0x7E, 0b01111110");
@@ -29,12 +29,14 @@ explorer.shell.register({
         const meaning = h("div");
         const known = h("div");
         const near = h("div");
+        const drawNear = explorer.drawing(near);
+        const nearSteps = h("div");
         const tables = h("div", { class: "stack" });
         const results = h("div", { class: "stack" },
             h("section", { class: "card" }, headline, bits, meaning),
             h("div", { class: "columns" },
                 h("section", { class: "card" }, h("h2", {}, "Facts"), known),
-                h("section", { class: "card" }, h("h2", {}, "Neighbours"), near)),
+                h("section", { class: "card" }, h("h2", {}, "Neighbours"), near, nearSteps)),
             tables);
         root.append(h("div", { class: "controls" }, picker.element, input.element),
             specials, results);
@@ -94,8 +96,8 @@ explorer.shell.register({
                 (binary) => explorer.shell.choose({ x: `0b${binary}` }), step));
             fill(meaning, formula(format, value));
             fill(known, facts(read));
-            fill(near, between(read, neighbours,
-                (to) => show(to, true)));
+            drawNear((width) => between(read, neighbours, width));
+            fill(nearSteps, steps(neighbours, (to) => show(to, true)));
             fill(tables, roundings(parsed.text, format), everywhere(read, format));
             explorer.shell.say(result);
         };

@@ -28,8 +28,11 @@ explorer.wording = (() => {
     /** @param {{text: string}} value */
     const valueText = (value) => minus(SIGNS[value.text] ?? value.text);
 
-    /** A value as a text that all of arithmetic takes. @param {Value} value */
-    const exactText = (value) => value.exact?.text ?? value.text;
+    /** A value as a text that all of arithmetic takes: decimals if they are few.
+     * @param {Value} value */
+    function exactText({ exact, text }) {
+        return exact === null ? text : exact.decimal.length <= 24 ? exact.decimal : exact.text;
+    }
 
     /** At most six digits of an exact value. @param {Exact} exact */
     const short = (exact) => minus(exact.short).replace("~", "\u2248 ");
@@ -51,8 +54,8 @@ explorer.wording = (() => {
     const twoTo = (exponent) => ["2", h("sup", {}, minus(String(exponent)))];
 
     /** As short as fits a cell or a tick of an axis; exact texts stand elsewhere.
-     * @param {number} x */
-    function brief(x) {
+     * @param {number} x @param {number} [digits]  of what is no short integer */
+    function brief(x, digits = 6) {
         if (Number.isNaN(x)) {
             return "NaN";
         }
@@ -65,7 +68,7 @@ explorer.wording = (() => {
         const size = Math.abs(x);
         const text = size !== 0 && (size >= 1e6 || size < 1e-3)
             ? x.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e")
-            : String(Number(x.toPrecision(6)));
+            : String(Number.isInteger(x) ? x : Number(x.toPrecision(digits)));
         return minus(text);
     }
 

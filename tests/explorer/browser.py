@@ -29,16 +29,25 @@ class Explorer:
         self.problems: list[str] = []
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on(
-            "requestfailed", lambda request: self.problems.append(request.url)
-        )
+        self.page.on("requestfailed", lambda request: self.problems.append(request.url))
         self.page.on("request", self._request)
 
     def open(self, link: str = "") -> Explorer:
         """Go to a state, "#number?format=tf32&x=0.1", and wait until it is drawn."""
         self.page.goto(PAGE + link)
         self.page.wait_for_selector("main section:not([hidden])")
+        self.settle()
         return self
+
+    def settle(self) -> None:
+        """Wait until drawings, which wait for the layout, are there."""
+        self.run(
+            """async () => {
+                for (let i = 0; i < 4; i++) {
+                    await new Promise(requestAnimationFrame);
+                }
+            }"""
+        )
 
     def close(self) -> None:
         self.context.close()
@@ -55,6 +64,7 @@ class Explorer:
     @property
     def text(self) -> str:
         """All that the view says."""
+        self.settle()
         return str(self.page.inner_text("main section:not([hidden])"))
 
     def _console(self, message: Any) -> None:

@@ -12,8 +12,8 @@ TOO_WIDE = """() => {
         getComputedStyle(x).overflowX) || scrolls(x.parentElement));
     const out = [...document.querySelectorAll("body *")].filter((x) => {
         const box = x.getBoundingClientRect();
-        return box.width > 0 && !x.closest(".skip, .unseen") && !scrolls(x.parentElement)
-            && (box.right > innerWidth + 1 || box.left < -1);
+        return box.width > 0 && !x.closest(".skip, .unseen")
+            && !scrolls(x.parentElement) && !x.closest("svg svg, svg *") && (box.right > innerWidth + 1 || box.left < -1);
     }).map((x) => `${x.tagName} ${x.className.baseVal ?? x.className}`);
     const root = document.documentElement;
     return root.scrollWidth > root.clientWidth ? ["the page", ...out] : out;
@@ -21,9 +21,11 @@ TOO_WIDE = """() => {
 
 #: Texts whose contrast with what is under them is less than 4.5: WCAG 2.2, 1.4.3.
 TOO_FAINT = """() => {
-    const channel = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    const channel = (v) => (v /= 255) <= 0.04045 ? v / 12.92
+        : ((v + 0.055) / 1.055) ** 2.4;
     const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
-    const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const light = ([r, g, b]) =>
+        0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
     const under = (x) => {
         if (!x) return [255, 255, 255];
         const color = numbers(getComputedStyle(x).backgroundColor);
@@ -33,8 +35,8 @@ TOO_FAINT = """() => {
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let node; (node = walk.nextNode());) {
         const x = node.parentElement;
-        if (!node.data.trim() || !x.checkVisibility() || x.closest("script, title, desc, noscript"))
-            continue;
+        if (!node.data.trim() || !x.checkVisibility()
+            || x.closest("script, title, desc, noscript")) continue;
         const svg = x.closest("svg");
         const style = getComputedStyle(x);
         const ink = light(numbers(svg ? style.fill : style.color));
@@ -47,11 +49,12 @@ TOO_FAINT = """() => {
 
 #: Controls that say nothing to who cannot see them, and drawings and tables likewise.
 WITHOUT_NAMES = """() => [...document.querySelectorAll(
-    "main section:not([hidden]) :is(button, a, input, select, svg, table), header button")]
+    "main section:not([hidden]) :is(button, a, input, select, svg, table), header *")]
     .filter((x) => x.checkVisibility()).filter((x) =>
         x.matches("svg") ? !(x.querySelector("title")?.textContent
                 && x.querySelector("desc")?.textContent)
-            : x.matches("table") ? !(x.caption?.textContent && x.querySelector("th[scope]"))
+            : x.matches("table")
+                ? !(x.caption?.textContent && x.querySelector("th[scope]"))
                 : x.matches("input, select") ? !(x.labels.length || x.ariaLabel)
                     : !(x.textContent.trim() || x.ariaLabel))
     .map((x) => x.outerHTML.slice(0, 100))"""
@@ -61,7 +64,7 @@ REACHABLE = """() => [...document.querySelectorAll(
     "a, button, input, select, textarea, [tabindex='0']")].filter((x) =>
     x.checkVisibility() && !x.disabled && x.tabIndex >= 0).length"""
 
-#: Whether the focus is where one sees it, or what has it and is not seen; "" at the end.
+#: "" if the focus is seen, what has it if not, and "end" behind the last control.
 FOCUS = """() => {
     const x = document.activeElement;
     if (!x || x === document.body) return "end";
@@ -149,7 +152,7 @@ def test_codes_by_keys(explorer):
 
 
 def test_sorting(explorer):
-    """By value up and down, the focus staying; NaN at the end of the ascending order."""
+    """By value up and down, while the focus stays; NaN is above all numbers."""
     one = explorer().open("#codes?format=float8_e4m3fn&sort=code")
     button = one.page.get_by_role("button", name="Value")
     button.focus()

@@ -12,7 +12,10 @@ import tf32dtype as td
 from tests.reference.codec import OVERFLOWS, ROUNDINGS
 from tf32dtype.tensor_core.models import MODELS
 
-pytestmark = pytest.mark.once
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numbers of all kinds
+]
 
 #: NumPy's formats that the page has, by their unsigned integers.
 BUILTIN = {"float16": np.uint16, "float32": np.uint32, "float64": np.uint64}
@@ -63,7 +66,8 @@ def random_codes(rng: np.random.Generator, name: str, count: int) -> list[int]:
 
 def test_formats(explorer):
     """The table of the page is the package's, and NumPy's formats after it."""
-    shown = explorer().open().run(
+    page = explorer().open()
+    shown = page.run(
         """() => arithmetic.formats.map((f) => [f.name, f.bits, f.exponentBits,
             f.mantissaBits, f.bias, f.signed, f.max.number, f.smallest.number])"""
     )
@@ -93,7 +97,8 @@ def codes_of(name: str) -> list[int]:
 @pytest.mark.parametrize("name", [n for n in FORMATS if width(n) <= 19])
 def test_codes(explorer, compared, name):
     codes = codes_of(name)
-    shown = explorer().open().run(
+    page = explorer().open()
+    shown = page.run(
         """([name, codes]) => codes.map((code) => {
             const x = arithmetic.describe(name, code);
             return [x.hex, x.kind, x.negative, x.exact?.decimal, x.exact?.power];
@@ -138,7 +143,8 @@ def test_casts(explorer, compared):
             rng=np.random.default_rng(seed) if rounding == "stochastic" else None,
         )
         expected.append(code(target, result))
-    shown = explorer().open().run(
+    page = explorer().open()
+    shown = page.run(
         """(cases) => cases.map(([from, code, to, rounding, overflow, draw]) =>
             Number(arithmetic.cast(from, BigInt(code), to, rounding, overflow,
                 BigInt(draw)).value.code))""",
@@ -173,7 +179,8 @@ def test_dot_products(explorer, compared):
             accumulator=model.accumulator,
         )
         expected.append(code(model.accumulator, result))
-    shown = explorer().open().run(
+    page = explorer().open()
+    shown = page.run(
         """(cases) => cases.map(([device, instruction, a, b, accumulator, x, y, c]) =>
             arithmetic.dot(arithmetic.model(device, instruction, a, b, accumulator),
                 x, y, c).result.code)""",
