@@ -135,7 +135,7 @@ const arithmetic = (() => {
 
         // -- numbers -----------------------------------------------------------------
 
-        /** Read what a person typed: a decimal of up to 10,000 characters, a fraction, a
+        /** Read what a person typed: a decimal of up to 11,000 characters, a fraction, a
          * hexadecimal float, inf, nan (with a sign or without, in any case), or a code:
          * "0x7E", the item as it lies in memory (of tf32: 32 bits, the low 13 of which
          * do not count), or "0b1111110", up to `bits` bits of a code, the first of them
