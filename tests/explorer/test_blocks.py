@@ -64,7 +64,9 @@ def check(x: Array, name: str, options: dict[str, Any], found: dict[str, Any]) -
     assert found["error"] == "", what
     row = formats[name]
     assert found["scaleFormat"] == want.scale_format
-    assert Fraction(found["tensorScale"]["decimal"]) == Fraction(float(want.tensor_scale))
+    assert Fraction(found["tensorScale"]["decimal"]) == Fraction(
+        float(want.tensor_scale)
+    )
     numbers = [e for block in found["blocks"] for e in block["elements"]]
     assert len(numbers) == len(x)
     scales = want.scales.reshape(len(found["blocks"]), -1)

@@ -1,4 +1,4 @@
-"""Dot products of the explorer: the package's bits, and the steps that explain tells."""
+"""Dot products of the explorer: the package's bits, and the steps of `explain`."""
 
 from __future__ import annotations
 
@@ -157,7 +157,10 @@ def check_group(model: Model, want: Group, found: dict[str, Any]) -> None:
 def check_steps(model: Model, case: cases.Cases, i: int, found: dict[str, Any]) -> None:
     f = ACCUMULATORS[model.accumulator]
     a, b = (
-        [to_float(decode_code(format_named(name), int(c))) for c in codes(name, bits[i])]
+        [
+            to_float(decode_code(format_named(name), int(c)))
+            for c in codes(name, bits[i])
+        ]
         for name, bits in ((model.a, case.a), (model.b, case.b))
     )
     start = float(case.c[i : i + 1].view(np.float32)[0])
@@ -245,7 +248,9 @@ def test_scaled_bits(compared):
     compared(len(asked))
 
 
-def check_scaled(code: int, exact: Any, error: Any, parts: list[dict[str, Any]]) -> None:
+def check_scaled(
+    code: int, exact: Any, error: Any, parts: list[dict[str, Any]]
+) -> None:
     """What is shown adds up."""
     for group in parts:
         if group["special"]:

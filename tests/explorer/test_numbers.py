@@ -6,6 +6,7 @@ import math
 import random
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -46,8 +47,10 @@ def kind(f: Format, code: int) -> str:
         return x.special
     if not x.integer:
         return "zero"
-    return "subnormal" if abs(to_fraction(x)) < Fraction(2) ** f.normal_exponent else (
-        "normal"
+    return (
+        "subnormal"
+        if abs(to_fraction(x)) < Fraction(2) ** f.normal_exponent
+        else ("normal")
     )
 
 
@@ -85,7 +88,9 @@ def check_value(f: Format, code: int, found: dict[str, Any]) -> None:
     assert float(found["number"]) == float(found["text"]) == to_float(x)
     check_exact(found["exact"], value, x.negative)
     least = f.least_exponent
-    ulp = max(math.frexp(to_float(x))[1] - 1 - f.mantissa_bits, least) if value else least
+    ulp = (
+        max(math.frexp(to_float(x))[1] - 1 - f.mantissa_bits, least) if value else least
+    )
     check_exact(found["ulp"], Fraction(2) ** ulp, False)
     if value:
         scaled = Fraction(found["significand"]) * Fraction(2) ** found["power"]
@@ -162,14 +167,17 @@ def test_neighbours(compared):
     compared(len(cases))
 
 
-@pytest.mark.parametrize("low, high", [("-inf", "inf"), ("-1/3", "2"), ("1e9", "inf"),
-                                       ("2", "-2"), ("0", "0"), ("-1e-9", "1e-9")])  # fmt: skip
+INTERVALS = [
+    ("-inf", "inf"), ("-1/3", "2"), ("1e9", "inf"), ("2", "-2"), ("0", "0"),
+    ("-1e-9", "1e-9"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("low", "high"), INTERVALS)
 def test_between(low, high, compared):
     found = run(Call("between", (f.name, low, high)) for f in SHORT)
     for f, numbers in zip(SHORT, found, strict=True):
-        ends = [
-            Fraction(0) if "inf" in end else Fraction(end) for end in (low, high)
-        ]
+        ends = [Fraction(0) if "inf" in end else Fraction(end) for end in (low, high)]
         want = [
             float(x)
             for x in in_order(f)
@@ -191,7 +199,7 @@ def test_binades(compared):
                 most = Fraction(2) ** (row["power"] + 1)
                 inside = [x for x in in_order(f) if least <= x < most]
                 assert len(inside) == int(row["numbers"])
-                steps = {b - a for a, b in zip(inside, inside[1:], strict=False)}
+                steps = {b - a for a, b in pairwise(inside)}
                 assert steps <= {Fraction(row["ulp"]["decimal"])}
     compared(len(ALL))
 

@@ -75,8 +75,8 @@ def test_ties(compared):
 
 
 TEXTS = {
-    "0": Fraction(0), "-1.50": Fraction(-3, 2), "+.5": Fraction(1, 2), "3.": Fraction(3),
-    "1e-40": Fraction(1, 10**40), "1E+5": Fraction(10**5), "1_000.5": Fraction(2001, 2),
+    "0": Fraction(0), "-1.50": Fraction(-3, 2), "+.5": Fraction(1, 2),
+    "3.": Fraction(3), "1e-40": Fraction(1, 10**40), "1E+5": Fraction(10**5), "1_000.5": Fraction(2001, 2),
     "1/3": Fraction(1, 3), "-22/8": Fraction(-11, 4), "0x1.8p-3": Fraction(3, 16),
     "-0X.8P4": Fraction(-8), "0x10p0": Fraction(16), "  2 ": Fraction(2),
     "\N{MINUS SIGN}2": Fraction(-2), "1e-10000": Fraction(1, 10**10000),
@@ -134,7 +134,8 @@ WRONG = {
     "": "write", "abc": "write", "1.2.3": "write", "1,5": "point", "1e": "exponent",
     "1/0": "zero", "1/": "two integers", "0x1.8": "exponent", "0xG": "hexadecimal",
     "0b12": "0 and 1", "0x1FF": "more bits", "0b111111111": "more bits",
-    "-0x7E": "no sign", "1e10001": "beyond", "1" * 11001: "characters", "0x1p70001": "70000", "--1": "write",
+    "-0x7E": "no sign", "1e10001": "beyond", "1" * 11001: "characters",
+    "0x1p70001": "70000", "--1": "write",
     "infinite": "write", "nan1": "write", "1e-99999999999999999999": "beyond",
     "0x" + "F" * 17: "64 bits", '"\\\n': "write",
 }  # fmt: skip

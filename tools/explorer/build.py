@@ -106,8 +106,8 @@ def _run(command: list[str]) -> str:
 def text(compiler: str, wasm: bytes) -> str:
     """What core.js is."""
     lines = [
-        "/* Made by `make explorer` of docs/explorer/source, src/ and the package's tables;",
-        " * not written by hand. `wasm` is a WebAssembly module in base64. */",
+        "/* Made by `make explorer` of docs/explorer/source, src/ and the package's",
+        " * tables. `wasm` is a WebAssembly module in base64. */",
         "const core = {",
         f"compiler: {json.dumps(compiler)},",
         f"digest: {json.dumps(digest())},",

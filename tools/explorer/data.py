@@ -3,7 +3,6 @@ with their models, the block formats."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from tf32dtype import _core
@@ -152,7 +151,7 @@ def _block_format(row: BlockFormat) -> Data:
 
 
 def _block_words(row: BlockFormat) -> list[int]:
-    """Its element, its residual, its scale format (-1: none), and whether it poisons."""
+    """Its element, residual and scale format (-1: none), and whether it poisons."""
     return [
         elements[row.element].index,
         -1 if row.residual is None else elements[row.residual].index,

@@ -154,6 +154,17 @@ static void write_float_text(const char *name, float x)
     }
 }
 
+static void write_single_number(const char *name, float x)
+{
+    struct exact exact;
+    any_exact(&exact, ANY_FLOAT32, tf_bits_of(x));
+    if (exact_is_finite(&exact)) {
+        write_number_of(name, &exact);
+    } else {
+        json_text_of(name, special_name(exact.negative, exact.value_class));
+    }
+}
+
 static void write_scale(const char *name, uint32_t code, float worth, float scale)
 {
     json_key(name);
@@ -246,7 +257,7 @@ static void write_element(int32_t i, int32_t at, float scale, float residual_sca
         json_null_of("residual");
     }
     write_float_text("value", value);
-    write_float_text("number", value);
+    write_single_number("number", value);
     write_single_of("exact", value);
     write_error(value, errors);
     json_boolean_of("clipped", (double)tf_magnitude_of(x) >

@@ -63,7 +63,7 @@ static void write_stochastic(int format, const struct exact *x, enum tf_overflow
     json_open('{');
     write_rounded_of("down", format, down, down_flags, x);
     write_rounded_of("up", format, up, up_flags, x);
-    write_short_of("probability", &chance, 17);
+    write_number_of("probability", &chance);
     write_short_of("chance", &chance, CHANCE_DIGITS);
     json_close('}');
 }
