@@ -30,32 +30,27 @@ const arithmetic = (() => {
     /** What the module has written. @param {number} length @returns {any} */
     function take(length) {
         const bytes = new Uint8Array(c.memory.buffer, c.output(), length);
-        const answer = JSON.parse(decoder.decode(bytes), revive);
+        const text = decoder.decode(bytes);
+        const answer = TEXTS.test(text) ? JSON.parse(text, revive) : JSON.parse(text);
         if (answer.failure) {
             throw new Error(answer.failure);
         }
         return answer;
     }
 
-    const NUMBERS = new Set(["number", "probability"]);
+    /** JSON has no bigint, NaN, or Inf: codes of float64 and such a `number` are texts. */
+    const TEXTS = /"(code|number)":"/;
 
-    /** JSON has no bigint, NaN, or Inf: codes of float64 and all `number` are texts.
-     * @param {string} key @param {any} x */
+    /** @param {string} key @param {any} x */
     function revive(key, x) {
         if (typeof x !== "string") {
             return x;
         }
-        if (key === "code") {
-            return BigInt(x);
-        }
-        return NUMBERS.has(key) ? numberOf(x) : x;
+        return key === "code" ? BigInt(x) : key === "number" ? SPECIAL[x] : x;
     }
 
-    /** @param {string} text @returns {number} */
-    function numberOf(text) {
-        const sign = text.startsWith("-") ? -1 : 1;
-        return text.endsWith("nan") ? NaN : text.endsWith("inf") ? sign * Infinity : Number(text);
-    }
+    /** @type {Object<string, number>} */
+    const SPECIAL = { nan: NaN, inf: Infinity, "-inf": -Infinity };
 
     // -- names -----------------------------------------------------------------------
 
@@ -135,7 +130,7 @@ const arithmetic = (() => {
 
         // -- numbers -----------------------------------------------------------------
 
-        /** Read what a person typed: a decimal of up to 10,000 characters, a fraction, a
+        /** Read what a person typed: a decimal of up to 11,000 characters, a fraction, a
          * hexadecimal float, inf, nan (with a sign or without, in any case), or a code:
          * "0x7E", the item as it lies in memory (of tf32: 32 bits, the low 13 of which
          * do not count), or "0b1111110", up to `bits` bits of a code, the first of them

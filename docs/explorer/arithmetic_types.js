@@ -132,7 +132,7 @@
  * @property {(Rounded & {rounding: Rounding})[]} rows  the six that draw nothing
  * @property {{down: Rounded, up: Rounded, probability: number, chance: string}} stochastic
  *   `down` is the outcome toward zero, `up` the one away from zero; `probability` is that
- *   of `up`, `chance` the same in exact decimals. Where both are equal, as where the value
+ *   of `up`, `chance` the same in up to 40 digits. Where both are equal, as where the value
  *   is exact, it is 0
  */
 
@@ -308,7 +308,7 @@
  * @property {string} value  as float32, what dequantize gives
  * @property {number} number  that, to draw
  * @property {Exact | null} exact  that; null of Inf and NaN
- * @property {Exact | null} error  value - x; null if either is not finite
+ * @property {Exact | null} error  value - what was given; null if either is not finite
  * @property {boolean} clipped  |x| is beyond the greatest element times the scale
  */
 
@@ -324,7 +324,7 @@
  * @property {BlockScale | null} residualScale
  * @property {BlockElement[]} elements  as many as values came in
  * @property {string} amax  the greatest finite magnitude
- * @property {string} rms  root of the mean squared error, "1.2e-3"; "" if not finite
+ * @property {string} rms  root of the mean squared error, "0.0012"; "" if not finite
  * @property {string} worst  greatest error in magnitude
  */
 

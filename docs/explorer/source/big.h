@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-/* The longest text and the greatest exponent that read_number.c takes need less than half
+/* The longest text and the greatest exponent that read_number.c takes need about half
  * of it; more ends the module. */
-enum { BIG_LIMBS = 8192 };
+enum { BIG_LIMBS = 16384 };
 
 struct big {
     int32_t count;

@@ -16,35 +16,12 @@ struct request {
     int32_t n;
     float tensor_scale;
     float x[MOST_VALUES + TF_BLOCK_MOST]; /* zeros behind the last */
-    struct exact given;
 };
 
 static struct request request;
+static struct exact given; /* the value that is read */
 static struct tf_block_plan plan;
 static struct tf_block block;
-
-EXPORTED(block_names) int32_t page_block_names(void);
-
-/* Names of elements and of scale formats, whose places are the indices of calls. */
-int32_t page_block_names(void)
-{
-    json_begin();
-    json_open('{');
-    json_key("elements");
-    json_open('[');
-    for (int i = 0; i < TF_ELEMENT_COUNT; i++) {
-        json_text(tf_elements[i].name);
-    }
-    json_close(']');
-    json_key("scales");
-    json_open('[');
-    for (int i = 0; i < TF_SCALE_COUNT; i++) {
-        json_text(tf_scales[i].name);
-    }
-    json_close(']');
-    json_close('}');
-    return json_end();
-}
 
 /* -- what comes in ------------------------------------------------------------------- */
 
@@ -89,17 +66,17 @@ static int32_t read_values(int32_t n)
     const struct tf_element e = tf_elements[request.element];
     const int nan_held = e.format >= 0 && any_nan(e.format) != 0;
     for (int32_t i = 0; i < request.n; i++) {
-        const char *why = input_value(&at, &n, &request.given);
+        const char *why = input_value(&at, &n, &given);
         if (why) {
             return refuse(i, "no number", why);
         }
-        const float x = to_single(&request.given, request.saturate);
+        const float x = to_single(&given, request.saturate);
         request.x[i] = x;
         if (!is_special(x) || request.poisons) {
             continue;
         }
         if (!request.saturate) {
-            return exact_is_finite(&request.given)
+            return exact_is_finite(&given)
                        ? refuse(i, "beyond the range of float32", "\"saturate\" clips it")
                        : refuse(i, x == x ? "infinite" : "nan",
                                 "the format has no code for it (\"saturate\" clips Inf)");
@@ -152,7 +129,7 @@ static void write_single_of(const char *name, float x)
     write_exact_of(name, &exact);
 }
 
-/* Six digits of a double. */
+/* Six digits of a double; of Inf none. */
 static void write_double_of(const char *name, double x)
 {
     struct exact exact;
@@ -172,6 +149,17 @@ static void write_float_text(const char *name, float x)
     any_exact(&exact, ANY_FLOAT32, tf_bits_of(x));
     if (exact_is_finite(&exact)) {
         write_short_of(name, &exact, 17);
+    } else {
+        json_text_of(name, special_name(exact.negative, exact.value_class));
+    }
+}
+
+static void write_single_number(const char *name, float x)
+{
+    struct exact exact;
+    any_exact(&exact, ANY_FLOAT32, tf_bits_of(x));
+    if (exact_is_finite(&exact)) {
+        write_number_of(name, &exact);
     } else {
         json_text_of(name, special_name(exact.negative, exact.value_class));
     }
@@ -214,12 +202,26 @@ struct errors {
     int32_t count;
 };
 
-static void count_error(struct errors *errors, float value, float x)
+/* The error of a value that stands for the given one. */
+static void write_error(float value, struct errors *errors)
 {
-    const double error = (double)value - (double)x;
-    const double magnitude = error < 0 ? -error : error;
-    errors->squares += error * error;
-    errors->worst = magnitude > errors->worst || error != error ? magnitude : errors->worst;
+    struct exact error;
+    any_exact(&error, ANY_FLOAT32, tf_bits_of(value));
+    if (!exact_is_finite(&error) || !exact_is_finite(&given)) {
+        json_null_of("error");
+        errors->squares = errors->worst = tf_float_of(TF_INF_BITS);
+    } else {
+        unsigned flags;
+        double magnitude;
+        exact_subtract(&error, &error, &given);
+        write_exact_of("error", &error);
+        error.negative = 0;
+        const uint64_t bits =
+            any_encode(ANY_FLOAT64, &error, TF_TIES_TO_EVEN, TF_OVERFLOW_IEEE, 0, &flags);
+        memcpy(&magnitude, &bits, sizeof magnitude);
+        errors->squares += magnitude * magnitude;
+        errors->worst = magnitude > errors->worst ? magnitude : errors->worst;
+    }
     errors->count++;
 }
 
@@ -255,24 +257,16 @@ static void write_element(int32_t i, int32_t at, float scale, float residual_sca
         json_null_of("residual");
     }
     write_float_text("value", value);
-    write_float_text("number", value);
+    write_single_number("number", value);
     write_single_of("exact", value);
-    if (is_special(value) || is_special(x)) {
-        json_null_of("error");
-    } else {
-        struct exact a, b;
-        any_exact(&a, ANY_FLOAT32, tf_bits_of(value));
-        any_exact(&b, ANY_FLOAT32, tf_bits_of(x));
-        exact_subtract(&a, &a, &b);
-        write_exact_of("error", &a);
-    }
+    write_error(value, errors);
     json_boolean_of("clipped", (double)tf_magnitude_of(x) >
                                    (double)plan.element_max * (double)scale);
     json_close('}');
-    count_error(errors, value, x);
 }
 
-static void write_block(int32_t first, struct errors *all)
+/* The values of the block are read once more, from *at on, where n characters are left. */
+static void write_block(int32_t first, const char **at, int32_t *n, struct errors *all)
 {
     const struct tf_scale s = tf_scales[request.scale];
     const int two = request.residual >= 0;
@@ -295,6 +289,7 @@ static void write_block(int32_t first, struct errors *all)
     json_key("elements");
     json_open('[');
     for (int32_t i = 0; i < here; i++) {
+        input_value(at, n, &given);
         write_element(i, first + i, scale, residual_scale, &errors);
     }
     json_close(']');
@@ -302,8 +297,7 @@ static void write_block(int32_t first, struct errors *all)
     write_errors(&errors);
     json_close('}');
     all->squares += errors.squares;
-    all->worst = errors.worst > all->worst || errors.worst != errors.worst ? errors.worst
-                                                                           : all->worst;
+    all->worst = errors.worst > all->worst ? errors.worst : all->worst;
     all->count += errors.count;
 }
 
@@ -356,6 +350,7 @@ int32_t page_quantize(int32_t count, int32_t n)
                                            request.block, request.tensor_scale};
     tf_block_plan_fill(&plan, layout, request.rule, request.rounding, request.poisons);
     struct errors errors = {0, 0, 0};
+    const char *at = input_text;
     json_begin();
     json_open('{');
     json_text_of("error", "");
@@ -365,7 +360,7 @@ int32_t page_quantize(int32_t count, int32_t n)
     json_key("blocks");
     json_open('[');
     for (int32_t first = 0; first < request.n; first += request.block) {
-        write_block(first, &errors);
+        write_block(first, &at, &n, &errors);
     }
     json_close(']');
     write_errors(&errors);

@@ -29,18 +29,22 @@ int32_t page_round(int format, int rounding, int overflow, uint64_t draw, int32_
     return json_end();
 }
 
+enum { CHANCE_DIGITS = 40 };
+
 /* -- all roundings ------------------------------------------------------------------- */
 
-/* The probability, of a number x that rounds to two codes: the part of the last place
- * that is cut off, in units of 2^-64, one more for what lies below them. */
+/* The probability of a number that rounds to two codes: what is left of it, in units of
+ * the last place, beside the whole ones. */
 static void exact_chance(struct exact *chance, int format, const struct exact *x)
 {
     const struct tf_value value = exact_to_value(x);
-    const struct tf_in_units cut = tf_in_units_of(value, any_last_place(format, value));
-    struct exact one;
-    exact_set(chance, 0, cut.fraction, -64);
-    exact_set(&one, 0, cut.more != 0, -64);
-    exact_add(chance, chance, &one);
+    const int unit = any_last_place(format, value);
+    struct exact whole;
+    exact_set(&whole, 0, tf_in_units_of(value, unit).kept, 0);
+    exact_copy(chance, x);
+    chance->negative = 0;
+    chance->exponent -= unit;
+    exact_subtract(chance, chance, &whole);
 }
 
 static void write_stochastic(int format, const struct exact *x, enum tf_overflow overflow)
@@ -59,8 +63,8 @@ static void write_stochastic(int format, const struct exact *x, enum tf_overflow
     json_open('{');
     write_rounded_of("down", format, down, down_flags, x);
     write_rounded_of("up", format, up, up_flags, x);
-    write_short_of("probability", &chance, 17);
-    write_short_of("chance", &chance, 70);
+    write_number_of("probability", &chance);
+    write_short_of("chance", &chance, CHANCE_DIGITS);
     json_close('}');
 }
 
@@ -119,7 +123,8 @@ int32_t page_cast(int from, uint64_t code, int to, int rounding, int overflow,
     json_open('{');
     write_rounded_members(to, result, flags, &x);
     write_value_of("back", from, again);
-    json_boolean_of("same", exact_equal(&back, &x) && back.negative == x.negative);
+    json_boolean_of("same", exact_equal(&back, &x) && (x.value_class == TF_NAN ||
+                                                       back.negative == x.negative));
     json_close('}');
     return json_end();
 }

@@ -82,7 +82,7 @@ static uint64_t group_of(const int32_t *ks, int32_t count, uint64_t accumulator)
     group.fraction = model->fraction;
     group.rounding.half = group.rounding.nearest = model->half;
     group.rounding.kept = model->kept;
-    if (count == 0 && group.result == accumulator) {
+    if (count == 0 && !model->emulated && group.result == accumulator) {
         return accumulator;
     }
     if (tf_mma_special(model->half, a, 1, b, 1, count, c)) {

@@ -108,6 +108,10 @@ void json_end_text(void)
     comma = 1;
 }
 
+void json_begin_number(void) { before(); }
+
+void json_end_number(void) { comma = 1; }
+
 void json_text(const char *text)
 {
     json_begin_text();

@@ -28,6 +28,10 @@ void json_put_integer(int64_t x);
 void json_put_hex(uint64_t x, int digits); /* capitals, at least so many digits */
 void json_end_text(void);
 
+/* A number in pieces, put like a text: digits, a point, an exponent. */
+void json_begin_number(void);
+void json_end_number(void);
+
 /* "name": ... */
 void json_text_of(const char *name, const char *text);
 void json_integer_of(const char *name, int64_t x);

@@ -8,8 +8,7 @@ static const char *special_of(int multiplies, const struct exact *a, const struc
     const int a_infinite = a->value_class == TF_INFINITY;
     const int b_infinite = b->value_class == TF_INFINITY;
     if (a->value_class == TF_NAN || b->value_class == TF_NAN) {
-        const struct exact *nan = a->value_class == TF_NAN ? a : b;
-        exact_set_special(result, nan->negative, TF_NAN);
+        exact_set_special(result, 0, TF_NAN);
         return "NaN";
     }
     if (!a_infinite && !b_infinite) {

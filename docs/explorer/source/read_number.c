@@ -1,9 +1,11 @@
 /* Texts are read from left to right, with a cursor. */
 #include "read_number.h"
 
+/* What write_value.c makes of a number that is within these is so too. */
 enum {
-    MOST_CHARACTERS = 10000,
-    MOST_EXPONENT = 10000,
+    MOST_CHARACTERS = 11000,
+    MOST_EXPONENT = 10000,        /* of ten */
+    MOST_BINARY_EXPONENT = 70000, /* of the leading digit */
 };
 
 #define KNOWN                                                                             \
@@ -66,14 +68,14 @@ static int32_t take_digits(struct cursor *c, int base, struct big *x)
 }
 
 /* An exponent with its sign; *far if it is beyond the limit. */
-static int take_exponent(struct cursor *c, int32_t *exponent, int *far)
+static int take_exponent(struct cursor *c, int32_t most, int32_t *exponent, int *far)
 {
     const int negative = take_sign(c);
     int32_t count = 0, value = 0;
     for (; digit_of(next(c)) < 10; c->at++, count++) {
-        value = value > MOST_EXPONENT ? value : 10 * value + digit_of(*c->at);
+        value = value > most ? value : 10 * value + digit_of(*c->at);
     }
-    *far = value > MOST_EXPONENT;
+    *far = value > most;
     *exponent = negative ? -value : value;
     return count > 0;
 }
@@ -118,13 +120,16 @@ static struct typed read_hexadecimal(struct cursor *c, int has_sign, struct exac
                           ? "a hexadecimal number needs an exponent: 0x1.8p+0"
                           : "there is something that is no hexadecimal digit after 0x");
     }
-    if (!take_exponent(c, &exponent, &far) || c->at != c->end) {
+    /* The places after the point come off it. */
+    if (!take_exponent(c, 2 * MOST_BINARY_EXPONENT, &exponent, &far) || c->at != c->end) {
         return failed("after p an exponent of two stands, and nothing else: 0x1.8p-3");
     }
-    if (far) {
-        return failed("the exponent is beyond 10000");
-    }
     x->exponent = exponent - 4 * part;
+    const int32_t top = x->exponent + big_bits(&x->number) - 1;
+    if (far || (x->number.count &&
+                (top > MOST_BINARY_EXPONENT || top < -MOST_BINARY_EXPONENT))) {
+        return failed("the exponent of two is beyond 70000");
+    }
     return number;
 }
 
@@ -167,7 +172,7 @@ static struct typed read_decimal(struct cursor *c, struct exact *x)
     if (count == 0) {
         return failed(KNOWN);
     }
-    if (take(c, "e") && !take_exponent(c, &exponent, &far)) {
+    if (take(c, "e") && !take_exponent(c, MOST_EXPONENT, &exponent, &far)) {
         return failed("after e an exponent of ten stands: 1e-40");
     }
     if (c->at != c->end) {
@@ -196,7 +201,7 @@ struct typed read_number(const char *text, int32_t n, struct exact *x)
         return failed(KNOWN);
     }
     if (c.end - c.at > MOST_CHARACTERS) {
-        return failed("it has more than 10000 characters");
+        return failed("it has more than 11000 characters");
     }
     const char *start = c.at;
     exact_set(x, 0, 0, 0);

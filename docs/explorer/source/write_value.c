@@ -54,6 +54,14 @@ void write_short_of(const char *name, const struct exact *x, int digits)
     json_end_text();
 }
 
+void write_number_of(const char *name, const struct exact *x)
+{
+    json_key(name);
+    json_begin_number();
+    put_short(x, 17);
+    json_end_number();
+}
+
 static void put_integer(const struct big *x)
 {
     struct exact whole;
@@ -179,10 +187,10 @@ void write_exact(const struct exact *x)
     }
     json_end_text();
     json_key("number");
-    json_begin_text();
+    json_begin_number();
     decimal_round(&all, 17);
     put_decimal(x->negative, &all);
-    json_end_text();
+    json_end_number();
     json_key("short");
     json_begin_text();
     json_put(all.more || all.count > 6 ? "~" : "");
@@ -286,7 +294,7 @@ void write_place(int format, uint64_t code)
     json_open('{');
     write_code(&f, code);
     json_text_of("kind", kind_of(&f, &x, code >> f.mantissa_bits & exponents_of(&f)));
-    write_short_of("number", &x, 17);
+    write_number_of("number", &x);
     json_close('}');
 }
 
@@ -308,7 +316,7 @@ void write_value(int format, uint64_t code)
     json_integer_of("exponentField", (int64_t)field);
     if (exact_is_finite(&x)) {
         write_short_of("text", &x, 17);
-        write_short_of("number", &x, 17);
+        write_number_of("number", &x);
         write_parts(&f, &x, field);
     } else {
         const char *name = special_name(x.negative, x.value_class);

@@ -20,6 +20,8 @@ void write_place(int format, uint64_t code); /* of a finite number, for a line o
 /* "0.25", "1.2e-3": so many digits. Also as part of a text. */
 void put_short(const struct exact *x, int digits);
 void write_short_of(const char *name, const struct exact *x, int digits);
+/* The nearest float64 as a number of JSON. */
+void write_number_of(const char *name, const struct exact *x);
 
 /* The members of a Rounded: what x has become. */
 void write_rounded_members(int format, uint64_t code, unsigned flags, const struct exact *x);
