@@ -1,8 +1,12 @@
-"""The explorer of numbers in a browser: Debian's Chromium, driven by Playwright."""
+"""The explorer of numbers in a browser: Debian's Chromium, driven by Playwright.
+
+`python -m tests.explorer.browser` prints where the browser is, and fails without one.
+"""
 
 from __future__ import annotations
 
 import shutil
+import sys
 from typing import Any
 
 from tests.support.paths import ROOT
@@ -74,3 +78,7 @@ class Explorer:
     def _request(self, request: Any) -> None:
         if not request.url.startswith((FOLDER.as_uri(), "data:")):
             self.problems.append(f"a request of {request.url}")
+
+
+if __name__ == "__main__":
+    sys.exit(print(chromium()) if chromium() else 1)

@@ -71,7 +71,7 @@ void json_put(const char *piece)
     }
 }
 
-static void put_magnitude(uint64_t x)
+void json_put_natural(uint64_t x)
 {
     char digits[20];
     int count = 0;
@@ -89,7 +89,7 @@ void json_put_integer(int64_t x)
     if (x < 0) {
         put('-');
     }
-    put_magnitude(x < 0 ? 0 - (uint64_t)x : (uint64_t)x);
+    json_put_natural(x < 0 ? 0 - (uint64_t)x : (uint64_t)x);
 }
 
 void json_put_hex(uint64_t x, int digits)

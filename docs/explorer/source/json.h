@@ -25,6 +25,7 @@ void json_begin_text(void);
 void json_put(const char *piece);
 void json_put_character(char character);
 void json_put_integer(int64_t x);
+void json_put_natural(uint64_t x);
 void json_put_hex(uint64_t x, int digits); /* capitals, at least so many digits */
 void json_end_text(void);
 

@@ -45,17 +45,18 @@ int32_t page_between(int format, int32_t most, int32_t n)
     }
     const int64_t first = place_from(format, &low, 1);
     const int64_t last = place_from(format, &high, 0);
-    const int64_t count = last < first ? 0 : last - first + 1;
-    most = most < MOST_VALUES ? most : MOST_VALUES;
+    /* float64 has more numbers than int64_t counts. */
+    const uint64_t count = last < first ? 0 : (uint64_t)last - (uint64_t)first + 1;
+    most = most < 0 ? 0 : most < MOST_VALUES ? most : MOST_VALUES;
     json_begin();
     json_open('{');
     json_key("count");
     json_begin_text();
-    json_put_integer(count);
+    json_put_natural(count);
     json_end_text();
     json_key("values");
     json_open('[');
-    for (int64_t place = first; count <= most && place <= last; place++) {
+    for (int64_t place = first; count <= (uint64_t)most && place <= last; place++) {
         write_place(format, any_at_place(format, place));
     }
     json_close(']');

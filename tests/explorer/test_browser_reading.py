@@ -13,7 +13,8 @@ TOO_WIDE = """() => {
     const out = [...document.querySelectorAll("body *")].filter((x) => {
         const box = x.getBoundingClientRect();
         return box.width > 0 && !x.closest(".skip, .unseen")
-            && !scrolls(x.parentElement) && !x.closest("svg svg, svg *") && (box.right > innerWidth + 1 || box.left < -1);
+            && !scrolls(x.parentElement) && !x.parentElement.closest("svg")
+            && (box.right > innerWidth + 1 || box.left < -1);
     }).map((x) => `${x.tagName} ${x.className.baseVal ?? x.className}`);
     const root = document.documentElement;
     return root.scrollWidth > root.clientWidth ? ["the page", ...out] : out;
