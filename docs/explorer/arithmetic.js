@@ -221,7 +221,7 @@ const arithmetic = (() => {
         },
 
         /** A value through several formats, one after the other, and to the last at once.
-         * @param {string} text @param {readonly string[]} formats  one or more
+         * @param {string} text @param {readonly string[]} formats  1 to 16
          * @param {Rounding} [rounding]  not "stochastic" @param {Overflow} [overflow]
          * @returns {Chain} */
         chain(text, formats, rounding = "ties_to_even", overflow = "ieee") {
@@ -339,6 +339,6 @@ const arithmetic = (() => {
         }
     }
     const bytes = Uint8Array.from(atob(core.wasm), (character) => character.charCodeAt(0));
-    self.ready = WebAssembly.instantiate(bytes).then(start);
+    self.ready = Promise.resolve().then(() => WebAssembly.instantiate(bytes)).then(start);
     return self;
 })();
