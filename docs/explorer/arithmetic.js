@@ -11,6 +11,8 @@
 const arithmetic = (() => {
     /** @type {any} exports of the module */
     let c;
+    /** @type {any} tables of the package, and words of C's structs */
+    const data = core.data;
 
     // -- memory ----------------------------------------------------------------------
 
@@ -64,15 +66,15 @@ const arithmetic = (() => {
     }
 
     /** @type {string[]} */
-    const names = core.data.names.map((row) => row.name);
+    const names = data.names.map((/** @type {any} */ row) => row.name);
     /** @type {string[]} */
-    const blockNames = core.data.blockFormats.map((row) => row.name);
+    const blockNames = data.blockFormats.map((/** @type {any} */ row) => row.name);
     /** @param {string} name */
     const formatIndex = (name) => indexOf(names, name, "format");
     /** @param {Rounding} name */
-    const roundingIndex = (name) => indexOf(core.data.roundings, name, "rounding");
+    const roundingIndex = (name) => indexOf(data.roundings, name, "rounding");
     /** @param {Overflow} name */
-    const overflowIndex = (name) => indexOf(core.data.overflows, name, "overflow");
+    const overflowIndex = (name) => indexOf(data.overflows, name, "overflow");
     // -- lists of codes --------------------------------------------------------------
 
     /** Codes, one after the other, in the module's list `which`.
@@ -107,17 +109,17 @@ const arithmetic = (() => {
         /** @type {BlockFormat[]} */
         blockFormats: [],
         /** @type {string[]} of blocks: what `quantize` may be told */
-        scaleFormats: core.data.scaleFormats,
+        scaleFormats: data.scaleFormats,
         /** @type {Device[]} */
-        devices: core.data.devices,
+        devices: data.devices,
         /** @type {Model[]} */
-        models: core.data.models,
+        models: data.models,
         /** @type {ScaledModel[]} */
-        scaledModels: core.data.scaledModels,
+        scaledModels: data.scaledModels,
         /** @type {Rounding[]} */
-        roundings: core.data.roundings,
+        roundings: data.roundings,
         /** @type {Overflow[]} */
-        overflows: core.data.overflows,
+        overflows: data.overflows,
 
         /** Facts of a format by its name, short name, or alias, in any case.
          * @param {string} name @returns {Format} @throws {Error} for an unknown one */
@@ -219,7 +221,7 @@ const arithmetic = (() => {
         },
 
         /** A value through several formats, one after the other, and to the last at once.
-         * @param {string} text @param {readonly string[]} formats  one or more
+         * @param {string} text @param {readonly string[]} formats  1 to 16
          * @param {Rounding} [rounding]  not "stochastic" @param {Overflow} [overflow]
          * @returns {Chain} */
         chain(text, formats, rounding = "ties_to_even", overflow = "ieee") {
@@ -271,7 +273,7 @@ const arithmetic = (() => {
             }
             list(0, a);
             list(1, b);
-            putWords(core.data.modelWords[model.index], accumulator);
+            putWords(data.modelWords[model.index], accumulator);
             return take(c.dot(formatIndex(model.a), formatIndex(model.b), a.length,
                 promoteEvery));
         },
@@ -292,7 +294,7 @@ const arithmetic = (() => {
             }
             list(0, a);
             list(1, b);
-            putWords(core.data.scaledWords[model.index], accumulator);
+            putWords(data.scaledWords[model.index], accumulator);
             list(3, scalesA);
             list(4, scalesB);
             return take(c.scaled_dot(formatIndex(model.a), formatIndex(model.b), a.length));
@@ -315,8 +317,8 @@ const arithmetic = (() => {
             indexOf(row.rules, rule, "rule");
             const scale = scaleFormat === null
                 ? -1 : indexOf(self.scaleFormats, scaleFormat, "scale format");
-            const [element, residual, , poisons] = core.data.blockWords[index];
-            list(2, [element, residual, scale, blockSize, indexOf(core.data.rules, rule, "rule"),
+            const [element, residual, , poisons] = data.blockWords[index];
+            list(2, [element, residual, scale, blockSize, indexOf(data.rules, rule, "rule"),
                 roundingIndex(rounding), poisons,
                 indexOf(["raise", "saturate"], overflow, "overflow")]);
             return { format, rule, ...take(c.quantize(values.length, put(values.join("\n")))) };
@@ -328,12 +330,15 @@ const arithmetic = (() => {
     /** @param {{instance: any}} made */
     function start(made) {
         c = made.instance.exports;
-        self.formats = take(c.formats()).map((facts, i) =>
-            ({ ...core.data.names[i], ...facts, codes: 2 ** facts.bits }));
-        self.blockFormats = core.data.blockFormats.map((row) =>
-            ({ ...row, max: self.parse(String(row.max), "float64").exact }));
+        self.formats = take(c.formats());
+        self.formats.forEach((format, i) =>
+            Object.assign(format, data.names[i], { codes: 2 ** format.bits }));
+        for (const row of data.blockFormats) {
+            const max = self.parse(String(row.max), "float64").exact;
+            self.blockFormats.push({ ...row, max });
+        }
     }
     const bytes = Uint8Array.from(atob(core.wasm), (character) => character.charCodeAt(0));
-    self.ready = WebAssembly.instantiate(bytes).then(start);
+    self.ready = Promise.resolve().then(() => WebAssembly.instantiate(bytes)).then(start);
     return self;
 })();

@@ -76,7 +76,8 @@ def test_ties(compared):
 
 TEXTS = {
     "0": Fraction(0), "-1.50": Fraction(-3, 2), "+.5": Fraction(1, 2),
-    "3.": Fraction(3), "1e-40": Fraction(1, 10**40), "1E+5": Fraction(10**5), "1_000.5": Fraction(2001, 2),
+    "3.": Fraction(3), "1e-40": Fraction(1, 10**40), "1E+5": Fraction(10**5),
+    "1_000.5": Fraction(2001, 2),
     "1/3": Fraction(1, 3), "-22/8": Fraction(-11, 4), "0x1.8p-3": Fraction(3, 16),
     "-0X.8P4": Fraction(-8), "0x10p0": Fraction(16), "  2 ": Fraction(2),
     "\N{MINUS SIGN}2": Fraction(-2), "1e-10000": Fraction(1, 10**10000),

@@ -34,6 +34,8 @@ FLAGS = (
     "-Wno-sign-conversion",
     "-Werror",
     "-Wl,--no-entry",
+    # What would not fit ends the module, and overwrites nothing.
+    "-Wl,--stack-first",
     "-Wl,-z,stack-size=4194304",
     "-Wl,--strip-all",
 )

@@ -29,7 +29,7 @@ int32_t page_round(int format, int rounding, int overflow, uint64_t draw, int32_
     return json_end();
 }
 
-enum { CHANCE_DIGITS = 40 };
+enum { CHANCE_DIGITS = 40, LONGEST_CHAIN = 16 };
 
 /* -- all roundings ------------------------------------------------------------------- */
 
@@ -136,8 +136,8 @@ int32_t page_chain(int32_t count, int rounding, int overflow, int32_t n)
     struct exact x, step;
     unsigned flags;
     const char *why = whole_text(n, &x);
-    if (why || count < 1) {
-        return json_failure(why ? why : "a chain has one format or more");
+    if (why || count < 1 || count > LONGEST_CHAIN) {
+        return json_failure(why ? why : "a chain has 1 to 16 formats");
     }
     json_begin();
     json_open('{');

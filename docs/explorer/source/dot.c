@@ -1,28 +1,20 @@
 /* A product of two vectors as the instructions of src/tensor_core/mma_model.h chain it. */
-#include "input.h"
+#include "dot_operands.h"
 #include "mma_steps.h"
 #include "special_reasons.h"
 
-/* A call: operands as float32 bits, and where it stands. */
-struct product {
-    struct tf_mma_model model;
-    int32_t n;
-    uint32_t a[MOST_PRODUCTS], b[MOST_PRODUCTS];
-    int32_t ks[MOST_PRODUCTS]; /* 0, 1, 2, ... */
-};
-
-static struct product product;
+static struct tf_mma_model model;
 
 /* The struct's members in their order, then the accumulator. */
-static uint64_t read_model(struct tf_mma_model *model)
+static uint64_t read_model(void)
 {
     const uint64_t *words = input_list[2];
     int32_t *const members[] = {
-        &model->depth,       &model->instruction_depth, &model->fraction,
-        &model->kept,        &model->half,              &model->least_a,
-        &model->least_b,     &model->emulated,          &model->cut_first,
-        &model->floor,       &model->zero_c,            &model->zero_products,
-        &model->negative_zero};
+        &model.depth,       &model.instruction_depth, &model.fraction,
+        &model.kept,        &model.half,              &model.least_a,
+        &model.least_b,     &model.emulated,          &model.cut_first,
+        &model.floor,       &model.zero_c,            &model.zero_products,
+        &model.negative_zero};
     const int count = sizeof members / sizeof members[0];
     for (int i = 0; i < count; i++) {
         *members[i] = (int32_t)words[i];
@@ -35,29 +27,27 @@ EXPORTED(no_exponent) int32_t page_no_exponent(void);
 int32_t page_no_exponent(void) { return TF_NO_EXPONENT; }
 
 /* The exponent that a product brings. */
-static int32_t product_exponent(const struct tf_mma_model *model, struct tf_mma_number x,
-                                struct tf_mma_number y)
+static int32_t product_exponent(struct tf_mma_number x, struct tf_mma_number y)
 {
-    const int32_t of_zero = model->zero_products ? TF_LEAST_SINGLE : TF_NO_EXPONENT;
+    const int32_t of_zero = model.zero_products ? TF_LEAST_SINGLE : TF_NO_EXPONENT;
     return (x.significand ? x.exponent : of_zero) + (y.significand ? y.exponent : of_zero);
 }
 
 static void fill_terms(struct group *group, uint32_t c)
 {
-    const struct tf_mma_model *model = &product.model;
-    group->terms[0] = accumulator_term(model->half, c, model->zero_c);
+    group->terms[0] = accumulator_term(model.half, c, model.zero_c);
     group->term_count = 1 + group->count;
     for (int32_t i = 0; i < group->count; i++) {
-        const uint32_t p = product.a[group->ks[i]], q = product.b[group->ks[i]];
-        const struct tf_mma_number x = tf_mma_decode(p, model->least_a);
-        const struct tf_mma_number y = tf_mma_decode(q, model->least_b);
+        const uint32_t p = operands.a[group->ks[i]], q = operands.b[group->ks[i]];
+        const struct tf_mma_number x = tf_mma_decode(p, model.least_a);
+        const struct tf_mma_number y = tf_mma_decode(q, model.least_b);
         struct term *term = &group->terms[1 + i];
         term->count = 1;
         term->ks = &group->ks[i];
         term->negative = (int)((p ^ q) >> 31);
         term->significand = (uint64_t)x.significand * y.significand;
         term->unit = x.exponent + y.exponent - 46;
-        term->exponent = product_exponent(model, x, y);
+        term->exponent = product_exponent(x, y);
     }
 }
 
@@ -66,28 +56,27 @@ static void fill_terms(struct group *group, uint32_t c)
 static uint64_t group_of(const int32_t *ks, int32_t count, uint64_t accumulator)
 {
     static struct group group;
-    const struct tf_mma_model *model = &product.model;
     uint32_t a[TF_DEEPEST], b[TF_DEEPEST];
     for (int32_t i = 0; i < count; i++) {
-        a[i] = product.a[ks[i]];
-        b[i] = product.b[ks[i]];
+        a[i] = operands.a[ks[i]];
+        b[i] = operands.b[ks[i]];
     }
-    const uint32_t c = accumulator_bits(model->half, accumulator);
-    const uint32_t result = tf_mma_dot(model, a, 1, b, 1, count, c, 0);
+    const uint32_t c = accumulator_bits(model.half, accumulator);
+    const uint32_t result = tf_mma_dot(&model, a, 1, b, 1, count, c, 0);
     group.ks = ks;
     group.count = count;
     group.accumulator = accumulator;
-    group.result = accumulator_code(model->half, result);
-    group.floor = model->floor;
-    group.fraction = model->fraction;
-    group.rounding.half = group.rounding.nearest = model->half;
-    group.rounding.kept = model->kept;
-    if (count == 0 && !model->emulated && group.result == accumulator) {
+    group.result = accumulator_code(model.half, result);
+    group.floor = model.floor;
+    group.fraction = model.fraction;
+    group.rounding.half = group.rounding.nearest = model.half;
+    group.rounding.kept = model.kept;
+    if (count == 0 && !model.emulated && group.result == accumulator) {
         return accumulator;
     }
-    if (tf_mma_special(model->half, a, 1, b, 1, count, c)) {
+    if (tf_mma_special(model.half, a, 1, b, 1, count, c)) {
         begin_special_group(&group);
-        write_reasons(product.a, product.b, ks, count, c);
+        write_reasons(operands.a, operands.b, ks, count, c);
         end_special_group(&group);
     } else {
         fill_terms(&group, c);
@@ -99,7 +88,7 @@ static uint64_t group_of(const int32_t *ks, int32_t count, uint64_t accumulator)
 static uint64_t add(const int32_t *ks, int32_t count, uint64_t sum, uint64_t accumulator,
                     int promotes)
 {
-    const int half = product.model.half;
+    const int half = model.half;
     const uint32_t s = accumulator_bits(half, sum), c = accumulator_bits(half, accumulator);
     const uint64_t result = accumulator_code(half, tf_mma_add(s, c, half));
     write_addition(half, ks, count, s, accumulator, promotes, result);
@@ -111,7 +100,7 @@ static uint64_t add(const int32_t *ks, int32_t count, uint64_t sum, uint64_t acc
 static uint64_t emulated_chain(int32_t first, int32_t end, uint64_t accumulator)
 {
     static int32_t of_pair[2][TF_DEEPEST];
-    const int32_t depth = 2 * product.model.depth;
+    const int32_t depth = 2 * model.depth;
     for (int32_t k = first; k < end; k += depth) {
         const int32_t here = end - k < depth ? end - k : depth;
         uint64_t total = 0;
@@ -124,66 +113,34 @@ static uint64_t emulated_chain(int32_t first, int32_t end, uint64_t accumulator)
             }
             total = group_of(of_pair[pair], count, total);
         }
-        accumulator = add(product.ks + k, here, total, accumulator, 0);
+        accumulator = add(operands.ks + k, here, total, accumulator, 0);
     }
     return accumulator;
 }
 
 static uint64_t chain(int32_t first, int32_t end, uint64_t accumulator)
 {
-    const struct tf_mma_model *model = &product.model;
-    if (model->emulated) {
+    if (model.emulated) {
         return emulated_chain(first, end, accumulator);
     }
-    const int32_t instruction = model->instruction_depth;
+    const int32_t instruction = model.instruction_depth;
     const int32_t filled = (end - first + instruction - 1) / instruction * instruction;
-    for (int32_t k = first; k < first + filled; k += model->depth) {
+    for (int32_t k = first; k < first + filled; k += model.depth) {
         const int32_t rest = end > k ? end - k : 0;
-        const int32_t here = rest < model->depth ? rest : model->depth;
-        accumulator = group_of(product.ks + (here ? k : 0), here, accumulator);
+        const int32_t here = rest < model.depth ? rest : model.depth;
+        accumulator = group_of(operands.ks + (here ? k : 0), here, accumulator);
     }
     return accumulator;
-}
-
-/* What there is without any rounding, and how far the result is from it. */
-static void write_errors(uint64_t start, uint64_t result_code)
-{
-    struct exact sum, x, y, result;
-    const int format = accumulator_format(product.model.half);
-    any_exact(&sum, format, start);
-    for (int32_t k = 0; k < product.n && exact_is_finite(&sum); k++) {
-        any_exact(&x, ANY_FLOAT32, product.a[k]);
-        any_exact(&y, ANY_FLOAT32, product.b[k]);
-        if (!exact_is_finite(&x) || !exact_is_finite(&y)) {
-            exact_set_special(&sum, 0, TF_NAN);
-        } else {
-            exact_multiply(&x, &x, &y);
-            exact_add(&sum, &sum, &x);
-        }
-    }
-    any_exact(&result, format, result_code);
-    write_exact_of("exact", &sum);
-    if (exact_is_finite(&sum) && exact_is_finite(&result)) {
-        exact_subtract(&sum, &result, &sum);
-        write_exact_of("error", &sum);
-    } else {
-        json_null_of("error");
-    }
 }
 
 EXPORTED(dot) int32_t page_dot(int a, int b, int32_t n, int32_t promote_every);
 
 int32_t page_dot(int a, int b, int32_t n, int32_t promote_every)
 {
-    const uint64_t start = read_model(&product.model);
-    product.n = n;
-    for (int32_t k = 0; k < n; k++) {
-        if (!any_is_code(a, input_list[0][k]) || !any_is_code(b, input_list[1][k])) {
-            return json_failure("a code has more bits than its format");
-        }
-        product.a[k] = operand_bits(a, input_list[0][k]);
-        product.b[k] = operand_bits(b, input_list[1][k]);
-        product.ks[k] = k;
+    const uint64_t start = read_model();
+    const char *why = read_operands(a, b, n);
+    if (why) {
+        return json_failure(why);
     }
     uint64_t result = start;
     json_begin();
@@ -196,11 +153,18 @@ int32_t page_dot(int a, int b, int32_t n, int32_t promote_every)
     for (int32_t k = 0; promote_every > 0 && k < n; k += promote_every) {
         const int32_t here = n - k < promote_every ? n - k : promote_every;
         const uint64_t sum = chain(k, k + here, 0);
-        result = add(product.ks + k, here, sum, result, 1);
+        result = add(operands.ks + k, here, sum, result, 1);
     }
     json_close(']');
-    write_value_of("result", accumulator_format(product.model.half), result);
-    write_errors(start, result);
+    const int format = accumulator_format(model.half);
+    write_value_of("result", format, result);
+    struct exact sum, one;
+    any_exact(&sum, format, start);
+    exact_set(&one, 0, 1, 0);
+    for (int32_t k = 0; k < n; k++) {
+        add_product(&sum, k, &one);
+    }
+    write_dot_error(&sum, format, result);
     json_close('}');
     return json_end();
 }

@@ -1,6 +1,6 @@
 #include "json.h"
 
-enum { ROOM = 8 << 20 };
+enum { ROOM = 16 << 20 };
 
 static char written[ROOM];
 static int32_t length;

@@ -1,5 +1,6 @@
 #include "mma_steps.h"
 
+#include "dot_operands.h"
 #include "formats/fast_codec.h"
 
 /* -- codes --------------------------------------------------------------------------- */
@@ -12,13 +13,6 @@ uint64_t accumulator_code(int half, uint32_t bits)
         return bits;
     }
     return tf_mma_is_nan(bits) ? 0x7FFF : tf_code_of_single(tf_float16, bits);
-}
-
-uint32_t operand_bits(int format, uint64_t code)
-{
-    const struct tf_format f = any_format(format);
-    return format == ANY_FLOAT32 ? (uint32_t)code
-                                 : tf_single_of_item(f, (uint32_t)code << f.shift);
 }
 
 uint32_t accumulator_bits(int half, uint64_t code)

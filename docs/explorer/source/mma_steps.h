@@ -6,7 +6,7 @@
 #include "tensor_core/scaled_mma_model.h"
 #include "write_value.h"
 
-enum { MOST_TERMS = TF_DEEPEST + 1, MOST_PRODUCTS = 1024 };
+enum { MOST_TERMS = TF_DEEPEST + 1 };
 
 /* A product, the sum of some, or the accumulator: significand * 2^unit. */
 struct term {
@@ -40,7 +40,6 @@ struct group {
 int accumulator_format(int half);
 uint64_t accumulator_code(int half, uint32_t bits);
 uint32_t accumulator_bits(int half, uint64_t code);
-uint32_t operand_bits(int format, uint64_t code);
 
 /* The term of the accumulator, whose exponent if it is zero is given. */
 struct term accumulator_term(int half, uint32_t bits, int32_t zero_exponent);
