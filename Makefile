@@ -9,6 +9,7 @@
 #   make lint        ruff, mypy, and all C without a warning under gcc and clang
 #   make sanitize    the plain tests under address and undefined (ARGS=...)
 #   make sanitize-threads    the threaded tests under thread (ARGS=...)
+#   make explorer    docs/explorer/core.js of its C             (needs clang and lld)
 #   make clean       remove builds and environments
 #
 # PYTHON=/path/to/python3 and CC=compiler choose others than the newest found.
@@ -24,7 +25,7 @@ endif
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test exhaustive lint ruff mypy warnings sanitize sanitize-threads \
-    clean
+    explorer clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -57,6 +58,9 @@ sanitize: .venv-test/dev
 
 sanitize-threads: .venv-test/dev
 	tools/sanitize thread $(ARGS)
+
+explorer: .venv-test/dev
+	.venv-test/bin/python -m tools.explorer
 
 clean:
 	rm -rf build dist *.egg-info .venv-demo .venv-test
