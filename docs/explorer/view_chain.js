@@ -28,9 +28,12 @@
         };
         const add = (/** @type {Code} */ a, /** @type {Code} */ b) =>
             arithmetic.operate("add", "float64", a, b).rounded.value;
+        const last = arithmetic.format(names[names.length - 1]);
         const one = arithmetic.round("1", "float64").value.code;
-        const tie = add(one, code(arithmetic.format(names[names.length - 1]).eps, "0.5"));
-        for (const name of names.slice(0, -1).reverse()) {
+        const tie = add(one, code(last.eps, "0.5"));
+        const finer = names.slice(0, -1).reverse()
+            .filter((name) => arithmetic.format(name).mantissaBits > last.mantissaBits);
+        for (const name of finer) {
             const above = add(tie.code, code(arithmetic.format(name).eps, "0.25"));
             if (above.exact && arithmetic.chain(above.exact.text, names,
                 /** @type {Rounding} */ (rounding), /** @type {Overflow} */ (overflow)).differs) {
@@ -71,10 +74,14 @@
         const last = chain.steps[chain.steps.length - 1];
         const through = valueText(last.value);
         const once = valueText(chain.direct.value);
-        return chain.differs
-            ? h("p", { class: "verdict differs" }, h("strong", {}, "Double rounding. "),
-                `Through the chain it is ${through}; one cast gives ${once}.`)
-            : h("p", { class: "verdict" }, `One cast gives the same: ${once}.`);
+        if (!chain.differs) {
+            return h("p", { class: "verdict" }, `One cast gives the same: ${once}.`);
+        }
+        // Where the last cast keeps what it gets, an earlier one alone is to blame.
+        const again = chain.steps[chain.steps.length - 2].value.text !== last.value.text;
+        return h("p", { class: "verdict differs" },
+            h("strong", {}, again ? "Double rounding. " : "Rounded before. "),
+            `Through the chain it is ${through}; one cast gives ${once}.`);
     }
 
     explorer.shell.register({
