@@ -169,6 +169,11 @@ class File(Mapping[str, Any]):
     def check(self, name: str) -> None:
         """Whether a tensor is of a kind that is read.
 
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
         Raises
         ------
         KeyError
@@ -180,6 +185,11 @@ class File(Mapping[str, Any]):
 
     def raw(self, name: str) -> NDArray[np.uint8]:
         """The bytes of a tensor's rows, as `gguf.dequantize` takes them.
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
 
         Returns
         -------

@@ -44,8 +44,14 @@ def quantize(x: Tensor, format: str, axis: int = -1, **options: Any) -> Any:
 
 
 def dequantize(x: Any, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The numbers of a `BlockArray`, each rounded once to float32, float64, bfloat16
-    or float16.
+    """The numbers of a `BlockArray`, each rounded once.
+
+    Parameters
+    ----------
+    x : BlockArray
+        Of `quantize`.
+    dtype : torch.dtype
+        float32, float64, bfloat16 or float16.
 
     Raises
     ------
