@@ -8,6 +8,7 @@ The pages are the Markdown files of this folder, which are read on GitHub too; t
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -34,8 +35,9 @@ extensions = [
     "sphinx_design",
 ]
 nitpicky = True
-#: Pages that other parts of the project may not have yet.
-suppress_warnings = ["toc.empty_glob"]
+
+#: A page of its own, which is copied as it is, and linked where it is there.
+EXPLORER = HERE / "explorer"
 exclude_patterns = ["explorer"]
 
 # -- pages ---------------------------------------------------------------------------
@@ -50,12 +52,19 @@ copybutton_prompt_is_regexp = True
 
 
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", link_copies)
+    if EXPLORER.is_dir():
+        app.tags.add("explorer")
+        app.connect("build-finished", copy_explorer)
+
+
+def link_copies(app: Sphinx, page: str, source: list[str]) -> None:
     """Links that leave this folder, which GitHub follows, lead to a copy of the file."""
-    app.connect("source-read", copied)
-
-
-def copied(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\((\.\./[^)#]+)\)", r"](path:\1)", source[0])
+
+
+def copy_explorer(app: Sphinx, error: Exception | None) -> None:
+    shutil.copytree(EXPLORER, Path(app.outdir) / EXPLORER.name, dirs_exist_ok=True)
 
 
 # -- reference -----------------------------------------------------------------------
@@ -94,8 +103,6 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-#: The explorer is a page of its own.
-html_extra_path = ["explorer"] if (HERE / "explorer").is_dir() else []
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
@@ -106,4 +113,6 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": []}
+html_context = {"default_mode": "auto"}
+#: Pages of their own; all others show what is beside them.
+html_sidebars = {name: [] for name in "index tutorial accuracy speed faq".split()}

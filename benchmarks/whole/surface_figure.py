@@ -32,8 +32,8 @@ def picture(theme: str) -> str:
     title = "Time of a call over that of float32: left of 1 is faster"
     drawn = [text(0, 22, title, colours.text, "title")]
     for at, name in enumerate(GROUPS):
-        drawn.append(dot(LEFT + 130 * at + 5, 48, colours.groups[at]))
-        drawn.append(text(LEFT + 130 * at + 16, 53, name, colours.text))
+        drawn.append(dot(LEFT + 160 * at + 5, 48, colours.groups[at]))
+        drawn.append(text(LEFT + 160 * at + 16, 53, name, colours.text))
     for value in LINES:
         line = 2 if value == 1 else 1
         drawn.append(box(place(value) - line / 2, 66, line, bottom - 66, colours.faint))
