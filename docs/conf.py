@@ -50,7 +50,6 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 
-
 def setup(app: Sphinx) -> None:
     app.connect("source-read", link_copies)
     if EXPLORER.is_dir():

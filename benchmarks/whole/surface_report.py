@@ -188,7 +188,9 @@ def show(report: dict[str, Any], count: int) -> str:
         left = f", the worst {len(rows)}" if len(rows) < len(cells) else ""
         lines += ["", f"{len(cells)} cells {title}{left}:"]
         if rows:
-            lines.append(columns((SLOWEST_HEADINGS[3], "limit", PEER_HEADING, "cell"), rows))
+            lines.append(
+                columns((SLOWEST_HEADINGS[3], "limit", PEER_HEADING, "cell"), rows)
+            )
     for call, names in missing(report).items():
         lines.append(f"not there: {call} of {', '.join(names)}")
     lines += ["", columns(KIND_HEADINGS, of_kinds(report))]
