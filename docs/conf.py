@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -52,14 +53,22 @@ copybutton_prompt_is_regexp = True
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", link_copies)
+    app.connect("autodoc-process-signature", plain_defaults)
     if EXPLORER.is_dir():
         app.tags.add("explorer")
         app.connect("build-finished", copy_explorer)
 
 
 def link_copies(app: Sphinx, page: str, source: list[str]) -> None:
-    """Links that leave this folder, which GitHub follows, lead to a copy of the file."""
+    """Links out of this folder, which GitHub follows, lead to a copy of the file."""
     source[0] = re.sub(r"\]\((\.\./[^)#]+)\)", r"](path:\1)", source[0])
+
+
+def plain_defaults(
+    app: Sphinx, kind: str, name: str, found: Any, options: Any, given: str, result: str
+) -> tuple[str, str]:
+    """A default such as `np.float32`, by the name that is written."""
+    return re.sub(r"<class 'numpy\.(\w+)'>", r"np.\1", given or ""), result
 
 
 def copy_explorer(app: Sphinx, error: Exception | None) -> None:
@@ -77,6 +86,9 @@ stand_ins.use(
     },
 )
 
+#: `name` in a docstring is a link where it is a name of ours, and code where it is not.
+default_role = "py:obj"
+nitpick_ignore_regex = [("py:obj", ".*")]
 autodoc_typehints = "none"  # the docstrings say what is taken
 autodoc_member_order = "bysource"
 autosummary_generate = False
@@ -110,7 +122,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_dark_style": "github-dark",
 }
 html_context = {"default_mode": "auto"}
 #: Pages of their own; all others show what is beside them.

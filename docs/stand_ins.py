@@ -1,4 +1,4 @@
-"""Stand-ins for libraries that the reference needs no more of than to import our modules.
+"""Stand-ins for libraries that the reference needs only to import our modules.
 
 Any module of such a library can be imported, and any attribute of it is a class, which
 can be called, subscripted and subclassed.

@@ -14,8 +14,8 @@ MORE = (
 )
 
 
-#: Of these the measured ratio is a speed. It is shown as a time, as all others are: ours
-#: over that of what stands here, and below 1 is faster.
+#: Of these the measured ratio is a speed. It is shown as a time, as all others are:
+#: ours over that of what stands here, and below 1 is faster.
 SPEEDS = {
     "of memcpy": "memcpy",
     "x as fast": "NumPy float32",

@@ -1,4 +1,4 @@
-"""The picture of README.md and of the site: numbers of the formats, and what products keep.
+"""The picture of README.md and the site: numbers of formats, and what products keep.
 
 All of it is computed here, by functions whose bits are the same on every machine.
 `python benchmarks/readme.py` writes it.

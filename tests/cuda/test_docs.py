@@ -1,13 +1,11 @@
 """docs/cuda.md's code, on the host's memory or on a GPU."""
 
 import numpy as np
-import pytest
 
 import tf32dtype as td
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.documents import blocks, check_block
 from tests.support.paths import ROOT
-
 
 PAGE = ROOT / "docs" / "cuda.md"
 

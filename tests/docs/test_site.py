@@ -1,8 +1,8 @@
 """The site: links that lead somewhere, and a reference that leaves no name out.
 
 `make docs` builds it; what looks at the pages skips where they are not, unless
-TF32DTYPE_NEED_SITE is set. Nothing here asks the network: addresses of others are known by
-their hosts.
+TF32DTYPE_NEED_SITE is set. Nothing here asks the network: addresses of others are known
+by their hosts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MODULES = """
 """.split()
 
 
-# -- the texts --------------------------------------------------------------------------
+# -- the texts -------------------------------------------------------------------------
 
 
 def plain(path: Path) -> str:
@@ -68,9 +68,9 @@ def broken(path: Path) -> Iterator[str]:
         if "://" in target or target.endswith("explorer/index.html"):
             continue
         there = path.parent / target if target else path
-        if not there.exists():
-            yield link
-        elif anchor and there.suffix == ".md" and anchor not in headings(there):
+        if not there.exists() or (
+            anchor and there.suffix == ".md" and anchor not in headings(there)
+        ):
             yield link
 
 
@@ -95,7 +95,7 @@ def test_addresses_of_others_are_known() -> None:
     assert {urlsplit(link).scheme for link in found} == {"https"}
 
 
-# -- the reference ----------------------------------------------------------------------
+# -- the reference ---------------------------------------------------------------------
 
 
 def public(module: str) -> set[str]:
@@ -161,7 +161,7 @@ def test_the_modules_are_all_there_are() -> None:
 
 
 def test_the_index_has_every_function() -> None:
-    """By task; classes that functions return, and what is like another, may be missing."""
+    """By task; what functions return, and what is like another, may be missing."""
     text = (REFERENCE / "index.rst").read_text()
     listed = {f"tf32dtype.{name}" for name in re.findall(r"^   ([\w.]+)$", text, re.M)}
     every = set().union(*(documented(path) for path in REFERENCE.glob("*.rst")))
@@ -179,7 +179,7 @@ def test_the_index_has_every_function() -> None:
     )
 
 
-# -- the pages --------------------------------------------------------------------------
+# -- the pages -------------------------------------------------------------------------
 
 
 class Page(HTMLParser):
@@ -241,7 +241,8 @@ def test_pages_load_nothing_from_others(pages: dict[Path, Page]) -> None:
     """Scripts, styles and pictures are the site's own."""
     for path in pages:
         loaded = re.findall(
-            r'<(?:script|img|iframe)[^>]*\ssrc="([^"]+)"|<link[^>]*rel="stylesheet"[^>]*href="([^"]+)"',
+            r'<(?:script|img|iframe)[^>]*\ssrc="([^"]+)"'
+            r'|<link[^>]*rel="stylesheet"[^>]*href="([^"]+)"',
             path.read_text(),
         )
         assert loaded

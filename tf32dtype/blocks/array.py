@@ -89,9 +89,9 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
             A name of `tf32dtype.blocks.formats`.
         codes : array_like
             Packed, as `.codes`: uint8 of shape (others, blocks, bytes of a block), or
-            with the last two axes as one, where others are those of `shape` but the block
-            axis. Or one an item, as `.elements`: an array of `shape` whose dtype is the
-            element's.
+            with the last two axes as one, where others are those of `shape` but the
+            block axis. Or one an item, as `.elements`: an array of `shape` whose dtype
+            is the element's.
         scales : array_like
             As `.scales`: uint8 of shape (others, blocks), with a residual
             (others, blocks, 2). float8_e8m0fnu scales, and ue4m3 ones as
