@@ -64,11 +64,12 @@ def link_copies(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\((\.\./[^)#]+)\)", r"](path:\1)", source[0])
 
 
-def plain_defaults(
-    app: Sphinx, kind: str, name: str, found: Any, options: Any, given: str, result: str
-) -> tuple[str, str]:
+def plain_defaults(app: Sphinx, kind: str, name: str, *rest: Any) -> Any:
     """A default such as `np.float32`, by the name that is written."""
-    return re.sub(r"<class 'numpy\.(\w+)'>", r"np.\1", given or ""), result
+    _, _, arguments, result = rest
+    if arguments is None:
+        return None
+    return re.sub(r"<class 'numpy\.(\w+)'>", r"np.\1", arguments), result
 
 
 def copy_explorer(app: Sphinx, error: Exception | None) -> None:

@@ -99,7 +99,7 @@ def test_addresses_of_others_are_known() -> None:
 
 
 def public(module: str) -> set[str]:
-    """The public names of a module, read from its file: what it needs may be missing."""
+    """The public names of a module, read from its file: libraries may be missing."""
     tree = ast.parse((ROOT / "tf32dtype" / f"{module}.py").read_text())
     own = set()
     for node in tree.body:
