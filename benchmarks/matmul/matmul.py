@@ -4,9 +4,9 @@
 
 Tables have our time over that of NumPy's float32 product of the same shape; the JSON
 has the inverse, under "x as fast". NumPy's BLAS has the kernels that it chooses for the
-processor, which are printed. One thread is pinned to a core; two are not. x86-64-v3 alone
-is held against OpenBLAS' Haswell kernels, which are for the same instruction set. Each
-setting runs in processes of its own. "Of peak" is the share of what the core's
+processor, which are printed. One thread is pinned to a core; two are not. x86-64-v3
+alone is held against OpenBLAS' Haswell kernels, which are for the same instruction set.
+Each setting runs in processes of its own. "Of peak" is the share of what the core's
 multiply-adds could do (peak.c), a torch or jax that is installed runs on one thread as
 well.
 """

@@ -216,10 +216,9 @@ def find(options: Options) -> Target:
         For an unknown format or scheme, and options that the format does not have.
     """
     _check_seed(options)
-    name = _SHORT.get(options.to.lower(), options.to)
-    if name in block_formats:
-        return _blocks(options, block_formats[name].name)
-    form = facts(name)
+    if options.to in block_formats:
+        return _blocks(options, block_formats[options.to].name)
+    form = facts(options.to)
     if options.scheme is not None or options.tile is not None:
         return _tiles(options, form.name)
     _refuse(
@@ -228,10 +227,6 @@ def find(options: Options) -> Target:
     if form.name == "float64":
         _refuse(options, ("rounding", "overflow"), "of narrower formats than float64")
     return Plain(form, options.rounding, options.overflow, options.seed)
-
-
-#: What block formats are called where one is meant above others.
-_SHORT = {"mxfp8": "mxfp8_e4m3"}
 
 
 def _blocks(options: Options, name: str) -> Scaled:

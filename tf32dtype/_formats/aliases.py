@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 from .. import _core
 
@@ -36,9 +38,11 @@ BLOCK_FORMATS = (
     "int12",
     "int16",
 )
+#: Their short names, each of what is meant above others.
+BLOCK_ALIASES = {"mxfp8_e4m3": ("mxfp8",)}
 _CANONICAL = {
     alias: name
-    for name, aliases in (ALIASES | NUMPY_ALIASES).items()
+    for name, aliases in (ALIASES | NUMPY_ALIASES | BLOCK_ALIASES).items()
     for alias in aliases
 }
 
@@ -51,6 +55,11 @@ _FP6 = (
     " float6_e3m2fn (more range, up to 28)"
 )
 _AMBIGUOUS = {"fp8": _FP8, "float8": _FP8, "fp6": _FP6, "float6": _FP6}
+_KINDS = {
+    "fp8": ("float8_e4m3fn", "float8_e5m2"),
+    "fp6": ("float6_e2m3fn", "float6_e3m2fn"),
+    "mxfp6": ("mxfp6_e2m3", "mxfp6_e3m2"),
+}
 # Not compiled here: only who errs pays for it.
 _BLOCKS = r"(mx|nv)(fp|int)?\d+\w*|tcfp\d+|int(8|12|16)"
 _LAYOUT = r"e\d+m\d+|float4"
@@ -61,6 +70,21 @@ def canonical(name: str) -> str:
     other names in small letters too."""
     small = name.lower()
     return _CANONICAL.get(small, small)
+
+
+def meanings(name: str) -> tuple[str, ...]:
+    """The full names of all that a name may mean: of "fp6" both kinds, else one."""
+    small = name.lower()
+    kind = re.sub("^float", "fp", small) if small in _AMBIGUOUS else small
+    return _KINDS.get(kind, (canonical(name),))
+
+
+def advice(name: str, known: Iterable[str]) -> str:
+    """What an error says of a name that is not known: the nearest names, and all."""
+    listed = [*known]
+    near = difflib.get_close_matches(name.lower(), listed, 3, 0.7)
+    start = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{start}known are {', '.join(listed)}"
 
 
 def cure(name: str) -> str | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._wording import brief
-from .aliases import ALIASES, NUMPY_ALIASES, canonical, cure
+from .aliases import ALIASES, NUMPY_ALIASES, advice, canonical, cure
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +135,12 @@ class Formats(Mapping[str, Format]):
             row = self._rows.get(canonical(which))
             if row is not None:
                 return row
-            advice = cure(which)
-            if advice is None or canonical(which) in NUMPY_ALIASES:
-                known = f"known are {', '.join(self.known())}"
-                advice = known if advice is None else f"{advice}; {known}"
-            raise UnknownFormat(f"unknown format {brief(which)}; {advice}")
+            help = cure(which)
+            if help is None:
+                help = advice(which, self.known())
+            elif canonical(which) in NUMPY_ALIASES:
+                help += f"; known are {', '.join(self.known())}"
+            raise UnknownFormat(f"unknown format {brief(which)}; {help}")
         try:
             return find(which)
         except TypeError as error:

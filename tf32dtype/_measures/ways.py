@@ -126,7 +126,7 @@ def on_unit(ways: Iterable[Way], unit: Unit, name: str) -> list[Way]:
 
 def _find(name: str) -> Way:
     if name in block_formats:
-        return Way(name, None)
+        return Way(block_formats[name].name, None)
     try:
         precision = find_precision(name)
     except ValueError:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from .. import _core
+from .._formats.aliases import advice, canonical
 from .._formats.table import UnknownFormat
 from .._formats.table import formats as number_formats
 from .._wording import brief
@@ -114,24 +115,22 @@ class BlockFormat:
 
 
 class BlockFormats(Mapping[str, BlockFormat]):
-    """The block formats by name, in the table's order."""
+    """The block formats by name, in the table's order; "mxfp8" is mxfp8_e4m3."""
 
     def __init__(self, *rows: BlockFormat) -> None:
         self._rows = {row.name: row for row in rows}
 
     def __getitem__(self, name: str) -> BlockFormat:
         try:
-            return self._rows[name.lower()]
+            return self._rows[canonical(name)]
         except (KeyError, AttributeError, TypeError):
-            advice = f"known are {', '.join(self._rows)}"
             start = name.lower() if isinstance(name, str) else ""
+            help = advice(start, self._rows)
             if start and (near := [row for row in self._rows if row.startswith(start)]):
-                advice = f"did you mean {' or '.join(near)}?"
+                help = f"did you mean {' or '.join(near)}?"
             if isinstance(name, str) and name in number_formats:
-                advice = f"td.quantize(x, {name!r}) rounds each number by itself"
-            raise UnknownFormat(
-                f"unknown block format {brief(name)}; {advice}"
-            ) from None
+                help = f"td.quantize(x, {name!r}) rounds each number by itself"
+            raise UnknownFormat(f"unknown block format {brief(name)}; {help}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
