@@ -106,11 +106,13 @@ def savez(
     file : path or binary file object
         `.npz` is appended to a path that does not end so. A file that is there stays
         as it was if this raises.
-    *args, **kwds : array_like, BlockArray or TileArray
-        Arrays as for `save`, stored under their keywords; positional ones under
-        `arr_0`, `arr_1` and so on, as `np.savez` does.
+    *args : array_like, BlockArray or TileArray
+        Arrays as for `save`, stored under `arr_0`, `arr_1` and so on, as `np.savez`
+        does.
     header : {"bits", "names"}, optional
         As for `save`.
+    **kwds : array_like, BlockArray or TileArray
+        Arrays as for `save`, stored under their keywords.
 
     Raises
     ------

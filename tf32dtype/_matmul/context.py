@@ -126,6 +126,9 @@ class matmul_precision:
     special_values : {"propagate", "saturate"}
         What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
         largest float32. NaN is NaN.
+    device, instruction : str, optional
+        A device whose tensor core computes the products, and one of its instructions:
+        see `tensor_core.matmul`. Not for "f32", which no tensor core has.
     float64 : bool
         Whether float64 products obey too. Operands are rounded to float32 first, the
         result is widened.
@@ -142,9 +145,6 @@ class matmul_precision:
         Whether those obey that LAPACK makes inside its routines, with `blas`.
     min_size : int
         The least k: products with a sum of fewer products are as without a precision.
-    device, instruction : str, optional
-        A device whose tensor core computes the products, and one of its instructions:
-        see `tensor_core.matmul`. Not for "f32", which no tensor core has.
     plan : path, optional
         A plan instead of one precision: a file that has a precision for each place in
         the source, as ``tf32dtype tune`` writes it (docs/tune.md), and says what obeys.
@@ -247,10 +247,10 @@ def set_matmul_precision(
     ----------
     precision : str or None
         As in `matmul_precision`. None: as NumPy computes.
-    **options
-        `rounding`, `scale`, `special_values`, `device`, `instruction`, `float64`,
-        `complex64`, `blas`, `dots`, `lapack`, `min_size` and `plan`, as in
-        `matmul_precision`.
+    rounding, scale, special_values, device, instruction
+        As in `matmul_precision`.
+    float64, complex64, blas, dots, lapack, min_size, plan
+        As in `matmul_precision`.
 
     Raises
     ------

@@ -100,9 +100,8 @@ def matmul(
         own it means what it means to `numpy.matmul`.
     out : ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
-    **options
-        `rounding`, `scale`, `special_values`, `device` and `instruction`, as in
-        `matmul_precision`.
+    rounding, scale, special_values, device, instruction
+        As in `matmul_precision`.
 
     Returns
     -------

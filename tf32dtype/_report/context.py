@@ -189,11 +189,23 @@ class report:
         return self._report.advice
 
     def print(self, stream: TextIO | None = None) -> None:
-        """Write a table and the advice to a stream; None: standard output."""
+        """Write a table and the advice.
+
+        Parameters
+        ----------
+        stream : text file, optional
+            By default standard output.
+        """
         self._report.print(stream)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a page or data for programs: `path` ends in ".html" or ".json"."""
+        """Write a page, or data for programs.
+
+        Parameters
+        ----------
+        path : path
+            It ends in ".html" or ".json".
+        """
         self._report.save(os.fspath(path))
 
 

@@ -89,17 +89,18 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
         format : str
             A name of `tf32dtype.blocks.formats`.
         codes : array_like
-            Packed, as `.codes`: uint8 of shape (*others, blocks, bytes of a block), or
-            with the last two axes as one, where others is `shape` without the block
-            axis. Or one an item, as `.elements`: an array of `shape` whose dtype is the
-            element's.
+            Packed, as `.codes`: uint8 of shape (others, blocks, bytes of a block), or
+            with the last two axes as one, where others are those of `shape` but the
+            block axis. Or one an item, as `.elements`: an array of `shape` whose dtype
+            is the element's.
         scales : array_like
-            As `.scales`: uint8 of shape (*others, blocks), with a residual
-            (*others, blocks, 2). float8_e8m0fnu scales, and ue4m3 ones as
+            As `.scales`: uint8 of shape (others, blocks), with a residual
+            (others, blocks, 2). float8_e8m0fnu scales, and ue4m3 ones as
             float8_e4m3fn, may have that dtype.
         residuals : array_like
             As codes, of formats that have a residual.
         shape : tuple of int
+            Of the array.
         axis, block_size, scale_format
             As for `quantize`; a scale format is needed where `quantize` chooses one.
         tensor_scale : float
@@ -143,7 +144,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
 
     @property
     def block_scales(self) -> NDArray[np.float32]:
-        """The scale S of every block, the tensor's included: (*others, blocks)."""
+        """The scale S of every block, the tensor's included: (others, blocks)."""
         plan = self._layout
         codes = self.scales if plan.row.levels == 1 else self.scales[..., 0]
         return wrapping.block_scales(plan)[codes]

@@ -155,6 +155,11 @@ class ErrorFeedback:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken.
 
+        Parameters
+        ----------
+        state : dict
+            What it returned.
+
         Raises
         ------
         ValueError

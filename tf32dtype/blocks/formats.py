@@ -102,7 +102,13 @@ class BlockFormat:
         return self.bits(self.block_size)
 
     def bits(self, block_size: int) -> float:
-        """Bits that one value takes in blocks of this size."""
+        """Bits that one value takes in blocks of a size.
+
+        Parameters
+        ----------
+        block_size : int
+            Values of a block.
+        """
         levels = [elements[name] for name in (self.element, self.residual) if name]
         return sum(level.width + 8 / block_size for level in levels)
 

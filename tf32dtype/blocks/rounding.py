@@ -34,9 +34,8 @@ def round(
     out : ndarray, optional
         A float32 array of x's shape to write into; it may be x itself, and must not
         share memory with x in another way.
-    **options
-        `block_size`, `scale`, `scale_format`, `rounding`, `overflow` and `rng` of
-        `quantize`.
+    block_size, scale, scale_format, rounding, overflow, rng
+        As in `quantize`.
 
     Returns
     -------

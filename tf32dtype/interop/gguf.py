@@ -178,6 +178,11 @@ class File(Mapping[str, Held]):
     def check(self, name: str) -> None:
         """Whether a tensor is of a kind that is read.
 
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
         Raises
         ------
         KeyError
@@ -189,6 +194,11 @@ class File(Mapping[str, Held]):
 
     def raw(self, name: str) -> NDArray[np.uint8]:
         """The bytes of a tensor's rows, as `gguf.dequantize` takes them.
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
 
         Returns
         -------

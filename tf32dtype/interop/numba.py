@@ -1,7 +1,7 @@
 """Conversions of the formats' codes that code compiled by numba calls.
 
 numba knows nothing of other packages' dtypes. Compiled functions take the codes, which
-are unsigned integers, and convert each number as they use it:
+are unsigned integers, and convert each number as they use it::
 
     decode = td.interop.numba.to_float32("bfloat16")
     encode = td.interop.numba.from_float32("bfloat16")

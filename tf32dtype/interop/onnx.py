@@ -142,7 +142,13 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
 
 
 def dtype_of(tensor: TensorProto) -> np.dtype[Any] | None:
-    """The dtype of what `to_array` returns; None for an unknown type."""
+    """The dtype of what `to_array` returns; None for an unknown type.
+
+    Parameters
+    ----------
+    tensor : onnx.TensorProto
+        Its type is looked at, and nothing else.
+    """
     number = tensor.data_type
     if (name := _numbers(_FORMATS).get(number)) is not None:
         return formats[name].dtype

@@ -89,17 +89,50 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
         return [*dict.fromkeys((self._path, *self._files))]
 
     def file_of(self, name: str) -> str:
-        """Path of the file that a tensor is in."""
+        """Path of the file that a tensor is in.
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
+        Raises
+        ------
+        KeyError
+            For a name that the file does not have.
+        """
         return self._place(name).path
 
     def info(self, name: str) -> TensorInfo:
-        """Dtype, shape and bytes of a tensor."""
+        """Dtype, shape and bytes of a tensor.
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
+        Raises
+        ------
+        KeyError
+            For a name that the file does not have.
+        """
         file = self._place(name)
         entry = file.entries[name]
         return TensorInfo(file.dtype(name), entry.shape, entry.end - entry.begin)
 
     def stored_as(self, name: str) -> str:
-        """The tensor's dtype by the name that the file has for it: "BF16"."""
+        """The tensor's dtype by the name that the file has for it: "BF16".
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
+        Raises
+        ------
+        KeyError
+            For a name that the file does not have.
+        """
         return self._place(name).entries[name].dtype
 
     def _place(self, name: str) -> File:
@@ -118,7 +151,13 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
         return find(self, [file.metadata for file in self._files.values()])
 
     def select(self, names: str | Iterable[str] | None) -> list[str]:
-        """Names of tensors, as the keyword of `load` chooses them."""
+        """Names of tensors, as the keyword of `load` chooses them.
+
+        Parameters
+        ----------
+        names : str or iterable of str, optional
+            As there.
+        """
         return select(names, self._places, self._path)
 
     def __getitem__(self, name: str) -> NDArray[Any]:

@@ -172,6 +172,15 @@ def quantize(
 
     Arrays of float16 are CuPy's own.
 
+    Parameters
+    ----------
+    x : array_like
+        As for `asarray`.
+    dtype : str, dtype or type
+        The format to round to; or float16 or float32.
+    rounding, overflow : str
+        As for `tf32dtype.quantize`.
+
     See Also
     --------
     asarray, tf32dtype.quantize
@@ -187,19 +196,45 @@ def quantize(
 
 
 def zeros(shape: Any, dtype: TargetLike) -> ndarray:
-    """Codes 0: zeros, but for float8_e8m0fnu, which has none: there 2^-127."""
+    """Codes 0: zeros, but for float8_e8m0fnu, which has none: there 2^-127.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of the array.
+    dtype : str, dtype or type
+        A format, or float32.
+    """
     wanted = element_dtype(dtype)
     storage = STORAGE[wanted.itemsize]
     return wrap(backend.current().call("zeros", shape, storage), wanted)
 
 
 def ones(shape: Any, dtype: TargetLike) -> ndarray:
-    """Ones."""
+    """Ones.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of the array.
+    dtype : str, dtype or type
+        A format, or float32.
+    """
     return full(shape, 1, dtype)
 
 
 def full(shape: Any, fill_value: Any, dtype: TargetLike | None = None) -> ndarray:
-    """A number in all elements, cast once; `dtype` is by default the number's."""
+    """A number in all elements, cast once.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of the array.
+    fill_value : number
+        What all elements are.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of the number.
+    """
     if dtype is None:
         found = getattr(fill_value, "dtype", None)
         if found is None or not (is_ours(found) or found == FLOAT32):
@@ -211,7 +246,15 @@ def full(shape: Any, fill_value: Any, dtype: TargetLike | None = None) -> ndarra
 
 
 def new(shape: Any, dtype: TargetLike) -> ndarray:
-    """Memory as it is, of one of the formats or float32."""
+    """Memory as it is, of one of the formats or float32.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of the array.
+    dtype : str, dtype or type
+        A format, or float32.
+    """
     return empty(shape, element_dtype(dtype))
 
 
@@ -222,26 +265,68 @@ def _like(x: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
 def empty_like(
     x: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """Memory as it is, of the shape and dtype of an array."""
+    """Memory as it is, of the shape and dtype of an array.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        The array.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of `x`.
+    shape : int or tuple of int, optional
+        By default that of `x`.
+    """
     return new(*_like(x, dtype, shape))
 
 
 def zeros_like(
     x: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """`zeros` of the shape and dtype of an array."""
+    """`zeros` of the shape and dtype of an array.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        The array.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of `x`.
+    shape : int or tuple of int, optional
+        By default that of `x`.
+    """
     return zeros(*_like(x, dtype, shape))
 
 
 def ones_like(x: Any, dtype: TargetLike | None = None, *, shape: Any = None) -> ndarray:
-    """`ones` of the shape and dtype of an array."""
+    """`ones` of the shape and dtype of an array.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        The array.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of `x`.
+    shape : int or tuple of int, optional
+        By default that of `x`.
+    """
     return ones(*_like(x, dtype, shape))
 
 
 def full_like(
     x: Any, fill_value: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """`full` of the shape and dtype of an array."""
+    """`full` of the shape and dtype of an array.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        The array.
+    fill_value : number
+        What all elements are.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of `x`.
+    shape : int or tuple of int, optional
+        By default that of `x`.
+    """
     shape, dtype = _like(x, dtype, shape)
     return full(shape, fill_value, dtype)
 
@@ -251,6 +336,11 @@ def full_like(
 
 def bits(x: Any) -> Any:
     """Codes of an array of one of the formats, as `tf32dtype.bits` gives them.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        Of one of the formats.
 
     Returns
     -------

@@ -75,9 +75,8 @@ def matmul(
         mode "model" float16 is the accumulators' dtype.
     out : cupy.ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
-    **options
-        `rounding`, `scale` and `special_values` of a precision, as in
-        `tf32dtype.matmul_precision`.
+    rounding, scale, special_values
+        Of a precision, as in `tf32dtype.matmul_precision`.
 
     Returns
     -------

@@ -98,7 +98,7 @@ class BlockArray(Blocks[Any, Any]):
 
     @property
     def block_scales(self) -> Any:
-        """The scale S of every block, the tensor's included: (*others, blocks)."""
+        """The scale S of every block, the tensor's included: (others, blocks)."""
         plan = self._layout
         numbers = kernels.scale_numbers(plan, self.scales)
         lines = plan.others[-1] if plan.others else 1

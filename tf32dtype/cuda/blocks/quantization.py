@@ -36,7 +36,9 @@ def quantize(
     ----------
     x : cupy.ndarray
         Real numbers of any dtype, NumPy's or this package's, with one axis or more.
-    format, axis, **options
+    format, axis
+        As there.
+    block_size, scale, scale_format, rounding, overflow, rng
         As there. Of ``rounding="stochastic"`` the draws are made on the CPU.
 
     Returns

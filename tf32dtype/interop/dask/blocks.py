@@ -61,7 +61,13 @@ class BlockArray:
         return found
 
     def dequantize(self, dtype: DTypeLike = np.float32) -> da.Array:
-        """The values, as `tf32dtype.blocks.BlockArray.dequantize` rounds them."""
+        """The values, as `tf32dtype.blocks.BlockArray.dequantize` rounds them.
+
+        Parameters
+        ----------
+        dtype : dtype
+            As there.
+        """
         dtype = find_dtype(np.float32 if dtype is None else dtype)
         return self._chunks.map_blocks(
             _dequantize, to=dtype, dtype=dtype, meta=np.empty((0,) * self.ndim, dtype)
@@ -72,11 +78,22 @@ class BlockArray:
         return self._chunks.to_delayed()
 
     def persist(self, **keywords: Any) -> BlockArray:
-        """The same with its chunks computed, each where it was."""
+        """The same with its chunks computed, each where it was.
+
+        Parameters
+        ----------
+        **keywords
+            Of `dask.persist`.
+        """
         return BlockArray(self._chunks.persist(**keywords), self.format, self.axis)
 
     def compute(self, **keywords: Any) -> blocks.BlockArray:
         """The array in the memory of this process.
+
+        Parameters
+        ----------
+        **keywords
+            Of `dask.compute`.
 
         Raises
         ------
@@ -114,7 +131,9 @@ def quantize(
     ----------
     x : dask.array.Array or array_like
         Of what `tf32dtype.blocks.quantize` takes. The block axis is made one chunk.
-    format, axis, **options
+    format, axis
+        As for `tf32dtype.blocks.quantize`.
+    block_size, scale, scale_format, rounding, overflow, rng
         As for `tf32dtype.blocks.quantize`; `rng` is not for chunks.
 
     Returns

@@ -71,7 +71,9 @@ def matmul_precision(
         Of a cluster whose workers have this package.
     precision : str or None
         As in `tf32dtype.matmul_precision`. None: as NumPy computes.
-    **options
+    rounding, scale, special_values, device, instruction
+        As in `tf32dtype.matmul_precision`.
+    float64, complex64, blas, dots, lapack, min_size, plan
         As in `tf32dtype.matmul_precision`; `plan` is a path on the workers' machines.
 
     Returns

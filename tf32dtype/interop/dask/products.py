@@ -73,7 +73,7 @@ def matmul(
         this package, or, with a precision, of dtypes that promote to float32. Chunks
         along k are made multiples of 256, with parts (bf16x9, ...) of 4096; one chunk
         with a `device`.
-    precision, **options
+    precision : str or None
         As for `tf32dtype.matmul`. None: that of the scope that is open now; it goes
         with the tasks, and is not asked for again when they run.
     order : {"k", "any"}
@@ -82,6 +82,8 @@ def matmul(
         float32 sums added in float64.
     dtype : dtype, optional
         What the float32 sums are rounded to, once; by default what `numpy.matmul` has.
+    rounding, scale, special_values, device, instruction
+        As for `tf32dtype.matmul`.
 
     Returns
     -------
@@ -152,7 +154,9 @@ def tensordot(
         As for `matmul`. All contracted axes but the first are made one chunk.
     axes : int or two sequences of int
         As for `numpy.tensordot`.
-    precision, order, dtype, **options
+    precision, order, dtype
+        As for `matmul`.
+    rounding, scale, special_values, device, instruction
         As for `matmul`.
 
     Returns

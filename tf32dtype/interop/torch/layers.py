@@ -269,10 +269,12 @@ class Embedding(_Rounding, nn.Embedding):
 
     Parameters
     ----------
-    num_embeddings, embedding_dim, **keywords
+    num_embeddings, embedding_dim
         As `nn.Embedding` has them.
-    format, error_feedback, **keywords
+    format, error_feedback
         As `convert` has them.
+    **keywords
+        All others, of `nn.Embedding` and of `convert`.
     """
 
     def __init__(

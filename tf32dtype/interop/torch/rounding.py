@@ -54,8 +54,14 @@ def quantize(
 def dequantize(
     x: blocks.BlockArray | blocks.TileArray, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """The numbers of a `BlockArray`, each rounded once to float32, float64, bfloat16
-    or float16.
+    """The numbers of a `BlockArray`, each rounded once.
+
+    Parameters
+    ----------
+    x : BlockArray
+        Of `quantize`.
+    dtype : torch.dtype
+        float32, float64, bfloat16 or float16.
 
     Raises
     ------
