@@ -365,11 +365,6 @@ def test_other_near_misses() -> None:
         td.nonsense  # noqa: B018
 
 
-@pytest.mark.parametrize("module", [td, td.blocks, td.safetensors, td.interop])
-def test_completion_shows_the_public_names_alone(module):
-    assert dir(module) == sorted(module.__all__)
-
-
 def test_modules_of_other_libraries_are_found():
     with pytest.raises(AttributeError, match=r"it is td\.interop\.gguf"):
         td.gguf  # noqa: B018

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import blocks
 from .._measures.format_facts import facts
 from .._text import Painted, Table, number
-from ..blocks.formats import RULES, BlockFormat, Element, elements
+from ..blocks.formats import RULES, BlockFormat, BlockSize, Element, elements
 from ..blocks.formats import formats as block_formats
 from . import CommandError, codes
 from .exact import Number, exact_value, finite, parse, to_float
@@ -54,7 +54,7 @@ def reports(names: list[str], typed: list[str], arguments: Namespace) -> list[Re
 
 
 def _report(
-    row: BlockFormat, numbers: _Numbers, scale: str | None, size: int | None
+    row: BlockFormat, numbers: _Numbers, scale: str | None, size: BlockSize | None
 ) -> Report:
     length = size or row.block_size
     if len(numbers.typed) > length:
@@ -93,7 +93,7 @@ def _report(
 
 
 def _quantized(
-    row: BlockFormat, numbers: _Numbers, rule: Any, size: int | None
+    row: BlockFormat, numbers: _Numbers, rule: Any, size: BlockSize | None
 ) -> blocks.BlockArray:
     try:
         return blocks.quantize(numbers.floats, row.name, scale=rule, block_size=size)

@@ -17,7 +17,7 @@ from .._measures.format_facts import Facts, facts
 from .._tensor_files import lines
 from ..blocks.formats import elements
 from ..blocks.formats import formats as block_formats
-from ..blocks.tiles import Tile
+from ..blocks.tiles import Tile, checked_element
 from ..safetensors import schemes
 from .losses import Loss
 from .options import Options
@@ -173,9 +173,11 @@ class Scaled:
         x = array if isinstance(array, np.ndarray) else array.dequantize(np.float64)
         rng = generator(self.seed, name)
         if self.tile is None:
-            scaled: Any = blocks.quantize(x, self.format, rng=rng, **self.options)
+            row = block_formats[self.format]
+            scaled: Any = blocks.quantize(x, row, rng=rng, **self.options)
         else:
-            scaled = blocks.quantize_tiles(x, self.format, self.tile)
+            element = checked_element(self.format)
+            scaled = blocks.quantize_tiles(x, element.dtype, self.tile)
         for part, data in schemes.tensors_of(name, scaled, self.scheme)[0].items():
             write(part, data)
         loss = Loss()

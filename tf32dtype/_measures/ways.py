@@ -60,7 +60,7 @@ class Way(NamedTuple):
             float32, or in the block format.
         """
         if self.precision is None:
-            return arrays_of_blocks.quantize(x, self.name, axis=axis)
+            return arrays_of_blocks.quantize(x, block_formats[self.name], axis=axis)
         return x.astype(np.float32)
 
     def product(self, a: Any, b: Any) -> Array:
