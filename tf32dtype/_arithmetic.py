@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from . import _core
+from ._formats.aliases import FormatName, NumPyName
 from ._formats.quantize import target_dtype
 from ._formats.table import formats
+from ._formats.typed import TargetLike
 from ._scopes import decorated
 from ._source_folders import set_folders
 
@@ -31,7 +33,7 @@ _lock = _core.shared_lock()
 _open: list[_Settings] = []
 
 
-def format_name(which: object) -> str:
+def format_name(which: object) -> FormatName | NumPyName:
     """The full name of what NumPy can compute in: a format, float16 or float32.
 
     Raises
@@ -44,7 +46,7 @@ def format_name(which: object) -> str:
         raise ValueError(
             f"{name} has neither zero nor negative numbers: it is for scales"
         )
-    return name
+    return cast(FormatName | NumPyName, name)
 
 
 class arithmetic:
@@ -96,7 +98,7 @@ class arithmetic:
     """
 
     def __init__(
-        self, format: object, *, float64: bool = False, watch: bool = False
+        self, format: TargetLike, *, float64: bool = False, watch: bool = False
     ) -> None:
         self._settings = _Settings(format_name(format), bool(float64), bool(watch))
 

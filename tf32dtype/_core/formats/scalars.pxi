@@ -182,13 +182,13 @@ cdef PyMethodDef scalar_methods[11]
 scalar_methods[0] = PyMethodDef("__reduce__", <void *>scalar_reduce, METH_NOARGS, NULL)
 scalar_methods[1] = PyMethodDef(
     "is_integer", <void *>scalar_is_integer, METH_NOARGS,
-    "is_integer()\n--\n\nWhether the number is finite with integral value.")
+    "is_integer($self, /)\n--\n\nWhether the number is finite with integral value.")
 scalar_methods[2] = PyMethodDef(
     "as_integer_ratio", <void *>scalar_as_integer_ratio, METH_NOARGS,
-    "as_integer_ratio()\n--\n\nA pair of integers, whose ratio is exactly the number.")
+    "as_integer_ratio($self, /)\n--\n\nA pair of integers, whose ratio is exactly the number.")
 scalar_methods[3] = PyMethodDef(
     "hex", <void *>scalar_hex, METH_NOARGS,
-    "hex()\n--\n\nThe exact value in hexadecimal, as float.hex() writes it.")
+    "hex($self, /)\n--\n\nThe exact value in hexadecimal, as float.hex() writes it.")
 scalar_methods[4] = PyMethodDef("__complex__", <void *>scalar_complex, METH_NOARGS, NULL)
 scalar_methods[5] = PyMethodDef("__round__", <void *>scalar_round, METH_VARARGS, NULL)
 scalar_methods[6] = PyMethodDef("__trunc__", <void *>scalar_trunc, METH_NOARGS, NULL)
@@ -252,3 +252,5 @@ for _index in range(TF_FORMAT_COUNT):
     _made = make_scalar_type(_index)
     scalar_types.append(_made)
     scalar_pointers[_index] = <PyTypeObject *>_made
+    globals()[names[_index]] = _made
+__all__ += names
