@@ -11,7 +11,7 @@
         + "0.25, 1.1";
     const SIZES = ["16", "32", "64", "128"];
     /** What becomes of NaN and Inf. @type {Object<string, string>} */
-    const SPECIAL = { raise: "are refused, or make the block NaN", saturate: "Inf saturates" };
+    const SPECIAL = { raise: "refused, or the block is NaN", saturate: "Inf saturates" };
     const FIXED = Object.keys(ROUNDINGS).filter((name) => name !== "stochastic");
 
     /** @param {readonly string[]} names */
