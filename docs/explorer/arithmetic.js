@@ -29,6 +29,10 @@ const arithmetic = (() => {
         return bytes.length;
     }
 
+    /** Texts, a line each. @param {readonly string[]} texts */
+    const putLines = (texts) =>
+        put(texts.map((text) => text.replaceAll("\n", " ")).join("\n"));
+
     /** What the module has written. @param {number} length @returns {any} */
     function take(length) {
         const bytes = new Uint8Array(c.memory.buffer, c.output(), length);
@@ -75,6 +79,7 @@ const arithmetic = (() => {
     const roundingIndex = (name) => indexOf(data.roundings, name, "rounding");
     /** @param {Overflow} name */
     const overflowIndex = (name) => indexOf(data.overflows, name, "overflow");
+
     // -- lists of codes --------------------------------------------------------------
 
     /** Codes, one after the other, in the module's list `which`.
@@ -132,7 +137,7 @@ const arithmetic = (() => {
 
         // -- numbers -----------------------------------------------------------------
 
-        /** Read what a person typed: a decimal of up to 11,000 characters, a fraction, a
+        /** Read what a person typed: a decimal of up to 4,000 characters, a fraction, a
          * hexadecimal float, inf, nan (with a sign or without, in any case), or a code:
          * "0x7E", the item as it lies in memory (of tf32: 32 bits, the low 13 of which
          * do not count), or "0b1111110", up to `bits` bits of a code, the first of them
@@ -171,7 +176,7 @@ const arithmetic = (() => {
          * most). @param {string} format @param {string} low @param {string} high
          * @param {number} [most] @returns {Between} */
         between(format, low, high, most = 2000) {
-            return take(c.between(formatIndex(format), most, put(`${low}\n${high}`)));
+            return take(c.between(formatIndex(format), most, putLines([low, high])));
         },
 
         /** How many numbers a format has in each power of two.
@@ -321,7 +326,7 @@ const arithmetic = (() => {
             list(2, [element, residual, scale, blockSize, indexOf(data.rules, rule, "rule"),
                 roundingIndex(rounding), poisons,
                 indexOf(["raise", "saturate"], overflow, "overflow")]);
-            return { format, rule, ...take(c.quantize(values.length, put(values.join("\n")))) };
+            return { format, rule, ...take(c.quantize(values.length, putLines(values))) };
         },
     };
 

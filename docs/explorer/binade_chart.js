@@ -3,7 +3,7 @@
 
 explorer.binadeChart = (() => {
     const { s } = explorer.dom;
-    const { minus, raisedText } = explorer.wording;
+    const { grouped, minus, raisedText } = explorer.wording;
     const TALL = 96;  // pixels of the highest bar
     const TOP = 26;
     const AXIS = 26;  // for the powers, between the bars
@@ -20,9 +20,9 @@ explorer.binadeChart = (() => {
         const most = normal[0].numbers;
         const last = normal[normal.length - 1];
         const [low, high] = [normal[0], last].map(({ power }) => raisedText(power));
-        return `${format.name}: ${most} in each power of two from ${low} to ${high}${
-            last.numbers === most ? "" : ` (there ${last.numbers})`}${
-            few ? `; ${few.numbers} subnormal` : "; no subnormal ones"}`;
+        return `${format.name}: ${grouped(most)} in each power of two from ${low} to ${high}${
+            last.numbers === most ? "" : ` (there ${grouped(last.numbers)})`}${
+            few ? `; ${grouped(few.numbers)} subnormal` : "; no subnormal ones"}`;
     }
 
     /** @param {Format[]} formats  one or two @param {number} width @returns {SVGElement} */

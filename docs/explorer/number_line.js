@@ -168,7 +168,7 @@ explorer.numberLine = (() => {
         /** @type {Element[]} */
         const marks = [];
         for (let n = Math.ceil(stretch.from / step); n * step <= stretch.to && marks.length < 40; n++) {
-            const text = minus(String(Number((n * step).toPrecision(12))));
+            const text = minus(String(Number((n * step).toPrecision(12))).replace("e+", "e"));
             const x = place(n * step);
             const half = text.length * LETTER / 2;
             marks.push(s("line", { x1: x, x2: x, y1: AXIS, y2: AXIS + 6 }));

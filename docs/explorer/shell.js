@@ -93,9 +93,7 @@ explorer.shell = (() => {
         explorer.state.remember(state);
         tell(refused.length ? `The link asks for what is not here: ${refused.join(", ")}` : "");
         guarded(() => show(view, state));
-        if (!name) {
-            history.replaceState(null, "", explorer.state.write(view.name, state));
-        }
+        history.replaceState(null, "", explorer.state.write(view.name, state));
         drawTabs();
         if (moved) {
             document.title = `${view.title} · Explorer of numbers`;

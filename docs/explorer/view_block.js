@@ -3,8 +3,9 @@
 
 (() => {
     const { h, fill } = explorer.dom;
-    const { minus, short, ROUNDINGS } = explorer.wording;
+    const { minus, short } = explorer.wording;
     const { rules, elements, scaleText, errorText, clippedIn, RULES } = explorer.blockTables;
+    const { factList } = explorer.tables;
     const drawn = explorer.drawnNumbers;
 
     const OUTLIER = "0.4, -1.2, 0.9, 0.1, -0.3, 2.1, -0.7, 0.05, 1.6, -2.4, 0.6, -0.15, 14.5, -0.9, "
@@ -12,7 +13,6 @@
     const SIZES = ["16", "32", "64", "128"];
     /** What becomes of NaN and Inf. @type {Object<string, string>} */
     const SPECIAL = { raise: "refused, or the block is NaN", saturate: "Inf saturates" };
-    const FIXED = Object.keys(ROUNDINGS).filter((name) => name !== "stochastic");
 
     /** @param {readonly string[]} names */
     const oneOf = (names) => (/** @type {string} */ name) => name === "" || names.includes(name);
@@ -29,13 +29,9 @@
         ...blockSize && { blockSize: Number(blockSize) },
     });
 
-    /** @param {any[][]} rows  of a name and a fact */
-    const list = (rows) => h("dl", { class: "facts" }, rows.map(([name, fact]) =>
-        h("div", {}, h("dt", {}, name), h("dd", {}, fact))));
-
     /** @param {BlockFormat} format @param {Quantized} found */
     const about = (format, found) => h("section", { class: "card" }, h("h2", {}, format.name),
-        list([
+        factList([
             ["Elements", `${format.element}, ${format.elementBits} bits; greatest ${
                 short(format.max)}`],
             ...format.residual ? [["Second level", format.residual]] : [],
@@ -51,7 +47,7 @@
         h("h2", {}, `By the rule \u201c${found.rule}\u201d`),
         h("p", { class: "headline" }, "RMS error ",
             h("strong", {}, errorText(found.rms))),
-        list([["Greatest error", errorText(found.worst)],
+        factList([["Greatest error", errorText(found.worst)],
             ["Clipped", clippedIn(found) || "none"],
             ["The rule", RULES[found.rule]]]));
 
@@ -68,7 +64,7 @@
         const last = first + block.elements.length - 1;
         const name = `Block ${number}: numbers ${first} to ${last}`;
         return h("section", { class: "card block-card" }, h("h2", {}, name),
-            list([
+            factList([
                 ["Scale", scaleFact(block.scale)],
                 ...block.residualScale
                     ? [["Scale of the residual", scaleFact(block.residualScale)]] : [],
@@ -89,7 +85,7 @@
             values: { initial: OUTLIER },
             scaleFormat: { initial: "", allowed: (name) => oneOf(arithmetic.scaleFormats)(name) },
             blockSize: { initial: "", allowed: oneOf(SIZES) },
-            rounding: { initial: "ties_to_even", allowed: (name) => FIXED.includes(name) },
+            rounding: explorer.roundingControls.keys().rounding,
             special: { initial: "raise", allowed: (name) => name in SPECIAL },
             ...drawn.keys(),
         },
@@ -101,9 +97,6 @@
             const own = { value: "", text: "its own" };
             const same = (/** @type {readonly string[]} */ names) =>
                 names.map((value) => ({ value, text: value }));
-            const named = (/** @type {Object<string, string>} */ texts,
-                /** @type {readonly string[]} */ names) =>
-                names.map((value) => ({ value, text: texts[value] }));
             const { picker } = explorer.controls;
             const pickers = {
                 block: picker("Block format", arithmetic.blockFormats.map(({ name, bitsPerValue }) =>
@@ -112,9 +105,9 @@
                 scaleFormat: picker("Format of scales", [own, ...same(arithmetic.scaleFormats)],
                     chooser("scaleFormat")),
                 blockSize: picker("Block size", [own, ...same(SIZES)], chooser("blockSize")),
-                rounding: picker("Rounding", named(ROUNDINGS, FIXED), chooser("rounding")),
-                special: picker("NaN and Inf", named(SPECIAL, Object.keys(SPECIAL)),
-                    chooser("special")),
+                rounding: explorer.roundingControls.roundingPicker(),
+                special: picker("NaN and Inf", Object.entries(SPECIAL).map(([value, text]) =>
+                    ({ value, text })), chooser("special")),
             };
             const input = explorer.controls.input("Numbers",
                 (values) => explorer.shell.choose({ values }, { step: true }),

@@ -55,7 +55,8 @@
             short(value)));
         const table = h("table", { class: "codes" },
             h("caption", {}, `All ${values.length} codes of ${format.name}`,
-                h("span", { class: "hint" }, " Fractions have three digits here.")),
+                format.mantissaBits > 0
+                && h("span", { class: "hint" }, " Fractions have three digits here.")),
             h("thead", {}, h("tr", {}, h("td"), digits.map((digit) =>
                 h("th", { scope: "col", class: "code" }, `_${digit}`)))),
             h("tbody", {}, rows.map((digit, row) => h("tr", {},

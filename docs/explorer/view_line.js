@@ -17,7 +17,7 @@ explorer.shell.register({
     build(root) {
         const { h, fill } = explorer.dom;
         const { button, group } = explorer.controls;
-        const { brief, exactText, valueText, minus } = explorer.wording;
+        const { brief, exactText, grouped, valueText, minus } = explorer.wording;
         const LIMIT = Number.MAX_VALUE;
         /** What is drawn. @type {{format: Format, parsed: Parsed, from: number, to: number}} */
         let now;
@@ -152,8 +152,8 @@ explorer.shell.register({
 
             const held = parsed.error ? [] : formats.map((one) =>
                 arithmetic.round(parsed.text, one.name).value);
-            const counted = formats.map((one) => `${arithmetic.between(one.name,
-                arithmetic.textOf(now.from), arithmetic.textOf(now.to), 0).count} of ${one.name}`);
+            const counted = formats.map((one) => `${grouped(arithmetic.between(one.name,
+                arithmetic.textOf(now.from), arithmetic.textOf(now.to), 0).count)} of ${one.name}`);
             const text = `From ${brief(now.from)} to ${brief(now.to)}: ${counted.join(" and ")} numbers`;
             const mark = parsed.exact?.number ?? null;
             drawLine((width) => explorer.numberLine.draw(formats, now, held, mark, text, width));

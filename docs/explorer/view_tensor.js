@@ -6,6 +6,7 @@
     const { valueText, short, minus } = explorer.wording;
     const { LEVELS, named, isScaled, choices, changed, alike, scaleFormat, scaleCount, compute } =
         explorer.tensorModels;
+    const { factList } = explorer.tables;
     const drawn = explorer.drawnNumbers;
     /** @typedef {Model | ScaledModel} AnyModel */
 
@@ -63,10 +64,6 @@
         ];
     }
 
-    /** @param {[string, any][]} rows */
-    const list = (rows) => h("dl", { class: "facts" }, rows.map(([name, fact]) =>
-        h("div", {}, h("dt", {}, name), h("dd", {}, fact))));
-
     /** All digits if they are few. @param {Exact} exact */
     const digits = (exact) => (exact.decimal.length <= 24 ? minus(exact.decimal) : short(exact));
 
@@ -85,7 +82,7 @@
         h("p", { class: "step-bits" }, h("a", { href: explorer.shell.link("number",
             { format: value.format, x: value.hex }), class: "code" }, value.hex), " ",
         explorer.bits.line(value)),
-        list([["Result", value.exact ? [digits(value.exact), value.kind !== "zero" && [" = ",
+        factList([["Result", value.exact ? [digits(value.exact), value.kind !== "zero" && [" = ",
             explorer.tensorSteps.exactly(value.exact)]] : valueText(value)],
         ["Exact sum", exact ? [digits(exact), exact.power !== "0" && [" = ",
             explorer.tensorSteps.exactly(exact)]] : "Inf or NaN"],
@@ -209,7 +206,7 @@
                 fill(results,
                     h("div", { class: "columns" }, result(model, dot, length),
                         h("section", { class: "card" }, h("h2", {}, "How it adds"),
-                            list(facts(model)))),
+                            factList(facts(model)))),
                     explorer.tensorSteps.steps(dot, operands.a, operands.b),
                     others(model, operands, state));
                 explorer.shell.say(`${model.device}: ${valueText(dot.result)}; error ${

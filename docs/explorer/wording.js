@@ -42,6 +42,9 @@ explorer.wording = (() => {
     const raisedText = (exponent) => `2${String(exponent)
         .replace("-", "\u207b").replace(/\d/g, (digit) => RAISED[Number(digit)])}`;
 
+    /** A count with its thousands apart: "522,239". @param {string} count */
+    const grouped = (count) => count.replace(/\B(?=(\d{3})+$)/g, ",");
+
     /** "-3 * 2^-5" with a raised exponent.
      * @param {string} power  of an exact value */
     function powerOfTwo(power) {
@@ -84,5 +87,5 @@ explorer.wording = (() => {
         return [loss, ...bad].join(", ");
     }
 
-    return { ROUNDINGS, KINDS, minus, valueText, exactText, short, raisedText, powerOfTwo, twoTo, brief, outcome };
+    return { ROUNDINGS, KINDS, minus, valueText, exactText, short, raisedText, grouped, powerOfTwo, twoTo, brief, outcome };
 })();

@@ -9,7 +9,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support.command_line import SIGNED, complaint, on_a_terminal
-from tests.support.documents import README, table
+from tests.support.documents import COMMAND, table
 from tests.support.interpreters import python
 from tf32dtype._measures import error_measures, format_facts
 
@@ -47,8 +47,10 @@ def test_demo_shows_why_scales_exist(demo_report):
     assert snr == sorted(snr, reverse=True)
 
 
-@pytest.mark.parametrize("row", table(README, "run"), ids=lambda row: " ".join(row[:2]))
-def test_the_readme_quotes_the_demo(row, demo_report):
+@pytest.mark.parametrize(
+    "row", table(COMMAND, "run"), ids=lambda row: " ".join(row[:2])
+)
+def test_the_page_quotes_the_demo(row, demo_report):
     name, scale, right, snr = row
     (found,) = [
         r

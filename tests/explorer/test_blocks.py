@@ -163,7 +163,7 @@ def test_table():
 
 
 def test_what_is_refused():
-    values = ["1", "x", "3"]
+    values = ["1", "x\n1", "3"]
     found = run([Call("quantize", (values, "mxfp4")),
                  Call("quantize", (["1"], "mxfp4", {"blockSize": 17})),
                  Call("quantize", (["1"], "mxfp4", {"rounding": "stochastic"})),

@@ -16,7 +16,7 @@ def test_reload(explorer, name):
     choice = one.page.locator("main section:not([hidden]) select").first
     options = choice.locator("option").evaluate_all("all => all.map((x) => x.value)")
     before = one.text
-    choice.select_option(options[-1])
+    choice.select_option(next(x for x in options[::-1] if x != choice.input_value()))
     link, text = one.link, one.text
     assert text != before
     one.page.reload()

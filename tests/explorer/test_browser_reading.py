@@ -178,36 +178,70 @@ def test_what_is_no_number_is_told(explorer):
     assert one.page.locator(".headline strong").inner_text() == "1.5"
 
 
+LINE = "#line?format=float8_e4m3fn&other=&x=1&from=-2&to=2"
+#: The ends of what the number line shows, as the address has them.
+STRETCH = """() => ["from", "to"].map((name) =>
+    Number(new URLSearchParams(location.hash.split("?")[1]).get(name)))"""
+
+
 def test_number_line_by_wheel_drag_and_keys(explorer):
-    one = explorer().open("#line?format=float8_e4m3fn&other=&x=1&from=-2&to=2")
+    one = explorer().open(LINE)
     place = one.page.locator(".line-place")
-
-    def stretch():
-        return one.run(
-            "() => ['from', 'to'].map((name) => Number(new URLSearchParams("
-            "location.hash.split('?')[1]).get(name)))"
-        )
-
     box = place.bounding_box()
     one.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
     one.page.mouse.wheel(0, -200)
     one.page.wait_for_function("() => !location.hash.includes('from=-2&')")
-    low, high = stretch()
+    low, high = one.run(STRETCH)
     assert -2 < low < 0 < high < 2
     one.page.mouse.down()
     one.page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 60, steps=4)
     one.page.mouse.up()
-    moved = stretch()
+    moved = one.run(STRETCH)
     assert moved[0] > low
     assert moved[1] - moved[0] == pytest.approx(high - low)
     place.focus()
     one.page.keyboard.press("-")
-    wide = stretch()
+    wide = one.run(STRETCH)
     assert wide[1] - wide[0] == pytest.approx(2 * (high - low))
     one.page.keyboard.press("ArrowRight")
     assert "x=1.125" in one.link
     one.page.keyboard.press("Home")
-    assert stretch()[1] > 448
+    assert one.run(STRETCH)[1] > 448
+
+
+def test_number_line_by_two_fingers(explorer):
+    one = explorer(has_touch=True).open(LINE)
+    place = one.page.locator(".line-place")
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    screen = one.context.new_cdp_session(one.page)
+
+    def touch(kind, *xs):
+        fingers = [{"x": x, "y": box["y"] + 60, "id": i} for i, x in enumerate(xs)]
+        screen.send(
+            "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": fingers}
+        )
+
+    middle = box["x"] + box["width"] / 2
+    touch("Start", middle - 40)
+    touch("Start", middle - 40, middle + 40)
+    touch("Move", middle - 80, middle + 80)
+    touch("End")
+    one.settle()
+    low, high = one.run(STRETCH)
+    assert high - low == pytest.approx(2, rel=0.05)  # twice as near: 4 before
+
+
+def test_print(explorer):
+    """On paper: light, without tabs and buttons, and the whole of long tables."""
+    one = explorer(color_scheme="dark").open("#codes")
+    one.page.emulate_media(media="print")
+    assert one.page.locator("nav").is_hidden()
+    assert one.run("() => getComputedStyle(document.body).backgroundColor") == (
+        "rgb(255, 255, 255)"
+    )
+    frame = one.page.locator(".frame.long")
+    assert frame.evaluate("(x) => x.scrollHeight === x.clientHeight")
 
 
 def test_theme_switch(explorer):

@@ -221,6 +221,21 @@ def test_reasons():
     ]  # fmt: skip
 
 
+def test_wrong_codes():
+    half = next(i for i, m in enumerate(MODELS) if m.accumulator == "float16")
+    asked = [
+        Call("dot", (row("models", half), [1 << 16], [1])),
+        Call("dot", (row("models", half), [1], [1], 1 << 16)),
+        Call("dot", (row("models", half), [1, 2], [1])),
+        Call("scaledDot", (row("scaledModels", 0), [16], [1], [127], [127])),
+        Call("scaledDot", (row("scaledModels", 0), [1], [1], [256], [127])),
+        Call("scaledDot", (row("scaledModels", 0), [1], [1], [127], [])),
+    ]
+    words = ("more bits", "accumulator", "a has 2", "more bits", "8 bits", "1 scales")
+    for answer, word in zip(run(asked), words, strict=True):
+        assert word in answer["thrown"]
+
+
 # -- block-scaled ----------------------------------------------------------------------
 
 

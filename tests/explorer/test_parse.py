@@ -81,8 +81,10 @@ TEXTS = {
     "1/3": Fraction(1, 3), "-22/8": Fraction(-11, 4), "0x1.8p-3": Fraction(3, 16),
     "-0X.8P4": Fraction(-8), "0x10p0": Fraction(16), "  2 ": Fraction(2),
     "\N{MINUS SIGN}2": Fraction(-2), "1e-10000": Fraction(1, 10**10000),
-    "0x1p-10000": Fraction(1, 2**10000), "9" * 9000: Fraction(10**9000 - 1),
-    "0x" + "F" * 2000 + "p-20000": Fraction(16**2000 - 1, 2**20000),
+    "0x1p-10000": Fraction(1, 2**10000), "9" * 3999: Fraction(10**3999 - 1),
+    "0x" + "F" * 3900 + "p-40000": Fraction(16**3900 - 1, 2**40000),
+    "9" * 3000 + "e7001": Fraction((10**3000 - 1) * 10**7001),
+    "0.0e99999": Fraction(0), "0x0p-99999999999": Fraction(0),
 }  # fmt: skip
 
 
@@ -135,9 +137,11 @@ WRONG = {
     "": "write", "abc": "write", "1.2.3": "write", "1,5": "point", "1e": "exponent",
     "1/0": "zero", "1/": "two integers", "0x1.8": "exponent", "0xG": "hexadecimal",
     "0b12": "0 and 1", "0x1FF": "more bits", "0b111111111": "more bits",
-    "-0x7E": "no sign", "1e10001": "beyond", "1" * 11001: "characters",
-    "0x1p70001": "70000", "--1": "write",
-    "infinite": "write", "nan1": "write", "1e-99999999999999999999": "beyond",
+    "-0x7E": "no sign", "1e10001": "beyond", "1" * 4001: "characters",
+    "0x1p40001": "40000", "--1": "write",
+    "9" * 3000 + "e7002": "beyond", "0x" + "F" * 3901 + "p0": "3900",
+    "1e-10001": "beyond", "infinite": "write", "nan1": "write",
+    "1e-99999999999999999999": "beyond",
     "0x" + "F" * 17: "64 bits", '"\\\n': "write",
 }  # fmt: skip
 

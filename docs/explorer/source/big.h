@@ -8,7 +8,7 @@
 
 /* The longest text and the greatest exponent that read_number.c takes need about half
  * of it; more ends the module. */
-enum { BIG_LIMBS = 16384 };
+enum { BIG_LIMBS = 8192 };
 
 struct big {
     int32_t count;

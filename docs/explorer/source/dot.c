@@ -139,6 +139,9 @@ int32_t page_dot(int a, int b, int32_t n, int32_t promote_every)
 {
     const uint64_t start = read_model();
     const char *why = read_operands(a, b, n);
+    if (!any_is_code(accumulator_format(model.half), start)) {
+        why = "the accumulator's code has more bits than its format";
+    }
     if (why) {
         return json_failure(why);
     }

@@ -1,11 +1,13 @@
 /* Texts are read from left to right, with a cursor. */
 #include "read_number.h"
 
-/* What write_value.c makes of a number that is within these is so too. */
+/* The text that write_value.c makes of a number within these is within them too.
+ * Exponents are those of the leading digit. */
 enum {
-    MOST_CHARACTERS = 11000,
-    MOST_EXPONENT = 10000,        /* of ten */
-    MOST_BINARY_EXPONENT = 70000, /* of the leading digit */
+    MOST_CHARACTERS = 4000,
+    MOST_HEX_DIGITS = 3900,
+    MOST_EXPONENT = 10000,
+    MOST_BINARY_EXPONENT = 40000,
 };
 
 #define KNOWN                                                                             \
@@ -13,6 +15,7 @@ enum {
 
 struct cursor {
     const char *at, *end;
+    int32_t significant; /* digits taken, from the first that is not 0 on */
 };
 
 static int is_space(char x) { return x == ' ' || (x >= '\t' && x <= '\r'); }
@@ -62,20 +65,26 @@ static int32_t take_digits(struct cursor *c, int base, struct big *x)
             break;
         }
         big_scale(x, (uint32_t)base, (uint32_t)digit_of(*c->at));
+        c->significant += x->count > 0;
         count++;
     }
     return count;
 }
 
-/* An exponent with its sign; *far if it is beyond the limit. */
-static int take_exponent(struct cursor *c, int32_t most, int32_t *exponent, int *far)
+static int is_far(int32_t exponent, int32_t most)
 {
+    return exponent > most || exponent < -most;
+}
+
+/* An exponent with its sign; of one that is far too great, some that is so too. */
+static int take_exponent(struct cursor *c, int32_t *exponent)
+{
+    enum { ENOUGH = 1000000 };
     const int negative = take_sign(c);
     int32_t count = 0, value = 0;
     for (; digit_of(next(c)) < 10; c->at++, count++) {
-        value = value > most ? value : 10 * value + digit_of(*c->at);
+        value = value > ENOUGH ? value : 10 * value + digit_of(*c->at);
     }
-    *far = value > most;
     *exponent = negative ? -value : value;
     return count > 0;
 }
@@ -96,7 +105,6 @@ static struct typed read_hexadecimal(struct cursor *c, int has_sign, struct exac
     big_set(&x->number, 0);
     const int32_t whole = take_digits(c, 16, &x->number);
     int32_t part = 0, exponent = 0;
-    int far = 0;
     const int point = take(c, ".");
     if (point) {
         part = take_digits(c, 16, &x->number);
@@ -120,15 +128,16 @@ static struct typed read_hexadecimal(struct cursor *c, int has_sign, struct exac
                           ? "a hexadecimal number needs an exponent: 0x1.8p+0"
                           : "there is something that is no hexadecimal digit after 0x");
     }
-    /* The places after the point come off it. */
-    if (!take_exponent(c, 2 * MOST_BINARY_EXPONENT, &exponent, &far) || c->at != c->end) {
+    if (!take_exponent(c, &exponent) || c->at != c->end) {
         return failed("after p an exponent of two stands, and nothing else: 0x1.8p-3");
     }
     x->exponent = exponent - 4 * part;
     const int32_t top = x->exponent + big_bits(&x->number) - 1;
-    if (far || (x->number.count &&
-                (top > MOST_BINARY_EXPONENT || top < -MOST_BINARY_EXPONENT))) {
-        return failed("the exponent of two is beyond 70000");
+    if (x->number.count && is_far(top, MOST_BINARY_EXPONENT)) {
+        return failed("it is beyond 2^40000, or below 2^-40000");
+    }
+    if (big_bits(&x->number) - big_trailing_zeros(&x->number) > 4 * MOST_HEX_DIGITS) {
+        return failed("it has more than 3900 hexadecimal digits");
     }
     return number;
 }
@@ -157,7 +166,6 @@ static struct typed read_decimal(struct cursor *c, struct exact *x)
 {
     big_set(&x->number, 0);
     int32_t count = take_digits(c, 10, &x->number), part = 0, exponent = 0;
-    int far = 0;
     if (count > 0 && take(c, "/")) {
         big_set(&x->divisor, 0);
         if (take_digits(c, 10, &x->divisor) == 0 || c->at != c->end) {
@@ -172,16 +180,19 @@ static struct typed read_decimal(struct cursor *c, struct exact *x)
     if (count == 0) {
         return failed(KNOWN);
     }
-    if (take(c, "e") && !take_exponent(c, MOST_EXPONENT, &exponent, &far)) {
+    if (take(c, "e") && !take_exponent(c, &exponent)) {
         return failed("after e an exponent of ten stands: 1e-40");
     }
     if (c->at != c->end) {
         return failed(*c->at == ',' ? "the decimal point is a point" : KNOWN);
     }
-    if (far) {
-        return failed("the exponent is beyond 10000");
-    }
     exponent -= part;
+    if (x->number.count && is_far(exponent + c->significant - 1, MOST_EXPONENT)) {
+        return failed("it is beyond 10^10000, or below 10^-10000");
+    }
+    if (x->number.count == 0) {
+        return number;
+    }
     big_times_power(exponent < 0 ? &x->divisor : &x->number, 5,
                     exponent < 0 ? -exponent : exponent);
     x->exponent = exponent;
@@ -190,7 +201,7 @@ static struct typed read_decimal(struct cursor *c, struct exact *x)
 
 struct typed read_number(const char *text, int32_t n, struct exact *x)
 {
-    struct cursor c = {text, text + n};
+    struct cursor c = {text, text + n, 0};
     while (c.at < c.end && is_space(*c.at)) {
         c.at++;
     }
@@ -201,7 +212,7 @@ struct typed read_number(const char *text, int32_t n, struct exact *x)
         return failed(KNOWN);
     }
     if (c.end - c.at > MOST_CHARACTERS) {
-        return failed("it has more than 11000 characters");
+        return failed("it has more than 4000 characters");
     }
     const char *start = c.at;
     exact_set(x, 0, 0, 0);

@@ -146,6 +146,9 @@ int32_t page_scaled_dot(int a, int b, int32_t n)
     const uint64_t start = read_model();
     const char *why = read_operands(a, b, n);
     why = why ? why : read_scales(n);
+    if (!any_is_code(ANY_FLOAT32, start)) {
+        why = "the accumulator's code has more bits than float32";
+    }
     if (why) {
         return json_failure(why);
     }

@@ -138,8 +138,8 @@ static void put_text(const struct exact *x, const struct decimal *all)
         json_put(special_name(x->negative, x->value_class));
     } else if (exact_is_zero(x)) {
         json_put(x->negative ? "-0" : "0");
-    } else if (exact_is_dyadic(x)) {
-        put_hex_float(x);
+    } else if (exact_is_dyadic(x) && big_bits(&x->number) / 4 <= all->count) {
+        put_hex_float(x); /* the shorter one: 1e10000 has many bits */
     } else if (all->more) {
         put_fraction(x);
     } else {
