@@ -100,7 +100,8 @@ explorer.tensorPicture = (() => {
                     return power >= bottom && bit(digit, power, y, one.kind);
                 }),
                 deep && s("text", { class: "deep", x: x(bottom - 1) - 3, y: y + 15 },
-                    high(one) < bottom ? `from ${raisedText(high(one))} down \u2192` : "\u2192"),
+                    high(one) >= bottom ? "\u2192" : (unit - bottom) * cell > 130
+                    ? `from ${raisedText(high(one))} down \u2192` : `${raisedText(high(one))} \u2192`),
             ];
         };
         const every = [1, 2, 4, 5, 8, 10, 16, 20].find((n) => n * cell > 46) ?? 32;
