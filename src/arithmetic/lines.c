@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/platform.h"
+
 enum { LINES = 1 << 14, PROBES = 64 };
 
 static struct tf_line *lines;
@@ -21,7 +23,7 @@ int tf_lines_begin(const struct tf_source_finder *with)
 {
     static int is_prepared;
     if (!is_prepared) {
-        pthread_atfork(NULL, NULL, note_child);
+        tf_at_fork(note_child);
         is_prepared = 1;
     }
     /* Kept for ever: a thread may still be adding to it. */
