@@ -92,8 +92,8 @@ def elementwise(name: str, digest: Callable[[str], Digest]) -> None:
 
 
 def whole_numbers(kind: str, rng: np.random.Generator) -> Array:
-    """Of every magnitude. What a float beyond a type's range becomes in NumPy depends on
-    the processor, so that none are made from floats."""
+    """Of every magnitude. None are made from floats: what NumPy makes of one beyond a
+    type's range depends on the processor."""
     limits = np.iinfo(kind)
     drawn = rng.integers(limits.min, limits.max, COUNT, kind, endpoint=True)
     return drawn >> rng.integers(0, limits.bits, COUNT).astype(kind)

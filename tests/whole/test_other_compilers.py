@@ -1,4 +1,4 @@
-"""src/ compiles for systems that no test runs on: as far as their compilers are here."""
+"""src/ compiles for systems that no test runs on, where their compilers are here."""
 
 from __future__ import annotations
 
