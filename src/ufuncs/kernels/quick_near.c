@@ -179,30 +179,9 @@ TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
     return count;
 }
 
-/* Returns how many results are left open, of which `which` lists the indices. */
-TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
-                       const void *items, void *results, uint16_t *which, size_t n,
-                       size_t most)
+/* NaN where an item is NaN. */
+TF_INLINE void keep_nans(int itemsize, const void *items, void *results, size_t n)
 {
-    _Alignas(64) uint32_t kept[TF_CHUNK];
-    uint8_t outside[TF_CHUNK + 8];
-    if (are_inside(domain, itemsize, items, n)) {
-        if (itemsize == 4) {
-            return of_words(of, items, results, NULL, which, n);
-        }
-        of_bf16(of, items, results, n);
-        return 0;
-    }
-    if (leave_out(domain, itemsize, items, kept, outside, n) > most) {
-        return n;
-    }
-    size_t open;
-    if (itemsize == 4) {
-        open = of_words(of, kept, results, outside, which, n);
-    } else {
-        of_bf16(of, (const uint16_t *)kept, results, n);
-        open = tf_list_marked(outside, n, 0, which);
-    }
     const struct tf_format f = itemsize == 4 ? tf_tf32 : tf_bfloat16;
     const uint32_t nan = tf_nan_code(f) << f.shift;
     for (size_t i = 0; i < n; i++) {
@@ -212,6 +191,31 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
         } else {
             ((uint16_t *)results)[i] = is ? (uint16_t)nan : ((uint16_t *)results)[i];
         }
+    }
+}
+
+/* Returns how many results are left open, of which `which` lists the indices. `of` stands
+ * here once in each branch: it is inlined, and most of this library's code. */
+TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
+                       const void *items, void *results, uint16_t *which, size_t n,
+                       size_t most)
+{
+    _Alignas(64) uint32_t kept[TF_CHUNK];
+    uint8_t outside[TF_CHUNK + 8];
+    const int inside = are_inside(domain, itemsize, items, n);
+    if (!inside && leave_out(domain, itemsize, items, kept, outside, n) > most) {
+        return n;
+    }
+    const void *const taken = inside ? items : kept;
+    size_t open = 0;
+    if (itemsize == 4) {
+        open = of_words(of, taken, results, inside ? NULL : outside, which, n);
+    } else {
+        of_bf16(of, taken, results, n);
+    }
+    if (!inside) {
+        open += itemsize == 4 ? 0 : tf_list_marked(outside, n, 0, which);
+        keep_nans(itemsize, items, results, n);
     }
     return open;
 }
