@@ -48,7 +48,8 @@ from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent
 CORE = "tf32dtype._core._core"  # the module that the C sources are linked into
-PRELOAD = "tf32dtype_blas.so"  # beside it: the same, for programs without Python
+PRELOAD = "tf32dtype_blas.so"  # beside it: products, for programs without Python
+KERNEL_TABLE = Path("src/runtime/kernels/kernel_table.c")  # the preload has its own
 
 NUMPY_API = [
     ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
@@ -215,7 +216,9 @@ class BuildExt(build_ext):
             threads,
         )
         if preload:
-            self.link_preload([*ours, *(task.result() for task in preload)], threads)
+            products = [name for name in ours if Path(name).stem != KERNEL_TABLE.stem]
+            products += [task.result() for task in preload]
+            self.link_preload(products, threads)
 
     def submit_all(
         self, pool: ThreadPoolExecutor, threads: list[str]
@@ -241,14 +244,20 @@ class BuildExt(build_ext):
             )
             for ext in self.extensions
         }  # fmt: skip
-        objects = [
-            pool.submit(
-                self.c_object, source, [*plain, *isa.flags],
-                [*defines, ("TF_ISA", isa.identifier)], isa.identifier,
+
+        def kernel(
+            source: Path, isa: InstructionSet, *more: tuple[str, str | None]
+        ) -> Future[str]:
+            macros = [*defines, ("TF_ISA", isa.identifier), *more]
+            return pool.submit(
+                self.c_object, source, [*plain, *isa.flags], macros, isa.identifier
             )
+
+        objects = [
+            kernel(source, isa)
             for isa in reversed(instruction_sets)
             for source in sorted(Path("src").glob("*/kernels/*.c"))
-        ]  # fmt: skip
+        ]
         objects += [
             pool.submit(self.c_object, source, [*plain, *threads], defines, "common")
             for source in sorted(Path("src").glob("*/*.c"))
@@ -260,11 +269,16 @@ class BuildExt(build_ext):
             )
             for source in sorted(Path("tf32dtype/_core").glob("*.c"))
         ]  # fmt: skip
-        preload = [
-            pool.submit(self.c_object, source, plain, defines, "common")
-            for source in sorted(Path("src/blas/preload").glob("*.c"))
-            if sys.platform == "linux"
-        ]
+        preload = []
+        if sys.platform == "linux":
+            preload = [
+                kernel(KERNEL_TABLE, isa, ("TF_PRODUCTS_ALONE", None))
+                for isa in instruction_sets
+            ]
+            preload += [
+                pool.submit(self.c_object, source, plain, defines, "common")
+                for source in sorted(Path("src/blas/preload").glob("*.c"))
+            ]
         return modules, objects, with_python, preload
 
     def instruction_sets(
@@ -317,12 +331,14 @@ class BuildExt(build_ext):
             self.build_extension(ext)
 
     def link_preload(self, objects: list[str], threads: list[str]) -> None:
-        """Link the library that programs which are not Python preload."""
+        """Link the library that programs which are not Python preload, without what
+        products do not reach."""
         self.compiler.link_shared_object(
             objects,
             str(Path(self.get_ext_fullpath(CORE)).with_name(PRELOAD)),
             libraries=["m"],
             extra_postargs=[
+                "-Wl,--gc-sections",
                 *threads,
                 *([f"-fsanitize={SANITIZE}"] if SANITIZE else []),
             ],
