@@ -11,7 +11,6 @@ from . import _core
 from ._formats.quantize import target_dtype
 from ._formats.table import formats
 from ._scopes import decorated
-from ._source_folders import set_folders
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -113,6 +112,8 @@ class arithmetic:
                 )
             if not _open:
                 if self._settings.watch:
+                    from ._source_folders import set_folders
+
                     set_folders()
                 _core.begin_arithmetic(*self._settings)
             _open.append(self._settings)
