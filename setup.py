@@ -32,10 +32,13 @@ if sys.version_info < (3, 11):  # before anything that an old Python lacks
 import hashlib
 import logging
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
@@ -63,10 +66,11 @@ class InstructionSet(NamedTuple):
     identifier: str  # the suffix of its symbols
     flags: list[str]
     probe: str  # C that needs those flags
+    plain: str  # the set whose kernels it takes of PLAIN: itself, or a lesser one
 
 
 # Best last. Elsewhere than on x86-64 the compiler's baseline is the only one.
-BASELINE = InstructionSet("baseline", [], "")
+BASELINE = InstructionSet("baseline", [], "", "baseline")
 # Tuned for no processor in particular, gcc reads an operand from memory again
 # at each use, which costs a third where arrays are not on cache lines.
 V4 = ["-march=x86-64-v4", "-mtune=icelake-server", "-mprefer-vector-width=512"]
@@ -76,19 +80,33 @@ X86_64 = [
         ["-march=x86-64-v3"],
         "#include <immintrin.h>\n"
         "__m256 f(__m256 a) { return _mm256_fmadd_ps(a, a, a); }",
+        "x86_64_v3",
     ),
     InstructionSet(
         "x86_64_v4",
         V4,
         "#include <immintrin.h>\n"
         "__m512 f(__m512 a) { return _mm512_mask_add_ps(a, 1, a, a); }",
+        "x86_64_v4",
     ),
     InstructionSet(
         "x86_64_v4_bf16",
         [*V4, "-mavx512bf16", "-mavx512vbmi", "-mavx512vnni"],
         "#include <immintrin.h>\n"
         "__m256bh f(__m512 a) { return _mm512_cvtneps_pbh(a); }",
+        "x86_64_v4",
     ),
+]
+
+# The largest kernels that gain nothing from bfloat16's instructions: a fifth of the code.
+PLAIN = [
+    Path("src", name)
+    for name in (
+        "blocks/kernels/quantize.c",
+        "tensor_core/kernels/mma.c",
+        "ufuncs/kernels/quick.c",
+        "ufuncs/kernels/quick_near.c",
+    )
 ]
 
 # Results must not depend on the compiler's licence to rearrange: no fast-math
@@ -249,6 +267,7 @@ class BuildExt(build_ext):
             source: Path, isa: InstructionSet, *more: tuple[str, str | None]
         ) -> Future[str]:
             macros = [*defines, ("TF_ISA", isa.identifier), *more]
+            macros.append(("TF_PLAIN_ISA", isa.plain))
             return pool.submit(
                 self.c_object, source, [*plain, *isa.flags], macros, isa.identifier
             )
@@ -257,6 +276,7 @@ class BuildExt(build_ext):
             kernel(source, isa)
             for isa in reversed(instruction_sets)
             for source in sorted(Path("src").glob("*/kernels/*.c"))
+            if isa.plain == isa.identifier or source not in PLAIN
         ]
         objects += [
             pool.submit(self.c_object, source, [*plain, *threads], defines, "common")
@@ -460,17 +480,34 @@ class BuildExt(build_ext):
         return self.c_object(target, flags, defines, "cython", system, key)
 
 
+def with_included(sources: Iterable[Path]) -> set[Path]:
+    """Files, and those that they include from src/."""
+    found: set[Path] = set()
+    waiting = list(sources)
+    while waiting:
+        source = waiting.pop()
+        if source not in found:
+            found.add(source)
+            names = re.findall(r'^#include "(.*)"', source.read_text(), re.MULTILINE)
+            waiting += [ROOT / "src" / name for name in names]
+    return found
+
+
 class BuildPy(build_py):
     """Also brings what GPU kernels are compiled from when they are first used."""
 
     def run(self) -> None:
+        if self.editable_mode:  # then the checkout's own are used
+            super().run()
+            return
+        # What an earlier build left there, of files that are gone, is not taken.
+        shutil.rmtree(Path(self.build_lib, "tf32dtype"), ignore_errors=True)
         super().run()
-        if not self.editable_mode:  # then the checkout's own are used
-            folder = Path(self.build_lib, "tf32dtype", "sources")
-            for source in [*ROOT.glob("src/**/*.h"), *ROOT.glob("src/cuda/**/*.cu")]:
-                copy = folder / source.relative_to(ROOT / "src")
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                self.copy_file(str(source), str(copy))
+        folder = Path(self.build_lib, "tf32dtype", "sources")
+        for source in with_included(ROOT.glob("src/cuda/**/*.cu")):
+            copy = folder / source.relative_to(ROOT / "src")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            self.copy_file(str(source), str(copy))
 
 
 def extensions() -> list[Extension]:

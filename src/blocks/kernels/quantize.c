@@ -161,7 +161,7 @@ TF_INLINE void dequantize(struct tf_element e, const struct tf_block_plan *plan,
 TF_ELEMENTS(ROW)
 #undef ROW
 
-const struct tf_block_loops TF_NAME(tf_block_loops)[TF_ELEMENT_COUNT] = {
+const struct tf_block_loops TF_PLAIN_NAME(tf_block_loops)[TF_ELEMENT_COUNT] = {
 #define ROW(name, ...) {quantize_##name, round_##name, dequantize_##name},
     TF_ELEMENTS(ROW)
 #undef ROW

@@ -9,7 +9,7 @@ extern const struct tf_copy_kernels TF_NAME(tf_copy_kernels);
 extern const struct tf_format_kernels TF_NAME(tf_format_kernels);
 extern const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels);
 extern const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels);
-extern const struct tf_mma_kernels TF_NAME(tf_mma_kernels);
+extern const struct tf_mma_kernels TF_PLAIN_NAME(tf_mma_kernels);
 extern const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels);
 extern const struct tf_block_kernels TF_NAME(tf_block_kernels);
 extern const struct tf_arithmetic_kernels TF_NAME(tf_arithmetic_kernels);
@@ -20,7 +20,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .matmul = &TF_NAME(tf_matmul_kernels),
 #if !defined(TF_PRODUCTS_ALONE)
     .ufuncs = &TF_NAME(tf_ufunc_kernels),
-    .mma = &TF_NAME(tf_mma_kernels),
+    .mma = &TF_PLAIN_NAME(tf_mma_kernels),
     .scaled_mma = &TF_NAME(tf_scaled_mma_kernels),
     .blocks = &TF_NAME(tf_block_kernels),
     .arithmetic = &TF_NAME(tf_arithmetic_kernels),

@@ -11,8 +11,8 @@ extern tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT];
 size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which);
 extern const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT];
-extern tf_quick_fn *const TF_NAME(tf_quick)[TF_QUICK_NEAR][2];
-extern tf_quick_fn *const TF_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2];
+extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick)[TF_QUICK_NEAR][2];
+extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2];
 extern const struct tf_parts TF_NAME(tf_parts);
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
 void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const float *b,

@@ -265,7 +265,7 @@ FUNCTION(degrees, x * 0x1.ca5dc2p+5f, 0x1p-126f, 0x1p+122f, 0x1p+122f, 1)
 FUNCTION(radians, x * 0x1.1df46ap-6f, 0x1p-120f, 0x1.ffcp+127f, 0x1.ffcp+127f, 1)
 
 #define BOTH(op, name) [op - TF_QUICK_NEAR] = {name##_tf32, name##_bfloat16}
-tf_quick_fn *const TF_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2] = {
+tf_quick_fn *const TF_PLAIN_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2] = {
     BOTH(TF_QUICK_EXP, exp_),        BOTH(TF_QUICK_EXP2, exp2_),
     BOTH(TF_QUICK_EXPM1, expm1_),    BOTH(TF_QUICK_LOG, log_),
     BOTH(TF_QUICK_LOG2, log2_),      BOTH(TF_QUICK_LOG10, log10_),
