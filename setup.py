@@ -346,8 +346,7 @@ class BuildExt(build_ext):
                 ext.extra_objects += objects
                 ext.libraries = ["m"]
                 ext.extra_link_args += threads
-            if SANITIZE:
-                ext.extra_link_args += [f"-fsanitize={SANITIZE}"]
+            ext.extra_link_args += self.link_flags()
             self.build_extension(ext)
 
     def link_preload(self, objects: list[str], threads: list[str]) -> None:
@@ -360,9 +359,17 @@ class BuildExt(build_ext):
             extra_postargs=[
                 "-Wl,--gc-sections",
                 *threads,
-                *([f"-fsanitize={SANITIZE}"] if SANITIZE else []),
+                *self.link_flags(),
             ],
         )
+
+    def link_flags(self) -> list[str]:
+        """For all that is linked. What is installed elsewhere has no symbols."""
+        strip = sys.platform == "linux" and not self.inplace
+        return [
+            *(["-Wl,--strip-all"] if strip else []),
+            *([f"-fsanitize={SANITIZE}"] if SANITIZE else []),
+        ]
 
     def copy_extensions_to_source(self) -> None:
         super().copy_extensions_to_source()
