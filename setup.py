@@ -98,12 +98,15 @@ X86_64 = [
     ),
 ]
 
-# The largest kernels that gain nothing from bfloat16's instructions: a fifth of the code.
+# Kernels that gain nothing from bfloat16's instructions, but for small ones.
 PLAIN = [
     Path("src", name)
     for name in (
+        "arithmetic/kernels/observe.c",
         "blocks/kernels/quantize.c",
         "tensor_core/kernels/mma.c",
+        "ufuncs/kernels/moments.c",
+        "ufuncs/kernels/parts.c",
         "ufuncs/kernels/quick.c",
         "ufuncs/kernels/quick_near.c",
     )

@@ -53,6 +53,7 @@ def test_it_has_every_file_of_the_package(files):
     package = ROOT / "tf32dtype"
     wanted = [*package.rglob("*.py"), *package.rglob("*.pyi"), package / "py.typed"]
     wanted += package.glob("cuda/crossover/*.json")
+    wanted += [package / "_cli" / "digits.npz"]
     missing = {str(path.relative_to(ROOT)) for path in wanted} - files.keys()
     assert len(wanted) > 100
     assert not missing
@@ -73,7 +74,7 @@ def test_it_has_nothing_else(files, information):
         for name in files
         if name.startswith("tf32dtype/")
         and not name.startswith("tf32dtype/sources/")
-        and not name.endswith((".py", ".pyi", ".so", "py.typed", ".json"))
+        and not name.endswith((".py", ".pyi", ".so", "py.typed", ".json", ".npz"))
     }
     assert not others
 

@@ -12,7 +12,7 @@ extern const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels);
 extern const struct tf_mma_kernels TF_PLAIN_NAME(tf_mma_kernels);
 extern const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels);
 extern const struct tf_block_kernels TF_NAME(tf_block_kernels);
-extern const struct tf_arithmetic_kernels TF_NAME(tf_arithmetic_kernels);
+extern const struct tf_arithmetic_kernels TF_PLAIN_NAME(tf_arithmetic_kernels);
 
 const struct tf_isa TF_NAME(tf_isa) = {
     .copies = &TF_NAME(tf_copy_kernels),
@@ -23,6 +23,6 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .mma = &TF_PLAIN_NAME(tf_mma_kernels),
     .scaled_mma = &TF_NAME(tf_scaled_mma_kernels),
     .blocks = &TF_NAME(tf_block_kernels),
-    .arithmetic = &TF_NAME(tf_arithmetic_kernels),
+    .arithmetic = &TF_PLAIN_NAME(tf_arithmetic_kernels),
 #endif
 };

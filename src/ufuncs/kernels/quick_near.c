@@ -54,8 +54,12 @@ TF_INLINE int is_outside(struct domain domain, int itemsize, uint32_t bits)
            (magnitude - zero < least - zero);
 }
 
+/* What follows is called once for a chunk, and does not depend on the function: a copy for
+ * each would be half of the code. */
+#define ONCE static __attribute__((noinline))
+
 /* Whether no item is, by their bounds. */
-static int are_inside(struct domain domain, int itemsize, const void *items, size_t n)
+ONCE int are_inside(struct domain domain, int itemsize, const void *items, size_t n)
 {
     const int cut = cut_of(itemsize);
     const uint32_t zero = (uint32_t)domain.zero;
@@ -89,8 +93,8 @@ static int are_inside(struct domain domain, int itemsize, const void *items, siz
 
 /* Marks those that are outside, of which it returns the number, and keeps the others: the
  * least one takes their place. NaN is not marked. */
-static size_t leave_out(struct domain domain, int itemsize, const void *items, void *kept,
-                        uint8_t *open, size_t n)
+ONCE size_t leave_out(struct domain domain, int itemsize, const void *items, void *kept,
+                      uint8_t *open, size_t n)
 {
     const uint32_t least = tf_bits_of(domain.least) >> cut_of(itemsize);
     size_t count = 0;
@@ -180,7 +184,7 @@ TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
 }
 
 /* NaN where an item is NaN. */
-TF_INLINE void keep_nans(int itemsize, const void *items, void *results, size_t n)
+ONCE void keep_nans(int itemsize, const void *items, void *results, size_t n)
 {
     const struct tf_format f = itemsize == 4 ? tf_tf32 : tf_bfloat16;
     const uint32_t nan = tf_nan_code(f) << f.shift;

@@ -9,7 +9,7 @@ const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels) = {
     .fused = TF_NAME(tf_fused),
     .quick = TF_PLAIN_NAME(tf_quick),
     .quick_near = TF_PLAIN_NAME(tf_quick_near),
-    .parts = &TF_NAME(tf_parts),
+    .parts = &TF_PLAIN_NAME(tf_parts),
     .compare = TF_NAME(tf_compare),
     .are_near = TF_NAME(tf_are_near),
     .extreme = TF_NAME(tf_extreme),
@@ -25,5 +25,5 @@ const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels) = {
     .sum = TF_NAME(tf_sum),
     .bf16_bounds = TF_NAME(tf_bf16_bounds),
     .byte_bounds = TF_NAME(tf_byte_bounds),
-    .moments = &TF_NAME(tf_moment_loops),
+    .moments = &TF_PLAIN_NAME(tf_moment_loops),
 };
