@@ -54,6 +54,9 @@ CORE = "tf32dtype._core._core"  # the module that the C sources are linked into
 PRELOAD = "tf32dtype_blas.so"  # beside it: products, for programs without Python
 KERNEL_TABLE = Path("src/runtime/kernels/kernel_table.c")  # the preload has its own
 
+# Before glibc 2.34 dlopen was in a library of its own.
+LIBRARIES = ["m", *(["dl"] if sys.platform == "linux" else [])]
+
 NUMPY_API = [
     ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
     ("NPY_TARGET_VERSION", "NPY_2_4_API_VERSION"),
@@ -347,7 +350,7 @@ class BuildExt(build_ext):
             ext.extra_objects = [modules[ext.name]]
             if ext.name == CORE:
                 ext.extra_objects += objects
-                ext.libraries = ["m"]
+                ext.libraries = LIBRARIES
                 ext.extra_link_args += threads
             ext.extra_link_args += self.link_flags()
             self.build_extension(ext)
@@ -358,7 +361,7 @@ class BuildExt(build_ext):
         self.compiler.link_shared_object(
             objects,
             str(Path(self.get_ext_fullpath(CORE)).with_name(PRELOAD)),
-            libraries=["m"],
+            libraries=LIBRARIES,
             extra_postargs=[
                 "-Wl,--gc-sections",
                 *threads,

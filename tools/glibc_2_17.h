@@ -5,12 +5,19 @@
 #define TF32DTYPE_TOOLS_GLIBC_2_17_H
 
 #if defined(__x86_64__)
+#define FIRST "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define FIRST "GLIBC_2.17"
+#endif
+
 /* Since 2.29 a second version does not call what a program has defined as matherr. */
-__asm__(".symver exp, exp@GLIBC_2.2.5");
-__asm__(".symver exp2, exp2@GLIBC_2.2.5");
-__asm__(".symver log, log@GLIBC_2.2.5");
-__asm__(".symver log2, log2@GLIBC_2.2.5");
-__asm__(".symver pow, pow@GLIBC_2.2.5");
+#if defined(FIRST)
+__asm__(".symver exp, exp@" FIRST);
+__asm__(".symver exp2, exp2@" FIRST);
+__asm__(".symver log, log@" FIRST);
+__asm__(".symver log2, log2@" FIRST);
+__asm__(".symver pow, pow@" FIRST);
+#undef FIRST
 #endif
 
 #endif
