@@ -6,9 +6,11 @@
 # and for those who change the code:
 #
 #   make exhaustive  the tests that take longer                 (ARGS=...)
+#   make docs        the site, in build/docs; a warning is an error
 #   make lint        ruff, mypy, and all C without a warning under gcc and clang
 #   make sanitize    the plain tests under address and undefined (ARGS=...)
 #   make sanitize-threads    the threaded tests under thread (ARGS=...)
+#   make explorer    docs/explorer/core.js of its C             (needs clang and lld)
 #   make clean       remove builds and environments
 #
 # PYTHON=/path/to/python3 and CC=compiler choose others than the newest found.
@@ -23,8 +25,8 @@ export CC
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test exhaustive lint ruff mypy warnings sanitize sanitize-threads \
-    clean
+.PHONY: help demo test exhaustive docs explorer lint ruff mypy warnings sanitize \
+    sanitize-threads clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -39,6 +41,11 @@ test: .venv-test/installed
 
 exhaustive: .venv-test/installed
 	.venv-test/bin/python -m pytest -n auto -m exhaustive $(ARGS)
+
+docs: .venv-docs/installed
+	.venv-docs/bin/sphinx-build --quiet --fresh-env --write-all --fail-on-warning \
+	    --keep-going -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html"
 
 lint: ruff mypy warnings
 
@@ -58,8 +65,11 @@ sanitize: .venv-test/dev
 sanitize-threads: .venv-test/dev
 	tools/sanitize thread $(ARGS)
 
+explorer: .venv-test/dev
+	.venv-test/bin/python -m tools.explorer
+
 clean:
-	rm -rf build dist *.egg-info .venv-demo .venv-test
+	rm -rf build dist *.egg-info .venv-demo .venv-docs .venv-test
 	find tf32dtype -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -71,6 +81,11 @@ clean:
 .venv-demo/installed: .venv-demo/pyvenv.cfg $(SOURCES)
 	@echo "Building and installing tf32dtype (a minute or two)"
 	@.venv-demo/bin/python -m pip install --quiet '.[demo]'
+	@touch $@
+
+.venv-docs/installed: .venv-docs/pyvenv.cfg $(SOURCES)
+	@echo "Building and installing tf32dtype (a minute or two)"
+	@.venv-docs/bin/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
 .venv-test/installed: .venv-test/pyvenv.cfg $(SOURCES)

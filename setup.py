@@ -18,6 +18,7 @@ Environment:
     CC                    the C compiler
     TF32DTYPE_SANITIZE    e.g. "address,undefined": -fsanitize=..., unoptimised
     TF32DTYPE_WERROR      "1": our C must compile without a warning
+    TF32DTYPE_OPENMP      "0": without OpenMP, as where the compiler has none
 """
 
 import sys
@@ -332,6 +333,8 @@ class BuildExt(build_ext):
         ThreadSanitizer would take OpenMP's threads for races: it does not see how the
         library waits.
         """
+        if os.environ.get("TF32DTYPE_OPENMP") == "0":
+            return []
         flags = ["-fopenmp"]
         with_openmp = self.compiles("#include <omp.h>\nint f;", flags)
         return flags if with_openmp and "thread" not in SANITIZE.split(",") else []

@@ -1,4 +1,4 @@
-"""Write figures and tables into the documents, between their marks.
+"""Write figures and tables into the documents, between their marks, and pictures.
 
 Figures come from the benchmarks' JSON, tables from the package.
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,16 @@ import blocks_quality
 import blocks_tables
 import ccsd
 import ising_chain
+import overview_figure
 import quantum_circuit
 import spectral_transform
+import surface_figure
 import surface_report
 import tensor_core_tables
 import transformer
 import transformer_plan
-from report import numpy_of, quote, runs_said, table, worst
+from report import numpy_of, quote, runs_said, said, table, worst
+from svg import THEMES
 
 HERE = Path(__file__).resolve().parent
 MARK = "<!-- {}:{} -->"
@@ -52,11 +56,10 @@ def measured_on(report: dict[str, Any]) -> str:
 def products(report: dict[str, Any]) -> str:
     """A Markdown table of products against NumPy's of float32."""
     lines = [measured_on(report), "", "| product | measured |", "|---|---|"]
-    of = {"x as fast": "x as fast as NumPy float32"}
     for result in report["results"]:
         units = {row["name"]: row["unit"] for row in result["rows"]}
         for name, _, _, ours, *_ in table(result):
-            lines.append(f"| {name} | {ours} {of.get(units[name], units[name])} |")
+            lines.append(f"| {name} | {ours} {said(units[name])} |")
     return "\n".join(lines)
 
 
@@ -70,9 +73,9 @@ def elementwise(report: dict[str, Any]) -> str:
         "|---|---|---|",
     ]
     for name, _, _, ours, _, _, _, theirs, *_ in table(result):
-        unit = next(r["unit"] for r in result["rows"] if r["name"] == name)
+        unit = said(next(r["unit"] for r in result["rows"] if r["name"] == name))
         if unit == "x":
-            unit = "x float32" + ("'s exp" if " exp" in name else "")
+            unit = "x the time of float32" + ("'s exp" if " exp" in name else "")
         peer = f"{theirs} {unit}" if theirs != "-" else "-"
         lines.append(f"| {name} | {ours} {unit} | {peer} |")
     others = [r for r in report["results"][1:] if worst(r["rows"][0], "ours")]
@@ -89,7 +92,8 @@ def tensor_cores(report: dict[str, Any]) -> str:
     for result in report["results"]:
         units = {row["name"]: row["unit"] for row in result["rows"]}
         for name, _, _, ours, *_ in table(result):
-            lines.append(f"| {name} | {ours} {of.get(units[name], units[name])} |")
+            unit = of.get(units[name], said(units[name]))
+            lines.append(f"| {name} | {ours} {unit} |")
     return "\n".join(lines)
 
 
@@ -181,19 +185,20 @@ def blocks_speed(report: dict[str, Any]) -> str:
         "|---|---|---|",
     ]
     for row in report["results"][0]["rows"]:
-        name, unit = row["name"], row["unit"]
+        name, unit = row["name"], said(row["unit"])
         cells = [f"{c[name]} {unit}" if name in c else "-" for c in columns]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
+#: By the name of their JSON, with what follows a colon where one has several.
 DOCUMENTS = {
-    "README.md": {
-        "surface": surface_report.summary,
+    "docs/speed.md": {
+        "surface:kinds": surface_report.summary,
         "elementwise": elementwise,
         "matmul": products,
+        "surface": surface_report.details,
     },
-    "docs/speed.md": {"surface": surface_report.details},
     "docs/tensor_cores.md": {
         "accuracy_devices": accuracy_devices.block,
         "tensor_core": tensor_cores,
@@ -228,6 +233,12 @@ TABLES = {
     "docs/tensor_cores.md": tensor_core_tables.TABLES,
 }
 
+#: A file for each theme.
+PICTURES = {
+    "docs/figures/overview": overview_figure.picture,
+    "docs/figures/speed": surface_figure.picture,
+}
+
 
 def replaced(text: str, name: str, new: str) -> str:
     """`text` with `new` between the marks of that name."""
@@ -239,22 +250,31 @@ def replaced(text: str, name: str, new: str) -> str:
     return f"{before}{begin}\n{new}\n{end}{after}"
 
 
+def made(root: Path) -> Iterator[tuple[Path, str]]:
+    """Each document and picture, and what should be in it."""
+    for document in {**DOCUMENTS, **TABLES}:
+        new = (root / document).read_text()
+        for name, block in DOCUMENTS.get(document, {}).items():
+            file = HERE / "results" / f"{name.partition(':')[0]}.json"
+            report = json.loads(file.read_text())
+            new = replaced(new, f"benchmark:{name}", block(report))
+        for name, render in TABLES.get(document, {}).items():
+            new = replaced(new, f"table:{name}", render())
+        yield root / document, new
+    for stem, picture in PICTURES.items():
+        for theme in THEMES:
+            yield root / f"{stem}_{theme}.svg", picture(theme)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--root", type=Path, default=HERE.parent, help="of documents")
     parser.add_argument("--check", action="store_true", help="say if it would change")
     options = parser.parse_args()
     changed = []
-    for document in {**DOCUMENTS, **TABLES}:
-        path = options.root / document
-        new = text = path.read_text()
-        for name, block in DOCUMENTS.get(document, {}).items():
-            report = json.loads((HERE / "results" / f"{name}.json").read_text())
-            new = replaced(new, f"benchmark:{name}", block(report))
-        for name, render in TABLES.get(document, {}).items():
-            new = replaced(new, f"table:{name}", render())
-        if new != text:
-            changed.append(document)
+    for path, new in made(options.root):
+        if not path.exists() or path.read_text() != new:
+            changed.append(str(path.relative_to(options.root)))
             if not options.check:
                 path.write_text(new)
     if options.check and changed:

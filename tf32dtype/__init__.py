@@ -7,8 +7,8 @@ array([2.1992188, 4.3984375], dtype=tf32)
 """
 
 import os as _os
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ._requirements import check as _check
 
@@ -16,36 +16,38 @@ _check()
 del _check
 
 from . import interop  # noqa: E402
-from ._core import free_buffers, isa  # noqa: E402
-from ._core import scalar_types as _scalar_types  # noqa: E402
+from ._core import (  # noqa: E402
+    bfloat16,
+    float4_e2m1fn,
+    float6_e2m3fn,
+    float6_e3m2fn,
+    float8_e3m4,
+    float8_e4m3,
+    float8_e4m3b11fnuz,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
+    free_buffers,
+    isa,
+    tf32,
+)
 from ._formats.aliases import cure as _cure  # noqa: E402
 from ._formats.codes import bits, from_bits  # noqa: E402
 from ._formats.naming import names  # noqa: E402
 from ._formats.naming import register as _register_names  # noqa: E402
 from ._formats.table import Format, formats  # noqa: E402
 from ._functions import answers as _answers  # noqa: E402
+from ._lazy_modules import submodule as _submodule  # noqa: E402
 from ._matmul.variables import VARIABLE as _VARIABLE  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .interop import hooks as _hooks  # noqa: E402
 
-(
-    tf32,
-    bfloat16,
-    float8_e5m2,
-    float8_e4m3fn,
-    float8_e4m3,
-    float8_e3m4,
-    float8_e5m2fnuz,
-    float8_e4m3fnuz,
-    float8_e4m3b11fnuz,
-    float8_e8m0fnu,
-    float6_e2m3fn,
-    float6_e3m2fn,
-    float4_e2m1fn,
-) = _scalar_types
-
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core
+    from . import cuda as cuda
+    from . import typing as typing
     from ._arithmetic import arithmetic
     from ._files import load, save, savez, savez_compressed
     from ._formats.packing import pack, unpack
@@ -121,8 +123,8 @@ __all__ = [
     "unpack",
 ]
 
-#: Only who names them pays for them: folders,
-_FOLDERS = ("blocks", "hdf5", "safetensors", "tensor_core")
+#: Only who names them pays for them: modules,
+_MODULES = ("blocks", "cuda", "hdf5", "safetensors", "tensor_core", "typing")
 #: and what modules have.
 _LATER = {
     "arithmetic": "_arithmetic",
@@ -146,17 +148,21 @@ _LATER = {
 
 
 def __dir__() -> list[str]:
-    return __all__
+    # `import *` takes neither: CuPy may be missing, and typing is Python's.
+    return [*__all__, "cuda", "typing"]
 
 
-def __getattr__(name: str) -> object:
-    if name in _FOLDERS:
-        return _import_module(f"{__name__}.{name}")
-    if name in _LATER:
-        found = getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
-        globals()[name] = found
-        return found
-    help = f"it is td.interop.{name}" if name in interop.__all__ else _cure(name)
-    raise AttributeError(
-        f"module {__name__!r} has no attribute {name!r}" + (f": {help}" if help else "")
-    )
+if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return _submodule(__name__, name, _MODULES)
+        if name in _LATER:
+            found = getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
+            globals()[name] = found
+            return found
+        help = f"it is td.interop.{name}" if name in interop.__all__ else _cure(name)
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}"
+            + (f": {help}" if help else "")
+        )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from . import _core
+from ._formats.aliases import FormatName, NumPyName
 from ._formats.quantize import target_dtype
 from ._formats.table import formats
+from ._formats.typed import TargetLike
 from ._scopes import decorated
 
 _P = ParamSpec("_P")
@@ -27,11 +28,11 @@ class _Settings(NamedTuple):
         return ", ".join([repr(self.format), *others])
 
 
-_lock = threading.Lock()
+_lock = _core.shared_lock()
 _open: list[_Settings] = []
 
 
-def format_name(which: object) -> str:
+def format_name(which: object) -> FormatName | NumPyName:
     """The full name of what NumPy can compute in: a format, float16 or float32.
 
     Raises
@@ -44,7 +45,7 @@ def format_name(which: object) -> str:
         raise ValueError(
             f"{name} has neither zero nor negative numbers: it is for scales"
         )
-    return name
+    return cast(FormatName | NumPyName, name)
 
 
 class arithmetic:
@@ -96,7 +97,7 @@ class arithmetic:
     """
 
     def __init__(
-        self, format: object, *, float64: bool = False, watch: bool = False
+        self, format: TargetLike, *, float64: bool = False, watch: bool = False
     ) -> None:
         self._settings = _Settings(format_name(format), bool(float64), bool(watch))
 
@@ -147,4 +148,5 @@ class arithmetic:
     @staticmethod
     def functions() -> tuple[str, ...]:
         """The ufuncs that obey."""
-        return tuple(sorted(_core.arithmetic_functions()))
+        with _lock:
+            return tuple(sorted(_core.arithmetic_functions()))

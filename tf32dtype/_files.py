@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from ._npy import Form
     from .blocks.facts_text import Scaled
 
-    Path = str | os.PathLike[str]
+    Path: TypeAlias = str | os.PathLike[str]
+    #: What a file holds, or a member of an archive.
+    Held: TypeAlias = NDArray[Any] | Scaled
 
 HEADERS = get_args(Header)
 
@@ -104,11 +106,13 @@ def savez(
     file : path or binary file object
         `.npz` is appended to a path that does not end so. A file that is there stays
         as it was if this raises.
-    *args, **kwds : array_like, BlockArray or TileArray
-        Arrays as for `save`, stored under their keywords; positional ones under
-        `arr_0`, `arr_1` and so on, as `np.savez` does.
+    *args : array_like, BlockArray or TileArray
+        Arrays as for `save`, stored under `arr_0`, `arr_1` and so on, as `np.savez`
+        does.
     header : {"bits", "names"}, optional
         As for `save`.
+    **kwds : array_like, BlockArray or TileArray
+        Arrays as for `save`, stored under their keywords.
 
     Raises
     ------
@@ -148,7 +152,9 @@ def savez_compressed(
     _save_archive(file, args, header, kwds, compressed=True)
 
 
-def load(file: Path | IO[bytes], *, mmap_mode: Any = None) -> Any:
+def load(
+    file: Path | IO[bytes], *, mmap_mode: Literal["r", "r+", "c"] | None = None
+) -> Held | Archive:
     """Read what `save`, `savez` or NumPy wrote.
 
     Parameters
@@ -205,19 +211,19 @@ def _begin(stream: IO[bytes], name: str) -> Form | None:
 
 def _load(
     stream: IO[bytes], file: Path | IO[bytes], name: str, mmap_mode: Any
-) -> NDArray[Any] | Scaled | Archive:
+) -> Held | Archive:
     """What a file holds, once its header is known to be sound."""
     form = _begin(stream, name)
     _file_kinds.check_npy(stream, name)
     loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         warn_of_raw_bytes(loaded, name)
-        return _npy.as_format(loaded, form)  # type: ignore[no-any-return]
+        return _npy.as_format(loaded, form)
     _file_kinds.check_members(loaded, name)
     return Archive(loaded, name)
 
 
-class Archive(Mapping[str, Any]):
+class Archive(Mapping[str, "Held"]):
     """The arrays of an `.npz` file by name, each read when it is asked for.
 
     Returned by `load`. Close it, or use it in a `with` statement, to close the
@@ -227,9 +233,9 @@ class Archive(Mapping[str, Any]):
     def __init__(self, npz: NpzFile, name: str = "the file") -> None:
         self._npz = npz
         self._name = name
-        self.files = list(npz.files)
+        self.files: list[str] = list(npz.files)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Held:
         if name not in self._npz:
             raise KeyError(f"{name} is not in {self._name}: {', '.join(self.files)}")
         archive, member = self._member(name)
@@ -238,7 +244,7 @@ class Archive(Mapping[str, Any]):
             _file_kinds.check_member(archive, member, named)
             array: Any = self._npz[name]
             if not isinstance(array, np.ndarray):
-                return array  # bytes of another file
+                return array  # type: ignore[no-any-return]  # bytes of another file
             warn_of_raw_bytes(array, named)
             with archive.open(member) as stream:
                 return _npy.as_format(array, _npy.read_name(stream))

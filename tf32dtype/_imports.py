@@ -18,7 +18,10 @@ class _Finder:
 
     def add(self, name: str, action: Action) -> None:
         self._actions[name] = action
-        if self not in sys.meta_path:
+        self._install()
+
+    def _install(self) -> None:
+        if self._actions and self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
     def act(self, module: ModuleType) -> None:
@@ -26,6 +29,7 @@ class _Finder:
         if not self._actions:
             with suppress(ValueError):  # another thread has removed it
                 sys.meta_path.remove(self)
+            self._install()  # another thread may have added an action meanwhile
         if action is not None:
             action(module)
 

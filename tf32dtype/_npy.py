@@ -104,7 +104,7 @@ def descr_of(dtype: np.dtype[Any]) -> Any:
         return dtype.str if form is None else form.name
     found: list[Any] = []
     for entry in dtype.descr:
-        label = entry[0]
+        label: Any = entry[0]
         name = label[1] if isinstance(label, tuple) else label
         if name:
             field = dtype[name]
@@ -185,7 +185,7 @@ def read_name(stream: IO[bytes]) -> Form | None:
         raise ValueError(f"the file's format: {error.args[0]}") from None
 
 
-def as_format(array: NDArray[Any], form: Form | None) -> Any:
+def as_format(array: NDArray[Any], form: Form | None) -> NDArray[Any] | Scaled:
     """What a file holds: an array that NumPy read, under what the header says.
 
     Raises
@@ -194,7 +194,9 @@ def as_format(array: NDArray[Any], form: Form | None) -> Any:
         If both do not fit.
     """
     if form is None:
-        return as_own(array)  # a name is ml_dtypes' to NumPy, where that is imported
+        # A name is ml_dtypes' to NumPy, where that is imported.
+        own: NDArray[Any] = as_own(array)
+        return own
     if not isinstance(form, Format):
         return _as_blocks(array, form)
     if array.dtype != np.dtype(f"u{form.itemsize}"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from inspect import Parameter, signature
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,9 +31,9 @@ def shows(options: Any, defaults: Any) -> Callable[[F], F]:
                 name,
                 Parameter.KEYWORD_ONLY,
                 default=defaults._field_defaults[name],
-                annotation=annotation,
+                annotation=annotation.__forward_arg__,  # as it is written
             )
-            for name, annotation in get_type_hints(options).items()
+            for name, annotation in options.__annotations__.items()
         ]
         whole = signature(function).replace(parameters=[*own, *named])
         function.__signature__ = whole  # type: ignore[attr-defined]

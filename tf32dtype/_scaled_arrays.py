@@ -11,5 +11,8 @@ if TYPE_CHECKING:
 
 def is_scaled(a: object) -> TypeGuard[Scaled]:
     """Whether it is a `BlockArray` or a `TileArray` of `tf32dtype.blocks`."""
-    known = sys.modules.get("tf32dtype.blocks")  # not loaded: there are none
-    return known is not None and isinstance(a, known.BlockArray | known.TileArray)
+    blocks = sys.modules.get("tf32dtype.blocks")  # not loaded: there are none
+    # While another thread loads it there are none either.
+    return any(
+        isinstance(a, getattr(blocks, name, ())) for name in ("BlockArray", "TileArray")
+    )

@@ -7,16 +7,40 @@ text, one line a row.
 import io
 import json
 import math
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 _GAP = 2  # blanks between columns
+_SHORTEST = 12  # characters that are left of a name where a terminal is narrow
+_PARTS = re.compile(r"[^./]+")  # of a tensor's name, or a path
+
+
+class Painted(str):
+    """Text in pieces that rich gives a colour; elsewhere it is plain text.
+
+    Parameters
+    ----------
+    *pieces : tuple of str
+        A text and a style of rich, such as "bold red".
+    """
+
+    pieces: tuple[tuple[str, str], ...]
+
+    def __new__(cls, *pieces: tuple[str, str]) -> Self:
+        self = super().__new__(cls, "".join(text for text, _ in pieces))
+        self.pieces = pieces
+        return self
 
 
 @dataclass(frozen=True)
@@ -37,7 +61,8 @@ class Table:
         if not draws(stream):
             self._print_plain(stream)
             return
-        for i, part in enumerate(self._fitting(shutil.get_terminal_size().columns)):
+        columns = shutil.get_terminal_size().columns
+        for i, part in enumerate(self._shortened(columns)._fitting(columns)):
             if i:
                 print(file=stream)
             part._print_rich(stream)
@@ -55,6 +80,17 @@ class Table:
                 cell.rjust(n) for cell, n in zip(line[1:], widths[1:], strict=True)
             ]
             print((" " * _GAP).join(cells).rstrip(), file=stream)
+
+    def _shortened(self, width: int) -> "Table":
+        """The same with names of at most half of the width, and shorter ones where
+        that makes each column fit beside them."""
+        names, *others = self._widths()
+        beside = width - max(others, default=0) - _GAP
+        room = max(min(beside, width // 2), _SHORTEST)
+        if names <= room or self.keys != 1:
+            return self
+        rows = [[shortened(row[0], room), *row[1:]] for row in self.rows]
+        return replace(self, rows=rows)
 
     def _fitting(self, width: int) -> "list[Table]":
         """Tables no wider than the terminal, each with the columns that name a row."""
@@ -77,7 +113,6 @@ class Table:
 
     def _print_rich(self, stream: TextIO | None) -> None:
         from rich import box
-        from rich.console import Console
         from rich.table import Table as RichTable
 
         table = RichTable(
@@ -89,10 +124,48 @@ class Table:
         for i, name in enumerate(self.header):
             table.add_column(name, justify="right" if i else "left", no_wrap=True)
         for row in self.rows:
-            table.add_row(*row)
-        console = Console(file=stream, highlight=False, markup=False)
+            table.add_row(*map(_rich_text, row))
+        console = _console(stream)
         console.print(self.title, style="bold")
         console.print(table)
+
+
+def shortened(name: str, room: int) -> str:
+    """A tensor's name, or a path, with so many of its first parts cut to a letter that
+    it fits, numbers and the last part kept: m.l.10.q_proj.weight."""
+    parts = [*_PARTS.finditer(name)][:-1]
+    for part in [part for part in parts if not part[0].isdigit()]:
+        if len(name) <= room:
+            break
+        start = part.start() - (len(part.string) - len(name))
+        name = name[: start + 1] + name[start + len(part[0]) :]
+    return name
+
+
+def _console(stream: TextIO | None) -> "Console":
+    from rich.console import Console
+
+    return Console(file=stream, highlight=False, markup=False)
+
+
+def _rich_text(text: str) -> "Text | str":
+    from rich.text import Text
+
+    return Text.assemble(*text.pieces) if isinstance(text, Painted) else text
+
+
+def say(line: str) -> None:
+    """Print a line, in its colours where it is drawn."""
+    if isinstance(line, Painted) and draws():
+        _console(None).print(_rich_text(line), soft_wrap=True)
+    else:
+        print(line)
+
+
+def line_width() -> int:
+    """Characters of a line of a drawing: those of the terminal, up to 80."""
+    columns = shutil.get_terminal_size().columns if draws() else 80
+    return max(40, min(columns, 80))
 
 
 def draws(stream: TextIO | None = None) -> bool:
@@ -206,7 +279,8 @@ _MOST_BARS = 24
 def bars(counts: Sequence[int]) -> str:
     """A line of bars, a few numbers in each if there are many: a blank for none, and
     heights that grow with the logarithm, so that few among many are seen."""
-    step = -(-len(counts) // _MOST_BARS) or 1
+    most = min(_MOST_BARS, shutil.get_terminal_size().columns // 4 or 1)
+    step = -(-len(counts) // (most if draws() else _MOST_BARS)) or 1
     sums = [sum(counts[i : i + step]) for i in range(0, len(counts), step)]
     letters = _BARS if _encodes(_BARS) else _PLAIN_BARS
     top = math.log1p(max(sums, default=0)) or 1.0

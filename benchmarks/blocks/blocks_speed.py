@@ -2,9 +2,10 @@
 
     python benchmarks/blocks/blocks_speed.py [--quick] [--runs 3] [--json FILE]
 
-"of memcpy" is the time of a copy of the float32 array over that of making blocks of
-it, or of making it of blocks, into an output made beforehand; "x as fast" is the time
-of NumPy's float32 product of the same shape over that of the block product. Searched
+Tables have times: of making blocks of a float32 array, or it of blocks, into an output
+made beforehand, over that of a copy of the array; and of a block product over that of
+NumPy's float32 product of the same shape. (The JSON has the inverse, under "of memcpy"
+and "x as fast".) Searched
 scales (the default of tcfp8, tcfp12 and tcfp16) are quoted in nanoseconds a number. One
 thread is pinned to a core; then all is measured as it comes, with all threads. NumPy's
 BLAS has the kernels that it chooses for the processor, which are printed.

@@ -2,12 +2,13 @@
 
     python benchmarks/matmul/matmul.py [--quick] [--runs 3] [--json FILE]
 
-"x as fast" is the time of NumPy's float32 product of the same shape over that of ours,
-with the kernels that NumPy's BLAS chooses for the processor (they are printed). One
-thread is pinned to a core; two are not. x86-64-v3 alone is held against OpenBLAS'
-Haswell kernels, which are for the same instruction set. Each setting runs in processes
-of its own. "Of peak" is the share of what the core's multiply-adds could do (peak.c), a
-torch or jax that is installed runs on one thread as well.
+Tables have our time over that of NumPy's float32 product of the same shape; the JSON
+has the inverse, under "x as fast". NumPy's BLAS has the kernels that it chooses for the
+processor, which are printed. One thread is pinned to a core; two are not. x86-64-v3
+alone is held against OpenBLAS' Haswell kernels, which are for the same instruction set.
+Each setting runs in processes of its own. "Of peak" is the share of what the core's
+multiply-adds could do (peak.c), a torch or jax that is installed runs on one thread as
+well.
 """
 
 from __future__ import annotations

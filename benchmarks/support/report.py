@@ -14,6 +14,27 @@ MORE = (
 )
 
 
+#: Of these the measured ratio is a speed. It is shown as a time, as all others are:
+#: ours over that of what stands here, and below 1 is faster.
+SPEEDS = {
+    "of memcpy": "memcpy",
+    "x as fast": "NumPy float32",
+    "x as fast as one": "one thread",
+    "x as fast as torch": "torch",
+    "x as fast as jax": "jax",
+}
+
+
+def as_shown(unit: str, ratio: float) -> float:
+    """A ratio of a row as the tables have it."""
+    return 1 / ratio if unit in SPEEDS else ratio
+
+
+def said(unit: str) -> str:
+    """What a figure of this unit is, behind it in a table."""
+    return f"x the time of {SPEEDS[unit]}" if unit in SPEEDS else unit
+
+
 def worst(row: dict[str, Any], who: str) -> dict[str, Any] | None:
     """The slowest measurement of a row."""
     mine = [m for m in row["measured"] if m["who"] == who]
@@ -25,8 +46,9 @@ def quote(row: dict[str, Any], who: str) -> str:
     found = worst(row, who)
     if found is None:
         return "-"
-    digits = 1 if row["unit"] == "ms" or found["ratio"] >= 10 else 2
-    return f"{found['ratio']:.{digits}f}"
+    ratio = as_shown(row["unit"], found["ratio"])
+    digits = 0 if ratio >= 100 else 1 if row["unit"] == "ms" or ratio >= 10 else 2
+    return f"{ratio:.{digits}f}"
 
 
 def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -63,7 +85,8 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
         if found is None:
             continue
         less = row["unit"] not in MORE
-        sign, unit = "<=" if less else ">=", row["unit"]
+        unit = row["unit"]
+        sign = ">=" if unit in MORE and unit not in SPEEDS else "<="
         must, aim = (
             found["ratio"] <= row[b] if less else found["ratio"] >= row[b]
             for b in ("must", "aim")
@@ -72,7 +95,8 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
         case = f"{found['case']} {found['data']}".strip()
         peers = [quote(row, who) for who in PEERS]
         share = f"{found['of peak']:.0%}" if "of peak" in found else "-"
-        bounds = f"{sign} {row['must']:g} {unit}", f"{row['aim']:g}"
+        limits = [f"{as_shown(unit, row[bound]):.3g}" for bound in ("must", "aim")]
+        bounds = f"{sign} {limits[0]} {said(unit)}", limits[1]
         lines.append(
             (row["name"], *bounds, quote(row, "ours"), verdict, case, share, *peers)
         )
@@ -108,4 +132,5 @@ def show_all(result: dict[str, Any]) -> None:
     for row in result["rows"]:
         for m in row["measured"]:
             what = f"{m['who']:10} {m['case']} {m['data']}"
-            print(f"{m['ratio']:10.3f} {row['unit']}  {what}")
+            ratio = as_shown(row["unit"], m["ratio"])
+            print(f"{ratio:10.3f} {said(row['unit'])}  {what}")

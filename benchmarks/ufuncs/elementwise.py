@@ -3,11 +3,12 @@
     python benchmarks/ufuncs/elementwise.py [--quick] [--isas] [--runs 3] [--json FILE]
 
 Each row holds one promise: the slowest of its operations and data is quoted, over all
-runs. "of memcpy" is the time of a copy that moves half of the bytes that the operation
-reads and writes, over its own time; "x" is its time over NumPy's on float32 of the same
-length and, for unary functions, over float32 `exp`. Outputs are allocated beforehand.
-Every run is a process of its own, pinned to one core. ml_dtypes and torch (one thread)
-are measured in the same turns wherever they are installed and have the operation.
+runs. Casts are held against a copy that moves half of the bytes that they read and
+write: tables have our time over its own, the JSON the inverse, under "of memcpy". "x"
+is the operation's time over NumPy's on float32 of the same length and, for unary
+functions, over float32 `exp`. Outputs are allocated beforehand. Every run is a process
+of its own, pinned to one core. ml_dtypes and torch (one thread) are measured in the
+same turns wherever they are installed and have the operation.
 """
 
 from __future__ import annotations

@@ -145,7 +145,8 @@ def slowest(report: dict[str, Any], count: int) -> list[tuple[str, ...]]:
     ]
 
 
-SLOWEST_HEADINGS = ("call", "layout, elements, data", "format", "x float32")
+SLOWEST_HEADINGS = ("call", "layout, elements, data", "format", "x the time of float32")
+PEER_HEADING = "x the time of ml_dtypes"
 
 
 def above(report: dict[str, Any]) -> list[Measured]:
@@ -187,7 +188,9 @@ def show(report: dict[str, Any], count: int) -> str:
         left = f", the worst {len(rows)}" if len(rows) < len(cells) else ""
         lines += ["", f"{len(cells)} cells {title}{left}:"]
         if rows:
-            lines.append(columns(("x float32", "limit", "x ml_dtypes", "cell"), rows))
+            lines.append(
+                columns((SLOWEST_HEADINGS[3], "limit", PEER_HEADING, "cell"), rows)
+            )
     for call, names in missing(report).items():
         lines.append(f"not there: {call} of {', '.join(names)}")
     lines += ["", columns(KIND_HEADINGS, of_kinds(report))]
@@ -206,7 +209,7 @@ def measured_on(report: dict[str, Any]) -> str:
 
 
 def summary(report: dict[str, Any]) -> str:
-    """README's part: a table of kinds, and what the cells come to."""
+    """What stands first: a table of kinds, and what the cells come to."""
     cells = measured_cells(report)
     peers = [cell for cell in cells if cell.over_peer is not None]
     faster = share(cells, lambda cell: cell.ratio <= 1)
@@ -215,7 +218,7 @@ def summary(report: dict[str, Any]) -> str:
     for cell in cells:
         calls[cell.call] = max(calls.get(cell.call, 0), cell.ratio)
     worst = sorted(calls, key=lambda call: -calls[call])[:6]
-    named = ", ".join(f"{call} ({ratio(calls[call])} x)" for call in worst)
+    named = ", ".join(f"{call} ({ratio(calls[call])})" for call in worst)
     return "\n".join(
         [
             measured_on(report),
@@ -230,13 +233,13 @@ def summary(report: dict[str, Any]) -> str:
 
 
 def details(report: dict[str, Any]) -> str:
-    """docs/speed.md's part: a table of formats, and the slowest cells."""
+    """The rest: a table of formats, and the slowest cells."""
     lost = behind(report)
     rows = [
         (cell.call, cell.variant, f"`{cell.format}`", ratio(cell.over_peer or 0))
         for cell in lost[:20]
     ]
-    headings = (*SLOWEST_HEADINGS[:3], "x ml_dtypes")
+    headings = (*SLOWEST_HEADINGS[:3], PEER_HEADING)
     parts = [
         measured_on(report),
         markdown(FORMAT_HEADINGS, of_formats(report)),

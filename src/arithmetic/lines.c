@@ -6,30 +6,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/platform.h"
+
 enum { LINES = 1 << 14, PROBES = 64 };
 
 static struct tf_line *lines;
 static const struct tf_source_finder *finder;
 static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t left_out;
-/* Of a forked child: another thread may have held a lock, and nobody asks for its lines. */
+/* Of a forked child: another thread may have held a lock, and it adds nothing. */
 static int is_child;
 
 static void note_child(void) { is_child = 1; }
 
+/* The table is kept for ever: a thread may still be adding to it. */
+static void prepare(void)
+{
+    lines = calloc(LINES, sizeof *lines);
+    if (lines) {
+        tf_at_fork(note_child);
+    }
+}
+
 int tf_lines_begin(const struct tf_source_finder *with)
 {
-    static int is_prepared;
-    if (!is_prepared) {
-        pthread_atfork(NULL, NULL, note_child);
-        is_prepared = 1;
-    }
-    /* Kept for ever: a thread may still be adding to it. */
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
     if (!lines) {
-        lines = calloc(LINES, sizeof *lines);
-        if (!lines) {
-            return -1;
-        }
+        return -1;
     }
     for (size_t i = 0; i < LINES; i++) {
         if (atomic_load(&lines[i].key)) {
@@ -83,6 +87,17 @@ static struct tf_line *line_of(const void *what)
     return NULL;
 }
 
+static void lock_line(struct tf_line *line)
+{
+    while (__atomic_exchange_n(&line->lock, 1, __ATOMIC_ACQUIRE)) {
+    }
+}
+
+static void unlock_line(struct tf_line *line)
+{
+    __atomic_store_n(&line->lock, 0, __ATOMIC_RELEASE);
+}
+
 void tf_lines_add(const void *what, const struct tf_figures *figures)
 {
     struct tf_line *line = is_child ? NULL : line_of(what);
@@ -90,10 +105,21 @@ void tf_lines_add(const void *what, const struct tf_figures *figures)
         atomic_fetch_add(&left_out, 1);
         return;
     }
-    while (__atomic_exchange_n(&line->lock, 1, __ATOMIC_ACQUIRE)) {
-    }
+    lock_line(line);
     tf_add_figures(&line->figures, figures);
-    __atomic_store_n(&line->lock, 0, __ATOMIC_RELEASE);
+    unlock_line(line);
+}
+
+struct tf_figures tf_figures_of(const struct tf_line *line)
+{
+    struct tf_line *own = (struct tf_line *)line;
+    if (is_child) {
+        return own->figures; /* which nobody changes */
+    }
+    lock_line(own);
+    const struct tf_figures figures = own->figures;
+    unlock_line(own);
+    return figures;
 }
 
 const struct tf_line *tf_lines(size_t number)

@@ -22,6 +22,9 @@ void tf_lines_add(const void *what, const struct tf_figures *figures);
 /* Returns one line after the other, from 0 on; NULL at the end. */
 const struct tf_line *tf_lines(size_t number);
 
+/* Returns a line's figures as they are now: other threads may be adding to them. */
+struct tf_figures tf_figures_of(const struct tf_line *line);
+
 /* How many calls have no line, since there are too many (16384). */
 uint64_t tf_lines_left_out(void);
 

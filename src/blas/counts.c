@@ -63,14 +63,11 @@ int tf_counts_share(const char *path)
     return is_shared ? 0 : -1;
 }
 
-int tf_counts_prepare(void)
+static void prepare(void)
 {
     const char *path = getenv("TF32DTYPE_BLAS_COUNTS");
     struct stat found;
     void *memory = MAP_FAILED;
-    if (shared) {
-        return 0;
-    }
     const int file = path && *path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (file >= 0 && fstat(file, &found) == 0 &&
         (size_t)found.st_size == sizeof(struct shared)) {
@@ -86,12 +83,18 @@ int tf_counts_prepare(void)
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     }
     if (memory == MAP_FAILED) {
-        return -1;
+        return;
     }
-    shared = memory;
     pthread_key_create(&key, give_back);
     pthread_atfork(NULL, NULL, forget_block);
-    return 0;
+    atomic_store_explicit(&shared, memory, memory_order_release);
+}
+
+int tf_counts_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    return shared ? 0 : -1;
 }
 
 static struct tf_blas_counts *take_block(void)
@@ -113,6 +116,13 @@ static struct tf_blas_counts *take_block(void)
     return own;
 }
 
+/* Of a block, which is one thread's: cheaper than a sum of many. */
+static void add_to(_Atomic uint64_t *sum, uint64_t more)
+{
+    const uint64_t before = atomic_load_explicit(sum, memory_order_relaxed);
+    atomic_store_explicit(sum, before + more, memory_order_relaxed);
+}
+
 void tf_blas_count(int fate, char type, int routine, double multiply_adds)
 {
     if (!atomic_load_explicit(&shared, memory_order_acquire)) {
@@ -121,8 +131,8 @@ void tf_blas_count(int fate, char type, int routine, double multiply_adds)
     struct tf_blas_counts *block = own ? own : take_block();
     const int number = type == 's' ? 0 : type == 'd' ? 1 : type == 'c' ? 2 : 3;
     struct tf_blas_count *count = &block->of[fate][number][routine];
-    count->calls++;
-    count->multiply_adds += (uint64_t)multiply_adds;
+    add_to(&count->calls, 1);
+    add_to(&count->multiply_adds, (uint64_t)multiply_adds);
 }
 
 void tf_blas_total(struct tf_blas_counts *total)
@@ -136,8 +146,8 @@ void tf_blas_total(struct tf_blas_counts *total)
     for (int block = 0; block < BLOCKS; block++) {
         const struct tf_blas_count *one = &shared->blocks[block].of[0][0][0];
         for (size_t i = 0; i < count; i++) {
-            sum[i].calls += one[i].calls;
-            sum[i].multiply_adds += one[i].multiply_adds;
+            add_to(&sum[i].calls, one[i].calls);
+            add_to(&sum[i].multiply_adds, one[i].multiply_adds);
         }
     }
 }
@@ -163,6 +173,12 @@ struct tf_named_count *tf_named_count(int kind, const char *name)
     strncpy(fresh->name, name, sizeof fresh->name - 1);
     atomic_store(&fresh->is_ready, 1);
     return fresh;
+}
+
+void tf_named_call(struct tf_named_count *count, uint64_t nanoseconds)
+{
+    atomic_fetch_add(&count->calls, 1);
+    atomic_fetch_add(&count->nanoseconds, nanoseconds);
 }
 
 const struct tf_named_count *tf_named_counts(int number)

@@ -23,7 +23,7 @@ enum tf_blas_fate {
 };
 
 struct tf_blas_count {
-    uint64_t calls, multiply_adds;
+    _Atomic uint64_t calls, multiply_adds; /* written by one thread, read by any */
 };
 
 enum { TF_BLAS_TYPES = 4 }; /* in the order of "sdcz" */
@@ -52,10 +52,13 @@ struct tf_named_count {
 /* Returns the count of a name, new or not; NULL if there are no more (512). */
 struct tf_named_count *tf_named_count(int kind, const char *name);
 
+/* Adds a call of so many nanoseconds. */
+void tf_named_call(struct tf_named_count *count, uint64_t nanoseconds);
+
 /* Returns one after the other, by number; NULL at the end. */
 const struct tf_named_count *tf_named_counts(int number);
 
-/* To be called first, once. The counts lie in a file that TF32DTYPE_BLAS_COUNTS names, if
+/* To be called first; of many calls one prepares. The counts lie in a file that TF32DTYPE_BLAS_COUNTS names, if
  * it does: then other processes count there too. Returns -1 if memory is short. */
 int tf_counts_prepare(void);
 

@@ -28,6 +28,10 @@ void tf_blas_set_outer_mode(const struct tf_blas_mode *mode)
 }
 void tf_blas_set_places(tf_blas_place_fn *find) { atomic_store(&place_finder, find); }
 void tf_blas_set_watcher(const struct tf_blas_watcher *one) { atomic_store(&watcher, one); }
+int tf_blas_is_watched(void)
+{
+    return atomic_load_explicit(&watcher, memory_order_relaxed) != NULL;
+}
 
 static const struct tf_blas_mode *current_mode(void)
 {
@@ -257,8 +261,7 @@ static void count_named(struct tf_stub *stub, struct tf_call *call, int counts_b
     const double began = seconds_now();
     tf_stub_call(call);
     if (counts_blas || caught == before) {
-        atomic_fetch_add(&count->calls, 1);
-        atomic_fetch_add(&count->nanoseconds, (uint64_t)(1e9 * (seconds_now() - began)));
+        tf_named_call(count, (uint64_t)(1e9 * (seconds_now() - began)));
     }
 }
 

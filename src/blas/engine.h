@@ -81,6 +81,7 @@ struct tf_blas_watcher {
     void (*after)(void *context, double seconds);
 };
 void tf_blas_set_watcher(const struct tf_blas_watcher *watcher);
+int tf_blas_is_watched(void);
 
 /* Returns a function that stands before another, and counts its calls and their time
  * under a name while calls are caught, those that call BLAS too or not; NULL if there is

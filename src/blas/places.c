@@ -256,27 +256,30 @@ static struct tf_blas_watcher watcher = {0, before, after};
 /* Another thread may have held a place's lock. */
 static void end_in_child(void) { tf_blas_set_watcher(NULL); }
 
+static void prepare(void)
+{
+    places = calloc(PLACES, sizeof *places);
+    if (places) {
+        pthread_atfork(NULL, NULL, end_in_child);
+    }
+}
+
 int tf_places_begin(const struct tf_source_finder *find,
                     const struct tf_places_wanted *wanted)
 {
-    if (!places) {
-        places = calloc(PLACES, sizeof *places);
-    } else {
-        for (size_t i = 0; i < PLACES; i++) {
-            for (struct tf_sample *sample; (sample = places[i].samples);) {
-                places[i].samples = sample->next;
-                tf_free_sample(sample);
-            }
-        }
-        memset(places, 0, PLACES * sizeof *places);
-    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
     if (!places) {
         return -1;
     }
-    static int is_prepared;
-    if (!is_prepared) {
-        pthread_atfork(NULL, NULL, end_in_child);
-        is_prepared = 1;
+    for (size_t i = 0; i < PLACES; i++) {
+        for (struct tf_sample *sample; (sample = places[i].samples);) {
+            places[i].samples = sample->next;
+            tf_free_sample(sample);
+        }
+        if (atomic_load(&places[i].key)) {
+            memset(&places[i], 0, sizeof places[i]);
+        }
     }
     session++;
     finder = find;
@@ -299,6 +302,14 @@ const struct tf_place *tf_places(size_t number)
         }
     }
     return NULL;
+}
+
+void tf_place_copy(const struct tf_place *place, struct tf_place *copy)
+{
+    struct tf_place *own = (struct tf_place *)place;
+    lock_place(own);
+    *copy = *own;
+    unlock_place(own);
 }
 
 struct tf_sample *tf_take_samples(const struct tf_place *place)

@@ -68,6 +68,9 @@ void tf_places_end(void);
 /* Returns one place after the other, from 0 on; NULL at the end. */
 const struct tf_place *tf_places(size_t number);
 
+/* Copies a place as it is now: other threads may be counting there. */
+void tf_place_copy(const struct tf_place *place, struct tf_place *copy);
+
 /* Takes the samples of a place away from it; to be freed one by one. */
 struct tf_sample *tf_take_samples(const struct tf_place *place);
 void tf_free_sample(struct tf_sample *sample);

@@ -8,7 +8,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support.command_line import SIGNED, on_a_terminal
-from tests.support.documents import README, table
+from tests.support.documents import COMMAND, table
 from tests.support.interpreters import python, run_code
 from tf32dtype._cli import demo
 from tf32dtype._measures import error_measures, format_facts
@@ -46,8 +46,10 @@ def test_demo_shows_why_scales_exist(demo_report):
     assert snr == sorted(snr, reverse=True)
 
 
-@pytest.mark.parametrize("row", table(README, "run"), ids=lambda row: " ".join(row[:2]))
-def test_the_readme_quotes_the_demo(row, demo_report):
+@pytest.mark.parametrize(
+    "row", table(COMMAND, "run"), ids=lambda row: " ".join(row[:2])
+)
+def test_the_page_quotes_the_demo(row, demo_report):
     name, scale, right, snr = row
     (found,) = [
         r
@@ -84,8 +86,12 @@ def test_the_digits_are_scikit_learns():
     images, digits = data.load_digits(return_X_y=True)
     ours = demo.load_digits()
     order = np.random.default_rng(1).permutation(len(images))
-    assert (np.concatenate([ours.train_images, ours.test_images]) == images[order]).all()
-    assert (np.concatenate([ours.train_digits, ours.test_digits]) == digits[order]).all()
+    assert (
+        np.concatenate([ours.train_images, ours.test_images]) == images[order]
+    ).all()
+    assert (
+        np.concatenate([ours.train_digits, ours.test_digits]) == digits[order]
+    ).all()
 
 
 def test_demo_takes_numpy_alone_and_draws_an_image():

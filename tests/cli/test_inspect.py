@@ -96,6 +96,12 @@ def test_codes_drop_unused_bits(capsys):
     assert record["code"] == "0x3F800000"
 
 
+def test_codes_of_nan_are_kept(capsys):
+    record = report(capsys, "inspect", "0xFD", "--format", "float8_e4m3")
+    assert (record["code"], record["mantissa"]) == ("0xFD", "101")
+    assert record["value"] == "nan"
+
+
 def test_special_values(capsys):
     for typed, kind in (("inf", "infinity"), ("-inf", "infinity"), ("nan", "NaN")):
         record = report(capsys, "inspect", typed)
@@ -139,7 +145,7 @@ def test_subnormal_in_text(capsys):
         (["0x3F80"], "--format"),
         (["0x1FF", "--format", "fp8_e4m3"], "8 bits"),
         (["0x40", "--format", "float6_e3m2fn"], "6 bits"),
-        (["1", "--format", "fp8"], "float8_e4m3fn"),
+        (["1", "--format", "float8_e4m3fm"], "did you mean float8_e4m3fn"),
     ],
 )
 def test_inspect_complains(typed, words, capsys):

@@ -1,6 +1,7 @@
 """`tf32dtype inspect FILE`: its counts against NumPy's, its choices, its errors."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support.command_line import complaint, plain, report
+from tests.support.command_line import complaint, on_a_terminal, plain, report
 from tf32dtype import _text as text
 
 pytestmark = pytest.mark.once
@@ -226,3 +227,28 @@ def test_little_is_in_memory(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stderr) < 40 << 10
+
+
+def test_names_are_cut_where_they_are_long():
+    name = "model.layers.10.self_attn.q_proj.weight"
+    assert text.shortened(name, 39) == name
+    assert text.shortened(name, 38) == "m.layers.10.self_attn.q_proj.weight"
+    assert text.shortened(name, 22) == "m.l.10.s.q_proj.weight"
+    assert text.shortened(name, 3) == "m.l.10.s.q.weight"
+    assert text.shortened("src/app/train.py:30", 16) == "s/a/train.py:30"
+    assert text.shortened("weight", 3) == "weight"
+
+
+def test_tables_fit_narrow_terminals(tmp_path):
+    pytest.importorskip("rich")
+    path = str(tmp_path / "m.safetensors")
+    rng = np.random.default_rng(0)
+    names = [f"model.layers.{i}.self_attn.q_proj.weight" for i in (1, 10)]
+    td.safetensors.save(path, {x: rng.standard_normal((64, 64)) for x in names})
+    drawn = re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(48, "inspect", path))
+    lines = drawn.splitlines()
+    assert max(map(len, lines)) <= 48
+    assert "\u2026" not in drawn  # rich would cut with an ellipsis
+    assert "m.l.1.s.q_proj.weight" in drawn
+    assert "m.l.10.s.q_proj.weight" in drawn
+    assert any(line.rstrip().endswith(" 2^1") for line in lines)

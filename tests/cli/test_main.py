@@ -18,7 +18,7 @@ from tf32dtype._cli.main import main
 
 def test_without_a_command_the_help_names_all(capsys):
     out = plain(capsys)
-    commands = ("demo", "compare", "formats", "inspect", "run", "sizes")
+    commands = ("demo", "compare", "formats", "inspect", "run", "sizes", "values")
     assert all(name in out for name in commands)
 
 
@@ -37,9 +37,8 @@ def test_wrong_arguments(argv, capsys):
 def test_wrong_arguments_say_where_to_look(capsys):
     said = complaint(capsys, "compare", "A.npy", "B.npy", "--formats", "bf16", "fp8")
     assert "unrecognized arguments: fp8 (tf32dtype COMMAND --help" in said
-    said = complaint(capsys, "inspect", "1", "--format", "mxfp4")
-    assert "mxfp4 is a block format" in said
-    assert "tf32dtype compare" in said
+    said = complaint(capsys, "inspect", "1", "--format", "mxfp4,bf16")
+    assert "mxfp4 is a block format and bfloat16 is none" in said
 
 
 @pytest.mark.parametrize("command", ["demo", "compare", "formats", "inspect", "sizes"])

@@ -119,3 +119,13 @@ def test_every_call_is_one_and_has_a_limit() -> None:
     elementwise = {f.__name__ for f in with_float if f.signature is None}
     assert elementwise - set(names) == set()
     assert all(f"cast to {name}" in names for name in td.formats)
+
+
+def test_speeds_are_shown_as_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS / "support")
+    report = pytest.importorskip("report")
+    measured = [{"who": "ours", "case": "a", "data": "b", "ratio": x} for x in (4, 2)]
+    row = {"name": "@", "unit": "x as fast", "must": 1, "aim": 4, "measured": measured}
+    [line] = report.table({"rows": [row]})
+    assert line[:5] == ("@", "<= 1 x the time of NumPy float32", "0.25", "0.50", "yes")
+    assert set(report.SPEEDS) < set(report.MORE)

@@ -12,9 +12,11 @@ import pytest
 import tf32dtype as td
 from tests.support.interpreters import python, run_code
 from tf32dtype._cli.main import main
-from tf32dtype._formats.aliases import BLOCK_FORMATS
+from tf32dtype._formats.aliases import BLOCK_FORMATS, meanings
 from tf32dtype._formats.table import find, find_dtype
 from tf32dtype._matmul.precisions import PRECISIONS, find_precision
+from tf32dtype._measures import UserError
+from tf32dtype._measures.format_facts import facts
 
 ALL = list(td.formats)
 SHORT = {alias: name for name, f in td.formats.items() for alias in f.aliases}
@@ -299,7 +301,7 @@ CURES = {
 @pytest.mark.parametrize(
     ("name", "upper"), [*itertools.product(CURES, [False, True])], ids=str
 )
-def test_near_misses_name_the_cure(name: str, upper: bool, capsys: Any) -> None:
+def test_near_misses_name_the_cure(name: str, upper: bool) -> None:
     written = name.upper() if upper else name
     with pytest.raises(AttributeError) as attribute:
         getattr(td, written)
@@ -316,9 +318,38 @@ def test_near_misses_name_the_cure(name: str, upper: bool, capsys: Any) -> None:
         assert all(part in text for part in CURES[name]), text
     if is_numpys:
         return
-    assert main(["inspect", "1", "--format", written]) == 2
-    text = capsys.readouterr().err
+    with pytest.raises(UserError) as command:
+        facts(written)
+    text = str(command.value)
     assert all(part in text for part in CURES[name]), text
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    {
+        "fp8": ("float8_e4m3fn", "float8_e5m2"),
+        "float8": ("float8_e4m3fn", "float8_e5m2"),
+        "FP6": ("float6_e2m3fn", "float6_e3m2fn"),
+        "float6": ("float6_e2m3fn", "float6_e3m2fn"),
+        "fp4": ("float4_e2m1fn",),
+        "half": ("float16",),
+        "mxfp8": ("mxfp8_e4m3",),
+        "MXFP6": ("mxfp6_e2m3", "mxfp6_e3m2"),
+        "nonsense": ("nonsense",),
+    }.items(),
+)
+def test_what_a_name_may_mean(name: str, kinds: tuple[str, ...]) -> None:
+    assert meanings(name) == kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("bf17", "bf16"), ("tf23", "tf32"), ("float8_e4m3fm", "float8_e4m3fn")],
+)
+def test_unknown_names_tell_the_nearest(name: str, near: str) -> None:
+    for call in (lambda: td.formats[name], lambda: facts(name)):
+        with pytest.raises(ValueError, match=rf"did you mean .*\b{near}\b.*\?"):
+            call()
 
 
 def test_block_formats_are_those_of_the_table() -> None:
@@ -332,11 +363,6 @@ def test_other_near_misses() -> None:
         td.blocks.quantize(np.ones(32), "bf16")
     with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
         td.nonsense  # noqa: B018
-
-
-@pytest.mark.parametrize("module", [td, td.blocks, td.safetensors, td.interop])
-def test_completion_shows_the_public_names_alone(module):
-    assert dir(module) == sorted(module.__all__)
 
 
 def test_modules_of_other_libraries_are_found():

@@ -1,20 +1,22 @@
-"""What README says of ml_dtypes 0.6.0, and life beside it."""
+"""What docs/ml_dtypes.md says of ml_dtypes 0.6.0, and life beside it."""
+
+import platform
 
 import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support.documents import README, outcome, table
+from tests.support.documents import ML_DTYPES, outcome, table
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
 IS_0_6_0 = pytest.mark.skipif(
-    ml_dtypes.__version__ != "0.6.0", reason="README speaks of 0.6.0"
+    ml_dtypes.__version__ != "0.6.0", reason="the page speaks of 0.6.0"
 )
 SHARED = [name for name in td.formats if name != "tf32"]
 
 
-@pytest.mark.parametrize("row", table(README, "expression"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", table(ML_DTYPES, "expression"), ids=lambda row: row[0])
 def test_ours_differ(row):
     code, theirs, ours = row
     assert ours != theirs
@@ -22,9 +24,11 @@ def test_ours_differ(row):
 
 
 @IS_0_6_0
-@pytest.mark.parametrize("row", table(README, "expression"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", table(ML_DTYPES, "expression"), ids=lambda row: row[0])
 def test_theirs_are_as_told(row):
     code, theirs, _ = row
+    if code == 'int(T("inf"))' and platform.machine() != "x86_64":
+        pytest.skip("what x86-64 makes of it")
     assert outcome(code, {"np": np, "T": ml_dtypes.bfloat16}) == theirs
 
 

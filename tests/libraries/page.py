@@ -81,7 +81,7 @@ def table() -> str:
     for library, calls, preparation in modules():
         anchor = re.sub(r"[^\w -]", "", library.lower()).replace(" ", "-")
         libraries.append(f"[{library}](#{anchor})")
-        lines += ["", f"### {library}", ""]
+        lines += ["", f"## {library}", ""]
         if preparation:
             lines += ["```", preparation.strip(), "```", ""]
         lines += ["| call | tf32dtype | ml_dtypes |", "|---|---|---|"]

@@ -9,7 +9,10 @@ from tests.support.paths import ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 README, NUMPY = ROOT / "README.md", ROOT / "docs" / "numpy.md"
-FILES = ROOT / "docs" / "files.md"
+FILES, FORMATS = ROOT / "docs" / "files.md", ROOT / "docs" / "formats.md"
+COMMAND, ML_DTYPES = ROOT / "docs" / "command.md", ROOT / "docs" / "ml_dtypes.md"
+#: Each is for one library: tests/docs/test_recipes.py runs them.
+RECIPES = sorted((ROOT / "docs" / "recipes").glob("[!i]*.md"))
 
 
 def blocks(path, language):

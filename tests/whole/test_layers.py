@@ -16,8 +16,8 @@ pytestmark = pytest.mark.once
 #: docs/architecture.md says what they are; `__init__` is the package's own file.
 LAYERS = {
     "tf32dtype": """
-        _wording _options _scopes _imports _requirements _file_kinds _text _version
-        _whole_files _tensor_names _scaled_arrays
+        _wording _options _scopes _imports _lazy_modules _requirements _file_kinds _text
+        _version _whole_files _tensor_names _scaled_arrays
         _core _nvrtc
         _formats _source_folders
         tensor_core blocks
@@ -28,7 +28,7 @@ LAYERS = {
         _tensor_files
         _convert _report
         _tune
-        cuda __init__
+        cuda typing __init__
         _cli
         __main__
     """,

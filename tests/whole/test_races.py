@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support.interpreters import run_code
+from tf32dtype import _core
 
 TYPES = [f.type for f in td.formats.values()]
 THREADS = 4
@@ -161,3 +164,138 @@ def test_races_for_memory() -> None:
         return float(result[0, 0])
 
     assert together([work] * THREADS) == [64.0] * THREADS
+
+
+def test_races_of_everything(tmp_path: Path) -> None:
+    """All threads do all, each begins with something else."""
+    a = np.random.default_rng(3).normal(size=(24, 24)).astype(np.float32)
+    path = tmp_path / "tensors.safetensors"
+    td.safetensors.save(path, {"a": a.astype(td.bfloat16), "b": a})
+    opened = td.safetensors.open(path)
+
+    def scope() -> Any:
+        with td.matmul_precision("bf16", blas=_core.blas_available()):
+            return np.dot(a, a) + np.einsum("ij,jk", a, a, optimize=True)
+
+    def process() -> Any:
+        with td.matmul_precision("tf32"):  # which goes before that of the process
+            td.set_matmul_precision("bf16")
+            found = a @ a
+            td.set_matmul_precision(None)
+        return found
+
+    def arrays() -> Any:
+        made = np.array(a.tolist(), td.float8_e4m3fn)
+        return made[0, 0] + made[0, 1], made == 1.5, made.astype(td.tf32), made.mean()
+
+    works: list[Callable[[], Any]] = [
+        arrays,
+        scope,
+        process,
+        lambda: td.blocks.quantize(a, "nvfp4").dequantize(),
+        lambda: td.tensor_core.matmul(
+            a.astype(np.float16), a.astype(np.float16), device="H100"
+        ),
+        lambda: (opened["a"], td.safetensors.load(path)["b"]),
+        lambda: (np.dtype("tf32").type(1.5), np.finfo(td.bfloat16).max),
+        lambda: td.quantize(a, td.float6_e2m3fn, rounding="toward_zero"),
+        td.free_buffers,
+    ]
+
+    def bits(work: Callable[[], Any]) -> bytes:
+        found = work()
+        parts = found if isinstance(found, tuple) else (found,)
+        return b"".join(
+            np.asarray(part).tobytes() for part in parts if part is not None
+        )
+
+    def run(first: int) -> list[bytes]:
+        order = [(first + i) % len(works) for i in range(len(works))]
+        found = {i: bits(works[i]) for _ in range(3) for i in order}
+        return [found[i] for i in range(len(works))]
+
+    wanted = run(0)
+    rounds = together([lambda first=first: run(first) for first in range(THREADS)])
+    assert rounds == [wanted] * THREADS
+
+
+def test_races_of_the_process_precision() -> None:
+    a = np.random.default_rng(4).normal(size=(8, 8)).astype(np.float32)
+    names = ["bf16", "tf32", "bf16x3", "f32"]
+    possible = {td.matmul(a, a, precision=name).tobytes() for name in names}
+
+    def switch() -> set[bytes]:
+        for name in names * 50:
+            td.set_matmul_precision(name)
+        return set()
+
+    def multiply() -> set[bytes]:
+        return {(a @ a).tobytes() for _ in range(400)}
+
+    td.set_matmul_precision("bf16")
+    try:
+        assert set().union(*together([switch, multiply, multiply])) <= possible
+    finally:
+        td.set_matmul_precision(None)
+
+
+def test_races_of_counts() -> None:
+    """No call is lost."""
+
+    def calls() -> int:
+        return sum(n for _, name, n, _ in _core.named_counts() if name == "races")
+
+    def work() -> None:
+        for _ in range(500):
+            function()
+            _core.count_call("races")
+
+    function = _core.counted(lambda: None, "races")
+    before = calls()
+    together([work] * THREADS)
+    assert calls() == before + 2 * 500 * THREADS
+
+
+def test_races_of_names() -> None:
+    """Whoever is last, all names are theirs."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+
+    def work(owner: Any) -> None:
+        for _ in range(20):
+            td.names(owner)
+
+    before = td.names()
+    try:
+        together([lambda o=o: work(o) for o in ("tf32dtype", "ml_dtypes")] * 2)
+        types = {"tf32dtype": td, "ml_dtypes": ml_dtypes}[td.names()]
+        for name in ("bfloat16", "float8_e5m2", "float8_e4m3fn"):
+            assert np.dtype(name).type is getattr(types, name)
+    finally:
+        td.names(before)
+
+
+@pytest.mark.skipif(not _core.blas_available(), reason="loops stay NumPy's here")
+def test_races_of_figures() -> None:
+    """They are read while threads add to them."""
+    x = np.linspace(0, 1, 2000, dtype=np.float32)
+
+    def work() -> int:
+        for _ in range(20):
+            x + x
+        return sum(place["results"] for place in td.arithmetic.places())
+
+    with td.arithmetic("bf16", watch=True):
+        together([work] * THREADS)
+    assert work() == THREADS * 20 * x.size
+
+
+@pytest.mark.parametrize("name", ["tf32dtype.blocks", "decimal"])
+def test_races_with_an_import(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another thread is importing has nothing in it yet."""
+    x = np.ones(3, td.bfloat16)
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    td.save(tmp_path / "x.npy", x)
+    assert (td.load(tmp_path / "x.npy") == x).all()
+    assert np.isnan(td.bfloat16(None))

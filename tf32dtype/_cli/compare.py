@@ -197,7 +197,9 @@ def _names(names: str | None) -> tuple[list[str], list[str]]:
     for word in words:
         if word in precision_names() and word not in (*known(), *formats.known()):
             raise CommandError(f"{word} is a precision: --precision {word}")
-    in_blocks = [word for word in words if word in block_formats]
+    in_blocks: list[str] = [
+        block_formats[word].name for word in words if word in block_formats
+    ]
     return [word for word in words if word not in block_formats], in_blocks
 
 

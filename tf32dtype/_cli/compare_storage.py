@@ -18,6 +18,7 @@ from .._measures.error_measures import (
 )
 from .._measures.format_facts import Facts
 from .._text import Table, decibels, number, size
+from ..blocks.formats import formats as block_formats
 
 Array = NDArray[Any]
 
@@ -112,7 +113,7 @@ def _by_itself(x: Array, form: Facts, *, scale: bool) -> Stored:
 
 
 def _in_blocks(x: Array, name: str) -> Stored:
-    packed = arrays_of_blocks.quantize(np.atleast_1d(x), name)
+    packed = arrays_of_blocks.quantize(np.atleast_1d(x), block_formats[name])
     found = Stored(name, packed.bits_per_value, bytes=packed.nbytes)
     rest = packed.dequantize(np.float64)
     found.take(x.astype(np.float64).reshape(rest.shape), rest)

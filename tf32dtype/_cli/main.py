@@ -13,7 +13,19 @@ from typing import NoReturn
 
 from .. import __version__
 from .._measures import UserError
-from . import blas, compare, convert, demo, formats, inspect, report, run, sizes, tune
+from . import (
+    blas,
+    compare,
+    convert,
+    demo,
+    formats,
+    inspect,
+    report,
+    run,
+    sizes,
+    tune,
+    values,
+)
 
 _COMMANDS = {
     "blas": (blas, "a program that is not Python, with its products in a precision"),
@@ -21,11 +33,12 @@ _COMMANDS = {
     "compare": (compare, "what a product, or storing an array, loses in each format"),
     "convert": (convert, "a checkpoint in another format, its tensors one at a time"),
     "formats": (formats, "range, precision and spacing of every format"),
-    "inspect": (inspect, "the bits of a number, or the tensors of a file"),
+    "inspect": (inspect, "the bits of numbers, or the tensors of a file"),
     "report": (report, "what a program would lose in each precision, and where"),
     "run": (run, "a program with its matrix products in a chosen precision"),
     "sizes": (sizes, "bytes of so many numbers in every format"),
     "tune": (tune, "the cheapest precision of each place that keeps the answer"),
+    "values": (values, "all numbers of a format, or how many each binade has"),
 }
 
 # A negative number, which argparse would take for an option where it is no plain

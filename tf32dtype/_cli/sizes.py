@@ -14,7 +14,7 @@ from typing import Any
 
 from .._measures.format_facts import facts, known
 from .._text import Table, print_json
-from ..blocks.formats import BLOCK_SIZES
+from ..blocks.formats import BLOCK_SIZES, BlockSize
 from ..blocks.formats import formats as block_formats
 from . import CommandError
 
@@ -38,7 +38,10 @@ def run(arguments: Namespace) -> None:
     """Print the table."""
     count = _count(arguments.parameters)
     sizes = [_of_array(name, count) for name in known()]
-    sizes += [_of_blocks(f, count, _block(arguments.block_size)) for f in block_formats]
+    sizes += [
+        _of_blocks(f, count, checked_block_size(arguments.block_size))
+        for f in block_formats
+    ]
     if arguments.json:
         print_json({"parameters": count, "formats": [size.record() for size in sizes]})
     else:
@@ -94,12 +97,14 @@ def _count(text: str) -> int:
     )
 
 
-def _block(text: str | None) -> int | None:
+def checked_block_size(text: str | None) -> BlockSize | None:
+    """The size that an option names; None: the format's own."""
     if text is None:
         return None
-    if text not in map(str, BLOCK_SIZES):
-        raise CommandError(f"--block-size {text.strip()}: allowed are {_choices()}")
-    return int(text)
+    for size in BLOCK_SIZES:
+        if text == str(size):
+            return size
+    raise CommandError(f"--block-size {text.strip()}: allowed are {_choices()}")
 
 
 def _choices() -> str:

@@ -17,7 +17,7 @@ from .._measures.format_facts import Facts, facts
 from .._tensor_files import lines
 from ..blocks.formats import elements
 from ..blocks.formats import formats as block_formats
-from ..blocks.tiles import Tile
+from ..blocks.tiles import Tile, checked_element
 from ..safetensors import schemes
 from .losses import Loss
 from .options import Options
@@ -173,9 +173,11 @@ class Scaled:
         x = array if isinstance(array, np.ndarray) else array.dequantize(np.float64)
         rng = generator(self.seed, name)
         if self.tile is None:
-            scaled: Any = blocks.quantize(x, self.format, rng=rng, **self.options)
+            row = block_formats[self.format]
+            scaled: Any = blocks.quantize(x, row, rng=rng, **self.options)
         else:
-            scaled = blocks.quantize_tiles(x, self.format, self.tile)
+            element = checked_element(self.format)
+            scaled = blocks.quantize_tiles(x, element.dtype, self.tile)
         for part, data in schemes.tensors_of(name, scaled, self.scheme)[0].items():
             write(part, data)
         loss = Loss()
@@ -216,10 +218,9 @@ def find(options: Options) -> Target:
         For an unknown format or scheme, and options that the format does not have.
     """
     _check_seed(options)
-    name = _SHORT.get(options.to.lower(), options.to)
-    if name in block_formats:
-        return _blocks(options, block_formats[name].name)
-    form = facts(name)
+    if options.to in block_formats:
+        return _blocks(options, block_formats[options.to].name)
+    form = facts(options.to)
     if options.scheme is not None or options.tile is not None:
         return _tiles(options, form.name)
     _refuse(
@@ -228,10 +229,6 @@ def find(options: Options) -> Target:
     if form.name == "float64":
         _refuse(options, ("rounding", "overflow"), "of narrower formats than float64")
     return Plain(form, options.rounding, options.overflow, options.seed)
-
-
-#: What block formats are called where one is meant above others.
-_SHORT = {"mxfp8": "mxfp8_e4m3"}
 
 
 def _blocks(options: Options, name: str) -> Scaled:

@@ -1,3 +1,5 @@
+# cython: freethreading_compatible=True
+# cython: subinterpreters_compatible=no
 """NumPy's side of the package: scalar types, dtypes, casts, ufuncs.
 
 What follows is included, not imported, since it is one module that registers
@@ -56,10 +58,20 @@ __all__ = [
     "publish_precision", "quantize_items", "reduce_segments", "replace_loops", "report",
     "restore_loops", "samples_left_out", "scalar_types", "scale_values",
     "scaled_mma_matmul", "set_default_precision", "set_outer_precision", "set_regions",
-    "set_source_folders", "share_counts", "statistic", "stop_watching", "sum_over_rows",
+    "set_source_folders", "share_counts", "shared_lock", "statistic", "stop_watching", "sum_over_rows",
     "take_samples", "vdot", "viewed", "viewers", "watch_places", "weighted_mean",
     "workspaces",
 ]
+
+
+def shared_lock():
+    """A re-entrant lock that no forked child inherits locked. Who holds one may take
+    those that were made before it, and no other."""
+    lock = RLock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release,
+                            after_in_child=lock.release)
+    return lock
 
 
 def available_isas():

@@ -195,6 +195,8 @@ cdef extern from "numpy_glue.h":
 
 
 cdef extern from "objects.h":
+    struct tf_scalar:
+        char item[4]
     struct tf_object_functions "tf_objects":
         void *get_item
         void *set_item
@@ -537,6 +539,7 @@ cdef extern from "blas/counts.h" nogil:
     void tf_blas_count(int, char, int, double)
     void tf_blas_total(tf_blas_counts *)
     tf_named_count_t *tf_named_count(int, const char *)
+    void tf_named_call(tf_named_count_t *, uint64_t)
     const tf_named_count_t *tf_named_counts(int)
 
 
@@ -550,6 +553,7 @@ cdef extern from "blas/engine.h" nogil:
         npy_intp min_size
         const void *plan
         int outer
+    int tf_blas_is_watched()
     void tf_blas_set_outer_mode(const tf_blas_mode *)
     tf_blas_fate tf_blas_fate_of_obeying(const tf_blas_mode *)
     int tf_blas_is_available()
@@ -607,6 +611,7 @@ cdef extern from "blas/places.h" nogil:
     int tf_places_begin(const tf_source_finder *, const tf_places_wanted *)
     void tf_places_end()
     const tf_place *tf_places(size_t)
+    void tf_place_copy(const tf_place *, tf_place *)
     tf_sample *tf_take_samples(const tf_place *)
     void tf_free_sample(tf_sample *)
     uint64_t tf_samples_left_out()
@@ -670,9 +675,9 @@ cdef extern from "arithmetic/lines.h" nogil:
     struct tf_line:
         const void *what
         tf_source source
-        tf_figures figures
     int tf_lines_begin(const tf_source_finder *)
     const tf_line *tf_lines(size_t)
+    tf_figures tf_figures_of(const tf_line *)
     uint64_t tf_lines_left_out()
 
 

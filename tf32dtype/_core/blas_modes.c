@@ -24,25 +24,42 @@ static _Thread_local struct {
     uint64_t version;
 } own __attribute__((tls_model("initial-exec")));
 
-const struct tf_blas_mode *tf_mode_kept(const struct tf_blas_mode *mode)
+struct kept {
+    struct tf_blas_mode mode;
+    struct kept *next;
+};
+
+/* Looks from one on, up to another. */
+static const struct tf_blas_mode *look_for(const struct tf_blas_mode *mode,
+                                           const struct kept *from, const struct kept *to)
 {
-    static struct kept {
-        struct tf_blas_mode mode;
-        struct kept *next;
-    } *all;
-    for (const struct kept *one = all; one; one = one->next) {
+    for (const struct kept *one = from; one != to; one = one->next) {
         if (memcmp(&one->mode, mode, sizeof *mode) == 0) {
             return &one->mode;
         }
     }
-    struct kept *fresh = malloc(sizeof *fresh);
+    return NULL;
+}
+
+const struct tf_blas_mode *tf_mode_kept(const struct tf_blas_mode *mode)
+{
+    static struct kept *_Atomic all; /* grows at its head, and never shrinks */
+    struct kept *head = atomic_load(&all);
+    const struct tf_blas_mode *found = look_for(mode, head, NULL);
+    struct kept *fresh = found ? NULL : malloc(sizeof *fresh);
     if (!fresh) {
-        return NULL;
+        return found;
     }
     memcpy(&fresh->mode, mode, sizeof *mode);
-    fresh->next = all;
-    all = fresh;
-    return &fresh->mode;
+    do {
+        fresh->next = head;
+        if (atomic_compare_exchange_weak(&all, &head, fresh)) {
+            return &fresh->mode;
+        }
+        found = look_for(mode, head, fresh->next); /* what others have added meanwhile */
+    } while (!found);
+    free(fresh);
+    return found;
 }
 
 static const struct tf_blas_mode *in_force(const struct tf_blas_mode *scoped)

@@ -1,9 +1,10 @@
-/* Walks the frames of CPython 3.11 to 3.13, whose layout its own headers have. */
+/* Walks the frames of CPython 3.11 to 3.13, with or without a GIL, whose layout its own
+ * headers have. A thread walks its own frames alone. */
 #define Py_BUILD_CORE 1
 #define PY_SSIZE_T_CLEAN
 #include <Python.h> /* which asks for realpath too */
 
-#if PY_VERSION_HEX < 0x030e0000 && !defined(Py_GIL_DISABLED)
+#if PY_VERSION_HEX < 0x030e0000
 #define TF_KNOWN 1
 #include "internal/pycore_frame.h"
 #if PY_VERSION_HEX >= 0x030c0000
@@ -22,18 +23,19 @@
 
 int tf_frames_are_known(void) { return TF_KNOWN; }
 
-/* A code object, as it was when it was first seen; kept for ever. */
+/* A code object, as it was when it was first seen; kept for ever. What follows from the
+ * lists below is written again when they change, while others read. */
 struct code {
     char *file, *function; /* UTF-8; the function's qualified name */
-    int is_users;          /* its file is none of a library */
-    int is_own;            /* it is one of this package's */
-    int region;            /* of tf_frames_set_regions: 0 none, 1 only, 2 except */
+    atomic_int is_users;   /* its file is none of a library */
+    atomic_int is_own;     /* it is one of this package's */
+    atomic_int region;     /* of tf_frames_set_regions: 0 none, 1 only, 2 except */
 };
 
 /* -- lists of text ------------------------------------------------------------------ */
 
-static char **libraries, **users, **own;
-static char *(*only)[2], *(*except)[2];
+static char **_Atomic libraries, **_Atomic users, **_Atomic own;
+static char *(*_Atomic only)[2], *(*_Atomic except)[2];
 
 static size_t length_of(const char *const *list)
 {
@@ -206,15 +208,14 @@ static const struct code *code_of(const PyCodeObject *code)
     return &unknown; /* too many code objects: what they do has no place */
 }
 
+/* In a forked child: another thread may have held it. */
 static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+static void prepare(void) { pthread_atfork(NULL, NULL, renew_lock); }
 
 static int replace_lists(void)
 {
-    static int is_prepared;
-    if (!is_prepared) {
-        pthread_atfork(NULL, NULL, renew_lock); /* another thread may have held it */
-        is_prepared = 1;
-    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < SEEN; i++) {
         if (atomic_load(&seen[i].address)) {
@@ -338,7 +339,8 @@ static int region_of(const PyCodeObject *code)
 
 int tf_frames_may_obey(void)
 {
-    int inside = !only || !(*only)[0];
+    char *(*const wanted)[2] = only;
+    int inside = !wanted || !(*wanted)[0];
     for (const Frame *frame = first_frame(); frame; frame = frame->previous) {
         PyCodeObject *code = code_in(frame);
         const int region = code ? region_of(code) : 0;

@@ -34,10 +34,9 @@ static int format_of_scalar(const PyTypeObject *type)
     return -1;
 }
 
-/* NumPy reads a scalar's value right after the object's header too. */
 static const char *item_of_scalar(const PyObject *scalar)
 {
-    return (const char *)scalar + sizeof(PyObject);
+    return ((const struct tf_scalar *)scalar)->item;
 }
 
 /* A float, an int that float64 holds, one of our scalars: 1, or 0 if it is none. */

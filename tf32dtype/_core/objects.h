@@ -4,6 +4,12 @@
 
 #include "numpy_glue.h"
 
+/* A scalar. NumPy too reads its value right after the object's header. */
+struct tf_scalar {
+    PyObject_HEAD
+    char item[4];
+};
+
 /* For the slots of a DType. */
 struct tf_objects {
     /* A Python float; NULL with an error. */

@@ -135,19 +135,17 @@ void tf_plans_obey_regions(int on)
 
 /* In a forked child: another thread may have held it. */
 static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+static void prepare(void) { pthread_atfork(NULL, NULL, renew_lock); }
 
 const struct tf_plan *tf_plan_new(const struct tf_planned *places, size_t count,
                                   const struct tf_blas_mode *otherwise)
 {
-    static int is_prepared;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct tf_plan *plan = calloc(1, sizeof *plan);
     if (!plan) {
         return NULL;
     }
-    if (!is_prepared) {
-        pthread_atfork(NULL, NULL, renew_lock);
-        is_prepared = 1;
-    }
+    pthread_once(&once, prepare);
     plan->count = count;
     plan->places = calloc(count + 1, sizeof *plan->places);
     plan->answers = calloc(count + 1, sizeof *plan->answers);

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
+from typing import Literal, get_args
 
 from .. import _core
 
-#: Short names of the formats, for NumPy too. They are attributes of the package.
-ALIASES = {
-    "bfloat16": ("bf16",),
-    "float8_e4m3fn": ("fp8_e4m3",),
-    "float8_e5m2": ("fp8_e5m2",),
-    "float4_e2m1fn": ("fp4",),
-}
-#: Those of NumPy's floats, where these have a place beside the formats.
-NUMPY_ALIASES = {
-    "float16": ("fp16", "f16", "half"),
-    "float32": ("fp32", "f32", "single"),
-    "float64": ("fp64", "f64", "double"),
-}
+#: The formats, in the order of src/formats/formats.h.
+FormatName = Literal[
+    "tf32",
+    "bfloat16",
+    "float8_e5m2",
+    "float8_e4m3fn",
+    "float8_e4m3",
+    "float8_e3m4",
+    "float8_e5m2fnuz",
+    "float8_e4m3fnuz",
+    "float8_e4m3b11fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+]
+FormatAlias = Literal["bf16", "fp8_e4m3", "fp8_e5m2", "fp4"]
+#: NumPy's floats that arithmetic can be rounded to, besides formats.
+NumPyName = Literal[
+    "float16", "fp16", "f16", "half", "float32", "fp32", "f32", "single"
+]
 #: The block formats, in the order of their rows in blocks/formats.py: who asks for one
 #: as a number's format is told where they are.
-BLOCK_FORMATS = (
+BlockFormatName = Literal[
     "tcfp8",
     "tcfp12",
     "tcfp16",
@@ -35,10 +46,29 @@ BLOCK_FORMATS = (
     "int8",
     "int12",
     "int16",
-)
+]
+BlockFormatAlias = Literal["mxfp8"]
+BlockFormatNamed = BlockFormatName | BlockFormatAlias
+
+#: Short names of the formats, for NumPy too. They are attributes of the package.
+ALIASES: dict[str, tuple[FormatAlias, ...]] = {
+    "bfloat16": ("bf16",),
+    "float8_e4m3fn": ("fp8_e4m3",),
+    "float8_e5m2": ("fp8_e5m2",),
+    "float4_e2m1fn": ("fp4",),
+}
+#: Those of NumPy's floats, where these have a place beside the formats.
+NUMPY_ALIASES: dict[str, tuple[str, ...]] = {
+    "float16": ("fp16", "f16", "half"),
+    "float32": ("fp32", "f32", "single"),
+    "float64": ("fp64", "f64", "double"),
+}
+BLOCK_FORMATS = get_args(BlockFormatName)
+#: Their short names, each of what is meant above others.
+BLOCK_ALIASES: dict[str, tuple[BlockFormatAlias, ...]] = {"mxfp8_e4m3": ("mxfp8",)}
 _CANONICAL = {
     alias: name
-    for name, aliases in (ALIASES | NUMPY_ALIASES).items()
+    for name, aliases in ({**ALIASES, **NUMPY_ALIASES, **BLOCK_ALIASES}).items()
     for alias in aliases
 }
 
@@ -51,6 +81,11 @@ _FP6 = (
     " float6_e3m2fn (more range, up to 28)"
 )
 _AMBIGUOUS = {"fp8": _FP8, "float8": _FP8, "fp6": _FP6, "float6": _FP6}
+_KINDS = {
+    "fp8": ("float8_e4m3fn", "float8_e5m2"),
+    "fp6": ("float6_e2m3fn", "float6_e3m2fn"),
+    "mxfp6": ("mxfp6_e2m3", "mxfp6_e3m2"),
+}
 # Not compiled here: only who errs pays for it.
 _BLOCKS = r"(mx|nv)(fp|int)?\d+\w*|tcfp\d+|int(8|12|16)"
 _LAYOUT = r"e\d+m\d+|float4"
@@ -61,6 +96,21 @@ def canonical(name: str) -> str:
     other names in small letters too."""
     small = name.lower()
     return _CANONICAL.get(small, small)
+
+
+def meanings(name: str) -> tuple[str, ...]:
+    """The full names of all that a name may mean: of "fp6" both kinds, else one."""
+    small = name.lower()
+    kind = re.sub("^float", "fp", small) if small in _AMBIGUOUS else small
+    return _KINDS.get(kind, (canonical(name),))
+
+
+def advice(name: str, known: Iterable[str]) -> str:
+    """What an error says of a name that is not known: the nearest names, and all."""
+    listed = [*known]
+    near = difflib.get_close_matches(name.lower(), listed, 3, 0.7)
+    start = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{start}known are {', '.join(listed)}"
 
 
 def cure(name: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -11,11 +11,37 @@ from .. import _core
 from .._wording import brief
 from .table import find, own_array
 
+Dirty = Literal["raise", "ignore"]
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from .typed import (
+        DTypeOf,
+        FormatLike,
+        FormatNamed,
+        InByte,
+        InFourBytes,
+        InTwoBytes,
+        Scalar,
+    )
 
-def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]:
+
+@overload
+def bits(a: InByte) -> np.uint8: ...
+@overload
+def bits(a: InTwoBytes) -> np.uint16: ...
+@overload
+def bits(a: InFourBytes) -> np.uint32: ...
+@overload
+def bits(a: NDArray[InByte]) -> NDArray[np.uint8]: ...
+@overload
+def bits(a: NDArray[InTwoBytes]) -> NDArray[np.uint16]: ...
+@overload
+def bits(a: NDArray[InFourBytes]) -> NDArray[np.uint32]: ...
+@overload
+def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]: ...
+def bits(a: ArrayLike) -> Any:
     """Codes of an array of one of the formats.
 
     Parameters
@@ -43,15 +69,19 @@ def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]:
     """
     array = own_array(a)
     find(array.dtype)
-    result: NDArray[np.unsignedinteger[Any]] = _core.bits_of(array)[()]
-    return result
+    return _core.bits_of(array)[()]
 
 
+@overload
 def from_bits(
-    codes: ArrayLike,
-    dtype: object,
-    *,
-    dirty: Literal["raise", "ignore"] = "raise",
+    codes: ArrayLike, dtype: DTypeOf[Scalar], *, dirty: Dirty = ...
+) -> NDArray[Scalar]: ...
+@overload
+def from_bits(
+    codes: ArrayLike, dtype: FormatNamed, *, dirty: Dirty = ...
+) -> NDArray[Any]: ...
+def from_bits(
+    codes: ArrayLike, dtype: FormatLike, *, dirty: Dirty = "raise"
 ) -> NDArray[Any]:
     """An array of a format from its codes.
 

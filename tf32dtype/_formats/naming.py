@@ -16,6 +16,7 @@ Owner = Literal["tf32dtype", "ml_dtypes"]
 #: The scalar types of ml_dtypes, by our names, once the program has imported it.
 _theirs: dict[str, type[Any]] = {}
 _chosen: Owner | None = None
+_lock = _core.shared_lock()  # of these, and of what NumPy is told
 
 
 def names(owner: Owner | None = None) -> Owner:
@@ -60,8 +61,9 @@ def names(owner: Owner | None = None) -> Owner:
             raise ValueError(
                 'owner="ml_dtypes", which has not been imported: import it first'
             )
-        _chosen = owner
-        _write()
+        with _lock:
+            _chosen = owner
+            _write()
     return "ml_dtypes" if _are_theirs() else "tf32dtype"
 
 
@@ -73,9 +75,10 @@ def register() -> None:
 
 def _join(ml_dtypes: ModuleType) -> None:
     found = {name: getattr(ml_dtypes, name, None) for name in formats}
-    _theirs.update({name: t for name, t in found.items() if isinstance(t, type)})
-    _core.add_twins(_theirs)
-    _write()
+    with _lock:
+        _theirs.update({name: t for name, t in found.items() if isinstance(t, type)})
+        _core.add_twins(_theirs)
+        _write()
 
 
 def _are_theirs() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,10 @@ from .._wording import brief
 from . import bit_packing
 from .codes import bits, from_bits
 from .table import Format, find, own_array
+from .typed import DTypeOf, FormatLike, FormatNamed, Scalar
 
 Order = Literal["low", "high"]
+Packed = ArrayLike | bytes | bytearray | memoryview
 
 
 def pack(a: ArrayLike, *, order: Order = "low") -> NDArray[np.uint8]:
@@ -74,9 +76,25 @@ def pack(a: ArrayLike, *, order: Order = "low") -> NDArray[np.uint8]:
     return bit_packing.pack(codes, form.bits, high_first)[:size]
 
 
+@overload
 def unpack(
-    packed: ArrayLike | bytes | bytearray | memoryview,
-    format: object,
+    packed: Packed,
+    format: DTypeOf[Scalar],
+    shape: int | Sequence[int],
+    *,
+    order: Order = ...,
+) -> NDArray[Scalar]: ...
+@overload
+def unpack(
+    packed: Packed,
+    format: FormatNamed,
+    shape: int | Sequence[int],
+    *,
+    order: Order = ...,
+) -> NDArray[Any]: ...
+def unpack(
+    packed: Packed,
+    format: FormatLike,
     shape: int | Sequence[int],
     *,
     order: Order = "low",

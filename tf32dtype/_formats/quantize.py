@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._wording import brief
 from .table import find, find_dtype, own_array
+from .typed import DTypeOf, Number, Out, Scalar, TargetLike, TargetNamed
 
 #: In the order of `enum tf_rounding` in src/formats/codec.h.
 Rounding = Literal[
@@ -33,15 +34,37 @@ OVERFLOWS = get_args(Overflow)
 _BUILTIN = (np.dtype(np.float16), np.dtype(np.float32))
 
 
+class _Mode(TypedDict, total=False):
+    rounding: Rounding
+    overflow: Overflow
+    rng: np.random.Generator | None
+
+
+@overload
+def quantize(
+    x: ArrayLike, dtype: TargetLike, *, out: Out, **mode: Unpack[_Mode]
+) -> Out: ...
+@overload
+def quantize(
+    x: Number, dtype: DTypeOf[Scalar], *, out: None = ..., **mode: Unpack[_Mode]
+) -> Scalar: ...
+@overload
+def quantize(
+    x: ArrayLike, dtype: DTypeOf[Scalar], *, out: None = ..., **mode: Unpack[_Mode]
+) -> NDArray[Scalar]: ...
+@overload
+def quantize(
+    x: ArrayLike, dtype: TargetNamed, *, out: None = ..., **mode: Unpack[_Mode]
+) -> NDArray[Any]: ...
 def quantize(
     x: ArrayLike,
-    dtype: object,
+    dtype: TargetLike,
     *,
     rounding: Rounding = "ties_to_even",
     overflow: Overflow = "ieee",
     rng: np.random.Generator | None = None,
     out: NDArray[Any] | None = None,
-) -> NDArray[Any]:
+) -> Any:
     """Round numbers to a format, once, in a chosen mode.
 
     Parameters

@@ -10,7 +10,15 @@ import numpy as np
 
 from .. import _core
 from .._wording import brief
-from .aliases import ALIASES, NUMPY_ALIASES, canonical, cure
+from .aliases import (
+    ALIASES,
+    NUMPY_ALIASES,
+    FormatAlias,
+    FormatName,
+    advice,
+    canonical,
+    cure,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,9 +39,9 @@ class Format:
     )  # fmt: skip
 
     #: full name, as in ml_dtypes
-    name: str
+    name: FormatName
     #: short names
-    aliases: tuple[str, ...]
+    aliases: tuple[FormatAlias, ...]
     #: the scalar type, which also serves as a dtype
     type: type[np.floating[Any]]
     #: bits of a code: sign, exponent and mantissa
@@ -153,18 +161,19 @@ class Formats(Mapping[str, Format]):
     """
 
     def __init__(self, rows: list[Format]) -> None:
-        self._rows = {row.name: row for row in rows}
+        self._rows: dict[str, Format] = {row.name: row for row in rows}
 
     def __getitem__(self, which: object) -> Format:
         if isinstance(which, str):
             row = self._rows.get(canonical(which))
             if row is not None:
                 return row
-            advice = cure(which)
-            if advice is None or canonical(which) in NUMPY_ALIASES:
-                known = f"known are {', '.join(self.known())}"
-                advice = known if advice is None else f"{advice}; {known}"
-            raise UnknownFormat(f"unknown format {brief(which)}; {advice}")
+            help = cure(which)
+            if help is None:
+                help = advice(which, self.known())
+            elif canonical(which) in NUMPY_ALIASES:
+                help += f"; known are {', '.join(self.known())}"
+            raise UnknownFormat(f"unknown format {brief(which)}; {help}")
         try:
             return find(which)
         except TypeError as error:
@@ -175,8 +184,8 @@ class Formats(Mapping[str, Format]):
             return canonical(which) in self._rows
         return super().__contains__(which)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
+    def __iter__(self) -> Iterator[FormatName]:
+        return (row.name for row in self._rows.values())
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -206,7 +215,7 @@ def _rows() -> list[Format]:
     ]
 
 
-formats = Formats(_rows())
+formats: Formats = Formats(_rows())
 #: The same by their dtypes.
 formats_by_dtype = {form.dtype: form for form in formats.values()}
 

@@ -16,7 +16,7 @@ from .._options import refuse_unknown, shows
 from .._scopes import decorated
 from .._wording import brief
 from . import numpy_patch
-from .precisions import FLAGS, Options, Settings, known, resolve
+from .precisions import FLAGS, Options, PrecisionName, Settings, known, resolve
 from .variables import BLAS_VARIABLE, VARIABLE
 
 _P = ParamSpec("_P")
@@ -123,6 +123,9 @@ class matmul_precision:
     special_values : {"propagate", "saturate"}
         What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
         largest float32. NaN is NaN.
+    device, instruction : str, optional
+        A device whose tensor core computes the products, and one of its instructions:
+        see `tensor_core.matmul`. Not for "f32", which no tensor core has.
     float64 : bool
         Whether float64 products obey too. Operands are rounded to float32 first, the
         result is widened.
@@ -139,9 +142,6 @@ class matmul_precision:
         Whether those obey that LAPACK makes inside its routines, with `blas`.
     min_size : int
         The least k: products with a sum of fewer products are as without a precision.
-    device, instruction : str, optional
-        A device whose tensor core computes the products, and one of its instructions:
-        see `tensor_core.matmul`. Not for "f32", which no tensor core has.
     plan : path, optional
         A plan instead of one precision: a file that has a precision for each place in
         the source, as ``tf32dtype tune`` writes it (docs/tune.md), and says what obeys.
@@ -192,10 +192,10 @@ class matmul_precision:
 
     @shows(Options, Settings)
     def __init__(
-        self, precision: str | None = None, **options: Unpack[Options]
+        self, precision: PrecisionName | None = None, **options: Unpack[Options]
     ) -> None:
         refuse_unknown("matmul_precision", options, Options)
-        self.settings = Settings(precision, **options)
+        self.settings: Settings = Settings(precision, **options)
         self._precision = resolve(self.settings)
 
     def __enter__(self) -> Self:
@@ -232,7 +232,7 @@ _settings: Settings | None = None
 
 @shows(Options, Settings)
 def set_matmul_precision(
-    precision: str | None = None, **options: Unpack[Options]
+    precision: PrecisionName | None = None, **options: Unpack[Options]
 ) -> None:
     """Set the precision of NumPy's products for the whole process.
 
@@ -244,10 +244,10 @@ def set_matmul_precision(
     ----------
     precision : str or None
         As in `matmul_precision`. None: as NumPy computes.
-    **options
-        `rounding`, `scale`, `special_values`, `device`, `instruction`, `float64`,
-        `complex64`, `blas`, `dots`, `lapack`, `min_size` and `plan`, as in
-        `matmul_precision`.
+    rounding, scale, special_values, device, instruction
+        As in `matmul_precision`.
+    float64, complex64, blas, dots, lapack, min_size, plan
+        As in `matmul_precision`.
 
     Raises
     ------
@@ -283,11 +283,13 @@ def watched_precision(settings: Settings) -> Iterator[None]:
     """
     chosen = resolve(settings)
     _core.blas_begin(settings.lapack)
-    _core.set_default_precision(chosen)
+    with numpy_patch.lock:
+        _core.set_default_precision(chosen)
     try:
         yield
     finally:
-        _core.set_default_precision(resolve(_settings) if _settings else None)
+        with numpy_patch.lock:
+            _core.set_default_precision(resolve(_settings) if _settings else None)
         _core.blas_end()
 
 
@@ -303,7 +305,7 @@ def read_environment() -> None:
     if not name:
         return
     try:
-        set_matmul_precision(name, **_options(os.environ.get(BLAS_VARIABLE)))
+        set_matmul_precision(cast(Any, name), **_options(os.environ.get(BLAS_VARIABLE)))
     except ValueError as error:
         if BLAS_VARIABLE in os.environ:
             raise ImportError(f"{VARIABLE} and {BLAS_VARIABLE}: {error}") from None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._formats.table import find_dtype, own_array
+from .._formats.typed import Out
 from .._wording import brief
 from .subscripts import Plan, Product, Shape, View, parse, plan_for
 
@@ -64,6 +65,22 @@ class _NumPy:
 _NUMPY = _NumPy()
 
 
+@overload
+def einsum(
+    subscripts: ArrayLike,
+    *operands: Any,
+    out: Out,
+    dtype: DTypeLike | None = ...,
+    optimize: bool | Sequence[Any] = ...,
+) -> Out: ...
+@overload
+def einsum(
+    subscripts: ArrayLike,
+    *operands: Any,
+    out: None = ...,
+    dtype: DTypeLike | None = ...,
+    optimize: bool | Sequence[Any] = ...,
+) -> Any: ...
 def einsum(
     subscripts: ArrayLike,
     *operands: Any,

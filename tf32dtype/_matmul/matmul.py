@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._formats.table import as_own, find_dtype, own_array
+from .._formats.typed import DTypeOf, Out, Scalar
 from .._options import refuse_unknown, shows
 from .._wording import brief
-from .precisions import ProductOptions, Settings, resolve
+from .precisions import PrecisionName, ProductOptions, Settings, resolve
 
 _CURES = {
     "float64": "cast them, x.astype(np.float32), or multiply in the scope of"
@@ -23,12 +24,61 @@ _CURES = {
 }
 
 
+@overload
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionName | None = ...,
+    dtype: DTypeLike | None = ...,
+    out: Out | tuple[Out],
+    **options: Unpack[ProductOptions],
+) -> Out: ...
+@overload
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionName | None = ...,
+    dtype: DTypeOf[Scalar],
+    out: None = ...,
+    **options: Unpack[ProductOptions],
+) -> NDArray[Scalar]: ...
+@overload
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionName,
+    dtype: None = ...,
+    out: None = ...,
+    **options: Unpack[ProductOptions],
+) -> NDArray[np.float32]: ...
+@overload
+def matmul(
+    a: NDArray[Scalar],
+    b: NDArray[Scalar],
+    *,
+    precision: None = ...,
+    dtype: None = ...,
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+@overload
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: PrecisionName | None = ...,
+    dtype: DTypeLike | None = ...,
+    out: None = ...,
+    **options: Unpack[ProductOptions],
+) -> NDArray[Any]: ...
 @shows(ProductOptions, Settings)
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: str | None = None,
+    precision: PrecisionName | None = None,
     dtype: DTypeLike | None = None,
     out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
     **options: Unpack[ProductOptions],
@@ -50,9 +100,8 @@ def matmul(
         own it means what it means to `numpy.matmul`.
     out : ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
-    **options
-        `rounding`, `scale`, `special_values`, `device` and `instruction`, as in
-        `matmul_precision`.
+    rounding, scale, special_values, device, instruction
+        As in `matmul_precision`.
 
     Returns
     -------

@@ -11,10 +11,9 @@ which are replaced, in all of NumPy's modules. So is that of `bmm_einsum`, which
 from __future__ import annotations
 
 import functools
-import os
 import sys
-from _thread import RLock  # as functools: threading takes longer to import
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -155,14 +154,7 @@ _OURS = [_Obeying(own, product) for own, product in _PRODUCTS]
 _users: set[int] = set()
 _in_place = False
 # Re-entrant: the garbage collector may let a user go while another comes.
-lock = RLock()
-
-if hasattr(os, "register_at_fork"):  # no child may inherit it locked
-    os.register_at_fork(
-        before=lock.acquire,
-        after_in_parent=lock.release,
-        after_in_child=lock.release,
-    )
+lock = _core.shared_lock()
 
 
 def install_for(user: object) -> None:
@@ -206,10 +198,17 @@ _known_places: list[tuple[ModuleType, str]] = []
 _modules_then: tuple[int, str] | None = None
 
 
+def _modules() -> tuple[int, str]:
+    """How many modules there are, and the last: enough to tell that some have come."""
+    while True:
+        with suppress(RuntimeError):  # another thread imports one at this moment
+            return len(sys.modules), next(reversed(sys.modules))
+
+
 def _places() -> list[tuple[ModuleType, str]]:
     """The names in NumPy's modules that are, or stand for, its own functions."""
     global _known_places, _modules_then
-    modules_now = len(sys.modules), next(reversed(sys.modules))
+    modules_now = _modules()
     if modules_now != _modules_then:
         functions = {id(function) for function in _OWN + _OURS}
         _known_places = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, wraps
 from typing import (
     TYPE_CHECKING,
@@ -25,9 +25,38 @@ from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._wording import brief
 
 if TYPE_CHECKING:
-    from ..tensor_core.models import Model
+    from ..tensor_core.device import DeviceName
+    from ..tensor_core.models import Instruction, Model
     from .plans import FoundPlace, Plan
 
+#: Presets, their short names, and the formats that operands are rounded to.
+PrecisionName = Literal[
+    "F32_F32_F32",
+    "TF32_TF32_F32",
+    "TF32_TF32_F32_X3",
+    "BF16_BF16_F32",
+    "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6",
+    "BF16_BF16_F32_X9",
+    "F16_F16_F32",
+    "F8E4M3FN_F8E4M3FN_F32",
+    "F8E5M2_F8E5M2_F32",
+    "f32",
+    "tf32",
+    "tf32x3",
+    "bf16",
+    "bf16x3",
+    "bf16x6",
+    "bf16x9",
+    "f16",
+    "fp8_e4m3",
+    "fp8_e5m2",
+    "float32",
+    "bfloat16",
+    "float16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+]
 Scale = Literal["tensor", "row"]
 SpecialValues = Literal["propagate", "saturate"]
 
@@ -43,8 +72,8 @@ class RoundingOptions(TypedDict, total=False):
 class ProductOptions(RoundingOptions, total=False):
     """And whose tensor core multiplies them."""
 
-    device: str | None
-    instruction: str | None
+    device: DeviceName | None
+    instruction: Instruction | None
 
 
 class Options(ProductOptions, total=False):
@@ -66,8 +95,8 @@ class Settings(NamedTuple):
     rounding: Tf32Rounding = "ties_to_even"
     scale: Scale = "tensor"
     special_values: SpecialValues = "propagate"
-    device: str | None = None
-    instruction: str | None = None
+    device: DeviceName | None = None
+    instruction: Instruction | None = None
     float64: bool = False
     complex64: bool = False
     blas: bool = False
@@ -85,9 +114,9 @@ class Precision(NamedTuple):
     """A way to compute float32 products."""
 
     #: the long name
-    preset: str
+    preset: PrecisionName
     #: the short name
-    short: str
+    short: PrecisionName
     #: what operands are rounded to
     format: str
     #: how many numbers of the format stand for one of an operand
@@ -134,7 +163,7 @@ def find_precision(name: object) -> Precision:
     return row
 
 
-def precision_of_format(name: str) -> str | None:
+def precision_of_format(name: str) -> PrecisionName | None:
     """The precision that rounds operands to a format, by its short name; None: none."""
     row = _BY_FORMAT.get(name)
     return row and row.short
@@ -335,7 +364,7 @@ def _which(instruction: object) -> str:
 
 
 def _check(
-    keyword: str, value: object, kind: object, short: str | None, useful: list[str]
+    keyword: str, value: object, kind: object, short: str | None, useful: Sequence[str]
 ) -> None:
     """Values are those of a Literal; all but the first are for some precisions."""
     values = get_args(kind)

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .._formats.aliases import canonical, cure
+from .._formats.aliases import (
+    ALIASES,
+    NUMPY_ALIASES,
+    advice,
+    canonical,
+    cure,
+    meanings,
+)
 from .._formats.codes import bits
 from .._formats.table import Format, formats
 from ..blocks.formats import formats as block_formats
@@ -34,6 +41,8 @@ class Facts:
     signed: bool
     has_infinity: bool
     has_nan: bool
+    has_zero: bool
+    has_negative_zero: bool
     max: float
     min: float
     smallest_normal: float
@@ -93,13 +102,39 @@ def facts(name: str) -> Facts:
         return _of_numpy(full)
     if full in formats:
         return _of_ours(formats[full])
-    advice = cure(name) or f"known are {', '.join(known())}"
+    help = cure(name) or advice(name, [*known(), *_short_names()])
     if full in block_formats:
         raise UserError(
-            f"{name} is a block format, of numbers that share a scale:"
-            f" tf32dtype compare and tf32dtype sizes have these; {advice}"
+            f"{name} is a block format, of numbers that share a scale: tf32dtype"
+            f" inspect, compare and sizes have these; {help}"
         )
-    raise UserError(f"unknown format {name!r}; {advice}")
+    raise UserError(f"unknown format {name!r}; {help}")
+
+
+def meant(names: str) -> list[str]:
+    """The full names of the formats, block formats too, that an option names.
+
+    Of a name of two kinds, such as "fp6", these are both.
+
+    Raises
+    ------
+    UserError
+        For a name that is none's, or if there is none.
+    """
+    found = [
+        full for name in names.replace(",", " ").split() for full in meanings(name)
+    ]
+    for name in found:
+        if name not in block_formats:
+            facts(name)
+    if not found:
+        raise UserError("no format is named")
+    return [*dict.fromkeys(found)]
+
+
+def _short_names() -> list[str]:
+    rows = (ALIASES | NUMPY_ALIASES).values()
+    return [name for names in rows for name in names]
 
 
 def select(names: str | None, default: Sequence[str]) -> list[Facts]:
@@ -135,6 +170,8 @@ def _of_ours(form: Format) -> Facts:
         signed=form.signed,
         has_infinity=form.has_infinity,
         has_nan=form.has_nan,
+        has_zero=form.has_zero,
+        has_negative_zero=form.has_negative_zero,
         max=form.max,
         min=form.min,
         smallest_normal=form.smallest_normal,
@@ -158,6 +195,8 @@ def _of_numpy(name: str) -> Facts:
         signed=True,
         has_infinity=True,
         has_nan=True,
+        has_zero=True,
+        has_negative_zero=True,
         max=float(info.max),
         min=float(info.min),
         smallest_normal=float(info.smallest_normal),

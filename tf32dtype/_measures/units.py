@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .. import tensor_core
 from ..tensor_core.look_up import find_device, find_instruction
-from ..tensor_core.models import MODELS
+from ..tensor_core.models import MODELS, Board, Instruction
 from . import UserError
 
 Array = NDArray[Any]
@@ -20,8 +20,8 @@ ACCUMULATOR = "float32"
 class Unit(NamedTuple):
     """The tensor core of a device, used by an instruction."""
 
-    device: str
-    instruction: str
+    device: Board
+    instruction: Instruction
 
     @property
     def name(self) -> str:

@@ -60,7 +60,7 @@ class Way(NamedTuple):
             float32, or in the block format.
         """
         if self.precision is None:
-            return arrays_of_blocks.quantize(x, self.name, axis=axis)
+            return arrays_of_blocks.quantize(x, block_formats[self.name], axis=axis)
         return x.astype(np.float32)
 
     def product(self, a: Any, b: Any) -> Array:
@@ -126,7 +126,7 @@ def on_unit(ways: Iterable[Way], unit: Unit, name: str) -> list[Way]:
 
 def _find(name: str) -> Way:
     if name in block_formats:
-        return Way(name, None)
+        return Way(block_formats[name].name, None)
     try:
         precision = find_precision(name)
     except ValueError:

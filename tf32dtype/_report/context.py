@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 if TYPE_CHECKING:
+    from .._formats.aliases import (
+        BlockFormatNamed,
+        FormatAlias,
+        FormatName,
+        NumPyName,
+    )
+    from .._matmul.precisions import PrecisionName
     from .advice import Advice, PlaceReport
     from .collect import Collector
     from .options import ReportOptions
     from .places import Elsewhere, Run
     from .report import Report
+
+    Measured: TypeAlias = PrecisionName | BlockFormatNamed
 
 
 class report:
@@ -90,7 +99,7 @@ class report:
     def __init__(
         self,
         *,
-        precision: str | Iterable[str] | None = None,
+        precision: Measured | Iterable[Measured] | None = None,
         device: str | Iterable[str] | None = None,
         target_db: float = 40.0,
         exact: bool = False,
@@ -99,7 +108,7 @@ class report:
         stop_at: str | Iterable[str] = (),
         only: str | Iterable[str] = (),
         excepted: str | Iterable[str] = (),
-        arithmetic: str | None = None,
+        arithmetic: FormatName | FormatAlias | NumPyName | None = None,
         float64: bool = False,
     ) -> None:
         from .options import options
@@ -180,11 +189,23 @@ class report:
         return self._report.advice
 
     def print(self, stream: TextIO | None = None) -> None:
-        """Write a table and the advice to a stream; None: standard output."""
+        """Write a table and the advice.
+
+        Parameters
+        ----------
+        stream : text file, optional
+            By default standard output.
+        """
         self._report.print(stream)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a page or data for programs: `path` ends in ".html" or ".json"."""
+        """Write a page, or data for programs.
+
+        Parameters
+        ----------
+        path : path
+            It ends in ".html" or ".json".
+        """
         self._report.save(os.fspath(path))
 
 

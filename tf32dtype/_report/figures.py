@@ -129,8 +129,9 @@ class Figures:
 
     def _known(self) -> Array:
         """Without products of zeros alone, which have no condition."""
-        found = np.concatenate([np.empty(0), *self.conditions])
-        return found[~np.isnan(found)]
+        found: Array = np.concatenate([np.empty(0), *self.conditions])
+        known: Array = found[~np.isnan(found)]
+        return known
 
     def take(self, sample: Sample, ways: Sequence[Way]) -> None:
         """Take in a sample."""
@@ -139,7 +140,8 @@ class Figures:
         with np.errstate(all="ignore"), matmul_precision(None):
             truth = a.astype(wide) @ b.astype(wide)
             norm = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
-            finite = np.isfinite(a).all(axis=1)[:, None] & np.isfinite(b).all(axis=0)
+            rows = np.isfinite(a).all(axis=1, keepdims=True)
+            finite = rows & np.isfinite(b).all(axis=0)
             finite &= np.isfinite(truth)
             self.a.gather(a)
             self.b.gather(b)

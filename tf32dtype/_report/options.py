@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .._arithmetic import format_name
+from .._formats.aliases import FormatName, NumPyName
 from .._matmul.precisions import PRECISIONS
 from .._measures import UserError, units
 from .._measures.ways import Way, on_unit, select
@@ -26,7 +27,7 @@ class ReportOptions:
     exact: bool = False
     #: what NumPy's arithmetic is rounded to while it is watched, and its products, if
     #: there is a precision of that name; of float64 too
-    arithmetic: str | None = None
+    arithmetic: FormatName | NumPyName | None = None
     float64: bool = False
     collector: CollectorOptions = field(default_factory=CollectorOptions)
 
@@ -107,7 +108,7 @@ def _list(names: str | Iterable[str] | None) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def arithmetic_format(name: str | None) -> str | None:
+def arithmetic_format(name: str | None) -> FormatName | NumPyName | None:
     """The full name of a format that NumPy can compute in.
 
     Raises

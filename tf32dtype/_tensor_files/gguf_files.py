@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..interop import gguf
 from .tensor import Tensor, TensorFile
 
@@ -17,15 +19,17 @@ def read(path: str) -> TensorFile:
 def _tensor(file: gguf.File, name: str) -> Tensor:
     facts = file.tensors[name]
     label = facts.kind.name if facts.kind else f"kind {facts.number}"
-    dtype, problem = None, ""
+    dtype: np.dtype[Any] | None = None
+    problem = ""
     try:
         file.check(name)
     except ValueError as error:
         problem = str(error)
     else:
         if facts.kind and facts.kind.block == 1:
-            dtype = file[name].dtype
-            label = dtype.name
+            array = file[name]
+            assert isinstance(array, np.ndarray)
+            dtype, label = array.dtype, array.dtype.name
         else:
             label = label.lower()
 

@@ -17,15 +17,9 @@ def read(path: str) -> TensorFile:
     if isinstance(loaded, Archive):
         return _archive(path, loaded)
     name = splitext(basename(path))[0]
-    is_plain = isinstance(loaded, np.ndarray)
-    tensor = Tensor(
-        name,
-        loaded.dtype.name if is_plain else loaded.format,
-        loaded.shape,
-        loaded.nbytes,
-        lambda: loaded,
-        loaded.dtype if is_plain else None,
-    )
+    dtype = loaded.dtype if isinstance(loaded, np.ndarray) else None
+    label = loaded.dtype.name if isinstance(loaded, np.ndarray) else loaded.format
+    tensor = Tensor(name, label, loaded.shape, loaded.nbytes, lambda: loaded, dtype)
     return TensorFile("npy", [path], [tensor], is_array=True)
 
 

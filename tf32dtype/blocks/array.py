@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._formats import bit_packing
+from .._formats.typed import DTypeOf, Out, Scalar, ValueNamed
 from . import dequantization, layout
 from . import from_codes as wrapping
 from .base import Blocks
-from .formats import BlockFormat, Element, ScaleFormat
+from .formats import BlockFormatLike, BlockSize, Element, ScaleFormat
 from .layout import Facts, Layout
 from .lines import from_lines
 from .products import matmul
 from .scaled import as_ndarray
 
 
-class BlockArray(Blocks[NDArray[np.uint8]]):
+class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
     """An array whose values share scales in blocks along one axis.
 
     `tf32dtype.blocks.quantize` makes them, and `from_codes` of data that exist. A value
@@ -36,7 +37,7 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
     """
 
     __slots__ = ()
-    __hash__ = None  # as __eq__ is here
+    __hash__: ClassVar[None] = None  # as __eq__ is here
     _name = "BlockArray"
 
     def __init__(self) -> None:
@@ -70,14 +71,14 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
     @classmethod
     def from_codes(
         cls,
-        format: str | BlockFormat,
+        format: BlockFormatLike,
         codes: ArrayLike,
         scales: ArrayLike,
         residuals: ArrayLike | None = None,
         *,
         shape: tuple[int, ...],
         axis: int = -1,
-        block_size: int | None = None,
+        block_size: BlockSize | None = None,
         scale_format: ScaleFormat | None = None,
         tensor_scale: float = 1.0,
     ) -> BlockArray:
@@ -88,17 +89,18 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
         format : str
             A name of `tf32dtype.blocks.formats`.
         codes : array_like
-            Packed, as `.codes`: uint8 of shape (*others, blocks, bytes of a block), or
-            with the last two axes as one, where others is `shape` without the block
-            axis. Or one an item, as `.elements`: an array of `shape` whose dtype is the
-            element's.
+            Packed, as `.codes`: uint8 of shape (others, blocks, bytes of a block), or
+            with the last two axes as one, where others are those of `shape` but the
+            block axis. Or one an item, as `.elements`: an array of `shape` whose dtype
+            is the element's.
         scales : array_like
-            As `.scales`: uint8 of shape (*others, blocks), with a residual
-            (*others, blocks, 2). float8_e8m0fnu scales, and ue4m3 ones as
+            As `.scales`: uint8 of shape (others, blocks), with a residual
+            (others, blocks, 2). float8_e8m0fnu scales, and ue4m3 ones as
             float8_e4m3fn, may have that dtype.
         residuals : array_like
             As codes, of formats that have a residual.
         shape : tuple of int
+            Of the array.
         axis, block_size, scale_format
             As for `quantize`; a scale format is needed where `quantize` chooses one.
         tensor_scale : float
@@ -142,7 +144,7 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
 
     @property
     def block_scales(self) -> NDArray[np.float32]:
-        """The scale S of every block, the tensor's included: (*others, blocks)."""
+        """The scale S of every block, the tensor's included: (others, blocks)."""
         plan = self._layout
         codes = self.scales if plan.row.levels == 1 else self.scales[..., 0]
         return wrapping.block_scales(plan)[codes]
@@ -156,8 +158,22 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
 
     # -- values ----------------------------------------------------------------
 
+    @overload
     def dequantize(
-        self, dtype: DTypeLike | None = np.float32, out: NDArray[Any] | None = None
+        self, dtype: DTypeOf[Any] | ValueNamed | None = ..., *, out: Out
+    ) -> Out: ...
+    @overload
+    def dequantize(self, dtype: None = ..., out: None = ...) -> NDArray[np.float32]: ...
+    @overload
+    def dequantize(
+        self, dtype: DTypeOf[Scalar], out: None = ...
+    ) -> NDArray[Scalar]: ...
+    @overload
+    def dequantize(self, dtype: ValueNamed, out: None = ...) -> NDArray[Any]: ...
+    def dequantize(
+        self,
+        dtype: DTypeOf[Any] | ValueNamed | None = np.float32,
+        out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
         """The values.
 
@@ -184,6 +200,12 @@ class BlockArray(Blocks[NDArray[np.uint8]]):
         """
         return dequantization.dequantize(self._layout, self._parts, dtype, out)
 
+    @overload
+    def __array__(
+        self, dtype: None = None, copy: bool | None = ...
+    ) -> NDArray[np.float32]: ...
+    @overload
+    def __array__(self, dtype: DTypeLike, copy: bool | None = ...) -> NDArray[Any]: ...
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None
     ) -> NDArray[Any]:

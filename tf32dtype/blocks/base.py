@@ -9,19 +9,21 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._formats.aliases import BlockFormatName
 from . import indexing
+from .formats import BlockSize, ScaleFormat
 from .layout import Layout
-from .scaled import Scaled
+from .scaled import Product, Scaled
 
 #: An array of uint8 in the memory of a kind of machine.
 Buffer = TypeVar("Buffer", bound=Any)
 
 
-class Blocks(Scaled, Generic[Buffer]):
+class Blocks(Scaled[Product], Generic[Buffer, Product]):
     """A layout and a buffer, and what follows from these without a look at a byte."""
 
     __slots__ = ("_buffer", "_layout")
-    __hash__ = None  # type: ignore[assignment]  # like an ndarray
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # like an ndarray
 
     _layout: Layout
     _buffer: Buffer
@@ -42,7 +44,7 @@ class Blocks(Scaled, Generic[Buffer]):
     # -- facts -------------------------------------------------------------------
 
     @property
-    def format(self) -> str:
+    def format(self) -> BlockFormatName:
         """Name of the block format."""
         return self._layout.row.name
 
@@ -65,11 +67,11 @@ class Blocks(Scaled, Generic[Buffer]):
         return self._layout.axis
 
     @property
-    def block_size(self) -> int:
+    def block_size(self) -> BlockSize:
         return self._layout.block_size
 
     @property
-    def scale_format(self) -> str:
+    def scale_format(self) -> ScaleFormat:
         return self._layout.scale_format
 
     @property

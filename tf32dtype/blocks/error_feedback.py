@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import threading
 from inspect import signature
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._formats.aliases import BlockFormatName
+from .._options import shows
 from .array import BlockArray
-from .formats import BlockFormat, find
+from .formats import BlockFormatLike, find
 from .layout import MOST_AXES, checked_axis
 from .lines import checked, to_float32
-from .quantization import Settings, quantize, resolved
+from .quantization import Options, Settings, quantize, resolved
 
 _MAX = np.finfo(np.float32).max
 _OPTIONS = tuple(signature(quantize).parameters)[2:]
@@ -30,8 +32,8 @@ class ErrorFeedback:
     ----------
     format : str
         A name of `tf32dtype.blocks.formats`.
-    **options
-        Of `tf32dtype.blocks.quantize`: axis, block_size, scale and the others.
+    axis, **options
+        As for `tf32dtype.blocks.quantize`: block_size, scale and the others.
 
     Raises
     ------
@@ -53,17 +55,19 @@ class ErrorFeedback:
     [0.5, 0.0, 0.5, 0.0, 0.5]
     """
 
-    def __init__(self, format: str | BlockFormat, **options: Any) -> None:
+    @shows(Options, Settings)
+    def __init__(
+        self, format: BlockFormatLike, axis: int = -1, **options: Unpack[Options]
+    ) -> None:
         self._row = find(format)
         for name in options:
             if name not in _OPTIONS:
                 raise TypeError(
                     f"{name!r} is no option of quantize: they are {', '.join(_OPTIONS)}"
                 )
-        axis = options.get("axis", -1)
         checked_axis(axis, MOST_AXES)
-        named = {name: v for name, v in options.items() if name != "axis"}
-        resolved(self._row, Settings(**named))
+        resolved(self._row, Settings(**options))
+        self._axis = axis
         self._options = options
         self._error: NDArray[np.float32] | None = None
         self._lock = threading.Lock()
@@ -76,7 +80,7 @@ class ErrorFeedback:
         self._lock = threading.Lock()
 
     @property
-    def format(self) -> str:
+    def format(self) -> BlockFormatName:
         return self._row.name
 
     @property
@@ -128,7 +132,7 @@ class ErrorFeedback:
         with np.errstate(over="ignore"):
             total = values + error
         np.clip(total, -_MAX, _MAX, out=total, where=np.isfinite(values))
-        result = quantize(total, self._row, **self._options)
+        result = quantize(total, self._row, self._axis, **self._options)
         with np.errstate(all="ignore"):
             left = total - result.dequantize()
         self._error = np.where(np.isfinite(left), left, error)
@@ -150,6 +154,11 @@ class ErrorFeedback:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken.
+
+        Parameters
+        ----------
+        state : dict
+            What it returned.
 
         Raises
         ------
@@ -173,5 +182,6 @@ class ErrorFeedback:
         self._error = error
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={v!r}" for name, v in self._options.items())
-        return f"ErrorFeedback({self.format!r}{options})"
+        given = {} if self._axis == -1 else {"axis": self._axis}
+        shown = [f", {name}={v!r}" for name, v in (given | self._options).items()]
+        return f"ErrorFeedback({self.format!r}{''.join(shown)})"

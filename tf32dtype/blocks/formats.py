@@ -9,6 +9,12 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from .. import _core
+from .._formats.aliases import (
+    BlockFormatName,
+    BlockFormatNamed,
+    advice,
+    canonical,
+)
 from .._formats.table import UnknownFormat
 from .._formats.table import formats as number_formats
 from .._wording import brief
@@ -17,8 +23,10 @@ from .._wording import brief
 Rule = Literal["amax", "floor", "even", "nf", "mse", "published"]
 ScaleFormat = Literal["float8_e8m0fnu", "ue4m3", "ue5m3", "ue4m4", "ue3m5"]
 
+BlockSize = Literal[16, 32, 64, 128]
+
 RULES = get_args(Rule)
-BLOCK_SIZES = (16, 32, 64, 128)
+BLOCK_SIZES: tuple[BlockSize, ...] = get_args(BlockSize)
 POWERS: Final = "float8_e8m0fnu"  # the scales that no float32 a tensor multiplies
 
 
@@ -65,22 +73,24 @@ class Element:
 
 #: Elements by name, and the mantissa bits of the scale formats, as in
 #: src/blocks/block_formats.h.
-elements = {name: Element(name, width) for name, width in _core.block_elements}
-scale_formats = dict(_core.block_scales)
+elements: dict[str, Element] = {
+    name: Element(name, width) for name, width in _core.block_elements
+}
+scale_formats: dict[ScaleFormat, int] = dict(_core.block_scales)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockFormat:
     """A row of the table: what a block holds, and how it is made by default."""
 
-    name: str
+    name: BlockFormatName
     #: name of the element
     element: str
     #: name of the residual's element; None: codes of one level
     residual: str | None
     #: None: the finest that the range of the tensor allows
     scale_format: ScaleFormat | None
-    block_size: int
+    block_size: BlockSize
     #: rule of the scale
     scale: Rule
     #: a block with NaN or Inf becomes NaN as a whole, through its scale
@@ -92,7 +102,13 @@ class BlockFormat:
         return self.bits(self.block_size)
 
     def bits(self, block_size: int) -> float:
-        """Bits that one value takes in blocks of this size."""
+        """Bits that one value takes in blocks of a size.
+
+        Parameters
+        ----------
+        block_size : int
+            Values of a block.
+        """
         levels = [elements[name] for name in (self.element, self.residual) if name]
         return sum(level.width + 8 / block_size for level in levels)
 
@@ -107,28 +123,30 @@ class BlockFormat:
         return 1 if self.residual is None else 2
 
 
+#: A block format by its name or its row.
+BlockFormatLike = BlockFormatNamed | BlockFormat
+
+
 class BlockFormats(Mapping[str, BlockFormat]):
-    """The block formats by name, in the table's order."""
+    """The block formats by name, in the table's order; "mxfp8" is mxfp8_e4m3."""
 
     def __init__(self, *rows: BlockFormat) -> None:
-        self._rows = {row.name: row for row in rows}
+        self._rows: dict[str, BlockFormat] = {row.name: row for row in rows}
 
     def __getitem__(self, name: str) -> BlockFormat:
         try:
-            return self._rows[name.lower()]
+            return self._rows[canonical(name)]
         except (KeyError, AttributeError, TypeError):
-            advice = f"known are {', '.join(self._rows)}"
             start = name.lower() if isinstance(name, str) else ""
+            help = advice(start, self._rows)
             if start and (near := [row for row in self._rows if row.startswith(start)]):
-                advice = f"did you mean {' or '.join(near)}?"
+                help = f"did you mean {' or '.join(near)}?"
             if isinstance(name, str) and name in number_formats:
-                advice = f"td.quantize(x, {name!r}) rounds each number by itself"
-            raise UnknownFormat(
-                f"unknown block format {brief(name)}; {advice}"
-            ) from None
+                help = f"td.quantize(x, {name!r}) rounds each number by itself"
+            raise UnknownFormat(f"unknown block format {brief(name)}; {help}") from None
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
+    def __iter__(self) -> Iterator[BlockFormatName]:
+        return (row.name for row in self._rows.values())
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -140,7 +158,7 @@ class BlockFormats(Mapping[str, BlockFormat]):
 #: Sources: TCFP's first publication for what tcfp8, tcfp12 and tcfp16 hold (the scales
 #: are the best at the same bits); OCP Microscaling Formats 1.0 for mx; NVIDIA's
 #: description of NVFP4. The last three are for storage, where no hardware reads them.
-formats = BlockFormats(
+formats: BlockFormats = BlockFormats(
     BlockFormat("tcfp8", "float8_e4m3fn", None, None, 32, "mse"),
     BlockFormat("tcfp12", "float8_e4m3fn", "int4", None, 32, "mse"),
     BlockFormat("tcfp16", "float8_e4m3fn", "float8_e4m3fn", None, 32, "mse"),

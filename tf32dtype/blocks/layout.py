@@ -17,7 +17,9 @@ from .formats import (
     BLOCK_SIZES,
     POWERS,
     BlockFormat,
+    BlockSize,
     Element,
+    ScaleFormat,
     elements,
     find,
     scale_formats,
@@ -44,8 +46,8 @@ class Layout:
     shape: tuple[int, ...]
     #: from 0
     axis: int
-    block_size: int
-    scale_format: str
+    block_size: BlockSize
+    scale_format: ScaleFormat
     #: what all scales are multiplied by; 1 where they are powers of two
     tensor_scale: float
 
@@ -192,7 +194,7 @@ def _check_ndim(ndim: int) -> None:
         raise ValueError(f"{ndim} axes: an array of blocks has {MOST_AXES} at most")
 
 
-def checked_block_size(block_size: int | None) -> int | None:
+def checked_block_size(block_size: int | None) -> BlockSize | None:
     if block_size is None:
         return None
     known = ", ".join(map(str, BLOCK_SIZES))
@@ -201,20 +203,22 @@ def checked_block_size(block_size: int | None) -> int | None:
         raise TypeError(
             f"block_size={brief(block_size)} is no integer: known are {known}"
         )
-    if block_size not in BLOCK_SIZES:
-        raise ValueError(f"block_size={block_size}: known are {known}")
-    return int(block_size)
+    for size in BLOCK_SIZES:
+        if block_size == size:
+            return size
+    raise ValueError(f"block_size={block_size}: known are {known}")
 
 
-def checked_scale_format(scale_format: str | None) -> str | None:
+def checked_scale_format(scale_format: str | None) -> ScaleFormat | None:
     if scale_format is None:
         return None
     name = canonical(scale_format) if isinstance(scale_format, str) else ""
-    if name not in scale_formats:
-        raise ValueError(
-            f"scale_format={brief(scale_format)}: known are {', '.join(scale_formats)}"
-        )
-    return name
+    for known in scale_formats:
+        if name == known:
+            return known
+    raise ValueError(
+        f"scale_format={brief(scale_format)}: known are {', '.join(scale_formats)}"
+    )
 
 
 def _checked_tensor_scale(tensor_scale: float, scale_format: str) -> float:

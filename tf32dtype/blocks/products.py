@@ -3,33 +3,68 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._formats.table import find, find_dtype, own_array
+from .._formats.typed import DTypeOf, Out, Scalar, Terms, ValueNamed
 from .._wording import brief
 from .base import Blocks
 from .scaled import Scaled
 
-Terms = Literal[1, 3, 4]
 #: What NumPy's iterators take.
 _MOST_STACK = 32
 Parts = tuple[NDArray[Any] | None, ...]
 #: The blocks that numbers are multiplied in where no operand has any.
 _BLOCK = 128
 #: Arrays of blocks in this machine's memory: `BlockArray`.
-HostBlocks = Blocks[NDArray[np.uint8]]
+HostBlocks = Blocks[NDArray[np.uint8], NDArray[np.float32]]
 
 
+@overload
 def matmul(
-    a: Scaled | ArrayLike,
-    b: Scaled | ArrayLike,
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
+    *,
+    terms: Terms | None = ...,
+    dtype: DTypeOf[Any] | ValueNamed = ...,
+    out: Out | tuple[Out],
+) -> Out: ...
+@overload
+def matmul(
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
+    *,
+    terms: Terms | None = ...,
+    out: None = ...,
+) -> NDArray[np.float32]: ...
+@overload
+def matmul(
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
+    *,
+    terms: Terms | None = ...,
+    dtype: DTypeOf[Scalar],
+    out: None = ...,
+) -> NDArray[Scalar]: ...
+@overload
+def matmul(
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
+    *,
+    terms: Terms | None = ...,
+    dtype: ValueNamed,
+    out: None = ...,
+) -> NDArray[Any]: ...
+def matmul(
+    a: Scaled[Any] | ArrayLike,
+    b: Scaled[Any] | ArrayLike,
     *,
     terms: Terms | None = None,
-    dtype: DTypeLike = np.float32,
+    dtype: DTypeOf[Any] | ValueNamed = np.float32,
     out: NDArray[Any] | tuple[NDArray[Any]] | None = None,
 ) -> Any:
     """Multiply matrices, one of them or both in blocks along k, or in tiles.
@@ -165,7 +200,7 @@ def _is_blocks(x: object) -> TypeGuard[HostBlocks]:
     return isinstance(x, Blocks) and isinstance(x.buffer, np.ndarray)
 
 
-def _factor(x: Scaled | ArrayLike, which: int) -> _Factor:
+def _factor(x: Scaled[Any] | ArrayLike, which: int) -> _Factor:
     name = "ab"[which]
     parts: Parts
     if _is_blocks(x):
@@ -197,7 +232,7 @@ def _factor(x: Scaled | ArrayLike, which: int) -> _Factor:
     return _Factor(parts, facts, block, shape, shape[:-2], lines, k, False)
 
 
-def _numbers(x: ArrayLike, name: str) -> NDArray[Any]:
+def _numbers(x: object, name: str) -> NDArray[Any]:
     array = own_array(x)
     if array.dtype.type in _core.scalar_types:
         return array

@@ -17,6 +17,8 @@ from .formats import (
     POWERS,
     RULES,
     BlockFormat,
+    BlockFormatLike,
+    BlockSize,
     Rule,
     ScaleFormat,
     elements,
@@ -31,13 +33,13 @@ Overflow = Literal["raise", "saturate"]
 _OVERFLOWS = get_args(Overflow)
 _TINY = 2.0**-149  # float32's least number
 #: Scale formats for a tensor whose row names none: the first whose range is enough.
-_FINEST = ("ue3m5", "ue4m4", "ue5m3")
+_FINEST: tuple[ScaleFormat, ...] = ("ue3m5", "ue4m4", "ue5m3")
 
 
 class Options(TypedDict, total=False):
     """The keywords of `quantize`."""
 
-    block_size: int | None
+    block_size: BlockSize | None
     scale: Rule | None
     scale_format: ScaleFormat | None
     rounding: Rounding
@@ -48,7 +50,7 @@ class Options(TypedDict, total=False):
 class Settings(NamedTuple):
     """What they are where a call says nothing else."""
 
-    block_size: int | None = None
+    block_size: BlockSize | None = None
     scale: Rule | None = None
     scale_format: ScaleFormat | None = None
     rounding: Rounding = "ties_to_even"
@@ -59,7 +61,7 @@ class Settings(NamedTuple):
 @shows(Options, Settings)
 def quantize(
     x: ArrayLike,
-    format: str | BlockFormat,
+    format: BlockFormatLike,
     axis: int = -1,
     **options: Unpack[Options],
 ) -> BlockArray:
@@ -159,7 +161,7 @@ class Work(NamedTuple):
 
 def prepare(
     x: ArrayLike,
-    format: str | BlockFormat,
+    format: BlockFormatLike,
     axis: int,
     settings: Settings,
     look_later: bool = False,
@@ -211,7 +213,9 @@ def prepare(
 # -- arguments ---------------------------------------------------------------
 
 
-def resolved(row: BlockFormat, settings: Settings) -> tuple[int, Rule, str | None]:
+def resolved(
+    row: BlockFormat, settings: Settings
+) -> tuple[BlockSize, Rule, ScaleFormat | None]:
     """Block size, rule and scale format (None: left to the tensor); all checked."""
     size = checked_block_size(settings.block_size) or row.block_size
     rule = _rule(row, settings.scale)
@@ -230,7 +234,9 @@ def _rule(row: BlockFormat, scale: Rule | None) -> Rule:
     return scale
 
 
-def _scale_format(row: BlockFormat, rule: Rule, scale_format: str | None) -> str | None:
+def _scale_format(
+    row: BlockFormat, rule: Rule, scale_format: ScaleFormat | None
+) -> ScaleFormat | None:
     """None: left to the tensor."""
     named = checked_scale_format(scale_format)
     if rule == "published" and named not in (None, POWERS):
@@ -263,7 +269,7 @@ def holds_nan(row: BlockFormat) -> bool:
 # -- the tensor's scale ------------------------------------------------------
 
 
-def finest(row: BlockFormat, amax: float, least: float) -> tuple[str, float]:
+def finest(row: BlockFormat, amax: float, least: float) -> tuple[ScaleFormat, float]:
     """The first scale format that has a normal scale for every block, and its scale.
 
     Where scales are integers of float32's least number, none can be finer.
@@ -276,7 +282,7 @@ def finest(row: BlockFormat, amax: float, least: float) -> tuple[str, float]:
     return POWERS, 1.0
 
 
-def tensor_scale(row: BlockFormat, scale_format: str, amax: float) -> float:
+def tensor_scale(row: BlockFormat, scale_format: ScaleFormat, amax: float) -> float:
     """What all scales are multiplied by, so that the greatest block has one."""
     if amax == 0:
         return 1.0

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._options import refuse_unknown, shows
-from .formats import BlockFormat
+from .formats import BlockFormatLike
 from .lines import from_lines
 from .quantization import Options, Settings, Work, prepare
 
@@ -17,7 +17,7 @@ from .quantization import Options, Settings, Work, prepare
 @shows(Options, Settings)
 def round(
     x: ArrayLike,
-    format: str | BlockFormat,
+    format: BlockFormatLike,
     axis: int = -1,
     *,
     out: NDArray[np.float32] | None = None,
@@ -34,9 +34,8 @@ def round(
     out : ndarray, optional
         A float32 array of x's shape to write into; it may be x itself, and must not
         share memory with x in another way.
-    **options
-        `block_size`, `scale`, `scale_format`, `rounding`, `overflow` and `rng` of
-        `quantize`.
+    block_size, scale, scale_format, rounding, overflow, rng
+        As in `quantize`.
 
     Returns
     -------

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+#: Of `@`.
+Product = TypeVar("Product", bound=Any)
 
 
-class Scaled:
+class Scaled(Generic[Product]):
     """NumPy's functions and operators: products alone."""
 
     __slots__ = ()
@@ -21,7 +24,7 @@ class Scaled:
         """matmul."""
 
     @abstractmethod
-    def dequantize(self, dtype: DTypeLike | None = None) -> Any:
+    def dequantize(self, dtype: Any = None) -> Any:
         """The values; as float32 if nothing else is said."""
 
     def __array_ufunc__(
@@ -46,17 +49,21 @@ class Scaled:
     ) -> Any:
         raise TypeError(_no_function(func.__name__))
 
-    def __matmul__(self, other: Any) -> Any:
-        return self._product(self, other)
+    def __matmul__(self, other: ArrayLike | Scaled[Product]) -> Product:
+        product: Product = self._product(self, other)
+        return product
 
-    def __rmatmul__(self, other: Any) -> Any:
-        return self._product(other, self)
+    def __rmatmul__(self, other: ArrayLike) -> Product:
+        product: Product = self._product(other, self)
+        return product
 
     def __contains__(self, value: object) -> bool:
         raise TypeError("`in` does not look into arrays of blocks: into dequantize()")
 
 
-def as_ndarray(x: Scaled, dtype: DTypeLike | None, copy: bool | None) -> NDArray[Any]:
+def as_ndarray(
+    x: Scaled[Any], dtype: DTypeLike | None, copy: bool | None
+) -> NDArray[Any]:
     """`__array__` of an array in this machine's memory."""
     if copy is False:
         raise ValueError("the values of an array of blocks are always a copy")

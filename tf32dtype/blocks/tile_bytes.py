@@ -60,7 +60,7 @@ def restore(facts: TileFacts, buffer: NDArray[np.uint8]) -> TileArray:
     items = buffer[:codes].reshape(shape)
     if element.is_integer:
         items = items.view(element.dtype)
-    return TileArray.from_codes(element.name, items, scales, sizes)
+    return TileArray.from_codes(element.dtype, items, scales, sizes)
 
 
 def _little(x: NDArray[Any]) -> NDArray[Any]:

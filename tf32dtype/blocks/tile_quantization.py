@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,8 @@ from .tiles import (
     SCALE_FORMATS,
     Tile,
     TileArray,
+    TileElement,
+    TileScaleFormat,
     bands,
     checked_element,
     checked_tile,
@@ -23,12 +25,10 @@ from .tiles import (
     tile_columns,
 )
 
-TileScaleFormat = Literal["float32", "bfloat16", "float16", "float8_e8m0fnu"]
-
 
 def quantize_tiles(
     x: ArrayLike,
-    format: object = "float8_e4m3fn",
+    format: TileElement = "float8_e4m3fn",
     tile: Tile = (128, 128),
     *,
     scale_format: TileScaleFormat = "float32",

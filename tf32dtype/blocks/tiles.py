@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import index
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._formats.codes import bits, from_bits
 from .._formats.table import UnknownFormat, formats, own_array
 from .._formats.table import find as find_format
+from .._formats.typed import DTypeOf, FormatLike, Out, Scalar, ValueNamed
 from .._wording import brief
 from .dequantization import check_out, value_dtype
 from .formats import Element, elements
@@ -21,12 +22,16 @@ from .scaled import Scaled, as_ndarray
 #: Rows and columns that share a scale; None: all of them.
 Tile = tuple[int | None, int | None]
 
-SCALE_FORMATS = ("float32", "bfloat16", "float16", "float8_e8m0fnu")
+TileScaleFormat = Literal["float32", "bfloat16", "float16", "float8_e8m0fnu"]
+#: A format of one byte, or int8.
+TileElement = FormatLike | Literal["int8"]
+
+SCALE_FORMATS = get_args(TileScaleFormat)
 #: What is worked on at a time, so that it stays in a cache.
 _BAND = 1 << 17
 
 
-class TileArray(Scaled):
+class TileArray(Scaled[NDArray[np.float32]]):
     """An array whose last two axes are cut in tiles that share a scale each.
 
     `tf32dtype.blocks.quantize_tiles` makes them, and `from_codes` of data that exist:
@@ -44,7 +49,7 @@ class TileArray(Scaled):
     """
 
     __slots__ = ("_elements", "_scales", "_tile")
-    __hash__ = None  # type: ignore[assignment]  # like an ndarray
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # like an ndarray
 
     _elements: NDArray[Any]
     _scales: NDArray[Any]
@@ -69,7 +74,7 @@ class TileArray(Scaled):
     @classmethod
     def from_codes(
         cls,
-        format: object,
+        format: TileElement,
         codes: ArrayLike,
         scales: ArrayLike,
         tile: Tile = (128, 128),
@@ -231,8 +236,22 @@ class TileArray(Scaled):
 
     # -- values ------------------------------------------------------------------
 
+    @overload
     def dequantize(
-        self, dtype: DTypeLike | None = np.float32, out: NDArray[Any] | None = None
+        self, dtype: DTypeOf[Any] | ValueNamed | None = ..., *, out: Out
+    ) -> Out: ...
+    @overload
+    def dequantize(self, dtype: None = ..., out: None = ...) -> NDArray[np.float32]: ...
+    @overload
+    def dequantize(
+        self, dtype: DTypeOf[Scalar], out: None = ...
+    ) -> NDArray[Scalar]: ...
+    @overload
+    def dequantize(self, dtype: ValueNamed, out: None = ...) -> NDArray[Any]: ...
+    def dequantize(
+        self,
+        dtype: DTypeOf[Any] | ValueNamed | None = np.float32,
+        out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
         """The values: elements times scales.
 
@@ -271,6 +290,12 @@ class TileArray(Scaled):
             out[matrix][rows] = values
         return out
 
+    @overload
+    def __array__(
+        self, dtype: None = None, copy: bool | None = ...
+    ) -> NDArray[np.float32]: ...
+    @overload
+    def __array__(self, dtype: DTypeLike, copy: bool | None = ...) -> NDArray[Any]: ...
     def __array__(
         self, dtype: DTypeLike | None = None, copy: bool | None = None
     ) -> NDArray[Any]:

@@ -6,9 +6,10 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .._file_kinds import is_absurd
 from .._tensor_names import UnknownTensor, select
@@ -17,10 +18,13 @@ from .._wording import brief
 from . import datasets
 from .storage import h5py
 
+if TYPE_CHECKING:
+    from ..blocks.facts_text import Scaled
+
 Path = str | os.PathLike[str]
 
 
-def save(path: Path, arrays: Mapping[str, Any], **create: Any) -> None:
+def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) -> None:
     """Write arrays to an HDF5 file.
 
     Parameters
@@ -66,7 +70,9 @@ def save(path: Path, arrays: Mapping[str, Any], **create: Any) -> None:
                 raise kind(f"{name}: {error}") from error
 
 
-def load(path: Path, names: str | Iterable[str] | None = None) -> dict[str, Any]:
+def load(
+    path: Path, names: str | Iterable[str] | None = None
+) -> dict[str, NDArray[Any] | Scaled]:
     """Read the arrays of an HDF5 file.
 
     Parameters

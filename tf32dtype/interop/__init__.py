@@ -3,7 +3,12 @@
 `tf32dtype.interop.torch` and the others are imported when they are named.
 """
 
-from importlib import import_module as _import_module
+import typing as _typing
+
+from .._lazy_modules import submodule as _submodule
+
+if _typing.TYPE_CHECKING:
+    from . import arrow, dask, gguf, numba, onnx, torch, zarr
 
 __all__ = ["arrow", "dask", "gguf", "numba", "onnx", "torch", "zarr"]
 
@@ -12,9 +17,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        return _import_module(f"{__name__}.{name}")
-    raise AttributeError(
-        f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}"
-    )
+if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
+
+    def __getattr__(name: str) -> object:
+        return _submodule(__name__, name, __all__)

@@ -11,13 +11,14 @@ metadata `ARROW:extension:name`: none takes codes for numbers. `from_arrow` take
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._formats.codes import bits, from_bits
 from .._formats.table import Format, as_own, find, formats
+from .._formats.typed import DTypeOf, FormatLike, Scalar
 from .._requirements import need
 from .._wording import brief
 
@@ -25,6 +26,13 @@ need("td.interop.arrow", "arrow", "pyarrow")
 import pyarrow as pa  # noqa: E402
 
 _PREFIX = "tf32dtype."
+
+
+__all__ = ["NumberArray", "NumberScalar", "NumberType", "from_arrow", "to_arrow"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class NumberType(pa.ExtensionType):
@@ -41,8 +49,8 @@ class NumberType(pa.ExtensionType):
     x: extension<tf32dtype.bfloat16<NumberType>>
     """
 
-    def __init__(self, format: object) -> None:
-        self.format = find(format)
+    def __init__(self, format: FormatLike) -> None:
+        self.format: Format = find(format)
         super().__init__(pa.binary(self.format.itemsize), _PREFIX + self.format.name)
 
     def __arrow_ext_serialize__(self) -> bytes:
@@ -50,7 +58,7 @@ class NumberType(pa.ExtensionType):
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: Any, serialized: bytes) -> Self:
-        made = cls(serialized.decode())
+        made = cls(formats[serialized.decode()])
         if made.storage_type != storage_type:
             raise ValueError(
                 f"{made.extension_name} is stored as {made.storage_type}, and is "
@@ -141,8 +149,20 @@ def to_arrow(a: ArrayLike) -> Any:
     return result
 
 
+@overload
 def from_arrow(
-    array: Any, format: object = None, *, masked: bool = False
+    array: Any, format: FormatLike | None = ..., *, masked: Literal[True]
+) -> np.ma.MaskedArray[Any, np.dtype[Any]]: ...
+@overload
+def from_arrow(
+    array: Any, format: DTypeOf[Scalar], *, masked: Literal[False] = ...
+) -> NDArray[Scalar]: ...
+@overload
+def from_arrow(
+    array: Any, format: FormatLike | None = ..., *, masked: bool = ...
+) -> NDArray[Any]: ...
+def from_arrow(
+    array: Any, format: FormatLike | None = None, *, masked: bool = False
 ) -> NDArray[Any]:
     """The numbers of an Arrow array.
 
@@ -205,7 +225,7 @@ def from_arrow(
 def _column(array: Any) -> NDArray[Any]:
     """Numbers for pandas, which has NaN for what is null."""
     if array.null_count and array.type.format.has_nan:
-        return from_arrow(array, masked=True).filled(np.nan)  # type: ignore[attr-defined, no-any-return]
+        return from_arrow(array, masked=True).filled(np.nan)
     return from_arrow(array).copy()
 
 

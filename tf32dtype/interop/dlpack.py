@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -211,7 +211,7 @@ class DLPackExporter:
 
 
 def from_dlpack(
-    x: Any, /, *, device: str | None = None, copy: bool | None = None
+    x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool | None = None
 ) -> NDArray[Any]:
     """An array of another library's memory, of a format or one of NumPy's dtypes.
 

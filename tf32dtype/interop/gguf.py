@@ -26,11 +26,20 @@ from . import gguf_header
 from .gguf_header import Kind, Tensor
 
 Path = str | os.PathLike[str]
+#: What becomes of a tensor.
+Held = NDArray[Any] | BlockArray | TileArray
+
+
+__all__ = ["File", "load", "open"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def load(
     path: Path, *, mmap: bool = True, names: str | Iterable[str] | None = None
-) -> dict[str, Any]:
+) -> dict[str, Held]:
     """Read tensors of a GGUF file.
 
     Parameters
@@ -95,7 +104,7 @@ def open(path: Path) -> File:
     return File(path)
 
 
-class File(Mapping[str, Any]):
+class File(Mapping[str, Held]):
     """The tensors of a GGUF file by name. Arrays that it returned outlive `close`.
 
     Shapes are NumPy's: the axis that GGUF has first is the last one.
@@ -132,10 +141,10 @@ class File(Mapping[str, Any]):
             header = gguf_header.read(self._data)
         except ValueError as error:
             raise ValueError(f"{self._path} is no sound GGUF file: {error}") from None
-        self.metadata = header.metadata
-        self.tensors = header.tensors
+        self.metadata: dict[str, Any] = header.metadata
+        self.tensors: dict[str, Tensor] = header.tensors
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Held:
         read = self._reader(name)
         tensor = self.tensors[name]
         raw = self._bytes(tensor)
@@ -169,6 +178,11 @@ class File(Mapping[str, Any]):
     def check(self, name: str) -> None:
         """Whether a tensor is of a kind that is read.
 
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
         Raises
         ------
         KeyError
@@ -180,6 +194,11 @@ class File(Mapping[str, Any]):
 
     def raw(self, name: str) -> NDArray[np.uint8]:
         """The bytes of a tensor's rows, as `gguf.dequantize` takes them.
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
 
         Returns
         -------
@@ -236,7 +255,7 @@ def _mapped(path: str) -> NDArray[np.uint8]:
 
 # -- kinds ---------------------------------------------------------------------------
 
-_Reader = Callable[[NDArray[np.uint8], Tensor], Any]
+_Reader = Callable[[NDArray[np.uint8], Tensor], Held]
 
 
 def _plain(code: str) -> _Reader:

@@ -140,7 +140,7 @@ class _Walk:
     """Reads a file from its begin, and never beyond its end."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
-        self._data = memoryview(data)
+        self._data = data.data
         self.at = 0
 
     def take(self, size: int, what: str) -> memoryview:

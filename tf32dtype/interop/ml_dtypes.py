@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._formats.table import as_own, find, own_array, with_items
 from .._requirements import need
@@ -14,6 +14,10 @@ from .._requirements import need
 _DType = np.dtype[Any]
 
 
+@overload
+def as_ml_dtypes(a: np.generic) -> Any: ...
+@overload
+def as_ml_dtypes(a: ArrayLike) -> NDArray[Any]: ...
 def as_ml_dtypes(a: ArrayLike) -> Any:
     """View an array under ml_dtypes' dtype, for libraries that look for that.
 
@@ -55,6 +59,10 @@ def as_ml_dtypes(a: ArrayLike) -> Any:
     return _viewed(a, _theirs)
 
 
+@overload
+def from_ml_dtypes(a: np.generic) -> Any: ...
+@overload
+def from_ml_dtypes(a: ArrayLike) -> NDArray[Any]: ...
 def from_ml_dtypes(a: ArrayLike) -> Any:
     """View an array of ml_dtypes under this package's dtype.
 
@@ -96,7 +104,7 @@ def _viewed(a: Any, change: Callable[[_DType], _DType]) -> Any:
     own = as_own(a)
     array = own if isinstance(own, np.ndarray | np.generic) else own_array(own)
     dtype = with_items(array.dtype, change)
-    view = array if dtype is array.dtype else np.asanyarray(array).view(dtype)
+    view: Any = array if dtype is array.dtype else np.asanyarray(array).view(dtype)
     return view[()] if isinstance(a, np.generic) else view
 
 

@@ -1,7 +1,7 @@
 """Conversions of the formats' codes that code compiled by numba calls.
 
 numba knows nothing of other packages' dtypes. Compiled functions take the codes, which
-are unsigned integers, and convert each number as they use it:
+are unsigned integers, and convert each number as they use it::
 
     decode = td.interop.numba.to_float32("bfloat16")
     encode = td.interop.numba.from_float32("bfloat16")
@@ -17,22 +17,31 @@ are unsigned integers, and convert each number as they use it:
 from __future__ import annotations
 
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from .._formats.codes import bits
 from .._formats.table import Format, find
+from .._formats.typed import FormatLike
 from .._requirements import need
 
-numba = need("td.interop.numba", "numba", "numba")
+numba: ModuleType = need("td.interop.numba", "numba", "numba")
 
 #: Of float32: Inf and the quiet NaN, bits of the mantissa, exponents' bias.
 _INFINITY, _NAN = 0x7F800000, 0x7FC00000
 _MANTISSA, _BIAS = 23, 127
 
 
-def to_float32(format: object) -> Any:
+__all__ = ["from_float32", "to_float32"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def to_float32(format: FormatLike) -> Any:
     """A function from a format's codes to float32.
 
     Parameters
@@ -62,7 +71,7 @@ def to_float32(format: object) -> Any:
     return _decoder(find(format))
 
 
-def from_float32(format: object) -> Any:
+def from_float32(format: FormatLike) -> Any:
     """A function from float32 to a format's codes.
 
     Parameters

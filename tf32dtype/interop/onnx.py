@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from .._requirements import need
 if TYPE_CHECKING:
     from onnx import TensorProto
 
-onnx = need("td.interop.onnx", "onnx", "onnx")
+onnx: ModuleType = need("td.interop.onnx", "onnx", "onnx")
 need("td.interop.onnx", "onnx", "onnx.numpy_helper")
 
 #: What ONNX calls the formats that it has, the last two from onnx 1.23 on.
@@ -46,6 +47,13 @@ _INTEGERS = {
     "UINT2": (np.dtype(np.uint8), 2),
     "INT2": (np.dtype(np.int8), 2),
 }
+
+
+__all__ = ["dtype_of", "from_array", "to_array"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def to_array(
@@ -134,7 +142,13 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
 
 
 def dtype_of(tensor: TensorProto) -> np.dtype[Any] | None:
-    """The dtype of what `to_array` returns; None for an unknown type."""
+    """The dtype of what `to_array` returns; None for an unknown type.
+
+    Parameters
+    ----------
+    tensor : onnx.TensorProto
+        Its type is looked at, and nothing else.
+    """
     number = tensor.data_type
     if (name := _numbers(_FORMATS).get(number)) is not None:
         return formats[name].dtype

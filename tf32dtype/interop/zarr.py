@@ -35,6 +35,11 @@ from ._zarr_packbits import PackBits  # noqa: E402
 
 __all__ = ["PackBits", *formats]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: What tells zarr that a data type is another one's; before zarr 3.3 it was elsewhere.
 _Mismatch: type[Exception] = next(
     vars(module)["DataTypeValidationError"]

@@ -35,6 +35,8 @@ class File:
         try:
             fd = self._stream.fileno()
             size = os.fstat(fd).st_size
+            self.entries: dict[str, Entry]
+            self.metadata: dict[str, str]
             self.entries, self.metadata = header.parse(self._stream, size, path)
             self._carried = self._read_formats()
             if mapped:
@@ -90,7 +92,7 @@ class File:
         data = np.empty(entry.end - entry.begin, np.uint8)
         with self._lock:  # one place in the file for all threads
             self._stream.seek(entry.begin)
-            read = self._stream.readinto(data)
+            read = self._stream.readinto(data.data)
         if read < data.size:
             raise ValueError(
                 f"{self.path}: tensor {brief(entry.name)} is cut short: the file "

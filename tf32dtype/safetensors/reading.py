@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from . import sharded
 from .file import File
 
 if TYPE_CHECKING:
+    from .scheme_rows import Scaled
     from .schemes import Group
 
 Path = str | os.PathLike[str]
@@ -88,17 +89,50 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
         return [*dict.fromkeys((self._path, *self._files))]
 
     def file_of(self, name: str) -> str:
-        """Path of the file that a tensor is in."""
+        """Path of the file that a tensor is in.
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
+        Raises
+        ------
+        KeyError
+            For a name that the file does not have.
+        """
         return self._place(name).path
 
     def info(self, name: str) -> TensorInfo:
-        """Dtype, shape and bytes of a tensor."""
+        """Dtype, shape and bytes of a tensor.
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
+        Raises
+        ------
+        KeyError
+            For a name that the file does not have.
+        """
         file = self._place(name)
         entry = file.entries[name]
         return TensorInfo(file.dtype(name), entry.shape, entry.end - entry.begin)
 
     def stored_as(self, name: str) -> str:
-        """The tensor's dtype by the name that the file has for it: "BF16"."""
+        """The tensor's dtype by the name that the file has for it: "BF16".
+
+        Parameters
+        ----------
+        name : str
+            The tensor's.
+
+        Raises
+        ------
+        KeyError
+            For a name that the file does not have.
+        """
         return self._place(name).entries[name].dtype
 
     def _place(self, name: str) -> File:
@@ -117,7 +151,13 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
         return find(self, [file.metadata for file in self._files.values()])
 
     def select(self, names: str | Iterable[str] | None) -> list[str]:
-        """Names of tensors, as the keyword of `load` chooses them."""
+        """Names of tensors, as the keyword of `load` chooses them.
+
+        Parameters
+        ----------
+        names : str or iterable of str, optional
+            As there.
+        """
         return select(names, self._places, self._path)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -192,13 +232,29 @@ def open(path: Path, *, mmap: bool = True) -> SafeTensors:
     return SafeTensors(os.fspath(path), mmap)
 
 
+@overload
+def load(
+    path: Path,
+    *,
+    mmap: bool = ...,
+    names: str | Iterable[str] | None = ...,
+    blocks: Literal[False] = ...,
+) -> dict[str, NDArray[Any]]: ...
+@overload
+def load(
+    path: Path,
+    *,
+    mmap: bool = ...,
+    names: str | Iterable[str] | None = ...,
+    blocks: bool,
+) -> dict[str, NDArray[Any] | Scaled]: ...
 def load(
     path: Path,
     *,
     mmap: bool = True,
     names: str | Iterable[str] | None = None,
     blocks: bool = False,
-) -> dict[str, Any]:
+) -> Mapping[str, NDArray[Any] | Scaled]:
     """Read tensors of a safetensors file, or of a checkpoint of several.
 
     Parameters

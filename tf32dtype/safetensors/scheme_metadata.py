@@ -14,7 +14,9 @@ from .._formats.codes import bits
 from ..blocks import layout
 from ..blocks.array import BlockArray
 from ..blocks.formats import POWERS, ScaleFormat
-from ..blocks.tiles import TileArray, grid, scale_dtype
+from ..blocks.formats import formats as block_formats
+from ..blocks.layout import checked_block_size
+from ..blocks.tiles import TileArray, checked_element, grid, scale_dtype
 from .dtypes import kind_of
 from .scheme_rows import Arrays, Facts, Form, Member, Row, Scaled, in_pattern, native
 from .scheme_table import TORCHAO
@@ -71,18 +73,19 @@ class OwnRow(Row):
             if facts.format == "int8":
                 codes = codes.view(np.int8)
             scales = arrays["scales"]
-            return TileArray.from_codes(facts.format, codes, scales, facts.tile)
+            element = checked_element(facts.format)
+            return TileArray.from_codes(element.dtype, codes, scales, facts.tile)
         number = int(arrays["scale_format"][0])
         if number >= len(_SCALE_FORMATS):
             raise ValueError(f"no format of scales has the number {number}")
         return BlockArray.from_codes(
-            facts.format,
+            block_formats[facts.format],
             arrays["codes"],
             arrays["scales"],
             arrays.get("residuals"),
             shape=facts.shape,
             axis=facts.axis,
-            block_size=facts.block_size,
+            block_size=checked_block_size(facts.block_size),
             scale_format=_SCALE_FORMATS[number],
             tensor_scale=float(arrays["tensor_scale"][0]),
         )

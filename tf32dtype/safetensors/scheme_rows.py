@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._formats.aliases import BlockFormatName
 from ..blocks.array import BlockArray
 from ..blocks.formats import POWERS, Element, elements
 from ..blocks.formats import formats as block_formats
-from ..blocks.tiles import Tile, TileArray, checked_tile, grid
+from ..blocks.tiles import Tile, TileArray, checked_element, checked_tile, grid
 from .dtypes import kind_of
 
 Shape = tuple[int, ...]
@@ -122,7 +123,7 @@ class Row:
 class BlockRow(Row):
     """Blocks of one format along the last axis, none of them short."""
 
-    format: str
+    format: BlockFormatName
     #: the name of a float32 tensor of one number; optional where readers do without
     tensor_scale: str | None = None
     tensor_shape: Shape = (1,)
@@ -267,7 +268,8 @@ class TileRow(Row):
 
     def read(self, facts: Facts, arrays: Arrays) -> Scaled:
         scales = arrays["scales"].reshape(grid(facts.shape, facts.sizes))
-        return TileArray.from_codes(facts.format, arrays["codes"], scales, facts.sizes)
+        element = checked_element(facts.format)
+        return TileArray.from_codes(element.dtype, arrays["codes"], scales, facts.sizes)
 
     def write(self, array: TileArray) -> dict[str, NDArray[Any]]:
         return {"codes": array.elements, "scales": native(array.scales)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from .._tensor_names import select
 from .._wording import brief
 from . import schemes
@@ -13,6 +15,7 @@ from .scheme_metadata import OWN_KEY
 
 if TYPE_CHECKING:
     from .reading import SafeTensors
+    from .scheme_rows import Scaled
 
 
 def find(
@@ -25,7 +28,7 @@ def find(
 
 def load_with_weights(
     tensors: SafeTensors, names: str | Iterable[str] | None, path: str
-) -> dict[str, Any]:
+) -> dict[str, NDArray[Any] | Scaled]:
     """What `load` with ``blocks=True`` returns."""
     named = [names] if isinstance(names, str) else None if names is None else [*names]
     weights = tensors.weights()
@@ -36,7 +39,7 @@ def load_with_weights(
     for name in named or ():
         if isinstance(name, str) and name not in weights:
             _check_whole(name, entries, path)
-    found: dict[str, Any] = {}
+    found: dict[str, NDArray[Any] | Scaled] = {}
     for name in select(named, known, path):
         if name not in weights:
             found[name] = tensors[name]

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,19 @@ _CHUNK_BYTES = 1 << 24
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
+#: As in schemes.py, which who writes plain arrays does not load.
+Scheme = Literal[
+    "tf32dtype",
+    "vllm",
+    "compressed-tensors",
+    "modelopt",
+    "quark",
+    "gpt-oss",
+    "deepseek",
+    "torchao",
+]
+
+
 class Layout(NamedTuple):
     """A file before its data: they follow the header, in the order of `kinds`."""
 
@@ -47,7 +60,7 @@ def save(
     *,
     metadata: Mapping[str, str] | None = None,
     max_shard_size: int | str | None = None,
-    scheme: str = "tf32dtype",
+    scheme: Scheme = "tf32dtype",
 ) -> None:
     """Write arrays to a safetensors file.
 

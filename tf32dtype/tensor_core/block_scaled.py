@@ -11,21 +11,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple, cast
+from typing import Final, Literal, NamedTuple, cast
 
-from .models import CONTESTED, LEAST_EXPONENTS, Accumulator, Verified
+from .models import (
+    CONTESTED,
+    LEAST_EXPONENTS,
+    Accumulator,
+    Board,
+    Instruction,
+    Operand,
+    Verified,
+)
+
+#: With their kinds.
+BlockInstruction = Literal[
+    "tcgen05.mxf4",
+    "tcgen05.mxf4nvf4",
+    "tcgen05.mxf8f6f4",
+    "mma.sync.mxf4",
+    "mma.sync.mxf4nvf4",
+    "mma.sync.mxf8f6f4",
+]
 
 
 @dataclass(frozen=True)
 class BlockScaled:
     """What one block-scaled instruction of a device computes."""
 
-    device: str
+    device: Board
     #: the instruction and its kind
-    instruction: str
+    instruction: BlockInstruction
     #: formats of the operands' elements
-    a: str
-    b: str
+    a: Operand
+    b: Operand
     #: format of the scales of both
     scale: str
     #: k that share a scale
@@ -68,9 +86,9 @@ class BlockScaled:
 class _Row(NamedTuple):
     """Models that differ in formats and devices alone."""
 
-    devices: tuple[str, ...]
+    devices: tuple[Board, ...]
     kind: str
-    formats: tuple[str, ...]  # any of them times any
+    formats: tuple[Operand, ...]  # any of them times any
     scale: str
     block_size: int
     depth: int
@@ -78,10 +96,13 @@ class _Row(NamedTuple):
     fraction: int
 
 
-_INSTRUCTIONS = {"B200": "tcgen05", "RTX Blackwell": "mma.sync"}
+_INSTRUCTIONS: dict[Board, Instruction] = {
+    "B200": "tcgen05",
+    "RTX Blackwell": "mma.sync",
+}
 _BOTH = tuple(_INSTRUCTIONS)
-_FP4 = ("float4_e2m1fn",)
-_FP8_FP4 = ("float8_e4m3fn", "float8_e5m2", *_FP4)
+_FP4: Final = ("float4_e2m1fn",)
+_FP8_FP4: Final = ("float8_e4m3fn", "float8_e5m2", *_FP4)
 _POWERS = "float8_e8m0fnu"
 
 # Source: microsoft/MMA-Sim. What takes a pair of formats first is the default.
@@ -101,7 +122,7 @@ def _models(row: _Row) -> Iterator[BlockScaled]:
         unknown = row.group == 1 and "float4_e2m1fn" in (a, b)
         yield BlockScaled(
             device,
-            f"{_INSTRUCTIONS[device]}.{row.kind}",
+            cast(BlockInstruction, f"{_INSTRUCTIONS[device]}.{row.kind}"),
             a,
             b,
             row.scale,

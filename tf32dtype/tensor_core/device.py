@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from .block_scaled import BLOCK_SCALED, BlockScaled
-from .models import MODELS, Model
+from .models import MODELS, Board, Instruction, Model
+
+#: Names that mean the tensor core of a board, by the architecture.
+Alias = Literal[
+    "Volta", "sm_70", "Titan V",
+    "Turing", "sm_75", "RTX 20", "RTX 2080",
+    "Ampere", "sm_80", "sm_86", "A2", "A10", "A30", "A40", "A6000", "RTX 30",
+    "RTX 3090", "RTX A6000",
+    "Ada", "sm_89", "L4", "L40", "RTX 40", "RTX 4090", "RTX Ada", "RTX 6000 Ada",
+    "Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200",
+    "Blackwell", "sm_100", "sm_100a", "B100", "GB200",
+    "sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000",
+]  # fmt: skip
+DeviceName = Literal[Board, Alias]
 
 
 @dataclass(frozen=True)
 class Device:
     """A device, by the name of its best known board."""
 
-    name: str
+    name: Board
     #: NVIDIA's name of the architecture, and its compute capabilities
     architecture: str
     #: other names that mean the same tensor core
-    aliases: tuple[str, ...]
+    aliases: tuple[Alias, ...]
     #: in dense 10^12 operations a second, by format; from the board's data sheet
     peak: Mapping[str, float] = field(hash=False)
     #: what the sheet is of
@@ -34,7 +48,7 @@ class Device:
         return tuple(model for model in BLOCK_SCALED if model.device == self.name)
 
     @property
-    def instructions(self) -> tuple[str, ...]:
+    def instructions(self) -> tuple[Instruction, ...]:
         """Its instructions, what GEMM libraries use first."""
         return tuple(dict.fromkeys(model.instruction for model in self.models))
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._formats.quantize import Tf32Rounding
+from .._formats.typed import DTypeOf
+from .device import DeviceName
 from .integer_model import Addition, Exact, Group, Step, Term, steps
-from .models import VERIFIED, Model
+from .models import VERIFIED, Accumulator, Instruction, Model
 from .products import as_accumulators, as_operand, resolve
 
 #: With more MMA groups than these, each is a line.
@@ -19,13 +21,13 @@ IN_FULL = 8
 
 
 def explain(
-    a_row: Any,
-    b_col: Any,
-    c: Any = 0,
+    a_row: ArrayLike,
+    b_col: ArrayLike,
+    c: ArrayLike | None = 0,
     *,
-    device: str,
-    instruction: str | None = None,
-    accumulator: DTypeLike = np.float32,
+    device: DeviceName,
+    instruction: Instruction | None = None,
+    accumulator: DTypeOf[np.float16 | np.float32] | Accumulator = np.float32,
     rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
 ) -> str:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .models import MODELS, Model
 from .products import as_operand, format_name, matmul
@@ -16,7 +16,9 @@ from .products import as_operand, format_name, matmul
 _NAMES = ("device", "instruction", "instruction_depth", "verified")
 
 
-def identify(a: Any, b: Any, c: Any, d: Any) -> list[Model]:
+def identify(
+    a: ArrayLike, b: ArrayLike, c: ArrayLike | None, d: ArrayLike
+) -> list[Model]:
     """Find the models that give the results d of a @ b + c, in all bits.
 
     Parameters

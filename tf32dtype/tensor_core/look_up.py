@@ -9,7 +9,7 @@ from .._wording import brief
 from .block_scaled import BlockScaled
 from .device import DEVICES, Device
 from .listing import listing
-from .models import MODELS, Model
+from .models import MODELS, Board, Instruction, Model
 
 
 def _plain(name: str) -> str:
@@ -20,7 +20,7 @@ class Devices(Mapping[str, Device]):
     """The devices by name; aliases are found too, and case is ignored."""
 
     def __init__(self, devices: tuple[Device, ...]) -> None:
-        self._devices = {device.name: device for device in devices}
+        self._devices: dict[str, Device] = {device.name: device for device in devices}
         self._names = {
             _plain(name): device.name
             for device in devices
@@ -40,8 +40,8 @@ class Devices(Mapping[str, Device]):
             raise KeyError(f"unknown device {brief(name)}; known are {', '.join(self)}")
         return self._devices[found]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._devices)
+    def __iter__(self) -> Iterator[Board]:
+        return (device.name for device in self._devices.values())
 
     def __len__(self) -> int:
         return len(self._devices)
@@ -50,7 +50,7 @@ class Devices(Mapping[str, Device]):
         return listing(self._devices.values())
 
 
-devices = Devices(DEVICES)
+devices: Devices = Devices(DEVICES)
 
 
 @cache
@@ -72,7 +72,7 @@ def find_device(name: object) -> Device:
         raise ValueError(error.args[0]) from None
 
 
-def find_instruction(device: Device, instruction: str | None) -> str:
+def find_instruction(device: Device, instruction: str | None) -> Instruction:
     """One of a device's instructions; None: what GEMM libraries use.
 
     Raises
@@ -88,12 +88,13 @@ def find_instruction(device: Device, instruction: str | None) -> str:
             f"{instruction} multiplies block-scaled arrays (tf32dtype.blocks) alone;"
             f" other instructions of {device.name} are {', '.join(known)}"
         )
-    if instruction not in known:
-        raise ValueError(
-            f"{device.name} has no instruction {brief(instruction)}; it has"
-            f" {', '.join(known)}"
-        )
-    return instruction
+    for name in known:
+        if name == instruction:
+            return name
+    raise ValueError(
+        f"{device.name} has no instruction {brief(instruction)}; it has"
+        f" {', '.join(known)}"
+    )
 
 
 def find_model(

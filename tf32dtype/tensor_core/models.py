@@ -11,10 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, cast
 
 from .. import _core
 
+#: The best known one with a tensor core.
+Board = Literal["V100", "T4", "A100", "L40S", "H100", "B200", "RTX Blackwell"]
+Instruction = Literal["mma.sync", "wgmma", "tcgen05"]
+#: Formats of operands.
+Operand = Literal[
+    "float16", "bfloat16", "tf32", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"
+]
 Accumulator = Literal["float32", "float16"]
 Verified = Literal["recorded", "two simulators", "one source", "contested"]
 
@@ -148,11 +155,11 @@ LEAST_EXPONENTS = {
 class Model:
     """What one instruction of a device computes of operands of two formats."""
 
-    device: str
-    instruction: str
+    device: Board
+    instruction: Instruction
     #: formats of the operands
-    a: str
-    b: str
+    a: Operand
+    b: Operand
     accumulator: Accumulator
     #: products that are added in one sum, together with the accumulator
     depth: int
@@ -204,9 +211,9 @@ class Model:
 class _Row(NamedTuple):
     """Models that differ in formats and accumulators alone."""
 
-    device: str
-    instruction: str
-    formats: tuple[str, ...]  # any of them times any
+    device: Board
+    instruction: Instruction
+    formats: tuple[Operand, ...]  # any of them times any
     depth: int
     instruction_depth: int
     fraction: int
@@ -222,11 +229,11 @@ _HOPPER_TF32 = cast(int, CONTESTED["depth of tf32 on Hopper and Blackwell"].valu
 _TURING = cast(tuple[int, int], CONTESTED["block of Turing"].value)
 _CUTS_FIRST = CONTESTED["wgmma fp8 into float16"].value != "float16"
 
-_F16 = ("float16",)
-_BF16 = ("bfloat16",)
-_TF32 = ("tf32",)
-_FP8 = ("float8_e4m3fn", "float8_e5m2")
-_FP8_FP4 = (*_FP8, "float4_e2m1fn")
+_F16: Final = ("float16",)
+_BF16: Final = ("bfloat16",)
+_TF32: Final = ("tf32",)
+_FP8: Final = ("float8_e4m3fn", "float8_e5m2")
+_FP8_FP4: Final = (*_FP8, "float4_e2m1fn")
 
 # Sources: the recordings of north-numerical-computing/MATLAB-tensor-core; simulators of
 # that repository and of microsoft/MMA-Sim; NVIDIA/cutlass issue 1986 (fp8 mma.sync).

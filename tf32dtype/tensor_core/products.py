@@ -3,38 +3,105 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+    overload,
+)
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._formats.quantize import Tf32Rounding, quantize
 from .._formats.table import find_dtype, own_array
+from .._formats.typed import DTypeOf, Out, Terms
 from .._wording import brief
 from . import block_products
-from .block_scaled import BlockScaled
+from .block_scaled import BlockInstruction, BlockScaled
+from .device import DeviceName
 from .look_up import find_model
-from .models import CONTESTED, Model
+from .models import CONTESTED, Accumulator, Instruction, Model
+
+if TYPE_CHECKING:
+    from ..blocks import BlockArray
+
+    Operand: TypeAlias = ArrayLike | BlockArray
 
 Array = NDArray[Any]
+Float = TypeVar("Float", np.float16, np.float32)
 
 #: of an operand, so that stacks of them broadcast
 _AXES = 32
 _TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
 
 
+class _Way(TypedDict):
+    device: DeviceName
+    instruction: NotRequired[Instruction | BlockInstruction | None]
+    rounding: NotRequired[Tf32Rounding | None]
+    promote_every: NotRequired[int | None]
+    terms: NotRequired[Terms | None]
+
+
+@overload
 def matmul(
-    a: Any,
-    b: Any,
-    c: Any = None,
+    a: Operand,
+    b: Operand,
+    c: ArrayLike | None = ...,
     *,
-    device: str,
-    instruction: str | None = None,
+    accumulator: DTypeOf[Float] | Accumulator = ...,
+    out: Out | tuple[Out],
+    **way: Unpack[_Way],
+) -> Out: ...
+@overload
+def matmul(
+    a: Operand,
+    b: Operand,
+    c: ArrayLike | None = ...,
+    *,
+    accumulator: Literal["float32"] = ...,
+    out: None = ...,
+    **way: Unpack[_Way],
+) -> NDArray[np.float32]: ...
+@overload
+def matmul(
+    a: Operand,
+    b: Operand,
+    c: ArrayLike | None = ...,
+    *,
+    accumulator: Literal["float16"],
+    out: None = ...,
+    **way: Unpack[_Way],
+) -> NDArray[np.float16]: ...
+@overload
+def matmul(
+    a: Operand,
+    b: Operand,
+    c: ArrayLike | None = ...,
+    *,
+    accumulator: DTypeOf[Float],
+    out: None = ...,
+    **way: Unpack[_Way],
+) -> NDArray[Float]: ...
+def matmul(
+    a: Operand,
+    b: Operand,
+    c: ArrayLike | None = None,
+    *,
+    device: DeviceName,
+    instruction: Instruction | BlockInstruction | None = None,
     accumulator: DTypeLike = np.float32,
     rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
-    terms: int | None = None,
+    terms: Terms | None = None,
     out: Array | tuple[Array] | None = None,
 ) -> Any:
     """Multiply matrices as the tensor core of a device does: a @ b + c.

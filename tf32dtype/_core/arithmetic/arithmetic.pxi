@@ -79,7 +79,7 @@ def arithmetic_places():
             "library": _frame(&line.source, 1),
             "function": loop.name.decode(),
             "dtype": "float64" if loop.type == b"d"[0] else "float32",
-            **line.figures,
+            **tf_figures_of(line),
         })
 
 

@@ -158,7 +158,7 @@ def count_call(str name):
     if tf_counts_prepare() == 0:
         count = tf_named_count(TF_LOOP_CALL, name.encode())
         if count != NULL:
-            count.calls += 1
+            tf_named_call(count, 0)
 
 
 def watch_places(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
@@ -173,11 +173,9 @@ def watch_places(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
         wanted.is_inside = tf_frames_may_obey
     if tf_places_begin(&tf_frames_finder, &wanted) < 0:
         raise MemoryError("no memory for the places of products")
-    watching[0] = True
 
 
 def stop_watching():
-    watching[0] = False
     tf_places_end()
 
 
@@ -233,12 +231,14 @@ def take_samples(size_t number):
 def blas_places():
     """What was made where: a dictionary a place, without its samples."""
     found = []
-    cdef const tf_place *place
+    cdef const tf_place *first
+    cdef tf_place place
     cdef int i
     while True:
-        place = tf_places(<size_t>len(found))
-        if place == NULL:
+        first = tf_places(<size_t>len(found))
+        if first == NULL:
             return found
+        tf_place_copy(first, &place)
         shapes = {}
         for i in range(TF_SHAPES):
             if place.shapes[i].calls and place.shapes[i].m >= 0:
@@ -303,8 +303,7 @@ cdef class counted:
             return self.own(*args, **kwargs)
         finally:
             if self.count != NULL:
-                self.count.calls += 1
-                self.count.nanoseconds += <uint64_t>(1e9 * (perf_counter() - began))
+                tf_named_call(self.count, <uint64_t>(1e9 * (perf_counter() - began)))
 
     def __getattr__(self, name):
         return getattr(self.own, name)

@@ -89,8 +89,8 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
         return code_from_ratio(
             f, x < 0, abs(int(x.numerator)), int(x.denominator), flags
         ) if x else tf_code_from_double(f, 0.0, flags)
-    decimal = sys.modules.get("decimal")  # no need to import what x is not of
-    if decimal is not None and isinstance(x, decimal.Decimal):
+    # No need to import what x is not of; another thread may be importing it.
+    if isinstance(x, getattr(sys.modules.get("decimal"), "Decimal", ())):
         if x.is_finite() and x != 0:
             return code_from_text(f, str(x), flags)
         return tf_code_from_double(

@@ -3,11 +3,6 @@
 # NumPy reads the value of a scalar right after the object's header, so they
 # cannot be Cython classes; PyType_FromSpecWithBases makes them.
 
-cdef struct scalar_object:
-    Py_ssize_t refcount
-    PyTypeObject *type
-    char item[4]
-
 cdef PyTypeObject *scalar_pointers[TF_MAX_FORMATS]
 scalar_types = []
 
@@ -31,12 +26,12 @@ cdef int format_of_scalar(object x) except -2:
 
 
 cdef uint32_t code_of_scalar(object x, int format):
-    return tf_load_code(tf_format_rows[format][0], (<scalar_object *><PyObject *>x).item)
+    return tf_load_code(tf_format_rows[format][0], (<tf_scalar *><PyObject *>x).item)
 
 
 cdef object new_scalar(int format, const char *item):
     made = tf_scalar_alloc(scalar_pointers[format])
-    memcpy((<scalar_object *><PyObject *>made).item, item,
+    memcpy((<tf_scalar *><PyObject *>made).item, item,
            tf_format_rows[format].itemsize)
     return made
 
@@ -80,7 +75,7 @@ cdef object scalar_new(object cls, object args, PyObject *keywords):
     code = code_from_object(format, value, &flags)
     tf_warn(flags, b"cast")
     made = tf_scalar_alloc(<PyTypeObject *>cls)
-    tf_store_code(tf_format_rows[format][0], (<scalar_object *><PyObject *>made).item,
+    tf_store_code(tf_format_rows[format][0], (<tf_scalar *><PyObject *>made).item,
                   code)
     return made
 
@@ -187,13 +182,13 @@ cdef PyMethodDef scalar_methods[11]
 scalar_methods[0] = PyMethodDef("__reduce__", <void *>scalar_reduce, METH_NOARGS, NULL)
 scalar_methods[1] = PyMethodDef(
     "is_integer", <void *>scalar_is_integer, METH_NOARGS,
-    "is_integer()\n--\n\nWhether the number is finite with integral value.")
+    "is_integer($self, /)\n--\n\nWhether the number is finite with integral value.")
 scalar_methods[2] = PyMethodDef(
     "as_integer_ratio", <void *>scalar_as_integer_ratio, METH_NOARGS,
-    "as_integer_ratio()\n--\n\nA pair of integers, whose ratio is exactly the number.")
+    "as_integer_ratio($self, /)\n--\n\nA pair of integers, whose ratio is exactly the number.")
 scalar_methods[3] = PyMethodDef(
     "hex", <void *>scalar_hex, METH_NOARGS,
-    "hex()\n--\n\nThe exact value in hexadecimal, as float.hex() writes it.")
+    "hex($self, /)\n--\n\nThe exact value in hexadecimal, as float.hex() writes it.")
 scalar_methods[4] = PyMethodDef("__complex__", <void *>scalar_complex, METH_NOARGS, NULL)
 scalar_methods[5] = PyMethodDef("__round__", <void *>scalar_round, METH_VARARGS, NULL)
 scalar_methods[6] = PyMethodDef("__trunc__", <void *>scalar_trunc, METH_NOARGS, NULL)
@@ -246,7 +241,7 @@ cdef make_scalar_type(int format):
     slots[16] = PyType_Slot(Py_nb_absolute, <void *>scalar_absolute)
     slots[17] = PyType_Slot(0, NULL)
     spec.name = full_name
-    spec.basicsize = sizeof(scalar_object)
+    spec.basicsize = sizeof(tf_scalar)
     spec.itemsize = 0
     spec.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE
     spec.slots = slots
@@ -257,3 +252,5 @@ for _index in range(TF_FORMAT_COUNT):
     _made = make_scalar_type(_index)
     scalar_types.append(_made)
     scalar_pointers[_index] = <PyTypeObject *>_made
+    globals()[names[_index]] = _made
+__all__ += names

@@ -151,13 +151,14 @@ cdef class PrecisionScope:
 # The scopes that are open in a context, the innermost last.
 precision_variable = ContextVar("tf32dtype_precision", default=())
 
-cdef MatmulSpec default_precision = None
+# What applies where no scope is open, as the one item of a list: threads may read it
+# while another sets it, which without a GIL a list allows and a variable of C does not.
+cdef list default_precision = [None]
 
 
 def set_default_precision(MatmulSpec precision):
     """Set what applies where no scope is open; None: NumPy's own."""
-    global default_precision
-    default_precision = precision
+    default_precision[0] = precision
     tf_modes_set_process(NULL if precision is None or not precision.blas else
                          precision.mode)
 
@@ -166,14 +167,15 @@ def set_outer_precision(bint outer):
     """Say that the precision of the process is what a program was started with: those
     that it sets itself count apart, and regions have no say in them; or no longer."""
     cdef tf_blas_mode mode
-    if not outer or default_precision is None:
+    cdef MatmulSpec precision = default_precision[0]
+    if not outer or precision is None:
         tf_blas_set_outer_mode(NULL)
         return
-    mode = default_precision.mode[0]
+    mode = precision.mode[0]
     mode.outer = True
-    default_precision.mode = tf_mode_kept(&mode)
-    set_default_precision(default_precision)
-    tf_blas_set_outer_mode(default_precision.mode)
+    precision.mode = tf_mode_kept(&mode)
+    set_default_precision(precision)
+    tf_blas_set_outer_mode(precision.mode)
 
 
 cpdef MatmulSpec current_precision():
@@ -181,7 +183,7 @@ cpdef MatmulSpec current_precision():
     cdef tuple scopes = precision_variable.get()
     if scopes:
         return (<PrecisionScope>scopes[-1]).precision
-    return default_precision
+    return <MatmulSpec>default_precision[0]
 
 
 # -- the loops -------------------------------------------------------------------
@@ -243,10 +245,6 @@ cdef extern from *:
     cnp.PyUFuncGenericFunction tf_loops[]
 
 
-# Whether places of products are gathered: those that are made here are not seen there.
-cdef bint *watching = [False]
-
-
 cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
                    int *fate) noexcept with gil:
     """Whether a precision applies to a product of a dtype here; -1 after an error."""
@@ -262,7 +260,7 @@ cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
         return 0
     chosen[0] = mode.device
     fate[0] = tf_blas_fate_of_obeying(spec.mode)
-    if watching[0]:
+    if tf_blas_is_watched():  # those that are made here are not seen there
         count_call("products in the program's own precision: own")
     return 1
 

@@ -129,8 +129,7 @@ def answer(function, handler):
         raise SystemError("too many functions are answered")
     Py_INCREF(handler)
     if place < routes + route_count:  # the package was imported again
-        decref(place.handler)
-        place.handler = <PyObject *>handler
+        place.handler = <PyObject *>handler  # a thread may be calling the one before
         return
     Py_INCREF(function)
     place.function = <PyObject *>function
@@ -236,8 +235,6 @@ def answer_method(str name, handler):
     if place == NULL:
         return False
     Py_INCREF(handler)
-    if methods[which].handler != NULL:  # the package was imported again
-        decref(methods[which].handler)
     methods[which].handler = <PyObject *>handler
     if methods[which].own == NULL:
         methods[which].own = place[0]

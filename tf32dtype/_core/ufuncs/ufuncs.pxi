@@ -26,30 +26,40 @@ cdef PyArray_DTypeMeta *bool_dtype = dtype_of("?")
 cdef PyArray_DTypeMeta *int_dtype = dtype_of("i")
 
 
-# The last data freed: a call on few elements should not wait for an allocator.
-# NumPy makes and frees them with the GIL held.
-cdef loop_data *spare_data = NULL
+cdef extern from *:
+    """
+    /* Each thread has data of its own, for one call at a time: a call on few elements
+     * should wait neither for an allocator nor for another thread. */
+    static _Thread_local struct {
+        _Alignas(16) char data[128];
+        int is_taken;
+    } tf_own_data __attribute__((tls_model("initial-exec")));
+    """
+    struct data_of_thread:
+        char data[128]
+        bint is_taken
+    data_of_thread tf_own_data
 
 
 cdef loop_data *new_data() except NULL:
-    global spare_data
-    cdef loop_data *made = spare_data
-    spare_data = NULL
-    if made == NULL:
+    cdef loop_data *made = <loop_data *>tf_own_data.data
+    if tf_own_data.is_taken or sizeof(loop_data) > sizeof(tf_own_data.data):
         made = <loop_data *>malloc(sizeof(loop_data))
         if made == NULL:
             raise MemoryError()
+    else:
+        tf_own_data.is_taken = True
     memset(made, 0, sizeof(loop_data))
     return made
 
 
 cdef void free_data(NpyAuxData *data) noexcept:
-    global spare_data
+    """In the thread that made it: NumPy frees it when the call ends."""
     cdef loop_data *loop = <loop_data *>data
     if loop.partials != NULL:
         tf_partials_free(loop.partials)
-    if spare_data == NULL:
-        spare_data = loop
+    if <char *>data == tf_own_data.data:
+        tf_own_data.is_taken = False
     else:
         free(loop)
 
@@ -267,14 +277,7 @@ cdef add_binary(int index, int op, strided_loop loop, list signatures):
 # others together: products of two formats, and comparisons with exact numbers. Those
 # that there are, by ufunc and dtypes.
 cdef set late_loops = set()
-late_loops_lock = RLock()
-
-if hasattr(os, "register_at_fork"):  # no child may inherit it locked
-    os.register_at_fork(
-        before=late_loops_lock.acquire,
-        after_in_parent=late_loops_lock.release,
-        after_in_child=late_loops_lock.release,
-    )
+late_loops_lock = shared_lock()
 
 
 cdef int add_late_loop(object ufunc, PyArrayMethod_Spec *spec) except -1:

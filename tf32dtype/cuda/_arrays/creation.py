@@ -11,6 +11,7 @@ from ..._formats.codes import from_bits as host_from_bits
 from ..._formats.quantize import Overflow, Rounding, target_dtype
 from ..._formats.quantize import quantize as host_quantize
 from ..._formats.table import find, find_dtype, formats
+from ..._formats.typed import TargetLike
 from ..._wording import brief
 from .._runtime import backend
 from .._runtime.storage import STORAGE, is_ours, raw
@@ -40,7 +41,7 @@ def element_dtype(dtype: Any) -> np.dtype[Any]:
 
 def asarray(
     x: Any,
-    dtype: Any = None,
+    dtype: TargetLike | None = None,
     *,
     rounding: Rounding = "ties_to_even",
     overflow: Overflow = "ieee",
@@ -162,7 +163,7 @@ def _on_device(x: Any, wanted: Any, rounding: Rounding, overflow: Overflow) -> A
 
 def quantize(
     x: Any,
-    dtype: Any,
+    dtype: TargetLike,
     *,
     rounding: Rounding = "ties_to_even",
     overflow: Overflow = "ieee",
@@ -170,6 +171,15 @@ def quantize(
     """Round numbers to a format, float16 or float32, once, in a chosen mode.
 
     Arrays of float16 are CuPy's own.
+
+    Parameters
+    ----------
+    x : array_like
+        As for `asarray`.
+    dtype : str, dtype or type
+        The format to round to; or float16 or float32.
+    rounding, overflow : str
+        As for `tf32dtype.quantize`.
 
     See Also
     --------
@@ -185,20 +195,46 @@ def quantize(
 # -- from nothing ----------------------------------------------------------------------
 
 
-def zeros(shape: Any, dtype: Any) -> ndarray:
-    """Codes 0: zeros, but for float8_e8m0fnu, which has none: there 2^-127."""
+def zeros(shape: Any, dtype: TargetLike) -> ndarray:
+    """Codes 0: zeros, but for float8_e8m0fnu, which has none: there 2^-127.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of the array.
+    dtype : str, dtype or type
+        A format, or float32.
+    """
     wanted = element_dtype(dtype)
     storage = STORAGE[wanted.itemsize]
     return wrap(backend.current().call("zeros", shape, storage), wanted)
 
 
-def ones(shape: Any, dtype: Any) -> ndarray:
-    """Ones."""
+def ones(shape: Any, dtype: TargetLike) -> ndarray:
+    """Ones.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of the array.
+    dtype : str, dtype or type
+        A format, or float32.
+    """
     return full(shape, 1, dtype)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> ndarray:
-    """A number in all elements, cast once; `dtype` is by default the number's."""
+def full(shape: Any, fill_value: Any, dtype: TargetLike | None = None) -> ndarray:
+    """A number in all elements, cast once.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of the array.
+    fill_value : number
+        What all elements are.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of the number.
+    """
     if dtype is None:
         found = getattr(fill_value, "dtype", None)
         if found is None or not (is_ours(found) or found == FLOAT32):
@@ -209,8 +245,16 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> ndarray:
     return result
 
 
-def new(shape: Any, dtype: Any) -> ndarray:
-    """Memory as it is, of one of the formats or float32."""
+def new(shape: Any, dtype: TargetLike) -> ndarray:
+    """Memory as it is, of one of the formats or float32.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of the array.
+    dtype : str, dtype or type
+        A format, or float32.
+    """
     return empty(shape, element_dtype(dtype))
 
 
@@ -218,25 +262,71 @@ def _like(x: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
     return (x.shape if shape is None else shape), (x.dtype if dtype is None else dtype)
 
 
-def empty_like(x: Any, dtype: Any = None, *, shape: Any = None) -> ndarray:
-    """Memory as it is, of the shape and dtype of an array."""
+def empty_like(
+    x: Any, dtype: TargetLike | None = None, *, shape: Any = None
+) -> ndarray:
+    """Memory as it is, of the shape and dtype of an array.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        The array.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of `x`.
+    shape : int or tuple of int, optional
+        By default that of `x`.
+    """
     return new(*_like(x, dtype, shape))
 
 
-def zeros_like(x: Any, dtype: Any = None, *, shape: Any = None) -> ndarray:
-    """`zeros` of the shape and dtype of an array."""
+def zeros_like(
+    x: Any, dtype: TargetLike | None = None, *, shape: Any = None
+) -> ndarray:
+    """`zeros` of the shape and dtype of an array.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        The array.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of `x`.
+    shape : int or tuple of int, optional
+        By default that of `x`.
+    """
     return zeros(*_like(x, dtype, shape))
 
 
-def ones_like(x: Any, dtype: Any = None, *, shape: Any = None) -> ndarray:
-    """`ones` of the shape and dtype of an array."""
+def ones_like(x: Any, dtype: TargetLike | None = None, *, shape: Any = None) -> ndarray:
+    """`ones` of the shape and dtype of an array.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        The array.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of `x`.
+    shape : int or tuple of int, optional
+        By default that of `x`.
+    """
     return ones(*_like(x, dtype, shape))
 
 
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None
+    x: Any, fill_value: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """`full` of the shape and dtype of an array."""
+    """`full` of the shape and dtype of an array.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        The array.
+    fill_value : number
+        What all elements are.
+    dtype : str, dtype or type, optional
+        A format, or float32; by default that of `x`.
+    shape : int or tuple of int, optional
+        By default that of `x`.
+    """
     shape, dtype = _like(x, dtype, shape)
     return full(shape, fill_value, dtype)
 
@@ -246,6 +336,11 @@ def full_like(
 
 def bits(x: Any) -> Any:
     """Codes of an array of one of the formats, as `tf32dtype.bits` gives them.
+
+    Parameters
+    ----------
+    x : cupy.ndarray
+        Of one of the formats.
 
     Returns
     -------
@@ -266,7 +361,7 @@ def bits(x: Any) -> Any:
 
 
 def from_bits(
-    codes: Any, dtype: Any, *, dirty: Literal["raise", "ignore"] = "raise"
+    codes: Any, dtype: TargetLike, *, dirty: Literal["raise", "ignore"] = "raise"
 ) -> ndarray:
     """An array of a format from its codes, as `tf32dtype.from_bits` makes it.
 

@@ -13,10 +13,12 @@ from numpy.typing import DTypeLike
 
 from ..._formats.table import find_dtype
 from ..._matmul.context import current_settings
-from ..._matmul.precisions import RoundingOptions, Settings
+from ..._matmul.precisions import PrecisionName, RoundingOptions, Settings
 from ..._matmul.precisions import check as check_precision
 from ..._options import refuse_unknown, shows
 from ..._wording import brief
+from ...tensor_core.device import DeviceName
+from ...tensor_core.models import Instruction
 from .._arrays import casts
 from .._arrays.ndarray import allocate, as_own, lying, ndarray, wrap
 from .._runtime import backend
@@ -24,7 +26,7 @@ from .._runtime.backend import Shape
 from .._runtime.storage import is_ours, plain
 from .algorithms import FLOAT32, TF32, Algorithm, find_algorithm
 from .crossover import Strategy
-from .mode import Mode, choose_mode, current_mode
+from .mode import Mode, ModeName, choose_mode, current_mode
 from .stacks import like, stack_of_one, stacks
 
 # -- what is asked for -----------------------------------------------------------------
@@ -35,10 +37,10 @@ def matmul(
     a: Any,
     b: Any,
     *,
-    mode: str | None = None,
-    device: str | None = None,
-    instruction: str | None = None,
-    precision: str | None = None,
+    mode: ModeName | None = None,
+    device: DeviceName | None = None,
+    instruction: Instruction | None = None,
+    precision: PrecisionName | None = None,
     strategy: Strategy = "performant",
     dtype: DTypeLike | None = None,
     out: Any = None,
@@ -73,9 +75,8 @@ def matmul(
         mode "model" float16 is the accumulators' dtype.
     out : cupy.ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
-    **options
-        `rounding`, `scale` and `special_values` of a precision, as in
-        `tf32dtype.matmul_precision`.
+    rounding, scale, special_values
+        Of a precision, as in `tf32dtype.matmul_precision`.
 
     Returns
     -------

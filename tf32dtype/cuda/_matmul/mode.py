@@ -10,14 +10,17 @@ import contextlib
 import inspect
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from ..._matmul.context import leave, mark_context
 from ..._matmul.precisions import kept_for_names
 from ..._wording import brief
+from ...tensor_core.device import DeviceName
 from ...tensor_core.look_up import devices, find_device, find_instruction
+from ...tensor_core.models import Instruction
 
-MODES = ("chain", "model", "native")
+ModeName = Literal["chain", "model", "native"]
+MODES = get_args(ModeName)
 #: Of "native", besides None.
 OWN = "mma.sync", "wgmma"
 
@@ -112,7 +115,11 @@ class matmul_mode(contextlib.ContextDecorator):
     """
 
     def __init__(
-        self, mode: str, *, device: str | None = None, instruction: str | None = None
+        self,
+        mode: ModeName,
+        *,
+        device: DeviceName | None = None,
+        instruction: Instruction | None = None,
     ) -> None:
         self._mode = choose_mode(mode, device, instruction)
 

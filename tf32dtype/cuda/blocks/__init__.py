@@ -12,3 +12,7 @@ from .products import matmul
 from .quantization import quantize
 
 __all__ = ["BlockArray", "asarray", "matmul", "quantize"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import cupy
 import numpy as np
@@ -21,7 +21,7 @@ from . import kernels
 from .products import matmul
 
 
-class BlockArray(Blocks[Any]):
+class BlockArray(Blocks[Any, Any]):
     """An array in a GPU's memory whose values share scales in blocks along one axis.
 
     `tf32dtype.cuda.blocks.quantize` makes them, and `asarray` of such an array on the
@@ -38,7 +38,7 @@ class BlockArray(Blocks[Any]):
     """
 
     __slots__ = ()
-    __hash__ = None  # as __eq__ is here
+    __hash__: ClassVar[None] = None  # as __eq__ is here
     _name = "cuda.blocks.BlockArray"
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class BlockArray(Blocks[Any]):
 
     @property
     def block_scales(self) -> Any:
-        """The scale S of every block, the tensor's included: (*others, blocks)."""
+        """The scale S of every block, the tensor's included: (others, blocks)."""
         plan = self._layout
         numbers = kernels.scale_numbers(plan, self.scales)
         lines = plan.others[-1] if plan.others else 1

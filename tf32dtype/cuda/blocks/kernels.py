@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from ...blocks.formats import BlockFormat, Element, elements, scale_formats
+from ...blocks.formats import (
+    BlockFormat,
+    Element,
+    ScaleFormat,
+    elements,
+    scale_formats,
+)
 from ...blocks.layout import Layout
 from .._matmul.tile_options import MOST, pieces
 from .._runtime import backend
@@ -119,7 +125,11 @@ class _Scales(NamedTuple):
 
 @lru_cache(maxsize=KEPT)
 def _scales(
-    row: BlockFormat, others: tuple[int, ...], count: int, block: int, scale_format: str
+    row: BlockFormat,
+    others: tuple[int, ...],
+    count: int,
+    block: int,
+    scale_format: ScaleFormat,
 ) -> _Scales:
     """For lines of so many blocks."""
     *batch, lines = others or (1,)

@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...blocks.formats import BlockFormat
+from ...blocks.formats import BlockFormat, BlockSize, ScaleFormat
 from ...blocks.layout import Layout
 from .._runtime.backend import KEPT, Shape
 
@@ -63,7 +63,11 @@ def lines_of(x: Operand) -> Lines:
 
 @lru_cache(maxsize=KEPT)
 def places_of(
-    row: BlockFormat, shape: Shape, axis: int, block: int, scale_format: str
+    row: BlockFormat,
+    shape: Shape,
+    axis: int,
+    block: BlockSize,
+    scale_format: ScaleFormat,
 ) -> tuple[tuple[int, Shape, Shape], ...]:
     """Where a buffer has the first code of each block, scales, and the first residuals:
     from which byte on, shape and strides. A vector is one line."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..._formats.table import find_dtype
+from ..._formats.typed import Terms
 from ..._wording import brief
 from ...blocks.base import Blocks
 from .._matmul import wgmma as wide
@@ -68,7 +69,7 @@ def matmul(
     a: Any,
     b: Any,
     *,
-    terms: int | None = None,
+    terms: Terms | None = None,
     dtype: DTypeLike = np.float32,
     out: Any = None,
 ) -> Any:

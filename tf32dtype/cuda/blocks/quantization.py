@@ -11,7 +11,7 @@ from ... import _core
 from ..._formats.quantize import ROUNDINGS
 from ..._options import refuse_unknown, shows
 from ...blocks import quantization as cpu
-from ...blocks.formats import POWERS, RULES, BlockFormat, find
+from ...blocks.formats import POWERS, RULES, BlockFormatLike, find
 from ...blocks.layout import Layout, checked_axis
 from .._arrays import casts
 from .._runtime import backend, strides
@@ -24,7 +24,7 @@ from .array import BlockArray
 @shows(cpu.Options, cpu.Settings)
 def quantize(
     x: Any,
-    format: str | BlockFormat,
+    format: BlockFormatLike,
     axis: int = -1,
     **options: Unpack[cpu.Options],
 ) -> BlockArray:
@@ -36,7 +36,9 @@ def quantize(
     ----------
     x : cupy.ndarray
         Real numbers of any dtype, NumPy's or this package's, with one axis or more.
-    format, axis, **options
+    format, axis
+        As there.
+    block_size, scale, scale_format, rounding, overflow, rng
         As there. Of ``rounding="stochastic"`` the draws are made on the CPU.
 
     Returns

@@ -6,8 +6,8 @@ NumPy's, which dask's own, rounded chunk by chunk, have not. Products in a chose
 precision, a precision for all workers of a cluster, and arrays of blocks are here.
 """
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ..._requirements import need as _need
 
@@ -19,7 +19,7 @@ from .products import matmul, tensordot  # noqa: E402
 _install()
 del _install, _need
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from .blocks import BlockArray, from_blocks, quantize
     from .precision import WorkersPrecision, matmul_precision
 
@@ -43,7 +43,13 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__
+
+
+if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
+
+    def __getattr__(name: str) -> object:
+        if name in _LATER:
+            return getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import dask
 import dask.array as da
@@ -15,9 +15,10 @@ from dask.sizeof import sizeof
 from numpy.typing import DTypeLike
 
 from ... import blocks
+from ..._formats.aliases import BlockFormatName
 from ..._formats.table import as_own, find_dtype
 from ..._options import refuse_unknown, shows
-from ...blocks.formats import BlockFormat, find
+from ...blocks.formats import BlockFormatLike, find
 from ...blocks.layout import checked_axis
 from ...blocks.quantization import Options, Settings
 from .chains import only
@@ -34,15 +35,15 @@ class BlockArray:
     """
 
     __slots__ = ("_chunks", "axis", "format")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
     __array_ufunc__ = None  # `@` of NumPy's and dask's arrays comes here
 
-    def __init__(self, chunks: da.Array, format: str, axis: int) -> None:
+    def __init__(self, chunks: da.Array, format: BlockFormatName, axis: int) -> None:
         #: An array of dask as far as places and names of chunks go; what it says of its
         #: dtype is what they dequantize to.
         self._chunks = chunks
-        self.format = format
-        self.axis = axis
+        self.format: BlockFormatName = format
+        self.axis: int = axis
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,7 +61,13 @@ class BlockArray:
         return found
 
     def dequantize(self, dtype: DTypeLike = np.float32) -> da.Array:
-        """The values, as `tf32dtype.blocks.BlockArray.dequantize` rounds them."""
+        """The values, as `tf32dtype.blocks.BlockArray.dequantize` rounds them.
+
+        Parameters
+        ----------
+        dtype : dtype
+            As there.
+        """
         dtype = find_dtype(np.float32 if dtype is None else dtype)
         return self._chunks.map_blocks(
             _dequantize, to=dtype, dtype=dtype, meta=np.empty((0,) * self.ndim, dtype)
@@ -71,11 +78,22 @@ class BlockArray:
         return self._chunks.to_delayed()
 
     def persist(self, **keywords: Any) -> BlockArray:
-        """The same with its chunks computed, each where it was."""
+        """The same with its chunks computed, each where it was.
+
+        Parameters
+        ----------
+        **keywords
+            Of `dask.persist`.
+        """
         return BlockArray(self._chunks.persist(**keywords), self.format, self.axis)
 
     def compute(self, **keywords: Any) -> blocks.BlockArray:
         """The array in the memory of this process.
+
+        Parameters
+        ----------
+        **keywords
+            Of `dask.compute`.
 
         Raises
         ------
@@ -105,7 +123,7 @@ class BlockArray:
 
 @shows(Options, Settings)
 def quantize(
-    x: Any, format: str | BlockFormat, axis: int = -1, **options: Unpack[Options]
+    x: Any, format: BlockFormatLike, axis: int = -1, **options: Unpack[Options]
 ) -> BlockArray:
     """Round a dask array to blocks, chunk by chunk, when it is computed.
 
@@ -113,7 +131,9 @@ def quantize(
     ----------
     x : dask.array.Array or array_like
         Of what `tf32dtype.blocks.quantize` takes. The block axis is made one chunk.
-    format, axis, **options
+    format, axis
+        As for `tf32dtype.blocks.quantize`.
+    block_size, scale, scale_format, rounding, overflow, rng
         As for `tf32dtype.blocks.quantize`; `rng` is not for chunks.
 
     Returns
@@ -204,7 +224,9 @@ def _meta(ndim: int) -> Any:
     return np.empty((0,) * ndim, np.float32)
 
 
-def _quantize(x: Any, format: str, block_axis: int, options: Any) -> blocks.BlockArray:
+def _quantize(
+    x: Any, format: BlockFormatLike, block_axis: int, options: Any
+) -> blocks.BlockArray:
     return blocks.quantize(x, format, block_axis, **options)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self, Unpack
 
 from ..._matmul.context import process_settings, set_matmul_precision
 from ..._matmul.numpy_patch import lock
-from ..._matmul.precisions import Options, Settings, resolve
+from ..._matmul.precisions import Options, PrecisionName, Settings, resolve
 from ..._options import refuse_unknown, shows
 from ..._requirements import need
 
@@ -58,7 +58,7 @@ class WorkersPrecision:
 
 @shows(Options, Settings)
 def matmul_precision(
-    client: Client, precision: str | None = None, **options: Unpack[Options]
+    client: Client, precision: PrecisionName | None = None, **options: Unpack[Options]
 ) -> WorkersPrecision:
     """Set the precision of NumPy's products in all workers of a cluster.
 
@@ -71,7 +71,9 @@ def matmul_precision(
         Of a cluster whose workers have this package.
     precision : str or None
         As in `tf32dtype.matmul_precision`. None: as NumPy computes.
-    **options
+    rounding, scale, special_values, device, instruction
+        As in `tf32dtype.matmul_precision`.
+    float64, complex64, blas, dots, lapack, min_size, plan
         As in `tf32dtype.matmul_precision`; `plan` is a path on the workers' machines.
 
     Returns

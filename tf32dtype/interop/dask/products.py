@@ -16,7 +16,13 @@ from ..._formats.table import Format, as_own, find_dtype, formats
 from ..._functions.averages import FORMATS
 from ..._matmul.context import current_settings
 from ..._matmul.matmul import matmul as multiply_matrices
-from ..._matmul.precisions import ProductOptions, Settings, find_precision, resolve
+from ..._matmul.precisions import (
+    PrecisionName,
+    ProductOptions,
+    Settings,
+    find_precision,
+    resolve,
+)
 from ..._options import refuse_unknown, shows
 from ..._wording import brief
 from .chains import Operand, Order, sum_over_k
@@ -49,7 +55,7 @@ def matmul(
     a: Any,
     b: Any,
     *,
-    precision: str | None = None,
+    precision: PrecisionName | None = None,
     order: Order = "k",
     dtype: DTypeLike | None = None,
     **options: Unpack[ProductOptions],
@@ -67,7 +73,7 @@ def matmul(
         this package, or, with a precision, of dtypes that promote to float32. Chunks
         along k are made multiples of 256, with parts (bf16x9, ...) of 4096; one chunk
         with a `device`.
-    precision, **options
+    precision : str or None
         As for `tf32dtype.matmul`. None: that of the scope that is open now; it goes
         with the tasks, and is not asked for again when they run.
     order : {"k", "any"}
@@ -76,6 +82,8 @@ def matmul(
         float32 sums added in float64.
     dtype : dtype, optional
         What the float32 sums are rounded to, once; by default what `numpy.matmul` has.
+    rounding, scale, special_values, device, instruction
+        As for `tf32dtype.matmul`.
 
     Returns
     -------
@@ -133,7 +141,7 @@ def tensordot(
     b: Any,
     axes: Any = 2,
     *,
-    precision: str | None = None,
+    precision: PrecisionName | None = None,
     order: Order = "k",
     dtype: DTypeLike | None = None,
     **options: Unpack[ProductOptions],
@@ -146,7 +154,9 @@ def tensordot(
         As for `matmul`. All contracted axes but the first are made one chunk.
     axes : int or two sequences of int
         As for `numpy.tensordot`.
-    precision, order, dtype, **options
+    precision, order, dtype
+        As for `matmul`.
+    rounding, scale, special_values, device, instruction
         As for `matmul`.
 
     Returns

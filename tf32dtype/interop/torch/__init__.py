@@ -10,11 +10,11 @@ from ..._requirements import install
 
 try:
     import torch
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
-        f"tf32dtype.interop.torch needs PyTorch, which cannot be imported ({error}):"
+        f"tf32dtype.interop.torch needs PyTorch, which cannot be imported ({_error}):"
         f" {install('torch')} (any build will do: it computes on the CPU)"
-    ) from error
+    ) from _error
 
 del install, torch
 
@@ -33,3 +33,7 @@ __all__ = [
     "quantize",
     "to_numpy",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

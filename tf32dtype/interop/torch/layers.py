@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..._formats.aliases import BlockFormatNamed
 from ..._wording import brief
 from ...blocks.formats import POWERS, find
 from ...blocks.quantization import Settings, resolved
@@ -27,10 +28,10 @@ from .rounding import (
 
 def convert(
     model: nn.Module,
-    format: str = "tcfp12",
+    format: BlockFormatNamed = "tcfp12",
     *,
     error_feedback: bool = False,
-    activations: str | None = None,
+    activations: BlockFormatNamed | None = None,
     skip: Iterable[str] = (),
     inplace: bool = True,
     **options: Any,
@@ -115,24 +116,24 @@ class _Settings:
 
     def __init__(
         self,
-        format: str,
+        format: BlockFormatNamed,
         error_feedback: bool,
-        activations: str | None,
+        activations: BlockFormatNamed | None,
         options: dict[str, Any],
     ) -> None:
-        self.format = format
+        self.format: BlockFormatNamed = format
         self.error_feedback = error_feedback
         self.activations = activations
         options = {name: value for name, value in options.items() if value is not None}
-        self.options = {"scale": _rule(format)} | options
-        self.input_options = {
+        self.options: Any = {"scale": _rule(format)} | options
+        self.input_options: Any = {
             name: value
             for name, value in options.items()
             if name in ("block_size", "overflow")
         }
         _, _, scale_format = resolved(find(format), Settings(**self.options))
         #: A row does not depend on the others, through a scale of them all or draws.
-        self.by_rows = scale_format == POWERS and "rng" not in options
+        self.by_rows: bool = scale_format == POWERS and "rng" not in options
         if activations is not None:
             self.input_options["scale"] = _rule(activations)
             resolved(find(activations), Settings(**self.input_options))
@@ -211,9 +212,9 @@ class Linear(_Rounding, nn.Linear):
         device: Any = None,
         dtype: Any = None,
         *,
-        format: str = "tcfp12",
+        format: BlockFormatNamed = "tcfp12",
         error_feedback: bool = False,
-        activations: str | None = None,
+        activations: BlockFormatNamed | None = None,
         **options: Any,
     ) -> None:
         settings = _Settings(format, error_feedback, activations, options)
@@ -248,7 +249,7 @@ class LayerNorm(_Rounding, nn.LayerNorm):
         device: Any = None,
         dtype: Any = None,
         *,
-        format: str = "tcfp12",
+        format: BlockFormatNamed = "tcfp12",
         error_feedback: bool = False,
         **options: Any,
     ) -> None:
@@ -268,10 +269,12 @@ class Embedding(_Rounding, nn.Embedding):
 
     Parameters
     ----------
-    num_embeddings, embedding_dim, **keywords
+    num_embeddings, embedding_dim
         As `nn.Embedding` has them.
-    format, error_feedback, **keywords
+    format, error_feedback
         As `convert` has them.
+    **keywords
+        All others, of `nn.Embedding` and of `convert`.
     """
 
     def __init__(
@@ -279,7 +282,7 @@ class Embedding(_Rounding, nn.Embedding):
         num_embeddings: int,
         embedding_dim: int,
         *,
-        format: str = "tcfp12",
+        format: BlockFormatNamed = "tcfp12",
         error_feedback: bool = False,
         **keywords: Any,
     ) -> None:
@@ -312,7 +315,7 @@ _KINDS = {nn.Linear: Linear, nn.LayerNorm: LayerNorm, nn.Embedding: Embedding}
 _OPTIONS = {"block_size", "scale", "scale_format", "rounding", "overflow", "rng"}
 
 
-def _rule(format: str) -> str:
+def _rule(format: BlockFormatNamed) -> str:
     """The rule of scales that a training can afford."""
     own = find(format).scale
     return "amax" if own == "mse" else own

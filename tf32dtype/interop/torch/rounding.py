@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
 from ... import blocks
+from ..._formats.aliases import BlockFormatNamed
+from ..._formats.table import find_dtype
+from ...blocks.quantization import Options
 from .tensors import from_numpy, to_numpy
 
 HALVES = (torch.bfloat16, torch.float16)
@@ -20,7 +23,12 @@ _FLOATS = (torch.float32, torch.float64, *HALVES)
 _PIECE = 1 << 19  # numbers for each thread
 
 
-def quantize(x: Tensor, format: str, axis: int = -1, **options: Any) -> Any:
+def quantize(
+    x: Tensor,
+    format: BlockFormatNamed,
+    axis: int = -1,
+    **options: Unpack[Options],
+) -> blocks.BlockArray:
     """A tensor's numbers in a block format, packed.
 
     Parameters
@@ -43,9 +51,17 @@ def quantize(x: Tensor, format: str, axis: int = -1, **options: Any) -> Any:
     return blocks.quantize(_array(x), format, axis, **options)
 
 
-def dequantize(x: Any, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The numbers of a `BlockArray`, each rounded once to float32, float64, bfloat16
-    or float16.
+def dequantize(
+    x: blocks.BlockArray | blocks.TileArray, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """The numbers of a `BlockArray`, each rounded once.
+
+    Parameters
+    ----------
+    x : BlockArray
+        Of `quantize`.
+    dtype : torch.dtype
+        float32, float64, bfloat16 or float16.
 
     Raises
     ------
@@ -54,10 +70,15 @@ def dequantize(x: Any, dtype: torch.dtype = torch.float32) -> Tensor:
     """
     if dtype not in _FLOATS:
         raise TypeError(f"dtype is one of {_names(_FLOATS)}, not {dtype}")
-    return from_numpy(x.dequantize(_name(dtype)))
+    return from_numpy(x.dequantize(find_dtype(_name(dtype))))
 
 
-def fake_quantize(x: Tensor, format: str, axis: int = -1, **options: Any) -> Tensor:
+def fake_quantize(
+    x: Tensor,
+    format: BlockFormatNamed,
+    axis: int = -1,
+    **options: Unpack[Options],
+) -> Tensor:
     """Round a tensor to what a block format holds; the gradient passes unchanged.
 
     Parameters
@@ -114,7 +135,9 @@ def through(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     return result
 
 
-def round_tensor(x: Tensor, format: str, axis: int, options: dict[str, Any]) -> Tensor:
+def round_tensor(
+    x: Tensor, format: BlockFormatNamed, axis: int, options: Options
+) -> Tensor:
     """Rounded numbers, a new tensor of x's dtype."""
     # torch widens exactly, on all its threads.
     array = _array(x.float() if x.dtype in HALVES else x)
@@ -123,7 +146,7 @@ def round_tensor(x: Tensor, format: str, axis: int, options: dict[str, Any]) -> 
     return narrowed(out, torch.empty_like(out, dtype=x.dtype))
 
 
-def round_rows(x: Tensor, format: str, options: dict[str, Any]) -> Tensor:
+def round_rows(x: Tensor, format: BlockFormatNamed, options: Options) -> Tensor:
     """The same along the last axis, where no row depends on another.
 
     In pieces: what is as large as the weight and new in every step costs page faults,

@@ -1,0 +1,49 @@
+"""The picture of docs/speed.md: the mean time of each kind of call over float32's."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from surface_limits import LIMITS
+from surface_report import GROUPS, group, mean, measured_cells
+from svg import THEMES, box, dot, page, text
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "surface.json"
+#: Where the axis, which is logarithmic, has lines.
+LINES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
+LEFT, WIDTH, ROW = 270, 560, 24
+
+
+def place(value: float) -> float:
+    """Where a ratio is drawn."""
+    first, last = math.log(LINES[0]), math.log(LINES[-1])
+    share = (math.log(value) - first) / (last - first)
+    return round(LEFT + WIDTH * min(max(share, 0), 1), 1)
+
+
+def picture(theme: str) -> str:
+    """The file for a theme."""
+    colours = THEMES[theme]
+    cells = measured_cells(json.loads(RESULTS.read_text()))
+    kinds = [kind for kind in LIMITS if any(cell.kind == kind for cell in cells)]
+    bottom = 82 + ROW * len(kinds)
+    title = "Time of a call over that of float32: left of 1 is faster"
+    drawn = [text(0, 22, title, colours.text, "title")]
+    for at, name in enumerate(GROUPS):
+        drawn.append(dot(LEFT + 160 * at + 5, 48, colours.groups[at]))
+        drawn.append(text(LEFT + 160 * at + 16, 53, name, colours.text))
+    for value in LINES:
+        line = 2 if value == 1 else 1
+        drawn.append(box(place(value) - line / 2, 66, line, bottom - 66, colours.faint))
+        label = f"{value:g}" if value >= 1 else f"1/{1 / value:g}"
+        drawn.append(text(place(value), bottom + 20, label, colours.text, "middle"))
+    for row, kind in enumerate(kinds):
+        y = 84 + ROW * row
+        drawn.append(text(0, y + 5, kind, colours.text))
+        for at, name in enumerate(GROUPS):
+            own = [cell for cell in cells if cell.kind == kind and group(cell) == name]
+            if own:
+                drawn.append(dot(place(mean(own)), y, colours.groups[at]))
+    return page(880, bottom + 30, drawn)

@@ -1,0 +1,68 @@
+/* The page's one namespace, and how its elements are made. */
+"use strict";
+
+/** What the files of the page share; each adds its part. */
+const explorer = {};
+
+explorer.dom = (() => {
+    const SVG = "http://www.w3.org/2000/svg";
+
+    /** @typedef {Node | string | number | null | undefined | false | readonly any[]} Child
+     *    what is none (null, undefined, false, "") is left out */
+
+    /** @param {Element} element @param {Object<string, any>} properties */
+    function give(element, properties) {
+        for (const [name, value] of Object.entries(properties)) {
+            if (name.startsWith("on")) {
+                element.addEventListener(name.slice(2), value);
+            } else if (value === true) {
+                element.setAttribute(name, "");
+            } else if (value !== false && value !== null && value !== undefined) {
+                element.setAttribute(name, String(value));
+            }
+        }
+    }
+
+    /** @param {readonly Child[]} children @returns {(Node | string)[]} */
+    function shown(children) {
+        return children.flatMap((child) =>
+            Array.isArray(child) ? shown(child)
+                : child instanceof Node ? [child]
+                    : child === 0 || child ? [String(child)] : []);
+    }
+
+    /** An element of HTML.
+     * @param {string} tag @param {Object<string, any>} [properties]  attributes, and
+     *   handlers named onclick, oninput...
+     * @param {...Child} children @returns {any} */
+    function h(tag, properties = {}, ...children) {
+        const element = document.createElement(tag);
+        give(element, properties);
+        element.append(...shown(children));
+        return element;
+    }
+
+    /** An element of SVG.
+     * @param {string} tag @param {Object<string, any>} [properties]
+     * @param {...Child} children @returns {any} */
+    function s(tag, properties = {}, ...children) {
+        const element = document.createElementNS(SVG, tag);
+        give(element, properties);
+        element.append(...shown(children));
+        return element;
+    }
+
+    /** New children in place of the old ones. The focus goes from an element with a
+     * data-key to the new one that has the same.
+     * @param {Element} parent @param {...Child} children */
+    function fill(parent, ...children) {
+        const focused = document.activeElement;
+        const key = focused && parent.contains(focused) && focused.getAttribute("data-key");
+        parent.replaceChildren(...shown(children));
+        if (key) {
+            /** @type {any} */ (parent.querySelector(`[data-key="${key}"]`))?.focus();
+        }
+    }
+
+    return { h, s, fill };
+})();

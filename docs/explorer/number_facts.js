@@ -1,0 +1,115 @@
+/* Of the Number view: how a number's fields make its value, its facts, its neighbours. */
+"use strict";
+
+explorer.numberFacts = (() => {
+    const { h, s } = explorer.dom;
+    const { KINDS, minus, short, valueText, powerOfTwo } = explorer.wording;
+
+    /** What was typed, and is a number. @typedef {Parsed & {rounded: Rounded}} Read */
+
+    /** What the codes without a power of two are. @type {Object<string, string>} */
+    const WITHOUT_POWER = {
+        zero: "All bits of exponent and mantissa are 0: zero.",
+        inf: "This code stands for infinity.",
+        nan: "This code stands for no number (NaN).",
+    };
+
+    /** "+1 x 2^(4 - 7) x 1.625", each factor in its field's colour.
+     * @param {Format} format @param {Value} value @returns {HTMLElement} */
+    function formula(format, value) {
+        if (value.power === null) {
+            return h("p", { class: "formula" }, WITHOUT_POWER[value.kind]);
+        }
+        const subnormal = value.kind === "subnormal";
+        const stored = subnormal ? 1 : value.exponentField;
+        const factors = [
+            value.sign && h("span", { class: "field sign" }, value.negative ? minus("-1") : "+1"),
+            h("span", { class: "field exponent" }, "2",
+                h("sup", {}, minus(`${stored} - ${format.bias}`))),
+            value.mantissa && h("span", { class: "field mantissa" }, value.significand),
+        ].filter(Boolean);
+        return h("p", { class: "formula" },
+            factors.flatMap((factor, i) => (i ? [" \u00d7 ", factor] : [factor])),
+            ` = ${valueText(value)}`,
+            subnormal && h("span", { class: "hint" }, " The exponent's bits are all 0: "
+                + "a subnormal number, whose significand begins with 0."));
+    }
+
+    /** @param {Read} parsed @returns {HTMLElement} */
+    function facts(parsed) {
+        const { value } = parsed.rounded;
+        /** @type {[string, any][]} */
+        const rows = [
+            ["Typed, exactly", parsed.isCode ? null : parsed.exact && minus(parsed.exact.decimal)],
+            ["Held, exactly", value.exact && minus(value.exact.decimal)],
+            ["m \u00d7 2\u207f", value.exact && powerOfTwo(value.exact.power)],
+            ["Hexadecimal", value.exact && minus(value.exact.hex)],
+            ["Code", `${value.hex}, in bits ${value.binary}`],
+            ["Kind", KINDS[value.kind]],
+            ["Lost by rounding", !parsed.isCode && explorer.wording.outcome(parsed.rounded)],
+            ["Spacing here (ulp)", value.ulp && [powerOfTwo(value.ulp.power), " = ",
+                minus(value.ulp.decimal)]],
+        ];
+        return explorer.tables.factList(rows);
+    }
+
+    const SIDE = 72;  // pixels beside the neighbours
+    const AXIS = 62;
+
+    /** Where the exact value lies: -1 at the neighbour below, 0 at the number, 1 above.
+     * @param {Rounded} rounded @param {Neighbours} neighbours @returns {number | null} */
+    function placeOf({ error }, { gapBelow, gapAbove }) {
+        const gap = error && (error.negative ? gapAbove : gapBelow);
+        if (!gap || error.power === "0") {
+            return null;
+        }
+        const part = Math.min(1, Math.abs(error.number / gap.number));
+        return error.negative ? part : -part;
+    }
+
+    /** What there is room for. @param {Value} value */
+    const nearly = (value) => (value.exact && value.text.length > 12 ? short(value.exact)
+        : valueText(value));
+
+    /** The number between its neighbours, and where the typed one lies.
+     * @param {Read} parsed @param {Neighbours} neighbours @param {number} width
+     * @returns {SVGElement} */
+    function between(parsed, neighbours, width) {
+        const { value } = parsed.rounded;
+        const middle = width / 2;
+        const lower = width < 420 ? 44 : 0;  // where texts would touch each other
+        const right = width - SIDE;
+        const tick = (/** @type {number} */ x, /** @type {Value | null} */ at,
+            /** @type {string} */ kind, down = 0) => at && s("g", { class: kind },
+            s("line", { x1: x, x2: x, y1: AXIS - 14, y2: AXIS + 14 + down }),
+            s("text", { x, y: AXIS + 34 + down }, nearly(at)),
+            s("text", { x, y: AXIS + 54 + down, class: "code" }, at.hex));
+        const part = placeOf(parsed.rounded, neighbours);
+        const typed = part === null ? null : middle + part * (middle - SIDE);
+        const text = `Below: ${neighbours.below ? valueText(neighbours.below) : "none"}; above: ${
+            neighbours.above ? valueText(neighbours.above) : "none"}`;
+        return s("svg", { viewBox: `0 0 ${width} ${124 + lower}`, role: "img", class: "between" },
+            s("title", {}, `${valueText(value)} and its neighbours`), s("desc", {}, text),
+            s("line", { class: "axis", x1: neighbours.below ? 0 : middle,
+                x2: neighbours.above ? width : middle, y1: AXIS, y2: AXIS }),
+            tick(SIDE, neighbours.below, "near"), tick(right, neighbours.above, "near"),
+            tick(middle, value, "held", lower),
+            typed !== null && s("g", { class: "typed" },
+                s("path", { d: `M${typed} ${AXIS - 4} l-7 -14 h14 z` }),
+                s("text", { x: typed, y: AXIS - 28 }, "typed")));
+    }
+
+    /** Buttons that go to the neighbours.
+     * @param {Neighbours} neighbours @param {(value: Value) => void} chosen
+     * @returns {HTMLElement} */
+    function steps(neighbours, chosen) {
+        const step = (/** @type {string} */ name, /** @type {Value | null} */ to, /** @type {string} */ key) =>
+            explorer.controls.button(name, () => to && chosen(to),
+                { disabled: !to, "data-key": `step-${key}` });
+        return explorer.controls.group("Neighbours", [
+            step("\u2190 Number below", neighbours.below, "below"),
+            step("Number above \u2192", neighbours.above, "above")]);
+    }
+
+    return { formula, facts, between, steps };
+})();

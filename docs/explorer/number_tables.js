@@ -1,0 +1,73 @@
+/* Of the Number view: the seven roundings, and the number in every other format. */
+"use strict";
+
+explorer.numberTables = (() => {
+    const { h } = explorer.dom;
+    const { ROUNDINGS, valueText, outcome } = explorer.wording;
+
+    /** A value, its code, and where the Number view shows it.
+     * @param {Value} value */
+    function shown(value) {
+        return [h("a", { href: explorer.shell.link("number", { format: value.format, x: value.hex }) },
+            valueText(value)), " ", h("span", { class: "code hint" }, value.hex)];
+    }
+
+    const SAME = "the same";
+
+    /** A rounded value, and under it what was lost. @param {Rounded} rounded */
+    const withLoss = (rounded) => [shown(rounded.value), h("br"),
+        h("span", { class: "hint" }, outcome(rounded))];
+
+    /** All roundings of what was typed, beside each other, by both overflow rules.
+     * @param {string} text  of a value @param {Format} format @returns {HTMLElement} */
+    function roundings(text, format) {
+        const ieee = arithmetic.allRoundings(text, format.name, "ieee");
+        const saturate = arithmetic.allRoundings(text, format.name, "saturate");
+        const rows = [
+            ...ieee.rows.map((row, i) => ({ rounding: row.rounding,
+                cells: [shown(row.value), outcome(row), row.value.code
+                    === saturate.rows[i].value.code ? SAME : shown(saturate.rows[i].value)] })),
+            { rounding: "stochastic", cells: [random(ieee.stochastic), "",
+                ieee.stochastic.up.value.code === saturate.stochastic.up.value.code ? SAME
+                    : random(saturate.stochastic)] },
+        ];
+        return explorer.tables.table(`Seven roundings to ${format.name}`, [
+            { title: "Rounding", cell: ({ rounding }) => [ROUNDINGS[rounding], " ",
+                h("span", { class: "code hint" }, rounding)] },
+            { title: "Result", cell: ({ cells }) => cells[0] },
+            { title: "Result - typed", cell: ({ cells }) => cells[1] },
+            { title: "If overflow saturates", cell: ({ cells }) => cells[2] },
+        ], rows);
+    }
+
+    /** Both outcomes of a rounding at random, with their chances.
+     * @param {Roundings["stochastic"]} stochastic */
+    function random({ down, up, probability }) {
+        const percent = (/** @type {number} */ part) => `${Number((100 * part).toPrecision(3))} %: `;
+        return probability === 0 ? shown(down.value)
+            : [percent(1 - probability), shown(down.value), h("br"), percent(probability), shown(up.value)];
+    }
+
+    /** What was typed in every format; and the number of this one cast to it and back.
+     * @param {Parsed & {rounded: Rounded}} parsed @param {Format} format @returns {HTMLElement} */
+    function everywhere(parsed, format) {
+        const { value } = parsed.rounded;
+        const rows = arithmetic.casts(format.name, value.code).map((cast) => ({ cast,
+            direct: parsed.isCode ? null : arithmetic.round(parsed.text, cast.value.format) }));
+        const columns = [
+            { title: "Format", cell: (/** @type {any} */ { cast }) =>
+                h("a", { href: explorer.shell.link("number", { format: cast.value.format,
+                    x: parsed.text }) }, cast.value.format) },
+            ...parsed.isCode ? [] : [{ title: "What was typed, rounded to it",
+                cell: (/** @type {any} */ { direct }) => withLoss(direct) }],
+            { title: `${valueText(value)} of ${format.short}, cast to it`,
+                cell: (/** @type {any} */ { cast }) => withLoss(cast) },
+            { title: "And back", cell: (/** @type {any} */ { cast }) =>
+                (cast.same ? SAME : shown(cast.back)) },
+        ];
+        return explorer.tables.table("In every format, and back", columns, rows,
+            ({ cast }) => (cast.same ? "" : "changed"));
+    }
+
+    return { roundings, everywhere };
+})();

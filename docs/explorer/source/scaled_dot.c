@@ -1,0 +1,171 @@
+/* The same of block-scaled instructions: src/tensor_core/scaled_mma_model.h. */
+#include "dot_operands.h"
+#include "mma_steps.h"
+#include "special_reasons.h"
+
+static struct tf_scaled_model model;
+static uint8_t scales_a[INPUT_LIST_ROOM], scales_b[INPUT_LIST_ROOM]; /* of blocks: codes */
+
+/* The struct's members in their order, then the accumulator. */
+static uint64_t read_model(void)
+{
+    const uint64_t *words = input_list[2];
+    int32_t *const members[] = {
+        &model.depth,  &model.block,  &model.group,      &model.fraction,
+        &model.powers, &model.least_a, &model.least_b,   &model.floor,
+        &model.zero_c, &model.zero_terms, &model.negative_zero};
+    const int count = sizeof members / sizeof members[0];
+    for (int i = 0; i < count; i++) {
+        *members[i] = (int32_t)words[i];
+    }
+    return words[count];
+}
+
+static const char *read_scales(int32_t n)
+{
+    const int32_t blocks = (n + model.block - 1) / model.block;
+    for (int32_t block = 0; block < blocks; block++) {
+        if (input_list[3][block] > 0xFF || input_list[4][block] > 0xFF) {
+            return "a scale's code has 8 bits";
+        }
+        scales_a[block] = (uint8_t)input_list[3][block];
+        scales_b[block] = (uint8_t)input_list[4][block];
+    }
+    return 0;
+}
+
+/* -- one instruction ----------------------------------------------------------------- */
+
+static void fill_terms(struct group *group, int32_t first, uint32_t c)
+{
+    group->terms[0] = accumulator_term(0, c, model.zero_c);
+    group->term_count = 1;
+    for (int32_t i = 0; i < group->count; i += model.group) {
+        const int32_t k = first + i, left = group->count - i;
+        const int32_t here = left < model.group ? left : model.group;
+        const struct tf_scaled_term found = tf_scaled_group(
+            &model, operands.a + k, 1, operands.b + k, 1, here,
+            scales_a[k / model.block], scales_b[k / model.block]);
+        const int negative = found.significand < 0;
+        const uint64_t magnitude =
+            negative ? 0 - (uint64_t)found.significand : (uint64_t)found.significand;
+        const int32_t unit = magnitude ? found.exponent - TF_SCALED_UNIT : 0;
+        const struct term term = {here,      operands.ks + k, negative,
+                                  magnitude, unit,           found.exponent};
+        group->terms[group->term_count++] = term;
+    }
+}
+
+static int write_nan_scales(int32_t first, int32_t count, int writes)
+{
+    int found = 0;
+    for (int32_t k = first; k < first + count; k += model.block) {
+        const int32_t block = k / model.block;
+        for (int b = 0; b < 2; b++) {
+            const uint8_t *scales = b ? scales_b : scales_a;
+            if (!tf_scaled_is_nan(&model, scales[block])) {
+                continue;
+            }
+            found = 1;
+            if (writes) {
+                json_begin_text();
+                json_put(b ? "the scale of b, block " : "the scale of a, block ");
+                json_put_integer(block);
+                json_put(", is NaN");
+                json_end_text();
+            }
+        }
+    }
+    return found;
+}
+
+static uint64_t instruction(int32_t first, int32_t count, uint64_t accumulator)
+{
+    static struct group group;
+    const int32_t block = first / model.block;
+    const uint32_t *a = operands.a + first, *b = operands.b + first;
+    const uint32_t c = (uint32_t)accumulator;
+    group.ks = operands.ks + first;
+    group.count = count;
+    group.accumulator = accumulator;
+    group.result =
+        tf_scaled_instruction(&model, a, 1, scales_a + block, b, 1,
+                              scales_b + block, count, c);
+    group.floor = model.floor;
+    group.fraction = model.fraction;
+    group.rounding.half = group.rounding.nearest = 0;
+    group.rounding.kept = 23;
+    if (write_nan_scales(first, count, 0)) {
+        begin_special_group(&group);
+        write_nan_scales(first, count, 1);
+        end_special_group(&group);
+    } else if (tf_mma_special(0, a, 1, b, 1, count, c)) {
+        begin_special_group(&group);
+        write_reasons(operands.a, operands.b, group.ks, count, c);
+        end_special_group(&group);
+    } else {
+        fill_terms(&group, first, c);
+        write_group(&group);
+    }
+    return group.result;
+}
+
+/* -- the call ------------------------------------------------------------------------ */
+
+static void exact_scale(struct exact *x, uint32_t code)
+{
+    const struct tf_mma_number s = tf_scaled_scale(&model, code);
+    if (tf_scaled_is_nan(&model, code)) {
+        exact_set_special(x, 0, TF_NAN);
+    } else {
+        exact_set(x, 0, s.significand, s.exponent - TF_SCALED_BITS);
+    }
+}
+
+/* The sum of everything, without any rounding. */
+static void exact_sum(struct exact *sum, uint64_t start)
+{
+    struct exact factor, scale;
+    any_exact(sum, ANY_FLOAT32, start);
+    for (int32_t k = 0; k < operands.n; k++) {
+        exact_scale(&factor, scales_a[k / model.block]);
+        exact_scale(&scale, scales_b[k / model.block]);
+        if (exact_is_finite(&factor) && exact_is_finite(&scale)) {
+            exact_multiply(&factor, &factor, &scale);
+        } else {
+            exact_set_special(&factor, 0, TF_NAN);
+        }
+        add_product(sum, k, &factor);
+    }
+}
+
+EXPORTED(scaled_dot) int32_t page_scaled_dot(int a, int b, int32_t n);
+
+int32_t page_scaled_dot(int a, int b, int32_t n)
+{
+    const uint64_t start = read_model();
+    const char *why = read_operands(a, b, n);
+    why = why ? why : read_scales(n);
+    if (!any_is_code(ANY_FLOAT32, start)) {
+        why = "the accumulator's code has more bits than float32";
+    }
+    if (why) {
+        return json_failure(why);
+    }
+    const int32_t depth = model.depth;
+    uint64_t result = start;
+    json_begin();
+    json_open('{');
+    json_key("steps");
+    json_open('[');
+    for (int32_t k = 0; k < n; k += depth) {
+        result = instruction(k, n - k < depth ? n - k : depth, result);
+    }
+    json_close(']');
+    write_value_of("result", ANY_FLOAT32, result);
+    struct exact sum;
+    exact_sum(&sum, start);
+    write_dot_error(&sum, ANY_FLOAT32, result);
+    json_close('}');
+    return json_end();
+}

@@ -1,0 +1,91 @@
+/* Values and outcomes as texts. */
+"use strict";
+
+explorer.wording = (() => {
+    const { h } = explorer.dom;
+
+    /** @type {Object<string, string>} */
+    const ROUNDINGS = {
+        ties_to_even: "to nearest, ties to even",
+        ties_to_away: "to nearest, ties away from zero",
+        toward_zero: "toward zero",
+        toward_positive: "up, toward +Inf",
+        toward_negative: "down, toward -Inf",
+        to_odd: "to odd, if it is not exact",
+        stochastic: "at random, by distance",
+    };
+    /** @type {Object<string, string>} */
+    const KINDS = {
+        zero: "zero", subnormal: "subnormal", normal: "normal", inf: "infinity",
+        nan: "not a number",
+    };
+    /** @type {Object<string, string>} */
+    const SIGNS = { "inf": "Inf", "-inf": "-Inf", "nan": "NaN", "-nan": "-NaN" };
+
+    /** A minus as long as a plus. @param {string} text */
+    const minus = (text) => text.replace(/-/g, "\u2212");
+
+    /** @param {{text: string}} value */
+    const valueText = (value) => minus(SIGNS[value.text] ?? value.text);
+
+    /** A value as a text that all of arithmetic takes: decimals if they are few.
+     * @param {Value} value */
+    function exactText({ exact, text }) {
+        return exact === null ? text : exact.decimal.length <= 24 ? exact.decimal : exact.text;
+    }
+
+    /** At most six digits of an exact value. @param {Exact} exact */
+    const short = (exact) => minus(exact.short).replace("~", "\u2248 ");
+
+    const RAISED = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
+    /** "2^-6" in a text that can have no markup. @param {number} exponent */
+    const raisedText = (exponent) => `2${String(exponent)
+        .replace("-", "\u207b").replace(/\d/g, (digit) => RAISED[Number(digit)])}`;
+
+    /** A count with its thousands apart: "522,239". @param {string} count */
+    const grouped = (count) => count.replace(/\B(?=(\d{3})+$)/g, ",");
+
+    /** "-3 * 2^-5" with a raised exponent.
+     * @param {string} power  of an exact value */
+    function powerOfTwo(power) {
+        const [, factor, exponent] = /^(-?\d+) \* 2\^(-?\d+)$/.exec(power) ?? [];
+        return factor === undefined ? minus(power)
+            : [minus(factor), " \u00d7 2", h("sup", {}, minus(exponent))];
+    }
+
+    /** @param {number} exponent */
+    const twoTo = (exponent) => ["2", h("sup", {}, minus(String(exponent)))];
+
+    /** As short as fits a cell or a tick of an axis; exact texts stand elsewhere.
+     * @param {number} x @param {number} [digits]  of what is no short integer */
+    function brief(x, digits = 6) {
+        if (Number.isNaN(x)) {
+            return "NaN";
+        }
+        if (!Number.isFinite(x)) {
+            return minus(x < 0 ? "-Inf" : "Inf");
+        }
+        if (Object.is(x, -0)) {
+            return minus("-0");
+        }
+        const size = Math.abs(x);
+        const text = size !== 0 && (size >= 1e6 || size < 1e-3)
+            ? x.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e")
+            : String(Number.isInteger(x) ? x : Number(x.toPrecision(digits)));
+        return minus(text);
+    }
+
+    /** What happened to a rounded value: "exact", "error 0.0016, 0.2 ulp", "overflow".
+     * @param {Rounded} rounded */
+    function outcome(rounded) {
+        const bad = rounded.flags.filter((/** @type {string} */ flag) => flag !== "inexact");
+        if (rounded.error === null) {
+            return bad.join(", ");
+        }
+        const loss = rounded.error.power === "0" ? "exact"
+            : `${short(rounded.error)} (${rounded.ulps} ulp)`;
+        return [loss, ...bad].join(", ");
+    }
+
+    return { ROUNDINGS, KINDS, minus, valueText, exactText, short, raisedText, grouped, powerOfTwo, twoTo, brief, outcome };
+})();

@@ -1,0 +1,249 @@
+"""The site: links that lead somewhere, and a reference that leaves no name out.
+
+`make docs` builds it; what looks at the pages skips where they are not, unless
+TF32DTYPE_NEED_SITE is set. Nothing here asks the network: addresses of others are known
+by their hosts.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.support.documents import DOCUMENTS
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.once
+
+SITE = ROOT / "build" / "docs"
+REFERENCE = ROOT / "docs" / "reference"
+TEXTS = [*DOCUMENTS, ROOT / "src" / "README.md", ROOT / "CONTRIBUTING.md"]
+
+#: Whom the documents link to.
+HOSTS = set("arxiv.org cupy.dev github.com pypi.org www.opencomputeproject.org".split())
+
+#: Modules with public names, by the folders and files of tf32dtype/.
+MODULES = """
+    __init__ blocks/__init__ tensor_core/__init__ cuda/__init__ cuda/blocks/__init__
+    safetensors/__init__ hdf5/__init__ interop/arrow interop/dask/__init__ interop/gguf
+    interop/numba interop/onnx interop/torch/__init__ interop/zarr
+""".split()
+
+
+# -- the texts -------------------------------------------------------------------------
+
+
+def plain(path: Path) -> str:
+    """A text without its code."""
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", path.read_text(), flags=re.M | re.S)
+
+
+def links(path: Path) -> list[str]:
+    """What a text links to, and the pictures that it shows."""
+    text = plain(path)
+    found = re.findall(r"\]\(<?([^)>\s]+)>?\)", text)
+    return found + re.findall(r"""(?:src|srcset)=["']([^"']+)["']""", text)
+
+
+@cache
+def headings(path: Path) -> set[str]:
+    """The anchors that GitHub makes of a text's headings."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", x.lower()).replace(" ", "-") for x in titles}
+
+
+def broken(path: Path) -> Iterator[str]:
+    """Links of a text that lead nowhere."""
+    for link in links(path):
+        target, _, anchor = link.partition("#")
+        if "://" in target or target.endswith("explorer/index.html"):
+            continue
+        there = path.parent / target if target else path
+        if not there.exists() or (
+            anchor and there.suffix == ".md" and anchor not in headings(there)
+        ):
+            yield link
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    assert list(broken(path)) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text(
+        "# A `b`, c\n[1](#a-b-c) [2](#b) [3](no.md)\n<img src='no.png'>\n"
+        "[4](a.md#a-b-c) [5](https://example.org)\n`[6](no.md)`\n"
+    )
+    assert list(broken(path)) == ["#b", "no.md", "no.png"]
+
+
+def test_addresses_of_others_are_known() -> None:
+    found = {link for path in TEXTS for link in links(path) if "://" in link}
+    assert len(found) > 10
+    assert {urlsplit(link).hostname for link in found} <= HOSTS
+    assert {urlsplit(link).scheme for link in found} == {"https"}
+
+
+# -- the reference ---------------------------------------------------------------------
+
+
+def public(module: str) -> set[str]:
+    """The public names of a module, read from its file: libraries may be missing."""
+    tree = ast.parse((ROOT / "tf32dtype" / f"{module}.py").read_text())
+    own = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            assert isinstance(node.value, ast.List)
+            return {x.value for x in node.value.elts if isinstance(x, ast.Constant)}
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            own.add(node.name)
+    return {name for name in own if not name.startswith("_")}
+
+
+def dotted(module: str) -> str:
+    return ".".join(["tf32dtype", *module.split("/")]).removesuffix(".__init__")
+
+
+def documented(path: Path) -> set[str]:
+    """The full names that a page of the reference describes."""
+    found, module = set(), ""
+    for line in path.read_text().splitlines():
+        if home := re.match(r"\.\. (?:auto)?module:: (\S+)", line):
+            module = home[1]
+        elif name := re.match(r"\.\. auto(?:class|function|data):: (\S+)", line):
+            found.add(f"{module}.{name[1]}")
+    return found
+
+
+#: Names that stand for others, modules, and a text.
+OTHERS = {
+    "tf32dtype": set(
+        """__version__ bf16 blocks fp4 fp8_e4m3 fp8_e5m2 hdf5 interop safetensors
+        tensor_core""".split()
+    ),
+    "tf32dtype.cuda": {"blocks"},
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_in_the_reference(module: str) -> None:
+    home = dotted(module)
+    names = public(module) - OTHERS.get(home, set())
+    assert names
+    found = set().union(*(documented(path) for path in REFERENCE.glob("*.rst")))
+    of_module = {x for x in found if x.rpartition(".")[0] == home}
+    assert of_module == {f"{home}.{name}" for name in names}
+
+
+def test_the_modules_are_all_there_are() -> None:
+    interop = ast.parse((ROOT / "tf32dtype" / "interop" / "__init__.py").read_text())
+    [names] = [
+        ast.literal_eval(node.value)
+        for node in interop.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    shown = {dotted(x).rpartition(".")[2] for x in MODULES if x.startswith("interop/")}
+    assert shown == set(names)
+    assert {x for x in OTHERS["tf32dtype"] if (ROOT / "tf32dtype" / x).is_dir()} == {
+        *(x.partition("/")[0] for x in MODULES if "/" in x and "cuda" not in x)
+    }
+
+
+def test_the_index_has_every_function() -> None:
+    """By task; what functions return, and what is like another, may be missing."""
+    text = (REFERENCE / "index.rst").read_text()
+    listed = {f"tf32dtype.{name}" for name in re.findall(r"^   ([\w.]+)$", text, re.M)}
+    every = set().union(*(documented(path) for path in REFERENCE.glob("*.rst")))
+    pages = {
+        dotted(name) for name in "blocks tensor_core cuda safetensors hdf5".split()
+    }
+    listed -= pages | {"tf32dtype.interop", "tf32dtype.tf32dtype"}
+    assert listed <= every
+    left = {name.removeprefix("tf32dtype.") for name in every - listed}
+    assert left == set(
+        """cuda.empty_like cuda.full_like cuda.ones_like cuda.zeros_like
+        interop.arrow.NumberArray interop.arrow.NumberScalar interop.arrow.NumberType
+        interop.dask.WorkersPrecision interop.gguf.File safetensors.SafeTensors
+        safetensors.TensorInfo""".split()
+    )
+
+
+# -- the pages -------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The anchors of a page, and where it leads."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.anchors |= {given[x] or "" for x in ("id", "name") if x in given}
+        self.links += [given[x] or "" for x in ("href", "src") if x in given]
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[Path, Page]:
+    if not (SITE / "index.html").exists():
+        if "TF32DTYPE_NEED_SITE" in os.environ:
+            pytest.fail("make docs has made no site")
+        pytest.skip("make docs has not been run")
+    files = [x for x in SITE.rglob("*.html") if "_static" not in x.parts]
+    return {path: Page(path) for path in files if "explorer" not in path.parts}
+
+
+def test_pages_lead_somewhere(pages: dict[Path, Page]) -> None:
+    missing = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or link.startswith("//"):
+                continue
+            target = unquote(parts.path)
+            there = (path.parent / target).resolve() if target else path
+            anchor = unquote(parts.fragment)
+            known = pages[there].anchors if there in pages else None
+            if not there.exists() or (
+                anchor and known is not None and anchor not in known
+            ):
+                missing.append(f"{path.relative_to(SITE)}: {link}")
+    assert not missing, "\n".join(missing)
+
+
+def test_every_text_is_a_page(pages: dict[Path, Page]) -> None:
+    texts = [path for path in DOCUMENTS if path.parent != ROOT]
+    names = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in texts]
+    assert [name for name in names if SITE / name not in pages] == []
+
+
+def test_every_public_name_has_an_anchor(pages: dict[Path, Page]) -> None:
+    every = set().union(*(documented(path) for path in REFERENCE.glob("*.rst")))
+    anchors = set().union(*(page.anchors for page in pages.values()))
+    assert every <= anchors
+
+
+def test_pages_load_nothing_from_others(pages: dict[Path, Page]) -> None:
+    """Scripts, styles and pictures are the site's own."""
+    for path in pages:
+        loaded = re.findall(
+            r'<(?:script|img|iframe)[^>]*\ssrc="([^"]+)"'
+            r'|<link[^>]*rel="stylesheet"[^>]*href="([^"]+)"',
+            path.read_text(),
+        )
+        assert loaded
+        assert [x for pair in loaded for x in pair if "//" in x] == [], path.name

@@ -1,0 +1,53 @@
+/* Reads calls of docs/explorer/arithmetic.js as JSON, and writes what they return.
+ *
+ * A call is {name, arguments, pick}: pick are paths of what is wanted of the result, "a.b",
+ * or null for all of it; "*" stands for every member of a list. Among arguments {"of": name,
+ * "at": i} is a row of one of its tables, and {"big": digits} a bigint. A call that throws returns {thrown: message}.
+ */
+"use strict";
+
+const fs = require("fs");
+const path = require("path");
+const vm = require("vm");
+
+const folder = process.argv[2];
+for (const name of ["core.js", "arithmetic.js"]) {
+    vm.runInThisContext(fs.readFileSync(path.join(folder, name), "utf8"), name);
+}
+const arithmetic = vm.runInThisContext("arithmetic");
+
+function argument(x) {
+    if (typeof x !== "object" || x === null || Array.isArray(x)) {
+        return x;
+    }
+    return "of" in x ? arithmetic[x.of][x.at] : "big" in x ? BigInt(x.big) : x;
+}
+
+function member(x, steps) {
+    if (steps.length === 0 || x === null || x === undefined) {
+        return x;
+    }
+    const [first, ...rest] = steps;
+    return first === "*" ? x.map((y) => member(y, rest)) : member(x[first], rest);
+}
+
+function answer({ name, arguments: given, pick }) {
+    try {
+        const of = arithmetic[name];
+        const result = typeof of === "function" ? of(...given.map(argument)) : of;
+        return pick ? pick.map((steps) => member(result, steps.split("."))) : result;
+    } catch (error) {
+        return { thrown: error.message };
+    }
+}
+
+/* JSON has no such numbers. */
+function replace(key, x) {
+    return typeof x === "bigint" || Object.is(x, -0) || (typeof x === "number" && !isFinite(x))
+        ? { number: Object.is(x, -0) ? "-0.0" : String(x).replace("Infinity", "inf") } : x;
+}
+
+arithmetic.ready.then(() => {
+    const calls = JSON.parse(fs.readFileSync(0, "utf8"));
+    process.stdout.write(JSON.stringify(calls.map(answer), replace));
+});

@@ -1,0 +1,203 @@
+"""A number of a format: its code, its bits, its neighbours, what rounding it lost."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .._measures.format_facts import Facts
+from .._text import Painted, Table
+from . import CommandError
+from .exact import (
+    Number,
+    decimal_digits,
+    exact_value,
+    finite,
+    hexadecimal,
+    integer_times_power,
+    is_code,
+    parse,
+    to_float,
+)
+
+#: The fields of a code, and their colours.
+FIELDS = {"sign": "bold red", "exponent": "bold green", "mantissa": "bold cyan"}
+_LONGEST_FIELD = 23  # bits of it that a table shows: a float32's mantissa
+
+
+def read(text: str, form: Facts) -> Number:
+    """The exact value of a number, or of a code of the format."""
+    return (
+        exact_value(form.from_code(code(text, form))) if is_code(text) else parse(text)
+    )
+
+
+def code(text: str, form: Facts) -> int:
+    """A code that was typed.
+
+    Raises
+    ------
+    CommandError
+        If the format's codes are shorter.
+    """
+    typed = int(text, 16)
+    # The codes of fp6 and fp4 are shorter than their byte.
+    width = form.bits + form.unused_low_bits
+    if typed >> width:
+        raise CommandError(f"{text} has more than the {width} bits of {form.name}")
+    return typed
+
+
+def round_to(form: Facts, exact: Number) -> np.floating[Any]:
+    """The number of a format nearest to an exact value, NaN and Inf included."""
+    if isinstance(exact, Fraction):
+        return form.round(exact)
+    with np.errstate(all="ignore"):
+        return form.dtype.type(exact)  # type: ignore[no-any-return]
+
+
+def describe(
+    form: Facts, value: np.floating[Any], code: int | None = None
+) -> dict[str, Any]:
+    """Code, fields, exact value and neighbours of a number."""
+    below, above = neighbours(form, value)
+    return {
+        **coded(form, value, code),
+        "below": None if below is None else float(below),
+        "above": None if above is None else float(above),
+    }
+
+
+def coded(
+    form: Facts, value: np.floating[Any], code: int | None = None
+) -> dict[str, Any]:
+    """Code, fields and exact value of a number.
+
+    `code` is for NaN, which has many: as a number it has one alone.
+    """
+    return {
+        "value": float(value),
+        **_code_and_fields(form, form.code(value) if code is None else code),
+        "kind": kind(form, value),
+        "integer_times_power": integer_times_power(exact_value(value)),
+        "decimal": decimal_digits(exact_value(value)),
+        "hex": hexadecimal(float(value)),
+    }
+
+
+def neighbours(
+    form: Facts, value: np.floating[Any]
+) -> tuple[np.floating[Any] | None, np.floating[Any] | None]:
+    """The finite numbers next to a finite one; None where there is none."""
+    if not math.isfinite(value):
+        return None, None
+    to = form.dtype.type
+    with np.errstate(all="ignore"):
+        below = np.nextafter(value, to(form.min)) if value > form.min else None
+        above = np.nextafter(value, to(form.max)) if value < form.max else None
+    return below, above
+
+
+def error(form: Facts, exact: Number) -> dict[str, Any]:
+    """What rounding to a format loses.
+
+    `ulps` counts spacings of the format at the exact value; None where there is no
+    finite error.
+    """
+    value = round_to(form, exact)
+    record: dict[str, Any] = {
+        "format": form.name,
+        **_code_and_fields(form, form.code(value)),
+        "value": float(value),
+        "outcome": outcome(form, exact, value),
+        "absolute": None,
+        "relative": None,
+        "ulps": None,
+    }
+    typed, rounded = finite(exact), finite(exact_value(value))
+    if typed is not None and rounded is not None:
+        loss = rounded - typed
+        record["absolute"] = to_float(loss)
+        record["relative"] = to_float(loss / abs(typed)) if typed else 0.0
+        record["ulps"] = to_float(abs(loss) / form.spacing(abs(typed)))
+    return record
+
+
+def outcome(form: Facts, exact: Number, value: np.floating[Any]) -> str:
+    """What became of a number in a format, in a word or three."""
+    became, typed = kind(form, value), finite(exact)
+    if typed is None:
+        given = "NaN" if math.isnan(exact) else "infinity"
+        if given == "infinity" and became == "normal":
+            return "saturated"
+        return became if became == given else f"{given} became {became}"
+    if became in ("NaN", "infinity"):
+        if abs(typed) > Fraction(form.max):
+            return f"overflow to {became}"
+        return "NaN: no zero" if typed == 0 else "NaN: no sign"
+    if finite(exact_value(value)) == typed:
+        return "exact, subnormal" if became == "subnormal" else "exact"
+    if became == "zero":
+        return "underflow to zero"
+    greatest = Fraction(form.max)
+    if 2 * (abs(typed) - greatest) >= form.spacing(greatest):
+        return "saturated"
+    if abs(typed) < Fraction(form.smallest_subnormal) and not form.has_zero:
+        return "below the range"
+    return "rounded, subnormal" if became == "subnormal" else "rounded"
+
+
+def kind(form: Facts, value: np.floating[Any]) -> str:
+    """Normal, subnormal, zero, infinity or NaN."""
+    magnitude = abs(float(value))
+    if math.isnan(magnitude):
+        return "NaN"
+    if math.isinf(magnitude):
+        return "infinity"
+    if magnitude == 0:
+        return "zero"
+    return "subnormal" if magnitude < form.smallest_normal else "normal"
+
+
+def painted(record: dict[str, Any], gap: str = " ") -> Painted:
+    """The fields of a code, each in its colour."""
+    pieces: list[tuple[str, str]] = []
+    for name, style in FIELDS.items():
+        digits = record[name]
+        if len(digits) > _LONGEST_FIELD:
+            digits = digits[: _LONGEST_FIELD - 3] + "..."
+        if digits:
+            pieces += [(gap, "")] * bool(pieces) + [(digits, style)]
+    return Painted(*pieces)
+
+
+def table(title: str, key: str, rows: list[tuple[str, dict[str, Any]]]) -> Table:
+    """What codes stand for: names, and what `coded` says."""
+    return Table(
+        title,
+        [key, "bits", "value", "exactly", "kind"],
+        [
+            [
+                name,
+                painted(each),
+                str(each["value"]),
+                each["integer_times_power"] or "-",
+                each["kind"],
+            ]
+            for name, each in rows
+        ],
+    )
+
+
+def _code_and_fields(form: Facts, code: int) -> dict[str, str]:
+    fields = code >> form.unused_low_bits
+    digits = f"{fields:0{form.bits}b}"
+    sign_end = int(form.signed)
+    exponent_end = sign_end + form.exponent_bits
+    return {
+        "code": f"0x{fields << form.unused_low_bits:0{2 * form.dtype.itemsize}X}",
+        "sign": digits[:sign_end],
+        "exponent": digits[sign_end:exponent_end],
+        "mantissa": digits[exponent_end:],
+    }

@@ -1,0 +1,126 @@
+"""Numbers as they are typed, exactly, and how exact numbers are written."""
+
+import math
+import os
+import re
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .._measures.format_facts import floor_log2
+from . import CommandError
+
+_HEX_FLOAT = re.compile(r"([+-]?)0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)", re.IGNORECASE)
+_CODE = re.compile(r"0x[0-9a-f_]+", re.IGNORECASE)
+_DECIMAL_EXPONENT = re.compile(r"e([+-]?\d+)\s*\Z", re.IGNORECASE)
+_LONGEST_INPUT = 1_000  # this and the next keep the exact integers small
+_LARGEST_EXPONENT = 10_000
+_LONGEST_DECIMAL = 60
+
+# What is not a fraction: NaN, the infinities and -0, as floats.
+Number = Fraction | float
+
+
+def is_code(text: str) -> bool:
+    """Whether it is a code such as 0x3FC0, which only a format makes a number."""
+    return _CODE.fullmatch(text) is not None
+
+
+def parse(text: str) -> Number:
+    """The exact value of what was typed.
+
+    Raises
+    ------
+    CommandError
+        If it is no number, or too long to be kept exactly.
+    """
+    if len(text) > _LONGEST_INPUT:
+        raise CommandError(f"the number has more than {_LONGEST_INPUT} characters")
+    if re.fullmatch(r"[+-]?(inf|infinity|nan)", text, re.IGNORECASE):
+        return float(text)
+    hexadecimal = _HEX_FLOAT.fullmatch(text)
+    exponent = hexadecimal[4] if hexadecimal else ""
+    if decimal := _DECIMAL_EXPONENT.search(text):
+        exponent = decimal[1]
+    if len(exponent) > 6 or abs(int(exponent or 0)) > _LARGEST_EXPONENT:
+        raise CommandError(f"the exponent of {text} is beyond {_LARGEST_EXPONENT}")
+    try:
+        if hexadecimal:
+            sign, whole, part, exponent = hexadecimal.groups()
+            mantissa = Fraction(int(whole + part, 16), 16 ** len(part))
+            return (-1 if sign == "-" else 1) * mantissa * Fraction(2) ** int(exponent)
+        value = Fraction(text)
+        return -0.0 if value == 0 and text.startswith("-") else value
+    except ZeroDivisionError:
+        raise CommandError(f"{text} divides by zero") from None
+    except ValueError:
+        if os.sep in text or os.path.splitext(text.partition(":")[0])[1]:
+            raise CommandError(
+                f"{text}: no such file, and no number"
+                + (" (of a file's tensors choose by --tensor)" if ":" in text else "")
+            ) from None
+        raise CommandError(
+            f"{text!r} is no number and no file; write 3.14159, 1e-40, 1/3, 0x1.8p-3,"
+            " inf or nan"
+        ) from None
+
+
+def exact_value(value: np.floating[Any] | float) -> Number:
+    """A number of a format, exactly."""
+    as_float = float(value)  # exact: every format here is part of float64
+    return Fraction(as_float) if math.isfinite(as_float) else as_float
+
+
+def finite(x: Number) -> Fraction | None:
+    """A number as a fraction, -0 as 0; None for NaN and the infinities."""
+    if isinstance(x, Fraction):
+        return x
+    return Fraction(x) if math.isfinite(x) else None
+
+
+def to_float(x: Number) -> float:
+    """The nearest float64; what is beyond its range is infinite."""
+    try:
+        return float(x)
+    except OverflowError:
+        return -math.inf if x < 0 else math.inf
+
+
+def integer_times_power(exact: Number) -> str | None:
+    """As "201 * 2^-6", the integer odd; None if it is not finite."""
+    if not isinstance(exact, Fraction):
+        return None
+    exponent = 1 - exact.denominator.bit_length()
+    integer = exact.numerator
+    while exact and integer % 2 == 0:
+        integer, exponent = integer // 2, exponent + 1
+    return f"{integer} * 2^{exponent}"
+
+
+def decimal_digits(exact: Number) -> str | None:
+    """All decimals of a binary fraction; None if they are very many."""
+    if not isinstance(exact, Fraction):
+        return None
+    places = exact.denominator.bit_length() - 1
+    digits = str(abs(exact.numerator) * 5**places).rjust(places + 1, "0")
+    if len(digits) > _LONGEST_DECIMAL:
+        return None
+    sign = "-" if exact < 0 else ""
+    if places == 0:
+        return sign + digits
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"
+
+
+def hexadecimal(value: float) -> str | None:
+    """As a hexadecimal float without zeros at its end."""
+    return re.sub(r"\.?0+p", "p", value.hex()) if math.isfinite(value) else None
+
+
+def shown(exact: Number) -> str:
+    """What was typed as a fraction, if that is short."""
+    if not isinstance(exact, Fraction):
+        return str(exact)
+    if exact.numerator.bit_length() + exact.denominator.bit_length() < 200:
+        return str(exact)
+    return f"about {'-' if exact < 0 else ''}2^{floor_log2(abs(exact))}"

@@ -1,0 +1,95 @@
+"""`tf32dtype inspect` of numbers in many formats, and of many numbers in one."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .._measures.format_facts import Facts, facts, known
+from .._text import Table, number
+from . import CommandError, number_line
+from .codes import coded, error, painted, read
+from .codes import table as codes_table
+from .exact import is_code, shown
+
+#: A report for programs, and what prints it as text.
+Report = tuple[dict[str, Any], Callable[[], None]]
+
+
+def report(forms: list[Facts], typed: str) -> Report:
+    """A number in every format, and number lines around it in some of them."""
+    if is_code(typed) and len(forms) > 1:
+        raise CommandError(
+            f"{typed} is a code: say of which one of"
+            f" {', '.join(form.name for form in forms)} by --format"
+        )
+    exact = read(typed, forms[0])
+    records = [error(facts(name), exact) for name in known()]
+    record = {"input": typed, "exact": shown(exact), "formats": records}
+
+    def write() -> None:
+        title = f"{typed} = {record['exact']}: nearest in every format"
+        _table(title, "format", [(each["format"], each) for each in records]).print()
+        for form in forms:
+            _print_line(form, typed, exact)
+        if any(number_line.around(form, exact) for form in forms):
+            print(f"\n{number_line.AROUND_LEGEND}")
+
+    return record, write
+
+
+def several(form: Facts, typed: list[str]) -> Report:
+    """Numbers in a format, a row each."""
+    records = []
+    for word in typed:
+        exact = read(word, form)
+        records.append({"input": word, "exact": shown(exact), **error(form, exact)})
+    rows = [(each["input"], each) for each in records]
+    table = _table(f"Nearest in {form.name}", "number", rows)
+    return {"format": form.name, "numbers": records}, table.print
+
+
+def code_report(typed: str) -> Report:
+    """What a code stands for in every format whose codes are as long, or longer."""
+    forms = [facts(name) for name in known()]
+    code = int(typed, 16)
+    fitting = [f for f in forms if not code >> (f.bits + f.unused_low_bits)]
+    if not fitting:
+        raise CommandError(f"{typed} has more bits than the codes of any format")
+    records = [
+        {"format": form.name, **coded(form, form.from_code(code), code)}
+        for form in fitting
+    ]
+    title = f"{typed} as a code of every format that has it"
+    table = codes_table(title, "format", [(each["format"], each) for each in records])
+    return {"input": typed, "codes": records}, table.print
+
+
+def measure(x: float | None) -> str:
+    """An error in a table."""
+    return "-" if x is None else number(x)
+
+
+def _table(title: str, key: str, rows: list[tuple[str, dict[str, Any]]]) -> Table:
+    return Table(
+        f"{title} (ulps: error in spacings)",
+        [key, "code", "bits", "value", "relative", "ulps", "outcome"],
+        [
+            [
+                name,
+                each["code"],
+                painted(each),
+                str(each["value"]),
+                measure(each["relative"]),
+                measure(each["ulps"]),
+                each["outcome"],
+            ]
+            for name, each in rows
+        ],
+    )
+
+
+def _print_line(form: Facts, typed: str, exact: Any) -> None:
+    lines = number_line.around(form, exact)
+    if lines:
+        apart = number_line.spacing_here(form, exact)
+        print(f"\n{form.name} around {typed}" + (f", {apart}" if apart else ""))
+        print("\n".join(lines))

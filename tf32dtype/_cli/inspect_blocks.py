@@ -1,0 +1,262 @@
+"""`tf32dtype inspect` of numbers in a block: its scale by each rule, and its codes."""
+
+import math
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import blocks
+from .._measures.format_facts import facts
+from .._text import Painted, Table, number
+from ..blocks.formats import RULES, BlockFormat, BlockSize, Element, elements
+from ..blocks.formats import formats as block_formats
+from . import CommandError, codes
+from .exact import Number, exact_value, finite, parse, to_float
+from .inspect_all import Report, measure
+from .sizes import checked_block_size
+
+Array = NDArray[Any]
+
+_TCFP = "published"  # the rule that is of some formats alone
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What was typed."""
+
+    typed: Sequence[str]
+    exact: Sequence[Number]
+
+    @property
+    def floats(self) -> NDArray[np.float64]:
+        return np.array([to_float(x) for x in self.exact])
+
+
+def reports(names: list[str], typed: list[str], arguments: Namespace) -> list[Report]:
+    """The block in each of some formats.
+
+    Raises
+    ------
+    CommandError
+        For more numbers than a block has, for numbers that the format has no code for,
+        and for what is none.
+    """
+    numbers = _Numbers(typed, [parse(word) for word in typed])
+    size = checked_block_size(arguments.block_size)
+    return [
+        _report(block_formats[name], numbers, arguments.scale, size) for name in names
+    ]
+
+
+def _report(
+    row: BlockFormat, numbers: _Numbers, scale: str | None, size: BlockSize | None
+) -> Report:
+    length = size or row.block_size
+    if len(numbers.typed) > length:
+        raise CommandError(
+            f"{row.name} has blocks of {length} numbers (--block-size), and"
+            f" {len(numbers.typed)} were given"
+        )
+    rules = [rule for rule in RULES if rule != _TCFP or row.name.startswith("tcfp")]
+    if scale is not None and scale not in rules:
+        raise CommandError(
+            f"--scale {scale}: of {row.name} known are {', '.join(rules)}"
+        )
+    chosen = scale or row.scale
+    found = {rule: _quantized(row, numbers, rule, size) for rule in rules}
+    by_rule = [
+        {"rule": rule, "chosen": rule == chosen, **_scale(block, numbers)}
+        for rule, block in found.items()
+    ]
+    values = _values(found[chosen], numbers)
+    record = {
+        "format": row.name,
+        "block_size": length,
+        "element": row.element,
+        "residual": row.residual,
+        "rule": chosen,
+        "rules": by_rule,
+        "values": values,
+    }
+
+    def write() -> None:
+        _rules_table(row, length, by_rule).print()
+        print()
+        _values_table(row, chosen, values).print()
+
+    return record, write
+
+
+def _quantized(
+    row: BlockFormat, numbers: _Numbers, rule: Any, size: BlockSize | None
+) -> blocks.BlockArray:
+    try:
+        return blocks.quantize(numbers.floats, row.name, scale=rule, block_size=size)
+    except ValueError as error:
+        raise CommandError(f"{row.name}: {error}") from None
+
+
+def _scale(block: blocks.BlockArray, numbers: _Numbers) -> dict[str, Any]:
+    """The scale of the block, and what it costs."""
+    code, *lower = map(int, block.scales.reshape(-1))
+    errors = [
+        to_float(loss)
+        for loss in map(_loss, block.dequantize(np.float64), numbers.exact)
+        if loss is not None
+    ]
+    return {
+        "scale_format": block.scale_format,
+        "tensor_scale": float(block.tensor_scale),
+        "code": f"0x{code:02X}",
+        "bits": f"{code:08b}",
+        "scale": float(block.block_scales.reshape(-1)[0]),
+        "residual_code": f"0x{lower[0]:02X}" if lower else None,
+        "residual_unit": _unit(block) if lower else None,
+        "rms_error": math.sqrt(sum(x * x for x in errors) / len(errors))
+        if errors
+        else None,
+        "max_error": max(map(abs, errors), default=None),
+    }
+
+
+def _unit(block: blocks.BlockArray) -> float:
+    """What a residual of 1 counts for in the block: S R."""
+    row = block_formats[block.format]
+    assert row.residual is not None
+    element, residual = elements[row.element], elements[row.residual]
+    scale_format: Any = block.scale_format
+    one = blocks.BlockArray.from_codes(
+        row,
+        np.zeros(block.shape, element.dtype),
+        block.scales,
+        np.ones(block.shape, residual.dtype),
+        shape=block.shape,
+        block_size=block.block_size,
+        scale_format=scale_format,
+        tensor_scale=float(block.tensor_scale),
+    )
+    return float(one.dequantize(np.float64)[0])
+
+
+def _values(block: blocks.BlockArray, numbers: _Numbers) -> list[dict[str, Any]]:
+    """What each number became."""
+    row = block_formats[block.format]
+    parts = {"element": (elements[row.element], block.elements)}
+    residuals = block.residual_elements
+    if row.residual is not None and residuals is not None:
+        parts["residual"] = (elements[row.residual], residuals)
+    values = block.dequantize(np.float64)
+    records = []
+    for i, (typed, exact) in enumerate(zip(numbers.typed, numbers.exact, strict=True)):
+        loss = _loss(values[i], exact)
+        size = finite(exact)
+        relative = loss / abs(size) if loss is not None and size else None
+        records.append(
+            {
+                "input": typed,
+                **{name: _coded(of, array[i]) for name, (of, array) in parts.items()},
+                "value": float(values[i]),
+                "absolute": None if loss is None else to_float(loss),
+                "relative": None if relative is None else to_float(relative),
+            }
+        )
+    return records
+
+
+def _loss(value: Any, exact: Number) -> Fraction | None:
+    """The error of a value; None where there is no finite one."""
+    typed, rounded = finite(exact), finite(exact_value(value))
+    return None if typed is None or rounded is None else rounded - typed
+
+
+def _coded(element: Element, value: Any) -> dict[str, Any]:
+    """The code of an element and its fields; of an integer the sign and the rest."""
+    if not element.is_integer:
+        return codes.coded(facts(element.name), value)
+    code = int(value) & ((1 << element.width) - 1)
+    digits = f"{code:0{element.width}b}"
+    return {
+        "value": int(value) / (1 << element.fraction_bits),
+        "code": f"0x{code:0{-(-element.width // 4)}X}",
+        "sign": digits[:1],
+        "exponent": "",
+        "mantissa": digits[1:],
+    }
+
+
+# -- text -----------------------------------------------------------------------
+
+
+def _rules_table(row: BlockFormat, length: int, found: list[dict[str, Any]]) -> Table:
+    tensor = any(each["tensor_scale"] != 1 for each in found)
+    return Table(
+        f"{row.name}: the scale of a block of up to {length} by each rule"
+        " (*: of the codes below)",
+        [
+            "rule",
+            "scale S",
+            "code",
+            "bits",
+            *(["S R", "R code"] if row.residual else []),
+            "scale format",
+            *(["tensor's scale"] if tensor else []),
+            "RMS error",
+            "max error",
+        ],
+        [
+            [
+                each["rule"] + (" *" if each["chosen"] else ""),
+                number(each["scale"], 6),
+                each["code"],
+                each["bits"],
+                *(_residual_cells(each) if row.residual else []),
+                each["scale_format"],
+                *([number(each["tensor_scale"], 6)] if tensor else []),
+                measure(each["rms_error"]),
+                measure(each["max_error"]),
+            ]
+            for each in found
+        ],
+    )
+
+
+def _residual_cells(each: dict[str, Any]) -> list[str]:
+    return [number(each["residual_unit"], 6), each["residual_code"]]
+
+
+def _values_table(row: BlockFormat, rule: str, values: list[dict[str, Any]]) -> Table:
+    parts = {"element": row.element, "residual": row.residual}
+    names = [name for name, element in parts.items() if element is not None]
+    what = "S (hi + R lo)" if row.residual else "S times the element"
+    header = [
+        column
+        for name in names
+        for column in ("code", "bits", _HEADS[name] if row.residual else name)
+    ]
+    return Table(
+        f"Under {rule}: {what}, {row.element}"
+        + (f" and {row.residual}" if row.residual else ""),
+        ["number", *header, "value", "error", "relative"],
+        [
+            [
+                each["input"],
+                *[cell for name in names for cell in _cells(each[name])],
+                number(each["value"], 6),
+                measure(each["absolute"]),
+                measure(each["relative"]),
+            ]
+            for each in values
+        ],
+    )
+
+
+_HEADS = {"element": "hi", "residual": "lo"}
+
+
+def _cells(coded: dict[str, Any]) -> list[str | Painted]:
+    return [coded["code"], codes.painted(coded), number(coded["value"], 6)]

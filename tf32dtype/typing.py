@@ -1,0 +1,72 @@
+"""Names of the types that functions of this package take, for annotations.
+
+>>> import numpy as np, numpy.typing as npt, tf32dtype as td
+>>> def halved(
+...     x: npt.NDArray[td.bfloat16], how: td.typing.Rounding
+... ) -> npt.NDArray[td.bfloat16]:
+...     return td.quantize(x / 2, td.bfloat16, rounding=how)
+
+Most are `typing.Literal` of all the words that there are, so that type checkers know a
+wrong one. `typing.get_args` has the words when a program runs.
+"""
+
+from ._files import Archive
+from ._formats.aliases import (
+    BlockFormatAlias,
+    BlockFormatName,
+    FormatAlias,
+    FormatName,
+    NumPyName,
+)
+from ._formats.codes import Dirty
+from ._formats.naming import Owner
+from ._formats.packing import Order
+from ._formats.quantize import Overflow, Rounding, Tf32Rounding
+from ._formats.typed import FormatLike, Terms
+from ._matmul.precisions import PrecisionName, Scale, SpecialValues
+from ._npy import Header
+from .blocks.formats import BlockFormatLike, BlockSize, Rule, ScaleFormat
+from .blocks.quantization import Overflow as BlockOverflow
+from .blocks.tiles import TileElement, TileScaleFormat
+from .safetensors.writing import Scheme
+from .tensor_core.block_scaled import BlockInstruction
+from .tensor_core.device import DeviceName
+from .tensor_core.models import Accumulator, Board, Instruction
+
+__all__ = [
+    "Accumulator",
+    "Archive",
+    "BlockFormatAlias",
+    "BlockFormatLike",
+    "BlockFormatName",
+    "BlockInstruction",
+    "BlockOverflow",
+    "BlockSize",
+    "Board",
+    "DeviceName",
+    "Dirty",
+    "FormatAlias",
+    "FormatLike",
+    "FormatName",
+    "Header",
+    "Instruction",
+    "NumPyName",
+    "Order",
+    "Overflow",
+    "Owner",
+    "PrecisionName",
+    "Rounding",
+    "Rule",
+    "Scale",
+    "ScaleFormat",
+    "Scheme",
+    "SpecialValues",
+    "Terms",
+    "Tf32Rounding",
+    "TileElement",
+    "TileScaleFormat",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
