@@ -102,7 +102,7 @@ from tf32dtype._cli.main import main
 main(["demo"])
 """
     said = run_code(code).split("\n")
-    drawn = said[said.index("The first of these, a 8:") + 2 :][:8]
+    drawn = said[said.index("The first of these, a 2:") + 2 :][:8]
     pixels = demo.load_digits().test_images[0].reshape(8, 8)
     for line, row in zip(drawn, pixels, strict=True):
         letters = line.ljust(20)[4::2]

@@ -1,4 +1,4 @@
-"""What `import tf32dtype` loads beyond NumPy, and how what it leaves out comes later."""
+"""What `import tf32dtype` loads beyond NumPy, and how the rest comes later."""
 
 import pytest
 
@@ -17,7 +17,7 @@ print(*sorted(set(sys.modules) - before))
 OTHERS = {"_interpreters", "_xxsubinterpreters", "cython_runtime", "_cython"}
 #: The package's; each costs what finding and reading a file does.
 OWN = """
-    _core _core._core _requirements _version _wording _imports
+    _core _core._core _imports _lazy_modules _requirements _version _wording
     _formats _formats.aliases _formats.bit_packing _formats.codes _formats.naming
     _formats.table
     _functions _functions.answers _functions.averages _functions.sorting

@@ -11,9 +11,9 @@ SNR and error compare the ten outputs of an image with those in float64. Bytes a
 those of weights and activations, as stored in NumPy. Time is the best of up
 to 15 runs on all test images.
 
-The 1,797 images are scikit-learn's: the test part of "Optical Recognition of Handwritten
-Digits" by E. Alpaydin and C. Kaynak (UCI Machine Learning Repository, 1998,
-doi:10.24432/C50P49), licensed CC BY 4.0.
+The 1,797 images are scikit-learn's: the test part of "Optical Recognition of
+Handwritten Digits" by E. Alpaydin and C. Kaynak (UCI Machine Learning Repository,
+1998, doi:10.24432/C50P49), licensed CC BY 4.0.
 """
 
 import math
