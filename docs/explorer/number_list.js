@@ -2,7 +2,7 @@
 "use strict";
 
 explorer.numberList = (() => {
-    /** @type {number} more than that is not read at a glance */
+    /** More numbers than that are not seen at a glance. */
     const MOST = 64;
 
     /** @typedef {Object} NumberList
@@ -36,7 +36,7 @@ explorer.numberList = (() => {
             (rounded ? explorer.wording.exactText(rounded.value) : number)))
         : text);
 
-    /** The code of each number. @param {NumberList} list */
+    /** What each is in the format. @param {NumberList} list */
     const values = ({ numbers }) => numbers.flatMap(({ rounded }) =>
         (rounded ? [rounded.value] : []));
 

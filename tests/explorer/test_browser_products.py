@@ -1,4 +1,4 @@
-"""The Tensor core view shows what td.tensor_core returns, and what is cut on the way."""
+"""The Tensor core view shows what td.tensor_core returns, and what is cut off."""
 
 from __future__ import annotations
 
