@@ -7,6 +7,7 @@ import email
 import os
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -119,6 +120,7 @@ def test_entry_points(files, information):
 
 TRIED = """
 import sys
+import tarfile
 import numpy as np, tf32dtype as td
 from tf32dtype import _nvrtc
 from tf32dtype._cli.main import main
@@ -173,3 +175,26 @@ def test_cibuildwheel_copies_what_the_tests_read():
     copied = project["tool"]["cibuildwheel"]["test-sources"]
     assert all((ROOT / name).exists() for name in copied)
     assert "tf32dtype" not in copied
+
+
+def test_sdist_has_the_checkout_and_nothing_that_was_built(tmp_path):
+    pytest.importorskip("setuptools")
+    if not (ROOT / ".git").exists():
+        pytest.skip("no clone of the repository")
+    code = "import sys; from setuptools.build_meta import build_sdist; "
+    code += "build_sdist(sys.argv[1])"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    with tarfile.open(tmp_path / f"tf32dtype-{td.__version__}.tar.gz") as archive:
+        members = [x.name for x in archive.getmembers() if x.isfile()]
+    found = {name.partition("/")[2] for name in members}
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    kept = {name for name in listed.stdout.split("\n") if (ROOT / name).is_file()}
+    assert kept - found == {".gitignore"}
+    assert not [
+        name
+        for name in found
+        if name.startswith(("build/", "dist/")) or name.endswith((".so", ".o", ".pyc"))
+    ]
