@@ -284,6 +284,7 @@
 
 /** @typedef {Object} BlockFormat
  * @property {string} name  "mxfp4"
+ * @property {string[]} aliases
  * @property {string} element  "float4_e2m1fn", or "mxint8", "int8", "int12", "int16"
  * @property {number} elementBits
  * @property {string | null} residual  element of the second level
@@ -329,8 +330,8 @@
  */
 
 /** @typedef {Object} Quantized
- * @property {string} error  why it cannot be done ("x[3] is nan: ..."); "" if it can, and
- *   nothing else is there if not
+ * @property {string} error  why it cannot be done ("x[3] is nan: ..."); "" if it can; if
+ *   not, format and rule alone are there beside it
  * @property {string} format
  * @property {string} rule
  * @property {string} scaleFormat

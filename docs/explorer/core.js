@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "3ef9786cd11407903a3e2aadbbbae3e8e888bf23c9e717c89152adc2aa8c469c",
+digest: "1704a970c8da22dccca75589dd9ad315bccfa1a24f107328f911b30776aac937",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},
@@ -288,19 +288,19 @@ scaledWords: [
 [32, 32, 1, 25, 1, 0, -14, -133, null, 0, 0],
 [32, 32, 1, 25, 1, 0, 0, -133, null, 0, 0]],
 blockFormats: [
-{"name": "tcfp8", "element": "float8_e4m3fn", "elementBits": 8, "residual": null, "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse", "published"], "bitsPerValue": 8.25, "max": 448.0, "poisons": false},
-{"name": "tcfp12", "element": "float8_e4m3fn", "elementBits": 8, "residual": "int4", "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse", "published"], "bitsPerValue": 12.5, "max": 448.0, "poisons": false},
-{"name": "tcfp16", "element": "float8_e4m3fn", "elementBits": 8, "residual": "float8_e4m3fn", "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse", "published"], "bitsPerValue": 16.5, "max": 448.0, "poisons": false},
-{"name": "mxfp8_e4m3", "element": "float8_e4m3fn", "elementBits": 8, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 8.25, "max": 448.0, "poisons": true},
-{"name": "mxfp8_e5m2", "element": "float8_e5m2", "elementBits": 8, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 8.25, "max": 57344.0, "poisons": true},
-{"name": "mxfp6_e2m3", "element": "float6_e2m3fn", "elementBits": 6, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 6.25, "max": 7.5, "poisons": true},
-{"name": "mxfp6_e3m2", "element": "float6_e3m2fn", "elementBits": 6, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 6.25, "max": 28.0, "poisons": true},
-{"name": "mxfp4", "element": "float4_e2m1fn", "elementBits": 4, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 4.25, "max": 6.0, "poisons": true},
-{"name": "mxint8", "element": "mxint8", "elementBits": 8, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 8.25, "max": 1.984375, "poisons": true},
-{"name": "nvfp4", "element": "float4_e2m1fn", "elementBits": 4, "residual": null, "scaleFormat": "ue4m3", "blockSize": 16, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 4.5, "max": 6.0, "poisons": false},
-{"name": "int8", "element": "int8", "elementBits": 8, "residual": null, "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 8.25, "max": 127.0, "poisons": false},
-{"name": "int12", "element": "int12", "elementBits": 12, "residual": null, "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 12.25, "max": 2047.0, "poisons": false},
-{"name": "int16", "element": "int16", "elementBits": 16, "residual": null, "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 16.25, "max": 32767.0, "poisons": false}],
+{"name": "tcfp8", "aliases": [], "element": "float8_e4m3fn", "elementBits": 8, "residual": null, "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse", "published"], "bitsPerValue": 8.25, "max": 448.0, "poisons": false},
+{"name": "tcfp12", "aliases": [], "element": "float8_e4m3fn", "elementBits": 8, "residual": "int4", "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse", "published"], "bitsPerValue": 12.5, "max": 448.0, "poisons": false},
+{"name": "tcfp16", "aliases": [], "element": "float8_e4m3fn", "elementBits": 8, "residual": "float8_e4m3fn", "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse", "published"], "bitsPerValue": 16.5, "max": 448.0, "poisons": false},
+{"name": "mxfp8_e4m3", "aliases": ["mxfp8"], "element": "float8_e4m3fn", "elementBits": 8, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 8.25, "max": 448.0, "poisons": true},
+{"name": "mxfp8_e5m2", "aliases": [], "element": "float8_e5m2", "elementBits": 8, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 8.25, "max": 57344.0, "poisons": true},
+{"name": "mxfp6_e2m3", "aliases": [], "element": "float6_e2m3fn", "elementBits": 6, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 6.25, "max": 7.5, "poisons": true},
+{"name": "mxfp6_e3m2", "aliases": [], "element": "float6_e3m2fn", "elementBits": 6, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 6.25, "max": 28.0, "poisons": true},
+{"name": "mxfp4", "aliases": [], "element": "float4_e2m1fn", "elementBits": 4, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 4.25, "max": 6.0, "poisons": true},
+{"name": "mxint8", "aliases": [], "element": "mxint8", "elementBits": 8, "residual": null, "scaleFormat": "float8_e8m0fnu", "blockSize": 32, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 8.25, "max": 1.984375, "poisons": true},
+{"name": "nvfp4", "aliases": [], "element": "float4_e2m1fn", "elementBits": 4, "residual": null, "scaleFormat": "ue4m3", "blockSize": 16, "rule": "floor", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 4.5, "max": 6.0, "poisons": false},
+{"name": "int8", "aliases": [], "element": "int8", "elementBits": 8, "residual": null, "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 8.25, "max": 127.0, "poisons": false},
+{"name": "int12", "aliases": [], "element": "int12", "elementBits": 12, "residual": null, "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 12.25, "max": 2047.0, "poisons": false},
+{"name": "int16", "aliases": [], "element": "int16", "elementBits": 16, "residual": null, "scaleFormat": null, "blockSize": 32, "rule": "mse", "rules": ["amax", "floor", "even", "nf", "mse"], "bitsPerValue": 16.25, "max": 32767.0, "poisons": false}],
 blockWords: [
 [0, -1, -1, 0],
 [0, 6, -1, 0],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from math import ldexp
 from typing import Any
@@ -107,13 +108,14 @@ def codes_of(name: str) -> list[int]:
 def test_codes(explorer, compared, name):
     codes = codes_of(name)
     page = explorer().open()
-    shown = page.run(
-        """([name, codes]) => codes.map((code) => {
+    text = page.run(
+        """([name, codes]) => JSON.stringify(codes.map((code) => {
             const x = arithmetic.describe(name, code);
             return [x.hex, x.kind, x.negative, x.exact?.decimal, x.exact?.power];
-        })""",
+        }))""",
         [name, codes],
     )
+    shown = json.loads(text)  # a long list takes Playwright many seconds
     items = numbers(name, codes)
     for at, x, row in zip(codes, items.astype(float), shown, strict=True):
         assert row[0] == f"0x{at << unused(name):0{2 * items.itemsize}X}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf32dtype import _core
-from tf32dtype._formats.aliases import ALIASES, NUMPY_ALIASES
+from tf32dtype._formats.aliases import ALIASES, BLOCK_ALIASES, NUMPY_ALIASES
 from tf32dtype._formats.quantize import OVERFLOWS, ROUNDINGS
 from tf32dtype.blocks.formats import RULES, BlockFormat, elements, scale_formats
 from tf32dtype.blocks.formats import formats as block_formats
@@ -14,7 +14,7 @@ from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, BlockScaled
 from tf32dtype.tensor_core.device import DEVICES, Device
 from tf32dtype.tensor_core.models import MODELS, VERIFIED, Model
 
-#: A row for each `enum tf_block_rule`, and so on: places are what the C is called with.
+#: Lists are in the order of the C, which is called with places in them.
 Data = dict[str, Any]
 
 
@@ -137,6 +137,7 @@ def _block_format(row: BlockFormat) -> Data:
     published = row.name.startswith("tcfp")
     return {
         "name": row.name,
+        "aliases": BLOCK_ALIASES.get(row.name, ()),
         "element": row.element,
         "elementBits": elements[row.element].width,
         "residual": row.residual,
