@@ -21,6 +21,13 @@ def test_a_chain_that_rounds_twice(explorer):
     assert "is a tie here" in one.page.inner_text(".steps li:last-child >> nth=0")
 
 
+def test_a_small_number_is_subnormal_or_zero(explorer):
+    one = explorer().open("#number?format=float8_e4m3fn&x=0.1")
+    rows = one.page.locator("tr")
+    assert "subnormal" in rows.filter(has_text="float6_e2m3fn").inner_text()
+    assert "underflow to zero" in rows.filter(has_text="float4_e2m1fn").inner_text()
+
+
 def test_a_chain_of_wide_formats_has_no_example(explorer):
     one = explorer().open("#chain?chain=float8_e4m3fn,float64&x=1")
     one.page.click("text=Find a number where it matters")
