@@ -136,9 +136,9 @@ explorer.shell.register({
 
         /** The marked number in each format. @param {string} shown @param {Format[]} formats
          * @param {Value[]} held */
-        const inWords = (shown, formats, held) => formats.flatMap((one, i) => [i ? "; in " : "in ",
-            `${one.name} `, h("a", { href: explorer.shell.link("number", { format: one.name,
-                x: shown }) }, valueText(held[i]))]);
+        const inWords = (shown, formats, held) => formats.flatMap((one, i) => [i ? ", and " : "",
+            h("a", { href: explorer.shell.link("number", { format: one.name, x: shown }) },
+                valueText(held[i])), ` in ${one.name}`]);
 
         return (state) => {
             const formats = [state.format, state.other].filter(Boolean).map(arithmetic.format);
