@@ -80,7 +80,8 @@ def test_a_link_to_what_is_not_there(explorer, link, told):
 
 
 @pytest.mark.parametrize(
-    ("start", "end"), [("1", "1"), ("2", "1"), ("0", "5e-324"), ("1", "1.0000000000001")]
+    ("start", "end"),
+    [("1", "1"), ("2", "1"), ("0", "5e-324"), ("1", "1.0000000000001")],
 )
 def test_a_stretch_that_cannot_be_drawn(explorer, start, end):
     """Another one is drawn, and that is said."""

@@ -93,7 +93,7 @@ def to_odd_float(x: Number) -> float:
     nearest = to_float(x)
     if not math.isfinite(nearest) or not isinstance(x, Fraction) or nearest == x:
         return nearest
-    if np.float64(nearest).view(np.int64) & 1:
+    if int(np.float64(nearest).view(np.int64)) & 1:
         return nearest
     return math.nextafter(nearest, math.inf if x > nearest else -math.inf)
 
