@@ -18,6 +18,7 @@ Environment:
     CC                    the C compiler
     TF32DTYPE_SANITIZE    e.g. "address,undefined": -fsanitize=..., unoptimised
     TF32DTYPE_WERROR      "1": our C must compile without a warning
+    TF32DTYPE_OPENMP      "0": without OpenMP, as where the compiler has none
 """
 
 import sys
@@ -32,10 +33,13 @@ if sys.version_info < (3, 11):  # before anything that an old Python lacks
 import hashlib
 import logging
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +52,11 @@ from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent
 CORE = "tf32dtype._core._core"  # the module that the C sources are linked into
-PRELOAD = "tf32dtype_blas.so"  # beside it: the same, for programs without Python
+PRELOAD = "tf32dtype_blas.so"  # beside it: products, for programs without Python
+KERNEL_TABLE = Path("src/runtime/kernels/kernel_table.c")  # the preload has its own
+
+# Before glibc 2.34 dlopen was in a library of its own.
+LIBRARIES = ["m", *(["dl"] if sys.platform == "linux" else [])]
 
 NUMPY_API = [
     ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
@@ -62,10 +70,11 @@ class InstructionSet(NamedTuple):
     identifier: str  # the suffix of its symbols
     flags: list[str]
     probe: str  # C that needs those flags
+    plain: str  # the set whose kernels it takes of PLAIN: itself, or a lesser one
 
 
 # Best last. Elsewhere than on x86-64 the compiler's baseline is the only one.
-BASELINE = InstructionSet("baseline", [], "")
+BASELINE = InstructionSet("baseline", [], "", "baseline")
 # Tuned for no processor in particular, gcc reads an operand from memory again
 # at each use, which costs a third where arrays are not on cache lines.
 V4 = ["-march=x86-64-v4", "-mtune=icelake-server", "-mprefer-vector-width=512"]
@@ -75,19 +84,36 @@ X86_64 = [
         ["-march=x86-64-v3"],
         "#include <immintrin.h>\n"
         "__m256 f(__m256 a) { return _mm256_fmadd_ps(a, a, a); }",
+        "x86_64_v3",
     ),
     InstructionSet(
         "x86_64_v4",
         V4,
         "#include <immintrin.h>\n"
         "__m512 f(__m512 a) { return _mm512_mask_add_ps(a, 1, a, a); }",
+        "x86_64_v4",
     ),
     InstructionSet(
         "x86_64_v4_bf16",
         [*V4, "-mavx512bf16", "-mavx512vbmi", "-mavx512vnni"],
         "#include <immintrin.h>\n"
         "__m256bh f(__m512 a) { return _mm512_cvtneps_pbh(a); }",
+        "x86_64_v4",
     ),
+]
+
+# Kernels that gain nothing from bfloat16's instructions, but for small ones.
+PLAIN = [
+    Path("src", name)
+    for name in (
+        "arithmetic/kernels/observe.c",
+        "blocks/kernels/quantize.c",
+        "tensor_core/kernels/mma.c",
+        "ufuncs/kernels/moments.c",
+        "ufuncs/kernels/parts.c",
+        "ufuncs/kernels/quick.c",
+        "ufuncs/kernels/quick_near.c",
+    )
 ]
 
 # Results must not depend on the compiler's licence to rearrange: no fast-math
@@ -215,7 +241,9 @@ class BuildExt(build_ext):
             threads,
         )
         if preload:
-            self.link_preload([*ours, *(task.result() for task in preload)], threads)
+            products = [name for name in ours if Path(name).stem != KERNEL_TABLE.stem]
+            products += [task.result() for task in preload]
+            self.link_preload(products, threads)
 
     def submit_all(
         self, pool: ThreadPoolExecutor, threads: list[str]
@@ -241,14 +269,22 @@ class BuildExt(build_ext):
             )
             for ext in self.extensions
         }  # fmt: skip
-        objects = [
-            pool.submit(
-                self.c_object, source, [*plain, *isa.flags],
-                [*defines, ("TF_ISA", isa.identifier)], isa.identifier,
+
+        def kernel(
+            source: Path, isa: InstructionSet, *more: tuple[str, str | None]
+        ) -> Future[str]:
+            macros = [*defines, ("TF_ISA", isa.identifier), *more]
+            macros.append(("TF_PLAIN_ISA", isa.plain))
+            return pool.submit(
+                self.c_object, source, [*plain, *isa.flags], macros, isa.identifier
             )
+
+        objects = [
+            kernel(source, isa)
             for isa in reversed(instruction_sets)
             for source in sorted(Path("src").glob("*/kernels/*.c"))
-        ]  # fmt: skip
+            if isa.plain == isa.identifier or source not in PLAIN
+        ]
         objects += [
             pool.submit(self.c_object, source, [*plain, *threads], defines, "common")
             for source in sorted(Path("src").glob("*/*.c"))
@@ -260,11 +296,16 @@ class BuildExt(build_ext):
             )
             for source in sorted(Path("tf32dtype/_core").glob("*.c"))
         ]  # fmt: skip
-        preload = [
-            pool.submit(self.c_object, source, plain, defines, "common")
-            for source in sorted(Path("src/blas/preload").glob("*.c"))
-            if sys.platform == "linux"
-        ]
+        preload = []
+        if sys.platform == "linux":
+            preload = [
+                kernel(KERNEL_TABLE, isa, ("TF_PRODUCTS_ALONE", None))
+                for isa in instruction_sets
+            ]
+            preload += [
+                pool.submit(self.c_object, source, plain, defines, "common")
+                for source in sorted(Path("src/blas/preload").glob("*.c"))
+            ]
         return modules, objects, with_python, preload
 
     def instruction_sets(
@@ -292,6 +333,8 @@ class BuildExt(build_ext):
         ThreadSanitizer would take OpenMP's threads for races: it does not see how the
         library waits.
         """
+        if os.environ.get("TF32DTYPE_OPENMP") == "0":
+            return []
         flags = ["-fopenmp"]
         with_openmp = self.compiles("#include <omp.h>\nint f;", flags)
         return flags if with_openmp and "thread" not in SANITIZE.split(",") else []
@@ -310,23 +353,32 @@ class BuildExt(build_ext):
             ext.extra_objects = [modules[ext.name]]
             if ext.name == CORE:
                 ext.extra_objects += objects
-                ext.libraries = ["m"]
+                ext.libraries = LIBRARIES
                 ext.extra_link_args += threads
-            if SANITIZE:
-                ext.extra_link_args += [f"-fsanitize={SANITIZE}"]
+            ext.extra_link_args += self.link_flags()
             self.build_extension(ext)
 
     def link_preload(self, objects: list[str], threads: list[str]) -> None:
-        """Link the library that programs which are not Python preload."""
+        """Link the library that programs which are not Python preload, without what
+        products do not reach."""
         self.compiler.link_shared_object(
             objects,
             str(Path(self.get_ext_fullpath(CORE)).with_name(PRELOAD)),
-            libraries=["m"],
+            libraries=LIBRARIES,
             extra_postargs=[
+                "-Wl,--gc-sections",
                 *threads,
-                *([f"-fsanitize={SANITIZE}"] if SANITIZE else []),
+                *self.link_flags(),
             ],
         )
+
+    def link_flags(self) -> list[str]:
+        """For all that is linked. What is installed elsewhere has no symbols."""
+        strip = sys.platform == "linux" and not self.inplace
+        return [
+            *(["-Wl,--strip-all"] if strip else []),
+            *([f"-fsanitize={SANITIZE}"] if SANITIZE else []),
+        ]
 
     def copy_extensions_to_source(self) -> None:
         super().copy_extensions_to_source()
@@ -444,17 +496,34 @@ class BuildExt(build_ext):
         return self.c_object(target, flags, defines, "cython", system, key)
 
 
+def with_included(sources: Iterable[Path]) -> set[Path]:
+    """Files, and those that they include from src/."""
+    found: set[Path] = set()
+    waiting = list(sources)
+    while waiting:
+        source = waiting.pop()
+        if source not in found:
+            found.add(source)
+            names = re.findall(r'^#include "(.*)"', source.read_text(), re.MULTILINE)
+            waiting += [ROOT / "src" / name for name in names]
+    return found
+
+
 class BuildPy(build_py):
     """Also brings what GPU kernels are compiled from when they are first used."""
 
     def run(self) -> None:
+        if self.editable_mode:  # then the checkout's own are used
+            super().run()
+            return
+        # What an earlier build left there, of files that are gone, is not taken.
+        shutil.rmtree(Path(self.build_lib, "tf32dtype"), ignore_errors=True)
         super().run()
-        if not self.editable_mode:  # then the checkout's own are used
-            folder = Path(self.build_lib, "tf32dtype", "sources")
-            for source in [*ROOT.glob("src/**/*.h"), *ROOT.glob("src/cuda/**/*.cu")]:
-                copy = folder / source.relative_to(ROOT / "src")
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                self.copy_file(str(source), str(copy))
+        folder = Path(self.build_lib, "tf32dtype", "sources")
+        for source in with_included(ROOT.glob("src/cuda/**/*.cu")):
+            copy = folder / source.relative_to(ROOT / "src")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            self.copy_file(str(source), str(copy))
 
 
 def extensions() -> list[Extension]:

@@ -6,7 +6,9 @@
 array([2.1992188, 4.3984375], dtype=tf32)
 """
 
+import os as _os
 import typing as _typing
+from importlib import import_module as _import_module
 
 from ._requirements import check as _check
 
@@ -14,7 +16,6 @@ _check()
 del _check
 
 from . import interop  # noqa: E402
-from ._arithmetic import arithmetic  # noqa: E402
 from ._core import (  # noqa: E402
     bfloat16,
     float4_e2m1fn,
@@ -32,38 +33,40 @@ from ._core import (  # noqa: E402
     isa,
     tf32,
 )
-from ._files import load, save, savez, savez_compressed  # noqa: E402
 from ._formats.aliases import cure as _cure  # noqa: E402
 from ._formats.codes import bits, from_bits  # noqa: E402
 from ._formats.naming import names  # noqa: E402
 from ._formats.naming import register as _register_names  # noqa: E402
-from ._formats.packing import pack, unpack  # noqa: E402
-from ._formats.quantize import quantize  # noqa: E402
 from ._formats.table import Format, formats  # noqa: E402
 from ._functions import answers as _answers  # noqa: E402
 from ._lazy_modules import submodule as _submodule  # noqa: E402
-from ._matmul.context import matmul_precision, set_matmul_precision  # noqa: E402
-from ._matmul.context import read_environment as _read_environment  # noqa: E402
-from ._matmul.einsum import einsum  # noqa: E402
-from ._matmul.matmul import matmul  # noqa: E402
-from ._report.context import report  # noqa: E402
+from ._matmul.variables import VARIABLE as _VARIABLE  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .interop import hooks as _hooks  # noqa: E402
-from .interop.dlpack import from_dlpack, to_dlpack  # noqa: E402
-from .interop.ml_dtypes import as_ml_dtypes, from_ml_dtypes  # noqa: E402
 
 if _typing.TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core
     from . import cuda as cuda
     from . import typing as typing
+    from ._arithmetic import arithmetic
+    from ._files import load, save, savez, savez_compressed
+    from ._formats.packing import pack, unpack
+    from ._formats.quantize import quantize
+    from ._matmul.context import matmul_precision, set_matmul_precision
+    from ._matmul.einsum import einsum
+    from ._matmul.matmul import matmul
+    from ._report.context import report
+    from .interop.dlpack import from_dlpack, to_dlpack
+    from .interop.ml_dtypes import as_ml_dtypes, from_ml_dtypes
 
 _register_names()
 _answers.register()
 _hooks.register(formats)
 del _answers, _hooks, _register_names
 
-_read_environment()
-del _read_environment
+if _os.environ.get(_VARIABLE):
+    _import_module("._matmul.context", __name__).read_environment()
+del _VARIABLE, _os
 
 bf16 = bfloat16
 fp8_e4m3 = float8_e4m3fn
@@ -120,8 +123,28 @@ __all__ = [
     "unpack",
 ]
 
-#: Only who names them pays for them.
+#: Only who names them pays for them: modules,
 _MODULES = ("blocks", "cuda", "hdf5", "safetensors", "tensor_core", "typing")
+#: and what modules have.
+_LATER = {
+    "arithmetic": "_arithmetic",
+    "as_ml_dtypes": "interop.ml_dtypes",
+    "einsum": "_matmul.einsum",
+    "from_dlpack": "interop.dlpack",
+    "from_ml_dtypes": "interop.ml_dtypes",
+    "load": "_files",
+    "matmul": "_matmul.matmul",
+    "matmul_precision": "_matmul.context",
+    "pack": "_formats.packing",
+    "quantize": "_formats.quantize",
+    "report": "_report.context",
+    "save": "_files",
+    "savez": "_files",
+    "savez_compressed": "_files",
+    "set_matmul_precision": "_matmul.context",
+    "to_dlpack": "interop.dlpack",
+    "unpack": "_formats.packing",
+}
 
 
 def __dir__() -> list[str]:
@@ -134,6 +157,10 @@ if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
     def __getattr__(name: str) -> object:
         if name in _MODULES:
             return _submodule(__name__, name, _MODULES)
+        if name in _LATER:
+            found = getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
+            globals()[name] = found
+            return found
         help = f"it is td.interop.{name}" if name in interop.__all__ else _cure(name)
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}"

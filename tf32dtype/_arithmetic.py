@@ -12,7 +12,6 @@ from ._formats.quantize import target_dtype
 from ._formats.table import formats
 from ._formats.typed import TargetLike
 from ._scopes import decorated
-from ._source_folders import set_folders
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -114,6 +113,8 @@ class arithmetic:
                 )
             if not _open:
                 if self._settings.watch:
+                    from ._source_folders import set_folders
+
                     set_folders()
                 _core.begin_arithmetic(*self._settings)
             _open.append(self._settings)

@@ -7,7 +7,7 @@ from types import ModuleType
 #: What the extras of pyproject.toml install. This package is on no index, so that its
 #: extras are for a checkout alone (`pip install '.[demo]'`); these names are for all.
 EXTRAS = {
-    "demo": ["rich>=13", "scikit-learn>=1.5"],
+    "demo": ["rich>=13"],
     "cuda": ["cupy-cuda13x>=14.0.1", "nvidia-cuda-nvrtc>=13"],
     "cuda12": ["cupy-cuda12x>=14.0.1", "nvidia-cuda-nvrtc-cu12>=12.6"],
     "torch": ["torch>=2.13"],

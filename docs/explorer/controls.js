@@ -45,8 +45,9 @@ explorer.controls = (() => {
 
     /** A line of text, with room for a message under it.
      * @param {string} label @param {(text: string) => void} typed @param {string} [hint]
-     * @returns {{element: HTMLElement, show: (text: string, error?: string) => void}}
-     *   `error` says why the text is none that can be used */
+     * @returns {{element: HTMLElement,
+     *   show: (text: string, error?: string, wrong?: string) => void}}
+     *   `error` says why the text, or what is `wrong` in it, cannot be used */
     function input(label, typed, hint = "") {
         const id = newId();
         const message = h("p", { id: `${id}-hint`, class: "hint" }, hint);
@@ -56,11 +57,11 @@ explorer.controls = (() => {
         const element = h("div", { class: "control" }, h("label", { for: id }, label), box, message);
         return {
             element,
-            show(text, error = "") {
+            show(text, error = "", wrong = text) {
                 if (box.value !== text) {
                     box.value = text;
                 }
-                const said = error && `${text.trim() || "nothing"}: ${error}`;
+                const said = error && `${wrong.trim() || "nothing"}: ${error}`;
                 box.setAttribute("aria-invalid", String(error !== ""));
                 message.classList.toggle("error", error !== "");
                 fill(message, said || hint);

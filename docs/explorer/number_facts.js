@@ -50,8 +50,7 @@ explorer.numberFacts = (() => {
             ["Spacing here (ulp)", value.ulp && [powerOfTwo(value.ulp.power), " = ",
                 minus(value.ulp.decimal)]],
         ];
-        return h("dl", { class: "facts" }, rows.filter(([, fact]) => fact).map(([name, fact]) =>
-            h("div", {}, h("dt", {}, name), h("dd", {}, fact))));
+        return explorer.tables.factList(rows);
     }
 
     const SIDE = 72;  // pixels beside the neighbours

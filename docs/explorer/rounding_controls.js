@@ -17,11 +17,14 @@ explorer.roundingControls = (() => {
             allowed: (/** @type {string} */ name) => name in OVERFLOWS },
     });
 
+    /** That of rounding alone. */
+    const roundingPicker = () => picker("Rounding",
+        FIXED.map((value) => ({ value, text: ROUNDINGS[value] })),
+        (value) => explorer.shell.choose({ rounding: value }));
+
     /** @returns {{elements: HTMLElement[], show: (state: Object<string, string>) => void}} */
     function controls() {
-        const rounding = picker("Rounding",
-            FIXED.map((value) => ({ value, text: ROUNDINGS[value] })),
-            (value) => explorer.shell.choose({ rounding: value }));
+        const rounding = roundingPicker();
         const overflow = picker("Overflow",
             Object.entries(OVERFLOWS).map(([value, text]) => ({ value, text })),
             (value) => explorer.shell.choose({ overflow: value }));
@@ -34,5 +37,5 @@ explorer.roundingControls = (() => {
         };
     }
 
-    return { keys, controls };
+    return { keys, roundingPicker, controls };
 })();

@@ -1,4 +1,4 @@
-/* Tables, with a caption and headers, in a frame that scrolls where they are wide,
+/* Lists of facts; and tables, with a caption and headers, in a frame that scrolls where they are wide,
  * and, where they sort, as many rows may be there, where they are long. */
 "use strict";
 
@@ -48,5 +48,10 @@ explorer.tables = (() => {
                         : h("td", { class: column.kind }, column.cell(row)))))))));
     }
 
-    return { table };
+    /** Facts beneath each other, but for those that are none.
+     * @param {any[][]} rows  a name and a fact each @returns {HTMLElement} */
+    const factList = (rows) => h("dl", { class: "facts" }, rows.filter(([, fact]) => fact)
+        .map(([name, fact]) => h("div", {}, h("dt", {}, name), h("dd", {}, fact))));
+
+    return { table, factList };
 })();

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/platform.h"
+
 enum { LINES = 1 << 14, PROBES = 64 };
 
 static struct tf_line *lines;
@@ -16,12 +18,13 @@ static _Atomic uint64_t left_out;
 static int is_child;
 
 static void note_child(void) { is_child = 1; }
+
 /* The table is kept for ever: a thread may still be adding to it. */
 static void prepare(void)
 {
     lines = calloc(LINES, sizeof *lines);
     if (lines) {
-        pthread_atfork(NULL, NULL, note_child);
+        tf_at_fork(note_child);
     }
 }
 

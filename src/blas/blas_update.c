@@ -7,6 +7,7 @@
 #include "blas/blas_matrix.h"
 #include "runtime/fp_environment.h"
 #include "runtime/inline.h"
+#include "runtime/sizes.h"
 
 size_t tf_blas_sum_size(char type)
 {
@@ -18,7 +19,7 @@ int tf_blas_by_columns(const struct tf_blas_product *product)
     if (product->m == 1 || product->n == 1) {
         return product->n == 1;
     }
-    return labs(product->c_strides[0]) < labs(product->c_strides[1]);
+    return tf_distance(product->c_strides[0]) < tf_distance(product->c_strides[1]);
 }
 
 /* Numbers are float64 here. Of a `single` type each result is rounded to float32, which

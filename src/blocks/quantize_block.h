@@ -276,17 +276,22 @@ TF_INLINE void tf_round_zeros(struct tf_block *block, int n)
     }
 }
 
-/* One block, whatever it holds; `e` is the plan's element. */
-TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *plan,
-                              const float *x, const uint64_t *draws,
-                              struct tf_block *block)
+typedef void tf_round_finite_fn(struct tf_element e, const struct tf_block_plan *plan,
+                                const float *x, float a, const uint64_t *draws,
+                                struct tf_block *block);
+
+/* One block, whatever it holds; `e` is the plan's element. Finite numbers are rounded in two
+ * places by `finite`: tf_round_finite, or a call of it. */
+TF_INLINE void tf_round_block_by(tf_round_finite_fn *finite, struct tf_element e,
+                                 const struct tf_block_plan *plan, const float *x,
+                                 const uint64_t *draws, struct tf_block *block)
 {
     const int n = tf_block_size(plan);
     const uint32_t infinite = TF_INF_BITS;
     uint32_t most = tf_greatest_magnitude(x, n);
     block->special = 0;
     if (most - 1 < infinite - 1) {
-        tf_round_finite(e, plan, x, tf_float_of(most), draws, block);
+        finite(e, plan, x, tf_float_of(most), draws, block);
         return;
     }
     if (most == 0) {
@@ -301,19 +306,19 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
     }
     /* What is not finite counts as zero, takes no part of the residual, and becomes NaN
      * or the greatest number. */
-    float finite[TF_BLOCK_MOST];
+    float numbers[TF_BLOCK_MOST];
     int infinities = 0;
     for (int i = 0; i < n; i++) {
         const uint32_t magnitude = tf_bits_of(x[i]) & TF_MAGNITUDE_BITS;
         infinities |= magnitude == infinite;
-        finite[i] = magnitude < infinite ? x[i] : 0;
+        numbers[i] = magnitude < infinite ? x[i] : 0;
     }
-    most = tf_greatest_magnitude(finite, n);
+    most = tf_greatest_magnitude(numbers, n);
     if (most == 0 && !infinities) {
         tf_round_zeros(block, n);
     } else {
         const float a = tf_float_of(most ? most : infinite - 1);
-        tf_round_finite(e, plan, finite, a, draws, block);
+        finite(e, plan, numbers, a, draws, block);
     }
     for (int i = 0; i < n; i++) {
         const uint32_t bits = tf_bits_of(x[i]), magnitude = bits & TF_MAGNITUDE_BITS;
@@ -323,6 +328,13 @@ TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *p
             block->lo[i] = 0;
         }
     }
+}
+
+TF_INLINE void tf_round_block(struct tf_element e, const struct tf_block_plan *plan,
+                              const float *x, const uint64_t *draws,
+                              struct tf_block *block)
+{
+    tf_round_block_by(tf_round_finite, e, plan, x, draws, block);
 }
 
 #endif

@@ -3,10 +3,10 @@
 #define TF32DTYPE_MATMUL_MATRIX_H
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "formats/number_kinds.h"
 #include "matmul/kernels.h"
+#include "runtime/sizes.h"
 
 /* Element (i, j) of matrix number l lies at
  * data + l * step + i * strides[0] + j * strides[1] (bytes). */
@@ -27,7 +27,7 @@ static inline struct tf_matrix tf_transposed(struct tf_matrix x)
  * wide, and stored row by row. */
 static inline int tf_should_transpose(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
 {
-    const int columns_are_close = labs(c.strides[0]) < labs(c.strides[1]);
+    const int columns_are_close = tf_distance(c.strides[0]) < tf_distance(c.strides[1]);
     return m > n && n < TF_MR   ? 1
            : n > m && m < TF_MR ? 0
                                 : columns_are_close;

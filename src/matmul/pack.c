@@ -11,7 +11,7 @@
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
 
-int tf_runs_along(struct tf_operand x) { return labs(x.along) <= labs(x.stride); }
+int tf_runs_along(struct tf_operand x) { return tf_distance(x.along) <= tf_distance(x.stride); }
 
 size_t tf_packed_words(size_t depth, int packing)
 {

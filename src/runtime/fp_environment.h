@@ -18,43 +18,83 @@
 #include <xmmintrin.h>
 
 /* MXCSR alone: nothing in a loop touches the x87 unit but `long double`, whose
- * casts save and restore its flags themselves. */
+ * casts save and restore its flags themselves. By default all exceptions are masked. */
+typedef unsigned tf_fp_word;
+enum { TF_FP_DEFAULT = 0x1F80, TF_FP_FLAGS = 0x3F };
+enum { TF_FP_INVALID = 0x01, TF_FP_DIVIDE = 0x04, TF_FP_OVER = 0x08, TF_FP_UNDER = 0x10 };
+
+static inline tf_fp_word tf_fp_read(void) { return _mm_getcsr(); }
+static inline void tf_fp_write(tf_fp_word word) { _mm_setcsr(word); }
+
+#elif defined(__aarch64__)
+#include <stdint.h>
+
+/* FPCR, which is 0 by default, above FPSR, whose bits are all flags. */
+typedef uint64_t tf_fp_word;
+static const tf_fp_word TF_FP_DEFAULT = 0, TF_FP_FLAGS = UINT32_MAX;
+enum { TF_FP_INVALID = 1, TF_FP_DIVIDE = 2, TF_FP_OVER = 4, TF_FP_UNDER = 8 };
+
+static inline tf_fp_word tf_fp_control(void)
+{
+    tf_fp_word control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control)::"memory");
+    return control;
+}
+
+static inline tf_fp_word tf_fp_read(void)
+{
+    tf_fp_word status;
+    __asm__ volatile("mrs %0, fpsr" : "=r"(status)::"memory");
+    return tf_fp_control() << 32 | (status & UINT32_MAX);
+}
+
+/* FPCR is read before it is written, which waits for all that runs. */
+static inline void tf_fp_write(tf_fp_word word)
+{
+    const tf_fp_word control = word >> 32, status = word & UINT32_MAX;
+    if (tf_fp_control() != control) {
+        __asm__ volatile("msr fpcr, %0" ::"r"(control) : "memory");
+    }
+    __asm__ volatile("msr fpsr, %0" ::"r"(status) : "memory");
+}
+#endif
+
+#if defined(__SSE2__) || defined(__aarch64__)
 struct tf_fp {
-    unsigned mxcsr;
+    tf_fp_word word;
 };
 
+/* All exceptions masked, to nearest, no FTZ or DAZ. Flags are left to the loops, of which
+ * those that read them clear them: to write the register costs more than all else here. */
 static inline struct tf_fp tf_fp_begin(void)
 {
-    /* All exceptions masked, to nearest, no FTZ or DAZ. Bits 0..5 are flags, which a loop
-     * that reads them clears; to write the register costs more than all else here. */
-    enum { FLAGS = 0x3F, DEFAULT = 0x1F80 };
-    const struct tf_fp saved = {_mm_getcsr()};
-    if ((saved.mxcsr & ~(unsigned)FLAGS) != DEFAULT) {
-        _mm_setcsr(DEFAULT);
+    const struct tf_fp saved = {tf_fp_read()};
+    if ((saved.word & ~(tf_fp_word)TF_FP_FLAGS) != TF_FP_DEFAULT) {
+        tf_fp_write(TF_FP_DEFAULT);
     }
     return saved;
 }
 
-/* MXCSR bits 0..4: invalid, denormal, divide, overflow, underflow. */
-static inline unsigned tf_fp_bits(unsigned flags)
+static inline tf_fp_word tf_fp_bits(unsigned flags)
 {
-    return (flags & TF_INVALID ? 0x01u : 0) | (flags & TF_DIVIDE ? 0x04u : 0) |
-           (flags & TF_OVER ? 0x08u : 0) | (flags & TF_UNDER ? 0x10u : 0);
+    return (flags & TF_INVALID ? TF_FP_INVALID : 0u) |
+           (flags & TF_DIVIDE ? TF_FP_DIVIDE : 0u) |
+           (flags & TF_OVER ? TF_FP_OVER : 0u) | (flags & TF_UNDER ? TF_FP_UNDER : 0u);
 }
 
 static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
 {
-    _mm_setcsr(saved.mxcsr | tf_fp_bits(flags));
+    tf_fp_write(saved.word | tf_fp_bits(flags));
 }
 
 /* The same after operations that raised nothing but what nobody asks for (inexact,
  * denormal): where there is nothing to change, the register is not written. */
 static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
 {
-    enum { FLAGS = 0x3F, DEFAULT = 0x1F80 };
-    const unsigned raised = tf_fp_bits(flags);
-    if ((saved.mxcsr & ~(unsigned)FLAGS) != DEFAULT || (raised & ~saved.mxcsr)) {
-        _mm_setcsr(saved.mxcsr | raised);
+    const tf_fp_word raised = tf_fp_bits(flags);
+    if ((saved.word & ~(tf_fp_word)TF_FP_FLAGS) != TF_FP_DEFAULT ||
+        (raised & ~saved.word)) {
+        tf_fp_write(saved.word | raised);
     }
 }
 
@@ -62,15 +102,16 @@ static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
  * each row of a broadcast operand. */
 static inline unsigned tf_fp_raised(struct tf_fp saved)
 {
-    const unsigned raised = saved.mxcsr;
-    return (raised & 0x01u ? TF_INVALID : 0) | (raised & 0x04u ? TF_DIVIDE : 0) |
-           (raised & 0x08u ? TF_OVER : 0) | (raised & 0x10u ? TF_UNDER : 0);
+    return (saved.word & TF_FP_INVALID ? TF_INVALID : 0) |
+           (saved.word & TF_FP_DIVIDE ? TF_DIVIDE : 0) |
+           (saved.word & TF_FP_OVER ? TF_OVER : 0) |
+           (saved.word & TF_FP_UNDER ? TF_UNDER : 0);
 }
 
 /* Takes back what an earlier loop raised. */
 static inline void tf_fp_forget(struct tf_fp *saved, unsigned flags)
 {
-    saved->mxcsr &= ~(flags & TF_OVER ? 0x08u : 0);
+    saved->word &= ~(flags & TF_OVER ? (tf_fp_word)TF_FP_OVER : 0u);
 }
 
 #else
@@ -78,11 +119,13 @@ static inline void tf_fp_forget(struct tf_fp *saved, unsigned flags)
 
 struct tf_fp {
     fenv_t environment;
+    int raised;
 };
 
 static inline struct tf_fp tf_fp_begin(void)
 {
     struct tf_fp saved;
+    saved.raised = fetestexcept(FE_ALL_EXCEPT);
     fegetenv(&saved.environment);
     fesetenv(FE_DFL_ENV);
     return saved;
@@ -105,14 +148,14 @@ static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
     tf_fp_end(saved, flags);
 }
 
-/* Returns 0: what was raised before is not known here. */
 static inline unsigned tf_fp_raised(struct tf_fp saved)
 {
-    (void)saved;
-    return 0;
+    return (saved.raised & FE_INVALID ? TF_INVALID : 0) |
+           (saved.raised & FE_DIVBYZERO ? TF_DIVIDE : 0) |
+           (saved.raised & FE_OVERFLOW ? TF_OVER : 0) |
+           (saved.raised & FE_UNDERFLOW ? TF_UNDER : 0);
 }
 
-/* Takes back what an earlier loop raised. */
 static inline void tf_fp_forget(struct tf_fp *saved, unsigned flags)
 {
     if (flags & TF_OVER) {

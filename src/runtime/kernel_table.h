@@ -40,6 +40,9 @@ struct tf_isa {
 #define TF_JOIN2(a, b) a##_##b
 #define TF_JOIN(a, b) TF_JOIN2(a, b)
 #define TF_NAME(name) TF_JOIN(name, TF_ISA)
+/* The same of kernels that AVX512-BF16, VBMI and VNNI have little for: x86-64-v4's serve
+ * that build too (setup.py says which files these are). */
+#define TF_PLAIN_NAME(name) TF_JOIN(name, TF_PLAIN_ISA)
 
 extern const struct tf_isa *tf_isa; /* the one in use */
 

@@ -1,4 +1,4 @@
-/* Counts in pieces. Arguments are not negative; a size_t may be given too. */
+/* Counts in pieces, whose arguments are not negative: a size_t may be given too. */
 #ifndef TF32DTYPE_RUNTIME_SIZES_H
 #define TF32DTYPE_RUNTIME_SIZES_H
 
@@ -10,6 +10,10 @@
 TF_INLINE size_t tf_min_size(ptrdiff_t a, ptrdiff_t b) { return (size_t)(a < b ? a : b); }
 
 TF_INLINE size_t tf_max_size(ptrdiff_t a, ptrdiff_t b) { return (size_t)(a > b ? a : b); }
+
+/* How far apart a stride takes items. C's labs takes a `long`, which holds it not
+ * everywhere. */
+TF_INLINE ptrdiff_t tf_distance(ptrdiff_t stride) { return stride < 0 ? -stride : stride; }
 
 /* Returns how many pieces of this size make up the whole, the last one perhaps short. */
 TF_INLINE ptrdiff_t tf_ceil_div(ptrdiff_t whole, ptrdiff_t piece)

@@ -1,9 +1,7 @@
 /* Asks every tenth of a second whether a call of seconds is to stop. */
-#define _POSIX_C_SOURCE 199309L /* clock_gettime */
-
 #include "runtime/stops.h"
 
-#include <time.h>
+#include "runtime/platform.h"
 
 enum { INTERVAL = 100000000 }; /* ns */
 
@@ -17,18 +15,6 @@ int tf_never_stop(int never)
     const int before = never_stops;
     never_stops = never;
     return before;
-}
-
-int64_t tf_coarse_time(void)
-{
-#if defined(CLOCK_MONOTONIC_COARSE)
-    const clockid_t clock = CLOCK_MONOTONIC_COARSE;
-#else
-    const clockid_t clock = CLOCK_MONOTONIC;
-#endif
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 void tf_ask(struct tf_watch *watch)

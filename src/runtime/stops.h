@@ -6,7 +6,6 @@
 #define TF32DTYPE_RUNTIME_STOPS_H
 
 #include <stdatomic.h>
-#include <stdint.h>
 
 /* Of a call; all zero at first. */
 struct tf_watch {
@@ -21,9 +20,6 @@ void tf_stops_prepare(tf_asked_fn *asked);
 /* Whether calls of this thread are never stopped, nor anybody asked: those of code that
  * could not be told. Returns what held before. */
 int tf_never_stop(int never);
-
-/* Nanoseconds since some moment, to some milliseconds: cheap to read. */
-int64_t tf_coarse_time(void);
 
 /* Asks, if this thread has not done so for a tenth of a second. */
 void tf_ask(struct tf_watch *watch);

@@ -1,15 +1,11 @@
 /* A pool of scratch memory, and tasks that OpenMP's threads take from a list. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-
 #include "runtime/thread_pool.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
-#include <time.h>
 
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
+#include "runtime/platform.h"
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -24,7 +20,7 @@ enum { THREADS = 64 };
 static size_t scratch_size;
 static _Atomic(void *) kept[THREADS];
 static atomic_ptrdiff_t existing, wanted;
-static pthread_key_t share; /* of `wanted`: a thread's */
+static tf_thread_key share; /* of `wanted`: a thread's */
 
 static void *take_kept(void)
 {
@@ -45,18 +41,16 @@ static void *take_scratch(void)
     if (area) {
         return area;
     }
-    area = mmap(NULL, scratch_size, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (area == MAP_FAILED) {
-        return NULL;
+    area = tf_pages_take(scratch_size);
+    if (area) {
+        atomic_fetch_add(&existing, 1);
     }
-    atomic_fetch_add(&existing, 1);
     return area;
 }
 
 static void free_scratch(void *area)
 {
-    munmap(area, scratch_size);
+    tf_pages_give(area, scratch_size);
     atomic_fetch_sub(&existing, 1);
 }
 
@@ -86,8 +80,8 @@ static void return_scratch(void *area)
 /* This thread has needed so many at once. */
 static void note_share(ptrdiff_t count)
 {
-    const ptrdiff_t before = (ptrdiff_t)pthread_getspecific(share);
-    if (count > before && !pthread_setspecific(share, (void *)count)) {
+    const ptrdiff_t before = (ptrdiff_t)tf_thread_get(share);
+    if (count > before && !tf_thread_set(share, (void *)count)) {
         atomic_fetch_add(&wanted, count - before);
     }
 }
@@ -119,9 +113,9 @@ static void note_fork(void) { forked = 1; }
 void tf_workers_prepare(size_t scratch)
 {
     scratch_size = scratch;
-    pthread_key_create(&share, end_share);
+    tf_thread_key_make(&share, end_share);
 #if defined(_OPENMP)
-    pthread_atfork(NULL, NULL, note_fork);
+    tf_at_fork(note_fork);
 #else
     (void)note_fork;
 #endif
@@ -175,7 +169,7 @@ static void await_others(struct tasks *tasks, struct tf_worker *worker, int64_t 
     }
     while (atomic_load_explicit(&tasks->done, memory_order_relaxed) < tasks->count &&
            !tf_worker_stops(worker)) {
-        nanosleep(&(struct timespec){0, NAP}, NULL);
+        tf_nap(NAP);
     }
 }
 #endif

@@ -2,21 +2,20 @@
 
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support.command_line import SIGNED, complaint, on_a_terminal
+from tests.support.command_line import SIGNED, on_a_terminal
 from tests.support.documents import COMMAND, table
-from tests.support.interpreters import python
+from tests.support.interpreters import python, run_code
+from tf32dtype._cli import demo
 from tf32dtype._measures import error_measures, format_facts
 
 
 @pytest.fixture(scope="module")
 def demo_report():
-    pytest.importorskip("sklearn")
     done = python("-m", "tf32dtype", "demo", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
@@ -72,7 +71,6 @@ def test_demo_counts_bytes(demo_report):
 
 
 def test_demo_in_a_pipe_and_on_a_terminal():
-    pytest.importorskip("sklearn")
     pytest.importorskip("rich")
     piped = python("-m", "tf32dtype", "demo")
     assert (piped.returncode, piped.stderr) == (0, "")
@@ -83,9 +81,32 @@ def test_demo_in_a_pipe_and_on_a_terminal():
     assert drawn.count("\nfloat8_e4m3fn ") == 2
 
 
-def test_demo_without_scikit_learn(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    assert "pip install 'rich>=13' 'scikit-learn>=1.5'" in complaint(capsys, "demo")
+def test_the_digits_are_scikit_learns():
+    data = pytest.importorskip("sklearn.datasets")
+    images, digits = data.load_digits(return_X_y=True)
+    ours = demo.load_digits()
+    order = np.random.default_rng(1).permutation(len(images))
+    assert (
+        np.concatenate([ours.train_images, ours.test_images]) == images[order]
+    ).all()
+    assert (
+        np.concatenate([ours.train_digits, ours.test_digits]) == digits[order]
+    ).all()
+
+
+def test_demo_takes_numpy_alone_and_draws_an_image():
+    code = """
+import sys
+sys.modules["sklearn"] = sys.modules["rich"] = None
+from tf32dtype._cli.main import main
+main(["demo"])
+"""
+    said = run_code(code).split("\n")
+    drawn = said[said.index("The first of these, a 2:") + 2 :][:8]
+    pixels = demo.load_digits().test_images[0].reshape(8, 8)
+    for line, row in zip(drawn, pixels, strict=True):
+        letters = line.ljust(20)[4::2]
+        assert [letter == " " for letter in letters] == [x < 2 for x in row]
 
 
 @pytest.mark.parametrize("name", SIGNED)

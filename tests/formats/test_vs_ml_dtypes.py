@@ -1,5 +1,7 @@
 """What docs/ml_dtypes.md says of ml_dtypes 0.6.0, and life beside it."""
 
+import platform
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,8 @@ def test_ours_differ(row):
 @pytest.mark.parametrize("row", table(ML_DTYPES, "expression"), ids=lambda row: row[0])
 def test_theirs_are_as_told(row):
     code, theirs, _ = row
+    if code == 'int(T("inf"))' and platform.machine() != "x86_64":
+        pytest.skip("what x86-64 makes of it")
     assert outcome(code, {"np": np, "T": ml_dtypes.bfloat16}) == theirs
 
 

@@ -91,6 +91,14 @@ def elementwise(name: str, digest: Callable[[str], Digest]) -> None:
     digest("clip").add(np.clip, usual[0], *np.sort(usual[1][:2]))
 
 
+def whole_numbers(kind: str, rng: np.random.Generator) -> Array:
+    """Of every magnitude. None are made from floats: what NumPy makes of one beyond a
+    type's range depends on the processor."""
+    limits = np.iinfo(kind)
+    drawn = rng.integers(limits.min, limits.max, COUNT, kind, endpoint=True)
+    return drawn >> rng.integers(0, limits.bits, COUNT).astype(kind)
+
+
 def casts(name: str, digest: Callable[[str], Digest]) -> None:
     rng = np.random.default_rng(32)
     dtype = td.formats[name].dtype
@@ -101,7 +109,10 @@ def casts(name: str, digest: Callable[[str], Digest]) -> None:
         entry = digest(f"cast {kind}")
         entry.add(x.astype, kind)
         with np.errstate(all="ignore"):
-            near = usual[:500].astype(kind) if kind == "U32" else usual.astype(kind)
+            if kind in np.typecodes["AllInteger"]:
+                near = whole_numbers(kind, rng)
+            else:
+                near = (usual[:500] if kind == "U32" else usual).astype(kind)
             bits = raw.astype(kind) if kind in "efdg" else near
         if near.dtype.kind != "c":
             swapped = near.astype(near.dtype.newbyteorder())

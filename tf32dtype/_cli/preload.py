@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from .. import _core
-from .._matmul.context import BLAS_VARIABLE, VARIABLE
 from .._matmul.precisions import Settings, find_precision
+from .._matmul.variables import BLAS_VARIABLE, VARIABLE
 from . import CommandError
 
 

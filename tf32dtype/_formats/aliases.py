@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import Literal, get_args
@@ -107,6 +106,8 @@ def meanings(name: str) -> tuple[str, ...]:
 
 def advice(name: str, known: Iterable[str]) -> str:
     """What an error says of a name that is not known: the nearest names, and all."""
+    import difflib  # here: nothing else waits for it
+
     listed = [*known]
     near = difflib.get_close_matches(name.lower(), listed, 3, 0.7)
     start = f"did you mean {' or '.join(near)}? " if near else ""

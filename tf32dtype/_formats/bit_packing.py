@@ -9,13 +9,15 @@ once, so that NumPy's loops are over words. Unpacking pulls apart what packing p
 from __future__ import annotations
 
 from math import gcd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Codes = NDArray[np.unsignedinteger[Any]]
-Words = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.unsignedinteger[Any]]
+    Words = NDArray[Any]
 
 _PIECE = 1 << 17  # codes, a multiple of all groups: they stay in the cache
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._wording import brief
 from .table import find, own_array
-from .typed import (
-    DTypeOf,
-    FormatLike,
-    FormatNamed,
-    InByte,
-    InFourBytes,
-    InTwoBytes,
-    Scalar,
-)
 
 Dirty = Literal["raise", "ignore"]
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from .typed import (
+        DTypeOf,
+        FormatLike,
+        FormatNamed,
+        InByte,
+        InFourBytes,
+        InTwoBytes,
+        Scalar,
+    )
 
 
 @overload

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _core
 from .._wording import brief
@@ -22,13 +20,23 @@ from .aliases import (
     cure,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-@dataclass(frozen=True, slots=True)
+
 class Format:
     """A number format. Codes are those of an array item, as `td.bits` gives them.
 
-    NumPy takes it for its dtype: ``x.astype(td.formats["bf16"])``.
+    NumPy takes it for its dtype: ``x.astype(td.formats["bf16"])``. There is one object
+    of each, which cannot be changed: a copy, or what pickle loads, is the same one.
     """
+
+    # No dataclass: to make one takes a tenth of what importing this package does.
+    __slots__ = (
+        "aliases", "bias", "bits", "exponent_bits", "itemsize", "mantissa_bits", "max",
+        "name", "signed", "smallest_normal", "smallest_subnormal", "specials", "type",
+        "unused_low_bits",
+    )  # fmt: skip
 
     #: full name, as in ml_dtypes
     name: FormatName
@@ -53,6 +61,23 @@ class Format:
     max: float
     smallest_normal: float
     smallest_subnormal: float
+
+    def __init__(self, **facts: Any) -> None:
+        for name in self.__slots__:
+            object.__setattr__(self, name, facts[name])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name} of a format cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{name} of a format cannot be deleted")
+
+    def __repr__(self) -> str:
+        facts = (f"{name}={getattr(self, name)!r}" for name in self.__annotations__)
+        return f"Format({', '.join(facts)})"
+
+    def __reduce__(self) -> tuple[Callable[[str], Format], tuple[str]]:
+        return find, (self.name,)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._matmul.einsum import einsum
 from . import averages, sorting
 from .averages import FORMATS, Function
 
@@ -57,6 +56,8 @@ def _einsum(own: Function) -> Function:
         plain = out is dtype is None and not optimize and order == "K"
         if plain and casting == "safe" and _is_dot(*operands):
             return np.matmul(*operands[1:])
+        from .._matmul.einsum import einsum  # when the first one asks for it
+
         np.can_cast(float, float, casting)  # the rule is known
         for operand in operands if dtype is not None else ():
             given = getattr(operand, "dtype", None)

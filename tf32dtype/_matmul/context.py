@@ -17,10 +17,7 @@ from .._scopes import decorated
 from .._wording import brief
 from . import numpy_patch
 from .precisions import FLAGS, Options, PrecisionName, Settings, known, resolve
-
-VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
-#: What goes with it, words with commas between; set: of BLAS's products too.
-BLAS_VARIABLE = "TF32DTYPE_BLAS"
+from .variables import BLAS_VARIABLE, VARIABLE
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

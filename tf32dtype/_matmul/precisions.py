@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache, wraps
 from typing import (
     TYPE_CHECKING,
@@ -24,11 +23,11 @@ from .. import _core
 from .._formats.aliases import canonical, cure
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._wording import brief
-from .plans import FoundPlace, Plan, find_places, read_plan
 
 if TYPE_CHECKING:
     from ..tensor_core.device import DeviceName
     from ..tensor_core.models import Instruction, Model
+    from .plans import FoundPlace, Plan
 
 #: Presets, their short names, and the formats that operands are rounded to.
 PrecisionName = Literal[
@@ -213,6 +212,10 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
 
 def _planned(settings: Settings, path: str) -> _core.MatmulSpec:
     """What a plan means in the source as it is now."""
+    from dataclasses import replace  # here: who has no plan does not wait for tomllib
+
+    from .plans import find_places, read_plan
+
     others = settings._replace(plan=None, blas=False)
     for name, usual in Settings(None)._asdict().items():
         if getattr(others, name) != usual:

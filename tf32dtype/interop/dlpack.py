@@ -13,16 +13,18 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._formats import bit_packing
 from .._formats.codes import from_bits
 from .._formats.table import Format, as_own, formats, own_array
 from .._wording import brief
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 #: The type codes of formats whose items fill their bytes,
 CODES = {

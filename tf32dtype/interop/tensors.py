@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def register() -> None:

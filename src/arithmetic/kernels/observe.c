@@ -159,7 +159,7 @@ static void observe(const struct tf_grid *grid, const struct tf_observed *seen,
     }
 }
 
-const struct tf_arithmetic_kernels TF_NAME(tf_arithmetic_kernels) = {
+const struct tf_arithmetic_kernels TF_PLAIN_NAME(tf_arithmetic_kernels) = {
     .observe_operands = observe_operands,
     .observe = observe,
 };

@@ -130,12 +130,21 @@ TF_INLINE void dequantize(struct tf_element e, const struct tf_block_plan *plan,
 
 /* -- for each element -------------------------------------------------------------- */
 
+/* The largest part is made once for each. */
 #define ROW(name, ...)                                                                  \
+    static __attribute__((noinline)) void finite_##name(                                \
+        struct tf_element e, const struct tf_block_plan *plan, const float *x, float a, \
+        const uint64_t *draws, struct tf_block *block)                                  \
+    {                                                                                   \
+        (void)e;                                                                        \
+        tf_round_finite(tf_elements[tf_element_##name], plan, x, a, draws, block);      \
+    }                                                                                   \
     static __attribute__((noinline)) void one_##name(                                   \
         const struct tf_block_plan *plan, const float *x, const uint64_t *draws,        \
         struct tf_block *block)                                                         \
     {                                                                                   \
-        tf_round_block(tf_elements[tf_element_##name], plan, x, draws, block);          \
+        tf_round_block_by(finite_##name, tf_elements[tf_element_##name], plan, x,       \
+                          draws, block);                                                \
     }                                                                                   \
     static void quantize_##name(const struct tf_block_plan *plan, const float *x,       \
                                 size_t count, const uint64_t *draws, uint8_t *codes,    \
@@ -161,7 +170,7 @@ TF_INLINE void dequantize(struct tf_element e, const struct tf_block_plan *plan,
 TF_ELEMENTS(ROW)
 #undef ROW
 
-const struct tf_block_loops TF_NAME(tf_block_loops)[TF_ELEMENT_COUNT] = {
+const struct tf_block_loops TF_PLAIN_NAME(tf_block_loops)[TF_ELEMENT_COUNT] = {
 #define ROW(name, ...) {quantize_##name, round_##name, dequantize_##name},
     TF_ELEMENTS(ROW)
 #undef ROW

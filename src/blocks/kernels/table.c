@@ -1,10 +1,10 @@
 /* This build's table of kernels of block-scaled arrays. */
 #include "blocks/kernels.h"
 
-extern const struct tf_block_loops TF_NAME(tf_block_loops)[];
+extern const struct tf_block_loops TF_PLAIN_NAME(tf_block_loops)[];
 extern const struct tf_block_product TF_NAME(tf_block_product);
 
 const struct tf_block_kernels TF_NAME(tf_block_kernels) = {
-    .loops = TF_NAME(tf_block_loops),
+    .loops = TF_PLAIN_NAME(tf_block_loops),
     .product = &TF_NAME(tf_block_product),
 };

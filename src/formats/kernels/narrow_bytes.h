@@ -34,6 +34,8 @@ TF_INLINE floats greater_float(floats x, floats y)
     return (floats)_mm256_max_ps((__m256)x, (__m256)y);
 #elif defined(__SSE2__)
     return (floats)_mm_max_ps((__m128)x, (__m128)y);
+#elif defined(__aarch64__)
+    return (floats)vmaxq_f32((float32x4_t)x, (float32x4_t)y);
 #else
     const words first = (words)(x > y);
     return (floats)(((words)x & first) | ((words)y & ~first));
@@ -48,6 +50,8 @@ TF_INLINE bytes lesser_byte(bytes x, bytes y)
     return (bytes)_mm256_min_epu8((__m256i)x, (__m256i)y);
 #elif defined(__SSE2__)
     return (bytes)_mm_min_epu8((__m128i)x, (__m128i)y);
+#elif defined(__aarch64__)
+    return (bytes)vminq_u8((uint8x16_t)x, (uint8x16_t)y);
 #else
     const bytes first = (bytes)(x < y);
     return (x & first) | (y & ~first);
@@ -62,6 +66,8 @@ TF_INLINE bytes greater_byte(bytes x, bytes y)
     return (bytes)_mm256_max_epu8((__m256i)x, (__m256i)y);
 #elif defined(__SSE2__)
     return (bytes)_mm_max_epu8((__m128i)x, (__m128i)y);
+#elif defined(__aarch64__)
+    return (bytes)vmaxq_u8((uint8x16_t)x, (uint8x16_t)y);
 #else
     const bytes first = (bytes)(x > y);
     return (x & first) | (y & ~first);
@@ -78,6 +84,8 @@ TF_INLINE bytes is_zero_byte(bytes x)
     return (bytes)_mm256_subs_epu8((__m256i)one, (__m256i)x);
 #elif defined(__SSE2__)
     return (bytes)_mm_subs_epu8((__m128i)one, (__m128i)x);
+#elif defined(__aarch64__)
+    return (bytes)vqsubq_u8((uint8x16_t)one, (uint8x16_t)x);
 #else
     return (bytes)(x == 0) & one;
 #endif
@@ -87,7 +95,7 @@ TF_INLINE bytes is_zero_byte(bytes x)
  * more, in some order: in_order() knows which. */
 TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
 {
-#if defined(__SSE2__)
+#if defined(__SSE2__) || defined(__aarch64__)
     const uint16s less = (uint16s){0} + offset;
 #endif
 #if defined(__AVX512BW__)
@@ -105,13 +113,18 @@ TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
     const __m128i high = _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]);
     return (bytes)_mm_packus_epi16((__m128i)((uint16s)low - less),
                                    (__m128i)((uint16s)high - less));
+#elif defined(__aarch64__)
+    const uint16s low = (uint16s)vuzp1q_u16((uint16x8_t)x[0], (uint16x8_t)x[1]);
+    const uint16s high = (uint16s)vuzp1q_u16((uint16x8_t)x[2], (uint16x8_t)x[3]);
+    return (bytes)vqmovn_high_u16(vqmovn_u16((uint16x8_t)(low - less)),
+                                  (uint16x8_t)(high - less));
 #else
-    bytes joined;
-    for (int i = 0; i < LANE_BYTES; i++) {
-        const uint32_t value = x[i / LANES][i % LANES] - offset;
-        joined[i] = (uint8_t)(value < UINT8_MAX ? value : UINT8_MAX);
+    words joined = words_of(0);
+    for (int i = 0; i < 4; i++) {
+        const words value = x[i] - offset, fits = (words)(value < UINT8_MAX);
+        joined |= ((value & fits) | (UINT8_MAX & ~fits)) << (8 * i);
     }
-    return joined;
+    return (bytes)joined;
 #endif
 }
 
@@ -130,6 +143,10 @@ TF_INLINE bytes join_signs(const words x[4])
 #elif defined(__SSE2__)
     return (bytes)_mm_packs_epi16(_mm_packs_epi32((__m128i)x[0], (__m128i)x[1]),
                                   _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]));
+#elif defined(__aarch64__)
+    const int16x8_t low = vqmovn_high_s32(vqmovn_s32((int32x4_t)x[0]), (int32x4_t)x[1]);
+    const int16x8_t high = vqmovn_high_s32(vqmovn_s32((int32x4_t)x[2]), (int32x4_t)x[3]);
+    return (bytes)vqmovn_high_s16(vqmovn_s16(low), high);
 #else
     words upper[4];
     for (int i = 0; i < 4; i++) {
@@ -148,8 +165,12 @@ TF_INLINE bytes in_order(bytes x)
 #elif defined(__AVX2__)
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return (bytes)_mm256_permutevar8x32_epi32((__m256i)x, order);
-#else
+#elif defined(__SSE2__) || defined(__aarch64__)
     return x;
+#else
+    /* A word has a byte of each vector, the first one's lowest in memory. */
+    return __builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11,
+                                   15);
 #endif
 }
 

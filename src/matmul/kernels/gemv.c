@@ -17,6 +17,8 @@ TF_INLINE vector used_of(vector x, vector mask)
         _mm512_and_si512(_mm512_castps_si512(x), _mm512_castps_si512(mask)));
 #elif defined(__FMA__)
     return _mm256_and_ps(x, mask);
+#elif defined(__aarch64__)
+    return (vector)((uint32x4_t)x & (uint32x4_t)mask);
 #else
     return tf_float_of(tf_bits_of(x) & tf_bits_of(mask));
 #endif

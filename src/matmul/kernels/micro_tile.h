@@ -23,6 +23,15 @@ typedef __m256 vector;
 #define TIMES(x, y)  _mm256_mul_ps(x, y)
 #define FMA(x, y, z) _mm256_fmadd_ps(x, y, z)
 enum { WIDTH = 8, ACROSS = 2 };
+#elif defined(__aarch64__)
+typedef float32x4_t vector;
+#define BROADCAST(x) vdupq_n_f32(x)
+#define LOAD(p)      vld1q_f32(p)
+#define STORE(p, x)  vst1q_f32(p, x)
+#define PLUS(x, y)   vaddq_f32(x, y)
+#define TIMES(x, y)  vmulq_f32(x, y)
+#define FMA(x, y, z) vfmaq_f32(z, x, y)
+enum { WIDTH = 4, ACROSS = 4 };
 #else
 typedef float vector;
 #define BROADCAST(x) (x)

@@ -43,6 +43,8 @@ TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, size_t first, uint16_t
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512VBMI__)

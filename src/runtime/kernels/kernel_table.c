@@ -1,23 +1,28 @@
 /* This build's entry in the table of instruction sets: one table a subject, which the
- * subject's own kernel files fill. */
+ * subject's own kernel files fill.
+ *
+ * The library that is preloaded makes products and nothing else: with TF_PRODUCTS_ALONE its
+ * table has what these take, and the linker leaves out the other kernels. */
 #include "runtime/kernels/common.h"
 
 extern const struct tf_copy_kernels TF_NAME(tf_copy_kernels);
 extern const struct tf_format_kernels TF_NAME(tf_format_kernels);
 extern const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels);
 extern const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels);
-extern const struct tf_mma_kernels TF_NAME(tf_mma_kernels);
+extern const struct tf_mma_kernels TF_PLAIN_NAME(tf_mma_kernels);
 extern const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels);
 extern const struct tf_block_kernels TF_NAME(tf_block_kernels);
-extern const struct tf_arithmetic_kernels TF_NAME(tf_arithmetic_kernels);
+extern const struct tf_arithmetic_kernels TF_PLAIN_NAME(tf_arithmetic_kernels);
 
 const struct tf_isa TF_NAME(tf_isa) = {
     .copies = &TF_NAME(tf_copy_kernels),
     .formats = &TF_NAME(tf_format_kernels),
-    .ufuncs = &TF_NAME(tf_ufunc_kernels),
     .matmul = &TF_NAME(tf_matmul_kernels),
-    .mma = &TF_NAME(tf_mma_kernels),
+#if !defined(TF_PRODUCTS_ALONE)
+    .ufuncs = &TF_NAME(tf_ufunc_kernels),
+    .mma = &TF_PLAIN_NAME(tf_mma_kernels),
     .scaled_mma = &TF_NAME(tf_scaled_mma_kernels),
     .blocks = &TF_NAME(tf_block_kernels),
-    .arithmetic = &TF_NAME(tf_arithmetic_kernels),
+    .arithmetic = &TF_PLAIN_NAME(tf_arithmetic_kernels),
+#endif
 };

@@ -482,7 +482,7 @@ static void exponents_of_columns(const float *in, size_t n,
     }
 }
 
-const struct tf_mma_kernels TF_NAME(tf_mma_kernels) = {
+const struct tf_mma_kernels TF_PLAIN_NAME(tf_mma_kernels) = {
     .columns = COLUMNS,
     .chains = chains,
     .exponents_of_rows = exponents_of_rows,

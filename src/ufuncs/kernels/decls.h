@@ -11,9 +11,9 @@ extern tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT];
 size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which);
 extern const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT];
-extern tf_quick_fn *const TF_NAME(tf_quick)[TF_QUICK_NEAR][2];
-extern tf_quick_fn *const TF_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2];
-extern const struct tf_parts TF_NAME(tf_parts);
+extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick)[TF_QUICK_NEAR][2];
+extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2];
+extern const struct tf_parts TF_PLAIN_NAME(tf_parts);
 extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
 void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const float *b,
                           uint8_t *r, size_t n);
@@ -38,6 +38,6 @@ void TF_NAME(tf_bf16_bounds)(const uint16_t *in, size_t n, int without_nans,
                              int32_t *least, int32_t *greatest);
 void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
                              int without_nans, uint8_t *least, uint8_t *greatest);
-extern const struct tf_moment_loops TF_NAME(tf_moment_loops);
+extern const struct tf_moment_loops TF_PLAIN_NAME(tf_moment_loops);
 
 #endif

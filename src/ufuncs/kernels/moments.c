@@ -190,7 +190,7 @@ static size_t leave_out_masked(float *x, size_t n, const uint8_t *mask, int nans
                     : leave_out(x, n, mask, 0, nothing, NULL);
 }
 
-const struct tf_moment_loops TF_NAME(tf_moment_loops) = {
+const struct tf_moment_loops TF_PLAIN_NAME(tf_moment_loops) = {
     .numbers = add_numbers,
     .squares = add_squares,
     .products = add_products,

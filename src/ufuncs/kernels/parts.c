@@ -117,5 +117,5 @@ static void ldexp_(const float *in, const void *exponents, size_t size, float *o
     TF_NAME(tf_narrow)(wide, out, n);
 }
 
-const struct tf_parts TF_NAME(tf_parts) = {
+const struct tf_parts TF_PLAIN_NAME(tf_parts) = {
     {nextafter_words, nextafter_bf16}, modf_, frexp_, ldexp_};

@@ -162,7 +162,7 @@ FUNCTION(trunc_, apply_exact, NULL, truncf(x))
 FUNCTION(sign, apply_exact, NULL, x != x ? x : (float)((x > 0) - (x < 0)))
 
 #define BOTH(name) {name##_tf32, name##_bfloat16}
-tf_quick_fn *const TF_NAME(tf_quick)[TF_QUICK_NEAR][2] = {
+tf_quick_fn *const TF_PLAIN_NAME(tf_quick)[TF_QUICK_NEAR][2] = {
     [TF_QUICK_SQUARE] = BOTH(square),   [TF_QUICK_RECIPROCAL] = BOTH(reciprocal),
     [TF_QUICK_SQRT] = BOTH(root),       [TF_QUICK_RINT] = BOTH(rint_),
     [TF_QUICK_FLOOR] = BOTH(floor_),    [TF_QUICK_CEIL] = BOTH(ceil_),

@@ -54,8 +54,12 @@ TF_INLINE int is_outside(struct domain domain, int itemsize, uint32_t bits)
            (magnitude - zero < least - zero);
 }
 
+/* What follows is called once for a chunk, and does not depend on the function: a copy for
+ * each would be half of the code. */
+#define ONCE static __attribute__((noinline))
+
 /* Whether no item is, by their bounds. */
-static int are_inside(struct domain domain, int itemsize, const void *items, size_t n)
+ONCE int are_inside(struct domain domain, int itemsize, const void *items, size_t n)
 {
     const int cut = cut_of(itemsize);
     const uint32_t zero = (uint32_t)domain.zero;
@@ -89,8 +93,8 @@ static int are_inside(struct domain domain, int itemsize, const void *items, siz
 
 /* Marks those that are outside, of which it returns the number, and keeps the others: the
  * least one takes their place. NaN is not marked. */
-static size_t leave_out(struct domain domain, int itemsize, const void *items, void *kept,
-                        uint8_t *open, size_t n)
+ONCE size_t leave_out(struct domain domain, int itemsize, const void *items, void *kept,
+                      uint8_t *open, size_t n)
 {
     const uint32_t least = tf_bits_of(domain.least) >> cut_of(itemsize);
     size_t count = 0;
@@ -179,30 +183,9 @@ TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
     return count;
 }
 
-/* Returns how many results are left open, of which `which` lists the indices. */
-TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
-                       const void *items, void *results, uint16_t *which, size_t n,
-                       size_t most)
+/* NaN where an item is NaN. */
+ONCE void keep_nans(int itemsize, const void *items, void *results, size_t n)
 {
-    _Alignas(64) uint32_t kept[TF_CHUNK];
-    uint8_t outside[TF_CHUNK + 8];
-    if (are_inside(domain, itemsize, items, n)) {
-        if (itemsize == 4) {
-            return of_words(of, items, results, NULL, which, n);
-        }
-        of_bf16(of, items, results, n);
-        return 0;
-    }
-    if (leave_out(domain, itemsize, items, kept, outside, n) > most) {
-        return n;
-    }
-    size_t open;
-    if (itemsize == 4) {
-        open = of_words(of, kept, results, outside, which, n);
-    } else {
-        of_bf16(of, (const uint16_t *)kept, results, n);
-        open = tf_list_marked(outside, n, 0, which);
-    }
     const struct tf_format f = itemsize == 4 ? tf_tf32 : tf_bfloat16;
     const uint32_t nan = tf_nan_code(f) << f.shift;
     for (size_t i = 0; i < n; i++) {
@@ -212,6 +195,31 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
         } else {
             ((uint16_t *)results)[i] = is ? (uint16_t)nan : ((uint16_t *)results)[i];
         }
+    }
+}
+
+/* Returns how many results are left open, of which `which` lists the indices. `of` stands
+ * here once in each branch: it is inlined, and most of this library's code. */
+TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
+                       const void *items, void *results, uint16_t *which, size_t n,
+                       size_t most)
+{
+    _Alignas(64) uint32_t kept[TF_CHUNK];
+    uint8_t outside[TF_CHUNK + 8];
+    const int inside = are_inside(domain, itemsize, items, n);
+    if (!inside && leave_out(domain, itemsize, items, kept, outside, n) > most) {
+        return n;
+    }
+    const void *const taken = inside ? items : kept;
+    size_t open = 0;
+    if (itemsize == 4) {
+        open = of_words(of, taken, results, inside ? NULL : outside, which, n);
+    } else {
+        of_bf16(of, taken, results, n);
+    }
+    if (!inside) {
+        open += itemsize == 4 ? 0 : tf_list_marked(outside, n, 0, which);
+        keep_nans(itemsize, items, results, n);
     }
     return open;
 }
@@ -261,7 +269,7 @@ FUNCTION(degrees, x * 0x1.ca5dc2p+5f, 0x1p-126f, 0x1p+122f, 0x1p+122f, 1)
 FUNCTION(radians, x * 0x1.1df46ap-6f, 0x1p-120f, 0x1.ffcp+127f, 0x1.ffcp+127f, 1)
 
 #define BOTH(op, name) [op - TF_QUICK_NEAR] = {name##_tf32, name##_bfloat16}
-tf_quick_fn *const TF_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2] = {
+tf_quick_fn *const TF_PLAIN_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2] = {
     BOTH(TF_QUICK_EXP, exp_),        BOTH(TF_QUICK_EXP2, exp2_),
     BOTH(TF_QUICK_EXPM1, expm1_),    BOTH(TF_QUICK_LOG, log_),
     BOTH(TF_QUICK_LOG2, log2_),      BOTH(TF_QUICK_LOG10, log10_),

@@ -1,0 +1,81 @@
+/* Of the Block view: the rules beside each other, and the numbers of a block. */
+"use strict";
+
+explorer.blockTables = (() => {
+    const { h } = explorer.dom;
+    const { minus, short, brief, valueText } = explorer.wording;
+
+    /** How a rule finds the scale from A, the greatest magnitude. @type {Object<string, string>} */
+    const RULES = {
+        amax: "The least scale that holds A: nothing is clipped.",
+        floor: "2 to the difference of exponents (A's and the greatest element's), or the "
+            + "scale nearest to A / the greatest element; what is beyond is clipped.",
+        even: "As floor, of A rounded to the element's bits.",
+        nf: "As amax, of three standard deviations where the block looks normal.",
+        mse: "That of the least squared error of a few that are tried.",
+        published: "As TCFP was first published.",
+    };
+
+    /** "0.5 (0x7E)". @param {BlockScale} scale */
+    const scaleText = ({ scale, hex }) => [scale ? short(scale) : "NaN",
+        h("span", { class: "hint code" }, ` ${hex}`)];
+
+    /** @param {string} error  of a block: "" if it is not finite */
+    const errorText = (error) => (error === "" ? "not finite" : minus(error));
+
+    /** @param {Quantized} found */
+    const clippedIn = ({ blocks }) => blocks.reduce((count, { elements }) =>
+        count + elements.filter(({ clipped }) => clipped).length, 0);
+
+    /** @param {Quantized[]} all  by rule @param {string} chosen
+     * @param {(rule: string) => string} link  that chooses a rule */
+    function rules(all, chosen, link) {
+        const MOST = 4;
+        const scales = (/** @type {Quantized} */ { blocks }) => [
+            blocks.slice(0, MOST).map(({ scale }, i) => [i ? ", " : "", scaleText(scale)]),
+            blocks.length > MOST && ", \u2026"];
+        return explorer.tables.table("Rules beside each other", [
+            { title: "Rule", cell: ({ rule }) => (rule === chosen ? rule
+                : h("a", { href: link(rule) }, rule)) },
+            { title: all.some(({ blocks }) => blocks.length > 1) ? "Scales of the blocks" : "Scale",
+                cell: scales },
+            { title: "RMS error", kind: "figure",
+                cell: ({ rms }) => errorText(rms) },
+            { title: "Greatest error", kind: "figure", cell: ({ worst }) => errorText(worst) },
+            { title: "Clipped", kind: "figure", cell: clippedIn },
+            { title: "How it finds the scale", kind: "words", cell: ({ rule }) => RULES[rule] },
+        ], all, ({ rule }) => (rule === chosen ? "this" : ""));
+    }
+
+    /** Bits of an element, coloured where it is a number of one of the formats.
+     * @param {string} element @param {number} code @param {string} binary */
+    function bits(element, code, binary) {
+        const format = arithmetic.formats.find(({ name }) => name === element);
+        return format ? explorer.bits.line(arithmetic.describe(element, code))
+            : h("span", { class: "code" }, binary);
+    }
+
+    /** @param {Block} block @param {BlockFormat} format @param {number} first  place of its
+     *   first number @param {string} caption */
+    function elements(block, format, first, caption) {
+        /** @type {Column[]} */
+        const second = format.residual === null ? [] : [
+            { title: "Residual", kind: "figure", cell: ({ e }) => valueText({ text: e.residual }) }];
+        return explorer.tables.table(caption, [
+            { title: "Number", cell: ({ at }) => at },
+            { title: "Given", kind: "figure", cell: ({ e }) => (e.x ? brief(e.x.number) : "NaN or Inf") },
+            { title: "Code", kind: "code", cell: ({ e }) => e.hex },
+            { title: "Bits", cell: ({ e }) => bits(format.element, e.code, e.binary) },
+            { title: "Element", kind: "figure", cell: ({ e }) => valueText({ text: e.element }) },
+            ...second,
+            { title: "Held", kind: "figure", cell: ({ e }) =>
+                (e.exact ? brief(e.number) : valueText({ text: e.value })) },
+            { title: "Error", kind: "figure", cell: ({ e }) =>
+                (e.error ? brief(e.error.number) : "not finite") },
+            { title: "Clipped", cell: ({ e }) => (e.clipped ? "clipped" : "") },
+        ], block.elements.map((e, i) => ({ e, at: first + i })),
+        ({ e }) => (e.clipped ? "clipped" : ""));
+    }
+
+    return { RULES, rules, elements, scaleText, errorText, clippedIn };
+})();

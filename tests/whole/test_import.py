@@ -1,0 +1,62 @@
+"""What `import tf32dtype` loads beyond NumPy, and how the rest comes later."""
+
+import pytest
+
+import tf32dtype as td
+from tests.support.interpreters import run, run_code
+
+pytestmark = pytest.mark.once
+
+LOADED = """
+import sys, numpy
+before = set(sys.modules)
+import tf32dtype
+print(*sorted(set(sys.modules) - before))
+"""
+#: Of Python's own: Cython's, and what tells whether this is a subinterpreter.
+OTHERS = {"_interpreters", "_xxsubinterpreters", "cython_runtime", "_cython"}
+#: The package's; each costs what finding and reading a file does.
+OWN = """
+    _core _core._core _imports _lazy_modules _requirements _version _wording
+    _formats _formats.aliases _formats.bit_packing _formats.codes _formats.naming
+    _formats.table
+    _functions _functions.answers _functions.averages _functions.sorting
+    _matmul _matmul.variables
+    interop interop.dask_hooks interop.dlpack interop.finfo interop.hooks
+    interop.isdtype interop.known_to_zarr interop.masked interop.pandas
+    interop.printing interop.scipy interop.tensors
+""".split()
+
+
+def test_import_loads_no_more_than_formats_need():
+    found = {
+        name
+        for name in run_code(LOADED).split()
+        if name.split(".")[0] not in OTHERS and not name.startswith("_cython_")
+    }
+    assert found == {"tf32dtype", *(f"tf32dtype.{name}" for name in OWN)}
+
+
+@pytest.mark.parametrize("name", sorted(td._LATER))
+def test_names_that_come_later(name):
+    """They are public, and in the modules whose names they bear."""
+    assert name in td.__all__
+    code = f"""
+import tf32dtype as td
+assert {name!r} not in vars(td)
+print(td.{name}.__module__, td.{name} is vars(td)[{name!r}])
+"""
+    assert run_code(code).split() == [f"tf32dtype.{td._LATER[name]}", "True"]
+
+
+def test_a_star_brings_all_names():
+    code = "import tf32dtype as td; from tf32dtype import *; "
+    code += "print(all(globals()[x] is getattr(td, x) for x in td.__all__))"
+    assert run_code(code) == "True"
+
+
+@pytest.mark.parametrize("value", ["", "tf32"])
+def test_a_precision_of_the_environment_is_set_by_the_import(value):
+    code = "import sys, tf32dtype; print('tf32dtype._matmul.context' in sys.modules)"
+    found = run("-c", code, TF32DTYPE_MATMUL_PRECISION=value)
+    assert found == str(bool(value))

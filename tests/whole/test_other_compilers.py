@@ -1,0 +1,60 @@
+"""src/ compiles for systems that no test runs on, where their compilers are here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import SRC
+
+pytestmark = pytest.mark.once
+
+#: Without OpenMP. Clang that is to be Microsoft's says so of the C library's INFINITY.
+FLAGS = ["-std=c11", f"-I{SRC}", "-DTF_ISA=baseline", "-fsyntax-only", "-O1", "-Wall"]
+FLAGS += ["-Wextra", "-Werror"]
+#: pthread_atfork is a macro there that drops what it is given.
+WINDOWS = ["-Wno-unused-function"]
+MICROSOFT = ["-fms-compatibility", "-fms-extensions", "-Wno-literal-range"]
+#: Catching calls of other libraries' BLAS needs ELF, and shared memory POSIX.
+NOT_ON_WINDOWS = {"blas/counts.c"}
+
+
+def sources(without: set[str] = frozenset()) -> list[Path]:
+    found = [*SRC.glob("*/*.c"), *SRC.glob("*/kernels/*.c")]
+    return sorted(p for p in found if p.relative_to(SRC).as_posix() not in without)
+
+
+def compile_all(compiler: str, flags: list[str], files: list[Path]) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    # Compilers are not to run with a sanitizer that Python runs with.
+    plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
+    command = [compiler, *FLAGS, *flags, *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, env=plain)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert len(files) > 50
+
+
+def test_clang_as_microsofts_compiler():
+    compile_all("clang", MICROSOFT, sources())
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags"),
+    [
+        ("x86_64-w64-mingw32-gcc", WINDOWS),
+        ("clang", [*WINDOWS, "--target=x86_64-w64-mingw32"]),
+    ],
+)
+def test_windows_headers(compiler, flags):
+    if not shutil.which("x86_64-w64-mingw32-gcc"):
+        pytest.skip("no headers of Windows: Debian's mingw-w64 has them")
+    compile_all(compiler, flags, sources(NOT_ON_WINDOWS))
+
+
+def test_arm64():
+    compile_all("aarch64-linux-gnu-gcc", [], sources())

@@ -1,0 +1,175 @@
+"""The wheel that pip builds of a checkout: what is in it, and that this is enough."""
+
+from __future__ import annotations
+
+import configparser
+import email
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import tf32dtype as td
+from tests.support.paths import ROOT, SRC
+from tf32dtype._nvrtc import sources
+
+pytestmark = pytest.mark.once
+
+#: Three megabytes, less what auditwheel adds: libgomp.
+MOST_BYTES = 3 * 2**20 - 125_000
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+KERNELS = sorted(str(path.relative_to(SRC)) for path in SRC.glob("cuda/**/*.cu"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of this Python. What build/ has of objects is not compiled again."""
+    pytest.importorskip("Cython")
+    pytest.importorskip("setuptools")
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    (found,) = folder.iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def files(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture(scope="module")
+def information(files: dict[str, bytes]) -> str:
+    """The folder of metadata."""
+    return f"tf32dtype-{td.__version__}.dist-info/"
+
+
+def test_it_has_every_file_of_the_package(files):
+    package = ROOT / "tf32dtype"
+    wanted = [*package.rglob("*.py"), *package.rglob("*.pyi"), package / "py.typed"]
+    wanted += package.glob("cuda/crossover/*.json")
+    wanted += [package / "_cli" / "digits.npz"]
+    missing = {str(path.relative_to(ROOT)) for path in wanted} - files.keys()
+    assert len(wanted) > 100
+    assert not missing
+
+
+def test_it_has_what_gpu_kernels_are_made_of_and_no_other_source(files):
+    wanted = {name for kernel in KERNELS for name in sources(kernel)}
+    wanted = {f"tf32dtype/sources/{name}" for name in wanted if (SRC / name).exists()}
+    found = {name for name in files if name.startswith("tf32dtype/sources/")}
+    assert found == wanted
+
+
+def test_it_has_nothing_else(files, information):
+    folders = {name.partition("/")[0] + "/" for name in files}
+    assert folders == {"tf32dtype/", information}
+    others = {
+        name
+        for name in files
+        if name.startswith("tf32dtype/")
+        and not name.startswith("tf32dtype/sources/")
+        and not name.endswith((".py", ".pyi", ".so", "py.typed", ".json", ".npz"))
+    }
+    assert not others
+
+
+def test_it_has_the_libraries_without_symbols(files):
+    libraries = {Path(name).name: files[name] for name in files if name.endswith(".so")}
+    if sys.platform == "linux":
+        assert "tf32dtype_blas.so" in libraries
+        # The name of the section, which is there even where the table is empty.
+        assert not [name for name, data in libraries.items() if b"\0.symtab\0" in data]
+    assert any(name.startswith("_core.") for name in libraries)
+
+
+def test_it_is_small(wheel):
+    assert wheel.stat().st_size <= MOST_BYTES
+
+
+def test_it_does_not_know_where_it_was_built(files):
+    here = str(ROOT).encode()
+    assert not [name for name, data in files.items() if here in data]
+
+
+def test_metadata(files, information):
+    found = email.message_from_bytes(files[information + "METADATA"])
+    assert found["Name"] == "tf32dtype"
+    assert found["Version"] == td.__version__
+    assert found["Requires-Python"] == PROJECT["requires-python"]
+    needed = [x for x in found.get_all("Requires-Dist", []) if "extra ==" not in x]
+    assert needed == PROJECT["dependencies"]
+    assert set(found.get_all("Provides-Extra")) == {*PROJECT["optional-dependencies"]}
+    assert files[information + "licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
+
+
+def test_entry_points(files, information):
+    found = configparser.ConfigParser(delimiters="=")
+    found.optionxform = str  # type: ignore[assignment,method-assign]
+    found.read_string(files[information + "entry_points.txt"].decode())
+    wanted = {"console_scripts": PROJECT["scripts"], **PROJECT["entry-points"]}
+    assert {name: dict(found[name]) for name in found.sections()} == wanted
+
+
+TRIED = """
+import sys
+import numpy as np, tf32dtype as td
+from tf32dtype import _nvrtc
+from tf32dtype._cli.main import main
+
+print(td.__file__)
+assert td.isa() and float((np.ones(4, td.bf16) @ np.ones(4, td.bf16))) == 4
+assert all(_nvrtc.sources(kernel) for kernel in sys.argv[1:])
+main(["formats"])
+main(["run", "--precision", "tf32", "--quiet", "product.py"])
+"""
+
+
+def test_it_works_where_there_is_no_checkout(wheel, tmp_path):
+    installed = tmp_path / "installed"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    (tmp_path / "product.py").write_text(
+        "import numpy as np\n"
+        "a = np.full((4, 4), 1 + 2**-12, np.float32)\n"
+        "print('products', (a @ a)[0, 0])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", TRIED, *KERNELS],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(installed))
+    assert "products 4.0" in done.stdout  # 2^-12 is below half of tf32's spacing
+
+
+def test_workflows_are_yaml_that_runs_what_is_there():
+    yaml = pytest.importorskip("yaml")
+    for name in ("tests", "wheels"):
+        text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text()
+        found = yaml.safe_load(text)
+        assert found["name"] == name
+        assert found["permissions"] == {"contents": "read"}
+        for job in found["jobs"].values():
+            steps = job["steps"]
+            assert steps[0]["uses"].startswith("actions/checkout@")
+            assert all(("run" in step) != ("uses" in step) for step in steps)
+        assert "Untested" in text
+    assert (ROOT / ".ci" / "run").exists()
+
+
+def test_cibuildwheel_copies_what_the_tests_read():
+    """All of the checkout but the package, so that the installed one is tested."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    copied = project["tool"]["cibuildwheel"]["test-sources"]
+    assert all((ROOT / name).exists() for name in copied)
+    assert "tf32dtype" not in copied
