@@ -34,12 +34,17 @@ explorer.shell.register({
 
         // -- the stretch: places on the screen, so that float64 serves ---------------
 
+        /** Whether float64 can draw it: not what is narrower, or turned round.
+         * @param {number} low @param {number} high */
+        function drawable(low, high) {
+            const least = Math.max(1e-300, Math.max(Math.abs(low), Math.abs(high)) * 2 ** -40);
+            return high / 2 - low / 2 > least / 2;
+        }
+
         /** @param {number} from @param {number} to @param {boolean} [step] */
         function look(from, to, step = true) {
             const [low, high] = [Math.max(-LIMIT, from), Math.min(LIMIT, to)];
-            // No narrower than float64 can draw.
-            const least = Math.max(1e-300, Math.max(Math.abs(low), Math.abs(high)) * 2 ** -40);
-            if (high / 2 - low / 2 > least / 2) {
+            if (drawable(low, high)) {
                 explorer.shell.choose({ from: rounded(low), to: rounded(high) }, { step });
             }
         }
@@ -144,8 +149,8 @@ explorer.shell.register({
             const formats = [state.format, state.other].filter(Boolean).map(arithmetic.format);
             const parsed = arithmetic.parse(state.x, state.format);
             const [from, to] = [Number(state.from), Number(state.to)];
-            now = { format: formats[0], parsed,
-                ...from < to ? { from, to } : { from: -2, to: 2 } };
+            const drawn = drawable(from, to);
+            now = { format: formats[0], parsed, ...drawn ? { from, to } : { from: -2, to: 2 } };
             format.show(state.format);
             other.show(state.other);
             input.show(state.x, parsed.error);
@@ -157,7 +162,9 @@ explorer.shell.register({
             const text = `Numbers from ${brief(now.from)} to ${brief(now.to)}: ${counted.join(", ")}`;
             const mark = parsed.exact?.number ?? null;
             drawLine((width) => explorer.numberLine.draw(formats, now, held, mark, text, width));
-            fill(marked, h("span", { class: "hint" }, text, "."), h("br"),
+            fill(marked, !drawn && [`From ${state.from} to ${state.to} there is nothing to draw: `
+                + "this is another stretch.", h("br")],
+            h("span", { class: "hint" }, text, "."), h("br"),
                 parsed.error ? "" : [`${state.x.trim()} becomes `, inWords(parsed.text, formats, held)]);
             drawChart((width) => explorer.binadeChart.draw(formats, width));
             fill(counts, formats.map((one) => h("li", {},

@@ -86,6 +86,17 @@ def test_a_block_as_text(capsys):
     assert last == ["100", "0x07", "0", "11", "1", "6", "96", "-4", "-0.04"]
 
 
+def test_a_number_is_rounded_once(capsys):
+    """A little more or less than a tie is none, however little."""
+    tiny = "0" * 30 + "1"
+    typed = ["6", "0.25", f"0.25{tiny}", f"-0.25{tiny}", "0.74" + 30 * "9", "0.75",
+             f"2.5{tiny}", "1e-400", "-1e-400"]  # fmt: skip
+    found = report(capsys, "inspect", *typed, "--format", "mxfp4")["values"]
+    values = [each["value"] for each in found]
+    assert values == [6, 0, 0.5, -0.5, 0.5, 1, 3, 0, 0]
+    assert np.signbit(values[-2:]).tolist() == [False, True]
+
+
 def test_nan_poisons_a_block(capsys):
     found = report(capsys, "inspect", "1", "nan", "--format", "mxfp4")
     assert [each["value"] for each in found["values"]] == ["nan", "nan"]

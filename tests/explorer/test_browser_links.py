@@ -79,6 +79,17 @@ def test_a_link_to_what_is_not_there(explorer, link, told):
     assert one.page.inner_text("[role=alert]") == ""
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [("1", "1"), ("2", "1"), ("0", "5e-324"), ("1", "1.0000000000001")],
+)
+def test_a_stretch_that_cannot_be_drawn(explorer, start, end):
+    """Another one is drawn, and that is said."""
+    one = explorer().open(f"#line?from={start}&to={end}")
+    assert f"From {start} to {end} there is nothing to draw" in one.text
+    assert "From \N{MINUS SIGN}2 to 2:" in one.text
+
+
 def test_copy(explorer):
     one = explorer(permissions=["clipboard-read", "clipboard-write"]).open(NUMBER)
     one.page.click("text=Copy link")

@@ -87,6 +87,17 @@ def to_float(x: Number) -> float:
         return -math.inf if x < 0 else math.inf
 
 
+def to_odd_float(x: Number) -> float:
+    """The float64 that has all that a later rounding asks for: of a number between two
+    of them the one whose last bit is set; what is beyond its range is infinite."""
+    nearest = to_float(x)
+    if not math.isfinite(nearest) or not isinstance(x, Fraction) or nearest == x:
+        return nearest
+    if int(np.float64(nearest).view(np.int64)) & 1:
+        return nearest
+    return math.nextafter(nearest, math.inf if x > nearest else -math.inf)
+
+
 def integer_times_power(exact: Number) -> str | None:
     """As "201 * 2^-6", the integer odd; None if it is not finite."""
     if not isinstance(exact, Fraction):

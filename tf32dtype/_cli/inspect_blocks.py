@@ -16,7 +16,7 @@ from .._text import Painted, Table, number
 from ..blocks.formats import RULES, BlockFormat, BlockSize, Element, elements
 from ..blocks.formats import formats as block_formats
 from . import CommandError, codes
-from .exact import Number, exact_value, finite, parse, to_float
+from .exact import Number, exact_value, finite, parse, to_float, to_odd_float
 from .inspect_all import Report, measure
 from .sizes import checked_block_size
 
@@ -34,7 +34,8 @@ class _Numbers:
 
     @property
     def floats(self) -> NDArray[np.float64]:
-        return np.array([to_float(x) for x in self.exact])
+        """As `td.blocks` takes them: rounded to odd, so that blocks round once."""
+        return np.array([to_odd_float(x) for x in self.exact])
 
 
 def reports(names: list[str], typed: list[str], arguments: Namespace) -> list[Report]:
