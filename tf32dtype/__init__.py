@@ -15,6 +15,8 @@ from ._requirements import check as _check
 _check()
 del _check
 
+import numpy as _numpy  # noqa: E402
+
 from . import interop  # noqa: E402
 from ._core import (  # noqa: E402
     bfloat16,
@@ -161,7 +163,11 @@ if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
             found = getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
             globals()[name] = found
             return found
-        help = f"it is td.interop.{name}" if name in interop.__all__ else _cure(name)
+        help = _cure(name)
+        if name in interop.__all__:
+            help = f"it is td.interop.{name}"
+        elif not name.startswith("_") and name in dir(_numpy):
+            help = f"NumPy has it: np.{name}"
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}"
             + (f": {help}" if help else "")

@@ -1,7 +1,7 @@
 """How the commands and the report write numbers, tables and JSON.
 
-A terminal gets tables drawn by rich, where that is installed; a pipe gets plain
-text, one line a row.
+A terminal gets tables no wider than it is, drawn by rich where that is installed; a
+pipe gets plain text, one line a row.
 """
 
 import io
@@ -58,14 +58,17 @@ class Table:
 
     def print(self, stream: TextIO | None = None) -> None:
         """Write to a stream; None: standard output."""
-        if not draws(stream):
+        if not _is_terminal(stream):
             self._print_plain(stream)
             return
         columns = shutil.get_terminal_size().columns
         for i, part in enumerate(self._shortened(columns)._fitting(columns)):
             if i:
                 print(file=stream)
-            part._print_rich(stream)
+            if _has_rich():
+                part._print_rich(stream)
+            else:
+                part._print_plain(stream)
 
     def _widths(self) -> list[int]:
         lines = [self.header, *self.rows]
@@ -164,13 +167,17 @@ def say(line: str) -> None:
 
 def line_width() -> int:
     """Characters of a line of a drawing: those of the terminal, up to 80."""
-    columns = shutil.get_terminal_size().columns if draws() else 80
+    columns = shutil.get_terminal_size().columns if _is_terminal(None) else 80
     return max(40, min(columns, 80))
 
 
 def draws(stream: TextIO | None = None) -> bool:
     """Whether a stream, or standard output, is a terminal that rich can draw on."""
-    return (stream or sys.stdout).isatty() and _has_rich()
+    return _is_terminal(stream) and _has_rich()
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return (stream or sys.stdout).isatty()
 
 
 @cache

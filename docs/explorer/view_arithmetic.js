@@ -70,15 +70,15 @@
         }
         const exact = how.rest === "" || !how.rest.includes("1");
         return [
-            h("p", {}, "The format keeps digits down to ", twoTo(last), "; what is below decides:"),
+            h("p", {}, "The format keeps digits down to ", twoTo(last), "; the digits below it decide:"),
             h("ul", { class: "legend digits-legend" },
-                h("li", { class: "digit-guard" }, `guard ${how.guard}`),
-                h("li", { class: "digit-round" }, `round ${how.round}`),
-                h("li", { class: "digit-sticky" }, `sticky ${how.sticky}`)),
+                h("li", { class: "digit-guard" }, `guard ${how.guard}: the first of them`),
+                h("li", { class: "digit-round" }, `round ${how.round}: the second`),
+                h("li", { class: "digit-sticky" }, `sticky ${how.sticky}: 1 if any other is 1`)),
             h("p", {}, exact ? "Nothing is lost: the result is exact."
                 : [how.tie ? "It is a tie, in the middle of two numbers. " : "",
-                    `Rounded ${explorer.wording.ROUNDINGS[rounding]}, the magnitude `,
-                    how.up ? "grows to the next one." : "stays what is kept."]),
+                    `Rounded ${explorer.wording.ROUNDINGS[rounding]}: the digits that are kept `,
+                    how.up ? "grow by one in the last place." : "stay as they are."]),
         ];
     }
 
@@ -153,7 +153,7 @@
                 h("strong", {}, valueText(rounded.value))),
                 h("p", { class: "step-bits" }, explorer.bits.line(rounded.value)),
                 reasons(operation, state.rounding),
-                h("p", { class: "hint" }, "Against the exact result: ", outcome(rounded)));
+                h("p", { class: "hint" }, "Error against the exact result: ", outcome(rounded)));
                 explorer.shell.say(line);
             };
         },

@@ -51,7 +51,7 @@
             h("p", { class: "step-name" }, value.format),
             h("p", { class: "step-value" }, h("a", { href: link }, valueText(value))),
             h("p", { class: "step-bits" }, explorer.bits.line(value)),
-            h("p", { class: "hint" }, "Against what came in: ", outcome({ value, ...rest })),
+            h("p", { class: "hint" }, "Change by this cast: ", outcome({ value, ...rest })),
             note && h("p", { class: "hint" }, note),
         ].filter(Boolean);
     }
@@ -65,7 +65,7 @@
     function notes(text, chain) {
         const before = [text, ...chain.steps.map(({ value }) => explorer.wording.exactText(value))];
         return chain.steps.map(({ value }, i) => (isTie(before[i], value.format)
-            ? `${i ? valueText(chain.steps[i - 1].value) : "What came in"} is a tie here: it lies `
+            ? `${i ? valueText(chain.steps[i - 1].value) : "The number typed"} is a tie here: it lies `
                 + "in the middle of two numbers." : ""));
     }
 
@@ -112,7 +112,7 @@
                     (name) => replaced(i, name), () => true, i < 2 ? "" : "no more"));
             const rounding = explorer.roundingControls.controls();
             const message = h("p", { class: "hint" });
-            const example = explorer.controls.button("A value that is rounded twice", () => {
+            const example = explorer.controls.button("Find a number where it matters", () => {
                 const x = doubleRounding(names, shown);
                 explorer.shell.say(x || NONE);
                 if (x) {

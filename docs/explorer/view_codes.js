@@ -56,7 +56,7 @@
         const table = h("table", { class: "codes" },
             h("caption", {}, `All ${values.length} codes of ${format.name}`,
                 format.mantissaBits > 0
-                && h("span", { class: "hint" }, " Fractions have three digits here.")),
+                && h("span", { class: "hint" }, "Fractions have three significant digits here.")),
             h("thead", {}, h("tr", {}, h("td"), digits.map((digit) =>
                 h("th", { scope: "col", class: "code" }, `_${digit}`)))),
             h("tbody", {}, rows.map((digit, row) => h("tr", {},

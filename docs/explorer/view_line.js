@@ -136,9 +136,9 @@ explorer.shell.register({
 
         /** The marked number in each format. @param {string} shown @param {Format[]} formats
          * @param {Value[]} held */
-        const inWords = (shown, formats, held) => formats.flatMap((one, i) => [i ? "; in " : "in ",
-            `${one.name} `, h("a", { href: explorer.shell.link("number", { format: one.name,
-                x: shown }) }, valueText(held[i]))]);
+        const inWords = (shown, formats, held) => formats.flatMap((one, i) => [i ? ", and " : "",
+            h("a", { href: explorer.shell.link("number", { format: one.name, x: shown }) },
+                valueText(held[i])), ` in ${one.name}`]);
 
         return (state) => {
             const formats = [state.format, state.other].filter(Boolean).map(arithmetic.format);
@@ -154,11 +154,11 @@ explorer.shell.register({
                 arithmetic.round(parsed.text, one.name).value);
             const counted = formats.map((one) => `${grouped(arithmetic.between(one.name,
                 arithmetic.textOf(now.from), arithmetic.textOf(now.to), 0).count)} of ${one.name}`);
-            const text = `From ${brief(now.from)} to ${brief(now.to)}: ${counted.join(" and ")} numbers`;
+            const text = `Numbers from ${brief(now.from)} to ${brief(now.to)}: ${counted.join(", ")}`;
             const mark = parsed.exact?.number ?? null;
             drawLine((width) => explorer.numberLine.draw(formats, now, held, mark, text, width));
             fill(marked, h("span", { class: "hint" }, text, "."), h("br"),
-                parsed.error ? "" : [`${state.x.trim()} is `, inWords(parsed.text, formats, held)]);
+                parsed.error ? "" : [`${state.x.trim()} becomes `, inWords(parsed.text, formats, held)]);
             drawChart((width) => explorer.binadeChart.draw(formats, width));
             fill(counts, formats.map((one) => h("li", {},
                 explorer.binadeChart.inWords(one, arithmetic.binades(one.name)))));

@@ -75,10 +75,15 @@ explorer.wording = (() => {
         return minus(text);
     }
 
-    /** What happened to a rounded value: "exact", "error 0.0016, 0.2 ulp", "overflow".
+    /** An underflow, by what became of the value. @type {Object<string, string>} */
+    const UNDERFLOWS = { zero: "underflow to zero", subnormal: "subnormal" };
+
+    /** What happened to a rounded value: "exact", "0.0016 (0.2 ulp), subnormal", "overflow".
      * @param {Rounded} rounded */
     function outcome(rounded) {
-        const bad = rounded.flags.filter((/** @type {string} */ flag) => flag !== "inexact");
+        const bad = rounded.flags.filter((/** @type {string} */ flag) => flag !== "inexact")
+            .map((/** @type {string} */ flag) => (flag === "underflow"
+                ? UNDERFLOWS[rounded.value.kind] ?? flag : flag));
         if (rounded.error === null) {
             return bad.join(", ");
         }

@@ -303,6 +303,7 @@ def test_draws_belong_to_elements():
             ValueError,
             "unknown block format 'tcfp9'.*tcfp8, tcfp12",
         ),
+        ({"format": "fp8"}, ValueError, "did you mean tcfp8 or mxfp8_e4m3 or mxfp8_e5"),
         ({"format": 8}, TypeError, "named by a string, not 8"),
         ({"axis": 2}, ValueError, "axis=2 is none of the 2 axes"),
         ({"axis": -3}, ValueError, "axis=-3"),
@@ -331,6 +332,7 @@ def test_draws_belong_to_elements():
         ),
         ({"scale_format": "e8m0"}, ValueError, "scale_format='e8m0': known are float8"),
         ({"scale_format": "auto"}, ValueError, "scale_format='auto'"),
+        ({"rounding": "nearest"}, ValueError, "ties_to_even is IEEE 754's rounding"),
         ({"rounding": "up"}, ValueError, "rounding='up': known are ties_to_even"),
         (
             {"overflow": "ieee"},

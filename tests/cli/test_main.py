@@ -86,6 +86,17 @@ def test_tables_fit_the_terminal(columns, parts, capsys):
     assert facts == row.split()[1:]
 
 
+@pytest.mark.parametrize(("columns", "parts"), [(60, 3), (80, 2), (200, 1)])
+def test_tables_fit_a_terminal_without_rich(columns, parts, capsys, monkeypatch):
+    monkeypatch.setattr(text, "_has_rich", lambda: False)
+    monkeypatch.setattr(text, "_is_terminal", lambda stream: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = plain(capsys, "formats").splitlines()
+    assert max(map(len, lines[1:])) <= columns  # a terminal breaks the title
+    assert lines.count("continued") == parts - 1
+    assert sum(line.startswith("float8_e4m3fnuz") for line in lines) == parts
+
+
 def test_json_on_a_terminal_is_plain():
     assert len(json.loads(on_a_terminal(80, "formats", "--json"))) == 16
 

@@ -262,7 +262,7 @@ ERRORS = [
      lambda x, y: matmul(x, y, mode="native", instruction="tcgen05")),
     (TypeError, "precision='tf32' rounds float32 operands; bfloat16 has its own",
      lambda x, y: matmul(x, y, precision="tf32")),
-    (ValueError, "unknown precision 'tf33'; known are",
+    (ValueError, "unknown precision 'tf33'; did you mean tf32",
      lambda x, y: matmul(on_gpu(OUT), on_gpu(OUT), precision="tf33")),
     (TypeError, "for products in float32; float64 and float64 make float64",
      lambda x, y: matmul(on_gpu(np.ones((2, 2))), on_gpu(np.ones((2, 2))),

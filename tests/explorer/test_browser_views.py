@@ -11,7 +11,7 @@ pytestmark = pytest.mark.once
 def test_a_chain_that_rounds_twice(explorer):
     one = explorer().open("#chain?x=0.1")
     assert "gives the same" in one.page.inner_text(".verdict")
-    one.page.click("text=A value that is rounded twice")
+    one.page.click("text=Find a number where it matters")
     x = float(one.page.get_by_label("Number", exact=True).input_value())
     through = float(np.float16(x).astype(td.float8_e4m3fn))
     once = float(np.float64(x).astype(td.float8_e4m3fn))
@@ -21,9 +21,16 @@ def test_a_chain_that_rounds_twice(explorer):
     assert "is a tie here" in one.page.inner_text(".steps li:last-child >> nth=0")
 
 
+def test_a_small_number_is_subnormal_or_zero(explorer):
+    one = explorer().open("#number?format=float8_e4m3fn&x=0.1")
+    rows = one.page.locator("tr")
+    assert "subnormal" in rows.filter(has_text="float6_e2m3fn").inner_text()
+    assert "underflow to zero" in rows.filter(has_text="float4_e2m1fn").inner_text()
+
+
 def test_a_chain_of_wide_formats_has_no_example(explorer):
     one = explorer().open("#chain?chain=float8_e4m3fn,float64&x=1")
-    one.page.click("text=A value that is rounded twice")
+    one.page.click("text=Find a number where it matters")
     assert "no such value" in one.page.inner_text("#view-chain")
 
 
@@ -36,7 +43,7 @@ def test_a_chain_that_widens_is_not_double_rounding(explorer):
     ("what", "a", "b", "digits", "told"),
     [
         ("add", 1.5, 0.0625, ["11000000", "00001000", "11001000"], "It is a tie"),
-        ("multiply", 1.125, 1.375, ["1001", "1011", "1100011"], "stays what is kept"),
+        ("multiply", 1.125, 1.375, ["1001", "1011", "1100011"], "stay as they are"),
         ("add", 1, 0.5, ["10000", "01000", "11000"], "the result is exact"),
     ],
 )

@@ -361,6 +361,8 @@ def test_other_near_misses() -> None:
         td.matmul_precision("fp8")
     with pytest.raises(ValueError, match=r"td\.quantize\(x, 'bf16'\)"):
         td.blocks.quantize(np.ones(32), "bf16")
+    with pytest.raises(AttributeError, match=r"'finfo': NumPy has it: np\.finfo$"):
+        td.finfo  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
         td.nonsense  # noqa: B018
 

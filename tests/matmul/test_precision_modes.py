@@ -290,6 +290,8 @@ def test_wrong_arguments(make: Callable[..., Any]) -> None:
         ) as e:
             make(name)
         assert repr(name) in str(e.value)
+    with pytest.raises(ValueError, match="did you mean bf16"):
+        make("bf16x2")
     for keywords in (
         {"rounding": "toward_zero"},
         {"scale": "row"},

@@ -28,11 +28,12 @@ def whole(form: Facts, values: Sequence[float]) -> list[str]:
 
     Powers of two, of a format without a sign, lie by their exponents.
     """
-    columns = line_width() - 2 * _EDGE
+    # Of an odd number of columns one is zero's, and both sides look alike.
+    columns = (line_width() - 2 * _EDGE - 1) | 1
     ends = form.min, form.max
     if form.signed:
         low, high = ends
-        places = list(values)
+        places = list(set(values))  # zero and -0 are one place
         normal = form.smallest_normal
         labels = [(x, number(x, 6)) for x in (low, low / 2, 0.0, high / 2, high)]
     else:
@@ -41,13 +42,17 @@ def whole(form: Facts, values: Sequence[float]) -> list[str]:
         normal = -math.inf
         labels = [(x, f"2^{x:.0f}") for x in (low, 0.0, high)]
     step = (high - low) / (columns - 1)
+
+    def column(place: float) -> int:
+        return round(place / step) - round(low / step)
+
     counts = [0] * columns
     for place in places:
-        counts[round((place - low) / step)] += 1
+        counts[column(place)] += 1
     line = "".join(
         _density(count, abs(low + i * step) < normal) for i, count in enumerate(counts)
     )
-    at = [(round((place - low) / step), text) for place, text in labels]
+    at = [(column(place), text) for place, text in labels]
     return [" " * _EDGE + line, _labelled(at, columns)]
 
 

@@ -172,8 +172,10 @@ def check_arguments(
         If they do not.
     """
     if rounding not in ROUNDINGS:
+        nearest = rounding in ("nearest", "even", "rne", "rn")
+        help = "ties_to_even is IEEE 754's rounding to nearest; " if nearest else ""
         raise ValueError(
-            f"rounding={brief(rounding)}: known are {', '.join(ROUNDINGS)}"
+            f"rounding={brief(rounding)}: {help}known are {', '.join(ROUNDINGS)}"
         )
     if overflow not in overflows:
         raise ValueError(

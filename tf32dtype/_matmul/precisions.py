@@ -20,7 +20,7 @@ from typing import (
 import numpy as np
 
 from .. import _core
-from .._formats.aliases import canonical, cure
+from .._formats.aliases import advice, canonical, cure
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 from .._wording import brief
 
@@ -154,12 +154,12 @@ def find_precision(name: object) -> Precision:
     text = name if isinstance(name, str) else ""
     row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
     if row is None:
-        advice = f"known are {', '.join(known())}"
+        help = advice(text, known())
         if text.lower() in ("fp8", "float8"):
-            advice = cure(text) or advice
+            help = cure(text) or help
         elif "td.blocks" in (cure(text) or ""):
-            advice = f"{advice}; {cure(text)}"
-        raise ValueError(f"unknown precision {brief(name)}; {advice}")
+            help = f"{help}; {cure(text)}"
+        raise ValueError(f"unknown precision {brief(name)}; {help}")
     return row
 
 

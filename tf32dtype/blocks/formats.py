@@ -139,7 +139,7 @@ class BlockFormats(Mapping[str, BlockFormat]):
         except (KeyError, AttributeError, TypeError):
             start = name.lower() if isinstance(name, str) else ""
             help = advice(start, self._rows)
-            if start and (near := [row for row in self._rows if row.startswith(start)]):
+            if start and (near := [row for row in self._rows if start in row]):
                 help = f"did you mean {' or '.join(near)}?"
             if isinstance(name, str) and name in number_formats:
                 help = f"td.quantize(x, {name!r}) rounds each number by itself"
