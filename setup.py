@@ -219,6 +219,11 @@ def cython_version() -> str:
 class BuildExt(build_ext):
     """Compiles in parallel, once per instruction set, then links as usual."""
 
+    def run(self) -> None:
+        # Who changes the code wants symbols; setuptools resets `inplace` meanwhile.
+        self.with_symbols = bool(self.inplace or self.editable_mode)
+        super().run()
+
     def build_extensions(self) -> None:
         os.chdir(ROOT)  # objects are named after the sources' relative paths
         self.check_tools()
@@ -374,7 +379,7 @@ class BuildExt(build_ext):
 
     def link_flags(self) -> list[str]:
         """For all that is linked. What is installed elsewhere has no symbols."""
-        strip = sys.platform == "linux" and not self.inplace
+        strip = sys.platform == "linux" and not self.with_symbols
         return [
             *(["-Wl,--strip-all"] if strip else []),
             *([f"-fsanitize={SANITIZE}"] if SANITIZE else []),

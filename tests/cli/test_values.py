@@ -61,6 +61,7 @@ def test_binades_are_counted(name, capsys):
     assert found["zeros"] == np.count_nonzero(finite == 0)
     assert found["infinities"] == np.count_nonzero(np.isinf(values))
     assert found["nans"] == np.count_nonzero(np.isnan(values))
+    # Not by name: those are ml_dtypes' where another test has imported it.
     dtype = np.float16 if name == "float16" else td.formats[name].dtype
     normal = float(np.finfo(dtype).smallest_normal)
     small = positive[positive < normal]

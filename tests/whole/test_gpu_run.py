@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.once
+
 TOOL = ROOT / "tools" / "gpu"
 
 

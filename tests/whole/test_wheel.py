@@ -129,7 +129,7 @@ print(td.__file__)
 assert td.isa() and float((np.ones(4, td.bf16) @ np.ones(4, td.bf16))) == 4
 assert all(_nvrtc.sources(kernel) for kernel in sys.argv[1:])
 main(["formats"])
-main(["run", "--precision", "tf32", "--quiet", "script.py"])
+main(["run", "--precision", "tf32", "--quiet", "multiply.py"])
 """
 
 
@@ -137,7 +137,7 @@ def test_it_works_where_there_is_no_checkout(wheel, tmp_path):
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
-    (tmp_path / "script.py").write_text(
+    (tmp_path / "multiply.py").write_text(
         "import numpy as np\n"
         "a = np.full((4, 4), 1 + 2**-12, np.float32)\n"
         "print('products', (a @ a)[0, 0])\n"
