@@ -8,7 +8,6 @@ array([2.1992188, 4.3984375], dtype=tf32)
 
 import os as _os
 import typing as _typing
-from importlib import import_module as _import_module
 
 from ._requirements import check as _check
 
@@ -41,6 +40,7 @@ from ._formats.naming import names  # noqa: E402
 from ._formats.naming import register as _register_names  # noqa: E402
 from ._formats.table import Format, formats  # noqa: E402
 from ._functions import answers as _answers  # noqa: E402
+from ._lazy_modules import attribute as _attribute  # noqa: E402
 from ._lazy_modules import submodule as _submodule  # noqa: E402
 from ._matmul.variables import VARIABLE as _VARIABLE  # noqa: E402
 from ._version import __version__  # noqa: E402
@@ -67,7 +67,7 @@ _hooks.register(formats)
 del _answers, _hooks, _register_names
 
 if _os.environ.get(_VARIABLE):
-    _import_module("._matmul.context", __name__).read_environment()
+    _attribute(__name__, "_matmul.context", "read_environment")()
 del _VARIABLE, _os
 
 bf16 = bfloat16
@@ -160,9 +160,7 @@ if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
         if name in _MODULES:
             return _submodule(__name__, name, _MODULES)
         if name in _LATER:
-            found = getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
-            globals()[name] = found
-            return found
+            return globals().setdefault(name, _attribute(__name__, _LATER[name], name))
         help = _cure(name)
         if name in interop.__all__:
             help = f"it is td.interop.{name}"

@@ -1,8 +1,21 @@
-"""Modules of a package that are imported when a program first names them."""
+"""What is imported when a program first names it: modules of a package, and what they
+have.
+
+A child that is forked while another thread imports a module could never import it: the
+thread that has begun does not live there. So a fork waits until such an import is done.
+"""
 
 from collections.abc import Collection
 from importlib import import_module
 from types import ModuleType
+from typing import Any
+
+from . import _core
+from ._formats import (
+    naming as naming,
+)  # who imports may take its lock: it is made first
+
+_lock = _core.shared_lock()
 
 
 def submodule(package: str, name: str, names: Collection[str]) -> ModuleType:
@@ -20,6 +33,13 @@ def submodule(package: str, name: str, names: Collection[str]) -> ModuleType:
             f"module {package!r} has no attribute {name!r}; it has {', '.join(names)}"
         )
     try:
-        return import_module(f"{package}.{name}")
+        with _lock:
+            return import_module(f"{package}.{name}")
     except ImportError as error:
         raise AttributeError(str(error)) from error
+
+
+def attribute(package: str, module: str, name: str) -> Any:
+    """What a package has of one of its modules."""
+    with _lock:
+        return getattr(import_module(f"{package}.{module}"), name)

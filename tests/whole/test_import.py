@@ -1,5 +1,7 @@
 """What `import tf32dtype` loads beyond NumPy, and how the rest comes later."""
 
+import os
+
 import pytest
 
 import tf32dtype as td
@@ -60,3 +62,26 @@ def test_a_precision_of_the_environment_is_set_by_the_import(value):
     code = "import sys, tf32dtype; print('tf32dtype._matmul.context' in sys.modules)"
     found = run("-c", code, TF32DTYPE_MATMUL_PRECISION=value)
     assert found == str(bool(value))
+
+
+FORKS = """
+import os, sys, threading
+import tf32dtype as td
+names = sorted(td._LATER)
+thread = threading.Thread(target=lambda: [getattr(td, name) for name in names])
+sys.setswitchinterval(1e-6)
+thread.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        [getattr(td, name) for name in names]
+        os._exit(0)
+    os.waitpid(child, 0)
+thread.join()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_forked_while_a_name_is_looked_up_finds_it_too():
+    assert run("-W", "ignore", "-c", FORKS, timeout=60) == "done"

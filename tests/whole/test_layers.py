@@ -16,11 +16,11 @@ pytestmark = pytest.mark.once
 #: docs/architecture.md says what they are; `__init__` is the package's own file.
 LAYERS = {
     "tf32dtype": """
-        _wording _options _scopes _imports _lazy_modules _requirements _file_kinds _text
-        _version _whole_files _tensor_names _scaled_arrays
+        _wording _options _scopes _imports _requirements _file_kinds _text _version
+        _whole_files _tensor_names _scaled_arrays
         _core _nvrtc
         _formats _source_folders
-        tensor_core blocks
+        tensor_core blocks _lazy_modules
         _npy
         _matmul _files _arithmetic safetensors hdf5
         _functions
