@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from . import _core
-from ._formats import (
-    naming as naming,
-)  # who imports may take its lock: it is made first
+
+# Its lock is taken inside ours, so it is made first: a fork takes the last one first.
+from ._formats import naming as naming
 
 _lock = _core.shared_lock()
 
