@@ -46,6 +46,7 @@ def run(calls: Iterable[Call]) -> list[Any]:
     """What they return; codes of float64 are integers."""
     node = shutil.which("node") or shutil.which("nodejs")
     if node is None:
+        assert "TF32DTYPE_NEED_NODE" not in os.environ, "node is not installed"
         pytest.skip("node is not installed")
     asked = json.dumps([call._asdict() for call in calls])
     # node is not to run with a sanitizer that Python runs with.
@@ -53,6 +54,7 @@ def run(calls: Iterable[Call]) -> list[Any]:
     done = subprocess.run(
         [node, str(ROOT / "tests" / "explorer" / "run_calls.js"), str(EXPLORER)],
         input=asked, capture_output=True, text=True, env=plain,
+        timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout, object_hook=_number)

@@ -2,7 +2,8 @@
  *
  * A call is {name, arguments, pick}: pick are paths of what is wanted of the result, "a.b",
  * or null for all of it; "*" stands for every member of a list. Among arguments {"of": name,
- * "at": i} is a row of one of its tables, and {"big": digits} a bigint. A call that throws returns {thrown: message}.
+ * "at": i} is a row of one of its tables, and {"big": digits} a bigint. A call that throws
+ * returns {thrown: message}.
  */
 "use strict";
 
@@ -49,5 +50,6 @@ function replace(key, x) {
 
 arithmetic.ready.then(() => {
     const calls = JSON.parse(fs.readFileSync(0, "utf8"));
-    process.stdout.write(JSON.stringify(calls.map(answer), replace));
+    // What V8 still compiles in the background is not waited for: that has hung.
+    process.stdout.write(JSON.stringify(calls.map(answer), replace), () => process.exit());
 });
