@@ -64,14 +64,43 @@ __all__ = [
 ]
 
 
+_shared_locks = []  # in the order they were made
+_taken_by_fork = []
+
+
 def shared_lock():
     """A re-entrant lock that no forked child inherits locked. Who holds one may take
     those that were made before it, and no other."""
     lock = RLock()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release,
-                            after_in_child=lock.release)
+    _shared_locks.append(lock)
     return lock
+
+
+def _before_fork():
+    global _taken_by_fork
+    while True:
+        taken = _shared_locks[:]
+        for lock in reversed(taken):
+            lock.acquire()
+        if len(taken) == len(_shared_locks):
+            break
+        # Another thread has made one meanwhile. It may hold that and wait for these.
+        _release(taken)
+    _taken_by_fork = taken
+
+
+def _after_fork():
+    _release(_taken_by_fork)
+
+
+def _release(locks):
+    for lock in locks:
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork,
+                        after_in_child=_after_fork)
 
 
 def available_isas():
