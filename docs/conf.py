@@ -106,6 +106,8 @@ MADE = """SafeTensors gguf.File dask.BlockArray WorkersPrecision NumberArray
 NumberScalar""".split()
 numpydoc_validation_exclude = {rf"\.{name}$" for name in FACTS + MADE}
 numpydoc_validation_exclude |= {r"\.cuda\.ndarray"}
+#: Fields that are None by default, whose comments an older Sphinx hides from numpydoc.
+numpydoc_validation_exclude |= {r"\.(Model|BlockScaled)\.(cut_first|floor)$"}
 
 # -- looks ---------------------------------------------------------------------------
 

@@ -32,8 +32,8 @@ class ErrorFeedback:
     ----------
     format : str
         A name of `tf32dtype.blocks.formats`.
-    axis, **options
-        As for `tf32dtype.blocks.quantize`: block_size, scale and the others.
+    axis, block_size, scale, scale_format, rounding, overflow, rng
+        As for `tf32dtype.blocks.quantize`.
 
     Raises
     ------
