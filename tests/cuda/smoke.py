@@ -1,6 +1,7 @@
 """The first minutes on a GPU: what works, the cheapest and most telling first.
 
     python -m tests.cuda.smoke               every check, a line each
+    python -m tests.cuda.smoke --jobs N      N at a time, but for `speed`
     python -m tests.cuda.smoke NAME...       these
     python -m tests.cuda.smoke --here NAME   one, in this process
 
@@ -17,7 +18,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
 import cupy
@@ -411,8 +413,26 @@ def speed() -> None:
 # -- running them ----------------------------------------------------------------------
 
 
-def in_a_process(name: str) -> tuple[bool, str]:
-    """Whether a check holds, and what it said."""
+def in_a_process(name: str) -> tuple[bool, str, float]:
+    """Whether a check holds, what it said, and the seconds that it took."""
+    started = time.monotonic()
+    holds, said = checked_apart(name)
+    return holds, said, time.monotonic() - started
+
+
+def run_all(names: list[str], jobs: int) -> Iterator[tuple[bool, str, float]]:
+    """In their order. What measures time waits until the others have ended."""
+    alone = {speed.__name__}
+    with ThreadPoolExecutor(jobs) as pool:
+        begun = {x: pool.submit(in_a_process, x) for x in names if x not in alone}
+        for name in names:
+            if name in alone:
+                wait(begun.values())
+            yield begun[name].result() if name in begun else in_a_process(name)
+
+
+def checked_apart(name: str) -> tuple[bool, str]:
+    """Whether a check holds, in a process of its own, and what it said."""
     through = ["-m", "tests.support.simulator.dry_run"] if DRY else ["-m"]
     command = [sys.executable, *through, "tests.cuda.smoke", "--here", name]
     limit = CHECKS[name][1]
@@ -430,6 +450,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CHECKS))
     parser.add_argument("--here", action="store_true", help="in this process")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="at a time")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(CHECKS):
         parser.error(f"no check is called {', '.join(unknown)}")
@@ -439,10 +460,7 @@ def main(arguments: list[str] | None = None) -> int:
             CHECKS[name][0]()
         return 0
     failed = 0
-    for name in chosen:
-        started = time.monotonic()
-        holds, said = in_a_process(name)
-        took = time.monotonic() - started
+    for name, (holds, said, took) in zip(chosen, run_all(chosen, options.jobs)):
         print(f"{'ok  ' if holds else 'FAIL'} {name:14} {took:5.1f} s  {said.strip()}")
         if not holds:
             failed += 1

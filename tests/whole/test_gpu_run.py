@@ -136,13 +136,21 @@ def test_too_few_tests_are_a_failure(gpu, monkeypatch, tmp_path, count, status):
 def test_pytest_runs_a_process_a_file(gpu, tmp_path):
     run = gpu.Run(tmp_path, "tests", 60, dry=False)
     parts = [*gpu.pytest_parts(run, "not exhaustive")]
-    assert len(parts) == len(gpu.files()) > 10
-    assert parts[0].name == "test_dispatch"
-    for part in parts:
-        assert part.command[-2:] == [
-            "gpu and not exhaustive",
-            f"tests/cuda/{part.name}.py",
-        ]
+    assert len({part.name for part in parts}) == len(parts) > 10
+    assert parts[0].name == "test_dispatch-0"
+    ends = [part.command[-4:] for part in parts]
+    for path in gpu.files():
+        count = gpu.SPLIT.get(path.name, 1)
+        for i in range(count):
+            ends.remove(
+                [
+                    "gpu and not exhaustive",
+                    f"tests/cuda/{path.name}",
+                    "--part",
+                    f"{i}/{count}",
+                ]
+            )
+    assert not ends
 
 
 def test_a_test_that_hangs_ends_before_its_file_does(gpu, monkeypatch, tmp_path):
@@ -215,6 +223,19 @@ def test_after_a_build_that_fails_what_came_along_serves(tool, monkeypatch, tmp_
     statuses(tool, monkeypatch, run, tmp_path, build=1, **{"import": 1})
     (said,) = tool.build(run)
     assert said.startswith("no build; nor has tf32dtype/_core/_core.cpython")
+
+
+def test_what_came_along_is_taken_at_once_if_it_is_asked_for(
+    tool, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(tool, "missing", lambda: [])
+    run = tool.Run(tmp_path, "smoke", 60, dry=False, built=True)
+    ran = statuses(tool, monkeypatch, run, tmp_path, **{"import": 0})
+    assert tool.build(run) == []
+    assert ran == ["import"]
+    ran = statuses(tool, monkeypatch, run, tmp_path, **{"import": 1, "build": 0})
+    assert tool.build(run) == []
+    assert ran == ["import", "build"]
 
 
 def test_only_tests_need_a_compiler_of_cpp(tool, monkeypatch, tmp_path):
