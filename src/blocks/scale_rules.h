@@ -38,7 +38,7 @@ struct tf_block_plan {
     float scales[TF_SCALE_ROOM], residual_scales[TF_SCALE_ROOM];
 };
 TF_STATIC_ASSERT(sizeof(struct tf_block_plan) == 2488 &&
-                     __builtin_offsetof(struct tf_block_plan, scales) == 56,
+                     TF_OFFSETOF(struct tf_block_plan, scales) == 56,
                  "the CPU fills a plan, and a GPU reads its bytes");
 
 /* -- the plan ---------------------------------------------------------------------- */

@@ -11,6 +11,13 @@
 #define TF_STATIC_ASSERT _Static_assert
 #endif
 
+/* Where a member begins, in bytes. NVRTC of CUDA 13.0 has no __builtin_offsetof. */
+#if defined(__CUDACC_RTC__)
+#define TF_OFFSETOF(type, member) __INTADDR__(&((type *)0)->member)
+#else
+#define TF_OFFSETOF(type, member) __builtin_offsetof(type, member)
+#endif
+
 #if defined(TF_CHECKED)
 _Noreturn void tf_assert_failed(const char *file, int line, const char *function,
                                 const char *condition);

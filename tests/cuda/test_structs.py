@@ -35,7 +35,7 @@ def asserted(file: str, struct: str) -> tuple[int, dict[str, int]]:
     text = (SRC / file).read_text()
     name = re.escape(struct)
     (size,) = re.findall(rf"sizeof\({name}\) == (\d+)", text)
-    offsets = re.findall(rf"offsetof\({name}, (\w+)\) ==\s+(\d+)", text)
+    offsets = re.findall(rf"TF_OFFSETOF\({name}, (\w+)\) ==\s+(\d+)", text)
     return int(size), {field: int(at) for field, at in offsets}
 
 

@@ -16,7 +16,7 @@ struct tf_bounds {
     uint64_t special;  /* ~index of the first number that is not finite */
     uint64_t nan;      /* ~index of the first NaN */
 };
-static_assert(sizeof(tf_bounds) == 24 && __builtin_offsetof(tf_bounds, special) == 8,
+static_assert(sizeof(tf_bounds) == 24 && TF_OFFSETOF(tf_bounds, special) == 8,
               "as in kernels.py");
 
 template <class T> inline T greatest_of(T x, int lanes)

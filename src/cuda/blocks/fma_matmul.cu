@@ -29,9 +29,9 @@ struct tf_block_task {
     int32_t block; /* a power of two */
     int32_t terms, levels; /* two bits a term, the first lowest: lo of A, lo of B */
 };
-static_assert(sizeof(tf_side) == 56 && __builtin_offsetof(tf_side, pitch) == 48,
+static_assert(sizeof(tf_side) == 56 && TF_OFFSETOF(tf_side, pitch) == 48,
               "as in products.py");
-static_assert(sizeof(tf_block_task) == 160 && __builtin_offsetof(tf_block_task, m) == 136,
+static_assert(sizeof(tf_block_task) == 160 && TF_OFFSETOF(tf_block_task, m) == 136,
               "as in products.py");
 
 /* Where it lies. */

@@ -90,7 +90,7 @@ inline void promote(Results &sums, Results &d, const uint8_t *stage, Turn turn, 
 struct Side {
     TensorMap codes, residuals, scales;
 };
-static_assert(sizeof(Side) == 384 && __builtin_offsetof(Side, scales) == 256,
+static_assert(sizeof(Side) == 384 && TF_OFFSETOF(Side, scales) == 256,
               "as in tf32dtype/cuda/blocks/wgmma.py");
 
 /* A tile of the result: of all turns but the last, while the next one's chain runs. */

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "runtime/asserts.h"
+
 /* A block's memory whose size the launch says. tests/support/simulator/simt.h has its own. */
 #ifndef SIMT
 #define DYNAMIC_SHARED(type, name)                                             \

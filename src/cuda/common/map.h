@@ -11,7 +11,7 @@ struct tf_constants {
     uint32_t given;
     uint32_t item[2];
 };
-static_assert(sizeof(tf_constants) == 12 && __builtin_offsetof(tf_constants, item) == 4,
+static_assert(sizeof(tf_constants) == 12 && TF_OFFSETOF(tf_constants, item) == 4,
               "as in tf32dtype/cuda/_functions/ufuncs.py");
 
 template <int COUNT, int N, class T>

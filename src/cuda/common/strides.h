@@ -19,7 +19,7 @@ template <int N> struct tf_walk {
     int64_t shifts[TF_AXES];
     int64_t strides[N][TF_AXES]; /* in bytes, an array a row */
 };
-static_assert(sizeof(tf_walk<1>) == 272 && __builtin_offsetof(tf_walk<1>, strides) == 208,
+static_assert(sizeof(tf_walk<1>) == 272 && TF_OFFSETOF(tf_walk<1>, strides) == 208,
               "as in tf32dtype/cuda/_runtime/strides.py");
 
 template <int N> struct tf_offsets {

@@ -27,8 +27,8 @@ struct tf_task {
     int32_t continues; /* whether sums begin with what is in C */
     int32_t exactly;   /* whether all is computed by integers */
 };
-static_assert(sizeof(tf_task) == 120 && __builtin_offsetof(tf_task, m) == 80 &&
-                  __builtin_offsetof(tf_task, exactly) == 116,
+static_assert(sizeof(tf_task) == 120 && TF_OFFSETOF(tf_task, m) == 80 &&
+                  TF_OFFSETOF(tf_task, exactly) == 116,
               "as in tile_options.py");
 
 /* The number that an item is. A NaN may keep its payload. */

@@ -13,7 +13,7 @@ struct tf_bytes {
     int64_t matrix, line, step;
     int64_t count, lines, k;
 };
-static_assert(sizeof(tf_bytes) == 48 && __builtin_offsetof(tf_bytes, count) == 24,
+static_assert(sizeof(tf_bytes) == 48 && TF_OFFSETOF(tf_bytes, count) == 24,
               "as in byte_lines.py");
 
 /* Whether all of a tile is there, in words. */
