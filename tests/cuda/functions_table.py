@@ -119,7 +119,6 @@ CUPY = {
         apply_along_axis cross diagflat empty_like full_like linspace logspace
         nan_to_num nancumprod nancumsum ones_like pad piecewise polyadd polysub
         resize roll roots select zeros_like linalg.cross fft.fftshift fft.ifftshift""",
-    "error: Implicit conversion to a NumPy array": "polyval",
     "error: has no attribute": "choose lexsort",
     "safe": """
         allclose append argwhere around array_equal array_equiv bincount
@@ -127,7 +126,7 @@ CUPY = {
         cumulative_sum delete diag diag_indices_from digitize dstack einsum extract
         gradient histogram histogram2d histogramdd hstack inner interp intersect1d
         iscomplex isneginf isposinf isreal matmul median nanmax nanmedian nanmin
-        percentile place poly polyfit polymul put_along_axis putmask quantile round
+        percentile place poly polymul polyval put_along_axis putmask quantile round
         searchsorted setdiff1d setxor1d sort_complex stack take_along_axis tensordot
         tile tril tril_indices_from trim_zeros triu triu_indices_from union1d unique
         unique_all unique_counts unique_inverse unique_values unwrap vander vdot
@@ -136,7 +135,7 @@ CUPY = {
         linalg.matrix_power linalg.matrix_rank linalg.pinv linalg.qr linalg.slogdet
         linalg.solve linalg.svd linalg.tensorinv linalg.tensorsolve""",
     "wider": """
-        convolve corrcoef correlate cov fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft
+        polyfit convolve corrcoef correlate cov fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft
         fft.ifft2 fft.ifftn fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft
         fft.rfft2 fft.rfftn""",
     "none": """

@@ -56,15 +56,22 @@ def leaves(x: Any) -> Any:
         yield np.asarray(down(x))
 
 
-def difference(got: Any, want: Any) -> str:
-    """'' for equal dtypes, shapes and bits."""
+def difference(got: Any, want: Any, bits: bool = True) -> str:
+    """'' for equal dtypes, shapes and bits; without `bits`, for floating-point numbers
+    of NumPy's dtypes that are close."""
     mine, true = list(leaves(got)), list(leaves(want))
     if len(mine) != len(true):
         return f"{len(mine)} results, not {len(true)}"
     for x, y in zip(mine, true, strict=True):
         if (x.dtype, x.shape) != (y.dtype, y.shape):
             return f"{x.dtype} {x.shape}, not {y.dtype} {y.shape}"
-        same = str(x) == str(y) if x.dtype.kind in "OU" else x.tobytes() == y.tobytes()
+        if x.dtype.kind in "OU":
+            same = str(x) == str(y)
+        elif not bits and x.dtype.isbuiltin == 1 and x.dtype.kind in "fc":
+            eps = 16 * np.finfo(x.dtype).eps
+            same = np.allclose(x, y, eps, eps, equal_nan=True)
+        else:
+            same = x.tobytes() == y.tobytes()
         if not same:
             return f"{x}, not {y}"
     return ""
@@ -222,7 +229,9 @@ def test_cupy(deep: Any, row: Any, scalar_type: Any) -> None:
         if outcome == "wider":
             assert not any(is_ours(x.dtype) for x in leaves(got))
         else:
-            assert not difference(got, want) or is_own(name, call, scalar_type), call
+            bits = deep is HOST or outcome == "routed"  # else CuPy's kernels computed it
+            wrong = difference(got, want, bits)
+            assert not wrong or is_own(name, call, scalar_type), call
 
 
 UFUNCS = [
@@ -247,7 +256,8 @@ def test_ufuncs_of_cupy(backend: Any, name: str) -> None:  # noqa: F811
         else:
             if isinstance(got, Exception):
                 raise got
-            assert not difference(got, want)
+            bits = backend is HOST or name != "float_power"  # float64, by CuPy's kernel
+            assert not difference(got, want, bits)
 
 
 def test_ufunc_arguments(backend: Any) -> None:  # noqa: F811

@@ -200,7 +200,9 @@ def host_only(backend):
 def test_numbers_that_are_equal_and_not_the_same(backend):
     x = np.array([1, -2, 0, 3], BF16)
     there = on_gpu(x)
-    numbers = [0, 0.0, -0.0, False, True, 1, 1.0, np.float32(-0.0), float("nan")]
+    numbers: list[object] = [0, 0.0, -0.0, False, True, 1, 1.0, float("nan")]
+    if backend is HOST:
+        numbers.append(np.float32(-0.0))  # CuPy's maximum of 0 and -0 is either
     with np.errstate(all="ignore"):
         for number in numbers * 2:
             for ufunc in (np.multiply, np.copysign, np.maximum, np.less, np.equal):

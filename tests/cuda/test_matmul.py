@@ -537,7 +537,11 @@ def test_stacks_whose_axes_do_not_merge(backend, way):
     whole = matmul(on_gpu(x), on_gpu(y), **way)
     got = on_host(whole)
     for i, j in np.ndindex(5, 2):
-        assert_same(matmul(on_gpu(x[i, 0]), on_gpu(y[0, j]), **way), got[i, j], (i, j))
+        one = matmul(on_gpu(x[i, 0]), on_gpu(y[0, j]), **way)
+        if backend is HOST or way != {"mode": "native"}:
+            assert_same(one, got[i, j], (i, j))
+        else:  # cuBLAS may add a stack in another order
+            np.testing.assert_allclose(on_host(one), got[i, j], rtol=0, atol=1e-4)
 
 
 @pytest.fixture

@@ -206,6 +206,7 @@ def test_leading_parts(hopper, precision, monkeypatch):
         return hopper.get(out).view(np.uint32)
 
     monkeypatch.setattr(hopper, "launch", noted)
+    monkeypatch.setattr(hopper, "processors", lambda: 2)  # a tile is enough
     monkeypatch.setattr(wgmma, "ENABLED", False)
     want = compute()
     assert "cuda/matmul/wgmma.cu" not in kernels
@@ -317,6 +318,7 @@ def no_map(*_, **__):
 def test_blocks_as_mma_sync(hopper, first, second, terms, monkeypatch):
     """By float16 instructions, where that is said; of all codes, NaN too."""
     monkeypatch.setattr(wgmma, "ENABLED", True)
+    monkeypatch.setattr(hopper, "processors", lambda: 2)  # a tile is enough
     monkeypatch.setattr(of_blocks.native, "product", no_map)
     assert blocks_are_right(hopper, first, second, terms, 32, "mma.sync", None)
 

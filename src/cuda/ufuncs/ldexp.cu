@@ -16,7 +16,10 @@ extern "C" __global__ void __launch_bounds__(256)
                             : exponent < -600 ? -600
                                               : (int)exponent;
         const double x = number_of(FORMAT, tf_at<ITEM>(items, at.of[1]));
-        const double r = ldexp(x, bounded);
-        tf_at<ITEM>(out, at.of[0]) = (ITEM)item_of_double(FORMAT, x != x ? fabs(x) : r);
+        /* NaN has no sign: fabs may leave it any, by PTX. */
+        const uint32_t item = x != x
+                                  ? item_of_single(FORMAT, tf_float_of(TF_QUIET_NAN_BITS))
+                                  : item_of_double(FORMAT, ldexp(x, bounded));
+        tf_at<ITEM>(out, at.of[0]) = (ITEM)item;
     }
 }
