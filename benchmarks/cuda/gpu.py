@@ -1,6 +1,6 @@
 """A GPU: our casts and products against copies and cuBLAS, emulation, energy.
 
-    python benchmarks/cuda/gpu.py [--quick] [--json FILE] [--figure FILE] [--no-energy]
+    python benchmarks/cuda/gpu.py [--quick] [--json FILE] [--figure FILE] [--parts NAMES]
 
 Functions take turns; times are medians between CUDA events. All measurements go with
 the device's name to benchmarks/results/gpu_DEVICE.json, written anew after each row,
@@ -30,6 +30,7 @@ sys.path.append(str(HERE.parents[1]))  # the developers' tools
 
 import gpu_cases as cases  # noqa: E402
 import gpu_clock  # noqa: E402
+import gpu_products as products  # noqa: E402
 from common import machine, restart_as_usual  # noqa: E402
 from promises import measure_rows  # noqa: E402
 from report import show  # noqa: E402
@@ -78,7 +79,7 @@ def crossover(
     """Seconds of both ways over M = N and K."""
     for mn in grid:
         for k in grid:
-            functions = cases.products((mn, mn, k), precision)
+            functions = products.products((mn, mn, k), precision)
             times = clock.medians(functions, 15, 2.0)
             yield {
                 "mn": mn,
@@ -108,9 +109,9 @@ def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
     """Into the cells: how `performant` does, measured again beside both."""
     for cell in cells:
         shape = cell["mn"], cell["mn"], cell["k"]
-        both = cases.products(shape, precision)
+        both = products.products(shape, precision)
         functions = {
-            "performant": cases.products(shape, precision, "performant")["ours"],
+            "performant": products.products(shape, precision, "performant")["ours"],
             "emulated": both["ours"],
             "native": both["reference"],
         }
@@ -124,7 +125,7 @@ def energy(sizes: tuple[int, ...]) -> Iterator[dict[str, float]]:
     counter = gpu_clock.Energy()
     for n in sizes:
         line: dict[str, float] = {"n": n}
-        for name, call in cases.products((n, n, n), "bf16x9").items():
+        for name, call in products.products((n, n, n), "bf16x9").items():
             used = counter.per_call(call, 2.0)
             who = "bf16x9" if name == "ours" else "SGEMM"
             line[f"{who} GFLOP/J"] = 2 * n**3 / used["joules"] * 1e-9
@@ -139,12 +140,18 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
         prog="python benchmarks/cuda/gpu.py",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
-    parser.add_argument("--no-energy", action="store_true", help="no NVML counters")
+    parser.add_argument(
+        "--parts", nargs="*", choices=PARTS, default=PARTS, metavar="NAME",
+        help=f"these alone: {', '.join(PARTS)}",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write all measurements here")
     parser.add_argument("--tables", type=Path, help="copy the crossover table here")
-    parser.add_argument("--figure", type=Path, help="draw the two heat maps here")
+    parser.add_argument("--figure", type=Path, help="draw the measurements here")
     return parser.parse_args(arguments)
 
+
+#: energy needs NVML's counters, figures need matplotlib.
+PARTS = ("promises", "accuracy", "crossover", "energy", "figures")
 
 # -- parts -----------------------------------------------------------------------------
 
@@ -157,9 +164,9 @@ def measure_promises(
         (row, partial(measure_rows, [row], repeats, budget, clock.medians))
         for row in cases.rows(sizes)
     ]
-    row = cases.modelled_row()
-    last = partial(cases.modelled, row, sizes, clock.medians, repeats, budget)
-    rows.append((row, last))
+    for row, rates in cases.rates(sizes, clock.peak()):
+        taking = partial(cases.take_rates, row, rates, clock.medians, repeats, budget)
+        rows.append((row, taking))
     result: dict[str, Any] = {
         "machine": report.facts["machine"],
         "isa": report.facts["device"]["gpu"],
@@ -176,6 +183,7 @@ def measure_promises(
 
     for row, work in rows:
         report.attempt(row.name, partial(measure, row, work))
+    report.facts["clocks after the rows"] = gpu_clock.clocks()
     whole = [x for x in result["rows"] if x["name"] not in report.errors]
     show(result | {"rows": whole})
 
@@ -184,7 +192,7 @@ def measure_accuracy(report: Report, sizes: Any) -> None:
     """dB of emulated products."""
     found = report.facts["snr"] = {}
     for n in sizes.emulated:
-        found[str(n)] = cases.snr(n, "bf16x9")
+        found[str(n)] = products.snr(n, "bf16x9")
     print("dB over float64:", found)
 
 
@@ -217,12 +225,13 @@ def measure_energy(report: Report, sizes: tuple[int, ...]) -> None:
         print(f"no energy counters: {error}", file=sys.stderr)
 
 
-def draw_figure(report: Report, path: Path) -> None:
+def draw_figures(report: Report, path: Path | None) -> None:
     """Where matplotlib is installed: the figures in numbers are saved."""
     from gpu_figure import draw
 
     try:
-        draw(report.facts, path)
+        if path:
+            draw(report.facts, path)
     except ImportError as error:
         print(f"no figure: {error}", file=sys.stderr)
 
@@ -243,19 +252,18 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     name = re.sub(r"[^a-z0-9]+", "_", device["gpu"].lower()).strip("_")
     path = options.json or HERE.parent / "results" / f"gpu_{name}.json"
     report = Report(path, device)
-    measure_promises(report, clock, sizes, repeats, budget)
     parts = {
+        "promises": partial(measure_promises, report, clock, sizes, repeats, budget),
         "accuracy": partial(measure_accuracy, report, sizes),
         "crossover": partial(
             measure_crossover, report, clock, sizes.grid, options.tables
         ),
+        "energy": partial(measure_energy, report, sizes.energy),
+        "figures": partial(draw_figures, report, options.figure),
     }
-    if not options.no_energy:
-        parts["energy"] = partial(measure_energy, report, sizes.energy)
-    if options.figure:
-        parts["figure"] = partial(draw_figure, report, options.figure)
     for name, part in parts.items():
-        report.attempt(name, part)
+        if name in options.parts:
+            report.attempt(name, part)
     print(f"{path}: {time.monotonic() - started:.0f} s")
     return 1 if report.errors else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,35 @@ from typing import Any
 Functions = dict[str, Callable[[], Any]]
 
 
+#: float32 multiply-adds a multiprocessor does in a clock, by CUDA's table of throughput
+LANES = {"80": 64}
+_LANES = 128
+
+
+def clocks() -> dict[str, str]:
+    """What the device runs at now, by nvidia-smi."""
+    names = "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit"
+    asked = f"--query-gpu={','.join(names)}"
+    command = ["nvidia-smi", asked, "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except OSError:
+        return {}
+    values = done.stdout.splitlines()[:1]
+    return dict(zip(names, values[0].split(", "))) if values else {}
+
+
 class Clock:
     """CUDA events around calls, the functions taking turns."""
+
+    def peak(self) -> float:
+        """float32 operations a second, at the highest clock."""
+        import cupy
+
+        device = cupy.cuda.Device()
+        lanes = LANES.get(device.compute_capability, _LANES)
+        facts = device.attributes
+        return 2e3 * lanes * facts["MultiProcessorCount"] * facts["ClockRate"]
 
     def medians(
         self, functions: Functions, repeats: int, budget: float

@@ -20,6 +20,7 @@ from tests.support.simulator.dry_run import Clock, sizes
 from tf32dtype import _nvrtc
 from tf32dtype.cuda._matmul import crossover, cublaslt
 
+NO_ENERGY = ["--parts", "promises", "accuracy", "crossover", "figures"]
 DEVICE = {"gpu": "the host", "driver": "580.1", "nvrtc": "[13, 5]"}
 
 
@@ -30,7 +31,8 @@ def gpu(backend, monkeypatch, tmp_path):
         pytest.skip("the benchmark itself runs on a GPU")
     for folder in GPU_BENCHMARKS:
         monkeypatch.syspath_prepend(folder)
-    for name in ("gpu_cases", "gpu_clock", "common", "promises", "report"):
+    ours = "gpu_arrays", "gpu_streams", "gpu_products", "gpu_cases", "gpu_clock"
+    for name in (*ours, "common", "promises", "report"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     spec = importlib.util.spec_from_file_location(
         "benchmarks_gpu", BENCHMARKS / "cuda" / "gpu.py"
@@ -59,7 +61,7 @@ def fp8(monkeypatch):
 
 def test_everything_runs(gpu, fp8, tmp_path, capsys):
     clock, path = Clock(), tmp_path / "out" / "gpu.json"
-    arguments = ["--quick", "--no-energy", "--json", str(path)]
+    arguments = ["--quick", *NO_ENERGY, "--json", str(path)]
     arguments += ["--tables", str(tmp_path / "tables")]
     drawn = tmp_path / "gpu.png"
     if importlib.util.find_spec("matplotlib"):
@@ -73,8 +75,10 @@ def test_everything_runs(gpu, fp8, tmp_path, capsys):
     rows = {row["name"]: row for row in report["results"][0]["rows"]}
     counts = {name: len(row["measured"]) for name, row in rows.items()}
     assert counts == {
-        "casts": 8, "native products": 3, "own mma.sync kernel": 2, "bf16x9": 1,
-        "A100 emulated": 2, "blocks": 4, "TCFP-16": 1,
+        "casts": 8, "ufuncs": 24, "reductions": 18, "native products": 4,
+        "own kernel, wgmma": 2, "own kernel, mma.sync": 2, "bf16x9": 1, "bf16x6": 1,
+        "bf16x3": 1, "tf32x3": 1, "blocks": 4, "TCFP-16": 1, "chain": 3,
+        "A100 emulated": 2, "H100 emulated": 2,
     }  # fmt: skip
     assert {m["ratio"] for m in rows["casts"]["measured"]} == {2}
     assert set(fp8) == {((1, 16, 16), (1, 16, 16), (1, 16, 16), ("float8_e4m3fn",) * 2)}
@@ -118,13 +122,13 @@ def test_a_row_that_raises_is_an_error_and_the_others_go_on(
     made = {"first": good, "second": bad, "third": good}
     rows = [promises.Row(x, "of a copy", 1, 1, call) for x, call in made.items()]
     monkeypatch.setattr(gpu.cases, "rows", lambda sizes: rows)
-    arguments = ["--quick", "--no-energy", "--json", str(path)]
+    arguments = ["--quick", *NO_ENERGY, "--json", str(path)]
     assert gpu.main(arguments, Clock()) == 1
     assert [row["name"] for row in saved] == ["first"]
     report = json.loads(path.read_text())
     assert report["errors"] == {"second": "RuntimeError: an illegal address"}
     found = {row["name"]: row for row in report["results"][0]["rows"]}
-    assert list(found) == [*made, "A100 emulated"]
+    assert list(found) == [*made, "chain", "A100 emulated", "H100 emulated"]
     assert [len(found[x]["measured"]) for x in made] == [1, 1, 1]
     assert report["crossover"]["cells"]
     assert "ERROR second: RuntimeError: an illegal" in capsys.readouterr().err
@@ -180,7 +184,7 @@ def test_every_row_is_judged_the_right_way_round(gpu):
 def test_fp8_lies_along_k(gpu):
     """As cublasLt takes it: or the library's row would measure a transpose."""
     for name in ("float8_e4m3fn", "bfloat16"):
-        a, b = gpu.cases.operands(16, name)
+        a, b = gpu.products.operands(16, name)
         assert (b.strides[0] == b.itemsize) == (name == "float8_e4m3fn")
         assert a.strides[1] == a.itemsize
 
