@@ -80,7 +80,7 @@ def crossover(
     for mn in grid:
         for k in grid:
             functions = products.products((mn, mn, k), precision)
-            times = clock.medians(functions, 15, 2.0)
+            times = clock.medians(functions, 15, 2.0, host=True)
             yield {
                 "mn": mn,
                 "k": k,
@@ -115,7 +115,7 @@ def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
             "emulated": both["ours"],
             "native": both["reference"],
         }
-        times = clock.medians(functions, 15, 2.0)
+        times = clock.medians(functions, 15, 2.0, host=True)
         better = min(times["emulated"], times["native"])
         cell["performant over the better"] = times["performant"] / better
 

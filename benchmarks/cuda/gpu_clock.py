@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 Functions = dict[str, Callable[[], Any]]
 
 
@@ -30,8 +32,22 @@ def clocks() -> dict[str, str]:
     return dict(zip(names, values[0].split(", "))) if values else {}
 
 
+_WAIT = r"""
+extern "C" __global__ void wait(long long nanoseconds)
+{
+    long long begun, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begun));
+    do {
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    } while (now - begun < nanoseconds);
+}
+"""
+
+
 class Clock:
     """CUDA events around calls, the functions taking turns."""
+
+    _wait: Any = None
 
     def peak(self) -> float:
         """float32 operations a second, at the highest clock."""
@@ -43,26 +59,44 @@ class Clock:
         return 2e3 * lanes * facts["MultiProcessorCount"] * facts["ClockRate"]
 
     def medians(
-        self, functions: Functions, repeats: int, budget: float
+        self, functions: Functions, repeats: int, budget: float, host: bool = False
     ) -> dict[str, float]:
         """Median seconds a call on the device.
 
-        A sample is as many calls as take a millisecond. Where a call takes the host
-        longer than the device, the host's time is what is measured: gpu_host.py has it.
+        A sample is as many calls as take two milliseconds, 64 at most. Without `host`
+        the device is kept busy until they have reached it: the host's time, which
+        gpu_host.py measures, does not count.
         """
-        calls = {}
+        calls, ahead = {}, {}
         for name, function in functions.items():
             function()
-            once = min(self.seconds(function, 1) for _ in range(3))
-            calls[name] = max(1, int(1e-3 / max(once, 1e-9)))
+            once, called = map(min, *(self.once(function) for _ in range(3)))
+            calls[name] = max(1, min(64, int(2e-3 / max(once, 1e-9))))
+            ahead[name] = 0.0 if host else 1.5 * called * calls[name]
         samples: dict[str, list[float]] = {name: [] for name in functions}
         started = time.monotonic()
         for turn in range(repeats):
             for name, function in functions.items():
+                if ahead[name]:
+                    self.occupy(ahead[name])
                 samples[name].append(self.seconds(function, calls[name]))
             if turn >= 2 and time.monotonic() - started > budget:
                 break
         return {name: statistics.median(values) for name, values in samples.items()}
+
+    def once(self, function: Callable[[], Any]) -> tuple[float, float]:
+        """Seconds of a call, and of all that the host has to do for it, at most."""
+        started = time.perf_counter()
+        seconds = self.seconds(function, 1)
+        return seconds, min(time.perf_counter() - started, 5e-3)
+
+    def occupy(self, seconds: float) -> None:
+        """Keep the device from what comes next."""
+        import cupy
+
+        if self._wait is None:
+            self._wait = cupy.RawKernel(_WAIT, "wait")
+        self._wait((1,), (1,), (np.int64(seconds * 1e9),))
 
     def seconds(self, function: Callable[[], Any], calls: int) -> float:
         """Seconds a call, of so many after one another."""

@@ -219,9 +219,12 @@ def test_clock(gpu, monkeypatch):
     monkeypatch.setattr(
         cupy.cuda, "get_elapsed_time", lambda begin, end: end.at - begin.at
     )
-    clock = gpu.gpu_clock.Clock()
+    clock, ahead = gpu.gpu_clock.Clock(), []
+    monkeypatch.setattr(clock, "occupy", ahead.append)
     assert clock.seconds(call, 4) == pytest.approx(9e-3 / 4)
     assert clock.medians({"ours": call}, 3, 1.0) == {"ours": pytest.approx(3e-3)}
+    assert len(ahead) == 3
+    assert min(ahead) > 0
 
 
 def test_figure_has_both_maps(gpu, tmp_path):

@@ -28,7 +28,11 @@ class Clock:
         return 1e12
 
     def medians(
-        self, functions: dict[str, Callable[[], Any]], repeats: int, budget: float
+        self,
+        functions: dict[str, Callable[[], Any]],
+        repeats: int,
+        budget: float,
+        host: bool = False,
     ) -> dict[str, float]:
         for function in functions.values():
             function()
