@@ -16,9 +16,16 @@ from tests.support.sass import ARCHITECTURES, check
 from tests.support.simulator.backend import LINE
 from tf32dtype.blocks.formats import scale_formats
 from tf32dtype.cuda import blocks as gpu
+from tf32dtype.cuda._matmul import wgmma
 from tf32dtype.cuda._matmul.native import device_of
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda.blocks import native, products
+
+
+@pytest.fixture(autouse=True)
+def mma_sync(monkeypatch):
+    """Products by it; those by wgmma are of test_wgmma.py."""
+    monkeypatch.setattr(wgmma, "ENABLED", False)
 
 
 @pytest.fixture(autouse=True)

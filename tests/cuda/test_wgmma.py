@@ -219,11 +219,12 @@ def test_leading_parts(hopper, precision, monkeypatch):
 
 
 def test_when_it_leads(backend, monkeypatch):
-    """Where it is asked for, is there, and has tiles for half of the device."""
+    """Where it is there, is not refused, and has tiles for half of the device."""
     if backend is not HOST:
         pytest.skip("of the host's processors")
     monkeypatch.setattr(HOST, "processors", lambda: 132)
-    assert not wgmma.leads((1, 8192, 8192))  # off by default
+    monkeypatch.setattr(wgmma, "ENABLED", False)
+    assert not wgmma.leads((1, 8192, 8192))
     monkeypatch.setattr(wgmma, "ENABLED", True)
     assert wgmma.leads((1, 8192, 8192))
     assert wgmma.leads((66, 1, 1))

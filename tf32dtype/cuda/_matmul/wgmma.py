@@ -6,10 +6,9 @@ such. Its bits are those of `tf32dtype.tensor_core.matmul` with device="H100" an
 instruction="wgmma", of which the models of all formats but FP8 are those of mma.sync
 too.
 
-Untested on a GPU: the tests compute instructions by their models, with shared memory
-laid out as CUTLASS publishes it, and look at the machine code. So nothing takes this
-kernel unasked: ``instruction="wgmma"`` does, and for products of leading parts the
-environment variable ``TF32DTYPE_CUDA_WGMMA=1``.
+Products of leading parts, and of blocks of 32, take it where their bits are those of
+mma.sync and there are tiles for half of the device. The environment variable
+``TF32DTYPE_CUDA_WGMMA=0`` leaves these to mma.sync.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .tile_options import LARGEST, pieces
 #: The architecture whose instruction it is.
 ARCHITECTURE = "sm_90a"
 #: Whether products of leading parts are this kernel's where it can.
-ENABLED = os.environ.get("TF32DTYPE_CUDA_WGMMA") == "1"
+ENABLED = os.environ.get("TF32DTYPE_CUDA_WGMMA") != "0"
 
 #: of the result, a block's; an instruction has 64 rows of it, a warp 16
 ROWS = COLUMNS = 128

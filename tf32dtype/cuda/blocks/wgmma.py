@@ -6,10 +6,7 @@ device="H100" and instruction="wgmma", whose accumulators keep 13 bits.
 
 By that of float16 it has the bits of mma.sync of FP8, which Hopper's assembler makes of
 float16 instructions: of codes as float16, in the order of k in which it takes them, in
-twice the memory. That is for blocks of 32, one such instruction, and for
-``TF32DTYPE_CUDA_WGMMA=1``.
-
-Untested on a GPU, as `tf32dtype.cuda._matmul.wgmma` is.
+twice the memory. That is for blocks of 32, one such instruction.
 """
 
 from __future__ import annotations
