@@ -7,7 +7,7 @@ from itertools import permutations
 
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, BlockScaled
 from tf32dtype.tensor_core.look_up import devices
-from tf32dtype.tensor_core.models import CONTESTED, MODELS, Model
+from tf32dtype.tensor_core.models import MODELS, POINTS, Model
 
 
 def models() -> str:
@@ -87,17 +87,18 @@ def boards() -> str:
 
 
 def contested() -> str:
-    """A row for each point."""
+    """A row for each point, those that nothing settles first."""
     return _table(
-        ("point", "taken", "alternatives", "why"),
+        ("point", "taken", "alternatives", "settled by", "why"),
         [
             (
                 point.name,
                 _value(point.value),
                 "; ".join(map(_value, point.alternatives)) or "-",
+                point.settled_by or "-",
                 point.reason,
             )
-            for point in CONTESTED.values()
+            for point in sorted(POINTS.values(), key=lambda x: x.settled_by)
         ],
     )
 

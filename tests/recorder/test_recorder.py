@@ -10,7 +10,7 @@ import pytest
 from tests.recorder.cases import CAPABILITIES, UNITS, asked, truth
 from tests.recorder.made_up_gpu import MadeUp
 from tests.support.interpreters import run_code
-from tf32dtype.tensor_core.models import CONTESTED
+from tf32dtype.tensor_core import models
 from tools.tensor_core_recorder import (
     bulk_inputs,
     command,
@@ -69,7 +69,7 @@ def changed(**changes):
 
 def test_all_points_are_asked():
     unasked = {"scale_input_d", "zero_terms"}
-    assert set(CONTESTED) < set(DEFAULTS) == {*conclude.POINTS, *unasked}
+    assert set(models.POINTS) < set(DEFAULTS) == {*conclude.POINTS, *unasked}
     for point in conclude.POINTS.values():
         assert set(point.groups) <= set(GROUPS)
 

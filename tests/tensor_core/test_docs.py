@@ -12,7 +12,7 @@ from tests.support.interpreters import run as run_python
 from tests.support.paths import ROOT
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED
 from tf32dtype.tensor_core.look_up import devices
-from tf32dtype.tensor_core.models import CONTESTED, MODELS, VERIFIED
+from tf32dtype.tensor_core.models import CONTESTED, MODELS, POINTS, VERIFIED
 
 pytestmark = pytest.mark.once
 
@@ -87,9 +87,10 @@ def test_devices():
 
 def test_what_is_contested():
     rows = table(PAGE, "point")
-    assert [row[0] for row in rows] == list(CONTESTED)
-    assert [row[3] for row in rows] == [point.reason for point in CONTESTED.values()]
-    assert all(taken and others for _, taken, others, _ in rows)
+    assert {row[0] for row in rows} == set(POINTS)
+    assert {row[0] for row in rows if row[3] == "-"} == set(CONTESTED)
+    assert all(row[4] == POINTS[row[0]].reason for row in rows)
+    assert all(taken and others for _, taken, others, *_ in rows)
     assert {row[0] for row in table(PAGE, "word")} == set(VERIFIED)
 
 

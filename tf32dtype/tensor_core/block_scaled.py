@@ -14,8 +14,8 @@ from itertools import product
 from typing import Final, Literal, NamedTuple, cast
 
 from .models import (
-    CONTESTED,
     LEAST_EXPONENTS,
+    POINTS,
     Accumulator,
     Board,
     Instruction,
@@ -116,7 +116,7 @@ _ROWS = (
 
 
 def _models(row: _Row) -> Iterator[BlockScaled]:
-    floors = cast(dict[tuple[str, int], int], CONTESTED["floor"].value)
+    floors = cast(dict[tuple[str, int], int], POINTS["floor"].value)
     for device, (a, b) in product(row.devices, product(row.formats, repeat=2)):
         # The exponents of FP4 matter where elements are terms, and are not known.
         unknown = row.group == 1 and "float4_e2m1fn" in (a, b)
@@ -132,9 +132,9 @@ def _models(row: _Row) -> Iterator[BlockScaled]:
             row.fraction,
             "contested" if unknown else "one source",
             floors.get(("float32", row.fraction)),
-            cast(int | None, CONTESTED["zero_c_exponent"].value),
-            bool(CONTESTED["zero_terms"].value),
-            bool(CONTESTED["negative_zero"].value),
+            cast(int | None, POINTS["zero_c_exponent"].value),
+            bool(POINTS["zero_terms"].value),
+            bool(POINTS["negative_zero"].value),
         )
 
 

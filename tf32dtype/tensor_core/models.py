@@ -43,12 +43,14 @@ class Contested(NamedTuple):
     value: object
     alternatives: tuple[object, ...]
     reason: str
+    #: the device whose recording settles it, "" if none does
+    settled_by: str = ""
 
 
-#: Points that no recording settles yet. Each is a parameter of `Model`, or of how
-#: operands reach it: a run on the device changes a value here and nothing else. They
-#: are read when the table is made.
-CONTESTED = {
+#: Points on which sources differ. Each is a parameter of `Model`, or of how operands
+#: reach it: a run on a device changes a value here and nothing else. They are read when
+#: the table is made.
+POINTS = {
     point.name: point
     for point in (
         Contested(
@@ -58,6 +60,7 @@ CONTESTED = {
             "the exponent that an accumulator of zero brings to a group. None, as in"
             " the source whose floors below were set by measurement; -126 looks like"
             " what a simulator decodes of zero",
+            "H100",
         ),
         Contested(
             "floor",
@@ -70,8 +73,9 @@ CONTESTED = {
             },
             ({},),
             "the least exponent that a group is aligned to, by accumulator and fraction"
-            " bits. Published by one source without its data; it shows with bfloat16"
-            " and tf32 products below 2^-126, and with ties of the least float16",
+            " bits. Recorded on H100 for F=25; the others are published by one source"
+            " without its data. It shows with bfloat16 and tf32 products below 2^-126,"
+            " and with ties of the least float16",
         ),
         Contested(
             "zero_products",
@@ -80,6 +84,7 @@ CONTESTED = {
             "whether a product with a zero counts with the exponents of its operands,"
             " zero having -126. Not: 0 * 2^15 would wipe out an accumulator below"
             " 2^-135",
+            "H100",
         ),
         Contested(
             "negative_zero",
@@ -87,13 +92,15 @@ CONTESTED = {
             (True,),
             "whether a negative sum that is cut to zero is -0. The simulator that"
             " compares signs yields +0",
+            "H100",
         ),
         Contested(
             "depth of tf32 on Hopper and Blackwell",
             8,
             (4,),
-            "the recordings are four products deep. Both simulators say 8 today; one"
-            " said 4 before",
+            "earlier recordings are four products deep. Both simulators say 8 today;"
+            " one said 4 before",
+            "H100",
         ),
         Contested(
             "low_bits_nan",
@@ -101,6 +108,7 @@ CONTESTED = {
             (True,),
             "whether a float32 NaN that shows in the 13 bits tf32 lacks alone is a NaN."
             " Not: the unit does not see these bits, and reads an Inf",
+            "H100",
         ),
         Contested(
             "scale_input_d",
@@ -120,7 +128,8 @@ CONTESTED = {
             "float16",
             ("e8m13, then float16",),
             "how wgmma rounds fp8 sums into float16 accumulators: once, says one"
-            " simulator; the recordings are of mma.sync",
+            " simulator; earlier recordings are of mma.sync",
+            "H100",
         ),
         Contested(
             "float4_subnormals",
@@ -141,11 +150,14 @@ CONTESTED = {
     )
 }
 
+#: Of these, the points that no recording settles yet.
+CONTESTED = {name: point for name, point in POINTS.items() if not point.settled_by}
+
 #: Of subnormal numbers.
 LEAST_EXPONENTS = {
     **{name: 1 - _core.facts(i)["bias"] for i, name in enumerate(_core.names)},
     "float16": -14,
-    "float4_e2m1fn": cast(int, CONTESTED["float4_subnormals"].value),
+    "float4_e2m1fn": cast(int, POINTS["float4_subnormals"].value),
 }
 
 # -- models ----------------------------------------------------------------------------
@@ -193,7 +205,7 @@ class Model:
     @property
     def scales_inside(self) -> bool:
         """Whether the unit scales an accumulator without a rounding."""
-        point = CONTESTED["scale_input_d"]
+        point = POINTS["scale_input_d"]
         return self.instruction == "tcgen05" and point.value == "inside"
 
     @property
@@ -224,10 +236,10 @@ class _Row(NamedTuple):
     emulated: bool = False
 
 
-# What is contested among depths, fractions and roundings.
-_HOPPER_TF32 = cast(int, CONTESTED["depth of tf32 on Hopper and Blackwell"].value)
-_TURING = cast(tuple[int, int], CONTESTED["block of Turing"].value)
-_CUTS_FIRST = CONTESTED["wgmma fp8 into float16"].value != "float16"
+# Where sources differ among depths, fractions and roundings.
+_HOPPER_TF32 = cast(int, POINTS["depth of tf32 on Hopper and Blackwell"].value)
+_TURING = cast(tuple[int, int], POINTS["block of Turing"].value)
+_CUTS_FIRST = POINTS["wgmma fp8 into float16"].value != "float16"
 
 _F16: Final = ("float16",)
 _BF16: Final = ("bfloat16",)
@@ -235,8 +247,9 @@ _TF32: Final = ("tf32",)
 _FP8: Final = ("float8_e4m3fn", "float8_e5m2")
 _FP8_FP4: Final = (*_FP8, "float4_e2m1fn")
 
-# Sources: the recordings of north-numerical-computing/MATLAB-tensor-core; simulators of
-# that repository and of microsoft/MMA-Sim; NVIDIA/cutlass issue 1986 (fp8 mma.sync).
+# Sources: the recordings of north-numerical-computing/MATLAB-tensor-core, and of all
+# instructions of an H100 in tests/data; simulators of that repository and of
+# microsoft/MMA-Sim; NVIDIA/cutlass issue 1986 (fp8 mma.sync).
 _ROWS = (
     _Row("V100", "mma.sync", _F16, 4, 4, 23, 23, "recorded", "recorded"),
     _Row("T4", "mma.sync", _F16, _TURING[0], 8, _TURING[1], 23, "one source",
@@ -248,26 +261,28 @@ _ROWS = (
     _Row("L40S", "mma.sync", _BF16, 8, 16, 24, 23, "recorded"),
     _Row("L40S", "mma.sync", _TF32, 4, 8, 24, 23, "recorded"),
     _Row("L40S", "mma.sync", _FP8, 16, 32, 13, 13, "recorded", "recorded"),
-    _Row("H100", "wgmma", _F16, 16, 16, 25, 23, "two simulators", "two simulators"),
-    _Row("H100", "wgmma", _BF16, 16, 16, 25, 23, "two simulators"),
-    _Row("H100", "wgmma", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
-    _Row("H100", "wgmma", _FP8, 32, 32, 13, 13, "recorded", "contested"),
+    _Row("H100", "wgmma", _F16, 16, 16, 25, 23, "recorded", "recorded"),
+    _Row("H100", "wgmma", _BF16, 16, 16, 25, 23, "recorded"),
+    _Row("H100", "wgmma", _TF32, _HOPPER_TF32, 8, 25, 23, "recorded"),
+    _Row(
+        "H100", "wgmma", _FP8, 32, 32, 13, 13, "recorded", "recorded", mixed="recorded"
+    ),
     _Row("H100", "mma.sync", _F16, 16, 16, 25, 23, "recorded", "recorded"),
     _Row("H100", "mma.sync", _BF16, 16, 16, 25, 23, "recorded"),
-    _Row("H100", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
+    _Row("H100", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "recorded"),
     _Row(
-        "H100", "mma.sync", _FP8, 16, 32, 25, 23, "one source", "recorded",
-        emulated=True,
+        "H100", "mma.sync", _FP8, 16, 32, 25, 23, "recorded", "recorded",
+        mixed="recorded", emulated=True,
     ),
     _Row("B200", "tcgen05", _F16, 16, 16, 25, 23, "two simulators", "two simulators"),
     _Row("B200", "tcgen05", _BF16, 16, 16, 25, 23, "two simulators"),
-    _Row("B200", "tcgen05", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
+    _Row("B200", "tcgen05", _TF32, _HOPPER_TF32, 8, 25, 23, "two simulators"),
     _Row(
         "B200", "tcgen05", _FP8_FP4, 32, 32, 25, 23, "two simulators", "two simulators"
     ),
     _Row("B200", "mma.sync", _F16, 16, 16, 25, 23, "recorded", "recorded"),
     _Row("B200", "mma.sync", _BF16, 16, 16, 25, 23, "recorded"),
-    _Row("B200", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
+    _Row("B200", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "two simulators"),
     _Row(
         "B200", "mma.sync", _FP8, 16, 32, 25, 23, "recorded", "recorded", emulated=True
     ),
@@ -276,7 +291,7 @@ _ROWS = (
         "two simulators",
     ),
     _Row("RTX Blackwell", "mma.sync", _BF16, 16, 16, 25, 23, "two simulators"),
-    _Row("RTX Blackwell", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "contested"),
+    _Row("RTX Blackwell", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "two simulators"),
     _Row(
         "RTX Blackwell", "mma.sync", _FP8_FP4, 32, 32, 25, 23, "two simulators",
         "two simulators",
@@ -285,7 +300,7 @@ _ROWS = (
 
 
 def _models(row: _Row) -> Iterator[Model]:
-    floors = CONTESTED["floor"].value
+    floors = POINTS["floor"].value
     assert isinstance(floors, dict)
     given = {"float32": row.float32, "float16": row.float16}
     cuts = row.instruction == "wgmma" and _CUTS_FIRST
@@ -312,9 +327,9 @@ def _models(row: _Row) -> Iterator[Model]:
             verified,
             row.emulated,
             floors.get((accumulator, row.fraction)),
-            CONTESTED["zero_c_exponent"].value,  # type: ignore[arg-type]
-            bool(CONTESTED["zero_products"].value),
-            bool(CONTESTED["negative_zero"].value),
+            POINTS["zero_c_exponent"].value,  # type: ignore[arg-type]
+            bool(POINTS["zero_products"].value),
+            bool(POINTS["negative_zero"].value),
             13 if accumulator == "float16" and row.fraction == 13 and cuts else None,
         )
 

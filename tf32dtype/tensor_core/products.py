@@ -28,7 +28,7 @@ from . import block_products
 from .block_scaled import BlockInstruction, BlockScaled
 from .device import DeviceName
 from .look_up import find_model
-from .models import CONTESTED, Accumulator, Instruction, Model
+from .models import POINTS, Accumulator, Instruction, Model
 
 if TYPE_CHECKING:
     from ..blocks import BlockArray
@@ -367,7 +367,7 @@ def _as_read(x: Array, rounding: Tf32Rounding | None) -> Array:
     """float32 as tf32: rounded, or as the unit reads it, without the low 13 bits."""
     if x.dtype != np.float32:
         return x
-    if rounding is None and not CONTESTED["low_bits_nan"].value:
+    if rounding is None and not POINTS["low_bits_nan"].value:
         return x.view(_TYPES["tf32"])
     with np.errstate(all="ignore"):
         return quantize(x, _TYPES["tf32"], rounding=rounding or "toward_zero")

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tf32dtype._core import mma_accumulate
-from tf32dtype.tensor_core.models import CONTESTED, Model
+from tf32dtype.tensor_core import models
+from tf32dtype.tensor_core.models import Model
 
 from .instructions import Bits, Unit
 from .operand_builder import Probes
@@ -68,7 +69,7 @@ class Point(NamedTuple):
 
 
 def _values(name: str) -> tuple[Any, ...]:
-    return CONTESTED[name].value, *CONTESTED[name].alternatives
+    return models.POINTS[name].value, *models.POINTS[name].alternatives
 
 
 def _field(name: str) -> Callable[[Unit, Model], Ways]:
@@ -85,7 +86,7 @@ def _floors(unit: Unit, model: Model) -> tuple[int | None, ...]:
 
     Not -126: for float32 it is the same as that exponent for a zero c.
     """
-    published = CONTESTED["floor"].value
+    published = models.POINTS["floor"].value
     assert isinstance(published, dict)
     middle = published.get((model.accumulator, model.fraction))
     if middle is None:
@@ -161,7 +162,7 @@ def _fp8_of_16(unit: Unit, model: Model) -> Ways:
         yield "two blocks of 8 in order", changed(model, emulated=False, depth=8)
 
 
-#: By the names of `CONTESTED`, and one that no row of the table depends on. What is
+#: By the names of `models.POINTS`, and one that no row of the table depends on. What is
 #: found of the first holds below it. "scale_input_d" is of tcgen05, "zero_terms" of
 #: block-scaled instructions: no unit shows them.
 POINTS = {
@@ -190,7 +191,7 @@ def conclude_unit(result: Result) -> dict[str, object]:
     Returns
     -------
     dict
-        By the names of `CONTESTED` the value that alone agrees with all results, or
+        By the names of `models.POINTS` the value that alone agrees with all results, or
         `UNDECIDED` or `UNEXPLAINED`. Empty without a model.
     """
     unit, model, probes, d = result
@@ -225,13 +226,13 @@ def conclude(
     Returns
     -------
     dict
-        By the names of `POINTS` and `CONTESTED` a value, or `UNDECIDED`: where no unit
+        By the names of `POINTS` and `models.POINTS` a value, or `UNDECIDED`: where no unit
         shows it, or
         units say different things; the unexplained ones do not count. For "floor" it
-        is a mapping like that of `CONTESTED`, of the accumulators and fraction bits
+        is a mapping like that of `models.POINTS`, of the accumulators and fraction bits
         that were seen to have one.
     """
-    values: dict[str, list[object]] = {name: [] for name in (*CONTESTED, *POINTS)}
+    values: dict[str, list[object]] = {name: [] for name in (*models.POINTS, *POINTS)}
     floors: dict[tuple[str, int], list[object]] = {}
     for model, points in said:
         for name, value in points.items():
