@@ -123,6 +123,9 @@ def test_shapes_choose_tiles():
     assert fma.choose_tile(1, 512, 512, 132) == fma.SMALL
     assert fma.choose_tile(1, 4096, 4096, 132) == fma.LARGE
     assert fma.choose_tile(64, 256, 256, 132) == fma.LARGE
+    assert fma.choose_tile(1, 2048, 2048, 132) == fma.LARGE
+    assert fma.choose_tile(1, 1024, 1024, 132) == fma.SMALL
+    assert fma.choose_tile(1, 1536, 1536, 132) == fma.SMALL, "144 large tiles"
     assert fma.SMALL.shared <= 64 << 10, "more than Turing's block has"
     for tile in TILES:
         assert tile.shared <= 99 << 10, "more than any GPU's block has"
@@ -670,7 +673,7 @@ FAULTS = {
     "no barrier behind the first tile": (LINE, ""),
     "no barrier behind the next tile": (LINE, ""),
     "one tile in place of two": ("(k / DEPTH + 1) % 2 * BOTH", "k / DEPTH % 2 * BOTH"),
-    "a wrong row": ("tf_line_of<ROWS, HIGH>(y, 0)", "tf_line_of<ROWS, HIGH>(x, 0)"),
+    "a wrong row": ("<ROWS, HIGH>(seat.y, 0)", "<ROWS, HIGH>(seat.x, 0)"),
     "swapped operands": ("of_b.begin(b, task.b,", "of_b.begin(b, task.a,"),
     "k is too short": (
         "for (int k = 0; k < depth; k += DEPTH)",

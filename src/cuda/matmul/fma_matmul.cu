@@ -146,7 +146,7 @@ inline void multiply(const struct tf_task &task, const char *a, const char *b, c
                                                              totals);
     }
     c += shares ? blockIdx.z * task.part : matrix * task.c[0];
-#pragma unroll 1
+#pragma unroll 4
     for (int i = (int)threadIdx.x; i < ROWS * COLUMNS; i += THREADS) {
         const int row = (int)blockIdx.x * ROWS + i / COLUMNS;
         const int column = (int)blockIdx.y * COLUMNS + i % COLUMNS;
