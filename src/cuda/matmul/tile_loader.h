@@ -207,7 +207,8 @@ template <int LINES, int DEPTH, int THREADS> struct tf_dense_carrier {
     static inline bool fits(struct tf_format f, const char *data,
                             const int64_t strides[3], bool across, int first, int all)
     {
-        const int64_t unit = strides[across ? 1 : 2], other = strides[across ? 2 : 1];
+        const int64_t unit = across ? strides[1] : strides[2];
+        const int64_t other = across ? strides[2] : strides[1];
         return first + LINES <= all && unit == f.itemsize &&
                (int64_t)((uintptr_t)data | (uintptr_t)other) % (4 * f.itemsize) == 0;
     }
