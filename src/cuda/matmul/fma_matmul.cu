@@ -101,7 +101,9 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
 #pragma unroll
             for (int r = 0; r < HIGH; r++) {
 #pragma unroll
-                for (int s = 0; s < WIDE; s++) {
+                for (int t = 0; t < WIDE; t++) {
+                    /* There and back: neighbours have a register in common. */
+                    const int s = r % 2 ? WIDE - 1 - t : t;
                     sum[r][s] = __fmaf_rn(p[r], q[s], sum[r][s]);
                 }
             }
