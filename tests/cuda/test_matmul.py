@@ -117,6 +117,29 @@ def test_every_tile(backend, tile, descends):
             assert_same(out, want, (m, k, n))
 
 
+@pytest.mark.parametrize("kind", [td.bfloat16, td.tf32, td.float8_e4m3fn])
+@pytest.mark.parametrize("tile", [fma.LARGE, fma.SMALL], ids=lambda tile: tile.kernel)
+def test_whole_tiles(backend, tile, kind):
+    """Items in groups of four that lie together, along k or across it; and k that is
+    not aligned, that ends within a tile, whose items lie apart."""
+    m, k, n = tile.rows + 4, 272, tile.columns + 8
+    a, b = numbers("codes", (m, k + 8), kind), numbers("codes", (k + 8, n), kind, 1)
+    x, y = on_gpu(a)[None], on_gpu(b)[None]
+    for part in (slice(k), slice(1, k + 1), slice(k - 4), slice(None, None, 2)):
+        want = np.matmul(a[:, part], b[part], dtype=np.float32)[None]
+        p, q = x[..., part], y[:, part]
+        out = cupy.empty((1, m, n), np.float32)
+        fma.product(p, q, out, tile)
+        assert_same(out, want, part)
+        out = cupy.empty((1, n, m), np.float32)
+        fma.product(q.swapaxes(1, 2), p.swapaxes(1, 2), out, tile)
+        assert_same(out, want.swapaxes(1, 2), part)
+        along = q.swapaxes(1, 2).copy().swapaxes(1, 2)
+        out = cupy.empty((1, m, n), np.float32)
+        fma.product(p, along, out, tile)
+        assert_same(out, want, part)
+
+
 def test_shapes_choose_tiles():
     assert fma.choose_tile(1, 4096, 1, 132) == fma.VECTOR
     assert fma.choose_tile(1, 4096, 8, 132) == fma.NARROW
@@ -679,6 +702,7 @@ FAULTS = {
         "for (int k = 0; k < depth; k += DEPTH)",
         "for (int k = 0; k < depth - 1; k += DEPTH)",
     ),
+    "k ends within a tile": ("depth % DEPTH == 0 &&", "true &&"),
     "longer chains": ("(k + DEPTH) % CHAIN == 0", "(k + DEPTH) % (2 * CHAIN) == 0"),
     "+0 where there is no k": (
         "#define NOTHING_OF_A -0.0f",
@@ -700,6 +724,7 @@ def chain_cases():
         yield numbers(kind, (70, k), BF16), numbers(kind, (k, 70), BF16, 1)
         yield numbers(kind, (130, k), BF16), numbers(kind, (k, 130), BF16, 1)
         yield numbers(kind, (4, 5 * k), BF16), numbers(kind, (5 * k, 4), BF16, 1)
+    yield numbers("wide", (72, k + 4), BF16), numbers("wide", (k + 4, 72), BF16, 1)
     tiny = np.full((3, 9), -(2.0**-100), td.bfloat16)
     yield tiny, -tiny.T
 

@@ -136,7 +136,7 @@ inline void multiply(const struct tf_task &task, const char *a, const char *b, c
     if constexpr (WIDE * HIGH < 32) { /* whose tiles are too small for threads' groups */
         multiply_tile<tf_carrier, ROWS, COLUMNS, HIGH, WIDE>(task, a, b, depth, tiles,
                                                              totals);
-    } else if (depth % DEPTH == 0 &&
+    } else if (depth % DEPTH == 0 && /* fault: k ends within a tile */
                tf_dense_carrier<ROWS, DEPTH, THREADS>::fits(
                    A_FORMAT, a, task.a, task.a_across, (int)blockIdx.x * ROWS, task.m) &&
                tf_dense_carrier<COLUMNS, DEPTH, THREADS>::fits(
