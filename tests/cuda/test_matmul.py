@@ -117,12 +117,38 @@ def test_every_tile(backend, tile, descends):
             assert_same(out, want, (m, k, n))
 
 
+@pytest.mark.parametrize("kind", [td.bfloat16, td.tf32, td.float8_e4m3fn])
+@pytest.mark.parametrize("tile", [fma.LARGE, fma.SMALL], ids=lambda tile: tile.kernel)
+def test_whole_tiles(backend, tile, kind):
+    """Items in groups of four that lie together, along k or across it; and k that is
+    not aligned, that ends within a tile, whose items lie apart."""
+    m, k, n = tile.rows + 4, 272, tile.columns + 8
+    a, b = numbers("codes", (m, k + 8), kind), numbers("codes", (k + 8, n), kind, 1)
+    x, y = on_gpu(a)[None], on_gpu(b)[None]
+    for part in (slice(k), slice(1, k + 1), slice(k - 4), slice(None, None, 2)):
+        want = np.matmul(a[:, part], b[part], dtype=np.float32)[None]
+        p, q = x[..., part], y[:, part]
+        out = cupy.empty((1, m, n), np.float32)
+        fma.product(p, q, out, tile)
+        assert_same(out, want, part)
+        out = cupy.empty((1, n, m), np.float32)
+        fma.product(q.swapaxes(1, 2), p.swapaxes(1, 2), out, tile)
+        assert_same(out, want.swapaxes(1, 2), part)
+        along = q.swapaxes(1, 2).copy().swapaxes(1, 2)
+        out = cupy.empty((1, m, n), np.float32)
+        fma.product(p, along, out, tile)
+        assert_same(out, want, part)
+
+
 def test_shapes_choose_tiles():
     assert fma.choose_tile(1, 4096, 1, 132) == fma.VECTOR
     assert fma.choose_tile(1, 4096, 8, 132) == fma.NARROW
     assert fma.choose_tile(1, 512, 512, 132) == fma.SMALL
     assert fma.choose_tile(1, 4096, 4096, 132) == fma.LARGE
     assert fma.choose_tile(64, 256, 256, 132) == fma.LARGE
+    assert fma.choose_tile(1, 2048, 2048, 132) == fma.LARGE
+    assert fma.choose_tile(1, 1024, 1024, 132) == fma.SMALL
+    assert fma.choose_tile(1, 1536, 1536, 132) == fma.SMALL, "144 large tiles"
     assert fma.SMALL.shared <= 64 << 10, "more than Turing's block has"
     for tile in TILES:
         assert tile.shared <= 99 << 10, "more than any GPU's block has"
@@ -670,12 +696,13 @@ FAULTS = {
     "no barrier behind the first tile": (LINE, ""),
     "no barrier behind the next tile": (LINE, ""),
     "one tile in place of two": ("(k / DEPTH + 1) % 2 * BOTH", "k / DEPTH % 2 * BOTH"),
-    "a wrong row": ("tf_line_of<ROWS, HIGH>(y, 0)", "tf_line_of<ROWS, HIGH>(x, 0)"),
+    "a wrong row": ("<ROWS, HIGH>(seat.y, 0)", "<ROWS, HIGH>(seat.x, 0)"),
     "swapped operands": ("of_b.begin(b, task.b,", "of_b.begin(b, task.a,"),
     "k is too short": (
         "for (int k = 0; k < depth; k += DEPTH)",
         "for (int k = 0; k < depth - 1; k += DEPTH)",
     ),
+    "k ends within a tile": ("depth % DEPTH == 0 &&", "true &&"),
     "longer chains": ("(k + DEPTH) % CHAIN == 0", "(k + DEPTH) % (2 * CHAIN) == 0"),
     "+0 where there is no k": (
         "#define NOTHING_OF_A -0.0f",
@@ -697,6 +724,7 @@ def chain_cases():
         yield numbers(kind, (70, k), BF16), numbers(kind, (k, 70), BF16, 1)
         yield numbers(kind, (130, k), BF16), numbers(kind, (k, 130), BF16, 1)
         yield numbers(kind, (4, 5 * k), BF16), numbers(kind, (5 * k, 4), BF16, 1)
+    yield numbers("wide", (72, k + 4), BF16), numbers("wide", (k + 4, 72), BF16, 1)
     tiny = np.full((3, 9), -(2.0**-100), td.bfloat16)
     yield tiny, -tiny.T
 

@@ -28,35 +28,47 @@ inline void store(const struct tf_task &task, char *c, int64_t row, int64_t colu
     }
 }
 
+/* Rows of totals are longer than they are wide, so that eight threads that access them at
+ * a time meet no bank twice. */
+template <int COLUMNS> inline int totals_row(int row)
+{
+    return row * (COLUMNS + (COLUMNS % 4 ? 0 : TF_PADDING));
+}
+
 /* The sums of a thread's chains onto the tile's totals, which it alone touches. */
 template <int ROWS, int COLUMNS, int HIGH, int WIDE>
-inline void add_chains(float *totals, float sum[HIGH][WIDE], int y, int x, bool is_first)
+inline void add_chains(float *totals, float sum[HIGH][WIDE], struct tf_seat seat,
+                       bool is_first)
 {
 #pragma unroll
     for (int r = 0; r < HIGH; r++) {
+        float total[WIDE];
+        float *row = totals + totals_row<COLUMNS>(tf_line_of<ROWS, HIGH>(seat.y, r)) +
+                     tf_line_of<COLUMNS, WIDE>(seat.x, 0);
+        tf_load_lines<COLUMNS, WIDE>(total, row);
 #pragma unroll
         for (int s = 0; s < WIDE; s++) {
-            float *total = totals + tf_line_of<ROWS, HIGH>(y, r) * COLUMNS +
-                           tf_line_of<COLUMNS, WIDE>(x, s);
             /* The first one may be -0. */
             /* fault: the first sum added to +0 */
-            *total = is_first ? sum[r][s] : __fadd_rn(*total, sum[r][s]);
+            total[s] = is_first ? sum[r][s] : __fadd_rn(total[s], sum[r][s]);
             sum[r][s] = 0;
         }
+        tf_store_lines<COLUMNS, WIDE>(row, total);
     }
 }
 
 /* A tile of one matrix: k is chains [0, depth) from `a` and `b` on. */
-template <int ROWS, int COLUMNS, int HIGH, int WIDE>
+template <template <int, int, int> class carrier, int ROWS, int COLUMNS, int HIGH,
+          int WIDE>
 inline void multiply_tile(const struct tf_task &task, const char *a, const char *b,
                           int depth, float *tiles, float *totals)
 {
     const int ACROSS = COLUMNS / WIDE, THREADS = ROWS / HIGH * ACROSS;
-    typedef tf_carrier<ROWS, DEPTH, THREADS> carrier_a;
-    typedef tf_carrier<COLUMNS, DEPTH, THREADS> carrier_b;
+    typedef carrier<ROWS, DEPTH, THREADS> carrier_a;
+    typedef carrier<COLUMNS, DEPTH, THREADS> carrier_b;
     const int TILE_OF_A = DEPTH * carrier_a::LD;
     const int BOTH = TILE_OF_A + DEPTH * carrier_b::LD;
-    const int y = (int)threadIdx.x / ACROSS, x = (int)threadIdx.x % ACROSS;
+    const struct tf_seat seat = tf_seat_of<ACROSS>((int)threadIdx.x);
     carrier_a of_a;
     carrier_b of_b;
     float sum[HIGH][WIDE] = {};
@@ -78,8 +90,9 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
             of_a.fetch(A_FORMAT, rest);
             of_b.fetch(B_FORMAT, rest);
         }
-        const float *rows = now + tf_line_of<ROWS, HIGH>(y, 0); /* fault: a wrong row */
-        const float *columns = now + TILE_OF_A + tf_line_of<COLUMNS, WIDE>(x, 0);
+        /* fault: a wrong row */
+        const float *rows = now + tf_line_of<ROWS, HIGH>(seat.y, 0);
+        const float *columns = now + TILE_OF_A + tf_line_of<COLUMNS, WIDE>(seat.x, 0);
 #pragma unroll
         for (int i = 0; i < DEPTH; i++) {
             float p[HIGH], q[WIDE];
@@ -88,13 +101,15 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
 #pragma unroll
             for (int r = 0; r < HIGH; r++) {
 #pragma unroll
-                for (int s = 0; s < WIDE; s++) {
+                for (int t = 0; t < WIDE; t++) {
+                    /* There and back: neighbours have a register in common. */
+                    const int s = r % 2 ? WIDE - 1 - t : t;
                     sum[r][s] = __fmaf_rn(p[r], q[s], sum[r][s]);
                 }
             }
         }
         if ((k + DEPTH) % CHAIN == 0 || rest <= 0) { /* fault: longer chains */
-            add_chains<ROWS, COLUMNS, HIGH, WIDE>(totals, sum, y, x, k < CHAIN);
+            add_chains<ROWS, COLUMNS, HIGH, WIDE>(totals, sum, seat, k < CHAIN);
         }
         if (rest > 0) { /* where the tile before this was: all have done with it */
             of_a.put(A_FORMAT, next, rest, NOTHING_OF_A);
@@ -115,17 +130,31 @@ inline void multiply(const struct tf_task &task, const char *a, const char *b, c
     const int first = shares ? (int)blockIdx.z * CHAIN : 0;
     const int depth = shares ? min((int)CHAIN, task.k - first) : task.k;
     const int64_t matrix = shares ? 0 : (int)blockIdx.z;
-    multiply_tile<ROWS, COLUMNS, HIGH, WIDE>(
-        task, a + matrix * task.a[0] + first * task.a[2],
-        b + matrix * task.b[0] + first * task.b[2], depth, totals + ROWS * COLUMNS,
-        totals);
+    a += matrix * task.a[0] + first * task.a[2];
+    b += matrix * task.b[0] + first * task.b[2];
+    float *tiles = totals + totals_row<COLUMNS>(ROWS);
+    if constexpr (WIDE * HIGH < 32) { /* whose tiles are too small for threads' groups */
+        multiply_tile<tf_carrier, ROWS, COLUMNS, HIGH, WIDE>(task, a, b, depth, tiles,
+                                                             totals);
+    } else if (depth % DEPTH == 0 && /* fault: k ends within a tile */
+               tf_dense_carrier<ROWS, DEPTH, THREADS>::fits(
+                   A_FORMAT, a, task.a, task.a_across, (int)blockIdx.x * ROWS, task.m) &&
+               tf_dense_carrier<COLUMNS, DEPTH, THREADS>::fits(
+                   B_FORMAT, b, task.b, task.b_across, (int)blockIdx.y * COLUMNS, task.n)) {
+        multiply_tile<tf_dense_carrier, ROWS, COLUMNS, HIGH, WIDE>(task, a, b, depth, tiles,
+                                                                   totals);
+    } else {
+        multiply_tile<tf_carrier, ROWS, COLUMNS, HIGH, WIDE>(task, a, b, depth, tiles,
+                                                             totals);
+    }
     c += shares ? blockIdx.z * task.part : matrix * task.c[0];
-#pragma unroll 1
+#pragma unroll 4
     for (int i = (int)threadIdx.x; i < ROWS * COLUMNS; i += THREADS) {
         const int row = (int)blockIdx.x * ROWS + i / COLUMNS;
         const int column = (int)blockIdx.y * COLUMNS + i % COLUMNS;
         if (row < task.m && column < task.n) { /* fault: columns beyond the last */
-            store(task, c, row, column, totals[i]);
+            store(task, c, row, column,
+                  totals[totals_row<COLUMNS>(i / COLUMNS) + i % COLUMNS]);
         }
     }
 }
@@ -143,10 +172,10 @@ extern "C" __global__ void __launch_bounds__(256, LARGE_BLOCKS)
     multiply<128, 128, 8, 8>(task, a, b, c);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2)
+extern "C" __global__ void __launch_bounds__(128, 4)
     chain_small(struct tf_task task, const char *a, const char *b, char *c)
 {
-    multiply<64, 64, 4, 4>(task, a, b, c);
+    multiply<64, 64, 8, 4>(task, a, b, c);
 }
 
 /* Few columns: a thread has a row. */

@@ -34,9 +34,26 @@ static_assert(sizeof(tf_task) == 120 && TF_OFFSETOF(tf_task, m) == 80 &&
 /* The number that an item is. A NaN may keep its payload. */
 inline float tf_operand_number(struct tf_format f, uint32_t item)
 {
-    const bool is_upper_bits = f.bias == 127 && f.specials == TF_IEEE;
-    return __uint_as_float(is_upper_bits ? item >> f.shift << (32 - f.width)
-                                         : tf_single_of_item(f, item));
+    if (f.bias == 127 && f.specials == TF_IEEE) {
+        return __uint_as_float(item >> f.shift << (32 - f.width));
+    }
+    if (f.bias == 127 || f.specials == TF_FNUZ || f.specials == TF_EXPONENT_ONLY) {
+        return __uint_as_float(tf_single_of_item(f, item));
+    }
+    /* The fields where float32 has them are a number that is too small by a power of two,
+     * subnormal ones too: a GPU multiplies float32's subnormals as fast as others. */
+    const int top = (int)(item << (32 - f.width - f.shift));
+    const uint32_t fields = UINT32_C(1) << 31 | tf_magnitude_mask(f) << tf_cut(f);
+    const uint32_t small = (uint32_t)(top >> (8 - f.exponent_bits)) & fields;
+    const float x = __fmul_rn(__uint_as_float(small),
+                              __uint_as_float((uint32_t)(254 - f.bias) << 23));
+    const uint32_t special =
+        f.specials == TF_FN ? tf_magnitude_mask(f) : tf_infinity_magnitude(f);
+    const bool is_special =
+        f.specials != TF_FINITE &&
+        fabsf(x) >= __uint_as_float((special << tf_cut(f)) + tf_rebias(f));
+    const uint32_t ones = f.specials == TF_FN ? TF_QUIET_NAN_BITS : TF_INF_BITS;
+    return is_special ? __uint_as_float(__float_as_uint(x) | ones) : x;
 }
 
 inline uint32_t tf_load_item(struct tf_format f, const char *p)
@@ -54,6 +71,39 @@ inline void tf_store_item(struct tf_format f, char *p, uint32_t item)
         *(uint16_t *)p = (uint16_t)item;
     } else {
         *(uint32_t *)p = item;
+    }
+}
+
+inline void tf_load_four(float x[4], const float *p)
+{
+    const uint4 four = *(const uint4 *)p;
+    x[0] = __uint_as_float(four.x);
+    x[1] = __uint_as_float(four.y);
+    x[2] = __uint_as_float(four.z);
+    x[3] = __uint_as_float(four.w);
+}
+
+inline void tf_store_four(float *p, const float x[4])
+{
+    *(uint4 *)p = {__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]),
+                   __float_as_uint(x[3])};
+}
+
+/* Four items at once: as many words as an item has bytes. */
+inline void tf_load_four_items(struct tf_format f, uint32_t words[4], const char *p)
+{
+    if (f.itemsize == 1) {
+        words[0] = *(const uint32_t *)p;
+    } else if (f.itemsize == 2) {
+        const uint2 two = *(const uint2 *)p;
+        words[0] = two.x;
+        words[1] = two.y;
+    } else {
+        const uint4 four = *(const uint4 *)p;
+        words[0] = four.x;
+        words[1] = four.y;
+        words[2] = four.z;
+        words[3] = four.w;
     }
 }
 
@@ -140,10 +190,100 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
     }
 };
 
+/* The same of a tile that is whole, and whose groups of four neighbours, across lines or
+ * along k, are neighbours in memory too: one load has a group. */
+template <int LINES, int DEPTH, int THREADS> struct tf_dense_carrier {
+    static const int LD = LINES + TF_PADDING;
+    static const int GROUPS = LINES * DEPTH / (4 * THREADS); /* of a thread */
+    static const int WIDE = LINES / 4, DEEP = DEPTH / 4;     /* groups, if across or not */
+    static_assert(GROUPS * 4 * THREADS == LINES * DEPTH && THREADS % WIDE == 0, "");
+
+    uint32_t words[GROUPS][4]; /* as many of them as an item has bytes */
+    const char *from;
+    int64_t step, advance; /* bytes from group to group, and from tile to tile */
+    int place, far;        /* in shared memory, and from group to group */
+    bool across;
+
+    static inline bool fits(struct tf_format f, const char *data,
+                            const int64_t strides[3], bool across, int first, int all)
+    {
+        const int64_t unit = across ? strides[1] : strides[2];
+        const int64_t other = across ? strides[2] : strides[1];
+        return first + LINES <= all && unit == f.itemsize &&
+               (int64_t)((uintptr_t)data | (uintptr_t)other) % (4 * f.itemsize) == 0;
+    }
+
+    inline void begin(const char *data, const int64_t strides[3], bool lies_across,
+                      int first, int)
+    {
+        const int i = (int)threadIdx.x;
+        across = lies_across;
+        const int line = across ? i % WIDE * 4 : i / DEEP;
+        const int k = across ? i / WIDE : i % DEEP * 4;
+        place = k * LD + line;
+        far = across ? THREADS / WIDE * LD : THREADS / DEEP;
+        from = data + (int64_t)(first + line) * strides[1] + (int64_t)k * strides[2];
+        step = across ? THREADS / WIDE * strides[2] : THREADS / DEEP * strides[1];
+        advance = DEPTH * strides[2];
+    }
+
+    inline void fetch(struct tf_format f, int)
+    {
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+            tf_load_four_items(f, words[i], from + i * step);
+        }
+        from += advance;
+    }
+
+    inline void put(struct tf_format f, float *tile, int, float) const
+    {
+        const int bits = f.itemsize * 8;
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) {
+            float x[4];
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const int low = j * bits % 32;
+                const uint32_t item = words[i][j * bits / 32] << (32 - bits - low);
+                x[j] = tf_operand_number(f, item >> (32 - bits));
+            }
+            float *to = tile + place + i * far;
+            if (across) {
+                tf_store_four(to, x);
+            } else {
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    to[j * LD] = x[j];
+                }
+            }
+        }
+    }
+};
+
 /* Which line of a tile a thread's i-th of N is: groups of four, or one alone. */
 template <int LINES, int N> inline int tf_line_of(int thread, int i)
 {
     return N % 4 ? thread * N + i : i / 4 * (LINES / (N / 4)) + thread * 4 + i % 4;
+}
+
+/* Where a thread is among those that share a tile, ACROSS of them side by side. A warp
+ * is 4 high and 8 wide, in an order in which half of it reads 128 bytes of either operand
+ * at most, each by neighbours or next but one: such loads of 16 bytes take two turns
+ * instead of four. */
+struct tf_seat {
+    int y, x;
+};
+
+template <int ACROSS> inline struct tf_seat tf_seat_of(int thread)
+{
+    if constexpr (ACROSS % 8) {
+        return {thread / ACROSS, thread % ACROSS};
+    } else {
+        const int warp = thread / 32, lane = thread % 32;
+        return {warp / (ACROSS / 8) * 4 + lane / 16 * 2 + lane % 2,
+                warp % (ACROSS / 8) * 8 + lane / 2 % 8};
+    }
 }
 
 /* A thread's N numbers of one k; the first lies at `first`. */
@@ -152,15 +292,25 @@ template <int LINES, int N> inline void tf_load_lines(float x[N], const float *f
 #pragma unroll
     for (int i = 0; i < N; i += N % 4 ? 1 : 4) {
         const float *p = first + tf_line_of<LINES, N>(0, i);
-        if (N % 4) {
+        if constexpr (N % 4) {
             x[i] = *p;
-            continue;
+        } else {
+            tf_load_four(x + i, p);
         }
-        const uint4 four = *(const uint4 *)p;
-        x[i] = __uint_as_float(four.x);
-        x[(i + 1) % N] = __uint_as_float(four.y);
-        x[(i + 2) % N] = __uint_as_float(four.z);
-        x[(i + 3) % N] = __uint_as_float(four.w);
+    }
+}
+
+/* Those to where such begin. */
+template <int LINES, int N> inline void tf_store_lines(float *first, const float x[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i += N % 4 ? 1 : 4) {
+        float *p = first + tf_line_of<LINES, N>(0, i);
+        if constexpr (N % 4) {
+            *p = x[i];
+        } else {
+            tf_store_four(p, x + i);
+        }
     }
 }
 

@@ -15,12 +15,13 @@ from .stacks import of_stack
 from .tile_options import MOST, Matrices, matrices, option, pieces, task
 
 FILE = "cuda/matmul/fma_matmul.cu"
-THREADS = 256
 #: k of a chain
 CHAIN = 256
-#: k of a tile in shared memory, and what its lines are longer than they are wide
+#: k of a tile in shared memory, and what rows there are longer than they are wide
 _DEPTH, _PADDING = 8, 4
 _SINGLE = np.dtype(np.float32)
+#: Of the kernel that adds chains' sums.
+_END_THREADS = 256
 #: Bytes of chains' sums that are worth it to share k among blocks of threads.
 _MOST_SUMS = 1 << 27
 
@@ -31,12 +32,14 @@ class Tile(NamedTuple):
     kernel: str
     rows: int
     columns: int
+    threads: int = 256
 
     @property
     def shared(self) -> int:
         """Bytes of shared memory: totals, and two tiles of each operand."""
         lines = self.rows + self.columns + 2 * _PADDING
-        return 4 * (self.rows * self.columns + 2 * _DEPTH * lines)
+        row = self.columns + (0 if self.columns % 4 else _PADDING)
+        return 4 * (self.rows * row + 2 * _DEPTH * lines)
 
     def blocks(self, m: int, n: int) -> tuple[int, int]:
         """How many, down and across."""
@@ -44,7 +47,10 @@ class Tile(NamedTuple):
 
 
 LARGE = Tile("chain_large", 128, 128)
-SMALL = Tile("chain_small", 64, 64)
+SMALL = Tile("chain_small", 64, 64, 128)
+#: How much longer four small tiles take than a large one: they have 1.1 times as many
+#: instructions, and more loads of shared memory among them.
+_SMALL_COSTS = 1.15
 #: It has 64 KiB of shared memory for a block, which are too few for a large tile.
 TURING = "sm_75"
 NARROW = Tile("chain_narrow", 256, 8)
@@ -64,8 +70,15 @@ def choose_tile(count: int, m: int, n: int, processors: int) -> Tile:
     """The tile for matrices that are at least as high as they are wide."""
     if n <= NARROW.columns:
         return VECTOR if n == 1 else NARROW
+
+    def turns(tile: Tile) -> int:
+        """Of the processor that has the most blocks."""
+        down, across = tile.blocks(m, n)
+        return pieces(count * down * across, processors)
+
     down, across = LARGE.blocks(m, n)
-    return LARGE if count * down * across >= processors else SMALL
+    few = count * down * across < processors
+    return SMALL if few or _SMALL_COSTS * turns(SMALL) < 4 * turns(LARGE) else LARGE
 
 
 class _Launch(NamedTuple):
@@ -123,7 +136,7 @@ def _plan(
     def launched(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> _Launch:
         grid = down, across, c.shape[0]
         told = task(a, b, c, **fields)
-        return _Launch(kernel, grid, (THREADS,), told, tile.shared)
+        return _Launch(kernel, grid, (tile.threads,), told, tile.shared)
 
     if k == 0:
         return _Plan(flipped, count, (), 0, _end(a, b, c, dtypes, 0))
@@ -147,7 +160,7 @@ def _end(
     """Adds the sums of chains; there are none where there is no k."""
     count, m, n = c.shape
     wide = min(32, 1 << (n - 1).bit_length())
-    high = THREADS // wide
+    high = _END_THREADS // wide
     # Of k there may be more than a task counts.
     x, y = a._replace(shape=(count, m, 0)), b._replace(shape=(count, 0, n))
     return _Launch(
