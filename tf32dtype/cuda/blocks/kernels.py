@@ -229,7 +229,7 @@ def quantize(
         Kernel("cuda/blocks/quantize.cu", "block_quantize", options),
         (min(pieces(count, _QUANTIZERS), most),),
         (_QUANTIZERS,),
-        backend.current().put(np.frombuffer(settings, np.uint8)),
+        np.frombuffer(settings, [("plan", np.uint8, len(settings))]),
         lines,
         draws,
         *out,
