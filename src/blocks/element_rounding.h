@@ -176,6 +176,20 @@ TF_INLINE uint32_t tf_element_code(struct tf_element e, float x)
     return (uint32_t)(int32_t)units & ((UINT32_C(1) << e.width) - 1);
 }
 
+/* The code of a number of the grid, in a few operations: a format's least exponent becomes
+ * float32's, so that subnormals, too, are beside each other as their codes are. */
+TF_INLINE uint32_t tf_code_on_grid(struct tf_element e, float x)
+{
+    if (e.format < 0) { /* the last bits of a sum beside 3/2 2^23 */
+        const float sum = x * (float)(1 << e.fraction) + 12582912.0f;
+        return tf_bits_of(sum) & ((UINT32_C(1) << e.width) - 1);
+    }
+    const struct tf_format f = *tf_format_rows[e.format];
+    const uint32_t bits = tf_bits_of(x * tf_power_of_two(f.bias - 127));
+    const uint32_t sign = bits >> (32 - f.width) & tf_sign_mask(f);
+    return sign | (bits & TF_MAGNITUDE_BITS) >> tf_cut(f);
+}
+
 /* The code of a number of a block, special ones among them. */
 TF_INLINE uint32_t tf_code_in_block(struct tf_element e, float x)
 {

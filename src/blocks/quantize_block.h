@@ -120,6 +120,13 @@ TF_INLINE void tf_divide_numbers(struct tf_element e, float lowest, float greate
         return;
     }
 #if defined(TF_BLOCK_SHARE) /* threads divide once, vectors as often as they multiply */
+    if (!(tf_bits_of(s) & TF_FRACTION_BITS)) { /* a power of two: exact, or rounded to 0 */
+        const float inverse = tf_float_of((UINT32_C(254) << 23) - tf_bits_of(s));
+        for (int i = 0; i < n; i++) {
+            out[i] = tf_between(lowest, x[i] * inverse, greatest);
+        }
+        return;
+    }
     const float inverse = 1.0f / s;
     for (int i = 0; i < n; i++) {
         out[i] = tf_between(lowest, tf_quotient_to_odd_by(x[i], s, inverse), greatest);
@@ -158,9 +165,14 @@ TF_INLINE uint32_t tf_residual_code(const struct tf_block_plan *plan, float scal
         return (uint32_t)tf_least_code(plan, plan->residual_scales, 1.0f, limit,
                                        r > 1e-12f ? r : 1e-12f);
     }
-    return most == 0 ? 0
-                     : (uint32_t)tf_least_code(plan, plan->residual_scales, scale, limit,
-                                               most);
+    if (most == 0) {
+        return 0;
+    }
+    if (tf_scales[plan->layout.scale].kind == TF_SCALE_POWERS && most >= TF_SMALL &&
+        tf_is_moderate(scale)) {
+        return (uint32_t)tf_least_power(plan, scale, plan->residual_max, most);
+    }
+    return (uint32_t)tf_least_code(plan, plan->residual_scales, scale, limit, most);
 }
 
 /* The residual of numbers whose first level is there, and its scale. */

@@ -134,6 +134,18 @@ TF_INLINE int32_t tf_least_code(const struct tf_block_plan *plan, const float *s
     return code;
 }
 
+/* The same of powers of two, by exponents: of normal t, factor is a power of two too. */
+TF_INLINE int32_t tf_least_power(const struct tf_block_plan *plan, float factor, float limit,
+                                 float t)
+{
+    const uint32_t bits = tf_bits_of(t), top = tf_bits_of(limit);
+    const uint32_t fraction = TF_FRACTION_BITS;
+    const int32_t code = (int32_t)(bits >> 23) - (int32_t)(top >> 23) -
+                         (int32_t)(tf_bits_of(factor) >> 23) + 254 +
+                         ((bits & fraction) > (top & fraction));
+    return code < 0 ? 0 : code > plan->top ? plan->top : code;
+}
+
 /* 2^(floor(log2 a) - floor(log2 M)), a rounded before to so many bits after the first;
  * 23 leave it. */
 TF_INLINE int32_t tf_floor_code(const struct tf_block_plan *plan, float a, int bits)
@@ -233,15 +245,8 @@ TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
         break;
     default: break;
     }
-    if (powers) {
-        const float m = plan->element_max;
-        const uint32_t bits = tf_bits_of(t), top = tf_bits_of(m);
-        if (bits >= UINT32_C(0x00800000)) {
-            const uint32_t fraction = TF_FRACTION_BITS;
-            const int32_t code = (int32_t)(bits >> 23) - (int32_t)(top >> 23) + 127 +
-                                 ((bits & fraction) > (top & fraction));
-            return code < 0 ? 0 : code > plan->top ? plan->top : code;
-        }
+    if (powers && tf_bits_of(t) >= UINT32_C(0x00800000)) {
+        return tf_least_power(plan, 1.0f, plan->element_max, t);
     }
     return tf_least_code(plan, plan->scales, 1.0f, (double)plan->element_max, t);
 }

@@ -306,8 +306,8 @@ FAULTS = {
         "numbers[i] = x[i < left ? i : 0];",
     ),
     "bits of a code are lost": (
-        "bits |= (uint64_t)tf_code",
-        "bits = (uint64_t)tf_code",
+        "bits |= (uint64_t)code_of",
+        "bits = (uint64_t)code_of",
     ),
     "codes at an odd place": ("(bits >> 16 * i)", "(bits >> 16 * (i & 1))"),
     "a poisoned block": ("poisoned ? 0xFF", "special ? 0xFE"),
@@ -379,6 +379,7 @@ def is_right(backend):
         (odd, "tcfp16", {"overflow": "saturate", "scale_format": "ue5m3"}),
         (wide, "mxfp8_e4m3", {}), (x, "mxfp6_e2m3", {}), (odd, "mxfp8_e4m3", {}),
         (x, "int12", {"scale": "amax"}), (even, "tcfp8", {}),
+        (x[5:], "tcfp16", {"scale": "amax", "scale_format": "ue3m5"}),
     ):  # fmt: skip
         rngs = [
             np.random.default_rng(1) if options is stochastic else None for _ in "ab"

@@ -1,10 +1,10 @@
 /* What the tensor scale and the check for what is not finite need to know of lines
  * of float32: see tf_blocks_bounds in src/blocks/block_arrays.h. A group of threads takes a
  * block. */
-#include "cuda/common/common.h"
+#include "cuda/common/vectors.h"
 #include "formats/float_bits.h"
 
-enum { WARP = 32 };
+enum { WARP = 32, SHARE = 4 /* numbers of a thread */ };
 
 /* What atomicMax collects from 0 (nothing yet), so that threads may come in any order. A
  * minimum is stored as ~minimum, whose maximum that is. tf32dtype/cuda/blocks/kernels.py
@@ -29,34 +29,47 @@ template <class T> inline T greatest_of(T x, int lanes)
     return x;
 }
 
+/* Atomics at one address wait for each other, and nearly all change nothing. */
+template <class T> inline void note(T *most, T x)
+{
+    if (x > *most) {
+        atomicMax(most, x);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(256)
     block_bounds(const float *x, struct tf_bounds *bounds, int64_t lines, int64_t length,
                  int32_t block)
 {
-    const int lanes = block < WARP ? block : WARP; /* that take a block */
+    const int lanes = block / SHARE; /* that take a block */
     const int lane = (int)threadIdx.x % lanes;
     const int64_t blocks = tf_ceil_div(length, block), all = lines * blocks;
-    const int64_t groups = (int64_t)gridDim.x * blockDim.x / lanes;
+    const int64_t groups = (int64_t)gridDim.x * (blockDim.x / lanes);
     const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
+    const bool whole = length % block == 0;
     const uint32_t infinite = TF_INF_BITS;
     uint32_t greatest = 0, least = 0;
     uint64_t special = 0, nan = 0;
 #pragma unroll 1
     for (int64_t i = group; i - group < all; i += groups) { /* all lanes of a warp go on */
-        const int64_t line = i / blocks, first = i % blocks * block;
+        int64_t at = i * block + lane * SHARE, left = block;
+        if (!whole) {
+            const int64_t line = i / blocks;
+            const int64_t first = (i - line * blocks) * block + lane * SHARE;
+            at = line * length + first;
+            left = length - first;
+        }
+        float numbers[SHARE];
+        tf_get_numbers(x + at, i < all ? left : 0, numbers);
         uint32_t most = 0;
-#pragma unroll 1
-        for (int k = lane; k < block; k += lanes) {
-            const int64_t at = line * length + first + k;
-            if (i >= all || first + k >= length) {
-                continue;
-            }
-            const uint32_t magnitude = __float_as_uint(x[at]) & TF_MAGNITUDE_BITS;
+#pragma unroll
+        for (int k = 0; k < SHARE; k++) {
+            const uint32_t magnitude = __float_as_uint(numbers[k]) & TF_MAGNITUDE_BITS;
             if (magnitude < infinite) { /* fault: NaN counts as the greatest */
                 most = magnitude > most ? magnitude : most;
                 continue;
             }
-            const uint64_t place = ~(uint64_t)at;
+            const uint64_t place = ~(uint64_t)(at + k);
             special = place > special ? place : special;
             nan = magnitude > infinite && place > nan ? place : nan;
         }
@@ -69,9 +82,9 @@ extern "C" __global__ void __launch_bounds__(256)
     special = greatest_of(special, WARP);
     nan = greatest_of(nan, WARP);
     if (threadIdx.x % WARP == 0) {
-        atomicMax(&bounds->greatest, greatest);
-        atomicMax(&bounds->least, least);
-        atomicMax(&bounds->special, special);
-        atomicMax(&bounds->nan, nan);
+        note(&bounds->greatest, greatest);
+        note(&bounds->least, least);
+        note(&bounds->special, special);
+        note(&bounds->nan, nan);
     }
 }

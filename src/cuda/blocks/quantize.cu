@@ -20,7 +20,8 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
     for (int i = 0; i < SHARE; i++) {
         finite[i] = x[i];
     }
-    if (__any_sync(0xFFFFFFFFu, special)) {
+    const bool any_special = __any_sync(0xFFFFFFFFu, special);
+    if (any_special) {
         uint32_t infinities = 0;
 #pragma unroll
         for (int i = 0; i < SHARE; i++) {
@@ -38,6 +39,9 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
         tf_round_zeros(block, SHARE);
         block->code = poisoned ? 0xFF : 0; /* fault: a poisoned block */
     }
+    if (!any_special) {
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
         const uint32_t magnitude = tf_bits_of(x[i]) & TF_MAGNITUDE_BITS;
@@ -49,6 +53,16 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
     }
 }
 
+/* The code of a number of a block, special ones among them. With one level it is a quotient,
+ * which is rounded here. */
+inline uint32_t code_of(struct tf_element e, float x)
+{
+    if (x != x) {
+        return tf_code_in_block(e, x);
+    }
+    return tf_code_on_grid(e, RESIDUAL < 0 ? tf_nearest_signed(e, x) : x);
+}
+
 /* Codes of a share, the first in the lowest bits; in pieces that memory is aligned to. */
 inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
 {
@@ -56,7 +70,7 @@ inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
         /* fault: bits of a code are lost */
-        bits |= (uint64_t)tf_code_in_block(e, numbers[i]) << i * e.width;
+        bits |= (uint64_t)code_of(e, numbers[i]) << i * e.width;
     }
     const int size = SHARE * e.width / 8;
     if (size % 4 == 0 && (uintptr_t)out % size == 0) {
@@ -79,31 +93,13 @@ inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
     }
 }
 
-/* As many numbers from x on as there are of `left`, and zeros. */
-inline void get_numbers(const float *x, int64_t left, float *numbers)
-{
-    if (left >= SHARE && tf_is_aligned<float, SHARE>(x)) {
-        const auto vector = tf_vector_at<true, float, SHARE>(x);
-#pragma unroll
-        for (int i = 0; i < SHARE; i++) {
-            numbers[i] = vector.of[i];
-        }
-    } else {
-#pragma unroll
-        for (int i = 0; i < SHARE; i++) {
-            numbers[i] = i < left ? x[i] : 0; /* fault: a short block is not filled up */
-        }
-    }
-}
-
 /* `length` numbers of a line, of which the last block may be short; `draws` lie like them,
  * or are null. Parts as tf_blocks_quantize has them. */
 extern "C" __global__ void __launch_bounds__(WARP * WARPS)
-    block_quantize(const struct tf_block_plan *__restrict__ given, const float *x,
+    block_quantize(const __grid_constant__ struct tf_block_plan plan, const float *x,
                    const uint64_t *draws, uint8_t *codes, uint8_t *scales,
                    uint8_t *residuals, int64_t lines, int64_t length)
 {
-    const struct tf_block_plan &plan = *given;
     const struct tf_element e = tf_elements[HI];
     const struct tf_element lo = tf_elements[RESIDUAL < 0 ? HI : RESIDUAL];
     const int64_t blocks = tf_ceil_div(length, BLOCK_SIZE), all = lines * blocks;
@@ -122,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
         }
         left = b < all ? left : 0;
         float numbers[SHARE];
-        get_numbers(x + at, left, numbers);
+        tf_get_numbers(x + at, left, numbers);
         uint64_t drawn[SHARE] = {};
         if (draws) {
 #pragma unroll

@@ -41,6 +41,24 @@ __forceinline__ tf_vector<T, N> tf_vector_at(const T *x)
     }
 }
 
+/* N numbers from x on, those beyond `left` of them 0. */
+template <int N>
+__forceinline__ void tf_get_numbers(const float *x, int64_t left, float (&numbers)[N])
+{
+    if (left >= N && tf_is_aligned<float, N>(x)) {
+        const auto vector = tf_vector_at<true, float, N>(x);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            numbers[i] = vector.of[i];
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            numbers[i] = i < left ? x[i] : 0; /* fault: a short block is not filled up */
+        }
+    }
+}
+
 /* Packed by hand, so that one access is left of it. */
 template <class T, int N>
 __forceinline__ void tf_store_vector(T *x, const tf_vector<T, N> &vector)

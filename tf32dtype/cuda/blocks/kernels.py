@@ -27,7 +27,7 @@ from .._runtime.strides import THREADS, blocks
 CHUNK = 4
 #: Numbers that a thread of decode.cu has.
 _EACH = 4
-#: Threads of quantize.cu, and how many numbers each has.
+#: Threads of quantize.cu; and how many numbers each has, there and in bounds.cu.
 _QUANTIZERS, _SHARE = 128, 4
 
 #: struct tf_operand of decode.cu
@@ -185,10 +185,9 @@ def bounds(lines: Any, block: int) -> tuple[float, float, bool, bool]:
     count, length = lines.shape
     found = backend.current().put(np.zeros(_BOUNDS.itemsize, np.uint8))
     if lines.size:
-        lanes = min(block, 32)
         backend.current().launch(
             Kernel("cuda/blocks/bounds.cu", "block_bounds"),
-            (blocks(count * pieces(length, block) * lanes),),
+            (blocks(count * pieces(length, block) * block // _SHARE),),
             (THREADS,),
             lines,
             found,
@@ -229,7 +228,7 @@ def quantize(
         Kernel("cuda/blocks/quantize.cu", "block_quantize", options),
         (min(pieces(count, _QUANTIZERS), most),),
         (_QUANTIZERS,),
-        backend.current().put(np.frombuffer(settings, np.uint8)),
+        np.frombuffer(settings, [("plan", np.uint8, len(settings))]),
         lines,
         draws,
         *out,
