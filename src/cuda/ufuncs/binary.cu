@@ -50,7 +50,7 @@ __forceinline__ tf_item next_after(tf_item from, tf_item toward)
                                       : clean - unit);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 6)
     binary(const tf_walk<3> walk, void *out, const tf_item *a, const tf_item *b,
            const tf_constants constants, int32_t operation)
 {
