@@ -13,7 +13,7 @@ from tests.support.bits import ALL, BYTES, dtype, name
 from tests.support.cuda import HOST, backend, backends, cupy  # noqa: F401
 from tests.support.sass import ARCHITECTURES, check
 from tf32dtype.cuda._arrays.ndarray import wrap
-from tf32dtype.cuda._functions import ufuncs
+from tf32dtype.cuda._functions import lookup_tables, ufuncs
 from tf32dtype.cuda._functions.ufuncs import call
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda._runtime.storage import STORAGE, is_ours, raw
@@ -446,6 +446,7 @@ def test_threads_in_any_order(backend, descends):
 FAULTS = {
     "one bit more is ignored": (">> shift)", ">> (shift + 1))", TF, np.exp),
     "pairs are swapped": ("x << 8 | y", "y << 8 | x", F8, np.power),
+    "a table that is not there yet": ("__syncthreads();", "", F8, np.add),
     "facts as numbers": (
         "1: return look_up<uint8",
         "9: return look_up<uint8",
@@ -469,9 +470,8 @@ def test_faults_are_seen(backend, fault):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code_of_tables(arch):
-    check(
-        Kernel("cuda/ufuncs/lookup.cu", "one"), arch, needs=("LDG.E.128", "STG.E.128")
-    )
+    for kernel, needs in ((lookup_tables.ONE, ()), (lookup_tables.PAIR, ("LDS.U8",))):
+        check(kernel, arch, needs=("LDG.E.128", "STG.E.128", *needs))
 
 
 @pytest.mark.sampled(3)

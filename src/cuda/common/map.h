@@ -20,47 +20,81 @@ __forceinline__ int tf_is_vectors(const tf_walk<N> &walk, int k, const T *array)
     return tf_is_run(walk, k, sizeof(T)) && tf_is_aligned<T, COUNT>(array);
 }
 
-template <class T, int COUNT>
-__forceinline__ tf_vector<T, COUNT> tf_load(const T *array, int64_t i, int is_constant,
-                                          uint32_t constant)
+/* COUNT elements as words, of which vectors that are still to come take fewer registers. */
+template <class T, int COUNT> using tf_words = tf_vector<uint32_t, COUNT * sizeof(T) / 4>;
+
+template <class T, int N>
+__forceinline__ T tf_element(const tf_vector<uint32_t, N> &words, int j)
 {
-    if (!is_constant) {
-        return tf_vector_at<true, T, COUNT>(array + i * COUNT);
-    }
-    tf_vector<T, COUNT> vector;
-#pragma unroll
-    for (int j = 0; j < COUNT; j++) {
-        vector.of[j] = (T)constant;
-    }
-    return vector;
+    constexpr int size = (int)sizeof(T);
+    return (T)(words.of[j * size / 4] >> (j * size % 4 * 8));
 }
 
-/* out = f(first, second). A function of one operand is given it twice. Arrays that are
- * contiguous are read and written COUNT elements at a time. */
+template <class T, int COUNT>
+__forceinline__ tf_words<T, COUNT> tf_load(const T *array, int64_t i, int is_constant,
+                                         uint32_t constant)
+{
+    constexpr int n = COUNT * (int)sizeof(T) / 4;
+    if (!is_constant) {
+        return tf_vector_at<true, uint32_t, n>((const uint32_t *)array + i * n);
+    }
+    /* 1, 0x10001 or 0x1010101 times it */
+    const uint32_t word = constant * (uint32_t)(UINT32_MAX / (T)-1);
+    tf_words<T, COUNT> words;
+#pragma unroll
+    for (int k = 0; k < n; k++) {
+        words.of[k] = word;
+    }
+    return words;
+}
+
+/* out = f(first, second) where all that is read and written is contiguous, and aligned:
+ * COUNT elements at a time. Returns how many were done. */
+template <int COUNT, int N, class Out, class In, class F>
+__forceinline__ int64_t tf_map_vectors(const tf_walk<N + 1> &walk, Out *out, const In *a,
+                                       const In *b, const tf_constants &constants, F f)
+{
+    const int a_constant = constants.given & 1, b_constant = constants.given >> 1 & 1;
+    if (!tf_is_vectors<COUNT>(walk, 0, (const Out *)out) ||
+        !(a_constant || tf_is_vectors<COUNT>(walk, 1, a)) ||
+        !(b_constant || tf_is_vectors<COUNT>(walk, N, b))) {
+        return 0;
+    }
+    const int64_t vectors = walk.size / COUNT, step = tf_threads();
+    /* The next vectors are on their way while others are computed. */
+    tf_words<In, COUNT> next_x = {}, next_y = {};
+    const auto load = [&](int64_t i) {
+        if (i < vectors) {
+            next_x = tf_load<In, COUNT>(a, i, a_constant, constants.item[0]);
+            next_y = N == 1 ? next_x
+                            : tf_load<In, COUNT>(b, i, b_constant, constants.item[1]);
+        }
+    };
+    int64_t i = tf_thread();
+    load(i);
+#pragma unroll 1
+    for (; i < vectors; i += step) {
+        const tf_words<In, COUNT> x = next_x, y = next_y;
+        load(i + step);
+        tf_vector<Out, COUNT> r;
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) {
+            r.of[j] = (Out)f(tf_element<In>(x, j), tf_element<In>(y, j));
+        }
+        tf_store_vector(out + i * COUNT, r);
+    }
+    return vectors * COUNT;
+}
+
+/* out = f(first, second). A function of one operand is given it twice. */
 template <int COUNT, int N, class Out, class In, class F>
 __forceinline__ void tf_map(const tf_walk<N + 1> &walk, Out *out, const In *a,
                             const In *b, const tf_constants &constants, F f)
 {
     const int a_constant = constants.given & 1, b_constant = constants.given >> 1 & 1;
     int64_t done = 0;
-    if (COUNT > 1 && tf_is_vectors<COUNT>(walk, 0, (const Out *)out) &&
-        (a_constant || tf_is_vectors<COUNT>(walk, 1, a)) &&
-        (b_constant || tf_is_vectors<COUNT>(walk, N, b))) {
-        const int64_t vectors = walk.size / COUNT;
-#pragma unroll 1
-        for (int64_t i = tf_thread(); i < vectors; i += tf_threads()) {
-            const tf_vector<In, COUNT> x =
-                tf_load<In, COUNT>(a, i, a_constant, constants.item[0]);
-            const tf_vector<In, COUNT> y =
-                N == 1 ? x : tf_load<In, COUNT>(b, i, b_constant, constants.item[1]);
-            tf_vector<Out, COUNT> r;
-#pragma unroll
-            for (int j = 0; j < COUNT; j++) {
-                r.of[j] = (Out)f(x.of[j], y.of[j]);
-            }
-            tf_store_vector(out + i * COUNT, r);
-        }
-        done = vectors * COUNT;
+    if constexpr (COUNT > 1) {
+        done = tf_map_vectors<COUNT, N>(walk, out, a, b, constants, f);
     }
 #pragma unroll 1
     for (int64_t i = done + tf_thread(); i < walk.size; i += tf_threads()) {

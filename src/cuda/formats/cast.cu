@@ -55,10 +55,10 @@ __forceinline__ target converted(source item, const manner &how)
     }
 }
 
-/* Of results of 16 bytes two are all that 32 registers hold. */
+/* Of two sides of 16 bytes two are all that 32 registers hold. */
 enum {
     LENGTH = tf_vector_length<source, target>(),
-    ROUNDS = sizeof(target) * LENGTH == 16 || MODES ? 2 : 4
+    ROUNDS = sizeof(target) == sizeof(source) || MODES ? 2 : 4
 };
 
 /* A vector a thread, ROUNDS of them under way at once. */

@@ -1,5 +1,5 @@
-/* Functions of two arrays of a format, as functions of numbers. FORMAT and ITEM, which
- * holds its items, say of which.
+/* Functions of two arrays of bfloat16 or tf32, as functions of numbers. FORMAT and ITEM,
+ * which holds its items, say of which.
  */
 #ifndef TF32DTYPE_CUDA_UFUNCS_ARITHMETIC_H
 #define TF32DTYPE_CUDA_UFUNCS_ARITHMETIC_H
@@ -10,15 +10,18 @@
 typedef ITEM tf_item;
 
 /* Results are rounded once; every NaN among them becomes one. */
-__forceinline__ tf_item tf_result(float x)
+__forceinline__ tf_item tf_item_of(int is_nan, uint32_t bits)
 {
-    return (tf_item)(x != x ? tf_nan_code(FORMAT) << FORMAT.shift
-                            : item_of_single(FORMAT, x));
+    const uint32_t code = is_nan ? tf_nan_code(FORMAT) : tf_code_of_number(FORMAT, bits);
+    return (tf_item)(code << FORMAT.shift);
 }
-__forceinline__ tf_item tf_result(double x)
+__forceinline__ tf_item tf_result(float x) { return tf_item_of(x != x, tf_bits_of(x)); }
+__forceinline__ tf_item tf_result(double x) { return tf_item_of(x != x, tf_narrowed(x)); }
+
+/* The number that an item is, of a format with float32's exponent. Of NaN any will do. */
+__forceinline__ float operand_of(tf_item item)
 {
-    return (tf_item)(x != x ? tf_nan_code(FORMAT) << FORMAT.shift
-                            : item_of_double(FORMAT, x));
+    return tf_float_of((uint32_t)item >> FORMAT.shift << tf_cut(FORMAT));
 }
 
 /* The arrays of a call, and what a function of two numbers makes of them. */
@@ -38,7 +41,7 @@ struct tf_arrays {
     template <class F> __forceinline__ void in_float(F f) const
     {
         of_items([=](tf_item x, tf_item y) {
-            return tf_result(f(number_of(FORMAT, x), number_of(FORMAT, y)));
+            return tf_result(f(operand_of(x), operand_of(y)));
         });
     }
 
@@ -46,7 +49,7 @@ struct tf_arrays {
     template <class F> __forceinline__ void in_double(F f) const
     {
         of_items([=](tf_item x, tf_item y) {
-            return tf_result(f((double)number_of(FORMAT, x), (double)number_of(FORMAT, y)));
+            return tf_result(f((double)operand_of(x), (double)operand_of(y)));
         });
     }
 
@@ -55,7 +58,7 @@ struct tf_arrays {
     {
         tf_map<16 / sizeof(tf_item), 2>(
             walk, (uint8_t *)out, a, b, constants, [=](tf_item x, tf_item y) {
-                return f(number_of(FORMAT, x), number_of(FORMAT, y)) ? 1 : 0;
+                return f(operand_of(x), operand_of(y)) ? 1 : 0;
             });
     }
 

@@ -1,5 +1,5 @@
-/* Operations on two arrays of a format that cost no more than a few instructions. FORMAT
- * and ITEM say of which. copysign and nextafter are those of IEEE formats.
+/* Operations on two arrays of bfloat16 or tf32 that cost no more than a few instructions.
+ * FORMAT and ITEM say of which.
  */
 #include "cuda/ufuncs/arithmetic.h"
 
@@ -50,7 +50,7 @@ __forceinline__ tf_item next_after(tf_item from, tf_item toward)
                                       : clean - unit);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 6)
     binary(const tf_walk<3> walk, void *out, const tf_item *a, const tf_item *b,
            const tf_constants constants, int32_t operation)
 {
@@ -59,18 +59,13 @@ extern "C" __global__ void __launch_bounds__(256)
     /* float32's 24 bits serve tf32 too, 2 * 11 + 2, where the result is no subnormal.
      * Subnormal sums are exact; subnormal quotients, of integers below 2^11, keep
      * 2^-13 of tf32's least number from a tie that they are not, and float32 rounds
-     * by 2^-14 of it. Subnormal products are as close to ties as can be; and what
-     * float32 rounds to zero, e8m0, which has none, rounds to its least number. */
+     * by 2^-14 of it. Subnormal products are as close to ties as can be. */
     case ADD: return arrays.in_float([](float x, float y) { return x + y; });
     case SUBTRACT: return arrays.in_float([](float x, float y) { return x - y; });
-    case DIVIDE:
-        if (FORMAT.specials != TF_EXPONENT_ONLY) {
-            return arrays.in_float([](float x, float y) { return x / y; });
-        }
-        return arrays.in_double([](double x, double y) { return x / y; });
+    case DIVIDE: return arrays.in_float([](float x, float y) { return x / y; });
     case MULTIPLY:
         /* fault: products in float32 */
-        if (FORMAT.mantissa_bits <= 7 && FORMAT.specials != TF_EXPONENT_ONLY) {
+        if (FORMAT.mantissa_bits <= 7) {
             return arrays.in_float([](float x, float y) { return x * y; });
         }
         return arrays.in_double([](double x, double y) { return x * y; });

@@ -1,6 +1,6 @@
-/* Functions of which all results are known: looked up.
+/* Functions of one array, of which all results are known: looked up.
  *
- * A table has a result for each code of an operand, or for each pair of one-byte items.
+ * A table has a result for each code.
  */
 #include "cuda/common/map.h"
 
@@ -42,13 +42,4 @@ extern "C" __global__ void __launch_bounds__(256)
     default:
         return look_up_by_size<uint32_t>(walk, out, items, table, shift, result_size);
     }
-}
-
-extern "C" __global__ void __launch_bounds__(256)
-    pair(const tf_walk<3> walk, uint8_t *out, const uint8_t *a, const uint8_t *b,
-         const tf_constants constants, const uint8_t *table)
-{
-    tf_map<16, 2>(walk, out, a, b, constants, [=](uint8_t x, uint8_t y) {
-        return __ldg(table + ((uint32_t)x << 8 | y)); /* fault: pairs are swapped */
-    });
 }

@@ -17,12 +17,12 @@ from .._arrays.interchange import device_of
 from .._runtime import backend
 from .._runtime.backend import Kernel, int32
 from .._runtime.storage import STORAGE
-from .._runtime.strides import elementwise
+from .._runtime.strides import Launch, elementwise
 
-ONE, PAIR = (
-    Kernel("cuda/ufuncs/lookup.cu", "one"),
-    Kernel("cuda/ufuncs/lookup.cu", "pair"),
-)
+ONE = Kernel("cuda/ufuncs/lookup.cu", "one")
+PAIR = Kernel("cuda/ufuncs/lookup_pair.cu", "look_up_pair")
+#: A block of it has a table in shared memory, and is the only one of a multiprocessor.
+PAIR_LAUNCH = Launch(threads=1024, blocks=1, shared=1 << 16)
 
 _tables: dict[tuple[Any, ...], list[Any]] = {}
 
@@ -74,4 +74,6 @@ def pair(
     """A function of two arrays of bytes, or of one and a constant (map.h)."""
     tables = _results(ufunc, loop, storage[0])
     for out, table in zip(outputs, tables, strict=True):
-        elementwise(PAIR, [out], storage, constants, table, per_thread=16)
+        elementwise(
+            PAIR, [out], storage, constants, table, per_thread=16, launch=PAIR_LAUNCH
+        )

@@ -3,10 +3,11 @@
 NumPy itself says which loop serves which operands, so that promotion, casting= and the
 errors about dtypes are its own. A loop of one of our formats is computed here:
 
-- arithmetic and comparisons: in float32 or float64, rounded once (binary.cu);
-- functions of one array, and the other ones of two arrays of one-byte formats: looked
-  up in tables that the CPU made (lookup_tables.py);
-- those of two arrays of bfloat16 or tf32: in float64, and where this cannot tell which
+- functions of one array, and of two arrays of one-byte formats: looked up in tables
+  that the CPU made (lookup_tables.py);
+- arithmetic and comparisons of bfloat16 or tf32: in float32 or float64, rounded once
+  (binary.cu);
+- other functions of two arrays of these: in float64, and where this cannot tell which
   number is nearest, in integers of 128 bits (binary_exact.cu);
 - comparisons with numbers that no format holds, and bounds by them: exact_compare.py.
 
@@ -43,9 +44,6 @@ FUNCTIONS = (
     "floor_divide", "remainder", "fmod",
     "power", "arctan2", "hypot", "logaddexp", "logaddexp2",
 )  # fmt: skip
-
-#: Those of them on bits, of IEEE formats alone.
-OF_CODES = ("copysign", "nextafter")
 
 #: struct tf_constants of map.h
 CONSTANTS = np.dtype([("given", np.uint32), ("item", np.uint32, (2,))])
@@ -470,11 +468,11 @@ class _Route(NamedTuple):
 def _route(ufunc: np.ufunc, dtype: np.dtype[Any]) -> _Route | None:
     """What computes it; None: its tables."""
     name = ufunc.__name__
-    if name in BINARY and (dtype.itemsize > 1 or name not in OF_CODES):
-        kernel = Kernel("cuda/ufuncs/binary.cu", "binary", _options(dtype))
-        return _Route(kernel, int32(BINARY.index(name)), 16 // dtype.itemsize)
     if dtype.itemsize == 1:
         return None
+    if name in BINARY:
+        kernel = Kernel("cuda/ufuncs/binary.cu", "binary", _options(dtype))
+        return _Route(kernel, int32(BINARY.index(name)), 16 // dtype.itemsize)
     if name in FUNCTIONS:
         kernel = Kernel("cuda/ufuncs/binary_exact.cu", "function", _options(dtype))
         return _Route(kernel, int32(FUNCTIONS.index(name)), 1)

@@ -21,6 +21,17 @@ THREADS = 256
 BLOCKS = 16
 
 
+class Launch(NamedTuple):
+    """How many threads a kernel over elements is given."""
+
+    threads: int = THREADS  #: of a block
+    blocks: int = BLOCKS  #: of a multiprocessor, at most
+    shared: int = 0  #: bytes of a block's shared memory
+
+
+LAUNCH = Launch()
+
+
 def collapse(
     shape: Sequence[int], strides: Sequence[Sequence[int]], *, reorder: bool = True
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
@@ -101,12 +112,17 @@ def describe(
     return walk
 
 
-def blocks(elements: int, per_thread: int = 1, processors: int | None = None) -> int:
-    """How many blocks of THREADS share that many elements, on the current device or
-    one of so many multiprocessors."""
-    needed = -(-elements // (THREADS * per_thread))
+def blocks(
+    elements: int,
+    per_thread: int = 1,
+    processors: int | None = None,
+    launch: Launch = LAUNCH,
+) -> int:
+    """How many blocks share that many elements, on the current device or one of so many
+    multiprocessors."""
+    needed = -(-elements // (launch.threads * per_thread))
     processors = processors or backend.current().processors()
-    return max(1, min(needed, BLOCKS * processors))
+    return max(1, min(needed, launch.blocks * processors))
 
 
 #: Of an array: shape, strides and itemsize.
@@ -122,7 +138,11 @@ class _Plan(NamedTuple):
 
 @lru_cache(maxsize=KEPT)
 def _plan(
-    outputs: int, layouts: tuple[Layout, ...], per_thread: int, processors: int
+    outputs: int,
+    layouts: tuple[Layout, ...],
+    per_thread: int,
+    processors: int,
+    launch: Launch,
 ) -> _Plan | None:
     """None: there are too many axes. The first layouts are those of the outputs."""
     shape = layouts[0][0]
@@ -134,7 +154,7 @@ def _plan(
     if len(extents) > AXES:
         return None
     walk = describe(extents, steps, [itemsize for *_, itemsize in layouts])
-    return _Plan((blocks(size, per_thread, processors),), Constant(walk))
+    return _Plan((blocks(size, per_thread, processors, launch),), Constant(walk))
 
 
 def spread(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -160,6 +180,7 @@ def elementwise(
     inputs: Sequence[Any],
     *arguments: Any,
     per_thread: int = 1,
+    launch: Launch = LAUNCH,
 ) -> None:
     """Start a kernel on the elements of arrays, each at its place.
 
@@ -173,6 +194,8 @@ def elementwise(
         overlap an output in any way: it is read as it was.
     per_thread : int
         How many elements a thread handles at a time.
+    launch : Launch
+        Where a kernel needs other blocks.
     """
     machine = backend.current()
     given = [*outputs, *(_apart(x, outputs) for x in inputs)]
@@ -181,11 +204,15 @@ def elementwise(
         tuple([(x.shape, x.strides, x.itemsize) for x in given]),
         per_thread,
         machine.processors(),
+        launch,
     )
     if plan is None:
-        _in_c_order(kernel, outputs, given, arguments, per_thread)
+        _in_c_order(kernel, outputs, given, arguments, per_thread, launch)
     elif plan.grid != (0,):
-        machine.launch(kernel, plan.grid, (THREADS,), plan.walk, *given, *arguments)
+        machine.launch(
+            kernel, plan.grid, (launch.threads,), plan.walk, *given, *arguments,
+            shared=launch.shared,
+        )  # fmt: skip
 
 
 def _in_c_order(
@@ -194,13 +221,16 @@ def _in_c_order(
     given: list[Any],
     arguments: tuple[Any, ...],
     per_thread: int,
+    launch: Launch,
 ) -> None:
     """Arrays of many axes, by way of others that have one."""
     shape, call = outputs[0].shape, backend.current().call
     inputs = [plain(cupy.broadcast_to(x, shape)) for x in given[len(outputs) :]]
     targets = [cupy.empty(shape, plain(x).dtype) for x in outputs]
     copies = [call("ascontiguousarray", x) for x in inputs]
-    elementwise(kernel, targets, copies, *arguments, per_thread=per_thread)
+    elementwise(
+        kernel, targets, copies, *arguments, per_thread=per_thread, launch=launch
+    )
     for target, output in zip(targets, outputs, strict=True):
         call("copyto", plain(output), target)
 
