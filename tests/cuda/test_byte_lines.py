@@ -26,33 +26,34 @@ SHAPES = [
 ]
 
 
-def operands(shape):
+def operands(shape, dtype):
     """Matrices whose lines are close in memory, in several ways."""
     s, rows, k = shape
-    x = np.random.default_rng(1).integers(1, 256, (s, k, rows + 5), np.uint8)
+    x = np.random.default_rng(1).integers(1, 256, (s, k, rows + 5), dtype)
     yield on_gpu(x[..., :rows].copy()).swapaxes(1, 2)  # as a row-major b has them
     yield on_gpu(x)[..., 1 : rows + 1].swapaxes(1, 2)  # at an odd address
     yield on_gpu(x)[:, ::-1, rows:0:-1].swapaxes(1, 2)
-    wide = np.random.default_rng(2).integers(1, 256, (s, k, 2 * rows), np.uint8)
+    wide = np.random.default_rng(2).integers(1, 256, (s, k, 2 * rows), dtype)
     yield on_gpu(wide)[..., ::2].swapaxes(1, 2)
     yield cupy.broadcast_to(on_gpu(x)[:1, :, :rows].swapaxes(1, 2), shape)
 
 
-def is_right(shape, wanted):
-    for x in operands(shape):
+def is_right(shape, wanted, dtype=np.uint8):
+    for x in operands(shape, dtype):
         made = bytes_along_k(x, *wanted)
         found, source = on_host(made), on_host(x)
         one = source[:1] if x.strides[0] == 0 else source
-        expected = np.zeros((len(one), *wanted), np.uint8)
+        expected = np.zeros((len(one), *wanted), dtype)
         expected[:, : shape[1], : shape[2]] = one
         if not np.array_equal(found, expected):
             return False
     return True
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32])
 @pytest.mark.parametrize(("shape", "wanted"), SHAPES)
-def test_lines(backend, shape, wanted):
-    assert is_right(shape, wanted)
+def test_lines(backend, shape, wanted, dtype):
+    assert is_right(shape, wanted, dtype)
 
 
 def test_one_launch(backend):

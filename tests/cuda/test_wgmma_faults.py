@@ -124,7 +124,7 @@ FAULTS = {
     ),
     "barriers are not published": (LINE, ""),
     "no barrier after barriers are made": (LINE, ""),
-    "steps are of 16 bytes": ("SLICE) + step * 2", "SLICE) + step"),
+    "steps are of 16 bytes": ("slice) + step * 2", "slice) + step"),
     "rows of the other warpgroup": ("group * 64 * SLICE", "0 * SLICE"),
     "8 lines are 512 bytes": ("1024 >> 4", "512 >> 4"),
     "chunks are permuted within 64 bytes": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
@@ -205,6 +205,7 @@ FAULTS_OF_CHAINS = {
     "a stage is let go too early": (LINE, ""),
     "results are read too early": ("await_products<0>();", "await_products<1>();"),
     "the last stage is not let go": (LINE, ""),
+    "no fence of a slice's registers": (LINE, ""),
 }
 
 
@@ -223,6 +224,34 @@ def test_faults_of_chains(backend, fault):
     if fault is not None:
         HOST.put_fault(fault, *FAULTS_OF_CHAINS[fault])
     assert is_caught(chains_are_right, backend) == (fault is not None)
+
+
+FAULTS_ACROSS = {
+    "boxes are 4096 bytes": ("8192 >> 4", "4096 >> 4"),
+    "8 k are 512 bytes": ("1024 >> 4", "512 >> 4"),
+    "steps are of 8 k": ("step * 128", "step * 64"),
+    "the first lines for ever": ("map, line + i, k", "map, line, k"),
+}
+
+
+def across_is_right(backend):
+    rng = np.random.default_rng(16)
+    a, b = (numbers(rng, x, np.float16) for x in ((1, 72, 200), (1, 200, 136)))
+    want = model(backend, a, b, None, None, "wgmma")
+    layouts = "columns", "rows"
+    return all(
+        (product(backend, a, b, layouts=layouts) == want).all() for _ in orders(backend)
+    )
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("fault", [None, *FAULTS_ACROSS])
+def test_faults_across(backend, fault):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    if fault is not None:
+        HOST.put_fault(fault, *FAULTS_ACROSS[fault])
+    assert is_caught(across_is_right, backend) == (fault is not None)
 
 
 FAULTS_OF_BLOCKS = {
