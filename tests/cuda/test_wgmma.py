@@ -185,9 +185,18 @@ def test_instruction(hopper):
     got = tfc.matmul(on_gpu(a), on_gpu(b), mode="native", instruction="wgmma")
     want = td.tensor_core.matmul(a, b, device="H100", instruction="wgmma")
     np.testing.assert_array_equal(on_host(got).view("u4"), want.view("u4"))
-    empty = tfc.matmul(
-        on_gpu(a[:, :0]), on_gpu(b[:0]), mode="native", instruction="wgmma"
-    )
+    for dtype in (td.bfloat16, td.tf32):
+        a, b = (numbers(rng, shape, dtype) for shape in ((3, 20, 40), (40, 24)))
+        got = tfc.matmul(on_gpu(a), on_gpu(b), mode="native", instruction="wgmma")
+        want = td.tensor_core.matmul(a, b, device="H100", instruction="wgmma")
+        np.testing.assert_array_equal(on_host(got).view("u4"), want.view("u4"))
+        got = tfc.matmul(on_gpu(b.T), on_gpu(a).mT, mode="native", instruction="wgmma")
+        want = td.tensor_core.matmul(
+            b.T, a.swapaxes(1, 2), device="H100", instruction="wgmma"
+        )
+        np.testing.assert_array_equal(on_host(got).view("u4"), want.view("u4"))
+    x = on_gpu(a[:, :0])
+    empty = tfc.matmul(x.mT, x, mode="native", instruction="wgmma")
     assert not on_host(empty).any()
 
 

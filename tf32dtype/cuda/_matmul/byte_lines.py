@@ -40,14 +40,15 @@ def bytes_along_k(x: Any, rows: int, depth: int) -> Any:
     """
     stack, of_line, of_k = x.strides
     one = x[:1] if stack == 0 else x
+    count = one.shape[0]
     if abs(of_line) >= abs(of_k):
-        filled = current().call("zeros", (len(one), rows, depth), x.dtype)
+        filled = current().call("zeros", (count, rows, depth), x.dtype)
         current().call("copyto", filled[:, : x.shape[1], : x.shape[2]], one)
         return filled
-    made = cupy.empty((len(one), rows, depth), x.dtype)
+    made = cupy.empty((count, rows, depth), x.dtype)
     if made.size:
         kernel, side = _KERNELS[x.dtype.itemsize]
-        grid = pieces(depth, side), min(pieces(rows, side), MOST), min(len(one), MOST)
+        grid = pieces(depth, side), min(pieces(rows, side), MOST), min(count, MOST)
         current().launch(
             kernel, grid, (_THREADS,),
             one, made,

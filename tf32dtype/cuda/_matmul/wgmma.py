@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._runtime.backend import KEPT, Kernel, current
+from .._runtime.backend import KEPT, Kernel, current, int32, int64
 from . import native
 from .tile_options import LARGEST, pieces
 
@@ -166,10 +166,8 @@ def multiply(
         codes_map(x, m, k, tile.rows),
         codes_map(y, n, k, tile.columns),
         out,
-        *(np.int64(i) for i in (m, n, k)),
-        *(np.int32(i.stack > 0) for i in (x, y)),
-        np.int32(count),
-        np.int32(sums.stretch or 1 << 30),
+        *(int64(i) for i in (m, n, k)),
+        *(int32(i) for i in (x.stack > 0, y.stack > 0, count, sums.stretch or 1 << 30)),
         np.float32(sums.beta),
         shared=tile.shared,
     )
@@ -248,7 +246,7 @@ def codes_map(x: native.Operand, rows: int, k: int, lines: int) -> Any:
     return current().tensor_map(
         x.storage,
         size,
-        (inner, outer, len(x.storage) if x.stack else 1),
+        (inner, outer, x.storage.shape[0] if x.stack else 1),
         (pitch, x.stack or outer * pitch),
         box,
         swizzled=True,
