@@ -16,6 +16,7 @@ from tf32dtype.cuda._matmul.byte_lines import bytes_along_k
 from tf32dtype.cuda._runtime.backend import Kernel
 
 TRANSPOSE = Kernel("cuda/matmul/transpose.cu", "transpose")
+DTYPES = np.uint8, np.uint32
 #: (s, lines, k), and the lines and k of the copy
 SHAPES = [
     ((1, 1, 1), (1, 4)),
@@ -50,7 +51,7 @@ def is_right(shape, wanted, dtype=np.uint8):
     return True
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint32])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "wanted"), SHAPES)
 def test_lines(backend, shape, wanted, dtype):
     assert is_right(shape, wanted, dtype)
@@ -77,6 +78,10 @@ FAULTS = {
     "a short tile as a whole one": ("k + SIDE <= of.k", "k < of.k"),
     "a warp's words": ("tile[i * WARPS + warp][lane]", "tile[i * WARPS][lane]"),
     "another matrix": ("x + matrix * of.matrix", "x"),
+    "another matrix of words": ("x + matrix * of.matrix", "x"),
+    "words that are not there": (" && k0 + warp + k < of.k", ""),
+    "no barrier before the next tile of words": (LINE, ""),
+    "no barrier before reading words": (LINE, ""),
 }
 
 
@@ -89,13 +94,13 @@ def test_faults(backend, monkeypatch, fault):
     monkeypatch.setattr(byte_lines, "MOST", 1)  # a block has several tiles
     right = []
     for HOST.descends in (False, True):
-        right += [is_right(*shapes) for shapes in SHAPES]
+        right += [is_right(*shapes, dtype) for shapes in SHAPES for dtype in DTYPES]
     assert all(right) == (fault is None)
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sass(arch):
-    """Four lines at a time, turned by permutations of bytes."""
+    """Four lines at a time, turned by permutations of bytes, and words."""
     found = check(TRANSPOSE, arch, ("PRMT", "STS", "LDS", "STG.E"))
     assert any(x.startswith("LDG.E") and "U8" not in x for x in found)

@@ -94,8 +94,8 @@ def test_sums(hopper, dtype):
 @pytest.mark.parametrize("layouts", list(product_of(("rows", "columns"), repeat=2)))
 @pytest.mark.parametrize("tile", wgmma.CHAINS)
 def test_layouts(hopper, tile, layouts, monkeypatch):
-    """Along k and across it, of which 2-byte elements are read where they lie; more lines
-    than a box has, and than there are."""
+    """Along k and across it, 2-byte elements where they lie; more lines than a box has,
+    and a box of none."""
     monkeypatch.setattr(wgmma, "CHAINS", (tile,))
     wgmma.choose_tile.cache_clear()
     rng = np.random.default_rng(15)

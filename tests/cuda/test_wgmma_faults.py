@@ -47,7 +47,8 @@ extern "C" __global__ void probe(const TensorMap map, uint64_t *out, uint8_t *by
     for (int i = 0; i < 16384; i++) {
         bytes[i] = base[i];
     }
-    *out = descriptor(shared_of(base));
+    out[0] = descriptor(shared_of(base));
+    out[1] = descriptor_across(shared_of(base));
 }
 """
 
@@ -73,6 +74,22 @@ def of_descriptor(bits, row, byte):
     return swizzle(3, start + linear)
 
 
+def of_atom_across(line, k):
+    """CUTLASS's GMMA::Layout_MN_SW128_Atom_Bits, of 2-byte elements: Swizzle<3,4,3> of
+    ((1024, 8):(1, 1024)) in bits; a box has 64 k, the next 64 lines are behind."""
+    return swizzle(3, line // 64 * 8192 + k * 128 + line % 64 * 2)
+
+
+def of_descriptor_across(bits, line, k):
+    """What a descriptor says of MN-major B128, there: Swizzle<3,4,3> o smem_ptr o
+    ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO)), with T = 8 elements of 2 bytes."""
+    start, leading, stride = ((bits >> i & 0x3FFF) << 4 for i in (0, 16, 32))
+    assert bits >> 62 == 1  # LayoutType::B128
+    assert bits >> 49 & 7 == 0  # base_offset_
+    linear = line % 64 * 2 + line // 64 * leading + k % 8 * 128 + k // 8 * stride
+    return swizzle(3, start + linear)
+
+
 def test_layouts(backend, tmp_path, monkeypatch):
     """A box of a copy lies as CUTLASS lays it, and descriptors read it so, for all
     steps of k and both halves of the rows; it is zero beyond the tensor."""
@@ -85,10 +102,10 @@ def test_layouts(backend, tmp_path, monkeypatch):
     x = HOST.put(numbers)
     extents, strides = (100, 70, 2), (208, 70 * 208)
     one = HOST.tensor_map(x, 2, extents, strides, (64, 128, 1), True)
-    out = HOST.put(np.zeros(1, np.uint64))
+    out = HOST.put(np.zeros(2, np.uint64))
     shared = HOST.put(np.zeros(16384, np.uint8))
     HOST.launch(Kernel("probe.cu", "probe"), (1,), (1,), one, out, shared, shared=18432)
-    bits, there = int(HOST.get(out)[0]), HOST.get(shared)
+    (bits, across), there = map(int, HOST.get(out)), HOST.get(shared)
     box = np.zeros((128, 64), np.uint16)  # from (64, 8, 1) on
     box[:62, :36] = numbers[1, 8:, 64:100]
     bytes_ = box.view(np.uint8)
@@ -101,6 +118,18 @@ def test_layouts(backend, tmp_path, monkeypatch):
             moved = bits + (group * 64 * 128 >> 4) + step * 2
             place = of_descriptor(moved, row % 64, byte % 32)
             assert place == start + of_atom(row, byte)
+    for k in range(64):  # rows of the same box, as k of the first 64 lines
+        for line in range(64):
+            place = of_atom_across(line, k)
+            assert there[place : place + 2].view(np.uint16)[0] == box[k, line]
+    for line in range(256):
+        for k in range(64):
+            step, group = k // 16, line // 64
+            moved = across + (group * 64 * 128 >> 4) + step * 128
+            place = of_descriptor_across(moved, line % 64, k % 16)
+            assert place == start + of_atom_across(line, k)
+            moved = across + step * 128  # all of b
+            assert place == of_descriptor_across(moved, line, k % 16)
 
 
 # -- faults ----------------------------------------------------------------------------

@@ -160,8 +160,9 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
 
 /* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n) + beta out, which is not read if
  * beta is 0. The maps are of (k, lines, stacks), by boxes of a slice of the tile's lines, or
- * across k of (lines, k, stacks), by boxes of 64 lines of a slice; an operand that is repeated has one matrix: its stride of stacks is 0, not 1. A stretch
- * is so many k, a multiple of DEPTH. k is at least 1.
+ * across k of (lines, k, stacks), by boxes of 64 lines of a slice; an operand that is
+ * repeated has one matrix: its stride of stacks is 0, not 1. A stretch is so many k, a
+ * multiple of DEPTH. k is at least 1.
  *
  * A block has every gridDim.x-th tile: the next one's first slices are copied while the
  * results of this one are written. */

@@ -6,9 +6,9 @@ such. Its bits are those of `tf32dtype.tensor_core.matmul` with device="H100" an
 instruction="wgmma", of which the models of all formats but FP8 are those of mma.sync
 too.
 
-Untested on a GPU: the tests compute instructions by their models, with shared memory
-laid out as CUTLASS publishes it, and look at the machine code. So nothing takes this
-kernel unasked: ``instruction="wgmma"`` does, and for products of leading parts the
+Tested on an H100 with operands along k; those across k are not yet. The tests compute
+instructions by their models, with shared memory laid out as CUTLASS publishes it, and look
+at the machine code. So nothing takes this kernel unasked: ``instruction="wgmma"`` does, and for products of leading parts the
 environment variable ``TF32DTYPE_CUDA_WGMMA=1``.
 """
 
@@ -115,7 +115,8 @@ def tiles(shape: tuple[int, ...], tile: Tile = SQUARE) -> int:
 
 @lru_cache(maxsize=KEPT)
 def choose_tile(shape: tuple[int, ...], processors: int) -> Tile:
-    """For chains, that which is estimated to take the least time. All give the same bits."""
+    """For chains, that which is estimated to take the least time. All give the same
+    bits."""
 
     def time(tile: Tile) -> float:
         rounds = pieces(tiles(shape, tile), processors)
@@ -182,9 +183,10 @@ def options(
 ) -> dict[str, object]:
     """What kernels with this instruction are compiled with."""
     a, b = (native.FORMATS[name][0] for name in formats)
+    transposed = "".join(f", {int(not x)}" for x in along_k) if size == 2 else ""
     return {
         "UNIT": f'"m64n{tile.columns}k{STEP // size}.f32.{a}.{b}"',
-        "TAIL": f'", {", ".join(str(int(not x)) for x in along_k)}"' if size == 2 else '""',
+        "TAIL": f'"{transposed}"',
         "SIZE": size,
         "A_ALONG_K": int(along_k[0]),
         "B_ALONG_K": int(along_k[1]),
@@ -219,8 +221,8 @@ def kernel(
 
 
 def operand(x: Any) -> native.Operand:
-    """Storage (s, lines, k), copied if there is no map of it where it is. The instruction
-    has 2-byte elements across k, too."""
+    """Storage (s, lines, k), copied if there is no map of it where it is. The
+    instruction has 2-byte elements across k, too."""
     mixed = ACROSS_K and x.dtype.itemsize == 2
     found = native.operand(x, mixed)
     if has_map(found.pitch, found.stack):
