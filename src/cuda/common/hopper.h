@@ -40,9 +40,9 @@ inline uint64_t descriptor(shared_address x)
  */
 inline uint64_t descriptor_across(shared_address x)
 {
-    /* fault: boxes are 4096 bytes; 8 k are 512 bytes */
+    /* fault: boxes are 4096 bytes */
     return (uint64_t)(x & 0x3FFFF) >> 4 | (uint64_t)(8192 >> 4) << 16 |
-           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62; /* fault: 8 k are 512 bytes */
 }
 
 #ifdef SIMT /* tests/support/simulator/simt_hopper.h computes these */

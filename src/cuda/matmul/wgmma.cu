@@ -140,7 +140,7 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
     for (int slice = 0; slice < slices; slice++, ring.go_on()) {
         ring.await_bytes();
         registers_are_ready(&sums[0][0][0]);
-        begin_products(); /* fault: no fence of a slice's registers */
+        begin_products(); /* fault: no fence of registers, in chains */
 #pragma unroll
         for (int step = 0; step < STEPS; step++) {
             /* fault: a chain begins anew in each slice */
