@@ -54,6 +54,7 @@ H100 = Gpu()
 TENSOR, FP32, CONVERSION, FP64 = "tensor cores", "FP32", "conversions", "FP64"
 MEMORY, ISSUE = "memory", "instructions"
 CLOCKS = (
+    ("HGMMA.64x256x", TENSOR, 128),
     ("HGMMA.64x128x", TENSOR, 64),
     ("QGMMA.64x128x", TENSOR, 64),
     ("HMMA.16816", TENSOR, 4 / H100.mma_sync),
@@ -71,6 +72,8 @@ CLOCKS = (
 )
 #: Multiply-adds of an instruction of a warp.
 PAIRS = (
+    ("HGMMA.64x256x16", 65536),
+    ("HGMMA.64x256x8", 32768),
     ("HGMMA.64x128x16", 32768),
     ("HGMMA.64x128x8", 16384),
     ("QGMMA.64x128x32", 65536),
@@ -109,9 +112,9 @@ def rows() -> Iterator[Row]:
     kernel = native.kernel(("bfloat16",) * 2, 2, True, True, native.SUMS, 16)
     yield Row("leading split order of bf16x9", kernel, "HMMA", "TFLOP/s")
     for name, size in (("bfloat16", 2), ("tf32", 4)):
-        kernel = wgmma.kernel((name, name), size, False)
+        kernel = wgmma.kernel((name, name), size, False, wgmma.WIDE)
         yield Row(f"`wgmma`, {name}", kernel, "HGMMA", "TFLOP/s")
-    kernel = wgmma.kernel(("bfloat16",) * 2, 2, True)
+    kernel = wgmma.kernel(("bfloat16",) * 2, 2, True, wgmma.SUMS)
     yield Row("leading split order of bf16x9 by `wgmma`", kernel, "HGMMA", "TFLOP/s")
     names, terms = ("float8_e4m3fn",) * 2, [(0, 0), (0, 1), (1, 0)]
     options = blocks.options(names, 32, terms, blocks.LARGE)

@@ -16,6 +16,7 @@ from tf32dtype.cuda._matmul.byte_lines import bytes_along_k
 from tf32dtype.cuda._runtime.backend import Kernel
 
 TRANSPOSE = Kernel("cuda/matmul/transpose.cu", "transpose")
+DTYPES = np.uint8, np.uint32
 #: (s, lines, k), and the lines and k of the copy
 SHAPES = [
     ((1, 1, 1), (1, 4)),
@@ -26,33 +27,34 @@ SHAPES = [
 ]
 
 
-def operands(shape):
+def operands(shape, dtype):
     """Matrices whose lines are close in memory, in several ways."""
     s, rows, k = shape
-    x = np.random.default_rng(1).integers(1, 256, (s, k, rows + 5), np.uint8)
+    x = np.random.default_rng(1).integers(1, 256, (s, k, rows + 5), dtype)
     yield on_gpu(x[..., :rows].copy()).swapaxes(1, 2)  # as a row-major b has them
     yield on_gpu(x)[..., 1 : rows + 1].swapaxes(1, 2)  # at an odd address
     yield on_gpu(x)[:, ::-1, rows:0:-1].swapaxes(1, 2)
-    wide = np.random.default_rng(2).integers(1, 256, (s, k, 2 * rows), np.uint8)
+    wide = np.random.default_rng(2).integers(1, 256, (s, k, 2 * rows), dtype)
     yield on_gpu(wide)[..., ::2].swapaxes(1, 2)
     yield cupy.broadcast_to(on_gpu(x)[:1, :, :rows].swapaxes(1, 2), shape)
 
 
-def is_right(shape, wanted):
-    for x in operands(shape):
+def is_right(shape, wanted, dtype=np.uint8):
+    for x in operands(shape, dtype):
         made = bytes_along_k(x, *wanted)
         found, source = on_host(made), on_host(x)
         one = source[:1] if x.strides[0] == 0 else source
-        expected = np.zeros((len(one), *wanted), np.uint8)
+        expected = np.zeros((len(one), *wanted), dtype)
         expected[:, : shape[1], : shape[2]] = one
         if not np.array_equal(found, expected):
             return False
     return True
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "wanted"), SHAPES)
-def test_lines(backend, shape, wanted):
-    assert is_right(shape, wanted)
+def test_lines(backend, shape, wanted, dtype):
+    assert is_right(shape, wanted, dtype)
 
 
 def test_one_launch(backend):
@@ -76,6 +78,10 @@ FAULTS = {
     "a short tile as a whole one": ("k + SIDE <= of.k", "k < of.k"),
     "a warp's words": ("tile[i * WARPS + warp][lane]", "tile[i * WARPS][lane]"),
     "another matrix": ("x + matrix * of.matrix", "x"),
+    "another matrix of words": ("x + matrix * of.matrix", "x"),
+    "words that are not there": (" && k0 + warp + k < of.k", ""),
+    "no barrier before the next tile of words": (LINE, ""),
+    "no barrier before reading words": (LINE, ""),
 }
 
 
@@ -88,13 +94,13 @@ def test_faults(backend, monkeypatch, fault):
     monkeypatch.setattr(byte_lines, "MOST", 1)  # a block has several tiles
     right = []
     for HOST.descends in (False, True):
-        right += [is_right(*shapes) for shapes in SHAPES]
+        right += [is_right(*shapes, dtype) for shapes in SHAPES for dtype in DTYPES]
     assert all(right) == (fault is None)
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sass(arch):
-    """Four lines at a time, turned by permutations of bytes."""
+    """Four lines at a time, turned by permutations of bytes, and words."""
     found = check(TRANSPOSE, arch, ("PRMT", "STS", "LDS", "STG.E"))
     assert any(x.startswith("LDG.E") and "U8" not in x for x in found)

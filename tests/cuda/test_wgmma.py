@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import product as product_of
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,24 @@ def test_sums(hopper, dtype):
         assert_right(hopper, a, b, sums, c if beta else c * np.nan)
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("layouts", list(product_of(("rows", "columns"), repeat=2)))
+@pytest.mark.parametrize("tile", wgmma.CHAINS)
+def test_layouts(hopper, tile, layouts, monkeypatch):
+    """Along k and across it, 2-byte elements where they lie; more lines than a box has,
+    and a box of none."""
+    monkeypatch.setattr(wgmma, "CHAINS", (tile,))
+    wgmma.choose_tile.cache_clear()
+    rng = np.random.default_rng(15)
+    for dtype in (td.bfloat16, np.float16, td.tf32):
+        a, b = (numbers(rng, x, dtype) for x in ((1, 136, 328), (1, 328, 200)))
+        HOST.counts.clear()
+        assert_right(hopper, a, b, layouts=layouts)
+        if hopper is HOST and dtype is not td.tf32:
+            assert HOST.counts["launch"] == 2  # in either order of threads
+    wgmma.choose_tile.cache_clear()
+
+
 @pytest.mark.parametrize(
     "layout",
     ["rows", "columns", "pitched", "odd", "thinned", "reversed", "repeated"],
@@ -165,9 +185,18 @@ def test_instruction(hopper):
     got = tfc.matmul(on_gpu(a), on_gpu(b), mode="native", instruction="wgmma")
     want = td.tensor_core.matmul(a, b, device="H100", instruction="wgmma")
     np.testing.assert_array_equal(on_host(got).view("u4"), want.view("u4"))
-    empty = tfc.matmul(
-        on_gpu(a[:, :0]), on_gpu(b[:0]), mode="native", instruction="wgmma"
-    )
+    for dtype in (td.bfloat16, td.tf32):
+        a, b = (numbers(rng, shape, dtype) for shape in ((3, 20, 40), (40, 24)))
+        got = tfc.matmul(on_gpu(a), on_gpu(b), mode="native", instruction="wgmma")
+        want = td.tensor_core.matmul(a, b, device="H100", instruction="wgmma")
+        np.testing.assert_array_equal(on_host(got).view("u4"), want.view("u4"))
+        got = tfc.matmul(on_gpu(b.T), on_gpu(a).mT, mode="native", instruction="wgmma")
+        want = td.tensor_core.matmul(
+            b.T, a.swapaxes(1, 2), device="H100", instruction="wgmma"
+        )
+        np.testing.assert_array_equal(on_host(got).view("u4"), want.view("u4"))
+    x = on_gpu(a[:, :0])
+    empty = tfc.matmul(x.mT, x, mode="native", instruction="wgmma")
     assert not on_host(empty).any()
 
 
@@ -232,6 +261,12 @@ def test_when_it_leads(backend, monkeypatch):
     assert wgmma.sums_here(native.Sums(16), 2, 1)
     assert not wgmma.sums_here(native.Sums(8), 2, 1)  # half of an instruction
     assert not wgmma.sums_here(native.Sums(16), 2, 0)
+
+
+def test_tile_of_chains():
+    """Wide ones, unless these leave the device idle."""
+    assert wgmma.choose_tile((1, 4096, 4096), 132) == wgmma.WIDE
+    assert wgmma.choose_tile((1, 1024, 1024), 132) == wgmma.SQUARE
 
 
 def test_refused(backend):
@@ -402,25 +437,40 @@ def made_well(kernel, needs, instructions, waits):
 def test_sass_of_sums(name, unit):
     """An addition a result, each of the four instructions of a slice apart."""
     size = 2 if name == "bfloat16" else 4
-    found = made_well(wgmma.kernel((name, name), size, True), (unit,), 4, 4)
+    kernel = wgmma.kernel((name, name), size, True, wgmma.SUMS)
+    found = made_well(kernel, (unit,), 4, 4)
     assert found["FADD"] == 4 * 64
 
 
 @pytest.mark.sampled(3)
+@pytest.mark.parametrize("tile", wgmma.CHAINS)
 @pytest.mark.parametrize(
     ("first", "second", "unit"),
     [
-        ("bfloat16", "bfloat16", "HGMMA.64x128x16.F32.BF16"),
-        ("float16", "float16", "HGMMA.64x128x16.F32"),
-        ("tf32", "tf32", "HGMMA.64x128x8.F32.TF32"),
-        ("float8_e4m3fn", "float8_e5m2", "QGMMA.64x128x32.F32.E4M3.E5M2"),
-        ("float8_e5m2", "float8_e5m2", "QGMMA.64x128x32.F32.E5M2.E5M2"),
+        ("bfloat16", "bfloat16", "HGMMA.64x{}x16.F32.BF16"),
+        ("float16", "float16", "HGMMA.64x{}x16.F32"),
+        ("tf32", "tf32", "HGMMA.64x{}x8.F32.TF32"),
+        ("float8_e4m3fn", "float8_e5m2", "QGMMA.64x{}x32.F32.E4M3.E5M2"),
+        ("float8_e5m2", "float8_e5m2", "QGMMA.64x{}x32.F32.E5M2.E5M2"),
     ],
 )
-def test_sass_of_chains(first, second, unit):
+def test_sass_of_chains(first, second, unit, tile):
     """The four instructions of a slice go on at a time."""
     size = {"bfloat16": 2, "float16": 2, "tf32": 4}.get(first, 1)
-    made_well(wgmma.kernel((first, second), size, False), (unit,), 4, 2)
+    kernel = wgmma.kernel((first, second), size, False, tile)
+    found = made_well(kernel, (unit.format(tile.columns),), 4, 2)
+    assert found["WARPGROUP.ARRIVE"] == 1
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("a_along_k", [False, True])
+@pytest.mark.parametrize("b_along_k", [False, True])
+def test_sass_across(a_along_k, b_along_k):
+    """Copies of 64 lines; and a slice's instructions as ever."""
+    names = ("bfloat16",) * 2
+    kernel = wgmma.kernel(names, 2, False, wgmma.WIDE, a_along_k, b_along_k)
+    found = made_well(kernel, (), 4, 2)
+    assert found["UTMALDG.3D"] == (1 if a_along_k else 2) + (1 if b_along_k else 4)
 
 
 THREE, FOUR = [(0, 0), (0, 1), (1, 0)], [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -456,7 +506,9 @@ def test_sass_of_conversions(codes):
 
 
 def test_shared_memory_suffices():
-    assert max(wgmma.CHAINS.shared, wgmma.SUMS.shared) <= 227 << 10
+    for tile in (*wgmma.CHAINS, wgmma.SUMS):
+        assert tile.shared <= 227 << 10
+        assert tile.stages >= 4
     for levels, block in BLOCK_KERNELS:
         for size in (1, 2)[: 2 if block == 32 else 1]:
             count, shared = of_blocks.stages(block, levels, size)

@@ -47,7 +47,8 @@ extern "C" __global__ void probe(const TensorMap map, uint64_t *out, uint8_t *by
     for (int i = 0; i < 16384; i++) {
         bytes[i] = base[i];
     }
-    *out = descriptor(shared_of(base));
+    out[0] = descriptor(shared_of(base));
+    out[1] = descriptor_across(shared_of(base));
 }
 """
 
@@ -73,6 +74,22 @@ def of_descriptor(bits, row, byte):
     return swizzle(3, start + linear)
 
 
+def of_atom_across(line, k):
+    """CUTLASS's GMMA::Layout_MN_SW128_Atom_Bits, of 2-byte elements: Swizzle<3,4,3> of
+    ((1024, 8):(1, 1024)) in bits; a box has 64 k, the next 64 lines are behind."""
+    return swizzle(3, line // 64 * 8192 + k * 128 + line % 64 * 2)
+
+
+def of_descriptor_across(bits, line, k):
+    """What a descriptor says of MN-major B128, there: Swizzle<3,4,3> o smem_ptr o
+    ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO)), with T = 8 elements of 2 bytes."""
+    start, leading, stride = ((bits >> i & 0x3FFF) << 4 for i in (0, 16, 32))
+    assert bits >> 62 == 1  # LayoutType::B128
+    assert bits >> 49 & 7 == 0  # base_offset_
+    linear = line % 64 * 2 + line // 64 * leading + k % 8 * 128 + k // 8 * stride
+    return swizzle(3, start + linear)
+
+
 def test_layouts(backend, tmp_path, monkeypatch):
     """A box of a copy lies as CUTLASS lays it, and descriptors read it so, for all
     steps of k and both halves of the rows; it is zero beyond the tensor."""
@@ -85,10 +102,10 @@ def test_layouts(backend, tmp_path, monkeypatch):
     x = HOST.put(numbers)
     extents, strides = (100, 70, 2), (208, 70 * 208)
     one = HOST.tensor_map(x, 2, extents, strides, (64, 128, 1), True)
-    out = HOST.put(np.zeros(1, np.uint64))
+    out = HOST.put(np.zeros(2, np.uint64))
     shared = HOST.put(np.zeros(16384, np.uint8))
     HOST.launch(Kernel("probe.cu", "probe"), (1,), (1,), one, out, shared, shared=18432)
-    bits, there = int(HOST.get(out)[0]), HOST.get(shared)
+    (bits, across), there = map(int, HOST.get(out)), HOST.get(shared)
     box = np.zeros((128, 64), np.uint16)  # from (64, 8, 1) on
     box[:62, :36] = numbers[1, 8:, 64:100]
     bytes_ = box.view(np.uint8)
@@ -101,6 +118,18 @@ def test_layouts(backend, tmp_path, monkeypatch):
             moved = bits + (group * 64 * 128 >> 4) + step * 2
             place = of_descriptor(moved, row % 64, byte % 32)
             assert place == start + of_atom(row, byte)
+    for k in range(64):  # rows of the same box, as k of the first 64 lines
+        for line in range(64):
+            place = of_atom_across(line, k)
+            assert there[place : place + 2].view(np.uint16)[0] == box[k, line]
+    for line in range(256):
+        for k in range(64):
+            step, group = k // 16, line // 64
+            moved = across + (group * 64 * 128 >> 4) + step * 128
+            place = of_descriptor_across(moved, line % 64, k % 16)
+            assert place == start + of_atom_across(line, k)
+            moved = across + step * 128  # all of b
+            assert place == of_descriptor_across(moved, line, k % 16)
 
 
 # -- faults ----------------------------------------------------------------------------
@@ -124,7 +153,7 @@ FAULTS = {
     ),
     "barriers are not published": (LINE, ""),
     "no barrier after barriers are made": (LINE, ""),
-    "steps are of 16 bytes": ("SLICE) + step * 2", "SLICE) + step"),
+    "steps are of 16 bytes": ("slice) + step * 2", "slice) + step"),
     "rows of the other warpgroup": ("group * 64 * SLICE", "0 * SLICE"),
     "8 lines are 512 bytes": ("1024 >> 4", "512 >> 4"),
     "chunks are permuted within 64 bytes": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
@@ -205,12 +234,14 @@ FAULTS_OF_CHAINS = {
     "a stage is let go too early": (LINE, ""),
     "results are read too early": ("await_products<0>();", "await_products<1>();"),
     "the last stage is not let go": (LINE, ""),
+    "no fence of registers, in chains": (LINE, ""),
 }
 
 
 def chains_are_right(backend):
     rng = np.random.default_rng(13)
-    a, b = (numbers(rng, x, E4M3) for x in ((1, 70, 900), (1, 900, 130)))
+    # two wide tiles, of more slices than stages
+    a, b = (numbers(rng, x, E4M3) for x in ((1, 70, 650), (1, 650, 260)))
     want = model(backend, a, b, None, None, "wgmma")
     return all((product(backend, a, b) == want).all() for _ in orders(backend))
 
@@ -223,6 +254,34 @@ def test_faults_of_chains(backend, fault):
     if fault is not None:
         HOST.put_fault(fault, *FAULTS_OF_CHAINS[fault])
     assert is_caught(chains_are_right, backend) == (fault is not None)
+
+
+FAULTS_ACROSS = {
+    "boxes are 4096 bytes": ("8192 >> 4", "4096 >> 4"),
+    "8 k are 512 bytes": ("1024 >> 4", "512 >> 4"),
+    "steps are of 8 k": ("step * 128", "step * 64"),
+    "the first lines for ever": ("map, line + i, k", "map, line, k"),
+}
+
+
+def across_is_right(backend):
+    rng = np.random.default_rng(16)
+    a, b = (numbers(rng, x, np.float16) for x in ((1, 72, 200), (1, 200, 136)))
+    want = model(backend, a, b, None, None, "wgmma")
+    layouts = "columns", "rows"
+    return all(
+        (product(backend, a, b, layouts=layouts) == want).all() for _ in orders(backend)
+    )
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("fault", [None, *FAULTS_ACROSS])
+def test_faults_across(backend, fault):
+    if backend is not HOST:
+        pytest.skip("faults are for the host")
+    if fault is not None:
+        HOST.put_fault(fault, *FAULTS_ACROSS[fault])
+    assert is_caught(across_is_right, backend) == (fault is not None)
 
 
 FAULTS_OF_BLOCKS = {

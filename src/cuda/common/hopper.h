@@ -27,6 +27,24 @@ inline uint64_t descriptor(shared_address x)
            (uint64_t)1 << 62; /* fault: chunks are permuted within 64 bytes */
 }
 
+/* The same of a matrix across k, of 2-byte elements: 64 lines' elements of a k are 128 bytes,
+ * permuted as above, those of 8 k are 1,024 bytes one after the other, and those of 64 k
+ * are a box, after which the next 64 lines' begins. CUTLASS, mma_traits_sm90_gmma.hpp,
+ * make_gmma_desc<Major::MN>, B128 with T = 8 elements of 16 bytes:
+ *
+ *   Swizzle<3,4,3> o smem_ptr o ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO))
+ *
+ *   bits 0 to 13    the address / 16; it goes up by 128 for a step of 16 k
+ *   bits 16 to 29   LBO / 16: from 64 lines to the next 64
+ *   bits 32 to 45   SBO / 16: from 8 k to the next 8
+ */
+inline uint64_t descriptor_across(shared_address x)
+{
+    /* fault: boxes are 4096 bytes */
+    return (uint64_t)(x & 0x3FFFF) >> 4 | (uint64_t)(8192 >> 4) << 16 |
+           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62; /* fault: 8 k are 512 bytes */
+}
+
 #ifdef SIMT /* tests/support/simulator/simt_hopper.h computes these */
 
 struct TensorMap {
@@ -61,7 +79,6 @@ inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int 
 }
 template <int COUNT> inline void take_registers() { simt::yield(simt::WARP); }
 template <int COUNT> inline void give_registers() { simt::yield(simt::WARP); }
-inline void registers_are_ready(float *d) { (void)d; }
 inline void begin_products() { simt_wgmma_fence(); }
 inline void commit_products() { simt_wgmma_commit(); }
 template <int PENDING> inline void await_products() { simt_wgmma_wait(PENDING); }
@@ -153,16 +170,6 @@ template <int COUNT> inline void give_registers()
 
 /* -- wgmma ----------------------------------------------------------------------------- */
 
-/* What computes the 64 accumulators, before, and what takes them, after, stays there: the
- * compiler does not see that the instruction goes on. */
-inline void registers_are_ready(float *d)
-{
-#pragma unroll
-    for (int i = 0; i < 64; i++) {
-        asm volatile("" : "+f"(d[i]) : : "memory");
-    }
-}
-
 /* Between what a warp did with registers and instructions that take them. */
 inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 
@@ -182,36 +189,65 @@ template <int PENDING> inline void await_products()
 
 #ifdef UNIT
 
-/* Begins d = a b, or d += a b where `adds`: 64 rows of a, 128 columns of b, 32 bytes of k.
- * UNIT is what follows "wgmma.mma_async.sync.aligned." in PTX, "m64n128k16.f32.bf16.bf16"
- * for example; TAIL what follows the signs of a and b: ", 0, 0", neither transposed, which
- * formats of 16 bits can be. Warp w of the four has rows 16 w to 16 w + 15, as the results
- * of mma.h lie: d[4 j] and after are those of columns 8 j to 8 j + 7. */
+/* The 64 or 128 accumulators of a thread. */
+constexpr int ACCUMULATORS = COLUMNS / 2;
+
+/* What computes them, before, and what takes them, after, stays there: the compiler does not
+ * see that the instruction goes on. */
+inline void registers_are_ready(float *d)
+{
+#ifndef SIMT
+#pragma unroll
+    for (int i = 0; i < ACCUMULATORS; i++) {
+        asm volatile("" : "+f"(d[i]) : : "memory");
+    }
+#endif
+}
+
+/* Lists for inline assembly, which has no arrays: names of operands, and eight or 64 of
+ * them from d[i] on. */
+#define NAMES_TO_63                                                                    \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "                          \
+    "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "                \
+    "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, "                \
+    "%39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "                \
+    "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define NAMES_TO_127                                                                   \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, "                \
+    "%77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, "                \
+    "%90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, "             \
+    "%103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, "   \
+    "%116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define EIGHT(d, i)                                                                    \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]),        \
+        "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define SIXTY_FOUR(d, i)                                                               \
+    EIGHT(d, i), EIGHT(d, i + 8), EIGHT(d, i + 16), EIGHT(d, i + 24),                  \
+        EIGHT(d, i + 32), EIGHT(d, i + 40), EIGHT(d, i + 48), EIGHT(d, i + 56)
+
+/* Begins d = a b, or d += a b where `adds`: 64 rows of a, COLUMNS columns of b, 32 bytes of
+ * k. UNIT is what follows "wgmma.mma_async.sync.aligned." in PTX,
+ * "m64n128k16.f32.bf16.bf16" for example; TAIL what follows the signs of a and b: ", 0, 1",
+ * b across k, which formats of 16 bits can be. Warp w of the four has rows 16 w to
+ * 16 w + 15, as the results of mma.h lie: d[4 j] and after are those of columns 8 j to
+ * 8 j + 7. */
 inline void multiply(float *d, uint64_t a, uint64_t b, int adds)
 {
 #ifdef SIMT
-    simt_wgmma(UNIT, d, a, b, adds); /* fault: another instruction, by wgmma; fewer columns */
+    /* fault: another instruction, by wgmma; fewer columns */
+    simt_wgmma(UNIT, d, a, b, adds, !A_ALONG_K, !B_ALONG_K);
+#elif COLUMNS == 128
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+                 "wgmma.mma_async.sync.aligned." UNIT " {" NAMES_TO_63 "}, "
+                 "%64, %65, p, 1, 1" TAIL ";\n}"
+                 : SIXTY_FOUR(d, 0)
+                 : "l"(a), "l"(b), "r"(adds));
 #else
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned." UNIT " "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-        "%64, %65, p, 1, 1" TAIL ";\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
-          "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
-          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
-          "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
-          "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
-          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
-          "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
-          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]),
-          "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
-          "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-        : "l"(a), "l"(b), "r"(adds));
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+                 "wgmma.mma_async.sync.aligned." UNIT " {" NAMES_TO_63 ", " NAMES_TO_127 "}, "
+                 "%128, %129, p, 1, 1" TAIL ";\n}"
+                 : SIXTY_FOUR(d, 0), SIXTY_FOUR(d, 64)
+                 : "l"(a), "l"(b), "r"(adds));
 #endif
 }
 

@@ -14,8 +14,7 @@ constexpr int FEW = 40, MANY = 232;
 
 constexpr int WARPS = THREADS / 32;
 constexpr int STAGE = (FILLED + 1023) / 1024 * 1024;
-static_assert(SLICE == 128 && WARP_ROWS == 16 && WARP_COLUMNS == 128 && ACROSS == 1,
-              "of wgmma");
+static_assert(SLICE == 128 && WARP_ROWS == 16 && ACROSS == 1, "of wgmma");
 
 /* As one of its users goes round. */
 struct Ring {

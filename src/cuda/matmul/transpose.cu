@@ -1,8 +1,8 @@
-/* Bytes whose lines lie side by side to lines of bytes, k side by side: FP8 operands as
- * tensor cores read them.
+/* Elements whose lines lie side by side to lines of them, k side by side: FP8 and tf32
+ * operands as tensor cores read them.
  *
- * A block moves SIDE lines of SIDE k at a time. Its threads read four lines at once, and
- * turn 4 x 4 bytes in registers, so that they write four k at once.
+ * Of bytes a block moves SIDE lines of SIDE k at a time. Its threads read four lines at
+ * once, and turn 4 x 4 bytes in registers, so that they write four k at once.
  */
 #include "cuda/common/common.h"
 
@@ -96,6 +96,51 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
                         out[((matrix * rows + row + j) * padded + k) / 4] =
                             byte_of_each(words, j);
                     }
+                }
+            }
+        }
+    }
+}
+
+/* The same of 4-byte elements: a block moves HALF lines of HALF k at a time. A thread's
+ * reads are under way together. */
+enum { HALF = SIDE / 2, EACH = HALF * HALF / (WARP * WARPS) };
+
+extern "C" __global__ void __launch_bounds__(WARP * WARPS)
+    transpose_words(const uint8_t *x, uint32_t *out, const struct tf_bytes of, int64_t rows,
+                    int64_t padded)
+{
+    __shared__ uint32_t tile[HALF][HALF + 1]; /* k, lines: 65, so that k lie in 32 banks */
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    const int64_t k0 = (int64_t)blockIdx.x * HALF;
+#pragma unroll 1
+    for (int64_t matrix = blockIdx.z; matrix < of.count; matrix += gridDim.z) {
+        const uint8_t *from = x + matrix * of.matrix; /* fault: another matrix of words */
+#pragma unroll 1
+        for (int64_t line0 = (int64_t)blockIdx.y * HALF; line0 < rows;
+             line0 += (int64_t)gridDim.y * HALF) {
+            uint32_t words[EACH];
+            const uint8_t *at = from + (line0 + lane) * of.line + (k0 + warp) * of.step;
+#pragma unroll
+            for (int i = 0; i < EACH; i++) { /* a warp reads 128 bytes */
+                const int line = i % 2 * WARP, k = i / 2 * WARPS;
+                /* fault: words that are not there */
+                const bool is_there = line0 + lane + line < of.lines && k0 + warp + k < of.k;
+                words[i] =
+                    is_there ? *(const uint32_t *)(at + line * of.line + k * of.step) : 0;
+            }
+            __syncthreads(); /* fault: no barrier before the next tile of words */
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                tile[i / 2 * WARPS + warp][i % 2 * WARP + lane] = words[i];
+            }
+            __syncthreads(); /* fault: no barrier before reading words */
+            uint32_t *to = out + (matrix * rows + line0 + warp) * padded + k0 + lane;
+#pragma unroll
+            for (int i = 0; i < EACH; i++) { /* and writes as many */
+                const int line = i / 2 * WARPS, k = i % 2 * WARP;
+                if (line0 + warp + line < rows && k0 + lane + k < padded) {
+                    to[line * padded + k] = tile[k + lane][line + warp];
                 }
             }
         }

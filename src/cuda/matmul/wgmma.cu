@@ -3,8 +3,9 @@
  * PROMOTE, each instruction's result is added to a sum from +0 by float32 addition, to
  * nearest, for stretches of k one after the other, each of which is added to the result.
  *
- * The options of the compilation (tf32dtype/cuda/_matmul/wgmma.py) are those of mma_tiles.h, k
- * contiguous, warps of 16 x 128 and slices of 128 bytes, and
+ * The options of the compilation (tf32dtype/cuda/_matmul/wgmma.py) are those of mma_tiles.h,
+ * 2-byte elements in any layout, others along k, warps of 16 rows and all of the tile's 128
+ * or 256 columns, slices of 128 bytes of k, across it of 64 k, and
  *
  *   UNIT, TAIL                the instruction, see hopper.h
  *   PROMOTE                   1: an instruction is a chain; 0: all of k is one
@@ -14,6 +15,10 @@
  * One thread copies, STAGES slices ahead. Each of the other warpgroups has 64 rows of the
  * tile; while an instruction multiplies into one set of accumulators, the other set is
  * added to the sums. Each thread's totals of its stretches are in shared memory, too.
+ *
+ * A wide tile takes less from L2 and shared memory for a result: of 128 x 256 x 64 steps of
+ * 2 bytes, 1024 clocks of the tensor cores, 48 KiB from L2 and 80 KiB from shared memory; of
+ * 128 x 128 x 64, 512 clocks, 32 and 48 KiB.
  */
 #include "cuda/matmul/mma_tiles.h"
 
@@ -24,15 +29,44 @@ constexpr int A_BYTES = ROWS * SLICE, FILLED = A_BYTES + COLUMNS * SLICE;
 constexpr int OF_TOTALS = STAGES * STAGE;
 constexpr int OF_BARRIERS = OF_TOTALS + (PROMOTE ? ROWS * COLUMNS * 4 : 0);
 
-/* Begins an instruction, in a group of its own. */
+/* Copies a slice of an operand's EXTENT lines: all at once, or across k 64 at a time. */
+template <int EXTENT, bool ALONG_K>
+inline void copy_slice(shared_address to, const TensorMap *map, int k, int line, int stack,
+                       shared_address full)
+{
+    static_assert(ALONG_K || SIZE == 2, "wgmma transposes 16 bits alone");
+    if (ALONG_K) {
+        copy_box(to, map, k, line, stack, full);
+    } else {
+#pragma unroll
+        for (int i = 0; i < EXTENT; i += 64) {
+            /* fault: the first lines for ever */
+            copy_box(to + i * SLICE, map, line + i, k, stack, full);
+        }
+    }
+}
+
+/* An instruction's matrix in a slice. */
+template <bool ALONG_K> inline uint64_t matrix(shared_address slice, int step)
+{
+    /* fault: steps are of 16 bytes; steps are of 8 k */
+    return ALONG_K ? descriptor(slice) + step * 2 : descriptor_across(slice) + step * 128;
+}
+
+/* Begins a step's instruction. */
+inline void begin_step(Results &d, const Ring &ring, int group, int step, int adds)
+{
+    /* fault: rows of the other warpgroup */
+    multiply(&d[0][0][0], matrix<A_ALONG_K>(ring.here() + group * 64 * SLICE, step),
+             matrix<B_ALONG_K>(ring.here() + A_BYTES, step), adds);
+}
+
+/* The same in a group of its own. */
 inline void begin(Results &d, const Ring &ring, int group, int step, int adds)
 {
-    float *const first = &d[0][0][0];
-    registers_are_ready(first);
+    registers_are_ready(&d[0][0][0]);
     begin_products(); /* fault: no fence of registers */
-    /* fault: steps are of 16 bytes; rows of the other warpgroup */
-    multiply(first, descriptor(ring.here() + group * 64 * SLICE) + step * 2,
-             descriptor(ring.here() + A_BYTES) + step * 2, adds);
+    begin_step(d, ring, group, step, adds);
     commit_products();
 }
 
@@ -105,12 +139,15 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
 #pragma unroll 1
     for (int slice = 0; slice < slices; slice++, ring.go_on()) {
         ring.await_bytes();
+        registers_are_ready(&sums[0][0][0]);
+        begin_products(); /* fault: no fence of registers, in chains */
 #pragma unroll
         for (int step = 0; step < STEPS; step++) {
             /* fault: a chain begins anew in each slice */
-            begin(sums, ring, group, step, step || slice);
+            begin_step(sums, ring, group, step, step || slice);
         }
-        await_products<STEPS>(); /* fault: a stage is let go too early */
+        commit_products();
+        await_products<1>(); /* fault: a stage is let go too early */
         if (slice > 0) {
             Ring::release(before);
         }
@@ -122,9 +159,10 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
 }
 
 /* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n) + beta out, which is not read if
- * beta is 0. The maps are of (k, lines, stacks), by boxes of a slice of the tile's lines;
- * an operand that is repeated has one matrix: its stride of stacks is 0, not 1. A stretch
- * is so many k, a multiple of DEPTH. k is at least 1.
+ * beta is 0. The maps are of (k, lines, stacks), by boxes of a slice of the tile's lines, or
+ * across k of (lines, k, stacks), by boxes of 64 lines of a slice; an operand that is
+ * repeated has one matrix: its stride of stacks is 0, not 1. A stretch is so many k, a
+ * multiple of DEPTH. k is at least 1.
  *
  * A block has every gridDim.x-th tile: the next one's first slices are copied while the
  * results of this one are written. */
@@ -151,11 +189,12 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                 for (int slice = 0; slice < slices; slice++, ring.go_on()) {
                     ring.begin_to_fill();
                     /* fault: the next slice begins too early, by wgmma */
-                    copy_box(ring.here(), &a, slice * DEPTH, (int)tile.row,
-                             stack * stack_a, ring.full());
+                    copy_slice<ROWS, A_ALONG_K>(ring.here(), &a, slice * DEPTH, (int)tile.row,
+                                                stack * stack_a, ring.full());
                     /* fault: columns of another tile */
-                    copy_box(ring.here() + A_BYTES, &b, slice * DEPTH, (int)tile.column,
-                             stack * stack_b, ring.full());
+                    copy_slice<COLUMNS, B_ALONG_K>(ring.here() + A_BYTES, &b, slice * DEPTH,
+                                                   (int)tile.column, stack * stack_b,
+                                                   ring.full());
                 }
             }
         }

@@ -194,25 +194,39 @@ struct Descriptor {
 };
 static_assert(sizeof(Descriptor) == 8, "");
 
-/* Byte `byte` of the 32 of a line of a matrix, k contiguous: CUTLASS,
- * mma_traits_sm90_gmma.hpp, "Canonical layouts for K-major":
+/* Byte `byte` of the 32 of a line of a matrix: CUTLASS, mma_traits_sm90_gmma.hpp,
+ * make_gmma_desc<Major::K>:
  *
  *   INTERLEAVE: Swizzle<0,4,3> o ((8,m),(T,2)):((1T,SBO),(1,LBO))
  *   B32       : Swizzle<1,4,3> o ((8,m),(T,2)):((2T,SBO),(1, T ))
  *   B64       : Swizzle<2,4,3> o ((8,m),(T,2)):((4T,SBO),(1, T ))
  *   B128      : Swizzle<3,4,3> o ((8,m),(T,2)):((8T,SBO),(1, T ))
  *
+ * and make_gmma_desc<Major::MN>, of 2-byte elements:
+ *
+ *   INTERLEAVE: Swizzle<0,4,3> o ((T,1,m),(8,k)):((1,T,SBO),(1T,LBO))
+ *   B32       : Swizzle<1,4,3> o ((T,2,m),(8,k)):((1,T,LBO),(2T,SBO))
+ *   B64       : Swizzle<2,4,3> o ((T,4,m),(8,k)):((1,T,LBO),(4T,SBO))
+ *   B128      : Swizzle<3,4,3> o ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO))
+ *
  * where T are the elements of 16 bytes, and Swizzle<B,4,3> adds B bits from the 7th on to
  * those from the 4th on, without carry. */
-inline const unsigned char *byte_of(uint64_t bits, int line, int byte)
+inline const unsigned char *byte_of(uint64_t bits, int line, int byte, bool across)
 {
     Descriptor x;
     memcpy(&x, &bits, 8);
     const unsigned swizzles = x.layout_type ? 4u - x.layout_type : 0; /* 1: B128, 3: B32 */
-    const unsigned further = swizzles ? 16 : x.leading_byte_offset << 4;
+    const unsigned leading = x.leading_byte_offset << 4, stride = x.stride_byte_offset << 4;
     unsigned address = x.start_address << 4;
-    address += (unsigned)line % 8 * (16u << swizzles) + (unsigned)byte % 16;
-    address += (unsigned)line / 8 * (x.stride_byte_offset << 4) + (unsigned)byte / 16 * further;
+    if (across) {
+        const unsigned k = (unsigned)byte / 2, lines = 8u << swizzles;
+        address += (unsigned)line % lines * 2 + (unsigned)byte % 2 + k % 8 * (lines * 2);
+        address += (unsigned)line / lines * (swizzles ? leading : stride);
+        address += k / 8 * (swizzles ? stride : leading);
+    } else {
+        address += (unsigned)line % 8 * (16u << swizzles) + (unsigned)byte % 16;
+        address += (unsigned)line / 8 * stride + (unsigned)byte / 16 * (swizzles ? 16 : leading);
+    }
     address ^= (address >> 7 & ((1u << swizzles) - 1)) << 4;
     if (x.base_offset) {
         error = "wgmma with a base offset is not modelled";
@@ -225,6 +239,7 @@ struct Product {
     float *d; /* or NULL: another one goes on with its results */
     int count, first;
     uint64_t a, b;
+    bool across_a, across_b;
     std::vector<uint32_t> results;
     std::vector<unsigned char> read;
 };
@@ -278,13 +293,13 @@ inline const Wgmma *wgmma_of(const char *unit)
 }
 
 /* 16 lines of a, and all of b, as they are now. */
-inline std::vector<unsigned char> read_matrices(uint64_t a, uint64_t b, int first, int columns)
+inline std::vector<unsigned char> read_matrices(const Product &x)
 {
     std::vector<unsigned char> bytes;
-    for (int line = 0; line < 16 + columns; line++) {
+    for (int line = 0; line < 16 + x.count * 2; line++) {
         for (int byte = 0; byte < 32; byte++) {
-            bytes.push_back(line < 16 ? *byte_of(a, first + line, byte)
-                                      : *byte_of(b, line - 16, byte));
+            bytes.push_back(line < 16 ? *byte_of(x.a, x.first + line, byte, x.across_a)
+                                      : *byte_of(x.b, line - 16, byte, x.across_b));
         }
     }
     return bytes;
@@ -301,7 +316,8 @@ inline void simt_wgmma_fence()
     simt::issued[simt::rank(simt::thread_index)].fenced = true;
 }
 
-inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int adds)
+inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int adds,
+                       bool across_a, bool across_b)
 {
     using namespace simt;
     const unsigned me = rank(thread_index), warp = me / 32 * 32;
@@ -311,6 +327,9 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
         error = "no such wgmma on this architecture";
         return;
     }
+    if ((across_a || across_b) && does->each != 16) {
+        error = "wgmma of this format has operands along k alone";
+    }
     if (!mine.fenced) {
         error = "registers of wgmma without wgmma.fence";
     }
@@ -318,9 +337,10 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
     const int first = (int)(warp / 32 % 4) * 16; /* figure: "D fragment of m64nNk16" */
     static std::vector<unsigned char> bytes;     /* the first lane of a warp reads them */
     static std::vector<uint32_t> numbers;
+    Product product{d, does->columns / 2, first, a, b, across_a, across_b, {}, {}};
     yield(WARP);
     if (me == warp) {
-        bytes = read_matrices(a, b, first, does->columns);
+        bytes = read_matrices(product);
         numbers.resize((size_t)(16 + does->columns) * (size_t)does->depth);
         const size_t size = (size_t)does->each / 8;
         for (size_t i = 0; i < numbers.size(); i++) {
@@ -331,7 +351,6 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
         }
     }
     yield(WARP);
-    Product product{d, does->columns / 2, first, a, b, {}, {}};
     if (me == warp) {
         product.read = bytes;
     }
@@ -377,9 +396,7 @@ inline void simt_wgmma_wait(size_t pending)
     for (; mine.groups.size() > pending; mine.groups.erase(mine.groups.begin())) {
         for (const Product &product : mine.groups.front()) {
             mine.fenced = false;
-            if (!product.read.empty() &&
-                product.read != read_matrices(product.a, product.b, product.first,
-                                              product.count * 2)) {
+            if (!product.read.empty() && product.read != read_matrices(product)) {
                 error = "shared memory is written while wgmma reads it";
             }
             for (int i = 0; product.d && i < product.count; i++) {

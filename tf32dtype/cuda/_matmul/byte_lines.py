@@ -1,4 +1,4 @@
-"""FP8 operands as tensor cores read them: lines of bytes, k side by side."""
+"""FP8 and tf32 operands as tensor cores read them: lines, k side by side."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import numpy as np
 from .._runtime.backend import Kernel, current
 from .tile_options import MOST, pieces
 
-#: src/cuda/matmul/transpose.cu: lines and k of a tile, and threads for it
-_SIDE, _THREADS = 128, 256
+#: src/cuda/matmul/transpose.cu: the kernel of elements of so many bytes, and the side of
+#: its tile
+_KERNELS = {
+    size: (Kernel("cuda/matmul/transpose.cu", name), side)
+    for size, name, side in ((1, "transpose", 128), (4, "transpose_words", 64))
+}
+_THREADS = 256
 #: struct tf_bytes
 _BYTES = np.dtype(
     [(name, np.int64) for name in ("matrix", "line", "step", "count", "lines", "k")]
@@ -24,7 +29,7 @@ def bytes_along_k(x: Any, rows: int, depth: int) -> Any:
     Parameters
     ----------
     x : cupy.ndarray
-        (s, lines, k) of uint8, of any strides.
+        (s, lines, k) of 1-byte or 4-byte elements, of any strides.
     rows, depth : int
         How many lines and k the copy has; k a multiple of 4.
 
@@ -35,15 +40,17 @@ def bytes_along_k(x: Any, rows: int, depth: int) -> Any:
     """
     stack, of_line, of_k = x.strides
     one = x[:1] if stack == 0 else x
+    count = one.shape[0]
     if abs(of_line) >= abs(of_k):
-        filled = current().call("zeros", (len(one), rows, depth), np.uint8)
+        filled = current().call("zeros", (count, rows, depth), x.dtype)
         current().call("copyto", filled[:, : x.shape[1], : x.shape[2]], one)
         return filled
-    made = cupy.empty((len(one), rows, depth), np.uint8)
+    made = cupy.empty((count, rows, depth), x.dtype)
     if made.size:
-        grid = pieces(depth, _SIDE), min(pieces(rows, _SIDE), MOST), min(len(one), MOST)
+        kernel, side = _KERNELS[x.dtype.itemsize]
+        grid = pieces(depth, side), min(pieces(rows, side), MOST), min(count, MOST)
         current().launch(
-            Kernel("cuda/matmul/transpose.cu", "transpose"), grid, (_THREADS,),
+            kernel, grid, (_THREADS,),
             one, made,
             np.array((stack, of_line, of_k, *one.shape), _BYTES), np.int64(rows),
             np.int64(depth),

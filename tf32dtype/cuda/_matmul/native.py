@@ -306,8 +306,8 @@ def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
             and all(i % _CHUNK == 0 for i in used)
         ):
             return Operand(x, along_k, *used[1:])
-    if size == 1 and abs(of_row) < abs(of_k):
-        copy = bytes_along_k(x, rows, depth + -depth % _CHUNK)
+    if size != 2 and not mixed and abs(of_row) < abs(of_k):
+        copy = bytes_along_k(x, rows, depth + -depth % (_CHUNK // size))
         matrix, pitch = copy.strides[:2]
         return Operand(copy, True, pitch, matrix if stack else 0)
     one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once

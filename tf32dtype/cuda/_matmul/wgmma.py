@@ -14,11 +14,12 @@ mma.sync and there are tiles for half of the device. The environment variable
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._runtime.backend import Kernel, current
+from .._runtime.backend import KEPT, Kernel, current, int32, int64
 from . import native
 from .tile_options import LARGEST, pieces
 
@@ -27,8 +28,6 @@ ARCHITECTURE = "sm_90a"
 #: Whether products of leading parts are this kernel's where it can.
 ENABLED = os.environ.get("TF32DTYPE_CUDA_WGMMA") != "0"
 
-#: of the result, a block's; an instruction has 64 rows of it, a warp 16
-ROWS = COLUMNS = 128
 #: Bytes of k that are copied at a time, all of a permuted line.
 SLICE = 128
 #: Bytes of k of an instruction.
@@ -39,22 +38,52 @@ ALIGNED = 1024
 COPYING = 128
 #: Strides of maps are less.
 FARTHEST = 1 << 40
+#: Lines of a box across k.
+ACROSS = 64
+#: Whether 2-byte elements may lie so; otherwise they are copied.
+ACROSS_K = True
+#: Bytes of shared memory that a block has.
+ROOM = 227 << 10
 
 
-class Depth(NamedTuple):
-    """Slices in shared memory, and what else is there."""
+class Tile(NamedTuple):
+    """Of the result, a block's: a warpgroup has 64 rows, a warp 16."""
 
-    stages: int
-    totals: int  #: bytes
+    rows: int
+    columns: int
+    weight: float = 1.0  #: of time for an element, an estimate: more is copied for it
+    totals: bool = False  #: whether sums of stretches lie in shared memory
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.rows * 2 + COPYING
+
+    @property
+    def stages(self) -> int:
+        """Slices in shared memory."""
+        return (ROOM - ALIGNED - self._totals) // self._stage
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory, with two barriers of 8 bytes a stage."""
-        stages = self.stages * ((ROWS + COLUMNS) * SLICE + 16)
-        return ALIGNED + stages + self.totals
+        """Bytes of shared memory."""
+        return ALIGNED + self.stages * self._stage + self._totals
+
+    @property
+    def _stage(self) -> int:  # with two barriers of 8 bytes
+        return (self.rows + self.columns) * SLICE + 16
+
+    @property
+    def _totals(self) -> int:
+        return self.rows * self.columns * 4 if self.totals else 0
 
 
-CHAINS, SUMS = Depth(6, 0), Depth(5, ROWS * COLUMNS * 4)
+WIDE, SQUARE = Tile(128, 256), Tile(128, 128, 1.25)
+#: What chains may have; sums, which take three times the registers, have the other one.
+CHAINS = WIDE, SQUARE
+SUMS = SQUARE._replace(totals=True)
+#: of the tile that other kernels have
+ROWS, COLUMNS = SQUARE[:2]
 
 
 def is_here() -> bool:
@@ -68,8 +97,8 @@ def leads(shape: tuple[int, ...]) -> bool:
     return ENABLED and is_here() and 2 * tiles(shape) >= current().processors()
 
 
-def tiles(shape: tuple[int, ...]) -> int:
-    """Of a product (s, m, n).
+def tiles(shape: tuple[int, ...], tile: Tile = SQUARE) -> int:
+    """How many a product (s, m, n) has.
 
     Raises
     ------
@@ -77,10 +106,22 @@ def tiles(shape: tuple[int, ...]) -> int:
         For more than a launch has.
     """
     s, m, n = shape
-    count = s * pieces(m, ROWS) * pieces(n, COLUMNS)
+    count = s * pieces(m, tile.rows) * pieces(n, tile.columns)
     if count >= 1 << 31 or max(m, n, s) > LARGEST:
         raise ValueError(f"a product of shape {shape} is too large for one launch")
     return count
+
+
+@lru_cache(maxsize=KEPT)
+def choose_tile(shape: tuple[int, ...], processors: int) -> Tile:
+    """For chains, that which is estimated to take the least time. All give the same
+    bits."""
+
+    def time(tile: Tile) -> float:
+        rounds = pieces(tiles(shape, tile), processors)
+        return rounds * tile.rows * tile.columns * tile.weight
+
+    return min(CHAINS, key=time)
 
 
 def sums_here(sums: native.Sums, size: int, k: int) -> bool:
@@ -109,53 +150,68 @@ def multiply(
     size = a.dtype.itemsize
     if sums.promote * size not in (0, STEP):
         raise ValueError(f"chains of {sums.promote} k are not one instruction each")
-    count = tiles((s, m, n))
+    processors = current().processors()
+    tile = SUMS if sums.promote else choose_tile((s, m, n), processors)
+    count = tiles((s, m, n), tile)
     if count == 0:
         return
     if k == 0:  # of which there are no maps
         native.multiply(a, b, out, formats, sums=sums)
         return
     x, y = operand(a), operand(b.swapaxes(-1, -2))
-    depth = SUMS if sums.promote else CHAINS
     current().launch(
-        kernel(formats, size, bool(sums.promote)),
-        (min(count, current().processors()),),
-        (ROWS * 2 + COPYING,),
-        codes_map(x, k, ROWS),
-        codes_map(y, k, COLUMNS),
+        kernel(formats, size, bool(sums.promote), tile, x.along_k, y.along_k),
+        (min(count, processors),),
+        (tile.threads,),
+        codes_map(x, m, k, tile.rows),
+        codes_map(y, n, k, tile.columns),
         out,
-        *(np.int64(i) for i in (m, n, k)),
-        *(np.int32(i.stack > 0) for i in (x, y)),
-        np.int32(count),
-        np.int32(sums.stretch or 1 << 30),
+        *(int64(i) for i in (m, n, k)),
+        *(int32(i) for i in (x.stack > 0, y.stack > 0, count, sums.stretch or 1 << 30)),
         np.float32(sums.beta),
-        shared=depth.shared,
+        shared=tile.shared,
     )
 
 
-def options(formats: tuple[str, str], size: int, stages: int) -> dict[str, object]:
+def options(
+    formats: tuple[str, str],
+    size: int,
+    stages: int,
+    tile: Tile = SQUARE,
+    along_k: tuple[bool, bool] = (True, True),
+) -> dict[str, object]:
     """What kernels with this instruction are compiled with."""
     a, b = (native.FORMATS[name][0] for name in formats)
+    transposed = "".join(f", {int(not x)}" for x in along_k) if size == 2 else ""
     return {
-        "UNIT": f'"m64n{COLUMNS}k{STEP // size}.f32.{a}.{b}"',
-        "TAIL": '", 0, 0"' if size == 2 else '""',
+        "UNIT": f'"m64n{tile.columns}k{STEP // size}.f32.{a}.{b}"',
+        "TAIL": f'"{transposed}"',
         "SIZE": size,
-        "A_ALONG_K": 1,
-        "B_ALONG_K": 1,
-        "ROWS": ROWS,
-        "COLUMNS": COLUMNS,
+        "A_ALONG_K": int(along_k[0]),
+        "B_ALONG_K": int(along_k[1]),
+        "ROWS": tile.rows,
+        "COLUMNS": tile.columns,
         "WARP_ROWS": 16,
-        "WARP_COLUMNS": COLUMNS,
+        "WARP_COLUMNS": tile.columns,
         "SLICE": SLICE,
         "STAGES": stages,
         "RESIDENT": 1,
     }
 
 
-def kernel(formats: tuple[str, str], size: int, promotes: bool) -> Kernel:
-    """The kernel for elements of `size` bytes."""
-    depth = SUMS if promotes else CHAINS
-    macros = {**options(formats, size, depth.stages), "PROMOTE": int(promotes)}
+@lru_cache(maxsize=KEPT)
+def kernel(
+    formats: tuple[str, str],
+    size: int,
+    promotes: bool,
+    tile: Tile,
+    a_along_k: bool = True,
+    b_along_k: bool = True,
+) -> Kernel:
+    """The kernel for elements of `size` bytes, contiguous as said."""
+    along_k = a_along_k, b_along_k
+    macros = options(formats, size, tile.stages, tile, along_k)
+    macros["PROMOTE"] = int(promotes)
     return Kernel(
         "cuda/matmul/wgmma.cu",
         "wgmma",
@@ -164,11 +220,13 @@ def kernel(formats: tuple[str, str], size: int, promotes: bool) -> Kernel:
 
 
 def operand(x: Any) -> native.Operand:
-    """Storage (s, lines, k), copied if there is no map of it where it is."""
-    found = native.operand(x, mixed=False)
+    """Storage (s, lines, k), copied if there is no map of it where it is. The
+    instruction has 2-byte elements across k, too."""
+    mixed = ACROSS_K and x.dtype.itemsize == 2
+    found = native.operand(x, mixed)
     if has_map(found.pitch, found.stack):
         return found
-    return native.operand(x, mixed=False, always=True)
+    return native.operand(x, mixed, always=True)
 
 
 def has_map(pitch: int, stack: int) -> bool:
@@ -177,17 +235,20 @@ def has_map(pitch: int, stack: int) -> bool:
     return forward and (not pitch or stack % pitch == 0)
 
 
-def codes_map(x: native.Operand, k: int, lines: int) -> Any:
-    """A map of (k, lines, stacks) by boxes of a slice of so many lines."""
-    count, rows, _ = x.storage.shape
+def codes_map(x: native.Operand, rows: int, k: int, lines: int) -> Any:
+    """A map of (k, rows, stacks) by boxes of a slice of so many lines, or across k of
+    (rows, k, stacks) by boxes of 64 lines of a slice."""
     size = x.storage.dtype.itemsize
+    inner, outer, box = k, rows, (SLICE // size, lines, 1)
+    if not x.along_k:
+        inner, outer, box = rows, k, (ACROSS, SLICE // size, 1)
     # That of one line says nothing.
-    pitch = x.pitch or x.stack or pieces(k * size, 16) * 16
+    pitch = x.pitch or x.stack or pieces(inner * size, 16) * 16
     return current().tensor_map(
         x.storage,
         size,
-        (k, rows, count if x.stack else 1),
-        (pitch, x.stack or rows * pitch),
-        (SLICE // size, lines, 1),
+        (inner, outer, x.storage.shape[0] if x.stack else 1),
+        (pitch, x.stack or outer * pitch),
+        box,
         swizzled=True,
     )

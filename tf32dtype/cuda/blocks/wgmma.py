@@ -26,7 +26,7 @@ from .._runtime.tensor_maps import MAP
 from . import native
 
 #: Bytes of shared memory for stages, a block's most but what finds their beginning.
-ROOM = (227 << 10) - wgmma.ALIGNED
+ROOM = wgmma.ROOM - wgmma.ALIGNED
 
 #: struct Side of wgmma_matmul.cu
 SIDE = np.dtype([(name, MAP) for name in ("codes", "residuals", "scales")])
@@ -92,7 +92,7 @@ def product(
     backend.current().launch(
         kernel((a.names[0], b.names[0]), block, levels, size),
         (min(tiles, backend.current().processors()),),
-        (ROWS * 2 + wgmma.COPYING,),
+        (wgmma.SQUARE.threads,),
         *(side.maps for side in sides),
         c,
         *map(np.int64, (*c.shape[1:], a.k)),
@@ -120,7 +120,7 @@ def _side(x: Any, lines: int, levels: int, size: int) -> Side:
         kept = [_halves(y, name, x.k) for y, name in zip(kept, names, strict=True)]
         depth = kept[0].storage.shape[-1]
     for name, operand in zip(("codes", "residuals"), kept, strict=False):
-        maps[name] = wgmma.codes_map(operand, depth, lines)
+        maps[name] = wgmma.codes_map(operand, operand.storage.shape[1], depth, lines)
     count, blocks, width = x.scales.shape
     stored = x.layout.row.levels
     stack = x.scales.strides[0] if count > 1 else 0
