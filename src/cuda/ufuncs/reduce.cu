@@ -132,7 +132,7 @@ struct elements {
 
 /* Partial results, [chunks][outputs]. Told nothing, the assembler saves registers for
  * more blocks on a multiprocessor, and spills. */
-extern "C" __global__ void __launch_bounds__(256, VECTOR > 8 ? 2 : 3)
+extern "C" __global__ void __launch_bounds__(256, VECTOR * sizeof(OP::value) > 64 ? 2 : 3)
     reduce(const plan p, const tf_walk<2> kept, const tf_walk<2> reduced,
            OP::value *partials, const source *in, const uint8_t *mask,
            const double *means)
