@@ -84,6 +84,19 @@ def test_every_name(backend: Any, name: str) -> None:
     every_name(backend, np.dtype(td.bfloat16), [name])
 
 
+@pytest.mark.parametrize("name", ["sum", "max", "min", "argmax"])
+@each_few
+def test_whole_vectors(backend: Any, dtype: Any, name: str) -> None:
+    """Aligned, along and across, with NaN of either sign in some lines."""
+    x = mixed(dtype, (18, 160))
+    with np.errstate(all="ignore"):
+        x[3, 5], x[7, 131] = np.nan, -x.dtype.type(np.nan)
+    assert np.signbit(x[7, 131])
+    for axis in (None, 0, 1):
+        compare(backend, name, x, axis=axis)
+    compare(backend, name, x[:, :64], axis=0)
+
+
 def test_without_signed_zero(backend: Any) -> None:
     every_name(backend, np.dtype(td.float8_e4m3fnuz), ["sum", "max", "argmin"])
 
@@ -407,13 +420,28 @@ def test_missing_barriers_are_seen(backend: Any, which: str) -> None:
 # -- machine code ----------------------------------------------------------------------
 
 
+def gatherings(op: str, dtype: Any) -> list[Kernel]:
+    """First passes: along and across, with vectors and without."""
+    vector = min(16 // dtype.itemsize, 128 // reductions._SIZES[op])
+    return [
+        Kernel(
+            "cuda/ufuncs/reduce.cu",
+            "reduce",
+            (
+                f"-DOP={op}", f"-DFROM={casts.kind(dtype)}", "-DELEMENTS=0",
+                f"-DVECTOR={length}", f"-DACROSS={across}",
+            ),
+        )
+        for length in (vector, 1)
+        for across in (0, 1)
+    ]  # fmt: skip
+
+
 def kernels(dtype: Any) -> list[Kernel]:
     kind = casts.kind(dtype)
     found = []
-    for op in ("sums", "products", "greatest", "least", "counts"):
-        found.append(
-            Kernel("cuda/ufuncs/reduce.cu", "reduce", (f"-DOP={op}", f"-DFROM={kind}"))
-        )
+    for op in reductions._SIZES:
+        found += gatherings(op, dtype)
         for to in ("TF_BOOL", "TF_INT64") if op == "counts" else (kind,):
             found.append(
                 Kernel(
@@ -422,11 +450,12 @@ def kernels(dtype: Any) -> list[Kernel]:
                     (f"-DOP={op}", f"-DTO={to}"),
                 )
             )
-        if op != "counts":
+        if op not in ("counts", "highest", "lowest"):
             options = (f"-DOP={op}", f"-DFROM={kind}", f"-DTO={kind}")
             found.append(Kernel("cuda/ufuncs/scan.cu", "scan", options))
-    sums = found[0].options
-    found.append(Kernel("cuda/ufuncs/reduce.cu", "reduce", (*sums, "-DSQUARES")))
+    found += [
+        x._replace(options=(*x.options, "-DSQUARES")) for x in gatherings("sums", dtype)
+    ]
     options = ("-DOP=least", "-DTO=TF_INT64")
     found.append(Kernel("cuda/ufuncs/reduce_finish.cu", "finish", options))
     return found
@@ -435,10 +464,11 @@ def kernels(dtype: Any) -> list[Kernel]:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code(arch: str) -> None:
-    sums, finish, scan, *_ = kernels(td.bfloat16)
-    check(sums, arch, needs=("LDG.E.128", "DADD"))
-    check(finish, arch)
-    check(scan, arch)
+    along, across, *others = kernels(np.dtype(td.bfloat16))
+    for sums in (along, across):
+        check(sums, arch, needs=("LDG.E.128", "DADD"))
+    for kernel in others[:4]:  # without vectors, the second pass, a scan
+        check(kernel, arch)
 
 
 @pytest.mark.exhaustive

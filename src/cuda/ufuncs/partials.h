@@ -1,6 +1,10 @@
 /* Partial results of reductions, an operation a type: `value` is what it keeps, made of
  * an element, or of two others (`both` is associative, but for the rounding of doubles),
- * and a number in the end, or an index. */
+ * and a number in the end, or an index. `after` is `both` of what follows in the order
+ * of indices.
+ *
+ * `part` is what up to four elements are together, which is cheaper: `part_of` an
+ * element of a kind, `joined` to what follows, `whole` as a value. */
 #ifndef TF32DTYPE_CUDA_UFUNCS_PARTIALS_H
 #define TF32DTYPE_CUDA_UFUNCS_PARTIALS_H
 
@@ -14,18 +18,51 @@ enum tf_elements {
     TF_COUNT_NUMBERS = 8 /* to be counted: what is not NaN */
 };
 
+/* Whether float32 holds every sum of four numbers of a kind: these are multiples of the
+ * least subnormal number, and below 2^(mantissa bits + 1 + greatest exponent field - 1)
+ * of it, so that two bits more are enough. */
+constexpr bool tf_four_are_exact(int kind)
+{
+    switch (kind) {
+#define ROW(name, itemsize, width, shift, exponent, mantissa, is_signed, ...)            \
+    case tf_##name##_index:                                                              \
+        return is_signed && mantissa + (1 << exponent) - 1 + 2 <= 24;
+        TF_FORMATS(ROW)
+#undef ROW
+    default: return false;
+    }
+}
+
+template <bool exact> struct tf_sum_part {
+    typedef double type;
+};
+template <> struct tf_sum_part<true> {
+    typedef float type;
+};
+
 /* In float64, each number of up to 24 bits. */
 struct sums {
     typedef double value;
+    template <int kind>
+    using part = typename tf_sum_part<tf_four_are_exact(kind)>::type;
 
     static value none(void) { return -0.0; }
     static value of_double(double x) { return x; }
-    static value element(uint32_t bits, int64_t, int elements)
+    template <int kind>
+    static part<kind> part_of(uint32_t bits, int, int elements)
     {
         const int skipped = (elements & TF_SKIP_NANS) && tf_single_is_nan(bits);
-        return skipped ? 0.0 : (double)tf_float_of(bits);
+        return skipped ? 0 : (part<kind>)tf_float_of(bits);
+    }
+    template <int kind> static part<kind> no_part(void) { return -0.0f; }
+    template <class T> static T joined(T a, T b) { return a + b; }
+    template <class T> static value whole(T x, int64_t, int64_t) { return (double)x; }
+    static value element(uint32_t bits, int64_t, int elements)
+    {
+        return part_of<TF_FLOAT32>(bits, 0, elements);
     }
     static value both(value a, value b) { return a + b; }
+    static value after(value a, value b) { return a + b; }
     template <int kind> static double number(value x) { return x; }
 };
 
@@ -48,15 +85,25 @@ struct products {
         return {__longlong_as_double((int64_t)bits), exponent};
     }
     static value of_double(double x) { return normalised(x, 0); }
-    static value element(uint32_t bits, int64_t, int elements)
+    /* Of four numbers of float32: between 2^-596 and 2^512. */
+    template <int kind> using part = double;
+    template <int kind> static double part_of(uint32_t bits, int, int elements)
     {
         const int skipped = (elements & TF_SKIP_NANS) && tf_single_is_nan(bits);
-        return normalised(skipped ? 1.0 : (double)tf_float_of(bits), 0);
+        return skipped ? 1.0 : (double)tf_float_of(bits);
+    }
+    template <int kind> static double no_part(void) { return 1.0; }
+    static double joined(double a, double b) { return a * b; }
+    static value whole(double x, int64_t, int64_t) { return normalised(x, 0); }
+    static value element(uint32_t bits, int64_t, int elements)
+    {
+        return normalised(part_of<TF_FLOAT32>(bits, 0, elements), 0);
     }
     static value both(value a, value b)
     {
         return normalised(a.significand * b.significand, a.exponent + b.exponent);
     }
+    static value after(value a, value b) { return both(a, b); }
     /* To a kind: beyond 2^+-2000 float64 over- or underflows, beyond 2^+-1000 all
      * others, to which it is no zero: e8m0 has none. */
     template <int kind> static double number(value x)
@@ -77,27 +124,47 @@ template <bool most> struct extremes {
         int64_t index; /* -1: none */
         int32_t order;
     };
+    struct one_of_four {
+        int32_t which; /* -1: none */
+        int32_t order;
+    };
+    template <int kind> using part = one_of_four;
 
     static value none(void) { return {-1, most ? INT32_MIN : INT32_MAX}; }
-    static value element(uint32_t bits, int64_t index, int elements)
+    template <int kind> static one_of_four no_part(void) { return {-1, none().order}; }
+    template <int kind>
+    static one_of_four part_of(uint32_t bits, int which, int elements)
     {
         const int nan = tf_single_is_nan(bits);
         if (nan && (elements & TF_SKIP_NANS)) {
-            return none();
+            return no_part<kind>();
         }
         if ((elements & TF_EQUAL_ZEROS) && bits << 1 == 0) {
             bits = 0;
         }
         const int32_t prevails = most ? INT32_MAX : INT32_MIN;
-        return {index, nan ? prevails : tf_total_order(bits)};
+        return {which, nan ? prevails : tf_total_order(bits)};
     }
+    static int better(int32_t a, int32_t b) { return most ? b > a : b < a; }
+    static one_of_four joined(one_of_four a, one_of_four b)
+    {
+        return better(a.order, b.order) ? b : a;
+    }
+    static value whole(one_of_four x, int64_t first, int64_t step)
+    {
+        return {x.which < 0 ? -1 : first + x.which * step, x.order};
+    }
+    static value element(uint32_t bits, int64_t index, int elements)
+    {
+        return whole(part_of<TF_FLOAT32>(bits, 0, elements), index, 0);
+    }
+    static value after(value a, value b) { return better(a.order, b.order) ? b : a; }
     static value of_double(double x) { return element(tf_bits_of((float)x), 0, 0); }
     static value both(value a, value b)
     {
-        const int better = most ? b.order > a.order : b.order < a.order;
         const int earlier = b.order == a.order && b.index >= 0 &&
                             (a.index < 0 || b.index < a.index);
-        return better || earlier ? b : a;
+        return better(a.order, b.order) || earlier ? b : a;
     }
     static int64_t index(value x) { return x.index; }
     /* What is at either end of the order is NaN. */
@@ -109,19 +176,63 @@ template <bool most> struct extremes {
 typedef extremes<true> greatest;
 typedef extremes<false> least;
 
+/* Both ends of the order of float32's bits, of which one is the result: NaN is beyond
+ * the infinity of its sign, so that comparisons of integers find it, wherever it is. */
+template <bool most> struct ends {
+    struct value {
+        int32_t low;
+        int32_t high;
+    };
+    template <int kind> using part = value;
+
+    static value none(void) { return {INT32_MAX, INT32_MIN}; }
+    template <int kind> static value no_part(void) { return none(); }
+    static value of_order(int32_t order) { return {order, order}; }
+    static value of_double(double x)
+    {
+        return of_order(tf_total_order(tf_bits_of((float)x)));
+    }
+    template <int kind> static value part_of(uint32_t bits, int, int elements)
+    {
+        const int skipped = (elements & TF_SKIP_NANS) && tf_single_is_nan(bits);
+        return skipped ? none() : of_order(tf_total_order(bits));
+    }
+    static value both(value a, value b)
+    {
+        return {min(a.low, b.low), max(a.high, b.high)};
+    }
+    static value joined(value a, value b) { return both(a, b); }
+    static value after(value a, value b) { return both(a, b); }
+    static value whole(value x, int64_t, int64_t) { return x; }
+    template <int kind> static double number(value x)
+    {
+        const int32_t infinity = (int32_t)TF_INF_BITS;
+        const int nan = x.high > infinity || x.low < ~infinity || x.low > x.high;
+        const int32_t order = nan ? INT32_MAX : most ? x.high : x.low;
+        return tf_float_of((uint32_t)tf_total_order((uint32_t)order));
+    }
+};
+typedef ends<true> highest;
+typedef ends<false> lowest;
+
 struct counts {
     typedef int64_t value;
 
     static value none(void) { return 0; }
     static value of_double(double x) { return (int64_t)x; }
-    static value element(uint32_t bits, int64_t, int elements)
+    template <int kind> using part = int;
+    template <int kind> static int no_part(void) { return 0; }
+    template <int kind> static int part_of(uint32_t bits, int, int elements)
     {
         const int zero = bits << 1 == 0, nan = tf_single_is_nan(bits);
         return elements & TF_COUNT_NUMBERS ? !nan
                : elements & TF_COUNT_ZEROS ? zero
                                            : !zero;
     }
+    static int joined(int a, int b) { return a + b; }
+    static value whole(int x, int64_t, int64_t) { return x; }
     static value both(value a, value b) { return a + b; }
+    static value after(value a, value b) { return a + b; }
     static int64_t index(value x) { return x; }
     template <int kind> static double number(value x) { return (double)x; }
 };

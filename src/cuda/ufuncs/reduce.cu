@@ -1,97 +1,153 @@
 /* Reductions, the first of two passes: chunks of the reduced elements to partial results.
  *
- *   OP       a type of partials.h
- *   FROM     the elements' kind
- *   SQUARES  if given: sums of squares of differences from means or, without them, of
- *            the elements, in float64
+ *   OP        a type of partials.h
+ *   FROM      the elements' kind
+ *   ELEMENTS  what is made of them, of enum tf_elements
+ *   VECTOR    how many neighbours a thread reads at once: 1 of any strides, and a mask
+ *   ACROSS    whether these belong to neighbouring outputs
+ *   SQUARES   if given: sums of squares of differences from means or, without them, of
+ *             the elements, in float64
  */
 #include "cuda/formats/results.h"
 #include "cuda/common/strides.h"
+#include "cuda/ufuncs/packed.h"
 #include "cuda/ufuncs/tree.h"
 #include "cuda/common/vectors.h"
 
 typedef tf_word<FROM> source;
-enum { VECTOR = sizeof(source) < 4 ? 16 / sizeof(source) : 4 };
+typedef tf_packed<source, VECTOR> items;
 
-/* An output's elements. */
+typedef tf_reading<OP, FROM> reading;
+#ifdef SQUARES
+typedef double part;
+enum { PACKED = 0 };
+#else
+typedef reading::part part;
+enum { PACKED = reading::PACKED && !(ELEMENTS & TF_SKIP_NANS) && VECTOR > 1 };
+#endif
+
+/* From an output's first element on: of one output, or ACROSS of a few neighbours. */
 struct elements {
     const tf_walk<2> &walk; /* the array and the mask, along the reduced axes */
     const source *in;
     const uint8_t *mask; /* NULL: all count */
-    int kinds;           /* enum tf_elements */
-    double mean;
+    const double *means; /* NULL: zeros */
+    int outputs;         /* from the first one on */
 
-    __forceinline__ OP::value value(source item, int64_t index) const
+    __forceinline__ part part_of(source item, int place, int which) const
     {
-        const uint32_t bits = tf_single<FROM, true>(item);
 #ifdef SQUARES
-        if ((kinds & TF_SKIP_NANS) && tf_single_is_nan(bits)) {
+        const uint32_t bits = tf_single<FROM, true>(item);
+        if ((ELEMENTS & TF_SKIP_NANS) && tf_single_is_nan(bits)) {
             return 0.0;
         }
+        const double mean = means ? means[ACROSS ? place : 0] : 0;
         const double deviation = tf_float_of(bits) - mean;
         return deviation * deviation;
 #else
-        return OP::element(bits, index, kinds);
+        return reading::part_of(item, which, ELEMENTS);
 #endif
     }
 
-    __forceinline__ OP::value one(int64_t index) const
+    /* Elements that there are of a vector. */
+    __forceinline__ int length(int64_t index, int64_t end) const
     {
-        const tf_offsets<2> at = tf_offsets_at(walk, index);
-        return mask && !tf_at<uint8_t>(mask, at.of[1])
-                   ? OP::none()
-                   : value(tf_at<source>(in, at.of[0]), index);
+        const int64_t left = index < end ? end - index : 0;
+        if (ACROSS) {
+            return left ? outputs : 0;
+        }
+        return left < VECTOR ? (int)left : VECTOR;
     }
 
-    /* A tree of four, then four by four: the same for aligned runs and all else. */
-    __forceinline__ OP::value operator()(int64_t first, int64_t end) const
+    __forceinline__ void add(OP::value (&results)[VECTOR], int64_t first, int step,
+                             int64_t end) const
     {
-        OP::value result = OP::none();
-        const source *run = in + first;
-        if (!mask && tf_is_run(walk, 0, sizeof(source)) && first + VECTOR <= end &&
-            tf_is_aligned<source, VECTOR>(run)) {
-            const tf_vector<source, VECTOR> items =
-                tf_vector_at<true, source, VECTOR>(run);
+        const source *at[4];
+        items rows[4];
+        int lengths[4];
+        uintptr_t all = 0;
 #pragma unroll
-            for (int i = 0; i < VECTOR; i += 4) {
-                result = OP::both(result, four([&](int j) {
-                                      return value(items.of[i + j], first + i + j);
-                                  }));
+        for (int k = 0; k < 4; k++) {
+            const int64_t index = first + (int64_t)k * step;
+            lengths[k] = length(index, end);
+            if (VECTOR == 1 && lengths[k]) {
+                const tf_offsets<2> offsets = tf_offsets_at(walk, index);
+                at[k] = &tf_at<source>(in, offsets.of[0]);
+                lengths[k] = !mask || tf_at<uint8_t>(mask, offsets.of[1]);
+            } else {
+                at[k] = &tf_at<source>(in, index * walk.strides[0][0]);
+            }
+            all |= (uintptr_t)at[k];
+        }
+        const bool aligned = VECTOR > 1 && all % (VECTOR * sizeof(source)) == 0;
+        /* No vector is shorter than the last one. */
+        bool done = aligned && lengths[3] == VECTOR;
+        if (done) {
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                rows[k].load(at[k]);
+            }
+            if (PACKED) {
+                done = reading::add(results, rows);
+            } else {
+                four<true>(results, rows, lengths, first, step);
             }
         } else {
-#pragma unroll 1
-            for (int64_t i = first; i < first + VECTOR; i += 4) {
-                result = OP::both(result, four([&](int j) {
-                                      return i + j < end ? one(i + j) : OP::none();
-                                  }));
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                if (aligned && lengths[k] == VECTOR) {
+                    rows[k].load(at[k]);
+                } else {
+                    rows[k].load(at[k], lengths[k]);
+                }
             }
         }
-        return result;
+        if (!done) {
+            four<false>(results, rows, lengths, first, step);
+        }
     }
 
-    template <class At> static __forceinline__ OP::value four(At at)
+    /* Elements beyond a vector's length do not count; `full` if there are none. */
+    template <bool full>
+    __forceinline__ void four(OP::value (&results)[VECTOR], const items (&rows)[4],
+                              const int (&lengths)[4], int64_t first, int step) const
     {
-        const OP::value a = at(0), b = at(1), c = at(2), d = at(3);
-        return OP::both(OP::both(a, b), OP::both(c, d));
+#pragma unroll
+        for (int i = 0; i < VECTOR; i++) {
+            part parts[4];
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                parts[k] = OP::no_part<FROM>();
+                if (full || i < lengths[k]) {
+                    parts[k] = part_of(rows[k].item(i), i, k);
+                }
+            }
+            const part all = OP::joined(OP::joined(parts[0], parts[1]),
+                                        OP::joined(parts[2], parts[3]));
+            results[i] = OP::after(results[i],
+                                   OP::whole(all, first + (ACROSS ? 0 : i), step));
+        }
     }
 };
 
-/* Partial results, [chunks][outputs]. Four blocks on a multiprocessor: told nothing, the
- * assembler saves registers for more of them, and spills. */
-extern "C" __global__ void __launch_bounds__(256, 4)
+/* Partial results, [chunks][outputs]. Told nothing, the assembler saves registers for
+ * more blocks on a multiprocessor, and spills. */
+extern "C" __global__ void __launch_bounds__(256, VECTOR * sizeof(OP::value) > 64 ? 2 : 3)
     reduce(const plan p, const tf_walk<2> kept, const tf_walk<2> reduced,
-           OP::value *partials, const source *in, const uint8_t *mask, int kinds,
+           OP::value *partials, const source *in, const uint8_t *mask,
            const double *means)
 {
-    tf_reduce<VECTOR>(
+    tf_reduce<VECTOR, ACROSS>(
         p,
         [&](int64_t output) {
             const tf_offsets<2> at = tf_offsets_at(kept, output);
-            const double mean = means ? means[output] : 0;
+            const int64_t left = p.outputs - output;
             return elements{reduced, &tf_at<source>(in, at.of[0]),
-                            mask ? &tf_at<uint8_t>(mask, at.of[1]) : mask, kinds, mean};
+                            mask ? &tf_at<uint8_t>(mask, at.of[1]) : mask,
+                            means ? means + output : means,
+                            left < VECTOR ? (int)left : VECTOR};
         },
         [&](int64_t output, OP::value x) {
-            partials[blockIdx.y * p.outputs + output] = x;
+            partials[blockIdx.y * p.outputs + output] = reading::finished(x);
         });
 }

@@ -48,18 +48,34 @@ __forceinline__ tf_word<kind> ended(typename Op::value x, const ending &how,
     }
 }
 
-/* From partial results [p.count][p.outputs]. */
+/* Partial results [p.count][p.outputs], of an output. */
+struct partial_results {
+    const OP::value *of;
+    int64_t outputs;
+
+    __forceinline__ void add(OP::value (&results)[1], int64_t first, int step,
+                             int64_t end) const
+    {
+        OP::value next[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const int64_t index = first + k * step;
+            next[k] = index < end ? of[index * outputs] : OP::none();
+        }
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            results[0] = OP::both(results[0], next[k]);
+        }
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(256)
     finish(const plan p, tf_word<TO> *out, const OP::value *partials, const ending how,
            const int64_t *divisors)
 {
-    tf_reduce<1>(
+    tf_reduce<1, true>(
         p,
-        [&](int64_t output) {
-            return [=, &p](int64_t index, int64_t) {
-                return partials[index * p.outputs + output];
-            };
-        },
+        [&](int64_t output) { return partial_results{partials + output, p.outputs}; },
         [&](int64_t output, OP::value x) {
             out[output] =
                 ended<OP, TO>(x, how, divisors ? divisors[output] : how.divisor);

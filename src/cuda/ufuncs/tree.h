@@ -1,9 +1,13 @@
 /* Many elements to one partial result, for many outputs, by blocks.
  *
- * OP is a type of partials.h. Lane l of an output's lanes takes a vector of consecutive
- * elements, then those as many vectors further on as there are lanes. Lanes meet in a
- * tree. So the order of a sum follows from the number of lanes and of chunks, which the
- * host derives from shapes and strides alone; the grid does not matter.
+ * OP is a type of partials.h. A thread reads a vector of consecutive numbers at a time,
+ * four vectors together, so that many are under way, and has a result for each place in
+ * the vector. Along, the vector is of one output's elements, and the places meet at the
+ * end; across, each place is an output, and a vector one element of each. Lane l of an
+ * output's lanes takes vector l, then that as many vectors further on as there are
+ * lanes. Lanes meet in a tree. So the order of a sum follows from the number of lanes and
+ * of chunks, which the host derives from shapes and strides alone; the grid does not
+ * matter.
  */
 #ifndef TF32DTYPE_CUDA_UFUNCS_TREE_H
 #define TF32DTYPE_CUDA_UFUNCS_TREE_H
@@ -18,48 +22,66 @@ struct plan {
     int64_t count;  /* elements reduced to an output */
     int64_t chunk;  /* of these, a block's; a grid row a chunk */
     int32_t log;    /* 2^log threads, its lanes, share an output */
-    int32_t across; /* neighbouring threads have neighbouring outputs, not elements */
+    int32_t padding;
 };
 
-/* `part` makes a partial result of a vector of elements from index `first` on, of an
- * output; `store` keeps an output's. */
-template <int vector, class Part, class Store>
-__forceinline__ void tf_reduce(const plan &p, Part part, Store store)
+/* `open` makes a view of the vectors of outputs from a first one on, whose `add` takes
+ * four vectors, the first at an index and the next so many indices further on; `store`
+ * keeps an output's result. Across, neighbouring threads have neighbouring outputs, along
+ * neighbouring elements. */
+template <int vector, bool across, class Open, class Store>
+__forceinline__ void tf_reduce(const plan &p, Open open, Store store)
 {
-    __shared__ OP::value parts[THREADS];
+    constexpr int places = across ? vector : 1, length = across ? 1 : vector;
+    __shared__ OP::value parts[places][THREADS];
     const int thread = (int)threadIdx.x;
     const int lanes = 1 << p.log, columns = THREADS >> p.log;
-    const int log = p.across ? LOG_THREADS - p.log : p.log;
-    const int high = thread >> log, low = thread & ((1 << log) - 1);
-    const int lane = p.across ? high : low, column = p.across ? low : high;
-    const int stride = p.across ? columns : 1;
+    const int lane = across ? thread / columns : thread & (lanes - 1);
+    const int column = across ? thread & (columns - 1) : thread >> p.log;
+    const int neighbour = across ? columns : 1, step = lanes * length;
     const int64_t start = (int64_t)blockIdx.y * p.chunk;
     const int64_t end = start + p.chunk < p.count ? start + p.chunk : p.count;
 
 #pragma unroll 1
-    for (int64_t group = blockIdx.x; group * columns < p.outputs; group += gridDim.x) {
-        const int64_t output = group * columns + column;
-        OP::value result = OP::none();
+    for (int64_t group = (int64_t)blockIdx.x * columns * places; group < p.outputs;
+         group += (int64_t)gridDim.x * columns * places) {
+        const int64_t output = group + column * places;
+        OP::value results[vector];
+#pragma unroll
+        for (int i = 0; i < vector; i++) {
+            results[i] = OP::none();
+        }
         if (output < p.outputs) {
-            const auto elements = part(output);
+            const auto elements = open(output);
 #pragma unroll 1
-            for (int64_t first = start + lane * vector; first < end;
-                 first += lanes * vector) {
-                result = OP::both(result, elements(first, end));
+            for (int64_t first = start + lane * length; first < end; first += 4 * step) {
+                elements.add(results, first, step, end);
             }
         }
-        parts[thread] = result;
+#pragma unroll
+        for (int i = vector - 1; !across && i > 0; i--) {
+            results[i / 2] = OP::both(results[i / 2], results[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < places; i++) {
+            parts[i][thread] = results[i];
+        }
         __syncthreads();
 #pragma unroll 1
         for (int width = lanes / 2; width > 0; width /= 2) {
             if (lane < width) {
-                parts[thread] =
-                    OP::both(parts[thread], parts[thread + width * stride]);
+#pragma unroll
+                for (int i = 0; i < places; i++) {
+                    parts[i][thread] = OP::both(parts[i][thread],
+                                                parts[i][thread + width * neighbour]);
+                }
             }
             __syncthreads();
         }
-        if (lane == 0 && output < p.outputs) {
-            store(output, parts[thread]);
+        /* Neighbouring threads store neighbouring outputs. */
+#pragma unroll 1
+        for (int i = thread; i < columns * places && group + i < p.outputs; i += THREADS) {
+            store(group + i, parts[i % places][i / places * (across ? 1 : lanes)]);
         }
         __syncthreads();
     }

@@ -21,7 +21,7 @@ from ..._formats.table import find_dtype
 from ..._wording import brief
 from .._arrays import casts, ndarray
 from .._runtime import backend, strides
-from .._runtime.backend import KEPT, Constant, Kernel, int32
+from .._runtime.backend import KEPT, Constant, Kernel
 from .._runtime.storage import is_ours, plain
 from . import ufuncs
 
@@ -40,7 +40,7 @@ _PLAN = np.dtype(
         ("count", "i8"),
         ("chunk", "i8"),
         ("log", "i4"),
-        ("across", "i4"),
+        ("padding", "i4"),
     ]
 )
 _ENDING = np.dtype(
@@ -50,7 +50,10 @@ _ENDING = np.dtype(
 )  # fmt: skip
 
 #: Size of `OP::value`, by the operation's name there.
-_SIZES = {"sums": 8, "products": 16, "greatest": 16, "least": 16, "counts": 8}
+_SIZES = {
+    "sums": 8, "products": 16, "greatest": 16, "least": 16, "highest": 8, "lowest": 8,
+    "counts": 8,
+}  # fmt: skip
 
 
 class _NoValue:
@@ -70,12 +73,12 @@ class _Operation(NamedTuple):
 _NUMBERS = {
     "sum": _Operation("sums", 0, "add"),
     "prod": _Operation("products", 0, "multiply"),
-    "max": _Operation("greatest", 0, "maximum"),
-    "min": _Operation("least", 0, "minimum"),
+    "max": _Operation("highest", 0, "maximum"),
+    "min": _Operation("lowest", 0, "minimum"),
     "nansum": _Operation("sums", _SKIP_NANS, "add"),
     "nanprod": _Operation("products", _SKIP_NANS, "multiply"),
-    "nanmax": _Operation("greatest", _SKIP_NANS, "fmax"),
-    "nanmin": _Operation("least", _SKIP_NANS, "fmin"),
+    "nanmax": _Operation("highest", _SKIP_NANS, "fmax"),
+    "nanmin": _Operation("lowest", _SKIP_NANS, "fmin"),
 }
 _INDICES = {
     "argmax": _Operation("greatest", _EQUAL_ZEROS),
@@ -191,31 +194,63 @@ def _log2_above(n: int) -> int:
 
 
 class _Plan(NamedTuple):
+    vector: int  #: neighbours that a thread reads at once
+    across: bool  #: whether these are of neighbouring outputs
     log: int
-    across: bool
     chunk: int
     chunks: int
 
     def argument(self, outputs: int, count: int) -> Constant:
-        return Constant(
-            np.array((outputs, count, self.chunk, self.log, self.across), _PLAN)
-        )
+        return Constant(np.array((outputs, count, self.chunk, self.log, 0), _PLAN))
 
     def grid(self, outputs: int, processors: int) -> tuple[int, int]:
-        groups = -(-outputs // (_THREADS >> self.log))
+        groups = -(-outputs // self.columns)
         most = strides.BLOCKS * processors
         return max(1, min(groups, most)), self.chunks
+
+    @property
+    def columns(self) -> int:
+        """Outputs of a block."""
+        return (_THREADS >> self.log) * (self.vector if self.across else 1)
 
 
 def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
     """How blocks and lanes share outputs and elements: by shapes and strides alone."""
-    vectors = -(-count // vector)
-    log = min(_log2_above(-(-vectors // _SWEEPS)), 2 if across else 8)
-    sweep = vector << log
-    groups = -(-outputs // (_THREADS >> log))
-    wanted = min(-(-count // (_SWEEPS * sweep)), -(-_BLOCKS // groups))
-    chunk = -(-count // (wanted * sweep)) * sweep
-    return _Plan(log, across, chunk, -(-count // chunk))
+    length = 1 if across else vector
+    log = min(_log2_above(-(-count // (_SWEEPS * length))), 8)
+    if across:
+        # A warp's neighbours are outputs, where there are enough of them.
+        neighbours = _log2_above(-(-outputs // vector))
+        log = min(log, 8 - min(neighbours, 5))
+    plan = _Plan(vector, across, log, 0, 0)
+    sweep = length << log
+    groups = -(-outputs // plan.columns)
+    blocks = _BLOCKS // 2 if across else _BLOCKS
+    wanted = min(-(-count // (_SWEEPS * sweep)), -(-blocks // groups))
+    chunk = -(-count // (wanted * _SWEEPS * sweep)) * _SWEEPS * sweep
+    return plan._replace(chunk=chunk, chunks=-(-count // chunk))
+
+
+def _neighbours(
+    operation: _Operation, itemsize: int, outputs: int, walks: list[Any], masked: bool
+) -> tuple[int, bool]:
+    """How many neighbours in memory a thread reads at once, at most 16 bytes and as many
+    results as a block can hold; and whether they are of neighbouring outputs."""
+    (kept, (kept_steps, *_)), (reduced, (reduced_steps, *_)) = walks
+    steps = [abs(x[-1]) if x else itemsize for x in (kept_steps, reduced_steps)]
+    across = bool(kept) and outputs >= 4 and steps[0] < steps[1]
+    vector = min(16 // itemsize, 128 // _SIZES[operation.op])
+    if masked:
+        fits = False
+    elif across:
+        # No vector reaches beyond an axis.
+        whole = len(kept) == 1 or kept[-1] % vector == 0
+        one = len(reduced) <= 1
+        fits = one and kept_steps[-1] == itemsize and kept[-1] >= vector and whole
+    else:
+        run = len(reduced) == 1 and reduced_steps[-1] == itemsize
+        fits = run and reduced[-1] >= 4 * vector
+    return (vector, across) if fits else (1, across and outputs >= 32)
 
 
 class _Gathering(NamedTuple):
@@ -253,16 +288,20 @@ def _gathering(
     if max(len(kept[0]), len(reduced[0])) > strides.AXES:
         return None
     itemsize = dtype.itemsize
-    walks = [strides.describe(*walk, (itemsize, 0)) for walk in each]
-    inner = [abs(walk[1][0][-1]) if walk[0] else itemsize for walk in each]
     outputs = math.prod(axes.outputs)
-    across = outputs >= 32 and bool(kept[0]) and inner[0] < inner[1]
-    plan = _planned(outputs, axes.elements, max(4, 16 // itemsize), across)
-    options = [f"-DOP={operation.op}", f"-DFROM={casts.kind(dtype)}"]
+    neighbours = _neighbours(operation, itemsize, outputs, each, steps[1] is not None)
+    plan = _planned(outputs, axes.elements, *neighbours)
+    walks = [strides.describe(*walk, (itemsize, 0)) for walk in each]
+    options = (
+        f"-DOP={operation.op}",
+        f"-DFROM={casts.kind(dtype)}",
+        f"-DELEMENTS={operation.elements}",
+        f"-DVECTOR={plan.vector}",
+        f"-DACROSS={plan.across:d}",
+        *("-DSQUARES",) * squares,
+    )
     return _Gathering(
-        Kernel(
-            "cuda/ufuncs/reduce.cu", "reduce", (*options, *("-DSQUARES",) * squares)
-        ),
+        Kernel("cuda/ufuncs/reduce.cu", "reduce", options),
         plan.grid(outputs, processors),
         (plan.argument(outputs, axes.elements), *map(Constant, walks)),
         plan.chunks * outputs * _SIZES[operation.op],
@@ -297,7 +336,7 @@ def _gather(
     partials = _bytes(found.size)
     machine.launch(
         found.kernel, found.grid, (_THREADS,), *found.constants,
-        partials, x, mask, int32(operation.elements), means,
+        partials, x, mask, means,
     )  # fmt: skip
     return partials, found.chunks
 
@@ -318,7 +357,8 @@ class _Finishing(NamedTuple):
 def _finishing(
     op: str, dtype: np.dtype[Any], outputs: int, chunks: int, processors: int
 ) -> _Finishing:
-    plan = _Plan(min(_log2_above(chunks), 8), True, max(1, chunks), 1)
+    log = min(_log2_above(-(-chunks // _SWEEPS)), 8)
+    plan = _Plan(1, True, log, max(1, chunks), 1)
     kernel = Kernel(
         "cuda/ufuncs/reduce_finish.cu",
         "finish",

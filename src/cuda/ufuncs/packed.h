@@ -1,0 +1,202 @@
+/* How reductions read elements of a kind: one by one, or a few in a word together, where
+ * that is faster. */
+#ifndef TF32DTYPE_CUDA_UFUNCS_PACKED_H
+#define TF32DTYPE_CUDA_UFUNCS_PACKED_H
+
+#include "cuda/ufuncs/partials.h"
+#include "cuda/common/vectors.h"
+
+/* N neighbours in memory, in words as far as they fill them. */
+template <class T, int N> struct tf_packed {
+    enum {
+        BYTES = N * (int)sizeof(T),
+        WORDS = BYTES < 4 ? 1 : BYTES / 4,
+        EACH = sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1,
+        BITS = 8 * (int)sizeof(T)
+    };
+    uint32_t words[WORDS];
+
+    __forceinline__ T item(int i) const
+    {
+        return (T)(words[i / EACH] >> i % EACH * BITS);
+    }
+    /* Where they are aligned. */
+    __forceinline__ void load(const T *x)
+    {
+        const auto all = tf_vector_at<true, uint32_t, WORDS>((const uint32_t *)x);
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) {
+            words[w] = all.of[w];
+        }
+    }
+    /* Only the first few of them; the others are 0. */
+    __forceinline__ void load(const T *x, int length)
+    {
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) {
+            words[w] = 0;
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            if (i < length) {
+                words[i / EACH] |= (uint32_t)x[i] << i % EACH * BITS;
+            }
+        }
+    }
+};
+
+/* Whether a kind's items fill one or two bytes and have signs, magnitudes in the order of
+ * integers, and NaN beyond all others. */
+constexpr bool tf_is_ordered(int kind)
+{
+    switch (kind) {
+#define ROW(name, itemsize, width, shift, exponent, mantissa, is_signed, bias, specials, \
+            ...)                                                                         \
+    case tf_##name##_index:                                                              \
+        return is_signed && itemsize <= 2 && width == 8 * itemsize &&                    \
+               (specials == TF_IEEE || specials == TF_FN);
+        TF_FORMATS(ROW)
+#undef ROW
+    default: return false;
+    }
+}
+
+template <class Op, int kind> struct tf_reading {
+    typedef tf_word<kind> word;
+    typedef typename Op::template part<kind> part;
+
+    static part part_of(word item, int which, int elements)
+    {
+        const uint32_t bits = tf_single<kind, true>(item);
+        return Op::template part_of<kind>(bits, which, elements);
+    }
+    enum { PACKED = 0 };
+    /* PACKED, four vectors at once; false if they have to be read one by one. */
+    template <int N>
+    static bool add(typename Op::value (&)[N], const tf_packed<word, N> (&)[4])
+    {
+        return false;
+    }
+    /* A result as partials.h has it. */
+    static typename Op::value finished(typename Op::value x) { return x; }
+};
+
+/* Codes of a byte as float32 numbers that are too small by a power of two: their exponent
+ * field is float32's too. Sums of four of them are exact. */
+template <int kind> struct tf_reading<sums, kind> {
+    typedef tf_word<kind> word;
+    typedef sums::part<kind> part;
+    enum { PACKED = tf_is_ordered(kind) && tf_four_are_exact(kind) };
+
+    static part part_of(word item, int which, int elements)
+    {
+        return sums::part_of<kind>(tf_single<kind, true>(item), which, elements);
+    }
+    template <int N>
+    static bool add(double (&results)[N], const tf_packed<word, N> (&rows)[4])
+    {
+        if constexpr (!PACKED) {
+            return false;
+        } else {
+            const struct tf_format f = tf_row_of<kind>();
+            const uint32_t first_special =
+                f.specials == TF_FN ? tf_magnitude_mask(f) : tf_infinity_magnitude(f);
+            uint32_t special = 0;
+#pragma unroll
+            for (int w = 0; w < N / 4; w++) {
+#pragma unroll
+                for (int k = 0; k < 4; k++) {
+                    const uint32_t magnitudes = rows[k].words[w] & 0x7F7F7F7Fu;
+                    special |= magnitudes + (0x80 - first_special) * 0x01010101u;
+                }
+            }
+            if (special & 0x80808080u) {
+                return false;
+            }
+            const float scale = tf_float_of((uint32_t)(254 - f.bias) << 23);
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                float x[4];
+#pragma unroll
+                for (int k = 0; k < 4; k++) {
+                    const uint32_t top = rows[k].words[i / 4] << (24 - i % 4 * 8);
+                    const uint32_t spread = (uint32_t)((int32_t)top >> (8 - f.exponent_bits));
+                    x[k] = tf_float_of(spread & (UINT32_C(1) << 31 |
+                                                 UINT32_C(0x7F) << (23 - f.mantissa_bits)));
+                }
+                const float sum = (x[0] + x[1]) + (x[2] + x[3]);
+                results[i] += (double)(sum * scale);
+            }
+            return true;
+        }
+    }
+    static double finished(double x) { return x; }
+};
+
+
+/* Of ordered items, results are their places in the order of all items, in the high bits
+ * of int32, with anything below; the order of pairs of 16 bits is found at a time. */
+template <bool most, int kind> struct tf_reading<ends<most>, kind> {
+    typedef tf_word<kind> word;
+    typedef typename ends<most>::value part;
+    enum { PACKED = tf_is_ordered(kind), SHIFT = 32 - 8 * (int)sizeof(word) };
+
+    static part part_of(word item, int which, int elements)
+    {
+        const uint32_t bits = tf_single<kind, true>(item);
+        const part whole = ends<most>::template part_of<kind>(bits, which, elements);
+        if (!PACKED || whole.low > whole.high) {
+            return whole;
+        }
+        return ends<most>::of_order(tf_total_order((uint32_t)item << SHIFT));
+    }
+    template <int N> static bool add(part (&results)[N], const tf_packed<word, N> (&rows)[4])
+    {
+        if constexpr (!PACKED) {
+            return false;
+        } else {
+            constexpr int each = 4 / (int)sizeof(word), bits = 32 / each;
+            constexpr uint32_t ones = each == 4 ? 0x01010101u : 0x00010001u;
+#pragma unroll
+            for (int w = 0; w < N / each; w++) {
+                uint32_t order[4];
+#pragma unroll
+                for (int k = 0; k < 4; k++) {
+                    const uint32_t x = rows[k].words[w];
+                    const uint32_t negative = x >> (bits - 1) & ones;
+                    order[k] = x ^ ((negative << (bits - 1)) - negative);
+                }
+                /* Two bytes in a half: of the higher one, then of the lower one. */
+#pragma unroll
+                for (int byte = 0; byte < each / 2; byte++) {
+                    const int left = each == 4 && byte == 0 ? 8 : 0;
+                    uint32_t low = order[0] << left, high = low;
+#pragma unroll
+                    for (int k = 1; k < 4; k++) {
+                        low = __vmins2(low, order[k] << left);
+                        high = __vmaxs2(high, order[k] << left);
+                    }
+#pragma unroll
+                    for (int half = 0; half < 2; half++) {
+                        part &result = results[w * each + half * each / 2 + byte];
+                        const int up = half ? 0 : 16;
+                        result = ends<most>::both(
+                            result, {(int32_t)(low << up), (int32_t)(high << up)});
+                    }
+                }
+            }
+            return true;
+        }
+    }
+    static part finished(part x)
+    {
+        return PACKED ? part{number_order(x.low), number_order(x.high)} : x;
+    }
+    static int32_t number_order(int32_t order)
+    {
+        const word item = (word)((uint32_t)tf_total_order((uint32_t)order) >> SHIFT);
+        return tf_total_order(tf_single<kind, true>(item));
+    }
+};
+
+#endif
