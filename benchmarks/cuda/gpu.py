@@ -1,6 +1,7 @@
 """A GPU: our casts and products against copies and cuBLAS, emulation, energy.
 
-    python benchmarks/cuda/gpu.py [--quick] [--json FILE] [--figure FILE] [--parts NAMES]
+    python benchmarks/cuda/gpu.py [--quick] [--parts NAMES] [--json FILE]
+        [--tables FOLDER] [--figure FILE]
 
 Functions take turns; times are medians between CUDA events. All measurements go with
 the device's name to benchmarks/results/gpu_DEVICE.json, written anew after each row,

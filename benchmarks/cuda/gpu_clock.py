@@ -29,7 +29,7 @@ def clocks() -> dict[str, str]:
     except OSError:
         return {}
     values = done.stdout.splitlines()[:1]
-    return dict(zip(names, values[0].split(", "))) if values else {}
+    return dict(zip(names, values[0].split(", "), strict=True)) if values else {}
 
 
 _WAIT = r"""

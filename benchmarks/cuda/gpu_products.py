@@ -26,7 +26,9 @@ def library(name: str, a: Any, b: Any, c: Any) -> None:
     from tf32dtype.cuda._runtime import backend
     from tf32dtype.cuda._runtime.storage import is_ours, raw
 
-    x, y = (raw(z) if is_ours(z.dtype) else z.view(z.dtype, cupy.ndarray) for z in (a, b))
+    x, y = (
+        raw(z) if is_ours(z.dtype) else z.view(z.dtype, cupy.ndarray) for z in (a, b)
+    )
     if name in KINDS:
         kind, storage = KINDS[name]
         backend.current().gemm(x.view(storage), y.view(storage), c, kind)

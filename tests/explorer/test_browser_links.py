@@ -87,7 +87,7 @@ def test_a_stretch_that_cannot_be_drawn(explorer, start, end):
     """Another one is drawn, and that is said."""
     one = explorer().open(f"#line?from={start}&to={end}")
     assert f"From {start} to {end} there is nothing to draw" in one.text
-    assert "From \N{MINUS SIGN}2 to 2:" in one.text
+    assert "Numbers from \N{MINUS SIGN}2 to 2:" in one.text
 
 
 def test_copy(explorer):
