@@ -1,4 +1,4 @@
-"""Products against the library's own calls, and against what the units can do at most."""
+"""Products against the library's own calls, and what the units can do at most."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ CUPY = {
         linalg.matrix_power linalg.matrix_rank linalg.pinv linalg.qr linalg.slogdet
         linalg.solve linalg.svd linalg.tensorinv linalg.tensorsolve""",
     "wider": """
-        polyfit convolve corrcoef correlate cov fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft
-        fft.ifft2 fft.ifftn fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft
+        convolve corrcoef correlate cov polyfit fft.fft fft.fft2 fft.fftn fft.hfft
+        fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft
         fft.rfft2 fft.rfftn""",
     "none": """
         alltrue arange array asanyarray asarray asarray_chkfinite ascontiguousarray

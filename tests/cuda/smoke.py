@@ -459,7 +459,8 @@ def main(arguments: list[str] | None = None) -> int:
             CHECKS[name][0]()
         return 0
     failed = 0
-    for name, (holds, said, took) in zip(chosen, run_all(chosen, options.jobs)):
+    results = run_all(chosen, options.jobs)
+    for name, (holds, said, took) in zip(chosen, results, strict=True):
         print(f"{'ok  ' if holds else 'FAIL'} {name:14} {took:5.1f} s  {said.strip()}")
         if not holds:
             failed += 1

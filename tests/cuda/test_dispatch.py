@@ -229,9 +229,8 @@ def test_cupy(deep: Any, row: Any, scalar_type: Any) -> None:
         if outcome == "wider":
             assert not any(is_ours(x.dtype) for x in leaves(got))
         else:
-            bits = (
-                deep is HOST or outcome == "routed"
-            )  # else CuPy's kernels computed it
+            # What is not routed, CuPy's kernels compute on a GPU.
+            bits = deep is HOST or outcome == "routed"
             wrong = difference(got, want, bits)
             assert not wrong or is_own(name, call, scalar_type), call
 

@@ -234,8 +234,8 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
 def _neighbours(
     operation: _Operation, itemsize: int, outputs: int, walks: list[Any], masked: bool
 ) -> tuple[int, bool]:
-    """How many neighbours in memory a thread reads at once, at most 16 bytes and as many
-    results as a block can hold; and whether they are of neighbouring outputs."""
+    """How many neighbours in memory a thread reads at once, at most 16 bytes and as
+    many results as a block can hold; and whether they are of neighbouring outputs."""
     (kept, (kept_steps, *_)), (reduced, (reduced_steps, *_)) = walks
     steps = [abs(x[-1]) if x else itemsize for x in (kept_steps, reduced_steps)]
     across = bool(kept) and outputs >= 4 and steps[0] < steps[1]

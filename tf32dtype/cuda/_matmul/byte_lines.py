@@ -10,8 +10,8 @@ import numpy as np
 from .._runtime.backend import Kernel, current
 from .tile_options import MOST, pieces
 
-#: src/cuda/matmul/transpose.cu: the kernel of elements of so many bytes, and the side of
-#: its tile
+#: src/cuda/matmul/transpose.cu: the kernel of elements of so many bytes, and its tile's
+#: side
 _KERNELS = {
     size: (Kernel("cuda/matmul/transpose.cu", name), side)
     for size, name, side in ((1, "transpose", 128), (4, "transpose_words", 64))
