@@ -228,8 +228,8 @@ def conclude(
     dict
         By the names of `POINTS` and `models.POINTS` a value, or `UNDECIDED`: where no
         unit shows it, or units say different things; the unexplained ones do not count.
-        For "floor" it is a mapping like that of `models.POINTS`, of the accumulators and fraction bits
-        that were seen to have one.
+        For "floor" it is a mapping like that of `models.POINTS`, of the accumulators
+        and fraction bits that were seen to have one.
     """
     values: dict[str, list[object]] = {name: [] for name in (*models.POINTS, *POINTS)}
     floors: dict[tuple[str, int], list[object]] = {}
