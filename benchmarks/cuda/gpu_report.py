@@ -66,7 +66,7 @@ def lines(row: Report) -> Iterator[tuple[str, list[Cell]]]:
 
 
 def table(first: str, rows: list[Report]) -> list[str]:
-    """A line for each call, or format of a product; a column for each format or size."""
+    """A line a call, or format of a product; a column a format or size."""
     made = [(row, *line) for row in rows for line in lines(row)]
     if not made:
         return []
@@ -84,7 +84,10 @@ def promises(report: Report) -> list[str]:
     """All rows, in three tables."""
     rows = [row for result in report.get("results", ()) for row in result["rows"]]
     blocks = [row for row in rows if row["name"] == "blocks"]
-    sized = [x for x in rows if all(PRODUCT.fullmatch(m["case"]) for m in x["measured"])]
+    sized = [
+        row for row in rows
+        if all(PRODUCT.fullmatch(x["case"]) for x in row["measured"])
+    ]  # fmt: skip
     streams = [row for row in rows if row not in blocks and row not in sized]
     return [
         *table("of a copy", streams),
@@ -127,8 +130,8 @@ def crossover(report: Report) -> list[str]:
     picture = f"![Speed over shapes; speed and energy over n](figures/{FIGURE})"
     (mn, k), most = max(speedup.items(), key=lambda x: x[1])
     said = (
-        f"{precision} is faster than SGEMM in {len(faster)} of {len(cells)} shapes, from"
-        f" {min(map(min, speedup))} to {max(map(max, speedup))}, the host's time"
+        f"{precision} is faster than SGEMM in {len(faster)} of {len(cells)} shapes,"
+        f" from {min(map(min, speedup))} to {max(map(max, speedup))}, the host's time"
         f" counted; most at M = N = {mn}, K = {k}: {most:.2f} times."
     )
     if square := [m for m, k in faster if m == k]:
@@ -151,8 +154,8 @@ def device(report: Report) -> str:
     said = (
         f"Measured by `python benchmarks/cuda/gpu.py` on {facts['gpu']}"
         f" ({facts['architecture']}), driver {facts['driver']}, CUDA {major}.{minor},"
-        f" NVRTC {compiler}, CuPy {facts['cupy']}, NumPy {facts['numpy']}, Python {computer['python']},"
-        f" {computer['date']}"
+        f" NVRTC {compiler}, CuPy {facts['cupy']}, NumPy {facts['numpy']},"
+        f" Python {computer['python']}, {computer['date']}"
     )
     clocks = report.get("clocks after the rows")
     if clocks:

@@ -228,7 +228,7 @@ def test_clock(gpu, monkeypatch):
 
 
 def test_figure(gpu, tmp_path):
-    """Of the crossover's cells, with energy where it was measured; else there is none."""
+    """Of the crossover's cells, with energy where it was measured; else none."""
     pytest.importorskip("matplotlib")
     draw = importlib.import_module("gpu_figure").draw
     cells = [{"mn": 64, "k": 64, "native": 1e-3, "emulated": np.inf}]

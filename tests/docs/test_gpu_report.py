@@ -14,7 +14,8 @@ from tests.support.paths import BENCHMARKS, ROOT
 REPORT: dict[str, Any] = {
     "device": {
         "gpu": "NVIDIA H100", "architecture": "sm_90a", "driver": "580.1",
-        "driver's CUDA": "13000", "nvrtc": "[13, 0]", "cupy": "14.2.0", "numpy": "2.5.2",
+        "driver's CUDA": "13000", "nvrtc": "[13, 0]", "cupy": "14.2.0",
+        "numpy": "2.5.2",
     },
     "machine": {"python": "3.12.3", "date": "2026-11-26"},
 }  # fmt: skip
