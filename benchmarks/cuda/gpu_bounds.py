@@ -241,7 +241,6 @@ def bound(row: Row, loop: Counter[str], gpu: Gpu = H100) -> dict[str, Any]:
         "limit": limit,
         "at most": round(rate / clocks[limit], 2),
         "issued": round(rate / issued, 2),
-        "measured": None,
     }
 
 

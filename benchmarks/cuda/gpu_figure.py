@@ -1,44 +1,96 @@
-"""The two heat maps of arXiv 2605.16617, figure 11: TFLOP/s over M = N and K."""
+"""Figures 2, 11 and 12 of arXiv 2605.16617, of what gpu.py measured.
+
+    python benchmarks/cuda/gpu_figure.py REPORT.json FIGURE
+
+Left TFLOP/s over M = N and K, of SGEMM and of bf16x9; right the speed of both over n,
+and below it GFLOP/s per watt, where energy was measured.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+Report = dict[str, Any]
+#: whose seconds these are in a cell of the crossover
+WHO = {"native": "SGEMM", "emulated": "bf16x9"}
 
-def draw(report: dict[str, Any], path: Path) -> None:
-    """Native SGEMM above, bf16x9 below, with one scale of colours."""
+
+def tflops(cell: Report, name: str) -> float:
+    """The speed that a cell says."""
+    speed: float = 2e-12 * cell["mn"] ** 2 * cell["k"] / cell[name]
+    return speed
+
+
+def draw(report: Report, path: Path) -> None:
+    """All of it; nothing where no shape was measured."""
+    cells = report.get("crossover", {}).get("cells")
+    if not cells:
+        return
     import matplotlib
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    cells = report["crossover"]["cells"]
+    energy = report.get("energy")
+    layout = [["native", "speed"], ["emulated", "energy" if energy else "speed"]]
+    figure, axes = pyplot.subplot_mosaic(
+        layout, figsize=(13, 9), width_ratios=(3, 2), layout="constrained"
+    )
+    maps = [axes["native"], axes["emulated"]]
+    figure.colorbar(draw_maps(maps, cells), ax=maps)
+    cubes = [cell for cell in cells if cell["mn"] == cell["k"]]
+    for name, who in WHO.items():
+        sizes = [cell["k"] for cell in cubes]
+        speeds = [tflops(cell, name) for cell in cubes]
+        axes["speed"].semilogx(sizes, speeds, marker="o", label=who)
+    axes["speed"].set(title="M = N = K = n", ylabel="TFLOP/s", ylim=(0, None))
+    if energy:
+        for who in WHO.values():
+            used = [line[f"{who} GFLOP/J"] for line in energy]
+            sizes = [line["n"] for line in energy]
+            axes["energy"].semilogx(sizes, used, marker="o", label=who)
+        axes["energy"].set(ylabel="GFLOP/s per watt", ylim=(0, None))
+    for name in {*axes} - {*WHO}:
+        sizes = sorted({int(x) for line in axes[name].lines for x in line.get_xdata()})
+        axes[name].set_xticks(sizes, sizes, rotation=45)
+        axes[name].minorticks_off()
+        axes[name].set_xlabel("n")
+        axes[name].grid(alpha=0.3)
+        axes[name].legend()
+    figure.suptitle(report["device"]["gpu"])
+    figure.savefig(path, dpi=80)
+    pyplot.close(figure)
+
+
+def draw_maps(axes: list[Any], cells: list[Report]) -> Any:
+    """Both heat maps, with one scale of colours, which is returned."""
     sides = sorted({cell["mn"] for cell in cells})
     depths = sorted({cell["k"] for cell in cells})
     speeds = {name: np.full((len(depths), len(sides)), np.nan) for name in WHO}
     for cell in cells:
         at = depths.index(cell["k"]), sides.index(cell["mn"])
-        work = 2e-12 * cell["mn"] ** 2 * cell["k"]
         for name in WHO:
-            speeds[name][at] = work / cell[name]
+            speeds[name][at] = tflops(cell, name)
     most = max(float(np.nanmax(x)) for x in speeds.values())
-    figure, axes = pyplot.subplots(2, 1, figsize=(7, 9), layout="constrained")
     for name, axis in zip(WHO, axes, strict=True):
-        image = axis.imshow(speeds[name], vmin=0, vmax=most, origin="lower")
-        axis.set_title(f"{WHO[name]}, TFLOP/s, {report['device']['gpu']}")
+        image = axis.imshow(
+            speeds[name], vmin=0, vmax=most, origin="lower", aspect="auto"
+        )
+        axis.set_title(f"{WHO[name]}, TFLOP/s")
         axis.set_xticks(range(len(sides)), sides)
         axis.set_yticks(range(len(depths)), depths)
         axis.set(xlabel="M = N", ylabel="K")
         for (i, j), value in np.ndenumerate(speeds[name]):
             colour = "black" if value > most / 2 else "white"
             text = f"{value:.1f}" if value < 100 else f"{value:.0f}"
-            axis.text(j, i, text, ha="center", va="center", color=colour, fontsize=7)
-    figure.colorbar(image, ax=axes)
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
+            axis.text(j, i, text, ha="center", va="center", color=colour, fontsize=8)
+    return image
 
 
-WHO = {"native": "SGEMM", "emulated": "bf16x9"}
+if __name__ == "__main__":
+    draw(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]))

@@ -227,12 +227,21 @@ def test_clock(gpu, monkeypatch):
     assert min(ahead) > 0
 
 
-def test_figure_has_both_maps(gpu, tmp_path):
+def test_figure(gpu, tmp_path):
+    """Of the crossover's cells, with energy where it was measured; else none."""
     pytest.importorskip("matplotlib")
     draw = importlib.import_module("gpu_figure").draw
     cells = [{"mn": 64, "k": 64, "native": 1e-3, "emulated": np.inf}]
-    draw({"device": DEVICE, "crossover": {"cells": cells}}, tmp_path / "x.png")
-    assert (tmp_path / "x.png").stat().st_size > 1000
+    report = {"device": DEVICE, "crossover": {"cells": cells}}
+    line = {"n": 64, "bf16x9 GFLOP/J": 2.0, "SGEMM GFLOP/J": 1.0}
+    sizes = []
+    for more in ({}, {"energy": [line]}):
+        draw(report | more, tmp_path / "x.png")
+        sizes.append((tmp_path / "x.png").stat().st_size)
+    assert min(sizes) > 1000
+    assert sizes[0] != sizes[1]
+    draw({"device": DEVICE}, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
 
 
 def test_no_energy_counter_stops_nothing(gpu, fp8, monkeypatch, tmp_path, capsys):

@@ -66,11 +66,9 @@ def test_what_limits(bounds):
 REPORT = json.loads((BENCHMARKS / "results" / "gpu_bounds.json").read_text())
 
 
-def test_nothing_was_measured(bounds):
-    """A figure of a GPU comes with the machine that it is of."""
+def test_the_report_is_of_this_gpu(bounds):
     assert REPORT["arch"] == bounds.ARCH
     assert REPORT["gpu"] == bounds.H100._asdict()
-    assert {row["measured"] for row in REPORT["kernels"]} == {None}
 
 
 def test_all_rows_are_in_the_report(bounds):

@@ -9,9 +9,9 @@ fast as cuBLAS's float32 product it was on a grid of M = N and K:
      "speedup": {"bf16x9": [[of the first side, by depth], ...], ...}}
 
 `python benchmarks/cuda/gpu.py` writes one on a machine that has the device, and a
-release ships those that are there (package data in pyproject.toml; as yet there is
-none). Without one "performant" does not emulate. On a CPU it never does, as a CPU has
-nothing that is faster than its float32.
+release ships those that are there (package data in pyproject.toml). Without one
+"performant" does not emulate. On a CPU it never does, as a CPU has nothing that is
+faster than its float32.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products of fp8 operands by cublasLt, which CuPy does not bind. Untested on a GPU.
+"""Products of fp8 operands by cublasLt, which CuPy does not bind.
 
 cublasLt wants both operands contiguous along k, and k and n in multiples of 16: what is
 not so is copied, and filled with zeros. There are no scales, and sums are float32 (not

@@ -8,8 +8,8 @@ that it may choose.
 The kernel also makes chains of a few k and adds their results to nearest, as a tensor
 core cuts: its bits are then those of the same with `promote_every`. See `Sums`.
 
-Untested on a GPU: the tests compute the instruction by its model, with registers placed
-as PTX says, and look at the machine code. Tiles and their weights are estimates.
+Without a GPU the tests compute the instruction by its model, with registers placed as
+PTX says, and look at the machine code. Tiles and their weights are estimates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products by cuBLAS, through the bindings that CuPy has. Untested on a GPU."""
+"""Products by cuBLAS, through the bindings that CuPy has."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ The sum of a block, for each of its terms, is a chain of the FP8 instruction mma
 from +0, as `tf32dtype.tensor_core.matmul` has it with `native.device_of(...)`; it is
 added with its scale by one float32 fused multiply-add.
 
-Untested on a GPU, as the kernel of `cuda._matmul.native` is: the tests compute the
-instruction by its model, and look at the machine code. Tiles are estimates.
+Without a GPU the tests compute the instruction by its model, and look at the machine
+code. Tiles are estimates.
 """
 
 from __future__ import annotations

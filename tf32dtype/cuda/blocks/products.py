@@ -85,7 +85,7 @@ def matmul(
     instructions of this GPU's tensor cores from +0 instead: mma.sync, or on compute
     capability 9.0 with ``instruction="wgmma"`` that, which is faster and keeps 13 bits
     of a block's sum. That is for elements of 4, 6 and 8 bits but integers of 8, of both
-    operands, in blocks of 32, 64 or 128. Untested on a GPU.
+    operands, in blocks of 32, 64 or 128.
 
     Parameters
     ----------

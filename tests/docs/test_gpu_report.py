@@ -1,0 +1,118 @@
+"""What docs/cuda.md says of a GPU's measurements, whichever of them are there."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.paths import BENCHMARKS, ROOT
+
+REPORT: dict[str, Any] = {
+    "device": {
+        "gpu": "NVIDIA H100", "architecture": "sm_90a", "driver": "580.1",
+        "driver's CUDA": "13000", "nvrtc": "[13, 0]", "cupy": "14.2.0",
+        "numpy": "2.5.2",
+    },
+    "machine": {"python": "3.12.3", "date": "2026-11-26"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(BENCHMARKS / "cuda")
+    return importlib.import_module("gpu_report")
+
+
+def row(name: str, unit: str, **ratios: float) -> dict[str, Any]:
+    measured = [{"case": case, "ratio": ratio} for case, ratio in ratios.items()]
+    return {"name": name, "unit": unit, "must": 0.8, "aim": 0.95, "measured": measured}
+
+
+def lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("| ")]
+
+
+def test_only_the_device(texts: Any) -> None:
+    said = texts.block(REPORT)
+    assert "on NVIDIA H100 (sm_90a), driver 580.1, CUDA 13.0, NVRTC 13.0," in said
+    assert "\n" not in said
+
+
+def test_lines_and_columns(texts: Any) -> None:
+    casts = {"float32 -> tf32": 0.9, "tf32 -> float32": 0.96, "float32 -> bf16": 0.7}
+    rows = [
+        row("casts", "of a copy", **casts),
+        row("reductions", "of a copy", **{"sum(None) bf16": 0.79999}),
+        row("blocks", "of a copy", **{"to mxfp8": 1.339}),
+        row("native products", "of cuBLAS", **{"tf32 1024": 1, "tf32 2048": 0.5}),
+        row("bf16x9", "of SGEMM", **{"bf16x9 2048": 1.4}),
+        row("TCFP-16", "of FP8", **{"tcfp16 4096 by wgmma": 0.1}),
+        row("chain", "of peak"),
+    ]
+    assert lines(texts.block(REPORT | {"results": [{"rows": rows}]})) == [
+        "| of a copy | must | aim | tf32 | bf16 | promise |",
+        "| cast from float32 | 0.8 | 0.95 | 0.90 | 0.70 | missed: bf16 |",
+        "| cast to float32 | 0.8 | 0.95 | 0.96 | - | aim reached |",
+        "| sum(None) | 0.8 | 0.95 | - | 0.79 | missed |",
+        "| of a copy | must | aim | mxfp8 | promise |",
+        "| blocks, to | 0.8 | 0.95 | 1.33 | aim reached |",
+        "| product | must | aim | 1024 | 2048 | 4096 | promise |",
+        '| `mode="native"`, tf32, of cuBLAS | 0.8 | 0.95 | 1.00 | 0.50 | - |'
+        " missed: 2048 |",
+        "| bf16x9, of SGEMM | 0.8 | 0.95 | - | 1.40 | - | aim reached |",
+        "| TCFP-16, of one FP8 product | 0.8 | 0.95 | - | - | 0.10 | missed |",
+    ]
+
+
+def test_kept_is_between_must_and_aim(texts: Any) -> None:
+    cells = [texts.Cell("", "tf32", 0.8), texts.Cell("", "bf16", 0.96)]
+    assert texts.verdict(row("", ""), cells) == "kept"
+
+
+def test_energy_and_accuracy(texts: Any) -> None:
+    energy = {
+        "n": 2048, "bf16x9 GFLOP/J": 110, "bf16x9 TFLOP/s": 70, "SGEMM GFLOP/J": 80,
+        "SGEMM TFLOP/s": 50,
+    }  # fmt: skip
+    snr = {"1024": {"ours": 140.26, "SGEMM": 131}}
+    both = texts.block(REPORT | {"energy": [energy], "snr": snr})
+    assert lines(both)[1:] == [
+        "| 1024 | - | - | - | - | 140.3 | 131.0 |",
+        "| 2048 | 70.0 | 50.0 | 110.0 | 80.0 | - | - |",
+    ]
+    assert lines(texts.block(REPORT | {"snr": snr})) == [
+        "| n | bf16x9, dB | SGEMM, dB |",
+        "| 1024 | 140.3 | 131.0 |",
+    ]
+
+
+def test_crossover(texts: Any) -> None:
+    cells = [
+        {"mn": mn, "k": k, "native": mn * k, "emulated": 4096.0 * 128}
+        for mn in (64, 4096)
+        for k in (64, 4096)
+    ]
+    report = REPORT | {"crossover": {"precision": "bf16x9", "cells": cells}}
+    said = texts.block(report)
+    assert "in 1 of 4 shapes, from 64 to 4096" in said
+    assert "at M = N = 4096, K = 4096: 32.00 times. The smallest cube" in said
+    assert "these is 4096." in said
+    assert "performant" not in said
+    cells[0][texts.OVER] = 1.25
+    assert '"performant" takes at most 1.25 times' in texts.block(report)
+
+
+def test_what_failed_is_named(texts: Any) -> None:
+    said = texts.block(REPORT | {"errors": {"blocks": "RuntimeError: memory"}})
+    assert said.endswith("\n\nNot measured to the end: blocks.")
+
+
+def test_the_figure_is_there_if_it_is_shown(texts: Any) -> None:
+    shown = Path(texts.FIGURE)
+    report = json.loads((BENCHMARKS / "results" / f"{shown.stem}.json").read_text())
+    there = (ROOT / "docs" / "figures" / shown).exists()
+    assert there == (str(shown) in texts.block(report))
