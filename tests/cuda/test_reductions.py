@@ -351,12 +351,15 @@ def test_nothing_is_read_back(backend: Any) -> None:
     if backend is not HOST:
         pytest.skip("counts are the host's")
     x = put(backend, random(td.bfloat16, (40, 30)))
+    many = put(backend, np.zeros(1 << 15, td.bfloat16))
     backend.counts.clear()
     reductions.reduce("sum", x, 0)
-    assert backend.counts == {"launch": 2}
+    assert backend.counts == {"launch": 1}  # as it is of one chunk
+    reductions.reduce("sum", many)
+    assert backend.counts == {"launch": 3}
     reductions.reduce("std", x)
     reductions.accumulate("cumsum", x, 1)
-    assert backend.counts == {"launch": 7}
+    assert backend.counts == {"launch": 6}
 
 
 # -- running sums ----------------------------------------------------------------------
@@ -455,6 +458,11 @@ def kernels(dtype: Any) -> list[Kernel]:
             found.append(Kernel("cuda/ufuncs/scan.cu", "scan", options))
     found += [
         x._replace(options=(*x.options, "-DSQUARES")) for x in gatherings("sums", dtype)
+    ]
+    found += [
+        x._replace(options=(*x.options, f"-DTO={kind}"))
+        for op in ("sums", "highest")
+        for x in gatherings(op, dtype)
     ]
     options = ("-DOP=least", "-DTO=TF_INT64")
     found.append(Kernel("cuda/ufuncs/reduce_finish.cu", "finish", options))

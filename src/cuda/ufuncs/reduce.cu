@@ -1,4 +1,5 @@
-/* Reductions, the first of two passes: chunks of the reduced elements to partial results.
+/* Reductions, the first of two passes: chunks of the reduced elements to partial results;
+ * or the only pass, where there is one chunk.
  *
  *   OP        a type of partials.h
  *   FROM      the elements' kind
@@ -7,9 +8,10 @@
  *   ACROSS    whether these belong to neighbouring outputs
  *   SQUARES   if given: sums of squares of differences from means or, without them, of
  *             the elements, in float64
+ *   TO        of the only pass: the results' kind
  */
-#include "cuda/formats/results.h"
 #include "cuda/common/strides.h"
+#include "cuda/ufuncs/ending.h"
 #include "cuda/ufuncs/packed.h"
 #include "cuda/ufuncs/tree.h"
 #include "cuda/common/vectors.h"
@@ -24,6 +26,14 @@ enum { PACKED = 0 };
 #else
 typedef reading::part part;
 enum { PACKED = reading::PACKED && !(ELEMENTS & TF_SKIP_NANS) && VECTOR > 1 };
+#endif
+/* Results of a thread: of each place, or of all. */
+enum { RESULTS = PACKED && !ACROSS && reading::TOGETHER ? 1 : VECTOR };
+
+#ifdef TO
+typedef tf_word<TO> result;
+#else
+typedef OP::value result;
 #endif
 
 /* From an output's first element on: of one output, or ACROSS of a few neighbours. */
@@ -59,7 +69,7 @@ struct elements {
         return left < VECTOR ? (int)left : VECTOR;
     }
 
-    __forceinline__ void add(OP::value (&results)[VECTOR], int64_t first, int step,
+    __forceinline__ void add(OP::value (&results)[RESULTS], int64_t first, int step,
                              int64_t end) const
     {
         const source *at[4];
@@ -109,7 +119,7 @@ struct elements {
 
     /* Elements beyond a vector's length do not count; `full` if there are none. */
     template <bool full>
-    __forceinline__ void four(OP::value (&results)[VECTOR], const items (&rows)[4],
+    __forceinline__ void four(OP::value (&results)[RESULTS], const items (&rows)[4],
                               const int (&lengths)[4], int64_t first, int step) const
     {
 #pragma unroll
@@ -124,7 +134,8 @@ struct elements {
             }
             const part all = OP::joined(OP::joined(parts[0], parts[1]),
                                         OP::joined(parts[2], parts[3]));
-            results[i] = OP::after(results[i],
+            OP::value &all_before = results[i % RESULTS];
+            all_before = OP::after(all_before,
                                    OP::whole(all, first + (ACROSS ? 0 : i), step));
         }
     }
@@ -132,12 +143,12 @@ struct elements {
 
 /* Partial results, [chunks][outputs]. Told nothing, the assembler saves registers for
  * more blocks on a multiprocessor, and spills. */
-extern "C" __global__ void __launch_bounds__(256, VECTOR * sizeof(OP::value) > 64 ? 2 : 3)
+extern "C" __global__ void __launch_bounds__(256, RESULTS * sizeof(OP::value) > 64 ? 2 : RESULTS > 1 ? 3 : 4)
     reduce(const plan p, const tf_walk<2> kept, const tf_walk<2> reduced,
-           OP::value *partials, const source *in, const uint8_t *mask,
-           const double *means)
+           result *results, const source *in, const uint8_t *mask, const double *means,
+           const ending how, const int64_t *divisors)
 {
-    tf_reduce<VECTOR, ACROSS>(
+    tf_reduce<VECTOR, RESULTS, ACROSS>(
         p,
         [&](int64_t output) {
             const tf_offsets<2> at = tf_offsets_at(kept, output);
@@ -148,6 +159,11 @@ extern "C" __global__ void __launch_bounds__(256, VECTOR * sizeof(OP::value) > 6
                             left < VECTOR ? (int)left : VECTOR};
         },
         [&](int64_t output, OP::value x) {
-            partials[blockIdx.y * p.outputs + output] = reading::finished(x);
+#ifdef TO
+            results[output] = ended<OP, TO>(reading::finished(x), how,
+                                            divisors ? divisors[output] : how.divisor);
+#else
+            results[blockIdx.y * p.outputs + output] = reading::finished(x);
+#endif
         });
 }
