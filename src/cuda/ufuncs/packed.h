@@ -29,20 +29,6 @@ template <class T, int N> struct tf_packed {
             words[w] = all.of[w];
         }
     }
-    /* Only the first few of them; the others are 0. */
-    __forceinline__ void load(const T *x, int length)
-    {
-#pragma unroll
-        for (int w = 0; w < WORDS; w++) {
-            words[w] = 0;
-        }
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            if (i < length) {
-                words[i / EACH] |= (uint32_t)x[i] << i % EACH * BITS;
-            }
-        }
-    }
 };
 
 /* Whether a kind's items fill one or two bytes and have signs, magnitudes in the order of
@@ -71,8 +57,9 @@ template <class Op, int kind> struct tf_reading {
         return Op::template part_of<kind>(bits, which, elements);
     }
     /* PACKED: four vectors are read at once, by `add`; false if they have to be read one
-     * by one. TOGETHER: it may keep one result of all places, in any order. */
-    enum { PACKED = 0, TOGETHER = 0 };
+     * by one. TOGETHER: it may keep one result of all places, in any order. LEAN: it needs
+     * few registers beside those of results. */
+    enum { PACKED = 0, TOGETHER = 0, LEAN = 0 };
     template <int R, int N>
     static bool add(typename Op::value (&)[R], const tf_packed<word, N> (&)[4])
     {
@@ -90,7 +77,8 @@ template <int kind> struct tf_reading<sums, kind> {
     typedef sums::part<kind> part;
     enum {
         PACKED = tf_is_ordered(kind) && tf_sums_are_exact(kind, 2),
-        TOGETHER = tf_sums_are_exact(kind, 6)
+        TOGETHER = tf_sums_are_exact(kind, 6),
+        LEAN = 1
     };
 
     static part part_of(word item, int which, int elements)
@@ -156,6 +144,7 @@ template <bool most, int kind> struct tf_reading<ends<most>, kind> {
     enum {
         PACKED = tf_is_ordered(kind),
         TOGETHER = 1,
+        LEAN = 0,
         SHIFT = 32 - 8 * (int)sizeof(word)
     };
 

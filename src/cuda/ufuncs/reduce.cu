@@ -72,10 +72,11 @@ struct elements {
     __forceinline__ void add(OP::value (&results)[RESULTS], int64_t first, int step,
                              int64_t end) const
     {
+        if (VECTOR > 1 && whole(results, first, step, end)) {
+            return;
+        }
         const source *at[4];
-        items rows[4];
         int lengths[4];
-        uintptr_t all = 0;
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             const int64_t index = first + (int64_t)k * step;
@@ -87,63 +88,63 @@ struct elements {
             } else {
                 at[k] = &tf_at<source>(in, index * walk.strides[0][0]);
             }
-            all |= (uintptr_t)at[k];
         }
-        const bool aligned = VECTOR > 1 && all % (VECTOR * sizeof(source)) == 0;
-        /* No vector is shorter than the last one. */
-        bool done = aligned && lengths[3] == VECTOR;
-        if (done) {
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                rows[k].load(at[k]);
-            }
-            if (PACKED) {
-                done = reading::add(results, rows);
-            } else {
-                four<true>(results, rows, lengths, first, step);
-            }
-        } else {
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                if (aligned && lengths[k] == VECTOR) {
-                    rows[k].load(at[k]);
-                } else {
-                    rows[k].load(at[k], lengths[k]);
-                }
-            }
-        }
-        if (!done) {
-            four<false>(results, rows, lengths, first, step);
-        }
+        four(results, first, step, [&](int k, int i) {
+            return i < lengths[k] ? part_of(at[k][i], i, k) : OP::no_part<FROM>();
+        });
     }
 
-    /* Elements beyond a vector's length do not count; `full` if there are none. */
-    template <bool full>
-    __forceinline__ void four(OP::value (&results)[RESULTS], const items (&rows)[4],
-                              const int (&lengths)[4], int64_t first, int step) const
+    /* The same of four vectors that are aligned and whole; false if they are not. */
+    __forceinline__ bool whole(OP::value (&results)[RESULTS], int64_t first, int step,
+                               int64_t end) const
+    {
+        const int64_t hop = step * walk.strides[0][0];
+        const source *at = &tf_at<source>(in, first * walk.strides[0][0]);
+        const bool aligned = ((uintptr_t)at | (uintptr_t)hop) % (VECTOR * sizeof(source)) == 0;
+        const int64_t last = first + 3 * step + (ACROSS ? 0 : VECTOR - 1);
+        if (!aligned || last >= end || (ACROSS && outputs < VECTOR)) {
+            return false;
+        }
+        items rows[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            rows[k].load(&tf_at<source>(at, k * hop));
+        }
+        if (PACKED) {
+            return reading::add(results, rows);
+        }
+        four(results, first, step,
+             [&](int k, int i) { return part_of(rows[k].item(i), i, k); });
+        return true;
+    }
+
+    /* `element` makes a part of a vector's place. */
+    template <class Element>
+    __forceinline__ void four(OP::value (&results)[RESULTS], int64_t first, int step,
+                              Element element) const
     {
 #pragma unroll
         for (int i = 0; i < VECTOR; i++) {
-            part parts[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                parts[k] = OP::no_part<FROM>();
-                if (full || i < lengths[k]) {
-                    parts[k] = part_of(rows[k].item(i), i, k);
-                }
-            }
-            const part all = OP::joined(OP::joined(parts[0], parts[1]),
-                                        OP::joined(parts[2], parts[3]));
-            OP::value &all_before = results[i % RESULTS];
-            all_before = OP::after(all_before,
-                                   OP::whole(all, first + (ACROSS ? 0 : i), step));
+            const part all = OP::joined(OP::joined(element(0, i), element(1, i)),
+                                        OP::joined(element(2, i), element(3, i)));
+            OP::value &result = results[i % RESULTS];
+            result = OP::after(result, OP::whole(all, first + (ACROSS ? 0 : i), step));
         }
     }
 };
 
+/* Blocks that a multiprocessor has registers for. */
+constexpr int tf_blocks(void)
+{
+    if (RESULTS == 1) {
+        return VECTOR > 1 ? 4 : 3;
+    }
+    return RESULTS * sizeof(OP::value) <= 64 || (PACKED && reading::LEAN) ? 3 : 2;
+}
+
 /* Partial results, [chunks][outputs]. Told nothing, the assembler saves registers for
  * more blocks on a multiprocessor, and spills. */
-extern "C" __global__ void __launch_bounds__(256, RESULTS * sizeof(OP::value) > 64 ? 2 : RESULTS > 1 ? 3 : 4)
+extern "C" __global__ void __launch_bounds__(256, tf_blocks())
     reduce(const plan p, const tf_walk<2> kept, const tf_walk<2> reduced,
            result *results, const source *in, const uint8_t *mask, const double *means,
            const ending how, const int64_t *divisors)
