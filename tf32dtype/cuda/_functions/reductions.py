@@ -222,14 +222,14 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
         # One warp an output, where there are enough of them: it has no barriers.
         log = min(log, max(5, 9 - (outputs // _BLOCKS).bit_length()))
     if across:
-        # A warp's neighbours are outputs, where there are enough of them.
+        # A warp's neighbours are outputs, where there are enough of them: 128 of a block
+        # in vectors, so that partial results are few beside elements of a byte.
         neighbours = _log2_above(-(-outputs // vector))
-        log = min(log, 8 - min(neighbours, 5))
+        log = min(log, 8 - min(neighbours, 5, 8 - vector.bit_length()))
     plan = _Plan(vector, across, log, 0, 0)
     sweep = length << log
     groups = -(-outputs // plan.columns)
-    blocks = _BLOCKS // 2 if across else _BLOCKS
-    wanted = min(-(-count // (_SWEEPS * sweep)), -(-blocks // groups))
+    wanted = min(-(-count // (_SWEEPS * sweep)), -(-_BLOCKS // groups))
     chunk = -(-count // (wanted * _SWEEPS * sweep)) * _SWEEPS * sweep
     return plan._replace(chunk=chunk, chunks=-(-count // chunk))
 
