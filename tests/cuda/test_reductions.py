@@ -423,9 +423,9 @@ def test_missing_barriers_are_seen(backend: Any, which: str) -> None:
 # -- machine code ----------------------------------------------------------------------
 
 
-def gatherings(op: str, dtype: Any) -> list[Kernel]:
+def gatherings(op: str, dtype: Any, squares: bool = False) -> list[Kernel]:
     """First passes: along and across, with vectors and without."""
-    vector = min(16 // dtype.itemsize, 128 // reductions._SIZES[op])
+    vector = reductions.longest_vector(op, dtype.itemsize, squares)
     return [
         Kernel(
             "cuda/ufuncs/reduce.cu",
@@ -433,6 +433,7 @@ def gatherings(op: str, dtype: Any) -> list[Kernel]:
             (
                 f"-DOP={op}", f"-DFROM={casts.kind(dtype)}", "-DELEMENTS=0",
                 f"-DVECTOR={length}", f"-DACROSS={across}",
+                *("-DSQUARES",) * squares,
             ),
         )
         for length in (vector, 1)
@@ -456,9 +457,7 @@ def kernels(dtype: Any) -> list[Kernel]:
         if op not in ("counts", "highest", "lowest"):
             options = (f"-DOP={op}", f"-DFROM={kind}", f"-DTO={kind}")
             found.append(Kernel("cuda/ufuncs/scan.cu", "scan", options))
-    found += [
-        x._replace(options=(*x.options, "-DSQUARES")) for x in gatherings("sums", dtype)
-    ]
+    found += gatherings("sums", dtype, squares=True)
     found += [
         x._replace(options=(*x.options, f"-DTO={kind}"))
         for op in ("sums", "highest")

@@ -136,10 +136,19 @@ struct elements {
 /* Blocks that a multiprocessor has registers for. */
 constexpr int tf_blocks(void)
 {
+#ifdef SQUARES
+    return 2;
+#else
     if (RESULTS == 1) {
         return VECTOR > 1 ? 4 : 3;
     }
-    return RESULTS * sizeof(OP::value) <= 64 || (PACKED && reading::LEAN) ? 3 : 2;
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900 /* what is packed takes more there */
+    const bool few = !PACKED && RESULTS * sizeof(OP::value) <= 64;
+#else
+    const bool few = RESULTS * sizeof(OP::value) <= 64 || (PACKED && reading::LEAN);
+#endif
+    return few ? 3 : 2;
+#endif
 }
 
 /* Partial results, [chunks][outputs]. Told nothing, the assembler saves registers for

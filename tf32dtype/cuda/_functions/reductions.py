@@ -234,15 +234,25 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
     return plan._replace(chunk=chunk, chunks=-(-count // chunk))
 
 
+def longest_vector(op: str, itemsize: int, squares: bool) -> int:
+    """Of 16 bytes at most, and of as many results as a thread has registers for."""
+    return min(16 // itemsize, (64 if squares else 128) // _SIZES[op])
+
+
 def _neighbours(
-    operation: _Operation, itemsize: int, outputs: int, walks: list[Any], masked: bool
+    operation: _Operation,
+    itemsize: int,
+    outputs: int,
+    walks: list[Any],
+    masked: bool,
+    squares: bool,
 ) -> tuple[int, bool]:
-    """How many neighbours in memory a thread reads at once, at most 16 bytes and as many
-    results as a block can hold; and whether they are of neighbouring outputs."""
+    """How many neighbours in memory a thread reads at once; and whether they are of
+    neighbouring outputs."""
     (kept, (kept_steps, *_)), (reduced, (reduced_steps, *_)) = walks
     steps = [abs(x[-1]) if x else itemsize for x in (kept_steps, reduced_steps)]
     across = bool(kept) and outputs >= 4 and steps[0] < steps[1]
-    vector = min(16 // itemsize, 128 // _SIZES[operation.op])
+    vector = longest_vector(operation.op, itemsize, squares)
     if masked:
         fits = False
     elif across:
@@ -293,7 +303,8 @@ def _gathering(
         return None
     itemsize = dtype.itemsize
     outputs = math.prod(axes.outputs)
-    neighbours = _neighbours(operation, itemsize, outputs, each, steps[1] is not None)
+    masked = steps[1] is not None
+    neighbours = _neighbours(operation, itemsize, outputs, each, masked, squares)
     plan = _planned(outputs, axes.elements, *neighbours)
     walks = [strides.describe(*walk, (itemsize, 0)) for walk in each]
     options = (
