@@ -100,7 +100,8 @@ struct elements {
     {
         const int64_t hop = step * walk.strides[0][0];
         const source *at = &tf_at<source>(in, first * walk.strides[0][0]);
-        const bool aligned = ((uintptr_t)at | (uintptr_t)hop) % (VECTOR * sizeof(source)) == 0;
+        const uintptr_t all = (uintptr_t)at | (uintptr_t)hop;
+        const bool aligned = all % (VECTOR * sizeof(source)) == 0;
         const int64_t last = first + 3 * step + (ACROSS ? 0 : VECTOR - 1);
         if (!aligned || last >= end || (ACROSS && outputs < VECTOR)) {
             return false;

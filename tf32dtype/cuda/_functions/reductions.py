@@ -601,16 +601,12 @@ def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> A
     skips = _SKIP_NANS if name.startswith("nan") else 0
     sums = _Operation("sums", skips)
     if name == _NORM:
-        return _reduce(
-            sums, x, mask, axes, dtype, squares=True, begins=True, root=True
-        )
+        return _reduce(sums, x, mask, axes, dtype, squares=True, begins=True, root=True)
     ending: dict[str, Any] = {"begins": True, "divides": True, "divisor": axes.elements}
     if skips or mask is not None:
         ending["divisors"] = _counted(x, axes, mask, skips)
     is_mean = name.endswith("mean")
-    means = _reduce(
-        sums, x, mask, axes, dtype if is_mean else np.float64, **ending
-    )
+    means = _reduce(sums, x, mask, axes, dtype if is_mean else np.float64, **ending)
     if is_mean:
         return means
     ending |= {"less": ddof, "strict": bool(skips), "root": name.endswith("std")}
