@@ -351,12 +351,15 @@ def test_nothing_is_read_back(backend: Any) -> None:
     if backend is not HOST:
         pytest.skip("counts are the host's")
     x = put(backend, random(td.bfloat16, (40, 30)))
+    many = put(backend, np.zeros(1 << 15, td.bfloat16))
     backend.counts.clear()
     reductions.reduce("sum", x, 0)
-    assert backend.counts == {"launch": 2}
+    assert backend.counts == {"launch": 1}  # as it is of one chunk
+    reductions.reduce("sum", many)
+    assert backend.counts == {"launch": 3}
     reductions.reduce("std", x)
     reductions.accumulate("cumsum", x, 1)
-    assert backend.counts == {"launch": 7}
+    assert backend.counts == {"launch": 6}
 
 
 # -- running sums ----------------------------------------------------------------------
@@ -420,9 +423,9 @@ def test_missing_barriers_are_seen(backend: Any, which: str) -> None:
 # -- machine code ----------------------------------------------------------------------
 
 
-def gatherings(op: str, dtype: Any) -> list[Kernel]:
+def gatherings(op: str, dtype: Any, squares: bool = False) -> list[Kernel]:
     """First passes: along and across, with vectors and without."""
-    vector = min(16 // dtype.itemsize, 128 // reductions._SIZES[op])
+    vector = reductions.longest_vector(op, dtype.itemsize, squares)
     return [
         Kernel(
             "cuda/ufuncs/reduce.cu",
@@ -430,6 +433,7 @@ def gatherings(op: str, dtype: Any) -> list[Kernel]:
             (
                 f"-DOP={op}", f"-DFROM={casts.kind(dtype)}", "-DELEMENTS=0",
                 f"-DVECTOR={length}", f"-DACROSS={across}",
+                *("-DSQUARES",) * squares,
             ),
         )
         for length in (vector, 1)
@@ -453,8 +457,11 @@ def kernels(dtype: Any) -> list[Kernel]:
         if op not in ("counts", "highest", "lowest"):
             options = (f"-DOP={op}", f"-DFROM={kind}", f"-DTO={kind}")
             found.append(Kernel("cuda/ufuncs/scan.cu", "scan", options))
+    found += gatherings("sums", dtype, squares=True)
     found += [
-        x._replace(options=(*x.options, "-DSQUARES")) for x in gatherings("sums", dtype)
+        x._replace(options=(*x.options, f"-DTO={kind}"))
+        for op in ("sums", "highest")
+        for x in gatherings(op, dtype)
     ]
     options = ("-DOP=least", "-DTO=TF_INT64")
     found.append(Kernel("cuda/ufuncs/reduce_finish.cu", "finish", options))

@@ -29,20 +29,6 @@ template <class T, int N> struct tf_packed {
             words[w] = all.of[w];
         }
     }
-    /* Only the first few of them; the others are 0. */
-    __forceinline__ void load(const T *x, int length)
-    {
-#pragma unroll
-        for (int w = 0; w < WORDS; w++) {
-            words[w] = 0;
-        }
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            if (i < length) {
-                words[i / EACH] |= (uint32_t)x[i] << i % EACH * BITS;
-            }
-        }
-    }
 };
 
 /* Whether a kind's items fill one or two bytes and have signs, magnitudes in the order of
@@ -70,10 +56,12 @@ template <class Op, int kind> struct tf_reading {
         const uint32_t bits = tf_single<kind, true>(item);
         return Op::template part_of<kind>(bits, which, elements);
     }
-    enum { PACKED = 0 };
-    /* PACKED, four vectors at once; false if they have to be read one by one. */
-    template <int N>
-    static bool add(typename Op::value (&)[N], const tf_packed<word, N> (&)[4])
+    /* PACKED: four vectors are read at once, by `add`; false if they have to be read one
+     * by one. TOGETHER: it may keep one result of all places, in any order. LEAN: it needs
+     * few registers beside those of results. */
+    enum { PACKED = 0, TOGETHER = 0, LEAN = 0 };
+    template <int R, int N>
+    static bool add(typename Op::value (&)[R], const tf_packed<word, N> (&)[4])
     {
         return false;
     }
@@ -82,18 +70,23 @@ template <class Op, int kind> struct tf_reading {
 };
 
 /* Codes of a byte as float32 numbers that are too small by a power of two: their exponent
- * field is float32's too. Sums of four of them are exact. */
+ * field is float32's too. Sums of four of them are exact, of some kinds those of 64: of
+ * four vectors, and then float64 holds the sums of all that fit in a memory. */
 template <int kind> struct tf_reading<sums, kind> {
     typedef tf_word<kind> word;
     typedef sums::part<kind> part;
-    enum { PACKED = tf_is_ordered(kind) && tf_four_are_exact(kind) };
+    enum {
+        PACKED = tf_is_ordered(kind) && tf_sums_are_exact(kind, 2),
+        TOGETHER = tf_sums_are_exact(kind, 6),
+        LEAN = 1
+    };
 
     static part part_of(word item, int which, int elements)
     {
         return sums::part_of<kind>(tf_single<kind, true>(item), which, elements);
     }
-    template <int N>
-    static bool add(double (&results)[N], const tf_packed<word, N> (&rows)[4])
+    template <int R, int N>
+    static bool add(double (&results)[R], const tf_packed<word, N> (&rows)[4])
     {
         if constexpr (!PACKED) {
             return false;
@@ -114,6 +107,7 @@ template <int kind> struct tf_reading<sums, kind> {
                 return false;
             }
             const float scale = tf_float_of((uint32_t)(254 - f.bias) << 23);
+            float all[4] = {-0.0f, -0.0f, -0.0f, -0.0f};
 #pragma unroll
             for (int i = 0; i < N; i++) {
                 float x[4];
@@ -125,7 +119,15 @@ template <int kind> struct tf_reading<sums, kind> {
                                                  UINT32_C(0x7F) << (23 - f.mantissa_bits)));
                 }
                 const float sum = (x[0] + x[1]) + (x[2] + x[3]);
-                results[i] += (double)(sum * scale);
+                if (R == N) {
+                    results[i % R] += (double)(sum * scale);
+                } else {
+                    all[i % 4] += sum;
+                }
+            }
+            if (R < N) {
+                const float sum = (all[0] + all[1]) + (all[2] + all[3]);
+                results[0] += (double)(sum * scale);
             }
             return true;
         }
@@ -139,7 +141,12 @@ template <int kind> struct tf_reading<sums, kind> {
 template <bool most, int kind> struct tf_reading<ends<most>, kind> {
     typedef tf_word<kind> word;
     typedef typename ends<most>::value part;
-    enum { PACKED = tf_is_ordered(kind), SHIFT = 32 - 8 * (int)sizeof(word) };
+    enum {
+        PACKED = tf_is_ordered(kind),
+        TOGETHER = 1,
+        LEAN = 0,
+        SHIFT = 32 - 8 * (int)sizeof(word)
+    };
 
     static part part_of(word item, int which, int elements)
     {
@@ -150,13 +157,21 @@ template <bool most, int kind> struct tf_reading<ends<most>, kind> {
         }
         return ends<most>::of_order(tf_total_order((uint32_t)item << SHIFT));
     }
-    template <int N> static bool add(part (&results)[N], const tf_packed<word, N> (&rows)[4])
+    /* The ends of pairs of 16 bits, with those of a half each. */
+    static part halves(part x, uint32_t low, uint32_t high, int half)
+    {
+        const int up = half ? 0 : 16;
+        return ends<most>::both(x, {(int32_t)(low << up), (int32_t)(high << up)});
+    }
+    template <int R, int N>
+    static bool add(part (&results)[R], const tf_packed<word, N> (&rows)[4])
     {
         if constexpr (!PACKED) {
             return false;
         } else {
             constexpr int each = 4 / (int)sizeof(word), bits = 32 / each;
             constexpr uint32_t ones = each == 4 ? 0x01010101u : 0x00010001u;
+            uint32_t lowest_pair = 0x7FFF7FFFu, highest_pair = 0x80008000u;
 #pragma unroll
             for (int w = 0; w < N / each; w++) {
                 uint32_t order[4];
@@ -176,14 +191,18 @@ template <bool most, int kind> struct tf_reading<ends<most>, kind> {
                         low = __vmins2(low, order[k] << left);
                         high = __vmaxs2(high, order[k] << left);
                     }
+                    lowest_pair = __vmins2(lowest_pair, low);
+                    highest_pair = __vmaxs2(highest_pair, high);
 #pragma unroll
-                    for (int half = 0; half < 2; half++) {
-                        part &result = results[w * each + half * each / 2 + byte];
-                        const int up = half ? 0 : 16;
-                        result = ends<most>::both(
-                            result, {(int32_t)(low << up), (int32_t)(high << up)});
+                    for (int half = 0; R == N && half < 2; half++) {
+                        part &result = results[(w * each + half * each / 2 + byte) % R];
+                        result = halves(result, low, high, half);
                     }
                 }
+            }
+#pragma unroll
+            for (int half = 0; R < N && half < 2; half++) {
+                results[0] = halves(results[0], lowest_pair, highest_pair, half);
             }
             return true;
         }

@@ -18,15 +18,15 @@ enum tf_elements {
     TF_COUNT_NUMBERS = 8 /* to be counted: what is not NaN */
 };
 
-/* Whether float32 holds every sum of four numbers of a kind: these are multiples of the
+/* Whether float32 holds every sum of 2^log numbers of a kind: these are multiples of the
  * least subnormal number, and below 2^(mantissa bits + 1 + greatest exponent field - 1)
- * of it, so that two bits more are enough. */
-constexpr bool tf_four_are_exact(int kind)
+ * of it, so that as many bits more are enough. */
+constexpr bool tf_sums_are_exact(int kind, int log)
 {
     switch (kind) {
 #define ROW(name, itemsize, width, shift, exponent, mantissa, is_signed, ...)            \
     case tf_##name##_index:                                                              \
-        return is_signed && mantissa + (1 << exponent) - 1 + 2 <= 24;
+        return is_signed && mantissa + (1 << exponent) - 1 + log <= 24;
         TF_FORMATS(ROW)
 #undef ROW
     default: return false;
@@ -44,7 +44,7 @@ template <> struct tf_sum_part<true> {
 struct sums {
     typedef double value;
     template <int kind>
-    using part = typename tf_sum_part<tf_four_are_exact(kind)>::type;
+    using part = typename tf_sum_part<tf_sums_are_exact(kind, 2)>::type;
 
     static value none(void) { return -0.0; }
     static value of_double(double x) { return x; }

@@ -1,4 +1,5 @@
-/* Reductions, the first of two passes: chunks of the reduced elements to partial results.
+/* Reductions, the first of two passes: chunks of the reduced elements to partial results;
+ * or the only pass, where there is one chunk.
  *
  *   OP        a type of partials.h
  *   FROM      the elements' kind
@@ -7,9 +8,10 @@
  *   ACROSS    whether these belong to neighbouring outputs
  *   SQUARES   if given: sums of squares of differences from means or, without them, of
  *             the elements, in float64
+ *   TO        of the only pass: the results' kind
  */
-#include "cuda/formats/results.h"
 #include "cuda/common/strides.h"
+#include "cuda/ufuncs/ending.h"
 #include "cuda/ufuncs/packed.h"
 #include "cuda/ufuncs/tree.h"
 #include "cuda/common/vectors.h"
@@ -24,6 +26,14 @@ enum { PACKED = 0 };
 #else
 typedef reading::part part;
 enum { PACKED = reading::PACKED && !(ELEMENTS & TF_SKIP_NANS) && VECTOR > 1 };
+#endif
+/* Results of a thread: of each place, or of all. */
+enum { RESULTS = PACKED && !ACROSS && reading::TOGETHER ? 1 : VECTOR };
+
+#ifdef TO
+typedef tf_word<TO> result;
+#else
+typedef OP::value result;
 #endif
 
 /* From an output's first element on: of one output, or ACROSS of a few neighbours. */
@@ -59,13 +69,14 @@ struct elements {
         return left < VECTOR ? (int)left : VECTOR;
     }
 
-    __forceinline__ void add(OP::value (&results)[VECTOR], int64_t first, int step,
+    __forceinline__ void add(OP::value (&results)[RESULTS], int64_t first, int step,
                              int64_t end) const
     {
+        if (VECTOR > 1 && whole(results, first, step, end)) {
+            return;
+        }
         const source *at[4];
-        items rows[4];
         int lengths[4];
-        uintptr_t all = 0;
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             const int64_t index = first + (int64_t)k * step;
@@ -77,67 +88,78 @@ struct elements {
             } else {
                 at[k] = &tf_at<source>(in, index * walk.strides[0][0]);
             }
-            all |= (uintptr_t)at[k];
         }
-        const bool aligned = VECTOR > 1 && all % (VECTOR * sizeof(source)) == 0;
-        /* No vector is shorter than the last one. */
-        bool done = aligned && lengths[3] == VECTOR;
-        if (done) {
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                rows[k].load(at[k]);
-            }
-            if (PACKED) {
-                done = reading::add(results, rows);
-            } else {
-                four<true>(results, rows, lengths, first, step);
-            }
-        } else {
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                if (aligned && lengths[k] == VECTOR) {
-                    rows[k].load(at[k]);
-                } else {
-                    rows[k].load(at[k], lengths[k]);
-                }
-            }
-        }
-        if (!done) {
-            four<false>(results, rows, lengths, first, step);
-        }
+        four(results, first, step, [&](int k, int i) {
+            return i < lengths[k] ? part_of(at[k][i], i, k) : OP::no_part<FROM>();
+        });
     }
 
-    /* Elements beyond a vector's length do not count; `full` if there are none. */
-    template <bool full>
-    __forceinline__ void four(OP::value (&results)[VECTOR], const items (&rows)[4],
-                              const int (&lengths)[4], int64_t first, int step) const
+    /* The same of four vectors that are aligned and whole; false if they are not. */
+    __forceinline__ bool whole(OP::value (&results)[RESULTS], int64_t first, int step,
+                               int64_t end) const
+    {
+        const int64_t hop = step * walk.strides[0][0];
+        const source *at = &tf_at<source>(in, first * walk.strides[0][0]);
+        const uintptr_t all = (uintptr_t)at | (uintptr_t)hop;
+        const bool aligned = all % (VECTOR * sizeof(source)) == 0;
+        const int64_t last = first + 3 * step + (ACROSS ? 0 : VECTOR - 1);
+        if (!aligned || last >= end || (ACROSS && outputs < VECTOR)) {
+            return false;
+        }
+        items rows[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            rows[k].load(&tf_at<source>(at, k * hop));
+        }
+        if (PACKED) {
+            return reading::add(results, rows);
+        }
+        four(results, first, step,
+             [&](int k, int i) { return part_of(rows[k].item(i), i, k); });
+        return true;
+    }
+
+    /* `element` makes a part of a vector's place. */
+    template <class Element>
+    __forceinline__ void four(OP::value (&results)[RESULTS], int64_t first, int step,
+                              Element element) const
     {
 #pragma unroll
         for (int i = 0; i < VECTOR; i++) {
-            part parts[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                parts[k] = OP::no_part<FROM>();
-                if (full || i < lengths[k]) {
-                    parts[k] = part_of(rows[k].item(i), i, k);
-                }
-            }
-            const part all = OP::joined(OP::joined(parts[0], parts[1]),
-                                        OP::joined(parts[2], parts[3]));
-            results[i] = OP::after(results[i],
-                                   OP::whole(all, first + (ACROSS ? 0 : i), step));
+            const part all = OP::joined(OP::joined(element(0, i), element(1, i)),
+                                        OP::joined(element(2, i), element(3, i)));
+            OP::value &result = results[i % RESULTS];
+            result = OP::after(result, OP::whole(all, first + (ACROSS ? 0 : i), step));
         }
     }
 };
 
+/* Blocks that a multiprocessor has registers for. */
+constexpr int tf_blocks(void)
+{
+#ifdef SQUARES
+    return 2;
+#else
+    if (RESULTS == 1) {
+        return VECTOR > 1 ? 4 : 3;
+    }
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900 /* what is packed takes more there */
+    const bool few = !PACKED && RESULTS * sizeof(OP::value) <= 64;
+#else
+    const bool few = RESULTS * sizeof(OP::value) <= 64 || (PACKED && reading::LEAN);
+#endif
+    return few ? 3 : 2;
+#endif
+}
+
 /* Partial results, [chunks][outputs]. Told nothing, the assembler saves registers for
  * more blocks on a multiprocessor, and spills. */
-extern "C" __global__ void __launch_bounds__(256, VECTOR * sizeof(OP::value) > 64 ? 2 : 3)
+extern "C" __global__ void __launch_bounds__(256, tf_blocks())
     reduce(const plan p, const tf_walk<2> kept, const tf_walk<2> reduced,
-           OP::value *partials, const source *in, const uint8_t *mask,
-           const double *means)
+           result *results, const source *in, const uint8_t *mask, const double *means,
+           const ending how, const int64_t *divisors)
 {
-    tf_reduce<VECTOR, ACROSS>(
+    tf_reduce<VECTOR, RESULTS, ACROSS>(
         p,
         [&](int64_t output) {
             const tf_offsets<2> at = tf_offsets_at(kept, output);
@@ -148,6 +170,11 @@ extern "C" __global__ void __launch_bounds__(256, VECTOR * sizeof(OP::value) > 6
                             left < VECTOR ? (int)left : VECTOR};
         },
         [&](int64_t output, OP::value x) {
-            partials[blockIdx.y * p.outputs + output] = reading::finished(x);
+#ifdef TO
+            results[output] = ended<OP, TO>(reading::finished(x), how,
+                                            divisors ? divisors[output] : how.divisor);
+#else
+            results[blockIdx.y * p.outputs + output] = reading::finished(x);
+#endif
         });
 }

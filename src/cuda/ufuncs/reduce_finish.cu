@@ -3,50 +3,8 @@
  *   OP  a type of partials.h
  *   TO  the results' kind
  */
-#include "cuda/formats/results.h"
+#include "cuda/ufuncs/ending.h"
 #include "cuda/ufuncs/tree.h"
-
-/* What is done to a number at last, in float64; as in reductions.py. */
-struct ending {
-    double initial;
-    int64_t divisor;
-    int64_t less;    /* what is taken off a divisor */
-    int32_t begins;  /* whether there is an initial value */
-    int32_t divides;
-    int32_t strict;  /* divisors below 1 give NaN; else those below 0 are 0 */
-    int32_t root;    /* whether the square root is taken */
-    int32_t nothing; /* whether the result is that a count is zero */
-    int32_t padding;
-};
-
-__forceinline__ double quotient(double number, int64_t divisor, const ending &how)
-{
-    divisor -= how.less;
-    if (how.strict && divisor <= 0) {
-        return __longlong_as_double(INT64_C(0x7FF8) << 48);
-    }
-    return number / (double)(divisor > 0 ? divisor : 0);
-}
-
-template <class Op, int kind>
-__forceinline__ tf_word<kind> ended(typename Op::value x, const ending &how,
-                                    int64_t divisor)
-{
-    if (how.begins) {
-        x = Op::both(Op::of_double(how.initial), x);
-    }
-    if constexpr (kind == TF_BOOL) {
-        return (Op::template number<kind>(x) == 0) == (how.nothing != 0);
-    } else if constexpr (kind == TF_INT64) {
-        return (uint64_t)Op::index(x);
-    } else {
-        double number = Op::template number<kind>(x);
-        if (how.divides) {
-            number = quotient(number, divisor, how);
-        }
-        return tf_result<kind>(how.root ? sqrt(number) : number);
-    }
-}
 
 /* Partial results [p.count][p.outputs], of an output. */
 struct partial_results {
@@ -73,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(256)
     finish(const plan p, tf_word<TO> *out, const OP::value *partials, const ending how,
            const int64_t *divisors)
 {
-    tf_reduce<1, true>(
+    tf_reduce<1, 1, true>(
         p,
         [&](int64_t output) { return partial_results{partials + output, p.outputs}; },
         [&](int64_t output, OP::value x) {

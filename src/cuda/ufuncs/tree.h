@@ -25,20 +25,61 @@ struct plan {
     int32_t padding;
 };
 
+/* What the lane of a warp has that is so many lanes further on. */
+template <class T> __forceinline__ T tf_lane_after(T x, int distance)
+{
+    uint32_t words[sizeof(T) / 4];
+    memcpy(words, &x, sizeof(T));
+#pragma unroll
+    for (int i = 0; i < (int)sizeof(T) / 4; i++) {
+        words[i] = __shfl_down_sync(~0u, words[i], (unsigned)distance);
+    }
+    memcpy(&x, words, sizeof(T));
+    return x;
+}
+
+/* Lanes that are neighbouring threads: the first one's result is that of all. Warps meet
+ * once, in memory, then the lanes of a warp without it. */
+__forceinline__ OP::value tf_meet(OP::value result, int log)
+{
+    __shared__ OP::value parts[THREADS];
+    const int thread = (int)threadIdx.x;
+    if (log > 5) {
+        parts[thread] = result;
+        __syncthreads();
+#pragma unroll 1
+        for (int width = 1 << log; width > 64; width /= 2) {
+            if ((thread & ((1 << log) - 1)) < width / 2) {
+                result = OP::both(result, parts[thread + width / 2]);
+                parts[thread] = result;
+            }
+            __syncthreads();
+        }
+        if ((thread & ((1 << log) - 1)) < 32) {
+            result = OP::both(result, parts[thread + 32]);
+        }
+    }
+#pragma unroll 1
+    for (int distance = 1 << (log < 5 ? log : 5); distance /= 2;) {
+        result = OP::both(result, tf_lane_after(result, distance));
+    }
+    return result;
+}
+
 /* `open` makes a view of the vectors of outputs from a first one on, whose `add` takes
  * four vectors, the first at an index and the next so many indices further on; `store`
- * keeps an output's result. Across, neighbouring threads have neighbouring outputs, along
- * neighbouring elements. */
-template <int vector, bool across, class Open, class Store>
+ * keeps an output's result. `kept` is how many results a thread has: one of each place,
+ * or along, where the order does not matter, one of all. Across, neighbouring threads
+ * have neighbouring outputs, along neighbouring elements. */
+template <int vector, int kept, bool across, class Open, class Store>
 __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
 {
     constexpr int places = across ? vector : 1, length = across ? 1 : vector;
-    __shared__ OP::value parts[places][THREADS];
     const int thread = (int)threadIdx.x;
     const int lanes = 1 << p.log, columns = THREADS >> p.log;
     const int lane = across ? thread / columns : thread & (lanes - 1);
     const int column = across ? thread & (columns - 1) : thread >> p.log;
-    const int neighbour = across ? columns : 1, step = lanes * length;
+    const int step = lanes * length;
     const int64_t start = (int64_t)blockIdx.y * p.chunk;
     const int64_t end = start + p.chunk < p.count ? start + p.chunk : p.count;
 
@@ -46,9 +87,9 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
     for (int64_t group = (int64_t)blockIdx.x * columns * places; group < p.outputs;
          group += (int64_t)gridDim.x * columns * places) {
         const int64_t output = group + column * places;
-        OP::value results[vector];
+        OP::value results[kept];
 #pragma unroll
-        for (int i = 0; i < vector; i++) {
+        for (int i = 0; i < kept; i++) {
             results[i] = OP::none();
         }
         if (output < p.outputs) {
@@ -58,32 +99,43 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
                 elements.add(results, first, step, end);
             }
         }
+        if constexpr (across) {
+            __shared__ OP::value parts[places][THREADS];
 #pragma unroll
-        for (int i = vector - 1; !across && i > 0; i--) {
-            results[i / 2] = OP::both(results[i / 2], results[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < places; i++) {
-            parts[i][thread] = results[i];
-        }
-        __syncthreads();
-#pragma unroll 1
-        for (int width = lanes / 2; width > 0; width /= 2) {
-            if (lane < width) {
-#pragma unroll
-                for (int i = 0; i < places; i++) {
-                    parts[i][thread] = OP::both(parts[i][thread],
-                                                parts[i][thread + width * neighbour]);
-                }
+            for (int i = 0; i < places; i++) {
+                parts[i][thread] = results[i];
             }
             __syncthreads();
-        }
-        /* Neighbouring threads store neighbouring outputs. */
 #pragma unroll 1
-        for (int i = thread; i < columns * places && group + i < p.outputs; i += THREADS) {
-            store(group + i, parts[i % places][i / places * (across ? 1 : lanes)]);
+            for (int width = lanes / 2; width > 0; width /= 2) {
+                if (lane < width) {
+#pragma unroll
+                    for (int i = 0; i < places; i++) {
+                        parts[i][thread] = OP::both(parts[i][thread],
+                                                    parts[i][thread + width * columns]);
+                    }
+                }
+                __syncthreads();
+            }
+            /* Neighbouring threads store neighbouring outputs. */
+#pragma unroll 1
+            for (int i = thread; i < columns * places && group + i < p.outputs;
+                 i += THREADS) {
+                store(group + i, parts[i % places][i / places]);
+            }
+        } else {
+#pragma unroll
+            for (int i = kept - 1; i > 0; i--) {
+                results[i / 2] = OP::both(results[i / 2], results[i]);
+            }
+            const OP::value result = tf_meet(results[0], p.log);
+            if (lane == 0 && output < p.outputs) {
+                store(output, result);
+            }
         }
-        __syncthreads();
+        if (across || p.log > 5) {
+            __syncthreads();
+        }
     }
 }
 

@@ -218,28 +218,41 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
     """How blocks and lanes share outputs and elements: by shapes and strides alone."""
     length = 1 if across else vector
     log = min(_log2_above(-(-count // (_SWEEPS * length))), 8)
+    if not across:
+        # One warp an output, where there are enough of them: it has no barriers.
+        log = min(log, max(5, 9 - (outputs // _BLOCKS).bit_length()))
     if across:
-        # A warp's neighbours are outputs, where there are enough of them.
+        # A warp's neighbours are outputs, where there are enough of them: 128 of a block
+        # in vectors, so that partial results are few beside elements of a byte.
         neighbours = _log2_above(-(-outputs // vector))
-        log = min(log, 8 - min(neighbours, 5))
+        log = min(log, 8 - min(neighbours, 5, 8 - vector.bit_length()))
     plan = _Plan(vector, across, log, 0, 0)
     sweep = length << log
     groups = -(-outputs // plan.columns)
-    blocks = _BLOCKS // 2 if across else _BLOCKS
-    wanted = min(-(-count // (_SWEEPS * sweep)), -(-blocks // groups))
+    wanted = min(-(-count // (_SWEEPS * sweep)), -(-_BLOCKS // groups))
     chunk = -(-count // (wanted * _SWEEPS * sweep)) * _SWEEPS * sweep
     return plan._replace(chunk=chunk, chunks=-(-count // chunk))
 
 
+def longest_vector(op: str, itemsize: int, squares: bool) -> int:
+    """Of 16 bytes at most, and of as many results as a thread has registers for."""
+    return min(16 // itemsize, (64 if squares else 128) // _SIZES[op])
+
+
 def _neighbours(
-    operation: _Operation, itemsize: int, outputs: int, walks: list[Any], masked: bool
+    operation: _Operation,
+    itemsize: int,
+    outputs: int,
+    walks: list[Any],
+    masked: bool,
+    squares: bool,
 ) -> tuple[int, bool]:
-    """How many neighbours in memory a thread reads at once, at most 16 bytes and as
-    many results as a block can hold; and whether they are of neighbouring outputs."""
+    """How many neighbours in memory a thread reads at once; and whether they are of
+    neighbouring outputs."""
     (kept, (kept_steps, *_)), (reduced, (reduced_steps, *_)) = walks
     steps = [abs(x[-1]) if x else itemsize for x in (kept_steps, reduced_steps)]
     across = bool(kept) and outputs >= 4 and steps[0] < steps[1]
-    vector = min(16 // itemsize, 128 // _SIZES[operation.op])
+    vector = longest_vector(operation.op, itemsize, squares)
     if masked:
         fits = False
     elif across:
@@ -254,7 +267,7 @@ def _neighbours(
 
 
 class _Gathering(NamedTuple):
-    """The first pass over arrays of one layout."""
+    """The first pass over arrays of one layout; the only one of one chunk."""
 
     kernel: Kernel
     grid: tuple[int, int]
@@ -270,6 +283,7 @@ def _gathering(
     shape: tuple[int, ...],
     steps: tuple[tuple[int, ...] | None, ...],
     axes: _Axes,
+    to: np.dtype[Any],
     squares: bool,
     processors: int,
 ) -> _Gathering | None:
@@ -289,7 +303,8 @@ def _gathering(
         return None
     itemsize = dtype.itemsize
     outputs = math.prod(axes.outputs)
-    neighbours = _neighbours(operation, itemsize, outputs, each, steps[1] is not None)
+    masked = steps[1] is not None
+    neighbours = _neighbours(operation, itemsize, outputs, each, masked, squares)
     plan = _planned(outputs, axes.elements, *neighbours)
     walks = [strides.describe(*walk, (itemsize, 0)) for walk in each]
     options = (
@@ -299,6 +314,7 @@ def _gathering(
         f"-DVECTOR={plan.vector}",
         f"-DACROSS={plan.across:d}",
         *("-DSQUARES",) * squares,
+        *(f"-DTO={casts.kind(to)}",) * (plan.chunks == 1),
     )
     return _Gathering(
         Kernel("cuda/ufuncs/reduce.cu", "reduce", options),
@@ -307,38 +323,6 @@ def _gathering(
         plan.chunks * outputs * _SIZES[operation.op],
         plan.chunks,
     )
-
-
-def _gather(
-    operation: _Operation,
-    x: Any,
-    mask: Any,
-    axes: _Axes,
-    squares: bool = False,
-    means: Any = None,
-) -> tuple[Any, int]:
-    """The first pass: partial results, and how many there are of each output. Squares
-    are those of the differences from float64 means, or from zero."""
-    if axes.elements == 0 or 0 in axes.outputs:
-        return _bytes(0), 0
-    machine = backend.current()
-    dtype = x.dtype
-    for _ in range(2):
-        steps = x.strides, None if mask is None else mask.strides
-        found = _gathering(
-            operation, dtype, x.shape, steps, axes, squares, machine.processors()
-        )
-        if found is not None:
-            break
-        x = machine.call("ascontiguousarray", plain(x))
-        mask = None if mask is None else machine.call("ascontiguousarray", mask)
-    assert found is not None  # two axes are enough of what has no gaps
-    partials = _bytes(found.size)
-    machine.launch(
-        found.kernel, found.grid, (_THREADS,), *found.constants,
-        partials, x, mask, means,
-    )  # fmt: skip
-    return partials, found.chunks
 
 
 def _bytes(size: int) -> Any:
@@ -378,28 +362,52 @@ def _ending(start: bytes, fields: tuple[tuple[str, int], ...]) -> Constant:
     return Constant(how)
 
 
-def _finish(
-    op: str,
-    partials: Any,
-    chunks: int,
+def _reduce(
+    operation: _Operation,
+    x: Any,
+    mask: Any,
     axes: _Axes,
     dtype: Any,
     *,
+    squares: bool = False,
+    means: Any = None,
     initial: float = 0.0,
     divisors: Any = None,
     **ending: int,
 ) -> Any:
-    """The second pass: results of a dtype, in the shape that is asked for. `ending` are
-    fields of `_ENDING`; `divisors` an array."""
+    """Both passes, or one that is enough: results of a dtype, in the shape that is asked
+    for. Squares are those of the differences from float64 means, or from zero. `ending`
+    are fields of `_ENDING`; `divisors` an array."""
     dtype = np.dtype(dtype)
     result = casts.empty(axes.shape, dtype)
     outputs = math.prod(axes.outputs)
-    if outputs:
-        machine = backend.current()
-        found = _finishing(op, dtype, outputs, chunks, machine.processors())
-        how = _ending(struct.pack("=d", initial), tuple(ending.items()))
+    if not outputs:
+        return result
+    machine = backend.current()
+    how = _ending(struct.pack("=d", initial), tuple(ending.items()))
+    partials, chunks = _bytes(0), 0
+    if axes.elements:
+        for _ in range(2):
+            steps = x.strides, None if mask is None else mask.strides
+            found = _gathering(
+                operation, x.dtype, x.shape, steps, axes, dtype, squares,
+                machine.processors(),
+            )  # fmt: skip
+            if found is not None:
+                break
+            x = machine.call("ascontiguousarray", plain(x))
+            mask = None if mask is None else machine.call("ascontiguousarray", mask)
+        assert found is not None  # two axes are enough of what has no gaps
+        chunks = found.chunks
+        partials = result if chunks == 1 else _bytes(found.size)
         machine.launch(
-            found.kernel, found.grid, (_THREADS,), found.plan, result, partials, how,
+            found.kernel, found.grid, (_THREADS,), *found.constants,
+            partials, x, mask, means, how, divisors,
+        )  # fmt: skip
+    if chunks != 1:
+        last = _finishing(operation.op, dtype, outputs, chunks, machine.processors())
+        machine.launch(
+            last.kernel, last.grid, (_THREADS,), last.plan, result, partials, how,
             divisors,
         )  # fmt: skip
     return result
@@ -520,12 +528,9 @@ def _number(name: str, x: Any, axes: _Axes, dtype: Any, initial: Any, mask: Any)
     start = _start(operation, axes, dtype, initial, mask)
     if start is None and axes.elements == 1:  # as NumPy: a NaN too is what it was
         return casts.cast(x, dtype)
-    partials, chunks = _gather(operation, x, mask, axes)
     if start is None:
-        return _finish(operation.op, partials, chunks, axes, dtype)
-    return _finish(
-        operation.op, partials, chunks, axes, dtype, begins=True, initial=start
-    )
+        return _reduce(operation, x, mask, axes, dtype)
+    return _reduce(operation, x, mask, axes, dtype, begins=True, initial=start)
 
 
 def _start(
@@ -571,10 +576,7 @@ def _index(name: str, x: Any, axes: _Axes, out: Any, given: tuple[Any, ...]) -> 
     if axes.elements == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
     operation = _INDICES[name]
-    partials, chunks = _gather(operation, x, None, axes)
-    index = np.dtype(np.int64)
-    result = _finish(operation.op, partials, chunks, axes, index)
-    return _deliver(result, axes, out)
+    return _deliver(_reduce(operation, x, None, axes, np.int64), axes, out)
 
 
 def _count(
@@ -583,9 +585,8 @@ def _count(
     if dtype is not None or initial is not NO_VALUE:
         raise TypeError(f"{name} takes neither dtype nor initial")
     operation = _COUNTS[name]
-    partials, chunks = _gather(operation, x, mask, axes)
-    kind = np.dtype(np.int64 if name == "count_nonzero" else np.bool_)
-    result = _finish("counts", partials, chunks, axes, kind, nothing=name == "all")
+    kind = np.int64 if name == "count_nonzero" else np.bool_
+    result = _reduce(operation, x, mask, axes, kind, nothing=name == "all")
     return _deliver(result, axes, out)
 
 
@@ -600,33 +601,24 @@ def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> A
     skips = _SKIP_NANS if name.startswith("nan") else 0
     sums = _Operation("sums", skips)
     if name == _NORM:
-        squares = _gather(sums, x, mask, axes, True)
-        return _finish("sums", *squares, axes, dtype, begins=True, root=True)
+        return _reduce(sums, x, mask, axes, dtype, squares=True, begins=True, root=True)
     ending: dict[str, Any] = {"begins": True, "divides": True, "divisor": axes.elements}
     if skips or mask is not None:
         ending["divisors"] = _counted(x, axes, mask, skips)
     is_mean = name.endswith("mean")
-    means = _finish(
-        "sums",
-        *_gather(sums, x, mask, axes),
-        axes,
-        dtype if is_mean else np.dtype(np.float64),
-        **ending,
-    )
+    means = _reduce(sums, x, mask, axes, dtype if is_mean else np.float64, **ending)
     if is_mean:
         return means
     ending |= {"less": ddof, "strict": bool(skips), "root": name.endswith("std")}
-    squares = _gather(sums, x, mask, axes, True, means)
-    return _finish("sums", *squares, axes, dtype, **ending)
+    return _reduce(sums, x, mask, axes, dtype, squares=True, means=means, **ending)
 
 
 def _counted(x: Any, axes: _Axes, mask: Any, skips: int) -> Any:
     """How many elements each output has."""
     if skips:
-        given = _gather(_Operation("counts", _COUNT_NUMBERS), x, mask, axes)
-    else:
-        given = _gather(_Operation("counts"), mask, None, axes)
-    return _finish("counts", *given, axes, np.dtype(np.int64))
+        counts = _Operation("counts", _COUNT_NUMBERS)
+        return _reduce(counts, x, mask, axes, np.int64)
+    return _reduce(_Operation("counts"), mask, None, axes, np.int64)
 
 
 def _range(x: Any, axis: Any, out: Any, keepdims: bool) -> Any:

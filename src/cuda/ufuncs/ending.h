@@ -1,0 +1,50 @@
+/* How reductions end: from what is kept of all elements to a result. */
+#ifndef TF32DTYPE_CUDA_UFUNCS_ENDING_H
+#define TF32DTYPE_CUDA_UFUNCS_ENDING_H
+
+#include "cuda/formats/results.h"
+#include "cuda/ufuncs/partials.h"
+
+/* What is done to a number at last, in float64; as in reductions.py. */
+struct ending {
+    double initial;
+    int64_t divisor;
+    int64_t less;    /* what is taken off a divisor */
+    int32_t begins;  /* whether there is an initial value */
+    int32_t divides;
+    int32_t strict;  /* divisors below 1 give NaN; else those below 0 are 0 */
+    int32_t root;    /* whether the square root is taken */
+    int32_t nothing; /* whether the result is that a count is zero */
+    int32_t padding;
+};
+
+__forceinline__ double quotient(double number, int64_t divisor, const ending &how)
+{
+    divisor -= how.less;
+    if (how.strict && divisor <= 0) {
+        return __longlong_as_double(INT64_C(0x7FF8) << 48);
+    }
+    return number / (double)(divisor > 0 ? divisor : 0);
+}
+
+template <class Op, int kind>
+__forceinline__ tf_word<kind> ended(typename Op::value x, const ending &how,
+                                    int64_t divisor)
+{
+    if (how.begins) {
+        x = Op::both(Op::of_double(how.initial), x);
+    }
+    if constexpr (kind == TF_BOOL) {
+        return (Op::template number<kind>(x) == 0) == (how.nothing != 0);
+    } else if constexpr (kind == TF_INT64) {
+        return (uint64_t)Op::index(x);
+    } else {
+        double number = Op::template number<kind>(x);
+        if (how.divides) {
+            number = quotient(number, divisor, how);
+        }
+        return tf_result<kind>(how.root ? sqrt(number) : number);
+    }
+}
+
+#endif
