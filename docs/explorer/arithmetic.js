@@ -129,10 +129,14 @@ const arithmetic = (() => {
         /** Facts of a format by its name, short name, or alias, in any case.
          * @param {string} name @returns {Format} @throws {Error} for an unknown one */
         format(name) {
+            return self.formatNamed(name) ?? self.formats[formatIndex(name)];
+        },
+
+        /** The same, undefined for an unknown one. @param {string} name */
+        formatNamed(name) {
             const small = name.toLowerCase();
-            const found = self.formats.find(
+            return self.formats.find(
                 (f) => f.name === small || f.short === small || f.aliases.includes(small));
-            return found ?? self.formats[formatIndex(name)];
         },
 
         // -- numbers -----------------------------------------------------------------

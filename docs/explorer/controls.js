@@ -43,6 +43,10 @@ explorer.controls = (() => {
             arithmetic.formats.some((format) => format.name === name && wanted(format));
     }
 
+    /** A format's name, of its short one or an alias; what else there is stays.
+     * @param {string} name */
+    const fullName = (name) => arithmetic.formatNamed(name)?.name ?? name;
+
     /** A line of text, with room for a message under it.
      * @param {string} label @param {(text: string) => void} typed @param {string} [hint]
      * @returns {{element: HTMLElement,
@@ -77,5 +81,5 @@ explorer.controls = (() => {
     const group = (label, buttons) =>
         h("div", { class: "group", role: "group", "aria-label": label }, buttons);
 
-    return { picker, formatPicker, isFormat, input, button, group };
+    return { picker, formatPicker, isFormat, fullName, input, button, group };
 })();

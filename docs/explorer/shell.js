@@ -37,7 +37,8 @@ explorer.shell = (() => {
      * @property {string} name
      * @property {string} title
      * @property {string} summary
-     * @property {Object<string, {initial: string, allowed?: (value: string) => boolean}>} keys
+     * @property {Object<string, {initial: string, allowed?: (value: string) => boolean,
+     *   full?: (value: string) => string}>} keys
      * @property {(root: HTMLElement) => (state: Object<string, string>) => void} build
      */
 

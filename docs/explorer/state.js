@@ -6,14 +6,19 @@
 "use strict";
 
 explorer.state = (() => {
-    /** @typedef {{initial: string, allowed?: (value: string) => boolean}} Key */
+    /** `full` writes out what a link may have short: "bf16" is "bfloat16".
+     * @typedef {{initial: string, allowed?: (value: string) => boolean,
+     *   full?: (value: string) => string}} Key */
     /** @typedef {Object<string, string>} Values */
 
     /** What was chosen last, in any view. @type {Values} */
     const chosen = {};
 
     /** @param {Key} key @param {string} value */
-    const allows = (key, value) => !key.allowed || key.allowed(value);
+    const inFull = (key, value) => key.full?.(value) ?? value;
+
+    /** @param {Key} key @param {string} value */
+    const allows = (key, value) => !key.allowed || key.allowed(inFull(key, value));
 
     /** The values of a view's keys: those given, else those chosen last, else the first.
      * @param {Object<string, Key>} keys @param {Values} [given]
@@ -22,7 +27,7 @@ explorer.state = (() => {
         return Object.fromEntries(Object.entries(keys).map(([name, key]) => {
             const candidates = [given[name], chosen[name]];
             const found = candidates.find((x) => x !== undefined && allows(key, x));
-            return [name, found ?? key.initial];
+            return [name, found === undefined ? key.initial : inFull(key, found)];
         }));
     }
 

@@ -88,7 +88,8 @@
         summary: "Two numbers of a format: their digits aligned, the exact result, and how it is "
             + "rounded back to the format.",
         keys: {
-            format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat() },
+            format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat(),
+                full: explorer.controls.fullName },
             what: { initial: "add", allowed: (name) => name in OPERATIONS },
             a: { initial: "1.5" },
             b: { initial: "0.0625" },

@@ -90,8 +90,10 @@
         summary: "Cast a value from format to format, and see where rounding twice gives "
             + "another number than rounding once.",
         keys: {
-            chain: { initial: "float64,float16,float8_e4m3fn", allowed },
-            x: { initial: "0.1" },
+            chain: { initial: "float64,float16,float8_e4m3fn", allowed,
+                full: (text) => namesOf(text).map(explorer.controls.fullName).join(",") },
+            // Above the tie between 1 and 1.125, and nearer to it than a float16.
+            x: { initial: "1.062744140625" },
             ...explorer.roundingControls.keys(),
         },
         build(root) {

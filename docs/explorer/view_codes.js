@@ -92,7 +92,8 @@
         summary: "All numbers that a format of at most 8 bits has. Click one to see it in full; "
             + "in the grid, arrow keys go from code to code.",
         keys: {
-            format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat(small) },
+            format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat(small),
+                full: explorer.controls.fullName },
             sort: { initial: "code", allowed: (by) => SORTS.includes(by) },
         },
         build(root) {

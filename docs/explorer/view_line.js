@@ -7,9 +7,11 @@ explorer.shell.register({
     summary: "See where the numbers of a format lie, how far apart, and where they end. "
         + "Zoom with the wheel, two fingers, or + and -; click to mark a number.",
     keys: {
-        format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat() },
+        format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat(),
+            full: explorer.controls.fullName },
         other: { initial: "float8_e5m2",
-            allowed: (name) => name === "" || explorer.controls.isFormat()(name) },
+            allowed: (name) => name === "" || explorer.controls.isFormat()(name),
+            full: explorer.controls.fullName },
         x: { initial: "0.1" },
         from: { initial: "-2", allowed: (text) => text !== "" && Number.isFinite(Number(text)) },
         to: { initial: "2", allowed: (text) => text !== "" && Number.isFinite(Number(text)) },

@@ -6,7 +6,8 @@ explorer.shell.register({
     title: "Number",
     summary: "Type a number, or click its bits, and see what a format makes of it.",
     keys: {
-        format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat() },
+        format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat(),
+            full: explorer.controls.fullName },
         x: { initial: "0.1" },
     },
     build(root) {

@@ -65,6 +65,21 @@ def test_what_is_chosen_goes_with_the_tabs(explorer):
 
 
 @pytest.mark.parametrize(
+    ("link", "full"),
+    [
+        ("#number?format=bf16&x=1", "#number?format=bfloat16&x=1"),
+        ("#codes?format=FP4&sort=code", "#codes?format=float4_e2m1fn&sort=code"),
+        ("#line?format=fp16&other=&x=1", "#line?format=float16&other="),
+        ("#chain?chain=fp64,bf16&x=1", "#chain?chain=float64%2Cbfloat16&x=1"),
+    ],
+)
+def test_short_names_in_a_link(explorer, link, full):
+    one = explorer().open(link)
+    assert one.link.startswith(full)
+    assert "asks for what is not here" not in one.text
+
+
+@pytest.mark.parametrize(
     ("link", "told"),
     [
         ("#number?format=tf33&x=1", "format=tf33"),

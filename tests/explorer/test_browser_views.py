@@ -28,6 +28,11 @@ def test_a_small_number_is_subnormal_or_zero(explorer):
     assert "underflow to zero" in rows.filter(has_text="float4_e2m1fn").inner_text()
 
 
+def test_the_first_chain_rounds_twice(explorer):
+    one = explorer().open("#chain")
+    assert "Through the chain it is 1; one cast gives 1.125." in one.text
+
+
 def test_a_chain_of_wide_formats_has_no_example(explorer):
     one = explorer().open("#chain?chain=float8_e4m3fn,float64&x=1")
     one.page.click("text=Find a number where it matters")
