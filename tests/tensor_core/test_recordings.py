@@ -1,21 +1,19 @@
 """Results that were recorded on GPUs: every row, from the reference and the package.
 
-The recordings are not part of the package. They are read where TF32DTYPE_TC_VECTORS
-says, or beside the checkout; without them these tests are skipped, or fail if
-TF32DTYPE_NEED_VECTORS is set.
+tests/data/matlab_tensor_core has them, and says where they come from.
 """
 
 from __future__ import annotations
 
-import os
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from tests.support.paths import ROOT
+from tests.reference.codec_arrays import values
+from tests.reference.formats import FORMATS as BY_NAME
 from tests.tensor_core.arrays import assert_results, blocks, diagonals, truth
 from tests.tensor_core.cases import Array, Cases, parameters
 from tf32dtype.tensor_core.look_up import find_model
@@ -98,16 +96,21 @@ each_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=str)
 
 @cache
 def recordings() -> dict[str, Array]:
-    beside = ROOT.parent / "shared" / "tensor_core_vectors"
-    folder = Path(os.environ.get("TF32DTYPE_TC_VECTORS") or beside)
-    path = folder / "hardware.npz"
-    if not path.is_file():
-        absent = (
-            pytest.fail if os.environ.get("TF32DTYPE_NEED_VECTORS") else pytest.skip
-        )
-        absent(f"no recordings: {path} is not there")
-    with np.load(path) as data:
-        return {name: data[name] for name in data.files}
+    """All of them as float32's bits."""
+    with np.load(ROOT / "tests" / "data" / "matlab_tensor_core" / "hardware.npz") as data:
+        return {name: widened(name, data[name]) for name in data.files}
+
+
+def widened(name: str, codes: Array) -> Array:
+    """What an array of the file holds, by its name."""
+    _, format, what = name.split("/")
+    if what in ("c", "d_f32"):
+        return codes
+    if what == "d_f16" or format == "fp16":
+        numbers = codes.view(np.float16).astype(np.float32)
+    else:
+        numbers = values(BY_NAME[FORMATS[format]], codes).astype(np.float32)
+    return numbers.view(np.uint32)
 
 
 def test_nothing_recorded_is_left_out():
