@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.support.paths import ROOT
 from tests.reference.codec_arrays import values
 from tests.reference.formats import FORMATS as BY_NAME
+from tests.support.paths import ROOT
 from tests.tensor_core.arrays import assert_results, blocks, diagonals, truth
 from tests.tensor_core.cases import Array, Cases, parameters
 from tf32dtype.tensor_core.look_up import find_model
@@ -97,7 +97,9 @@ each_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=str)
 @cache
 def recordings() -> dict[str, Array]:
     """All of them as float32's bits."""
-    with np.load(ROOT / "tests" / "data" / "matlab_tensor_core" / "hardware.npz") as data:
+    with np.load(
+        ROOT / "tests" / "data" / "matlab_tensor_core" / "hardware.npz"
+    ) as data:
         return {name: widened(name, data[name]) for name in data.files}
 
 

@@ -13,8 +13,8 @@ from .models import MODELS, Board, Instruction, Model
 Alias = Literal[
     "Volta", "sm_70", "Titan V",
     "Turing", "sm_75", "RTX 20", "RTX 2080",
-    "Ampere", "sm_80", "sm_86", "A2", "A10", "A30", "A40", "A6000", "RTX 30",
-    "RTX 3090", "RTX A6000",
+    "Ampere", "sm_80", "sm_86", "A2", "A10", "A10G", "A16", "A30", "A40", "A6000",
+    "A800", "RTX 30", "RTX 3090", "RTX A6000",
     "Ada", "sm_89", "L4", "L40", "RTX 40", "RTX 4090", "RTX Ada", "RTX 6000 Ada",
     "Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200",
     "Blackwell", "sm_100", "sm_100a", "B100", "GB200",
@@ -73,8 +73,8 @@ DEVICES = (
         "A100",
         "Ampere, sm_80, sm_86",
         (
-            "Ampere", "sm_80", "sm_86", "A2", "A10", "A30", "A40", "A6000",
-            "RTX 30", "RTX 3090", "RTX A6000",
+            "Ampere", "sm_80", "sm_86", "A2", "A10", "A10G", "A16", "A30", "A40",
+            "A6000", "A800", "RTX 30", "RTX 3090", "RTX A6000",
         ),
         {"tf32": 156, "bfloat16": 312, "float16": 312},
         "A100 SXM",

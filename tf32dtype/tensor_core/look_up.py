@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
@@ -11,13 +12,36 @@ from .device import DEVICES, Device
 from .listing import listing
 from .models import MODELS, Board, Instruction, Model
 
+#: Boards that drivers print a series of: "NVIDIA RTX 4000 SFF Ada Generation". The
+#: first that fits.
+_SERIES: tuple[tuple[str, Board], ...] = (
+    (r"quadro rtx \d+|titan rtx|rtx 20\d\d", "T4"),
+    (r"rtx .*\bada\b|rtx 40\d\d", "L40S"),
+    (r"rtx .*\bblackwell\b|rtx pro \d+|rtx 50\d\d", "RTX Blackwell"),
+    (r"rtx a\d+|rtx 30\d\d", "A100"),
+)
+#: What else they print of a board: "NVIDIA A100-SXM4-80GB", "Tesla V100-PCIE-16GB".
+_VENDOR = r"(nvidia|geforce|tesla) "
+_REST = r"( (sxm\d?|pcie|nvl|hbm\d?e?|\d+gb|g))*"
+
 
 def _plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
+def _printed(name: str) -> str:
+    """What names a board, of what nvidia-smi or torch.cuda.get_device_name() prints."""
+    words = re.sub(r"[\s_-]+", " ", name.lower()).strip()
+    words = re.sub(rf"^({_VENDOR})*", "", words)
+    for pattern, board in _SERIES:
+        if re.match(pattern, words):
+            return board
+    return re.sub(rf"{_REST}$", "", words)
+
+
 class Devices(Mapping[str, Device]):
-    """The devices by name; aliases are found too, and case is ignored."""
+    """The devices by name; aliases are found too, and what drivers print of a board:
+    "NVIDIA H100 80GB HBM3". Case is ignored."""
 
     def __init__(self, devices: tuple[Device, ...]) -> None:
         self._devices: dict[str, Device] = {device.name: device for device in devices}
@@ -35,9 +59,16 @@ class Devices(Mapping[str, Device]):
         KeyError
             For a name that is not known; it lists the known ones.
         """
-        found = self._names.get(_plain(name)) if isinstance(name, str) else None
+        found = None
+        if isinstance(name, str):
+            names = self._names
+            found = names.get(_plain(name)) or names.get(_plain(_printed(name)))
         if found is None:
-            raise KeyError(f"unknown device {brief(name)}; known are {', '.join(self)}")
+            raise KeyError(
+                f"unknown device {brief(name)}; known are {', '.join(self)}, and other"
+                " names of these: an architecture (Hopper, sm_90), another board of it"
+                " (H200), what nvidia-smi prints (NVIDIA H100 80GB HBM3)"
+            )
         return self._devices[found]
 
     def __iter__(self) -> Iterator[Board]:

@@ -222,8 +222,8 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
         # One warp an output, where there are enough of them: it has no barriers.
         log = min(log, max(5, 9 - (outputs // _BLOCKS).bit_length()))
     if across:
-        # A warp's neighbours are outputs, where there are enough of them: 128 of a block
-        # in vectors, so that partial results are few beside elements of a byte.
+        # A warp's neighbours are outputs, where there are enough of them: 128 of a
+        # block in vectors, so that partial results are few beside elements of a byte.
         neighbours = _log2_above(-(-outputs // vector))
         log = min(log, 8 - min(neighbours, 5, 8 - vector.bit_length()))
     plan = _Plan(vector, across, log, 0, 0)
@@ -375,9 +375,9 @@ def _reduce(
     divisors: Any = None,
     **ending: int,
 ) -> Any:
-    """Both passes, or one that is enough: results of a dtype, in the shape that is asked
-    for. Squares are those of the differences from float64 means, or from zero. `ending`
-    are fields of `_ENDING`; `divisors` an array."""
+    """Both passes, or one that is enough: results of a dtype, in the shape that is
+    asked for. Squares are those of the differences from float64 means, or from zero.
+    `ending` are fields of `_ENDING`; `divisors` an array."""
     dtype = np.dtype(dtype)
     result = casts.empty(axes.shape, dtype)
     outputs = math.prod(axes.outputs)
