@@ -15,16 +15,18 @@ PRINTED = {
         "NVIDIA A10", "NVIDIA A10G", "NVIDIA A2", "NVIDIA A30", "NVIDIA A40",
         "NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 3080 Ti", "NVIDIA RTX A6000",
         "NVIDIA RTX A4000", "NVIDIA GeForce RTX 3070 Laptop GPU",
-        "NVIDIA A800-SXM4-80GB",
+        "NVIDIA A800-SXM4-80GB", "NVIDIA GeForce RTX 2050",
     ],
     "L40S": [
         "NVIDIA L40S", "NVIDIA L40", "NVIDIA L4", "NVIDIA GeForce RTX 4090",
         "NVIDIA GeForce RTX 4070 Ti SUPER", "NVIDIA GeForce RTX 4060 Laptop GPU",
         "NVIDIA RTX 6000 Ada Generation", "NVIDIA RTX 4000 SFF Ada Generation",
+        "NVIDIA RTX 2000 Ada Generation",
     ],
     "H100": [
         "NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H200",
-        "NVIDIA GH200 480GB", "NVIDIA H20", "NVIDIA H800", "sm_90a", "SM90", "hopper",
+        "NVIDIA GH200 480GB", "NVIDIA GH200 144G HBM3e", "NVIDIA H20", "NVIDIA H800",
+        "sm_90a", "SM90", "hopper",
     ],
     "B200": ["NVIDIA B200", "NVIDIA GB200", "sm_100"],
     "RTX Blackwell": [

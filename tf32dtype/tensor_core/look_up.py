@@ -15,14 +15,14 @@ from .models import MODELS, Board, Instruction, Model
 #: Boards that drivers print a series of: "NVIDIA RTX 4000 SFF Ada Generation". The
 #: first that fits.
 _SERIES: tuple[tuple[str, Board], ...] = (
-    (r"quadro rtx \d+|titan rtx|rtx 20\d\d", "T4"),
     (r"rtx .*\bada\b|rtx 40\d\d", "L40S"),
     (r"rtx .*\bblackwell\b|rtx pro \d+|rtx 50\d\d", "RTX Blackwell"),
-    (r"rtx a\d+|rtx 30\d\d", "A100"),
+    (r"rtx a\d+|rtx 30\d\d|rtx 2050", "A100"),
+    (r"quadro rtx \d+|titan rtx|rtx 20\d\d", "T4"),
 )
 #: What else they print of a board: "NVIDIA A100-SXM4-80GB", "Tesla V100-PCIE-16GB".
 _VENDOR = r"(nvidia|geforce|tesla) "
-_REST = r"( (sxm\d?|pcie|nvl|hbm\d?e?|\d+gb|g))*"
+_REST = r"( (sxm\d?|pcie|nvl|hbm\d?e?|\d+gb?))*"
 
 
 def _plain(name: str) -> str:
