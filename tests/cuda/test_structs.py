@@ -10,7 +10,7 @@ import pytest
 from tests.support.cuda import tfc  # noqa: F401
 from tests.support.paths import SRC
 from tf32dtype import _core
-from tf32dtype.cuda._functions import ufuncs
+from tf32dtype.cuda._functions import reductions, ufuncs
 from tf32dtype.cuda._matmul import byte_lines, tile_options
 from tf32dtype.cuda._runtime import strides
 from tf32dtype.cuda.blocks import kernels, products, wgmma
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.once
 STRUCTS: list[tuple[str, str, Any]] = [
     ("cuda/common/map.h", "tf_constants", ufuncs.CONSTANTS),
     ("cuda/common/strides.h", "tf_walk<1>", strides._walk_dtype(1)),
+    ("cuda/ufuncs/tree.h", "plan", reductions._PLAN),
+    ("cuda/ufuncs/ending.h", "ending", reductions._ENDING),
     ("cuda/matmul/tile_loader.h", "tf_task", tile_options.TASK),
     ("cuda/matmul/transpose.cu", "tf_bytes", byte_lines._BYTES),
     ("cuda/blocks/fma_matmul.cu", "tf_side", products._SIDE),

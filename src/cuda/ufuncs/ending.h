@@ -17,6 +17,9 @@ struct ending {
     int32_t nothing; /* whether the result is that a count is zero */
     int32_t padding;
 };
+static_assert(sizeof(ending) == 48 && TF_OFFSETOF(ending, begins) == 24 &&
+                  TF_OFFSETOF(ending, nothing) == 40,
+              "as in reductions.py");
 
 __forceinline__ double quotient(double number, int64_t divisor, const ending &how)
 {

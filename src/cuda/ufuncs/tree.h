@@ -24,6 +24,7 @@ struct plan {
     int32_t log;    /* 2^log threads, its lanes, share an output */
     int32_t padding;
 };
+static_assert(sizeof(plan) == 32 && TF_OFFSETOF(plan, log) == 24, "as in reductions.py");
 
 /* What the lane of a warp has that is so many lanes further on. */
 template <class T> __forceinline__ T tf_lane_after(T x, int distance)
