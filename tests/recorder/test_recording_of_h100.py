@@ -25,6 +25,7 @@ def test_all_results_are_the_models(recorded, compared):
     for name, point in models.POINTS.items():
         if point.settled_by == "H100":
             assert points[name] == point.value, name
+    assert {fraction for _, fraction in points["floor"]} == {25}
     assert points["floor"].items() <= models.POINTS["floor"].value.items()
     assert points["scale_input_d"] == conclude.UNDECIDED
 
