@@ -15,7 +15,7 @@ Functions = dict[str, Callable[[], Any]]
 
 
 #: float32 multiply-adds a multiprocessor does in a clock, by CUDA's table of throughput
-LANES = {"80": 64}
+LANES = {"70": 64, "75": 64, "80": 64}
 _LANES = 128
 
 
@@ -26,7 +26,7 @@ def clocks() -> dict[str, str]:
     command = ["nvidia-smi", asked, "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except OSError:
+    except (OSError, subprocess.SubprocessError):
         return {}
     values = done.stdout.splitlines()[:1]
     return dict(zip(names, values[0].split(", "), strict=True)) if values else {}
