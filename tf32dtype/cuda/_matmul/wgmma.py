@@ -40,8 +40,6 @@ COPYING = 128
 FARTHEST = 1 << 40
 #: Lines of a box across k.
 ACROSS = 64
-#: Whether 2-byte elements may lie so; otherwise they are copied.
-ACROSS_K = True
 #: Bytes of shared memory that a block has.
 ROOM = 227 << 10
 
@@ -93,7 +91,7 @@ def is_here() -> bool:
 
 def leads(shape: tuple[int, ...]) -> bool:
     """Whether a product (s, m, n) whose bits are mma.sync's too is to be this kernel's:
-    it has wide tiles alone, of which few leave the device idle."""
+    it has large tiles alone, of which few leave the device idle."""
     return ENABLED and is_here() and 2 * tiles(shape) >= current().processors()
 
 
@@ -222,7 +220,7 @@ def kernel(
 def operand(x: Any) -> native.Operand:
     """Storage (s, lines, k), copied if there is no map of it where it is. The
     instruction has 2-byte elements across k, too."""
-    mixed = ACROSS_K and x.dtype.itemsize == 2
+    mixed = x.dtype.itemsize == 2
     found = native.operand(x, mixed)
     if has_map(found.pitch, found.stack):
         return found
