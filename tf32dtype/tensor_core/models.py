@@ -150,7 +150,7 @@ POINTS = {
     )
 }
 
-#: Of these, the points that no recording settles yet.
+#: Points on which sources differ, and which no recording settles yet.
 CONTESTED = {name: point for name, point in POINTS.items() if not point.settled_by}
 
 #: Of subnormal numbers.

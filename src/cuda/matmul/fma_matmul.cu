@@ -28,8 +28,8 @@ inline void store(const struct tf_task &task, char *c, int64_t row, int64_t colu
     }
 }
 
-/* Rows of totals are longer than they are wide, so that eight threads that access them at
- * a time meet no bank twice. */
+/* Rows of totals are padded, so that eight threads that access them at a time meet no bank
+ * twice. */
 template <int COLUMNS> inline int totals_row(int row)
 {
     return row * (COLUMNS + (COLUMNS % 4 ? 0 : TF_PADDING));

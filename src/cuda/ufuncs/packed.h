@@ -135,7 +135,6 @@ template <int kind> struct tf_reading<sums, kind> {
     static double finished(double x) { return x; }
 };
 
-
 /* Of ordered items, results are their places in the order of all items, in the high bits
  * of int32, with anything below; the order of pairs of 16 bits is found at a time. */
 template <bool most, int kind> struct tf_reading<ends<most>, kind> {
@@ -181,7 +180,7 @@ template <bool most, int kind> struct tf_reading<ends<most>, kind> {
                     const uint32_t negative = x >> (bits - 1) & ones;
                     order[k] = x ^ ((negative << (bits - 1)) - negative);
                 }
-                /* Two bytes in a half: of the higher one, then of the lower one. */
+                /* The order of bytes: of the lower one of each half, then of the higher one. */
 #pragma unroll
                 for (int byte = 0; byte < each / 2; byte++) {
                     const int left = each == 4 && byte == 0 ? 8 : 0;

@@ -17,7 +17,7 @@ from .tile_options import MOST, Matrices, matrices, option, pieces, task
 FILE = "cuda/matmul/fma_matmul.cu"
 #: k of a chain
 CHAIN = 256
-#: k of a tile in shared memory, and what rows there are longer than they are wide
+#: k of a tile in shared memory, and what rows there are padded by
 _DEPTH, _PADDING = 8, 4
 _SINGLE = np.dtype(np.float32)
 #: Of the kernel that adds chains' sums.
