@@ -226,13 +226,12 @@ def measure_energy(report: Report, sizes: tuple[int, ...]) -> None:
         print(f"no energy counters: {error}", file=sys.stderr)
 
 
-def draw_figures(report: Report, path: Path | None) -> None:
+def draw_figures(report: Report, path: Path) -> None:
     """Where matplotlib is installed: the figures in numbers are saved."""
     from gpu_figure import draw
 
     try:
-        if path:
-            draw(report.facts, path)
+        draw(report.facts, path)
     except ImportError as error:
         print(f"no figure: {error}", file=sys.stderr)
 
@@ -260,8 +259,9 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
             measure_crossover, report, clock, sizes.grid, options.tables
         ),
         "energy": partial(measure_energy, report, sizes.energy),
-        "figures": partial(draw_figures, report, options.figure),
     }
+    if options.figure:
+        parts["figures"] = partial(draw_figures, report, options.figure)
     for name, part in parts.items():
         if name in options.parts:
             report.attempt(name, part)

@@ -28,8 +28,8 @@ def clocks() -> dict[str, str]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return {}
-    values = done.stdout.splitlines()[:1]
-    return dict(zip(names, values[0].split(", "), strict=True)) if values else {}
+    values = done.stdout.partition("\n")[0].split(", ")
+    return dict(zip(names, values, strict=True)) if len(values) == len(names) else {}
 
 
 _WAIT = r"""

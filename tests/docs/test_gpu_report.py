@@ -103,7 +103,11 @@ def test_crossover(texts: Any) -> None:
     assert "these is 4096." in said
     assert "performant" not in said
     cells[0][texts.OVER] = 1.25
-    assert '"performant" takes at most 1.25 times' in texts.block(report)
+    said = texts.block(report)
+    assert '"performant" takes at most 1.25 times' in said
+    assert "where it is SGEMM." in said
+    cells[3][texts.OVER] = 1.01
+    assert "where it is SGEMM; from 4096 on 1.01." in texts.block(report)
 
 
 def test_what_failed_is_named(texts: Any) -> None:

@@ -27,6 +27,7 @@ template <class T, int N>
 __forceinline__ T tf_element(const tf_vector<uint32_t, N> &words, int j)
 {
     constexpr int size = (int)sizeof(T);
+    static_assert(size <= 4, "an element is of a word");
     return (T)(words.of[j * size / 4] >> (j * size % 4 * 8));
 }
 
