@@ -11,7 +11,7 @@ from tests.support.cuda import tfc  # noqa: F401
 from tests.support.paths import SRC
 from tf32dtype import _core
 from tf32dtype.cuda._functions import reductions, ufuncs
-from tf32dtype.cuda._matmul import byte_lines, tile_options
+from tf32dtype.cuda._matmul import operand_lines, tile_options
 from tf32dtype.cuda._runtime import strides
 from tf32dtype.cuda.blocks import kernels, products, wgmma
 
@@ -24,7 +24,7 @@ STRUCTS: list[tuple[str, str, Any]] = [
     ("cuda/ufuncs/tree.h", "plan", reductions._PLAN),
     ("cuda/ufuncs/ending.h", "ending", reductions._ENDING),
     ("cuda/matmul/tile_loader.h", "tf_task", tile_options.TASK),
-    ("cuda/matmul/transpose.cu", "tf_bytes", byte_lines._BYTES),
+    ("cuda/matmul/transpose.cu", "tf_operand_lines", operand_lines._LINES),
     ("cuda/blocks/fma_matmul.cu", "tf_side", products._SIDE),
     ("cuda/blocks/fma_matmul.cu", "tf_block_task", products.TASK),
     ("cuda/blocks/wgmma_matmul.cu", "Side", wgmma.SIDE),

@@ -9,15 +9,17 @@
 enum { SIDE = 128, WORDS = SIDE / 4, WARP = 32, WARPS = 8 };
 
 /* Strides count bytes. */
-struct tf_bytes {
+struct tf_operand_lines {
     int64_t matrix, line, step;
     int64_t count, lines, k;
 };
-static_assert(sizeof(tf_bytes) == 48 && TF_OFFSETOF(tf_bytes, count) == 24,
-              "as in byte_lines.py");
+static_assert(sizeof(tf_operand_lines) == 48 &&
+                  TF_OFFSETOF(tf_operand_lines, count) == 24,
+              "as in operand_lines.py");
 
 /* Whether all of a tile is there, in words. */
-inline bool is_whole(const uint8_t *x, const struct tf_bytes &of, int64_t line, int64_t k)
+inline bool is_whole(const uint8_t *x, const tf_operand_lines &of, int64_t line,
+                     int64_t k)
 {
     const bool aligned = ((uintptr_t)x | (uintptr_t)of.step) % 4 == 0;
     /* fault: words of other lines; a short tile as a whole one */
@@ -25,7 +27,7 @@ inline bool is_whole(const uint8_t *x, const struct tf_bytes &of, int64_t line, 
 }
 
 /* Bytes of four lines at a k, zeros where there are none; the first is the lowest. */
-inline uint32_t four_lines(const uint8_t *x, const struct tf_bytes &of, int64_t line,
+inline uint32_t four_lines(const uint8_t *x, const tf_operand_lines &of, int64_t line,
                            int64_t k)
 {
     uint32_t word = 0;
@@ -48,7 +50,7 @@ inline uint32_t byte_of_each(const uint32_t *words, int i)
 
 /* `rows` lines of `padded` k each, a multiple of 4; what x lacks is 0. */
 extern "C" __global__ void __launch_bounds__(WARP * WARPS)
-    transpose(const uint8_t *x, uint32_t *out, const struct tf_bytes of, int64_t rows,
+    transpose(const uint8_t *x, uint32_t *out, const tf_operand_lines of, int64_t rows,
               int64_t padded)
 {
     __shared__ uint32_t tile[SIDE][WORDS + 1]; /* k, lines: 4 x 33 words lie in 4 banks */
@@ -107,8 +109,8 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
 enum { HALF = SIDE / 2, EACH = HALF * HALF / (WARP * WARPS) };
 
 extern "C" __global__ void __launch_bounds__(WARP * WARPS)
-    transpose_words(const uint8_t *x, uint32_t *out, const struct tf_bytes of, int64_t rows,
-                    int64_t padded)
+    transpose_words(const uint8_t *x, uint32_t *out, const tf_operand_lines of,
+                    int64_t rows, int64_t padded)
 {
     __shared__ uint32_t tile[HALF][HALF + 1]; /* k, lines: 65, so that k lie in 32 banks */
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;

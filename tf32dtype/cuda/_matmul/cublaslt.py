@@ -21,7 +21,7 @@ import numpy as np
 
 from ..._nvrtc import CUBLAS, CudaError
 from .._runtime.backend import KEPT, current
-from .byte_lines import bytes_along_k
+from .operand_lines import lines_along_k
 
 _TYPES = {"float8_e4m3fn": 28, "float8_e5m2": 29}  # CUDA_R_8F_E4M3, CUDA_R_8F_E5M2
 _SINGLE = 0  # CUDA_R_32F
@@ -129,7 +129,7 @@ def _along_k(x: Any, rows: int) -> Any:
         and all(i % _UNIT == 0 for i in places)
     ):
         return x
-    filled = bytes_along_k(x, rows, depth + -depth % _UNIT)
+    filled = lines_along_k(x, rows, depth + -depth % _UNIT)
     return cupy.broadcast_to(filled, (stacks, *filled.shape[1:]))
 
 

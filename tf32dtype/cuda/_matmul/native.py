@@ -22,7 +22,7 @@ import numpy as np
 
 from ... import tensor_core
 from .._runtime.backend import KEPT, Kernel, current, int32, int64
-from .byte_lines import bytes_along_k
+from .operand_lines import lines_along_k
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
 FORMATS = {
@@ -307,7 +307,7 @@ def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
         ):
             return Operand(x, along_k, *used[1:])
     if size != 2 and not mixed and abs(of_row) < abs(of_k):
-        copy = bytes_along_k(x, rows, depth + -depth % (_CHUNK // size))
+        copy = lines_along_k(x, rows, depth + -depth % (_CHUNK // size))
         matrix, pitch = copy.strides[:2]
         return Operand(copy, True, pitch, matrix if stack else 0)
     one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once

@@ -11,8 +11,8 @@ from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import on_gpu, on_host
 from tests.support.sass import ARCHITECTURES, check
 from tests.support.simulator.backend import LINE
-from tf32dtype.cuda._matmul import byte_lines
-from tf32dtype.cuda._matmul.byte_lines import bytes_along_k
+from tf32dtype.cuda._matmul import operand_lines
+from tf32dtype.cuda._matmul.operand_lines import lines_along_k
 from tf32dtype.cuda._runtime.backend import Kernel
 
 TRANSPOSE = Kernel("cuda/matmul/transpose.cu", "transpose")
@@ -41,7 +41,7 @@ def operands(shape, dtype):
 
 def is_right(shape, wanted, dtype=np.uint8):
     for x in operands(shape, dtype):
-        made = bytes_along_k(x, *wanted)
+        made = lines_along_k(x, *wanted)
         found, source = on_host(made), on_host(x)
         one = source[:1] if x.strides[0] == 0 else source
         expected = np.zeros((len(one), *wanted), dtype)
@@ -62,9 +62,9 @@ def test_one_launch(backend):
     x = on_gpu(np.zeros((1, 40, 30), np.uint8))
     if backend is HOST:
         backend.counts.clear()
-        bytes_along_k(x.swapaxes(1, 2), 32, 48)
+        lines_along_k(x.swapaxes(1, 2), 32, 48)
         assert backend.counts == {"launch": 1}
-        bytes_along_k(x, 48, 32)
+        lines_along_k(x, 48, 32)
         assert backend.counts["launch"] == 1
         assert backend.counts["call"] == 2
 
@@ -91,7 +91,7 @@ def test_faults(backend, monkeypatch, fault):
         pytest.skip("faults are for the host")
     if fault is not None:
         HOST.put_fault(fault, *FAULTS[fault])
-    monkeypatch.setattr(byte_lines, "MOST", 1)  # a block has several tiles
+    monkeypatch.setattr(operand_lines, "MOST", 1)  # a block has several tiles
     right = []
     for HOST.descends in (False, True):
         right += [is_right(*shapes, dtype) for shapes in SHAPES for dtype in DTYPES]

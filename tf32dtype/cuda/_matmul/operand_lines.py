@@ -17,13 +17,13 @@ _KERNELS = {
     for size, name, side in ((1, "transpose", 128), (4, "transpose_words", 64))
 }
 _THREADS = 256
-#: struct tf_bytes
-_BYTES = np.dtype(
+#: struct tf_operand_lines
+_LINES = np.dtype(
     [(name, np.int64) for name in ("matrix", "line", "step", "count", "lines", "k")]
 )
 
 
-def bytes_along_k(x: Any, rows: int, depth: int) -> Any:
+def lines_along_k(x: Any, rows: int, depth: int) -> Any:
     """A copy of matrices that is contiguous along k, filled up with zeros.
 
     Parameters
@@ -52,7 +52,7 @@ def bytes_along_k(x: Any, rows: int, depth: int) -> Any:
         current().launch(
             kernel, grid, (_THREADS,),
             one, made,
-            np.array((stack, of_line, of_k, *one.shape), _BYTES), np.int64(rows),
+            np.array((stack, of_line, of_k, *one.shape), _LINES), np.int64(rows),
             np.int64(depth),
         )  # fmt: skip
     return made
