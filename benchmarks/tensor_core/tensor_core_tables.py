@@ -7,13 +7,13 @@ from itertools import permutations
 
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, BlockScaled
 from tf32dtype.tensor_core.look_up import devices
-from tf32dtype.tensor_core.models import MODELS, POINTS, Model
+from tf32dtype.tensor_core.models import ALIGNED, POINTS, Aligned, Model
 
 
 def models() -> str:
     """A row for all models that differ in the formats of their operands alone."""
-    groups: dict[tuple[str, ...], list[Model]] = {}
-    for model in MODELS:
+    groups: dict[tuple[str, ...], list[Aligned]] = {}
+    for model in ALIGNED:
         groups.setdefault(_facts(model), []).append(model)
     header = ("device", "instruction", "operands", "accumulator")
     return _table(
@@ -22,7 +22,7 @@ def models() -> str:
     )
 
 
-def _facts(model: Model) -> tuple[str, ...]:
+def _facts(model: Aligned) -> tuple[str, ...]:
     if model.accumulator == "float16":
         rounding = "to float16, to nearest"
     else:

@@ -32,6 +32,7 @@ struct tf_isa {
     const struct tf_matmul_kernels *matmul;
     const struct tf_mma_kernels *mma;
     const struct tf_scaled_mma_kernels *scaled_mma;
+    const struct tf_rounded_kernels *rounded;
     const struct tf_block_kernels *blocks;
     const struct tf_arithmetic_kernels *arithmetic;
 };

@@ -4,6 +4,7 @@
 
 #include "matmul/kernels.h"
 #include "tensor_core/mma_model.h"
+#include "tensor_core/rounded_model.h"
 #include "tensor_core/scaled_mma_model.h"
 
 /* Chains of a tensor core's MMA groups. */
@@ -15,6 +16,7 @@ enum {
 
 struct tf_mma_plan {
     struct tf_mma_model model;
+    struct tf_rounded_model rounded; /* instead, if its depth is not 0 */
     const struct tf_split_product *terms; /* which parts of A and B are multiplied */
     size_t count;
     /* k whose MMA groups start from zero, and whose sum is added to the accumulator in its
@@ -45,6 +47,15 @@ struct tf_mma_kernels {
                               struct tf_mma_exponents exponents, uint32_t *out);
     void (*exponents_of_columns)(const float *in, size_t n,
                                  struct tf_mma_exponents exponents, uint32_t *out);
+};
+
+/* Chains of units that round otherwise: see rounded.c. */
+struct tf_rounded_kernels {
+    /* Goes on with the accumulators c: rows of A, `lda` numbers apart, times a panel of
+     * `depth` rows of B, as struct tf_mma_kernels has them. */
+    void (*chains)(const struct tf_rounded_model *model, const float *a, size_t lda,
+                   const float *b, size_t columns, size_t depth, size_t rows, float *c,
+                   size_t ldc);
 };
 
 /* Chains of instructions whose operands have scales: see scaled_mma.c. */

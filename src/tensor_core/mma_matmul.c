@@ -17,6 +17,7 @@ static struct tf_mma_plan plan_of(const struct tf_tile *tile)
     const int32_t bits = !device->model.half ? device->model.kept : first ? first : 23;
     struct tf_mma_plan plan = {
         .model = device->model,
+        .rounded = device->rounded,
         .terms = terms->terms,
         .count = terms->count,
         .stretch = precision->parts > 1     ? PROMOTED
@@ -29,6 +30,8 @@ static struct tf_mma_plan plan_of(const struct tf_tile *tile)
     if (tile->swapped) {
         plan.model.least_a = device->model.least_b;
         plan.model.least_b = device->model.least_a;
+        plan.rounded.least_a = device->rounded.least_b;
+        plan.rounded.least_b = device->rounded.least_a;
     }
     return plan;
 }
@@ -99,6 +102,12 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *
             const uint32_t *exponents = work->b_exponents + j * depth / 2;
             for (size_t k = 0; k < depth && !tf_stops(work); k += TF_MMA_DEPTH) {
                 const size_t here = tf_min_size(depth - k, TF_MMA_DEPTH);
+                if (plan->rounded.depth) {
+                    tf_isa->rounded->chains(&plan->rounded, work->a + k, depth,
+                                            panel + k * width, width, here, rows,
+                                            sums + i * ld + j, ld);
+                    continue;
+                }
                 mma->chains(plan, work->a + k, work->a_exponents + k, depth,
                             panel + k * width, exponents + k * width / 2, here, rows,
                             sums + i * ld + j, ld);

@@ -4,12 +4,14 @@
 
 #include "matmul/tile.h"
 #include "tensor_core/mma_model.h"
+#include "tensor_core/rounded_model.h"
 
-/* A tensor core that computes a product: by tf_matmul(&device.precision, ...), where
+/* A matrix unit that computes a product: by tf_matmul(&device.precision, ...), where
  * precision.path is &tf_mma_path. */
 struct tf_device {
     struct tf_precision precision; /* the first member: tf_mma_path finds the others by it */
     struct tf_mma_model model;
+    struct tf_rounded_model rounded; /* instead, if its depth is not 0 */
     int scales_inside; /* exponent of the scale between split orders, or 0 */
 };
 

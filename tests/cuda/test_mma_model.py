@@ -23,10 +23,10 @@ from tf32dtype.cuda._matmul.matmul import matmul
 from tf32dtype.cuda._matmul.mode import matmul_mode
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.tensor_core.look_up import find_model
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 #: Models that compute different things.
-DIFFERENT = [group[0] for group in by_parameters(MODELS)]
+DIFFERENT = [group[0] for group in by_parameters(ALIGNED)]
 #: One of each way through the kernel: what fits and what may wrap, cut results, two
 #: accumulators, two formats, emulated instructions.
 USUAL = {
@@ -108,9 +108,9 @@ def test_every_model(backend, model):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("row", range(len(MODELS)))
+@pytest.mark.parametrize("row", range(len(ALIGNED)))
 def test_every_row(backend, row):
-    model = MODELS[row]
+    model = ALIGNED[row]
     cases = random_cases(model, 2 * SIDE, 70, row)
     got, want = product(model, *square(model, cases, 2 * SIDE))
     assert_same(got, want, model.name)

@@ -12,7 +12,7 @@ import pytest
 
 import tf32dtype as td
 from tests.reference.codec import OVERFLOWS, ROUNDINGS
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 pytestmark = [
     pytest.mark.once,
@@ -169,7 +169,7 @@ def test_dot_products(explorer, compared):
     rng = np.random.default_rng(3)
     cases, expected = [], []
     for _ in range(DOTS):
-        model = MODELS[rng.integers(len(MODELS))]
+        model = ALIGNED[rng.integers(len(ALIGNED))]
         k = int(rng.integers(1, 33))
         a, b = (random_codes(rng, name, k) for name in (model.a, model.b))
         [c] = random_codes(rng, model.accumulator, 1)

@@ -10,7 +10,7 @@ import pytest
 
 import tf32dtype as td
 from tests.explorer.test_browser_numbers import code, dtype
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 pytestmark = pytest.mark.once
 
@@ -43,11 +43,11 @@ def typed(one: Any, label: str) -> str:
 
 def check(one: Any, name: str) -> int:
     """All rows of the comparison, of the model that the page shows."""
-    model = next(m for m in MODELS if m.name == name)
+    model = next(m for m in ALIGNED if m.name == name)
     a, b = (numbers(typed(one, label), getattr(model, label)) for label in "ab")
     exact = sum((Fraction(float(x)) * Fraction(float(y))
                  for x, y in zip(a, b, strict=True)), Fraction(0))  # fmt: skip
-    alike = [m for m in MODELS if (m.a, m.b, m.accumulator)
+    alike = [m for m in ALIGNED if (m.a, m.b, m.accumulator)
              == (model.a, model.b, model.accumulator)]  # fmt: skip
     rows = one.run(ROWS)
     assert [row[0] for row in rows] == [f"{m.device} {m.instruction}" for m in alike]

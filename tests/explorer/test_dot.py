@@ -16,7 +16,7 @@ from tests.reference.tensor_core import format_named
 from tests.tensor_core import arrays, cases, scaled_cases
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED
 from tf32dtype.tensor_core.integer_model import Addition, Exact, Group, steps
-from tf32dtype.tensor_core.models import MODELS, Model
+from tf32dtype.tensor_core.models import ALIGNED, Aligned
 
 pytestmark = pytest.mark.once
 
@@ -42,17 +42,17 @@ def accumulator_code(name: str, bits: int) -> int:
     return int(codes(name, np.array([bits], np.uint32))[0])
 
 
-def drawn(count: int) -> list[tuple[int, Model, cases.Cases]]:
+def drawn(count: int) -> list[tuple[int, Aligned, cases.Cases]]:
     """Some cases of every model, of several lengths."""
     found = []
-    for index, model in enumerate(MODELS):
+    for index, model in enumerate(ALIGNED):
         lengths = cases.lengths(model)
         k = lengths[index % len(lengths)]
         found.append((index, model, cases.random_cases(model, count, k, index)))
     return found
 
 
-def dot_call(index: int, model: Model, case: cases.Cases, i: int, *pick: str) -> Call:
+def dot_call(index: int, model: Aligned, case: cases.Cases, i: int, *pick: str) -> Call:
     a, b = codes(model.a, case.a[i]), codes(model.b, case.b[i])
     c = int(codes(model.accumulator, case.c[i : i + 1])[0])
     given = (row("models", index), a.tolist(), b.tolist(), c)
@@ -81,7 +81,7 @@ def test_bits(compared):
 
 def test_promotion(compared):
     index, model = next(
-        (i, m) for i, m in enumerate(MODELS)
+        (i, m) for i, m in enumerate(ALIGNED)
         if m.name == "H100 wgmma float8_e4m3fn -> float32"
     )  # fmt: skip
     case = cases.random_cases(model, 20, 300, 7)
@@ -131,7 +131,7 @@ def check_rounding(want: Any, found: dict[str, Any]) -> None:
         assert shown(found["off"]) == fraction(want.off)
 
 
-def check_group(model: Model, want: Group, found: dict[str, Any]) -> None:
+def check_group(model: Aligned, want: Group, found: dict[str, Any]) -> None:
     assert found["kind"] == "group"
     assert tuple(found["ks"]) == want.ks
     assert bool(found["special"]) == bool(want.special)
@@ -154,7 +154,9 @@ def check_group(model: Model, want: Group, found: dict[str, Any]) -> None:
     check_rounding(want.rounded, found["rounding"])
 
 
-def check_steps(model: Model, case: cases.Cases, i: int, found: dict[str, Any]) -> None:
+def check_steps(
+    model: Aligned, case: cases.Cases, i: int, found: dict[str, Any]
+) -> None:
     f = ACCUMULATORS[model.accumulator]
     a, b = (
         [
@@ -204,7 +206,7 @@ def test_steps(compared):
 
 
 def test_reasons():
-    index = next(i for i, m in enumerate(MODELS) if m.a == m.b == "float16")
+    index = next(i for i, m in enumerate(ALIGNED) if m.a == m.b == "float16")
     inf, nan, one, zero = 0x7C00, 0x7E00, 0x3C00, 0x8000
     asked = [
         ([one, nan], [one, nan], 0), ([inf, one], [zero, one], 0),
@@ -222,7 +224,7 @@ def test_reasons():
 
 
 def test_wrong_codes():
-    half = next(i for i, m in enumerate(MODELS) if m.accumulator == "float16")
+    half = next(i for i, m in enumerate(ALIGNED) if m.accumulator == "float16")
     asked = [
         Call("dot", (row("models", half), [1 << 16], [1])),
         Call("dot", (row("models", half), [1], [1], 1 << 16)),

@@ -34,9 +34,9 @@ from tests.tensor_core.cases import (
     truncated,
 )
 from tests.tensor_core.edge_cases import edges
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
-ROWS = by_parameters(MODELS)
+ROWS = by_parameters(ALIGNED)
 LEAST = 20_000  # cases for each row in the long tier
 SHARE = 2_000  # in the plain one
 
@@ -45,7 +45,7 @@ each_row = pytest.mark.parametrize("models", ROWS, ids=lambda models: named(mode
 
 
 def test_the_table_has_all_rows():
-    assert len(MODELS) == 100
+    assert len(ALIGNED) == 100
     assert sum(map(len, ROWS)) == 100
 
 
@@ -285,7 +285,7 @@ def test_stacks(models, compared):
 
 def test_no_k_leaves_c():
     """Not even its NaNs change."""
-    for model in MODELS:
+    for model in ALIGNED:
         items = np.array([0x7FC12000, 0xFFC00000, 0x80000000, 0x3F800000], np.uint32)
         a = np.zeros((2, 0), np.uint32)
         got = matmul(model, a, a.T.copy(), items.reshape(2, 2))

@@ -12,7 +12,7 @@ from tests.support.interpreters import run as run_python
 from tests.support.paths import ROOT
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED
 from tf32dtype.tensor_core.look_up import devices
-from tf32dtype.tensor_core.models import CONTESTED, MODELS, POINTS, VERIFIED
+from tf32dtype.tensor_core.models import ALIGNED, CONTESTED, POINTS, VERIFIED
 
 pytestmark = pytest.mark.once
 
@@ -53,7 +53,7 @@ def test_every_model_is_in_the_table():
     assert sorted(found) == sorted(
         (m.device, m.instruction, m.a, m.b, m.accumulator, m.depth, m.fraction, m.kept,
          m.instruction_depth, m.verified, m.emulated)
-        for m in MODELS
+        for m in ALIGNED
     )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def test_devices_are_shown(text):
             known += [name, *(k.removeprefix(name) for k in dict.fromkeys(of_name))]
     assert instructions == known
     counts = [int(x) for line in lines[2:] for x in numbers_of(line)]
-    assert sum(counts) == len(MODELS) + len(BLOCK_SCALED)
+    assert sum(counts) == len(ALIGNED) + len(BLOCK_SCALED)
     (ampere,) = [line for line in lines if line.startswith("A100")]
     assert "Ampere, sm_80, sm_86" in ampere
     assert "tf32 156, bf16 312, fp16 312" in ampere

@@ -16,13 +16,13 @@ from tests.tensor_core.cases import Cases, by_parameters, exact, lengths, random
 from tests.tensor_core.test_recordings import each_recording
 from tf32dtype.tensor_core import explanation
 from tf32dtype.tensor_core.integer_model import steps
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 pytestmark = pytest.mark.once
 
 explain = td.tensor_core.explain
 
-ROWS = [models[0] for models in by_parameters(MODELS)]
+ROWS = [models[0] for models in by_parameters(ALIGNED)]
 each_row = pytest.mark.parametrize("model", ROWS, ids=lambda m: m.name)
 
 

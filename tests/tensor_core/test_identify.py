@@ -13,7 +13,7 @@ from tests.tensor_core.arrays import Array, accumulator, blocks, operand
 from tests.tensor_core.cases import Cases, parameters, random_cases
 from tests.tensor_core.test_recordings import each_recording
 from tf32dtype.tensor_core import identification
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 pytestmark = pytest.mark.once
 
@@ -35,7 +35,7 @@ def found(model: Any, cases: Cases, results: Array) -> list[Any]:
 def candidates(model: Any) -> list[Any]:
     """All models of its formats and accumulators."""
     formats = model.a, model.b, model.accumulator
-    return [m for m in MODELS if (m.a, m.b, m.accumulator) == formats]
+    return [m for m in ALIGNED if (m.a, m.b, m.accumulator) == formats]
 
 
 def alike(model: Any) -> list[Any]:
@@ -84,7 +84,7 @@ def test_a_bit_of_a_recording(recording):
 # -- what models compute -------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+@pytest.mark.parametrize("model", ALIGNED, ids=lambda m: m.name)
 def test_those_of_other_parameters_are_excluded(model, compared):
     cases = random_cases(model, 300, LENGTH, 21)
     results = blocks(model, cases)
@@ -94,7 +94,7 @@ def test_those_of_other_parameters_are_excluded(model, compared):
 
 def test_alike_is_little():
     """What the test above takes for the same differs in no parameter of a block."""
-    for model in MODELS:
+    for model in ALIGNED:
         for other in alike(model):
             same = parameters(model), parameters(other)
             differ = [x for x in zip(*same, strict=True) if x[0] != x[1]]
@@ -125,7 +125,7 @@ def test_nan_and_zero():
     """A NaN is any NaN; a zero has its sign."""
     x = np.array([np.inf, 1], np.float16)
     y = np.array([0, 1], np.float16)
-    everything = [m for m in MODELS if m.name.endswith(" float16 -> float32")]
+    everything = [m for m in ALIGNED if m.name.endswith(" float16 -> float32")]
     assert identify(x, y, None, np.float32(np.nan)) == everything
     assert identify(x, y, None, np.float32(np.inf)) == []
     other = np.uint32(0xFFA00000).view(np.float32)

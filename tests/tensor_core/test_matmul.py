@@ -12,7 +12,7 @@ import tf32dtype as td
 from tests.support.interpreters import run, run_code
 from tf32dtype import _core
 from tf32dtype.tensor_core.look_up import find_model
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 Array = np.ndarray[Any, Any]
 matmul = td.tensor_core.matmul
@@ -44,7 +44,7 @@ def unlike(model: Any) -> tuple[Any, ...]:
             model.kept, model.emulated)  # fmt: skip
 
 
-DISTINCT = list({unlike(model): model for model in MODELS}.values())
+DISTINCT = list({unlike(model): model for model in ALIGNED}.values())
 each_model = pytest.mark.parametrize("model", DISTINCT, ids=lambda m: m.name)
 
 
@@ -342,7 +342,7 @@ def test_bad_arguments():
 
 
 def test_every_model_is_found_by_what_it_is():
-    for model in MODELS:
+    for model in ALIGNED:
         key = model.device, model.instruction, model.a, model.b, model.accumulator
         assert find_model(*key) is model
     for device in td.tensor_core.devices.values():

@@ -24,7 +24,7 @@ from tests.tensor_core.cases import (
     random_cases,
 )
 from tests.tensor_core.edge_cases import edges
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 pytestmark = pytest.mark.once
 
@@ -126,7 +126,7 @@ def equal_because(m: Any, neighbour: str) -> str | None:
     return None
 
 
-ROWS = [models[0] for models in by_parameters(MODELS)]
+ROWS = [models[0] for models in by_parameters(ALIGNED)]
 
 
 class Truth:

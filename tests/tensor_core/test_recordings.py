@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 from tests.tensor_core.arrays import assert_results, blocks, diagonals, truth
 from tests.tensor_core.cases import Array, Cases, parameters
 from tf32dtype.tensor_core.look_up import find_model
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 FORMATS = {
     "fp16": "float16",
@@ -69,7 +69,7 @@ class Recording(NamedTuple):
         name, f = RECORDED[self.device][0], FORMATS[self.format]
         model = find_model(name, self.instruction, f, f, self.accumulator)
         same = parameters(model)
-        return [m for m in MODELS if m.device == name and parameters(m) == same]
+        return [m for m in ALIGNED if m.device == name and parameters(m) == same]
 
     def rows(self) -> tuple[Cases, Array]:
         """Operands, and the results that were recorded."""

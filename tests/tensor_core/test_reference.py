@@ -15,7 +15,7 @@ from tests.reference.codec import encode_code, from_fraction
 from tests.reference.formats import FLOAT16, FLOAT32
 from tests.tensor_core.cases import by_parameters, exact, lists, random_cases
 from tf32dtype.tensor_core.look_up import find_model
-from tf32dtype.tensor_core.models import MODELS
+from tf32dtype.tensor_core.models import ALIGNED
 
 pytestmark = pytest.mark.once
 
@@ -132,7 +132,7 @@ def test_units_that_cut_nothing_are_exact(accumulator, compared):
     """With bits enough, a block is the exact sum, rounded once."""
     f = FLOAT32 if accumulator == "float32" else FLOAT16
     rounding = "toward_zero" if accumulator == "float32" else "ties_to_even"
-    for models in by_parameters([m for m in MODELS if not m.emulated]):
+    for models in by_parameters([m for m in ALIGNED if not m.emulated]):
         if models[0].accumulator != accumulator:
             continue
         model = replace(models[0], fraction=700, kept=f.mantissa_bits)

@@ -397,6 +397,31 @@ cdef extern from "tensor_core/mma_model.h" nogil:
                              const uint32_t *, int64_t, int64_t, uint32_t)
 
 
+cdef extern from "tensor_core/rounded_model.h" nogil:
+    enum:
+        TF_FUSED
+        TF_STEPWISE
+        TF_TWO_STAGES
+        TF_KEEP_SUBNORMAL
+        TF_FLUSH_TO_PLUS_ZERO
+        TF_FLUSH_TO_SIGNED_ZERO
+        TF_DEEPEST_ROUNDED
+    struct tf_rounded_model:
+        int32_t arithmetic
+        int32_t depth
+        int32_t instruction_depth
+        int32_t lanes
+        uint32_t start
+        int32_t odd_first
+        int32_t to_odd
+        int32_t flush_operands
+        int32_t flush_results
+        int32_t least_a
+        int32_t least_b
+    uint32_t tf_rounded_accumulate(const tf_rounded_model *, const uint32_t *, int64_t,
+                                   const uint32_t *, int64_t, int64_t, uint32_t)
+
+
 cdef extern from "tensor_core/scaled_mma_model.h" nogil:
     struct tf_scaled_model:
         int32_t depth
@@ -473,6 +498,7 @@ cdef extern from "tensor_core/mma_matmul.h" nogil:
     struct tf_device:
         tf_precision precision
         tf_mma_model model
+        tf_rounded_model rounded
         int scales_inside
     const tf_tile_path tf_mma_path
 

@@ -341,8 +341,15 @@ def _find_model(
             " here"
         )
     from ..tensor_core.look_up import find_model
+    from ..tensor_core.models import Aligned
 
-    return find_model(device, instruction, row.format, row.format, "float32")
+    model = find_model(device, instruction, row.format, row.format, "float32")
+    if row.parts > 1 and not isinstance(model, Aligned):
+        raise ValueError(
+            f"precision={row.short!r} adds parts as NVIDIA's libraries do; {model.device}"
+            " has no such"
+        )
+    return model
 
 
 def _shorts(device: object) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .. import tensor_core
 from ..tensor_core.look_up import find_device, find_instruction
-from ..tensor_core.models import MODELS, Board, Instruction
+from ..tensor_core.models import Board, Instruction
 from . import UserError
 
 Array = NDArray[Any]
@@ -33,9 +33,8 @@ class Unit(NamedTuple):
         """Formats whose products with themselves it adds in float32."""
         return [
             model.a
-            for model in MODELS
-            if model.device == self.device
-            and model.instruction == self.instruction
+            for model in find_device(self.device).models
+            if model.instruction == self.instruction
             and model.a == model.b
             and model.accumulator == ACCUMULATOR
         ]

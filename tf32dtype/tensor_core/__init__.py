@@ -1,4 +1,4 @@
-"""What the tensor core of a device returns, bit for bit, computed on the CPU.
+"""What the matrix unit of a device returns, bit for bit, computed on the CPU.
 
 >>> import numpy as np, tf32dtype as td
 >>> a = np.full((1, 4), 0.1, np.float16)
@@ -7,21 +7,24 @@ array([[0.03998047]], dtype=float32)
 """
 
 from .block_scaled import BLOCK_SCALED, BlockScaled
-from .device import Device
+from .device import MODELS, Device
 from .explanation import explain
 from .identification import identify
 from .look_up import devices
-from .models import CONTESTED, MODELS, Contested, Model
+from .models import CONTESTED, Aligned, Contested, Model
 from .products import matmul
+from .rounded import Rounded
 
 __all__ = [
     "BLOCK_SCALED",
     "CONTESTED",
     "MODELS",
+    "Aligned",
     "BlockScaled",
     "Contested",
     "Device",
     "Model",
+    "Rounded",
     "devices",
     "explain",
     "identify",

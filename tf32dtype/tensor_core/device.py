@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .block_scaled import BLOCK_SCALED, BlockScaled
-from .models import MODELS, Board, Instruction, Model
+from .models import ALIGNED, Board, Instruction, Model
+from .rounded import ROUNDED
 
-#: Names that mean the tensor core of a board, by the architecture.
+#: All that is modelled.
+MODELS: tuple[Model, ...] = (*ALIGNED, *ROUNDED)
+
+#: Names that mean the matrix unit of a board, by the architecture; of CPUs, the
+#: processors and cores that have it.
 Alias = Literal[
     "Volta", "sm_70", "Titan V",
     "Turing", "sm_75", "RTX 20", "RTX 2080",
@@ -19,6 +24,10 @@ Alias = Literal[
     "Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200",
     "Blackwell", "sm_100", "sm_100a", "B100", "GB200",
     "sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000",
+    "CDNA1", "gfx908", "CDNA2", "gfx90a", "MI210", "MI250", "CDNA3", "gfx942", "MI300A",
+    "MI325X",
+    "Cooper Lake", "Zen 4", "Zen 5", "Sapphire Rapids", "Granite Rapids",
+    "Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4", "Grace",
 ]  # fmt: skip
 DeviceName = Literal[Board, Alias]
 
@@ -28,11 +37,12 @@ class Device:
     """A device, by the name of its best known board."""
 
     name: Board
-    #: NVIDIA's name of the architecture, and its compute capabilities
+    #: the vendor's name of the architecture, and the compilers'
     architecture: str
-    #: other names that mean the same tensor core
+    #: other names that mean the same matrix unit
     aliases: tuple[Alias, ...]
-    #: in dense 10^12 operations a second, by format; from the board's data sheet
+    #: in dense 10^12 operations a second, by format; from the board's data sheet;
+    #: empty for CPUs
     peak: Mapping[str, float] = field(hash=False)
     #: what the sheet is of
     board: str
@@ -53,7 +63,8 @@ class Device:
         return tuple(dict.fromkeys(model.instruction for model in self.models))
 
 
-# Sources: NVIDIA's data sheets and architecture white papers of the boards.
+# Sources: NVIDIA's data sheets and architecture white papers of the boards; AMD's data
+# sheets, with matrix instructions.
 DEVICES = (
     Device(
         "V100",
@@ -106,5 +117,50 @@ DEVICES = (
         ("sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000"),
         {"tf32": 104.8, "bfloat16": 209.5, "float16": 209.5, "float8_e4m3fn": 419},
         "RTX 5090",
+    ),
+    Device(
+        "MI100",
+        "CDNA1, gfx908",
+        ("CDNA1", "gfx908"),
+        {"float32": 46.1, "bfloat16": 92.3, "float16": 184.6},
+        "MI100",
+    ),
+    Device(
+        "MI250X",
+        "CDNA2, gfx90a",
+        ("CDNA2", "gfx90a", "MI210", "MI250"),
+        {"float64": 95.7, "float32": 95.7, "bfloat16": 383, "float16": 383},
+        "MI250X",
+    ),
+    Device(
+        "MI300X",
+        "CDNA3, gfx942",
+        ("CDNA3", "gfx942", "MI300A", "MI325X"),
+        {
+            "float64": 163.4, "float32": 163.4, "tf32": 653.7, "bfloat16": 1307.4,
+            "float16": 1307.4, "float8_e4m3fnuz": 2614.9,
+        },
+        "MI300X",
+    ),
+    Device(
+        "AVX512_BF16",
+        "x86-64, AVX512_BF16",
+        ("Cooper Lake", "Zen 4", "Zen 5"),
+        {},
+        "",
+    ),
+    Device(
+        "AMX",
+        "x86-64, AMX-BF16, AMX-FP16",
+        ("Sapphire Rapids", "Granite Rapids"),
+        {},
+        "",
+    ),
+    Device(
+        "Arm BF16",
+        "AArch64, FEAT_BF16",
+        ("Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4", "Grace"),
+        {},
+        "",
     ),
 )  # fmt: skip

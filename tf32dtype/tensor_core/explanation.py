@@ -13,7 +13,7 @@ from .._formats.quantize import Tf32Rounding
 from .._formats.typed import DTypeOf
 from .device import DeviceName
 from .integer_model import Addition, Exact, Group, Step, Term, steps
-from .models import VERIFIED, Accumulator, Instruction, Model
+from .models import VERIFIED, Accumulator, Aligned, Instruction
 from .products import as_accumulators, as_operand, resolve
 
 #: With more MMA groups than these, each is a line.
@@ -101,6 +101,8 @@ def explain(
     model, x, y, promote = resolve(
         a_row, b_col, device, instruction, accumulator, rounding, promote_every
     )
+    if not isinstance(model, Aligned):
+        raise ValueError(f"{model.name} is not told step by step; NVIDIA's units are")
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(
             "a_row and b_col are vectors of one length, not of shapes"
@@ -135,7 +137,7 @@ def explain(
 # -- the model -------------------------------------------------------------------------
 
 
-def _header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
+def _header(model: Aligned, k: int, promote_every: int | None) -> Iterator[str]:
     yield model.name
     yield f"  MMA group    {model.depth} products (K) and the accumulator in one sum"
     floor = "" if model.floor is None else f", {model.floor} at least"
@@ -177,7 +179,7 @@ _WIDTHS = (4, 11, 11, 11, 16, 12)
 
 
 def _in_full(
-    model: Model, step: Step, a: Sequence[float], b: Sequence[float]
+    model: Aligned, step: Step, a: Sequence[float], b: Sequence[float]
 ) -> Iterator[str]:
     if isinstance(step, Addition):
         name = "sum" if step.promotes else "t"
@@ -229,7 +231,7 @@ def _row(*cells: str) -> str:
     return "  ".join([" ".join(aligned), *cells[len(_WIDTHS) :]]).rstrip()
 
 
-def _rounding(model: Model, step: Step) -> str:
+def _rounding(model: Aligned, step: Step) -> str:
     rounded = step.rounded
     nearest = isinstance(step, Addition) or model.rounding == "ties_to_even"
     direction = "to nearest" if nearest else "toward zero"
@@ -249,7 +251,7 @@ def _rounding(model: Model, step: Step) -> str:
 _LINE = (9, 4, 7, 3, 15, 16)
 
 
-def _in_lines(model: Model, found: Sequence[Step]) -> Iterator[str]:
+def _in_lines(model: Aligned, found: Sequence[Step]) -> Iterator[str]:
     yield _line("k", "exp", "of", "cut", "sum", "rounding") + "  accumulator"
     for step in found:
         yield f"{_cells(step)}  {_shown(model, step.result)}"
@@ -337,12 +339,12 @@ def _units(n: int) -> str:
     return f"{'-' * (n < 0)}0x{abs(n):X}"
 
 
-def _decimal(model: Model, value: float) -> str:
+def _decimal(model: Aligned, value: float) -> str:
     with np.errstate(invalid="ignore"):
         return str(np.dtype(model.accumulator).type(value))
 
 
-def _shown(model: Model, value: float) -> str:
+def _shown(model: Aligned, value: float) -> str:
     """Bits and value of an accumulator; a NaN is the unit's."""
     if math.isnan(value):
         return f"{'0x7FFF' if model.accumulator == 'float16' else '0x7FFFFFFF'}  nan"

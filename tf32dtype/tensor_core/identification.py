@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .models import MODELS, Model
+from .device import MODELS
+from .models import Model
 from .products import as_operand, format_name, matmul
 
 #: What models that compute the same may differ in. Zeros that fill up an instruction
@@ -76,11 +77,15 @@ def identify(
             f"d is {results.dtype}: results are float32 or float16, as accumulators are"
         )
     accumulator = results.dtype.name
-    left, right = (format_name(as_operand(x, n)) for x, n in ((a, "a"), (b, "b")))
-    formats = left, right, accumulator
-    known = [m for m in MODELS if (m.a, m.b, m.accumulator) == formats]
+    x, y = as_operand(a, "a"), as_operand(b, "b")
+    known = [
+        m
+        for m in MODELS
+        if (m.a, m.b) == (format_name(x, m.device), format_name(y, m.device))
+        and m.accumulator == accumulator
+    ]
     if not known:
-        raise ValueError(f"no model multiplies {left} x {right} -> {accumulator}")
+        raise ValueError(f"no model multiplies {x.dtype} x {y.dtype} -> {accumulator}")
     agrees: dict[tuple[Any, ...], bool] = {}
     for model in known:
         if _parameters(model) not in agrees:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .models import Accumulator, Model
+from .models import Accumulator, Aligned
 
 #: Fraction bits of operands: no format has more.
 BITS = 10
@@ -101,7 +101,7 @@ Step = Group | Addition
 
 
 def steps(
-    model: Model,
+    model: Aligned,
     a: Sequence[float],
     b: Sequence[float],
     c: float,
@@ -111,7 +111,7 @@ def steps(
 
     Parameters
     ----------
-    model : Model
+    model : Aligned
         Any values of its parameters.
     a, b : sequence of float
         As many numbers that the model's formats have.
@@ -140,7 +140,7 @@ def steps(
 
 
 def _chain(
-    model: Model, a: Sequence[float], b: Sequence[float], c: float, ks: range
+    model: Aligned, a: Sequence[float], b: Sequence[float], c: float, ks: range
 ) -> Iterator[Step]:
     if not model.emulated:
         # What is missing of the last instruction is zeros; a group of these is a step
@@ -171,7 +171,11 @@ def _chain(
 
 
 def _group(
-    model: Model, a: Sequence[float], b: Sequence[float], c: float, ks: tuple[int, ...]
+    model: Aligned,
+    a: Sequence[float],
+    b: Sequence[float],
+    c: float,
+    ks: tuple[int, ...],
 ) -> Group:
     value, special = _special(a, b, c, ks)
     if special:

@@ -15,13 +15,20 @@ _SHORT = {
     "tf32": "tf32",
     "float8_e4m3fn": "fp8",
     "float8_e5m2": "fp8",
+    "float6_e3m2fn": "fp6",
+    "float6_e2m3fn": "fp6",
     "float4_e2m1fn": "fp4",
+    "float8_e4m3fnuz": "fp8",
+    "float8_e5m2fnuz": "fp8",
+    "float32": "fp32",
+    "float64": "fp64",
 }
 #: How models are verified, the best first.
 _VERIFIED = {
     "recorded": "recorded",
     "two simulators": "simulators",
     "one source": "one source",
+    "documented": "documented",
     "contested": "contested",
 }
 _WIDTHS = (15, 23)
@@ -43,7 +50,8 @@ def listing(devices: Iterable[Device]) -> str:
 
 def _of_device(device: Device) -> Iterator[str]:
     peaks = ", ".join(f"{_SHORT[name]} {peak:g}" for name, peak in device.peak.items())
-    yield _line(device.name, device.architecture, f"{device.board}: {peaks}")
+    of_board = f"{device.board}: {peaks}" if device.board else "a CPU's"
+    yield _line(device.name, device.architecture, of_board)
     for instruction in device.instructions:
         yield _of_instruction(
             instruction, [m for m in device.models if m.instruction == instruction]

@@ -8,9 +8,9 @@ from functools import cache
 
 from .._wording import brief
 from .block_scaled import BlockScaled
-from .device import DEVICES, Device
+from .device import DEVICES, MODELS, Device
 from .listing import listing
-from .models import MODELS, Board, Instruction, Model
+from .models import Board, Instruction, Model
 
 #: Boards that drivers print a series of: "NVIDIA RTX 4000 SFF Ada Generation". The
 #: first that fits.
@@ -131,7 +131,7 @@ def find_instruction(device: Device, instruction: str | None) -> Instruction:
 def find_model(
     device: object, instruction: str | None, a: str, b: str, accumulator: str
 ) -> Model:
-    """Find the model of an instruction.
+    """Find the model of an instruction; None: the device's first one for these formats.
 
     Raises
     ------
@@ -139,11 +139,12 @@ def find_model(
         If there is none; it lists what the device has.
     """
     found = find_device(device)
-    chosen = find_instruction(found, instruction)
     wanted = (a, b, accumulator)
+    takes = [m.instruction for m in found.models if _formats(m) == wanted]
+    chosen = find_instruction(found, instruction or next(iter(takes), None))
     model = _table().get((found.name, chosen, *wanted))
     if model is None:
-        those = [m.device for m in MODELS if (m.a, m.b, m.accumulator) == wanted]
+        those = [m.device for m in MODELS if _formats(m) == wanted]
         others = ", ".join(dict.fromkeys(those))
         raise ValueError(
             f"{found.name} has no model of {chosen} for {a} x {b} -> {accumulator};"
@@ -152,6 +153,10 @@ def find_model(
             * bool(others)
         )
     return model
+
+
+def _formats(model: Model) -> tuple[str, str, str]:
+    return model.a, model.b, model.accumulator
 
 
 def find_block_scaled(

@@ -1,9 +1,10 @@
-"""The instructions that are modelled: a row for each device, instruction and format.
+"""The instructions that are modelled: what all have, and the rows of aligned sums.
 
-An instruction multiplies exactly and adds in MMA groups of `depth` products. A group
-aligns its products and the accumulator to the greatest exponent among them, cuts each
-to `fraction` bits below it, adds what is left exactly, and rounds once. Its result is
-the accumulator of the next group. See docs/tensor_cores.md for sources.
+An instruction multiplies exactly and adds in groups of `depth` products. A group of
+NVIDIA's aligns its products and the accumulator to the greatest exponent among them,
+cuts each to `fraction` bits below it, adds what is left exactly, and rounds once. Its
+result is the accumulator of the next group. rounded.py has what rounds otherwise. See
+docs/tensor_cores.md for sources.
 """
 
 from __future__ import annotations
@@ -15,21 +16,34 @@ from typing import Final, Literal, NamedTuple, cast
 
 from .. import _core
 
-#: The best known one with a tensor core.
-Board = Literal["V100", "T4", "A100", "L40S", "H100", "B200", "RTX Blackwell"]
-Instruction = Literal["mma.sync", "wgmma", "tcgen05"]
+#: The best known one with a matrix unit; of CPUs, the extension that has it.
+Board = Literal[
+    "V100", "T4", "A100", "L40S", "H100", "B200", "RTX Blackwell",
+    "MI100", "MI250X", "MI300X",
+    "AVX512_BF16", "AMX", "Arm BF16",
+]  # fmt: skip
+Instruction = Literal[
+    "mma.sync", "mma.sync.m8n8k4", "wgmma", "tcgen05",
+    "mfma", "mfma_1k",
+    "vdpbf16ps", "tdpbf16ps", "tdpfp16ps", "bfdot", "bfmmla", "bfdot_ebf",
+]  # fmt: skip
 #: Formats of operands.
 Operand = Literal[
-    "float16", "bfloat16", "tf32", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"
+    "float16", "bfloat16", "tf32", "float8_e4m3fn", "float8_e5m2", "float6_e3m2fn",
+    "float6_e2m3fn", "float4_e2m1fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float32",
+    "float64",
+]  # fmt: skip
+Accumulator = Literal["float32", "float16", "float64"]
+Verified = Literal[
+    "recorded", "two simulators", "one source", "documented", "contested"
 ]
-Accumulator = Literal["float32", "float16"]
-Verified = Literal["recorded", "two simulators", "one source", "contested"]
 
 #: How a row was verified.
 VERIFIED = {
     "recorded": "equal to results that were recorded on the device",
     "two simulators": "two independent public simulators agree; nothing recorded",
     "one source": "one public simulator",
+    "documented": "as its vendor's manual has it; nothing recorded",
     "contested": "sources differ, or only a part of it was recorded",
 }
 
@@ -47,7 +61,7 @@ class Contested(NamedTuple):
     settled_by: str = ""
 
 
-#: Points on which sources differ. Each is a parameter of `Model`, or of how operands
+#: Points on which sources differ. Each is a parameter of `Aligned`, or of how operands
 #: reach it: a run on a device changes a value here and nothing else. They are read when
 #: the table is made.
 POINTS = {
@@ -157,6 +171,8 @@ CONTESTED = {name: point for name, point in POINTS.items() if not point.settled_
 LEAST_EXPONENTS = {
     **{name: 1 - _core.facts(i)["bias"] for i, name in enumerate(_core.names)},
     "float16": -14,
+    "float32": -126,
+    "float64": -1022,
     "float4_e2m1fn": cast(int, POINTS["float4_subnormals"].value),
 }
 
@@ -173,15 +189,27 @@ class Model:
     a: Operand
     b: Operand
     accumulator: Accumulator
-    #: products that are added in one sum, together with the accumulator
+    #: products that are added in one group, to which the accumulator belongs
     depth: int
-    #: bits kept below the greatest exponent in it
-    fraction: int
-    #: fraction bits of its result
-    kept: int
     #: k that an instruction takes; matrices are padded with zeros to a multiple of it
     instruction_depth: int
     verified: Verified
+
+    @property
+    def name(self) -> str:
+        """Device, instruction, formats and accumulator in words."""
+        formats = self.a if self.a == self.b else f"{self.a} x {self.b}"
+        return f"{self.device} {self.instruction} {formats} -> {self.accumulator}"
+
+
+@dataclass(frozen=True)
+class Aligned(Model):
+    """One whose groups are aligned, cut, added exactly and rounded once."""
+
+    #: bits kept below the greatest exponent of a group
+    fraction: int
+    #: fraction bits of its result
+    kept: int
     #: whether instructions are two groups of float16 and an addition: of each four k
     #: the first two are in the first group, which starts from zero and hands its result
     #: to the second; that one's is added to the accumulator, to nearest, ties to even
@@ -213,12 +241,6 @@ class Model:
         """How a group's sum is rounded to its result."""
         return "toward_zero" if self.accumulator == "float32" else "ties_to_even"
 
-    @property
-    def name(self) -> str:
-        """Device, instruction, formats and accumulator in words."""
-        formats = self.a if self.a == self.b else f"{self.a} x {self.b}"
-        return f"{self.device} {self.instruction} {formats} -> {self.accumulator}"
-
 
 class _Row(NamedTuple):
     """Models that differ in formats and accumulators alone."""
@@ -245,7 +267,8 @@ _F16: Final = ("float16",)
 _BF16: Final = ("bfloat16",)
 _TF32: Final = ("tf32",)
 _FP8: Final = ("float8_e4m3fn", "float8_e5m2")
-_FP8_FP4: Final = (*_FP8, "float4_e2m1fn")
+_FP6_FP4: Final = ("float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn")
+_F8F6F4: Final = (*_FP8, *_FP6_FP4)
 
 # Sources: the recordings of north-numerical-computing/MATLAB-tensor-core, and of all
 # instructions of an H100 in tests/data; simulators of that repository and of
@@ -254,6 +277,7 @@ _ROWS = (
     _Row("V100", "mma.sync", _F16, 4, 4, 23, 23, "recorded", "recorded"),
     _Row("T4", "mma.sync", _F16, _TURING[0], 8, _TURING[1], 23, "one source",
          "one source"),
+    _Row("T4", "mma.sync.m8n8k4", _F16, 4, 4, 23, 23, "one source", "one source"),
     _Row("A100", "mma.sync", _F16, 8, 16, 24, 23, "recorded", "recorded"),
     _Row("A100", "mma.sync", _BF16, 8, 16, 24, 23, "recorded"),
     _Row("A100", "mma.sync", _TF32, 4, 8, 24, 23, "recorded"),
@@ -278,7 +302,7 @@ _ROWS = (
     _Row("B200", "tcgen05", _BF16, 16, 16, 25, 23, "two simulators"),
     _Row("B200", "tcgen05", _TF32, _HOPPER_TF32, 8, 25, 23, "two simulators"),
     _Row(
-        "B200", "tcgen05", _FP8_FP4, 32, 32, 25, 23, "two simulators", "two simulators"
+        "B200", "tcgen05", _F8F6F4, 32, 32, 25, 23, "two simulators", "two simulators"
     ),
     _Row("B200", "mma.sync", _F16, 16, 16, 25, 23, "recorded", "recorded"),
     _Row("B200", "mma.sync", _BF16, 16, 16, 25, 23, "recorded"),
@@ -293,13 +317,13 @@ _ROWS = (
     _Row("RTX Blackwell", "mma.sync", _BF16, 16, 16, 25, 23, "two simulators"),
     _Row("RTX Blackwell", "mma.sync", _TF32, _HOPPER_TF32, 8, 25, 23, "two simulators"),
     _Row(
-        "RTX Blackwell", "mma.sync", _FP8_FP4, 32, 32, 25, 23, "two simulators",
+        "RTX Blackwell", "mma.sync", _F8F6F4, 32, 32, 25, 23, "two simulators",
         "two simulators",
     ),
 )  # fmt: skip
 
 
-def _models(row: _Row) -> Iterator[Model]:
+def _models(row: _Row) -> Iterator[Aligned]:
     floors = POINTS["floor"].value
     assert isinstance(floors, dict)
     given = {"float32": row.float32, "float16": row.float16}
@@ -310,21 +334,21 @@ def _models(row: _Row) -> Iterator[Model]:
         verified = given[accumulator]
         if verified is None:
             continue
-        if "float4_e2m1fn" in (a, b):
-            verified = "contested"
+        if a in _FP6_FP4 or b in _FP6_FP4:
+            verified = "one source"
         elif a != b and verified == "recorded":
             verified = row.mixed
-        yield Model(
+        yield Aligned(
             row.device,
             row.instruction,
             a,
             b,
             "float32" if accumulator == "float32" else "float16",
             row.depth,
-            row.fraction,
-            row.kept if accumulator == "float32" else 10,
             row.instruction_depth,
             verified,
+            row.fraction,
+            row.kept if accumulator == "float32" else 10,
             row.emulated,
             floors.get((accumulator, row.fraction)),
             POINTS["zero_c_exponent"].value,  # type: ignore[arg-type]
@@ -334,5 +358,5 @@ def _models(row: _Row) -> Iterator[Model]:
         )
 
 
-#: All that is modelled.
-MODELS = tuple(model for row in _ROWS for model in _models(row))
+#: The models of aligned sums.
+ALIGNED = tuple(model for row in _ROWS for model in _models(row))

@@ -27,7 +27,7 @@ from .._wording import brief
 from . import block_products
 from .block_scaled import BlockInstruction, BlockScaled
 from .device import DeviceName
-from .look_up import find_model
+from .look_up import find_device, find_model
 from .models import POINTS, Accumulator, Instruction, Model
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Operand: TypeAlias = ArrayLike | BlockArray
 
 Array = NDArray[Any]
-Float = TypeVar("Float", np.float16, np.float32)
+Float = TypeVar("Float", np.float16, np.float32, np.float64)
 
 #: of an operand, so that stacks of them broadcast
 _AXES = 32
@@ -98,34 +98,38 @@ def matmul(
     *,
     device: DeviceName,
     instruction: Instruction | BlockInstruction | None = None,
-    accumulator: DTypeLike = np.float32,
+    accumulator: DTypeLike | None = None,
     rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
     terms: Terms | None = None,
     out: Array | tuple[Array] | None = None,
 ) -> Any:
-    """Multiply matrices as the tensor core of a device does: a @ b + c.
+    """Multiply matrices as the matrix unit of a device does: a @ b + c.
 
     Parameters
     ----------
     a, b : array_like
         Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
         other axes broadcast; a vector of length k is a row, or a column. Their dtypes
-        choose the format: float16, or `tf32`, `bfloat16`, `float8_e4m3fn`,
-        `float8_e5m2` and `float4_e2m1fn` of this package; float32 stands for tf32.
+        choose the format: float16, float64, or `tf32`, `bfloat16` and the formats of
+        8, 6 and 4 bits of this package; float32 stands for tf32 where the device does
+        not multiply float32 numbers themselves.
         Or both are `tf32dtype.blocks.BlockArray`, a with its blocks along the last
         axis and b along the one before the last, of one size: see the notes.
     c : array_like, optional
         Of the accumulator's dtype and a shape that broadcasts to the result's, or a
         number: what the accumulators begin with. None: +0.
     device : str
-        "V100", "T4", "A100", "L40S", "H100", "B200" or "RTX Blackwell", or an alias of
-        one, as `devices` has them. Case is ignored.
-    instruction : {"mma.sync", "wgmma", "tcgen05"}, optional
-        None: what the device's GEMM libraries use. Block-scaled ones have a kind:
-        "tcgen05.mxf8f6f4", "mma.sync.mxf4nvf4".
-    accumulator : dtype
-        float32 or float16: of the accumulators and of the result.
+        "V100", "T4", "A100", "L40S", "H100", "B200" or "RTX Blackwell" of NVIDIA,
+        "MI100", "MI250X" or "MI300X" of AMD, "AVX512_BF16", "AMX" or "Arm BF16" of
+        CPUs, or an alias of one, as `devices` has them. Case is ignored.
+    instruction : str, optional
+        "mma.sync", "wgmma", "mfma" and so on, as `devices` has them. None: what the
+        device's GEMM libraries use. Block-scaled ones have a kind: "tcgen05.mxf8f6f4",
+        "mma.sync.mxf4nvf4".
+    accumulator : dtype, optional
+        float32, float16 or float64: of the accumulators and of the result. None:
+        float64 for float64 operands, else float32.
     rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
         How float32 operands become tf32. None: raw, as the unit reads them: it ignores
         the low 13 bits. "ties_to_away" is what cuBLAS does on Ampere.
@@ -148,8 +152,8 @@ def matmul(
     Raises
     ------
     TypeError
-        For operands of another dtype (float64 and integers have no format); for `c` or
-        `out` that are not of the accumulator's.
+        For operands of another dtype (integers have no format); for `c` or `out` that
+        are not of the accumulator's.
     ValueError
         For shapes that do not fit; an unknown device; a pair of formats that is not
         modelled on it, with a list of those that are; a keyword out of place.
@@ -278,7 +282,7 @@ def resolve(
     b: Any,
     device: str,
     instruction: str | None,
-    accumulator: DTypeLike,
+    accumulator: DTypeLike | None,
     rounding: Tf32Rounding | None,
     promote_every: int | None,
 ) -> tuple[Model, Array, Array, int]:
@@ -290,20 +294,22 @@ def resolve(
         As `matmul` does.
     """
     x, y = as_operand(a, "a"), as_operand(b, "b")
-    model = find_model(
-        device, instruction, format_name(x), format_name(y), _accumulator(accumulator)
-    )
+    left, right = (format_name(z, device) for z in (x, y))
+    chosen = _accumulator(accumulator, "float64" if left == "float64" else "float32")
+    model = find_model(device, instruction, left, right, chosen)
     if rounding is not None:
         if rounding not in get_args(Tf32Rounding):
             known = ", ".join(get_args(Tf32Rounding))
             raise ValueError(f"rounding={brief(rounding)}: known are {known}, and None")
-        if np.float32 not in (x.dtype, y.dtype):
+        if "tf32" not in (left, right) or np.float32 not in (x.dtype, y.dtype):
             raise ValueError(
-                f"rounding={brief(rounding)} is for float32 operands; {x.dtype} and"
-                f" {y.dtype} are multiplied as they are"
+                f"rounding={brief(rounding)} is for float32 operands that become tf32;"
+                f" {x.dtype} and {y.dtype} are multiplied as they are"
             )
     promote = _promotion(promote_every, model)
-    return model, _as_read(x, rounding), _as_read(y, rounding), promote
+    if model.a == "tf32":
+        x, y = _as_tf32(x, rounding), _as_tf32(y, rounding)
+    return model, x, y, promote
 
 
 def as_operand(x: Any, name: str) -> Array:
@@ -314,18 +320,21 @@ def as_operand(x: Any, name: str) -> Array:
     dtype = array.dtype
     if dtype.name in _TYPES:
         return array
-    if dtype in (np.float16, np.float32):
+    if dtype in (np.float16, np.float32, np.float64):
         return array
     raise TypeError(
-        f"{name} is {dtype}: no tensor core here multiplies that; float16, float32 (as"
-        " tf32) and this package's formats have one. Cast it first,"
+        f"{name} is {dtype}: no matrix unit here multiplies that; float16, float32,"
+        " float64 and this package's formats have one. Cast it first,"
         f" {name}.astype(np.float32)"
     )
 
 
-def format_name(x: Array) -> str:
-    """The format that stands for an operand's dtype."""
-    return "tf32" if x.dtype == np.float32 else x.dtype.name
+def format_name(x: Array, device: object) -> str:
+    """The format that an operand's dtype stands for on a device."""
+    if x.dtype != np.float32:
+        return x.dtype.name
+    has = {model.a for model in find_device(device).models}
+    return "float32" if "float32" in has else "tf32"
 
 
 def as_accumulators(
@@ -363,7 +372,7 @@ def _plain(x: Any, name: str) -> Array:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _as_read(x: Array, rounding: Tf32Rounding | None) -> Array:
+def _as_tf32(x: Array, rounding: Tf32Rounding | None) -> Array:
     """float32 as tf32: rounded, or as the unit reads it, without the low 13 bits."""
     if x.dtype != np.float32:
         return x
@@ -373,13 +382,17 @@ def _as_read(x: Array, rounding: Tf32Rounding | None) -> Array:
         return quantize(x, _TYPES["tf32"], rounding=rounding or "toward_zero")
 
 
-def _accumulator(dtype: DTypeLike) -> str:
+def _accumulator(dtype: DTypeLike | None, default: str) -> str:
+    if dtype is None:
+        return default
     try:
         found = find_dtype(dtype).newbyteorder("=")
     except TypeError:
         found = None
-    if found not in (np.float32, np.float16):
-        raise ValueError(f"accumulator={brief(dtype)}: float32 and float16 are known")
+    if found not in (np.float32, np.float16, np.float64):
+        raise ValueError(
+            f"accumulator={brief(dtype)}: float32, float16 and float64 are known"
+        )
     return found.name
 
 

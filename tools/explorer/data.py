@@ -12,7 +12,7 @@ from tf32dtype.blocks.formats import RULES, BlockFormat, elements, scale_formats
 from tf32dtype.blocks.formats import formats as block_formats
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, BlockScaled
 from tf32dtype.tensor_core.device import DEVICES, Device
-from tf32dtype.tensor_core.models import MODELS, VERIFIED, Model
+from tf32dtype.tensor_core.models import ALIGNED, VERIFIED, Aligned
 
 #: Lists are in the order of the C, which is called with places in them.
 Data = dict[str, Any]
@@ -28,8 +28,8 @@ def data() -> Data:
         "rules": RULES,
         "scaleFormats": list(scale_formats),
         "devices": [_device(device) for device in DEVICES],
-        "models": [_model(i, model) for i, model in enumerate(MODELS)],
-        "modelWords": [_model_words(model) for model in MODELS],
+        "models": [_model(i, model) for i, model in enumerate(ALIGNED)],
+        "modelWords": [_model_words(model) for model in ALIGNED],
         "scaledModels": [_scaled(i, model) for i, model in enumerate(BLOCK_SCALED)],
         "scaledWords": [_scaled_words(model) for model in BLOCK_SCALED],
         "blockFormats": [_block_format(row) for row in block_formats.values()],
@@ -58,7 +58,7 @@ def _device(device: Device) -> Data:
     }
 
 
-def _common(index: int, model: Model | BlockScaled) -> Data:
+def _common(index: int, model: Aligned | BlockScaled) -> Data:
     return {
         "index": index,
         "device": model.device,
@@ -77,7 +77,7 @@ def _common(index: int, model: Model | BlockScaled) -> Data:
     }
 
 
-def _model(index: int, model: Model) -> Data:
+def _model(index: int, model: Aligned) -> Data:
     return {
         **_common(index, model),
         "instructionDepth": model.instruction_depth,
@@ -95,7 +95,7 @@ def _scaled(index: int, model: BlockScaled) -> Data:
     }
 
 
-def _model_words(model: Model) -> list[int | None]:
+def _model_words(model: Aligned) -> list[int | None]:
     """The members of struct tf_mma_model in their order; None: TF_NO_EXPONENT."""
     return [
         model.depth,

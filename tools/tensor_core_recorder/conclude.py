@@ -15,7 +15,7 @@ import numpy as np
 
 from tf32dtype._core import mma_accumulate
 from tf32dtype.tensor_core import models
-from tf32dtype.tensor_core.models import Model
+from tf32dtype.tensor_core.models import Aligned
 
 from .instructions import Bits, Unit
 from .operand_builder import Probes
@@ -29,7 +29,7 @@ class Result(NamedTuple):
 
     unit: Unit
     #: the model of the device that it ran on; None where nothing is modelled
-    model: Model | None
+    model: Aligned | None
     probes: Probes
     d: Bits
 
@@ -40,12 +40,12 @@ class Result(NamedTuple):
 Way = Callable[[Bits, Bits, Bits], Bits]
 
 
-def changed(model: Model, **changes: Any) -> Way:
+def changed(model: Aligned, **changes: Any) -> Way:
     """As the model has it, but for these fields."""
     return partial(mma_accumulate, replace(model, **changes))
 
 
-def seeing_low_bits(model: Model) -> Way:
+def seeing_low_bits(model: Aligned) -> Way:
     """A NaN of tf32 by bits that it lacks is one: the model reads it as Inf."""
 
     def seen(bits: Bits) -> Bits:
@@ -65,23 +65,23 @@ class Point(NamedTuple):
     """Where a contested point shows, and the ways to compute what is asked there."""
 
     groups: tuple[str, ...]
-    ways: Callable[[Unit, Model], Ways]
+    ways: Callable[[Unit, Aligned], Ways]
 
 
 def _values(name: str) -> tuple[Any, ...]:
     return models.POINTS[name].value, *models.POINTS[name].alternatives
 
 
-def _field(name: str) -> Callable[[Unit, Model], Ways]:
-    """Ways of a point that is a field of `Model`."""
+def _field(name: str) -> Callable[[Unit, Aligned], Ways]:
+    """Ways of a point that is a field of `Aligned`."""
 
-    def ways(unit: Unit, model: Model) -> Ways:
+    def ways(unit: Unit, model: Aligned) -> Ways:
         return [(value, changed(model, **{name: value})) for value in _values(name)]
 
     return ways
 
 
-def _floors(unit: Unit, model: Model) -> tuple[int | None, ...]:
+def _floors(unit: Unit, model: Aligned) -> tuple[int | None, ...]:
     """None, the published one, and what else could be and would show.
 
     Not -126: for float32 it is the same as that exponent for a zero c.
@@ -96,10 +96,10 @@ def _floors(unit: Unit, model: Model) -> tuple[int | None, ...]:
     return None, *(x for x in {middle, *shown} if x != -126)
 
 
-def _least(name: str) -> Callable[[Unit, Model], Ways]:
+def _least(name: str) -> Callable[[Unit, Aligned], Ways]:
     """Ways of the floor and of a zero c's exponent, which show in the same sums."""
 
-    def ways(unit: Unit, model: Model) -> Ways:
+    def ways(unit: Unit, model: Aligned) -> Ways:
         for floor in _floors(unit, model):
             for exponent in _values("zero_c_exponent"):
                 changes = {"floor": floor, "zero_c_exponent": exponent}
@@ -108,20 +108,20 @@ def _least(name: str) -> Callable[[Unit, Model], Ways]:
     return ways
 
 
-def _tf32_depth(unit: Unit, model: Model) -> Ways:
+def _tf32_depth(unit: Unit, model: Aligned) -> Ways:
     if model.a == "tf32" and unit.k == 8 and model.fraction == 25:
         for depth in _values("depth of tf32 on Hopper and Blackwell"):
             yield depth, changed(model, depth=depth)
 
 
-def _low_bits(unit: Unit, model: Model) -> Ways:
+def _low_bits(unit: Unit, model: Aligned) -> Ways:
     if model.a == "tf32":
         yield False, changed(model)
         yield True, seeing_low_bits(model)
 
 
 @dataclass(frozen=True)
-class _Float4(Model):
+class _Float4(Aligned):
     """A model with another exponent of float4's one subnormal number."""
 
     subnormals: int = 0
@@ -135,26 +135,26 @@ class _Float4(Model):
         )
 
 
-def _float4(unit: Unit, model: Model) -> Ways:
+def _float4(unit: Unit, model: Aligned) -> Ways:
     if "float4_e2m1fn" in (model.a, model.b):
         for value in _values("float4_subnormals"):
             yield value, changed(_Float4(**vars(model), subnormals=value))
 
 
-def _turing(unit: Unit, model: Model) -> Ways:
+def _turing(unit: Unit, model: Aligned) -> Ways:
     if model.device == "T4" and unit.k == 8:
         for depth, fraction in _values("block of Turing"):
             yield (depth, fraction), changed(model, depth=depth, fraction=fraction)
 
 
-def _half_sums(unit: Unit, model: Model) -> Ways:
+def _half_sums(unit: Unit, model: Aligned) -> Ways:
     if model.instruction == "wgmma" and unit.half and unit.a.storage == 8:
         once, twice = _values("wgmma fp8 into float16")
         yield once, changed(model)
         yield twice, changed(model, cut_first=13)
 
 
-def _fp8_of_16(unit: Unit, model: Model) -> Ways:
+def _fp8_of_16(unit: Unit, model: Aligned) -> Ways:
     """As the assembler of CUDA 13 has it, or otherwise."""
     if model.emulated and unit.k == 16:
         yield "two blocks of 8 and an addition", changed(model)
@@ -214,13 +214,13 @@ def conclude_unit(result: Result) -> dict[str, object]:
 
 
 def conclude(
-    said: Iterable[tuple[Model | None, Mapping[str, object]]],
+    said: Iterable[tuple[Aligned | None, Mapping[str, object]]],
 ) -> dict[str, object]:
     """Which value of each contested point holds for a device.
 
     Parameters
     ----------
-    said : iterable of (Model or None, mapping)
+    said : iterable of (Aligned or None, mapping)
         The models of the device's units, and what `conclude_unit` returned for them.
 
     Returns

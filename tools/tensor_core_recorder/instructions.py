@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tf32dtype import formats
 from tf32dtype.tensor_core.look_up import devices
-from tf32dtype.tensor_core.models import MODELS, Model
+from tf32dtype.tensor_core.models import ALIGNED, Aligned
 
 Bits = NDArray[np.uint32]
 
@@ -233,7 +233,7 @@ class Unit:
             return ("F2FP", f"HMMA.{self.rows}8{self.k // 2}", add)
         return (f"QMMA.{self.rows}8{self.k}",)
 
-    def model(self, device: str | None) -> Model | None:
+    def model(self, device: str | None) -> Aligned | None:
         """What is modelled of it, for its own depth.
 
         What is modelled of emulated fp8 is for a k of 32. The assembler of CUDA 13 does
@@ -241,7 +241,7 @@ class Unit:
         """
         formats = self.a.name, self.b.name, self.accumulator.name
         key = device, self.instruction, *formats
-        for m in MODELS:
+        for m in ALIGNED:
             if (m.device, m.instruction, m.a, m.b, m.accumulator) == key:
                 depth = self.k // 2 if m.emulated else min(m.depth, self.k)
                 return replace(m, depth=depth, instruction_depth=self.k)

@@ -1,4 +1,4 @@
-# Tensor cores: a row of tf32dtype/tensor_core/models.py as the C knows it.
+# Matrix units: a row of tf32dtype/tensor_core/models.py or rounded.py as the C knows it.
 
 cdef int fill_model(tf_mma_model *fields, model) except -1:
     if not (1 <= model.depth <= 64 and 1 <= model.fraction <= 35
@@ -19,8 +19,43 @@ cdef int fill_model(tf_mma_model *fields, model) except -1:
     return 0
 
 
+cdef int fill_rounded(tf_rounded_model *fields, model) except -1:
+    if not (1 <= model.depth <= TF_DEEPEST_ROUNDED
+            and 0 <= model.lanes <= model.instruction_depth
+            and model.instruction_depth % (model.depth * max(model.lanes, 1)
+                                           if model.arithmetic == "fused"
+                                           else model.depth) == 0
+            and model.accumulator == "float32"
+            and (model.depth == 1 or not model.odd_first)
+            and (model.depth & (model.depth - 1) == 0
+                 or model.arithmetic != "stepwise")
+            and (model.lanes >= 1 or model.arithmetic != "two stages")):
+        raise ValueError(f"no such group: {model}")
+    fields.arithmetic = {"fused": TF_FUSED, "stepwise": TF_STEPWISE,
+                         "two stages": TF_TWO_STAGES}[model.arithmetic]
+    fields.depth, fields.instruction_depth = model.depth, model.instruction_depth
+    fields.lanes, fields.odd_first = model.lanes, model.odd_first
+    fields.start = np.float32(model.start).view(np.uint32)
+    fields.to_odd = model.rounding == "to_odd"
+    fields.flush_operands = {
+        "kept": TF_KEEP_SUBNORMAL, "+0": TF_FLUSH_TO_PLUS_ZERO,
+        "zero of their sign": TF_FLUSH_TO_SIGNED_ZERO}[model.flushed]
+    fields.flush_results = model.flushes_results
+    fields.least_a, fields.least_b = model.least_exponents
+    return 0
+
+
 cdef int fill_device(tf_device *fields, model, int promote, bint scales_inside,
                      bint continues, bint silent, str format) except -1:
+    fields.precision.path = &tf_mma_path
+    fields.precision.promote = promote
+    fields.precision.continues = continues
+    fields.precision.silent = silent
+    if hasattr(model, "arithmetic"):
+        fill_rounded(&fields.rounded, model)
+        if 64 % model.instruction_depth or promote < 0:
+            raise ValueError(f"no product of such groups: {model}")
+        return 0
     fill_model(&fields.model, model)
     # What the loops are made for, which take 64 k at a time.
     single = model.accumulator == "float32"
@@ -33,13 +68,9 @@ cdef int fill_device(tf_device *fields, model, int promote, bint scales_inside,
             > (-110 if single else -14)
             or promote < 0):
         raise ValueError(f"no product of such MMA groups: {model}")
-    fields.precision.path = &tf_mma_path
-    fields.precision.promote = promote
     # By which power of two the parts of numbers differ: their significant bits.
     fields.scales_inside = (0 if not scales_inside else
                             -8 if format == "bfloat16" else -11)
-    fields.precision.continues = continues
-    fields.precision.silent = silent
     return 0
 
 
@@ -53,12 +84,13 @@ cdef cnp.ndarray words_of(array, int ndim, str format=""):
 
 
 def mma_accumulate(model, a, b, c):
-    """The chains of src/tensor_core/mma_model.h: rows of a times rows of b plus c.
+    """The chains of src/tensor_core/mma_model.h or rounded_model.h: rows of a times rows
+    of b plus c.
 
     Parameters
     ----------
     model : Model
-        What MMA groups do; any values of its parameters.
+        What groups do; any values of its parameters.
     a, b : ndarray of uint32, (n, k)
         The bits of float32 numbers that the model's formats have; of any for tf32.
     c : ndarray of uint32, (n,)
@@ -68,8 +100,12 @@ def mma_accumulate(model, a, b, c):
     -------
     ndarray of uint32, (n,)
     """
-    cdef tf_mma_model fields
-    fill_model(&fields, model)
+    cdef tf_device fields
+    cdef bint rounded = hasattr(model, "arithmetic")
+    if rounded:
+        fill_rounded(&fields.rounded, model)
+    else:
+        fill_model(&fields.model, model)
     cdef cnp.ndarray x = words_of(a, 2, model.a), y = words_of(b, 2, model.b)
     cdef cnp.ndarray z = words_of(c, 1)
     if np.shape(x) != np.shape(y) or len(x) != len(z):
@@ -86,7 +122,12 @@ def mma_accumulate(model, a, b, c):
         for i in range(n):
             if tf_is_stopped(&watch, True):
                 break
-            d[i] = tf_mma_accumulate(&fields, p + i * k, 1, q + i * k, 1, k, r[i])
+            if rounded:
+                d[i] = tf_rounded_accumulate(&fields.rounded, p + i * k, 1, q + i * k, 1,
+                                             k, r[i])
+            else:
+                d[i] = tf_mma_accumulate(&fields.model, p + i * k, 1, q + i * k, 1, k,
+                                         r[i])
     if tf_is_stopped(&watch, False):
         raise_failure()
     return out

@@ -12,6 +12,7 @@ import numpy as np
 from ... import _core
 from ..._matmul.precisions import RoundingOptions, Settings, find_precision
 from ...tensor_core.look_up import find_model
+from ...tensor_core.models import Aligned
 from .._runtime import backend
 from .._runtime.backend import KEPT, View
 from .._runtime.storage import is_ours
@@ -66,6 +67,11 @@ def find_algorithm(
         x, y = _as_unit_reads(a, "a"), _as_unit_reads(b, "b")
         sums = "float16" if wanted == FLOAT16 else "float32"
         model = find_model(mode.device, mode.instruction, x.name, y.name, sums)
+        if not isinstance(model, Aligned):
+            raise ValueError(
+                f"{model.name} is modelled on the CPU alone: multiply NumPy arrays by"
+                " tf32dtype.tensor_core.matmul"
+            )
         write = partial(mma_model.product, model=model)
         return Algorithm(
             x, y, write, np.dtype(sums), reads_tf32=True, takes_matrices=True,

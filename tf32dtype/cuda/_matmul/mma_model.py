@@ -9,7 +9,7 @@ import itertools
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...tensor_core.models import Model
+from ...tensor_core.models import Aligned
 from .._runtime import backend
 from .._runtime.backend import KEPT, Constant, Kernel
 from .stacks import of_stack
@@ -28,7 +28,7 @@ def shared_memory() -> int:
     return STAGE * (4 * lines + exponents) + 4 * THREADS * _ELEMENTS
 
 
-def options(model: Model, a: Any, b: Any) -> tuple[str, ...]:
+def options(model: Aligned, a: Any, b: Any) -> tuple[str, ...]:
     """Of the compilation for a model and the dtypes of operands."""
     least_a, least_b = model.least_exponents
     zero_c = model.zero_c_exponent
@@ -58,7 +58,7 @@ def product(
     a: Any,
     b: Any,
     out: Any,
-    model: Model,
+    model: Aligned,
     *,
     continues: bool = False,
     exactly: bool = False,
@@ -73,8 +73,8 @@ def product(
         multiplied by all.
     out : cupy.ndarray
         Of the accumulator's dtype. It does not overlap the operands.
-    model : Model
-        A row of `tensor_core.MODELS`.
+    model : Aligned
+        A row of `tensor_core.MODELS`, of an aligned sum.
     continues : bool
         Whether the accumulators begin with what is in `out`, not with +0.
     exactly : bool
@@ -124,7 +124,7 @@ def _plan(
     b: Matrices,
     c: Matrices,
     dtypes: tuple[Any, Any],
-    model: Model,
+    model: Aligned,
     continues: bool,
     exactly: bool,
 ) -> _Plan:

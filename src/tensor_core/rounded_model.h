@@ -1,0 +1,390 @@
+/* One group of a matrix unit that rounds in other ways than NVIDIA's tensor cores do
+ * (mma_model.h), and the chain of groups that an instruction is: AMD's matrix cores, the
+ * dot products of CPUs, and chains of fused multiply-adds.
+ *
+ * Freestanding and integer-only, as mma_model.h is, and the truth that fast loops are
+ * tested against. Three kinds of arithmetic:
+ *
+ *      TF_FUSED       the exact sum of the accumulator and the group's products, rounded
+ *                     once; with one product that is a fused multiply-add
+ *      TF_STEPWISE    each product is rounded, then each sum of two, neighbours first,
+ *                     then that with the accumulator
+ *      TF_TWO_STAGES  products are cut to a unit that their greatest exponent sets, and
+ *                     added; that sum and the accumulator are brought to the greater
+ *                     exponent of the two, downward, and added; that is rounded downward
+ *                     to 31 fraction bits, then to nearest
+ *
+ * Numbers are the bits of float32, in which all operand formats are exact. Sources:
+ * arXiv:2511.10909 and microsoft/MMA-Sim for AMD; Intel's and Arm's manuals for CPUs.
+ * docs/tensor_cores.md says what of it was seen on which device.
+ */
+#ifndef TF32DTYPE_TENSOR_CORE_ROUNDED_MODEL_H
+#define TF32DTYPE_TENSOR_CORE_ROUNDED_MODEL_H
+
+#include "tensor_core/mma_model.h"
+
+enum { TF_FUSED, TF_STEPWISE, TF_TWO_STAGES };
+
+enum { TF_KEEP_SUBNORMAL, TF_FLUSH_TO_PLUS_ZERO, TF_FLUSH_TO_SIGNED_ZERO };
+
+struct tf_rounded_model {
+    int32_t arithmetic;
+    int32_t depth;             /* products of a group */
+    int32_t instruction_depth; /* k of whole groups, filled up with zeros */
+    /* Sums side by side, of k, k + lanes, k + 2 lanes and so on. Of TF_TWO_STAGES a
+     * group's products are cut and added in each. Of TF_FUSED each is a chain that begins
+     * at `start`; their sum is added to the accumulator. 0: there are none, and the
+     * accumulator goes through all groups. */
+    int32_t lanes;
+    uint32_t start;
+    int32_t odd_first; /* of each two k; groups are one product */
+    int32_t to_odd;    /* rounding; else to nearest, ties to even */
+    /* What becomes of subnormal operands and accumulators; and whether subnormal results
+     * become zeros of their sign. */
+    int32_t flush_operands, flush_results;
+    int32_t least_a, least_b; /* exponents of the operands' least normal numbers */
+};
+
+enum {
+    /* Of sums in two stages: fraction bits that are kept below the greatest exponent, of
+     * products and of the accumulator; of the sum of both. */
+    TF_TWO_STAGES_FRACTION = 24,
+    TF_TWO_STAGES_KEPT = 31,
+    TF_DEEPEST_ROUNDED = 16 /* group */
+};
+
+/* -- exact sums -------------------------------------------------------------------- */
+
+enum {
+    TF_EXACT_UNIT = -298, /* exponent of the least product of two float32 numbers */
+    TF_EXACT_LIMBS = 19   /* of 32 bits: up to 2^256, and carries */
+};
+
+/* The sum of limb[i] * 2^(32 i + TF_EXACT_UNIT). */
+struct tf_exact_sum {
+    int64_t limb[TF_EXACT_LIMBS];
+    int32_t minus_zeros; /* whether all that was added is -0 */
+};
+
+TF_HOST_AND_DEVICE struct tf_exact_sum tf_exact_nothing(void)
+{
+    struct tf_exact_sum sum;
+    for (int32_t i = 0; i < TF_EXACT_LIMBS; i++) {
+        sum.limb[i] = 0;
+    }
+    sum.minus_zeros = 1;
+    return sum;
+}
+
+/* Adds significand * 2^unit, of 48 bits or fewer. */
+TF_HOST_AND_DEVICE void tf_exact_add(struct tf_exact_sum *sum, uint64_t significand,
+                                     int32_t unit, int negative)
+{
+    sum->minus_zeros &= negative && significand == 0;
+    if (significand == 0) {
+        return;
+    }
+    const int32_t place = unit - TF_EXACT_UNIT, at = place / 32, shift = place % 32;
+    const uint64_t low = (significand & 0xFFFFFFFFu) << shift;
+    const uint64_t high = (significand >> 32) << shift; /* of the next limb: 48 bits */
+    const int64_t parts[3] = {(int64_t)(low & 0xFFFFFFFFu),
+                              (int64_t)((low >> 32) + (high & 0xFFFFFFFFu)),
+                              (int64_t)(high >> 32)};
+    for (int32_t i = 0; i < 3 && at + i < TF_EXACT_LIMBS; i++) {
+        sum->limb[at + i] += negative ? -parts[i] : parts[i];
+    }
+}
+
+/* The sum's sign, and its magnitude as 64 bits * 2^unit, the first of which is one; the
+ * last one is one, too, where bits below it are lost. 0 if the sum is zero. */
+TF_HOST_AND_DEVICE uint64_t tf_exact_magnitude(struct tf_exact_sum sum, int32_t *unit,
+                                               int *negative)
+{
+    int64_t carry = 0;
+    for (int32_t i = 0; i < TF_EXACT_LIMBS; i++) {
+        carry += sum.limb[i];
+        sum.limb[i] = carry & 0xFFFFFFFF;
+        carry >>= 32; /* downward, as all compilers have it */
+    }
+    *negative = carry < 0;
+    int64_t one = 1;
+    for (int32_t i = 0; *negative && i < TF_EXACT_LIMBS; i++) { /* two's complement */
+        one += sum.limb[i] ^ 0xFFFFFFFF;
+        sum.limb[i] = one & 0xFFFFFFFF;
+        one >>= 32;
+    }
+    int32_t top = TF_EXACT_LIMBS - 1;
+    while (top > 0 && sum.limb[top] == 0) {
+        top--;
+    }
+    if (sum.limb[top] == 0) {
+        return 0;
+    }
+    const int32_t room = 31 - tf_mma_top((uint64_t)sum.limb[top]);
+    const uint64_t next = top > 0 ? (uint64_t)sum.limb[top - 1] : 0;
+    const uint64_t last = (top > 1 ? (uint64_t)sum.limb[top - 2] : 0) << room;
+    uint64_t lost = last & 0xFFFFFFFFu;
+    for (int32_t i = 0; i < top - 2; i++) {
+        lost |= (uint64_t)sum.limb[i];
+    }
+    *unit = 32 * (top - 1) + TF_EXACT_UNIT - room;
+    return ((uint64_t)sum.limb[top] << 32 | next) << room | last >> 32 | (lost != 0);
+}
+
+/* -- one number -------------------------------------------------------------------- */
+
+/* As the unit reads an operand or an accumulator whose least normal number is 2^least. */
+TF_HOST_AND_DEVICE uint32_t tf_rounded_read(const struct tf_rounded_model *model,
+                                            uint32_t bits, int32_t least)
+{
+    const uint32_t normal = (uint32_t)(least + 127) << 23;
+    if (model->flush_operands == TF_KEEP_SUBNORMAL ||
+        (bits & TF_MAGNITUDE_BITS) >= normal) {
+        return bits;
+    }
+    return model->flush_operands == TF_FLUSH_TO_SIGNED_ZERO ? bits & TF_SIGN_BIT : 0;
+}
+
+/* magnitude * 2^unit, of 64 bits with the first one, as float32. */
+TF_HOST_AND_DEVICE uint32_t tf_rounded_result(const struct tf_rounded_model *model,
+                                              uint64_t magnitude, int32_t unit,
+                                              int negative)
+{
+    const uint32_t sign = negative ? TF_SIGN_BIT : 0;
+    const int32_t exponent = unit + 63;
+    if (model->flush_results && exponent < TF_LEAST_SINGLE) {
+        /* What rounds to 2^-126 with all its 24 bits is no subnormal number. */
+        const int becomes_normal = exponent == TF_LEAST_SINGLE - 1 && !model->to_odd &&
+                                   magnitude >> 39 == 0x1FFFFFF;
+        return becomes_normal ? sign | 1u << 23 : sign;
+    }
+    if (model->to_odd) {
+        const int32_t below = exponent < TF_LEAST_SINGLE ? TF_LEAST_SINGLE - exponent : 0;
+        const int32_t cut = below < 23 ? 40 + below : 63;
+        const uint64_t rest = magnitude & ((1ull << cut) - 1);
+        magnitude = (magnitude >> cut | (rest != 0)) << cut;
+    }
+    /* Two bits fewer, the last of which tells of those: more than a rounding needs. */
+    return tf_mma_round(magnitude >> 2 | ((magnitude & 3) != 0), unit + 2, negative, 23, 0,
+                        1, 1);
+}
+
+/* -- fused groups ------------------------------------------------------------------ */
+
+TF_HOST_AND_DEVICE void tf_exact_add_product(struct tf_exact_sum *sum, uint32_t x,
+                                             uint32_t y)
+{
+    const struct tf_mma_number p = tf_mma_decode(x & TF_MAGNITUDE_BITS, TF_LEAST_SINGLE);
+    const struct tf_mma_number q = tf_mma_decode(y & TF_MAGNITUDE_BITS, TF_LEAST_SINGLE);
+    tf_exact_add(sum, (uint64_t)p.significand * q.significand,
+                 p.exponent + q.exponent - 46, (int)((x ^ y) >> 31));
+}
+
+enum { TF_ONE = 0x3F800000 };
+
+/* The exact sum of c and the products of n elements, rounded once. */
+TF_HOST_AND_DEVICE uint32_t tf_rounded_fused(const struct tf_rounded_model *model,
+                                             const uint32_t *a, const uint32_t *b,
+                                             int32_t n, uint32_t c)
+{
+    const uint32_t special = tf_mma_special(0, a, 1, b, 1, n, c);
+    if (special) {
+        return special;
+    }
+    struct tf_exact_sum sum = tf_exact_nothing();
+    for (int32_t k = 0; k < n; k++) {
+        tf_exact_add_product(&sum, a[k], b[k]);
+    }
+    tf_exact_add_product(&sum, c, TF_ONE);
+    int32_t unit;
+    int negative;
+    const uint64_t magnitude = tf_exact_magnitude(sum, &unit, &negative);
+    if (magnitude == 0) {
+        return sum.minus_zeros ? TF_SIGN_BIT : 0;
+    }
+    return tf_rounded_result(model, magnitude, unit, negative);
+}
+
+TF_HOST_AND_DEVICE uint32_t tf_rounded_add(const struct tf_rounded_model *model,
+                                           uint32_t x, uint32_t y)
+{
+    const uint32_t one = TF_ONE;
+    return tf_rounded_fused(model, &x, &one, 1, y);
+}
+
+/* -- groups whose every step is rounded ---------------------------------------------- */
+
+TF_HOST_AND_DEVICE uint32_t tf_rounded_steps(const struct tf_rounded_model *model,
+                                             const uint32_t *a, const uint32_t *b,
+                                             uint32_t c)
+{
+    uint32_t sums[TF_DEEPEST_ROUNDED];
+    for (int32_t k = 0; k < model->depth; k++) {
+        /* -0 is what changes no product, of zeros either. */
+        sums[k] = tf_rounded_fused(model, a + k, b + k, 1, TF_SIGN_BIT);
+    }
+    for (int32_t n = model->depth; n > 1; n /= 2) {
+        for (int32_t k = 0; k < n / 2; k++) {
+            sums[k] = tf_rounded_add(model, sums[2 * k], sums[2 * k + 1]);
+        }
+    }
+    return tf_rounded_add(model, c, sums[0]);
+}
+
+/* -- groups in two stages ------------------------------------------------------------ */
+
+/* x * 2^shift, rounded downward. */
+TF_HOST_AND_DEVICE int64_t tf_rounded_down(int64_t x, int32_t shift)
+{
+    const int32_t right = shift < -63 ? 63 : -shift;
+    return shift > 0 ? x * ((int64_t)1 << shift) : x >> right;
+}
+
+/* A sum of products: significand * 2^(exponent - TF_TWO_STAGES_FRACTION). */
+struct tf_rounded_sum {
+    int64_t significand;
+    int32_t exponent; /* the greatest of the products that are not zero */
+};
+
+/* Of those from the first on, `lanes` apart. */
+TF_HOST_AND_DEVICE struct tf_rounded_sum
+tf_rounded_cut_products(const struct tf_rounded_model *model, const uint32_t *a,
+                        const uint32_t *b, int32_t first)
+{
+    struct tf_rounded_sum sum = {0, TF_NO_EXPONENT};
+    for (int pass = 0; pass < 2; pass++) {
+        for (int32_t k = first; k < model->depth; k += model->lanes) {
+            const struct tf_mma_number x =
+                tf_mma_decode(a[k] & TF_MAGNITUDE_BITS, model->least_a);
+            const struct tf_mma_number y =
+                tf_mma_decode(b[k] & TF_MAGNITUDE_BITS, model->least_b);
+            const uint64_t product = (uint64_t)x.significand * y.significand;
+            const int32_t exponent = x.exponent + y.exponent;
+            if (pass == 1) {
+                sum.significand += tf_mma_align(
+                    product, exponent - 46 - sum.exponent + TF_TWO_STAGES_FRACTION,
+                    (a[k] ^ b[k]) >> 31);
+            } else if (product && exponent > sum.exponent) {
+                sum.exponent = exponent;
+            }
+        }
+    }
+    return sum;
+}
+
+/* A product that float32 does not hold is Inf: what comes of these, of Inf and of NaN;
+ * or 0 if there is none. */
+TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stage_special(
+    const struct tf_rounded_model *model, const uint32_t *a, const uint32_t *b, uint32_t c)
+{
+    uint32_t p[TF_DEEPEST_ROUNDED], ones[TF_DEEPEST_ROUNDED];
+    for (int32_t k = 0; k < model->depth; k++) {
+        struct tf_rounded_model plain = {TF_FUSED};
+        p[k] = tf_rounded_fused(&plain, a + k, b + k, 1, TF_SIGN_BIT);
+        ones[k] = TF_ONE;
+    }
+    return tf_mma_special(0, p, 1, ones, 1, model->depth, c);
+}
+
+TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stages(const struct tf_rounded_model *model,
+                                                  const uint32_t *a, const uint32_t *b,
+                                                  uint32_t c)
+{
+    const uint32_t special = tf_rounded_two_stage_special(model, a, b, c);
+    if (special) {
+        return special;
+    }
+    /* 1. The products. */
+    struct tf_rounded_sum sum = tf_rounded_cut_products(model, a, b, 0);
+    for (int32_t lane = 1; lane < model->lanes; lane++) {
+        const struct tf_rounded_sum other = tf_rounded_cut_products(model, a, b, lane);
+        const int32_t greatest =
+            other.exponent > sum.exponent ? other.exponent : sum.exponent;
+        sum.significand = tf_rounded_down(sum.significand, sum.exponent - greatest) +
+                          tf_rounded_down(other.significand, other.exponent - greatest);
+        sum.exponent = greatest;
+    }
+    /* 2. With the accumulator, in units of 2^unit. */
+    const struct tf_mma_number z = tf_mma_decode(c, TF_LEAST_SINGLE);
+    const int32_t greatest = sum.exponent > z.exponent ? sum.exponent : z.exponent;
+    const int32_t more = TF_TWO_STAGES_KEPT + 1 - TF_TWO_STAGES_FRACTION;
+    int32_t unit = greatest - TF_TWO_STAGES_FRACTION - more;
+    int64_t total = tf_rounded_down(sum.significand, sum.exponent - greatest + more);
+    const int64_t signed_c = c >> 31 ? -(int64_t)z.significand : (int64_t)z.significand;
+    const int32_t below = greatest - z.exponent;
+    if (model->lanes == 1 || below <= TF_TWO_STAGES_FRACTION + 1) {
+        total += tf_rounded_down(signed_c, 1 - below) * ((int64_t)1 << more);
+    }
+    if (total == 0) {
+        return 0;
+    }
+    /* 3. Two roundings: downward, then to nearest. */
+    const int32_t top = tf_mma_top((uint64_t)(total < 0 ? -total : total)) + unit;
+    const int32_t last =
+        (top > TF_LEAST_SINGLE ? top : TF_LEAST_SINGLE) - TF_TWO_STAGES_KEPT;
+    if (last > unit) {
+        total = tf_rounded_down(total, unit - last);
+        unit = last;
+    }
+    return tf_mma_round(total < 0 ? 0 - (uint64_t)total : (uint64_t)total, unit, total < 0,
+                        23, 0, 1, 1);
+}
+
+/* -- chains ------------------------------------------------------------------------ */
+
+TF_HOST_AND_DEVICE uint32_t tf_rounded_group(const struct tf_rounded_model *model,
+                                             const uint32_t *a, const uint32_t *b,
+                                             uint32_t c)
+{
+    return model->arithmetic == TF_FUSED ? tf_rounded_fused(model, a, b, model->depth, c)
+           : model->arithmetic == TF_STEPWISE ? tf_rounded_steps(model, a, b, c)
+                                              : tf_rounded_two_stages(model, a, b, c);
+}
+
+/* The groups of an instruction of n elements, of k = first, first + by and so on. */
+TF_HOST_AND_DEVICE uint32_t tf_rounded_groups(const struct tf_rounded_model *model,
+                                              const uint32_t *a, int64_t step_a,
+                                              const uint32_t *b, int64_t step_b,
+                                              int64_t n, int32_t first, int32_t by,
+                                              uint32_t c)
+{
+    uint32_t x[TF_DEEPEST_ROUNDED], y[TF_DEEPEST_ROUNDED];
+    int32_t count = 0;
+    for (int32_t i = first; i < model->instruction_depth; i += by) {
+        const int32_t k = model->odd_first ? i ^ 1 : i;
+        x[count] = k < n ? tf_rounded_read(model, a[k * step_a], model->least_a) : 0;
+        y[count] = k < n ? tf_rounded_read(model, b[k * step_b], model->least_b) : 0;
+        if (++count == model->depth) {
+            c = tf_rounded_group(model, x, y, c);
+            count = 0;
+        }
+    }
+    return c;
+}
+
+/* c + the products of n elements, instruction after instruction. */
+TF_HOST_AND_DEVICE uint32_t tf_rounded_accumulate(const struct tf_rounded_model *model,
+                                                  const uint32_t *a, int64_t step_a,
+                                                  const uint32_t *b, int64_t step_b,
+                                                  int64_t n, uint32_t c)
+{
+    const int chains = model->arithmetic == TF_FUSED && model->lanes;
+    for (int64_t k = 0; k < n; k += model->instruction_depth) {
+        const uint32_t *x = a + k * step_a, *y = b + k * step_b;
+        c = tf_rounded_read(model, c, TF_LEAST_SINGLE);
+        if (!chains) {
+            c = tf_rounded_groups(model, x, step_a, y, step_b, n - k, 0, 1, c);
+            continue;
+        }
+        uint32_t sum = 0;
+        for (int32_t lane = 0; lane < model->lanes; lane++) {
+            const uint32_t more = tf_rounded_groups(model, x, step_a, y, step_b, n - k,
+                                                    lane, model->lanes, model->start);
+            sum = lane ? tf_rounded_add(model, sum, more) : more;
+        }
+        c = tf_rounded_add(model, c, sum);
+    }
+    return c;
+}
+
+#endif
