@@ -1,7 +1,7 @@
 """Instructions as mmasim computes them, the released package of microsoft/MMA-Sim.
 
-It names them as PTX and the ISA of CDNA do. Here they have the package's names, and take
-and give codes as NumPy arrays.
+It names them as PTX and the ISA of CDNA do. Here they have this package's names, and
+take and give codes as NumPy arrays.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,6 +38,13 @@ class Rows(NamedTuple):
     b: Array
     c: Array
     scales: tuple[Array, ...] = ()
+
+
+def together(groups: Sequence[Rows]) -> Rows:
+    """Rows of several, of one k."""
+    a, b, c, scales = zip(*groups, strict=True)
+    joined = map(np.concatenate, zip(*scales, strict=True))
+    return Rows(*map(np.concatenate, (a, b, c)), tuple(joined))
 
 
 class Facts(NamedTuple):
@@ -118,13 +125,13 @@ def _tensor(codes: Array, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _stored(codes: Array, name: str, packed: bool) -> Array:
-    """FP4 lies in bits 5 to 2, or two in a byte, the first above; FP6 in bits 5 to 0."""
+    """FP6 lies in bits 5 to 0, FP4 in 5 to 2, or two in a byte, the first above."""
     if name != "float4_e2m1fn":
         return codes
     return codes[:, ::2] << 4 | codes[:, 1::2] if packed else codes << 2
 
 
-# -- all of them ------------------------------------------------------------------------
+# -- all of them -----------------------------------------------------------------------
 
 Lists = Mapping[str, list[str]]  # by architecture
 
