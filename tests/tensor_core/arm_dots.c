@@ -1,0 +1,53 @@
+/* Rows of bfloat16 numbers, multiplied by Arm's own instructions.
+ *
+ *      arm_dots bfdot|bfmmla K < in > out
+ *
+ * Of each row the input has K numbers of a, K of b and a float32 c, and the output a
+ * float32. K is a multiple of 2, or of 4 for bfmmla. */
+#include <arm_neon.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 256 };
+
+static float dot(const bfloat16_t *a, const bfloat16_t *b, int k, float c)
+{
+    float32x4_t sums = vdupq_n_f32(c);
+    for (int i = 0; i < k; i += 2) { /* the same in all four lanes */
+        float pair;
+        memcpy(&pair, a + i, sizeof pair);
+        const bfloat16x8_t x = vreinterpretq_bf16_f32(vdupq_n_f32(pair));
+        memcpy(&pair, b + i, sizeof pair);
+        sums = vbfdotq_f32(sums, x, vreinterpretq_bf16_f32(vdupq_n_f32(pair)));
+    }
+    return vgetq_lane_f32(sums, 3);
+}
+
+static float matrix(const bfloat16_t *a, const bfloat16_t *b, int k, float c)
+{
+    float32x4_t sums = vdupq_n_f32(c);
+    for (int i = 0; i < k; i += 4) { /* the same in both rows and columns */
+        const bfloat16x8_t x = vcombine_bf16(vld1_bf16(a + i), vld1_bf16(a + i));
+        const bfloat16x8_t y = vcombine_bf16(vld1_bf16(b + i), vld1_bf16(b + i));
+        sums = vbfmmlaq_f32(sums, x, y);
+    }
+    return vgetq_lane_f32(sums, 3);
+}
+
+int main(int count, char **words)
+{
+    bfloat16_t a[LONGEST], b[LONGEST];
+    float c;
+    const int k = count == 3 ? atoi(words[2]) : 0;
+    if (k < 1 || k > LONGEST) {
+        return 2;
+    }
+    const size_t n = (size_t)k;
+    while (fread(a, sizeof *a, n, stdin) == n && fread(b, sizeof *b, n, stdin) == n &&
+           fread(&c, sizeof c, 1, stdin) == 1) {
+        c = strcmp(words[1], "bfdot") == 0 ? dot(a, b, k, c) : matrix(a, b, k, c);
+        fwrite(&c, sizeof c, 1, stdout);
+    }
+    return 0;
+}
