@@ -1,11 +1,11 @@
 """The errors that matrix units add, over the length of their sums, by device.
 
-    python benchmarks/tensor_core/accuracy_units.py [--quick] [--json FILE] [--plot FILE]
+    python benchmarks/tensor_core/accuracy_units.py [--quick] [--json F] [--plot F]
 
-Products of 32 x K and K x 32 bfloat16 matrices, which all these units multiply exactly,
-against the float64 product: what differs is how each unit adds in float32. The root mean
-square of the error, and its mean, are divided by the root mean square of the exact
-result. Numbers are normal, of both signs, or uniform in [0, 1), of one sign.
+Products of 32 x K and K x 32 bfloat16 matrices, which all these units multiply
+exactly, against the float64 product: what differs is how each unit adds in float32. The
+root mean square of the error, and its mean, are divided by the root mean square of the
+exact result. Numbers are normal, of both signs, or uniform in [0, 1), of one sign.
 """
 
 from __future__ import annotations

@@ -96,9 +96,8 @@ def check(program: list[str], instruction: str, count: int, seed: int) -> int:
         nan = np.isnan(got.view(np.float32)) & np.isnan(want.view(np.float32))
         wrong = np.flatnonzero((got != want) & ~nan)
         shown = [(hex(got[i]), hex(want[i])) for i in wrong[:4]]
-        assert not wrong.size, (
-            f"k = {k}: {len(wrong)} differ, instruction, model: {shown}"
-        )
+        message = f"k = {k}: {len(wrong)} differ; instruction, model: {shown}"
+        assert not wrong.size, message
         compared += len(got)
     return compared
 
