@@ -173,7 +173,7 @@ def happened(
 def is_beyond(size: Fraction, greatest: Fraction, spacing: Fraction) -> bool:
     """Whether a magnitude rounds past the greatest number; ties go to even."""
     past = 2 * (size - greatest) - spacing
-    return past > 0 or (past == 0 and greatest / spacing % 2 == 1)
+    return past > 0 or (past == 0 < spacing and greatest / spacing % 2 == 1)
 
 
 def kind(form: Facts, value: np.floating[Any]) -> str:

@@ -201,13 +201,14 @@ def _outcome(
     *first, (last, unit) = levels
     for (_, one), element in zip(first, coded, strict=False):
         typed -= Fraction(one) * Fraction(element["value"])
-    greatest, step = Fraction(last.max), Fraction(unit)
     spacing = (
         Fraction(1, 1 << last.fraction_bits)
         if last.is_integer
-        else facts(last.name).spacing(greatest)
+        else facts(last.name).spacing(Fraction(last.max))
     )
-    beyond = codes.is_beyond(abs(typed), greatest * step, spacing * step)
+    # No other code is further from its number than half the widest spacing.
+    held = Fraction(unit) * abs(Fraction(coded[-1]["value"]))
+    beyond = codes.is_beyond(abs(typed), held, spacing * Fraction(unit))
     return codes.happened(exact, value, became, beyond)
 
 
