@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         NumPyName,
     )
     from .._matmul.precisions import PrecisionName
+    from ..tensor_core.device import DeviceInstruction, DeviceName
     from .advice import Advice, PlaceReport
     from .collect import Collector
     from .options import ReportOptions
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .report import Report
 
     Measured: TypeAlias = PrecisionName | BlockFormatNamed
+    Unit: TypeAlias = DeviceName | DeviceInstruction
 
 
 class report:
@@ -100,7 +102,7 @@ class report:
         self,
         *,
         precision: Measured | Iterable[Measured] | None = None,
-        device: str | Iterable[str] | None = None,
+        device: Unit | Iterable[Unit] | None = None,
         target_db: float = 40.0,
         exact: bool = False,
         dots: bool = False,
