@@ -51,7 +51,8 @@ def test_promotion(explorer):
         numbers(left, "float8_e4m3fn")[None], numbers(right, "float8_e4m3fn")[:, None],
         c=c, device="H100", instruction="wgmma", promote_every=32,
     )  # fmt: skip
-    assert int(one.page.inner_text(".step-bits a"), 16) == int(want.view(np.uint32)[0, 0])
+    shown = int(one.page.inner_text(".step-bits a"), 16)
+    assert shown == want.view(np.uint32)[0, 0]
     assert "and promotes so" in one.text
     assert explorer().open(one.link).text == one.text
     one.page.get_by_label("Promote every", exact=True).fill("20")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from fractions import Fraction
 from itertools import product
@@ -223,9 +224,10 @@ def test_outcomes_are_those_of_the_terminal(compared):
     """Of every format, in the same words."""
     rng = random.Random(7)
     texts = [
-        *("0", "-0", "1", "-2", "0.3", "-1/3", "6.9", "7", "464", "465", "1e-9", "-1e-40"),
+        *("0", "-0", "1", "-2", "0.3", "-1/3", "6.9", "7", "464", "465", "1e-9"),
+        "-1e-40",
         *("1e39", "-1e39", "0x1p-127", "0x1p-128", "1e400", "inf", "-inf", "nan"),
-        *(f"{rng.uniform(-1, 1) * 2.0 ** rng.randrange(-150, 150)!r}" for _ in range(60)),
+        *(repr(math.ldexp(rng.random(), rng.randrange(-150, 150))) for _ in range(60)),
     ]
     cases = [(f.name, text) for f in ALL for text in texts]
     found = run(Call("round", (text, name), ("outcome",)) for name, text in cases)

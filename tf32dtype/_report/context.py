@@ -57,8 +57,8 @@ class report:
         that are not.
     arithmetic : str, optional
         A format that NumPy's float32 arithmetic is rounded to in the block, and its
-        products if there is a precision of that name: see `td.arithmetic`. What that
-        did is part of the report.
+        products if there is a precision of that name: see `tf32dtype.arithmetic`. What
+        that did is part of the report.
     float64 : bool
         Whether float64 numbers are rounded too.
 
