@@ -30,7 +30,7 @@ from .blocks.quantization import Overflow as BlockOverflow
 from .blocks.tiles import TileElement, TileScaleFormat
 from .safetensors.writing import Scheme
 from .tensor_core.block_scaled import BlockInstruction
-from .tensor_core.device import DeviceName
+from .tensor_core.device import DeviceInstruction, DeviceName
 from .tensor_core.models import Accumulator, Board, Instruction
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "BlockOverflow",
     "BlockSize",
     "Board",
+    "DeviceInstruction",
     "DeviceName",
     "Dirty",
     "FormatAlias",

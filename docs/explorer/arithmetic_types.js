@@ -88,6 +88,8 @@
  * @typedef {Object} Rounded
  * @property {Value} value
  * @property {Flag[]} flags
+ * @property {string} outcome  in the words of `tf32dtype inspect`: "exact", "rounded,
+ *   subnormal", "saturated"; docs/terminal.md has all
  * @property {Exact | null} error  value - exact; null if either is not finite
  * @property {string} relative  |error| / |exact|, "1.2e-3"; "" without an error, or of 0
  * @property {string} ulps  |error| in spacings of the format at the exact value, "0.25"
@@ -142,7 +144,7 @@
 
 /** @typedef {Object} Chain
  * @property {Exact | null} exact  of what came in
- * @property {Rounded[]} steps  after each format; errors are against `exact`
+ * @property {Rounded[]} steps  each cast by itself: its error is against the one before
  * @property {Rounded} direct  to the last format at once
  * @property {boolean} differs  whether that is another code than the chain's
  */
@@ -300,6 +302,7 @@
 /** One number of a block.
  * @typedef {Object} BlockElement
  * @property {Exact | null} x  as float32, as it is quantised; null of Inf and NaN
+ * @property {string} given  that as a text: "-1.5", "nan"
  * @property {number} code
  * @property {string} hex
  * @property {string} binary
@@ -310,7 +313,7 @@
  * @property {number} number  that, to draw
  * @property {Exact | null} exact  that; null of Inf and NaN
  * @property {Exact | null} error  value - what was given; null if either is not finite
- * @property {boolean} clipped  |x| is beyond the greatest element times the scale
+ * @property {string} outcome  as of a Rounded; "NaN: its scale" beside NaN and Inf
  */
 
 /** @typedef {Object} BlockScale

@@ -17,12 +17,15 @@ explorer.blockChart = (() => {
      * @param {number} x @param {number} greatest @returns {number} -1 to 1 */
     const share = (x, greatest) => Math.max(-1, Math.min(1, greatest === 0 ? 0 : x / greatest));
 
+    /** @param {BlockElement} e */
+    const isSaturated = (e) => e.outcome === "saturated";
+
     /** @param {Block} block @param {number} first */
     function inWords({ elements, amax, worst }, first) {
-        const clipped = elements.flatMap((e, i) => (e.clipped ? [first + i] : []));
+        const saturated = elements.flatMap((e, i) => (isSaturated(e) ? [first + i] : []));
         return `${elements.length} numbers, the greatest of magnitude ${amax}; greatest error ${
-            worst || "not finite"}; ${clipped.length ? `clipped: ${clipped.join(", ")}`
-            : "none clipped"}. The table has each.`;
+            worst || "not finite"}; ${saturated.length ? `saturated: ${saturated.join(", ")}`
+            : "none saturated"}. The table has each.`;
     }
 
     /** @param {Block} block @param {number} first  place of its first number
@@ -47,11 +50,11 @@ explorer.blockChart = (() => {
         };
         const one = (/** @type {BlockElement} */ e, /** @type {number} */ i) => {
             const left = LEFT + i * each;
-            const name = e.clipped ? " clipped" : "";
+            const name = isSaturated(e) ? " saturated" : "";
             return !e.x || !e.exact || !e.error
                 ? s("text", { class: "lost", x: left + each / 2, y: values + 4 }, "?")
                 : s("g", {}, s("title", {}, `Number ${first + i}: ${short(e.x)} given, ${
-                    short(e.exact)} held, error ${short(e.error)}${e.clipped ? ", clipped" : ""}`),
+                    short(e.exact)} held, error ${short(e.error)}; ${e.outcome}`),
                 bar(e.number, high, values, left + each * 0.15, each * 0.7, `held${name}`),
                 s("line", { class: "given", x1: left + each * 0.02, x2: left + each * 0.98,
                     y1: y(e.x.number), y2: y(e.x.number) }),

@@ -7,9 +7,9 @@ explorer.blockTables = (() => {
 
     /** How a rule finds the scale from A, the greatest magnitude. @type {Object<string, string>} */
     const RULES = {
-        amax: "The least scale that holds A: nothing is clipped.",
+        amax: "The least scale that holds A: nothing saturates.",
         floor: "2 to the difference of exponents (A's and the greatest element's), or the "
-            + "scale nearest to A / the greatest element; what is beyond is clipped.",
+            + "scale nearest to A / the greatest element; what is beyond saturates.",
         even: "As floor, of A rounded to the element's bits.",
         nf: "As amax, of three standard deviations where the block looks normal.",
         mse: "That of the least squared error of a few that are tried.",
@@ -24,8 +24,8 @@ explorer.blockTables = (() => {
     const errorText = (error) => (error === "" ? "not finite" : minus(error));
 
     /** @param {Quantized} found */
-    const clippedIn = ({ blocks }) => blocks.reduce((count, { elements }) =>
-        count + elements.filter(({ clipped }) => clipped).length, 0);
+    const saturatedIn = ({ blocks }) => blocks.reduce((count, { elements }) =>
+        count + elements.filter(({ outcome }) => outcome === "saturated").length, 0);
 
     /** @param {Quantized[]} all  by rule @param {string} chosen
      * @param {(rule: string) => string} link  that chooses a rule */
@@ -42,9 +42,9 @@ explorer.blockTables = (() => {
             { title: "RMS error", kind: "figure",
                 cell: ({ rms }) => errorText(rms) },
             { title: "Greatest error", kind: "figure", cell: ({ worst }) => errorText(worst) },
-            { title: "Clipped", kind: "figure", cell: clippedIn },
+            { title: "Saturated", kind: "figure", cell: saturatedIn },
             { title: "How it finds the scale", kind: "words", cell: ({ rule }) => RULES[rule] },
-        ], all, ({ rule }) => (rule === chosen ? "this" : ""));
+        ], all, { stacks: true, className: ({ rule }) => (rule === chosen ? "this" : "") });
     }
 
     /** Bits of an element, coloured where it is a number of one of the formats.
@@ -63,7 +63,7 @@ explorer.blockTables = (() => {
             { title: "Residual", kind: "figure", cell: ({ e }) => valueText({ text: e.residual }) }];
         return explorer.tables.table(caption, [
             { title: "Number", cell: ({ at }) => at },
-            { title: "Given", kind: "figure", cell: ({ e }) => (e.x ? brief(e.x.number) : "NaN or Inf") },
+            { title: "Given", kind: "figure", cell: ({ e }) => (e.x ? brief(e.x.number) : valueText({ text: e.given })) },
             { title: "Code", kind: "code", cell: ({ e }) => e.hex },
             { title: "Bits", cell: ({ e }) => bits(format.element, e.code, e.binary) },
             { title: "Element", kind: "figure", cell: ({ e }) => valueText({ text: e.element }) },
@@ -72,10 +72,10 @@ explorer.blockTables = (() => {
                 (e.exact ? brief(e.number) : valueText({ text: e.value })) },
             { title: "Error", kind: "figure", cell: ({ e }) =>
                 (e.error ? brief(e.error.number) : "not finite") },
-            { title: "Clipped", cell: ({ e }) => (e.clipped ? "clipped" : "") },
+            { title: "Outcome", cell: ({ e }) => e.outcome },
         ], block.elements.map((e, i) => ({ e, at: first + i })),
-        ({ e }) => (e.clipped ? "clipped" : ""));
+        { className: ({ e }) => (e.outcome === "saturated" ? "saturated" : "") });
     }
 
-    return { RULES, rules, elements, scaleText, errorText, clippedIn };
+    return { RULES, rules, elements, scaleText, errorText, saturatedIn };
 })();

@@ -23,6 +23,12 @@ explorer.controls = (() => {
         return { element, show: (value) => (select.value = value) };
     }
 
+    /** One of the values of an argument, by the names that Python and the terminal have.
+     * @param {string} label @param {Object<string, string>} meanings  of each
+     * @param {(value: string) => void} chosen */
+    const argumentPicker = (label, meanings, chosen) => picker(label, Object.entries(meanings)
+        .map(([value, meaning]) => ({ value, text: `${value}: ${meaning}` })), chosen);
+
     /** A format of numbers.
      * @param {string} label @param {(name: string) => void} chosen
      * @param {(format: Format) => boolean} [wanted]  which are offered
@@ -81,5 +87,5 @@ explorer.controls = (() => {
     const group = (label, buttons) =>
         h("div", { class: "group", role: "group", "aria-label": label }, buttons);
 
-    return { picker, formatPicker, isFormat, fullName, input, button, group };
+    return { picker, argumentPicker, formatPicker, isFormat, fullName, input, button, group };
 })();

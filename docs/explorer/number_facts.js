@@ -46,7 +46,7 @@ explorer.numberFacts = (() => {
             ["Hexadecimal", value.exact && minus(value.exact.hex)],
             ["Code", `${value.hex}, in bits ${value.binary}`],
             ["Kind", KINDS[value.kind]],
-            ["Lost by rounding", !parsed.isCode && explorer.wording.outcome(parsed.rounded)],
+            ["Outcome", !parsed.isCode && explorer.wording.outcome(parsed.rounded)],
             ["Spacing here (ulp)", value.ulp && [powerOfTwo(value.ulp.power), " = ",
                 minus(value.ulp.decimal)]],
         ];

@@ -32,12 +32,12 @@ explorer.numberTables = (() => {
                     : random(saturate.stochastic)] },
         ];
         return explorer.tables.table(`Seven roundings to ${format.name}`, [
-            { title: "Rounding", cell: ({ rounding }) => [ROUNDINGS[rounding], " ",
-                h("span", { class: "code hint" }, rounding)] },
+            { title: "Rounding", cell: ({ rounding }) => [h("span", { class: "code" }, rounding),
+                h("br"), h("span", { class: "hint" }, ROUNDINGS[rounding])] },
             { title: "Result", cell: ({ cells }) => cells[0] },
-            { title: "Result - typed", cell: ({ cells }) => cells[1] },
+            { title: "Outcome", cell: ({ cells }) => cells[1] },
             { title: "If overflow saturates", cell: ({ cells }) => cells[2] },
-        ], rows);
+        ], rows, { stacks: true });
     }
 
     /** Both outcomes of a rounding at random, with their chances.
@@ -66,7 +66,7 @@ explorer.numberTables = (() => {
                 (cast.same ? SAME : shown(cast.back)) },
         ];
         return explorer.tables.table("In every format, and back", columns, rows,
-            ({ cast }) => (cast.same ? "" : "changed"));
+            { stacks: true, className: ({ cast }) => (cast.same ? "" : "changed") });
     }
 
     return { roundings, everywhere };

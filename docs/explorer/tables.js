@@ -1,5 +1,6 @@
-/* Lists of facts; and tables, with a caption and headers, in a frame that scrolls where they are wide,
- * and, where they sort, as many rows may be there, where they are long. */
+/* Lists of facts; and tables, with a caption and headers, in a frame. On a narrow screen those of
+ * texts stack: each row is a block, each cell under its title. Those of figures scroll, the key of
+ * the row in sight; those that sort, as many rows may be there, scroll down, too. */
 "use strict";
 
 /** @typedef {Object} Column
@@ -13,14 +14,18 @@
 explorer.tables = (() => {
     const { h } = explorer.dom;
 
+    /** @typedef {Object} TableOptions
+     * @property {(row: any) => string} [className]  of a row
+     * @property {{by: string, chosen: (by: string) => void}} [sort]  "value", or "-value" for
+     *   the greatest first
+     * @property {boolean} [stacks]  on a narrow screen
+     */
+
     /** @param {string} caption @param {readonly Column[]} columns  the first one names
      *   the row
-     * @param {readonly any[]} rows
-     * @param {(row: any) => string} [className]  of a row
-     * @param {{by: string, chosen: (by: string) => void}} [sort]  "value", or "-value" for
-     *   the greatest first
+     * @param {readonly any[]} rows @param {TableOptions} [options]
      * @returns {HTMLElement} */
-    function table(caption, columns, rows, className = () => "", sort) {
+    function table(caption, columns, rows, { className = () => "", sort, stacks } = {}) {
         const by = sort?.by.replace(/^-/, "");
         const down = sort?.by.startsWith("-") ?? false;
         const sorted = columns.find((column) => column.name && column.name === by);
@@ -38,14 +43,16 @@ explorer.tables = (() => {
                 }, column.title, h("span", { class: "arrow", "aria-hidden": "true" },
                     here ? (down ? "\u2193" : "\u2191") : "\u2195")) : column.title);
         };
-        return h("div", { class: sort ? "frame long" : "frame", tabindex: 0, role: "region", "aria-label": caption },
+        const kind = sort ? "frame long" : stacks ? "frame stacks" : "frame";
+        return h("div", { class: kind, tabindex: 0, role: "region", "aria-label": caption },
             h("table", {},
                 h("caption", {}, caption),
                 h("thead", {}, h("tr", {}, columns.map(header))),
                 h("tbody", {}, ordered.map((row) => h("tr", { class: className(row) },
                     columns.map((column, i) => (i === 0
                         ? h("th", { scope: "row", class: column.kind }, column.cell(row))
-                        : h("td", { class: column.kind }, column.cell(row)))))))));
+                        : h("td", { class: column.kind, "data-title": column.title },
+                            column.cell(row)))))))));
     }
 
     /** Facts beneath each other, but for those that are none.

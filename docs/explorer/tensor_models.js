@@ -64,13 +64,30 @@ explorer.tensorModels = (() => {
     /** @param {Value[]} values */
     const codes = (values) => values.map(({ code }) => code);
 
-    /** @param {AnyModel} model @param {Operands} operands @returns {Dot} */
-    function compute(model, { a, b, c, scalesA, scalesB }) {
+    /** Whether sums can be promoted: added in float32 after some k each, as code around the
+     * instruction does. @param {AnyModel} model @returns {model is Model} */
+    const canPromote = (model) => !isScaled(model) && model.accumulator === "float32";
+
+    /** Why a model cannot promote after so many k, "" for never; "" if it can.
+     * @param {AnyModel} model @param {string} every */
+    function promotionError(model, every) {
+        if (!canPromote(model) || every.trim() === "") {
+            return "";
+        }
+        const depth = model.instructionDepth;
+        return /^\d{1,6}$/.test(every.trim()) && Number(every) > 0 && Number(every) % depth === 0 ? ""
+            : `a positive multiple of ${depth} is wanted, the products of an instruction`;
+    }
+
+    /** @param {AnyModel} model @param {Operands} operands
+     * @param {string} promoteEvery  so many k; "": never @returns {Dot} */
+    function compute(model, { a, b, c, scalesA, scalesB }, promoteEvery) {
         return isScaled(model)
             ? arithmetic.scaledDot(model, codes(a), codes(b), codes(scalesA), codes(scalesB), c.code)
-            : arithmetic.dot(model, codes(a), codes(b), c.code);
+            : arithmetic.dot(model, codes(a), codes(b), c.code,
+                canPromote(model) ? Number(promoteEvery) : 0);
     }
 
     return { LEVELS, named, isScaled, formats, choices, changed, alike, scaleFormat, scaleCount,
-        compute };
+        canPromote, promotionError, compute };
 })();

@@ -51,7 +51,7 @@ explorer.tensorSteps = (() => {
                 explorer.wording.raisedText(unit)}`, kind: "figure code",
             cell: cell(({ keptUnits }) => minus(keptUnits), minus(totalUnits ?? "")) },
             { title: "cut off", cell: cell(({ cut }) => (cut ? exactly(cut) : "")) },
-        ], rows, ({ term }) => (term === null ? "total" : term.cut ? "cut" : ""));
+        ], rows, { className: ({ term }) => (term === null ? "total" : term.cut ? "cut" : "") });
     }
 
     /** @param {Group} group */

@@ -154,7 +154,7 @@
                 h("strong", {}, valueText(rounded.value))),
                 h("p", { class: "step-bits" }, explorer.bits.line(rounded.value)),
                 reasons(operation, state.rounding),
-                h("p", { class: "hint" }, "Error against the exact result: ", outcome(rounded)));
+                h("p", { class: "hint" }, "Outcome: ", outcome(rounded)));
                 explorer.shell.say(line);
             };
         },

@@ -4,7 +4,7 @@
 (() => {
     const { h, fill } = explorer.dom;
     const { minus, short } = explorer.wording;
-    const { rules, elements, scaleText, errorText, clippedIn, RULES } = explorer.blockTables;
+    const { rules, elements, scaleText, errorText, saturatedIn, RULES } = explorer.blockTables;
     const { factList } = explorer.tables;
     const drawn = explorer.drawnNumbers;
 
@@ -48,7 +48,7 @@
         h("p", { class: "headline" }, "RMS error ",
             h("strong", {}, errorText(found.rms))),
         factList([["Greatest error", errorText(found.worst)],
-            ["Clipped", clippedIn(found) || "none"],
+            ["Saturated", saturatedIn(found) || "none"],
             ["The rule", RULES[found.rule]]]));
 
     /** @param {BlockScale} scale */
@@ -97,7 +97,7 @@
             const own = { value: "", text: "its own" };
             const same = (/** @type {readonly string[]} */ names) =>
                 names.map((value) => ({ value, text: value }));
-            const { picker } = explorer.controls;
+            const { picker, argumentPicker } = explorer.controls;
             const pickers = {
                 block: picker("Block format", arithmetic.blockFormats.map(({ name, bitsPerValue }) =>
                     ({ value: name, text: `${name} (${bitsPerValue} bits)` })), chooser("block")),
@@ -106,8 +106,7 @@
                     chooser("scaleFormat")),
                 blockSize: picker("Block size", [own, ...same(SIZES)], chooser("blockSize")),
                 rounding: explorer.roundingControls.roundingPicker(),
-                special: picker("NaN and Inf", Object.entries(SPECIAL).map(([value, text]) =>
-                    ({ value, text })), chooser("special")),
+                special: argumentPicker("NaN and Inf", SPECIAL, chooser("special")),
             };
             const input = explorer.controls.input("Numbers",
                 (values) => explorer.shell.choose({ values }, { step: true }),

@@ -51,7 +51,7 @@
             h("p", { class: "step-name" }, value.format),
             h("p", { class: "step-value" }, h("a", { href: link }, valueText(value))),
             h("p", { class: "step-bits" }, explorer.bits.line(value)),
-            h("p", { class: "hint" }, "Change by this cast: ", outcome({ value, ...rest })),
+            h("p", { class: "hint" }, "Outcome: ", outcome({ value, ...rest })),
             note && h("p", { class: "hint" }, note),
         ].filter(Boolean);
     }

@@ -117,9 +117,9 @@
                         .map((kind) => h("li", { class: kind }, KINDS[kind])));
                     explorer.shell.say(`${values.length} codes of ${format.name}`);
                 }
-                fill(table, explorer.tables.table("As a table", COLUMNS, values, () => "",
-                    { by: state.sort, chosen: (/** @type {string} */ sort) =>
-                        explorer.shell.choose({ sort }) }));
+                fill(table, explorer.tables.table("As a table", COLUMNS, values, { sort: {
+                    by: state.sort, chosen: (/** @type {string} */ sort) =>
+                        explorer.shell.choose({ sort }) } }));
             };
         },
     });

@@ -4,7 +4,8 @@
 (() => {
     const { h, fill } = explorer.dom;
     const { valueText, short, minus } = explorer.wording;
-    const { LEVELS, named, isScaled, choices, changed, alike, scaleFormat, scaleCount, compute } =
+    const { LEVELS, named, isScaled, choices, changed, alike, scaleFormat, scaleCount, canPromote,
+        promotionError, compute } =
         explorer.tensorModels;
     const { factList } = explorer.tables;
     const drawn = explorer.drawnNumbers;
@@ -90,10 +91,13 @@
 
     /** @param {AnyModel} model @param {any} operands @param {Object<string, string>} state */
     function others(model, operands, state) {
-        const own = compute(model, operands).result.code;
-        const rows = alike(model).map((other) => ({ other, dot: compute(other, operands) }));
+        const { promoteEvery } = state;
+        const own = compute(model, operands, promoteEvery).result.code;
+        const rows = alike(model).filter((other) => promotionError(other, promoteEvery) === "")
+            .map((other) => ({ other, dot: compute(other, operands, promoteEvery) }));
         const same = (/** @type {{dot: Dot}} */ { dot }) => dot.result.code === own;
-        return explorer.tables.table("The same numbers on every device that has these formats", [
+        return explorer.tables.table(`The same numbers on every device that has these formats${
+            canPromote(model) && promoteEvery.trim() ? ", and promotes so" : ""}`, [
             { title: "Device and instruction", cell: ({ other }) => (other === model
                 ? `${other.device} ${other.instruction}` : h("a", {
                     href: explorer.shell.link("tensor", { ...state, model: other.name }) },
@@ -106,7 +110,7 @@
             { title: "Group", kind: "figure", cell: ({ other }) => other.depth },
             { title: "Bits kept", kind: "figure", cell: ({ other }) => other.fraction },
             { title: "Known how", cell: ({ other }) => other.verified },
-        ], rows, (row) => (row.other === model ? "this" : ""));
+        ], rows, { stacks: true, className: ({ other }) => (other === model ? "this" : "") });
     }
 
     explorer.shell.register({
@@ -119,6 +123,7 @@
             left: { initial: EXAMPLE.left },
             right: { initial: EXAMPLE.right },
             c: { initial: EXAMPLE.c },
+            promoteEvery: { initial: "" },
             scalesLeft: { initial: "1" },
             scalesRight: { initial: "1" },
             ...drawn.keys(),
@@ -133,6 +138,8 @@
             const left = explorer.controls.input("a", typed("left"), some);
             const right = explorer.controls.input("b", typed("right"), "As many");
             const c = explorer.controls.input("c", typed("c"), "What the sum begins with");
+            const promotion = explorer.controls.input("Promote every", typed("promoteEvery"),
+                "So many products are summed from 0, and added in float32; empty: never");
             const scalesLeft = explorer.controls.input("Scales of a", typed("scalesLeft"),
                 "One for each block; the last one stands for those after it");
             const scalesRight = explorer.controls.input("Scales of b", typed("scalesRight"),
@@ -158,7 +165,7 @@
             const results = h("div", { class: "stack" });
             [left, right].forEach(({ element }) => element.classList.add("wide"));
             root.append(pickers, h("div", { class: "controls" }, left.element, right.element,
-                c.element), scales, tools.element, results);
+                c.element, promotion.element), scales, tools.element, results);
 
             const drawPickers = () => fill(pickers, LEVELS.map(({ label, of }, level) => {
                 const picker = explorer.controls.picker(label,
@@ -187,12 +194,15 @@
                     unequal ? `${given.right.numbers.length} numbers` : given.right.wrong);
                 c.show(state.c, given.c.error);
                 scales.hidden = !isScaled(model);
+                const unpromoted = promotionError(model, state.promoteEvery);
+                promotion.element.hidden = !canPromote(model);
+                promotion.show(state.promoteEvery, unpromoted);
                 scalesLeft.show(state.scalesLeft, given.scalesLeft.error, given.scalesLeft.wrong);
                 scalesRight.show(state.scalesRight, given.scalesRight.error, given.scalesRight.wrong);
                 tools.show(state.count);
                 const { values } = explorer.numberList;
                 const blocks = isScaled(model) ? scaleCount(model, length) : 0;
-                const bad = unequal || !given.c.rounded || Object.values(given).some((x) => x.error);
+                const bad = unequal || unpromoted || !given.c.rounded || Object.values(given).some((x) => x.error);
                 results.hidden = Boolean(bad);
                 if (bad || !given.c.rounded) {
                     return;
@@ -202,7 +212,7 @@
                     scalesA: filledUp(values(given.scalesLeft), blocks),
                     scalesB: filledUp(values(given.scalesRight), blocks),
                 };
-                const dot = compute(model, operands);
+                const dot = compute(model, operands, state.promoteEvery);
                 fill(results,
                     h("div", { class: "columns" }, result(model, dot, length),
                         h("section", { class: "card" }, h("h2", {}, "How it adds"),

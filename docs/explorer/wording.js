@@ -16,8 +16,7 @@ explorer.wording = (() => {
     };
     /** @type {Object<string, string>} */
     const KINDS = {
-        zero: "zero", subnormal: "subnormal", normal: "normal", inf: "infinity",
-        nan: "not a number",
+        zero: "zero", subnormal: "subnormal", normal: "normal", inf: "infinity", nan: "NaN",
     };
     /** @type {Object<string, string>} */
     const SIGNS = { "inf": "Inf", "-inf": "-Inf", "nan": "NaN", "-nan": "-NaN" };
@@ -75,22 +74,10 @@ explorer.wording = (() => {
         return minus(text);
     }
 
-    /** An underflow, by what became of the value. @type {Object<string, string>} */
-    const UNDERFLOWS = { zero: "underflow to zero", subnormal: "subnormal" };
-
-    /** What happened to a rounded value: "exact", "0.0016 (0.2 ulp), subnormal", "overflow".
-     * @param {Rounded} rounded */
-    function outcome(rounded) {
-        const bad = rounded.flags.filter((/** @type {string} */ flag) => flag !== "inexact")
-            .map((/** @type {string} */ flag) => (flag === "underflow"
-                ? UNDERFLOWS[rounded.value.kind] ?? flag : flag));
-        if (rounded.error === null) {
-            return bad.join(", ");
-        }
-        const loss = rounded.error.power === "0" ? "exact"
-            : `${short(rounded.error)} (${rounded.ulps} ulp)`;
-        return [loss, ...bad].join(", ");
-    }
+    /** What became of a number, and what was lost: "exact", "rounded, subnormal: 0.0016
+     * (0.2 ulp)", "overflow to NaN". @param {Rounded} rounded */
+    const outcome = ({ outcome: words, error, ulps }) => (error === null || error.power === "0"
+        ? words : `${words}: ${short(error)} (${ulps} ulp)`);
 
     return { ROUNDINGS, KINDS, minus, valueText, exactText, short, raisedText, grouped, powerOfTwo, twoTo, brief, outcome };
 })();

@@ -83,7 +83,29 @@ def test_a_block_as_text(capsys):
     floor = next(line for line in lines if line.startswith("floor *"))
     assert floor.split()[2:6] == ["16", "0x83", "10000011", "float8_e8m0fnu"]
     last = lines[-1].split()
-    assert last == ["100", "0x07", "0", "11", "1", "6", "96", "-4", "-0.04"]
+    assert last == ["100", "0x07", "0", "11", "1", "6", "96", "-4", "-0.04", "rounded"]
+
+
+OUTCOMES = {
+    ("mxfp4", "floor"): {
+        "0": "exact", "-6": "exact", "1.06": "rounded", "0.5": "exact, subnormal",
+        "0.3": "rounded, subnormal", "0.25": "underflow to zero", "6.9": "rounded",
+        "7.5": "saturated",
+    },
+    ("mxfp8", "floor"): {"463": "rounded", "464": "rounded", "464.1": "saturated"},
+    ("mxint8", "floor"): {"1.98828125": "rounded", "1.9921875": "saturated"},
+    ("tcfp8", "amax"): {"1": "exact", "0.7": "rounded", "1e-9": "underflow to zero"},
+    ("mxfp6_e2m3", "amax"): {"1": "NaN: its scale", "nan": "NaN", "-inf":
+                             "infinity became NaN"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "rule"), OUTCOMES)
+def test_outcomes(name, rule, capsys):
+    """In the words of formats that are no blocks."""
+    want = OUTCOMES[name, rule]
+    found = report(capsys, "inspect", *want, "--format", name, "--scale", rule)
+    assert {each["input"]: each["outcome"] for each in found["values"]} == want
 
 
 def test_a_number_is_rounded_once(capsys):

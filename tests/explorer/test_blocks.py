@@ -10,6 +10,7 @@ import pytest
 
 import tf32dtype as td
 from tests.explorer.calls import Call, run
+from tests.support.command_line import report
 from tf32dtype.blocks.formats import RULES, elements, formats
 
 pytestmark = pytest.mark.once
@@ -135,6 +136,37 @@ def test_options(compared):
         for j, name in enumerate(formats)
     ]
     compared(compare(cases))
+
+
+@pytest.mark.parametrize("name", formats)
+def test_outcomes_are_those_of_the_terminal(name, capsys, compared):
+    """By each rule, in the same words."""
+    rules = [rule for rule in RULES if rule != "published" or name.startswith("tcfp")]
+    groups = [
+        ["0", "1", "-1", "0.3", "0.25", "0.5", "6", "6.5", "7", "7.5", "-7.9", "1e-9"],
+        ["127", "127.4", "-127.5", "127.6", "-128", "1", "63.5", "0.5", "0.4", "1/3"],
+        ["448", "464", "465", "-479", "511.9", "1e-3", "0.001953125", "0.0009765625"],
+    ]
+    if name.startswith("mxfp"):  # others refuse them
+        groups += [["1", "nan"], ["inf", "2", "0"]]
+    cases = [(rule, typed) for rule in rules for typed in groups]
+    wanted = "blocks.*.elements.*.outcome"
+    found = run(
+        Call("quantize", (typed, name, {"rule": rule}), (wanted,))
+        for rule, typed in cases
+    )
+    count = 0
+    for (rule, typed), (outcomes,) in zip(cases, found, strict=True):
+        argv = ("--format", name, "--scale", rule)
+        told = report(capsys, "inspect", *typed, *argv)["values"]
+        shown = [x for block in outcomes for x in block]
+        for found_here, each in zip(shown, told, strict=True):
+            value = float(each["value"])
+            if np.isfinite(value) and value != float(np.float32(value)):
+                continue  # the page shows it as float32
+            assert found_here == each["outcome"], (rule, typed, each)
+            count += 1
+    compared(count)
 
 
 @pytest.mark.parametrize("overflow", ["raise", "saturate"])

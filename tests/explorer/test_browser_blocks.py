@@ -69,12 +69,12 @@ def test_drawn_numbers(explorer, compared):
 
 
 def test_rules_beside_each_other(explorer):
-    """A scale, its errors and what is clipped, of each rule."""
+    """A scale, its errors and what saturates, of each rule."""
     one = explorer().open("#block")
     x = given(one)
     rows = one.run(CELLS, "Rules beside each other")
     assert [row[0] for row in rows] == ["amax", "floor", "even", "nf", "mse"]
-    for rule, scale, rms, worst, clipped, _ in rows:
+    for rule, scale, rms, worst, saturated, _ in rows:
         want = td.blocks.quantize(x, "mxfp4", scale=rule)
         worth, code = scale.split()
         assert int(code, 16) == want.scales[0]
@@ -82,18 +82,18 @@ def test_rules_beside_each_other(explorer):
         error = want.dequantize() - x
         assert float(rms) == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-5)
         assert float(worst) == pytest.approx(abs(error).max(), rel=1e-5)
-        assert int(clipped) == int((abs(x) > 6 * float(worth)).sum())
+        assert int(saturated) == int((abs(x) >= 7 * float(worth)).sum())
     assert [row[4] for row in rows] == ["0", "1", "0", "0", "0"]
     one.page.click('#view-block a:text-is("amax")')
     assert one.run(STATE)["rule"] == "amax"
-    assert one.page.locator(".block-chart .clipped").count() == 0
+    assert one.page.locator(".block-chart .saturated").count() == 0
 
 
-def test_what_is_clipped_is_marked(explorer):
+def test_what_saturates_is_marked(explorer):
     one = explorer().open("#block?block=mxfp4&rule=floor&values=1,2,3,7.9")
-    assert one.page.locator(".block-chart .held.clipped").count() == 1
+    assert one.page.locator(".block-chart .held.saturated").count() == 1
     assert [row[-1] for row in one.run(CELLS, "Numbers of block 1")] == [
-        *["", "", ""], "clipped",
+        *["exact", "exact", "exact"], "saturated",
     ]  # fmt: skip
 
 

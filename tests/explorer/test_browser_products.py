@@ -37,6 +37,37 @@ def links(model: str, **more: str) -> str:
     return "#tensor?" + "&".join(f"{key}={value}" for key, value in keys.items())
 
 
+def test_promotion(explorer):
+    """The control, its place in the address, and what the package returns."""
+    model = "H100 wgmma float8_e4m3fn -> float32"
+    left, right = ", ".join(["1.125"] * 64), ", ".join(["0.0625"] * 64)
+    one = explorer().open(links(model, left=left, right=right, c="4096"))
+    assert one.page.locator("text=Promotion").count() == 0
+    one.page.get_by_label("Promote every", exact=True).fill("32")
+    assert one.run(STATE)["promoteEvery"] == "32"
+    assert one.page.locator("h2 >> text=Promotion").count() == 2
+    c = np.full((1, 1), 4096, np.float32)
+    want = td.tensor_core.matmul(
+        numbers(left, "float8_e4m3fn")[None], numbers(right, "float8_e4m3fn")[:, None],
+        c=c, device="H100", instruction="wgmma", promote_every=32,
+    )  # fmt: skip
+    shown = int(one.page.inner_text(".step-bits a"), 16)
+    assert shown == want.view(np.uint32)[0, 0]
+    assert "and promotes so" in one.text
+    assert explorer().open(one.link).text == one.text
+    one.page.get_by_label("Promote every", exact=True).fill("20")
+    assert "a positive multiple of 32 is wanted" in one.text
+    one.page.get_by_label("Promote every", exact=True).fill("")
+    assert one.page.locator("text=Promotion").count() == 0
+
+
+def test_promotion_of_float16_sums(explorer):
+    """Sums in float16 have none, and nothing to choose."""
+    one = explorer().open(links("H100 mma.sync float16 -> float16", promoteEvery="20"))
+    assert one.page.get_by_label("Promote every", exact=True).is_hidden()
+    assert "multiple of" not in one.text
+
+
 def typed(one: Any, label: str) -> str:
     return str(one.page.get_by_label(label, exact=True).input_value())
 

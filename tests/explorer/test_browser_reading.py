@@ -82,6 +82,23 @@ def test_nothing_is_wider_than_the_page(explorer, name, width):
     assert one.run(TOO_WIDE) == []
 
 
+#: Frames of a narrow screen that scroll sideways: what does not stay in sight there.
+OUT_OF_SIGHT = """() => [...document.querySelectorAll(
+    "main section:not([hidden]) .frame")].filter((frame) => {
+        frame.scrollLeft = 1000;
+        if (frame.scrollLeft === 0) return false;
+        const left = frame.getBoundingClientRect().left;
+        return frame.matches(".stacks") || [...frame.querySelectorAll("tbody th")].some(
+            (key) => Math.abs(key.getBoundingClientRect().left - left) > 2);
+    }).map((frame) => frame.ariaLabel)"""
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_keys_of_tables_stay_in_sight(explorer, name):
+    one = explorer(viewport={"width": 360, "height": 900}).open(f"#{name}")
+    assert one.run(OUT_OF_SIGHT) == []
+
+
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(explorer, name, scheme):

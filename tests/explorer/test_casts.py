@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from fractions import Fraction
 from itertools import product
@@ -28,6 +29,9 @@ from tests.reference.codec import (
 )
 from tests.reference.formats import FORMATS, Format
 from tests.support.bits import array, items_of
+from tf32dtype._cli.codes import outcome, round_to
+from tf32dtype._cli.exact import parse
+from tf32dtype._measures.format_facts import facts
 
 pytestmark = pytest.mark.once
 
@@ -205,12 +209,33 @@ def test_double_rounding(compared):
         once = encode_code(named(names[-1]), x)[0]
         for name, step in zip(names, answer["steps"], strict=True):
             code = encode_code(named(name), x)[0]
-            x = decode_code(named(name), code)
             assert step["value"]["code"] == code
+            before, x = x, decode_code(named(name), code)
+            if not (x.special or before.special or before.sticky):
+                error = Fraction(step["error"]["decimal"])
+                assert error == to_fraction(x) - to_fraction(before)
         assert answer["direct"]["value"]["code"] == once == direct, text
         assert code == want, text
         assert answer["differs"] == (want != direct)
     compared(len(chains))
+
+
+def test_outcomes_are_those_of_the_terminal(compared):
+    """Of every format, in the same words."""
+    rng = random.Random(7)
+    texts = [
+        *("0", "-0", "1", "-2", "0.3", "-1/3", "6.9", "7", "464", "465", "1e-9"),
+        "-1e-40",
+        *("1e39", "-1e39", "0x1p-127", "0x1p-128", "1e400", "inf", "-inf", "nan"),
+        *(repr(math.ldexp(rng.random(), rng.randrange(-150, 150))) for _ in range(60)),
+    ]
+    cases = [(f.name, text) for f in ALL for text in texts]
+    found = run(Call("round", (text, name), ("outcome",)) for name, text in cases)
+    for (name, text), (told,) in zip(cases, found, strict=True):
+        form, exact = facts(name), parse(text)
+        want = outcome(form, exact, round_to(form, exact))
+        assert told == want, (name, text)
+    compared(len(cases))
 
 
 def named(name: str) -> Format:

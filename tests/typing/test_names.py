@@ -69,6 +69,7 @@ def test_names_are_the_tables_in_its_order(names: Any, table: Any) -> None:
                 for name in (device.name, *device.aliases)
             ],
         ),
+        (tdt.DeviceInstruction, {f"{m.device}:{m.instruction}" for m in MODELS}),
         (tdt.BlockInstruction, {m.instruction for m in BLOCK_SCALED}),
         (tdt.Accumulator, {m.accumulator for m in MODELS}),
         (tdt.Scheme, SCHEMES),
@@ -122,6 +123,13 @@ def test_precisions_are_taken(name: Any) -> None:
 def test_devices_are_taken(name: Any) -> None:
     half = X[:4, :4].astype(np.float16)
     assert td.tensor_core.matmul(half, half, device=name).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "name", [*get_args(tdt.DeviceName), *get_args(tdt.DeviceInstruction)]
+)
+def test_devices_are_reported(name: Any) -> None:
+    assert isinstance(td.report(device=name), td.report)
 
 
 @pytest.mark.parametrize("rule", get_args(tdt.Rule))

@@ -126,26 +126,54 @@ def error(form: Facts, exact: Number) -> dict[str, Any]:
 
 def outcome(form: Facts, exact: Number, value: np.floating[Any]) -> str:
     """What became of a number in a format, in a word or three."""
-    became, typed = kind(form, value), finite(exact)
+    typed = finite(exact)
+    if typed is None:
+        return happened(exact, value, kind(form, value))
+    if not form.has_zero and 0 < typed < Fraction(form.smallest_subnormal):
+        return "below the range"
+    lacks = "zero" if not typed else "sign" if typed < 0 and not form.signed else ""
+    greatest = Fraction(form.max)
+    return happened(
+        exact,
+        value,
+        kind(form, value),
+        beyond=is_beyond(abs(typed), greatest, form.spacing(greatest)),
+        why_nan=f"no {lacks}" if lacks else "",
+    )
+
+
+def happened(
+    exact: Number,
+    value: np.floating[Any],
+    became: str,
+    beyond: bool = False,
+    why_nan: str = "",
+) -> str:
+    """What became of a number, as formats and blocks of them have it.
+
+    `became` is the kind of what holds it, `beyond` says whether that is too small for
+    it, `why_nan` why a finite number is NaN, if it did not overflow.
+    """
+    typed = finite(exact)
     if typed is None:
         given = "NaN" if math.isnan(exact) else "infinity"
-        if given == "infinity" and became == "normal":
+        if given == "infinity" and math.isfinite(value) and value:
             return "saturated"
         return became if became == given else f"{given} became {became}"
-    if became in ("NaN", "infinity"):
-        if abs(typed) > Fraction(form.max):
-            return f"overflow to {became}"
-        return "NaN: no zero" if typed == 0 else "NaN: no sign"
-    if finite(exact_value(value)) == typed:
-        return "exact, subnormal" if became == "subnormal" else "exact"
-    if became == "zero":
+    if became == "NaN" and why_nan:
+        return f"NaN: {why_nan}"
+    if became == "zero" and typed:
         return "underflow to zero"
-    greatest = Fraction(form.max)
-    if 2 * (abs(typed) - greatest) >= form.spacing(greatest):
-        return "saturated"
-    if abs(typed) < Fraction(form.smallest_subnormal) and not form.has_zero:
-        return "below the range"
-    return "rounded, subnormal" if became == "subnormal" else "rounded"
+    if beyond:
+        return "saturated" if math.isfinite(value) else f"overflow to {became}"
+    change = "exact" if finite(exact_value(value)) == typed else "rounded"
+    return f"{change}, subnormal" if became == "subnormal" else change
+
+
+def is_beyond(size: Fraction, greatest: Fraction, spacing: Fraction) -> bool:
+    """Whether a magnitude rounds past the greatest number; ties go to even."""
+    past = 2 * (size - greatest) - spacing
+    return past > 0 or (past == 0 < spacing and greatest / spacing % 2 == 1)
 
 
 def kind(form: Facts, value: np.floating[Any]) -> str:

@@ -152,21 +152,64 @@ def _values(block: blocks.BlockArray, numbers: _Numbers) -> list[dict[str, Any]]
     if row.residual is not None and residuals is not None:
         parts["residual"] = (elements[row.residual], residuals)
     values = block.dequantize(np.float64)
+    levels = _levels(block)
     records = []
     for i, (typed, exact) in enumerate(zip(numbers.typed, numbers.exact, strict=True)):
         loss = _loss(values[i], exact)
         size = finite(exact)
         relative = loss / abs(size) if loss is not None and size else None
+        coded = {name: _coded(of, array[i]) for name, (of, array) in parts.items()}
         records.append(
             {
                 "input": typed,
-                **{name: _coded(of, array[i]) for name, (of, array) in parts.items()},
+                **coded,
                 "value": float(values[i]),
+                "outcome": _outcome(exact, values[i], levels, [*coded.values()]),
                 "absolute": None if loss is None else to_float(loss),
                 "relative": None if relative is None else to_float(relative),
             }
         )
     return records
+
+
+def _levels(block: blocks.BlockArray) -> list[tuple[Element, float]]:
+    """The elements of a number, and what 1 of each counts for: S, and S R."""
+    row = block_formats[block.format]
+    found = [(elements[row.element], float(block.block_scales.reshape(-1)[0]))]
+    if row.residual is not None:
+        found.append((elements[row.residual], _unit(block)))
+    return found
+
+
+def _outcome(
+    exact: Number,
+    value: np.floating[Any],
+    levels: list[tuple[Element, float]],
+    coded: list[dict[str, Any]],
+) -> str:
+    """What became of a number, in the words of formats."""
+    if math.isnan(value):
+        became = "NaN"
+    elif not value:
+        became = "zero"
+    else:  # of two levels the first may be subnormal or zero, and nothing is lost
+        became = "normal" if len(levels) > 1 else coded[0].get("kind", "normal")
+    scale = levels[0][1]
+    typed = finite(exact)
+    if typed is None or not math.isfinite(scale):
+        return codes.happened(exact, value, became, why_nan="its scale")
+    *first, (last, unit) = levels
+    for (_, one), element in zip(first, coded, strict=False):
+        typed -= Fraction(one) * Fraction(element["value"])
+    spacing = (
+        Fraction(1, 1 << last.fraction_bits)
+        if last.is_integer
+        else facts(last.name).spacing(Fraction(last.max))
+    )
+    # No other code is further from its number than half the widest spacing.
+    held = Fraction(unit) * abs(Fraction(coded[-1]["value"]))
+    beyond = codes.is_beyond(abs(typed), held, spacing * Fraction(unit))
+    return codes.happened(exact, value, became, beyond)
 
 
 def _loss(value: Any, exact: Number) -> Fraction | None:
@@ -242,7 +285,7 @@ def _values_table(row: BlockFormat, rule: str, values: list[dict[str, Any]]) -> 
     return Table(
         f"Under {rule}: {what}, {row.element}"
         + (f" and {row.residual}" if row.residual else ""),
-        ["number", *header, "value", "error", "relative"],
+        ["number", *header, "value", "error", "relative", "outcome"],
         [
             [
                 each["input"],
@@ -250,6 +293,7 @@ def _values_table(row: BlockFormat, rule: str, values: list[dict[str, Any]]) -> 
                 number(each["value"], 6),
                 measure(each["absolute"]),
                 measure(each["relative"]),
+                each["outcome"],
             ]
             for each in values
         ],

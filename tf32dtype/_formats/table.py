@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Format:
-    """A number format. Codes are those of an array item, as `td.bits` gives them.
+    """A number format. Codes are those of an array item, those of `tf32dtype.bits`.
 
     NumPy takes it for its dtype: ``x.astype(td.formats["bf16"])``. There is one object
     of each, which cannot be changed: a copy, or what pickle loads, is the same one.

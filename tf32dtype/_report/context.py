@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         NumPyName,
     )
     from .._matmul.precisions import PrecisionName
+    from ..tensor_core.device import DeviceInstruction, DeviceName
     from .advice import Advice, PlaceReport
     from .collect import Collector
     from .options import ReportOptions
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .report import Report
 
     Measured: TypeAlias = PrecisionName | BlockFormatNamed
+    Unit: TypeAlias = DeviceName | DeviceInstruction
 
 
 class report:
@@ -55,8 +57,8 @@ class report:
         that are not.
     arithmetic : str, optional
         A format that NumPy's float32 arithmetic is rounded to in the block, and its
-        products if there is a precision of that name: see `td.arithmetic`. What that
-        did is part of the report.
+        products if there is a precision of that name: see `tf32dtype.arithmetic`. What
+        that did is part of the report.
     float64 : bool
         Whether float64 numbers are rounded too.
 
@@ -100,7 +102,7 @@ class report:
         self,
         *,
         precision: Measured | Iterable[Measured] | None = None,
-        device: str | Iterable[str] | None = None,
+        device: Unit | Iterable[Unit] | None = None,
         target_db: float = 40.0,
         exact: bool = False,
         dots: bool = False,

@@ -57,7 +57,7 @@ def options(
     if not 0 < target_db < float("inf"):
         raise UserError(f"a target is more than 0 dB, not {target_db:g}")
     return ReportOptions(
-        _ways(precision, _words(device)),
+        _ways(precision, _devices(device)),
         float(target_db),
         exact,
         arithmetic_format(arithmetic),
@@ -100,6 +100,12 @@ def _words(names: str | Iterable[str] | None) -> tuple[str, ...]:
     return tuple(
         word for text in _list(names) for word in text.replace(",", " ").split()
     )
+
+
+def _devices(names: str | Iterable[str] | None) -> list[str]:
+    """Names with commas between them, or in several texts; blanks are part of them."""
+    named = [name.strip() for text in _list(names) for name in text.split(",")]
+    return [name for name in named if name]
 
 
 def _list(names: str | Iterable[str] | None) -> tuple[str, ...]:

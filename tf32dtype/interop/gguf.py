@@ -114,10 +114,12 @@ class File(Mapping[str, Held]):
     ============================= =====================================================
     F64, F32, F16, BF16           a read-only array on the bytes of the file, mapped
     I64, I32, I16, I8             likewise
-    MXFP4                         `BlockArray` of mxfp4
-    NVFP4                         `BlockArray` of nvfp4; the file may have what
-                                  multiplies it as a tensor of its own, NAME.scale
-    Q8_0, Q4_0                    `TileArray` of int8, a float16 scale for 32 numbers
+    MXFP4                         `~tf32dtype.blocks.BlockArray` of mxfp4
+    NVFP4                         `~tf32dtype.blocks.BlockArray` of nvfp4; the file may
+                                  have what multiplies it as a tensor of its own,
+                                  NAME.scale
+    Q8_0, Q4_0                    `~tf32dtype.blocks.TileArray` of int8, a float16 scale
+                                  for 32 numbers
     any other                     an error that says how `gguf.dequantize` reads it
     ============================= =====================================================
 

@@ -272,8 +272,8 @@ def load(
         Names of tensors, or patterns as in file names: `"model.layers.0.*"`.
     blocks : bool
         Weights that have scales in tensors of their own become arrays of blocks
-        (`BlockArray`) or of tiles (`TileArray`), under the weight's name, by which
-        `names` chooses them too.
+        (`~tf32dtype.blocks.BlockArray`) or of tiles (`~tf32dtype.blocks.TileArray`),
+        under the weight's name, by which `names` chooses them too.
 
     Returns
     -------

@@ -30,6 +30,12 @@ Alias = Literal[
     "Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4", "Grace",
 ]  # fmt: skip
 DeviceName = Literal[Board, Alias]
+#: A device's instruction, where both have one name.
+DeviceInstruction = Literal[
+    "V100:mma.sync", "T4:mma.sync", "A100:mma.sync", "L40S:mma.sync",
+    "H100:wgmma", "H100:mma.sync", "B200:tcgen05", "B200:mma.sync",
+    "RTX Blackwell:mma.sync",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,13 @@ static void find_tensor_scale(void)
 
 /* -- what goes out ------------------------------------------------------------------- */
 
+static void double_exact(struct exact *exact, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    any_exact(exact, ANY_FLOAT64, bits);
+}
+
 static void write_single_of(const char *name, float x)
 {
     struct exact exact;
@@ -133,9 +140,7 @@ static void write_single_of(const char *name, float x)
 static void write_double_of(const char *name, double x)
 {
     struct exact exact;
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    any_exact(&exact, ANY_FLOAT64, bits);
+    double_exact(&exact, x);
     if (exact_is_finite(&exact)) {
         write_short_of(name, &exact, 6);
     } else {
@@ -231,6 +236,58 @@ static void write_errors(const struct errors *errors)
     write_double_of("worst", errors->worst);
 }
 
+/* Whether the given value lies past what its last level `e` can hold, by half a spacing or
+ * more: what is left of it where `first` of the level before is taken off, the code's value,
+ * and what 1 of it counts for. */
+static int is_beyond(struct tf_element e, const struct exact *first, float held, double unit)
+{
+    const float greatest = tf_element_greatest(e), size = tf_magnitude_of(held);
+    const int top = (int)(tf_bits_of(greatest) >> 23) - 127;
+    const float spacing = tf_power_of_two(top - tf_element_mantissa(e));
+    struct exact left, limit, step;
+    double_exact(&step, unit);
+    if (!exact_is_finite(&given) || !exact_is_finite(&step) || !(size >= greatest)) {
+        return 0;
+    }
+    exact_subtract(&left, &given, first);
+    left.negative = 0;
+    any_exact(&limit, ANY_FLOAT32, tf_bits_of(size + spacing / 2));
+    exact_multiply(&limit, &limit, &step);
+    const int order = exact_compare(&left, &limit);
+    return order > 0 || (order == 0 && !exact_is_zero(&step) && (int)(size / spacing) & 1);
+}
+
+static int is_subnormal(struct tf_element e, uint32_t code)
+{
+    const struct tf_format f = any_format(e.format >= 0 ? e.format : 0);
+    const uint32_t field = code >> f.mantissa_bits & ((UINT32_C(1) << f.exponent_bits) - 1);
+    return e.format >= 0 && field == 0 && tf_element_value(e, code) != 0;
+}
+
+/* What became of the given value: hi is an element times `scale`, and there is either no
+ * more, or a residual that counts for `unit` each. */
+static void write_what_became(uint32_t code, float scale, float hi, const float *residual,
+                              double unit, float value)
+{
+    const struct tf_element e = tf_elements[request.element];
+    struct exact result, first, one;
+    any_exact(&result, ANY_FLOAT32, tf_bits_of(value));
+    any_exact(&one, ANY_FLOAT32, tf_bits_of(scale));
+    const int scaled = exact_is_finite(&one);
+    int beyond = 0;
+    if (scaled && residual) {
+        any_exact(&first, ANY_FLOAT32, tf_bits_of(hi));
+        exact_multiply(&first, &first, &one);
+        beyond = is_beyond(tf_elements[request.residual], &first, *residual, unit);
+    } else if (scaled) {
+        exact_set(&first, 0, 0, 0);
+        beyond = is_beyond(e, &first, hi, scale);
+    }
+    /* Of two levels the first may be subnormal, and nothing is lost. */
+    write_outcome(&given, &result, !residual && is_subnormal(e, code), beyond,
+                  scaled ? 0 : "its scale");
+}
+
 /* Number i of the block, which is number `at` of all. */
 static void write_element(int32_t i, int32_t at, float scale, float residual_scale,
                           struct errors *errors)
@@ -243,10 +300,11 @@ static void write_element(int32_t i, int32_t at, float scale, float residual_sca
     const uint32_t residual_code = two ? tf_code_in_block(lo, block.lo[i]) : 0;
     const float hi = tf_element_value(e, code);
     const float rest = two ? tf_element_value(lo, residual_code) : 0;
-    const float value = tf_block_single(two, scale, tf_second_scale(scale, residual_scale),
-                                        hi, rest, 0);
+    const double unit = tf_second_scale(scale, residual_scale);
+    const float value = tf_block_single(two, scale, unit, hi, rest, 0);
     json_open('{');
     write_single_of("x", x);
+    write_float_text("given", x);
     write_code(e, code);
     write_float_text("element", hi);
     if (two) {
@@ -260,8 +318,7 @@ static void write_element(int32_t i, int32_t at, float scale, float residual_sca
     write_single_number("number", value);
     write_single_of("exact", value);
     write_error(value, errors);
-    json_boolean_of("clipped", (double)tf_magnitude_of(x) >
-                                   (double)plan.element_max * (double)scale);
+    write_what_became(code, scale, hi, two ? &rest : 0, unit, value);
     json_close('}');
 }
 

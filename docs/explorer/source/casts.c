@@ -133,7 +133,7 @@ EXPORTED(chain) int32_t page_chain(int32_t count, int rounding, int overflow, in
 
 int32_t page_chain(int32_t count, int rounding, int overflow, int32_t n)
 {
-    struct exact x, step;
+    struct exact x, step, before;
     unsigned flags;
     const char *why = whole_text(n, &x);
     if (why || count < 1 || count > LONGEST_CHAIN) {
@@ -151,9 +151,10 @@ int32_t page_chain(int32_t count, int rounding, int overflow, int32_t n)
         const int format = (int)input_list[0][i];
         code = any_encode(format, &step, (enum tf_rounding)rounding,
                           (enum tf_overflow)overflow, 0, &flags);
+        exact_copy(&before, &step);
         any_exact(&step, format, code);
         json_open('{');
-        write_rounded_members(format, code, flags, &x);
+        write_rounded_members(format, code, flags, &before);
         json_close('}');
     }
     json_close(']');

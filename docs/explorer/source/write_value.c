@@ -357,6 +357,64 @@ static void write_flags(unsigned flags)
     json_close(']');
 }
 
+static void put_all(const char *first, const char *second)
+{
+    json_put(first);
+    json_put(second);
+}
+
+static void put_outcome(const struct exact *x, const struct exact *result, int subnormal,
+                        int beyond, const char *why_nan)
+{
+    const int finite = exact_is_finite(result), is_zero = finite && exact_is_zero(result);
+    const char *became = result->value_class == TF_NAN ? "NaN" : finite ? "zero" : "infinity";
+    if (!exact_is_finite(x)) {
+        const int infinite = x->value_class == TF_INFINITY;
+        if (infinite && finite && !is_zero) {
+            json_put("saturated");
+        } else if (x->value_class == result->value_class) {
+            json_put(became);
+        } else {
+            put_all(infinite ? "infinity became " : "NaN became ", became);
+        }
+    } else if (result->value_class == TF_NAN && why_nan) {
+        put_all("NaN: ", why_nan);
+    } else if (is_zero && !exact_is_zero(x)) {
+        json_put("underflow to zero");
+    } else if (beyond) {
+        put_all(finite ? "saturated" : "overflow to ", finite ? "" : became);
+    } else {
+        put_all(exact_equal(result, x) ? "exact" : "rounded", subnormal ? ", subnormal" : "");
+    }
+}
+
+void write_outcome(const struct exact *x, const struct exact *result, int subnormal,
+                   int beyond, const char *why_nan)
+{
+    json_key("outcome");
+    json_begin_text();
+    put_outcome(x, result, subnormal, beyond, why_nan);
+    json_end_text();
+}
+
+static void write_outcome_in(int format, uint64_t code, unsigned flags,
+                             const struct exact *x, const struct exact *result)
+{
+    const struct tf_format f = any_format(format);
+    const uint64_t field = code >> f.mantissa_bits & exponents_of(&f);
+    const int is_zero = exact_is_finite(x) && exact_is_zero(x);
+    const int beyond = flags & TF_OVER || result->value_class == TF_NAN;
+    if (f.specials == TF_EXPONENT_ONLY && flags & TF_UNDER) {
+        json_text_of("outcome", "below the range");
+        return;
+    }
+    write_outcome(x, result, kind_of(&f, result, field)[0] == 's', beyond,
+                  f.specials != TF_EXPONENT_ONLY ? 0
+                  : is_zero                      ? "no zero"
+                  : x->negative                  ? "no sign"
+                                                 : 0);
+}
+
 /* The error in spacings of the format at x. */
 static void write_ulps(int format, const struct exact *x, const struct exact *error)
 {
@@ -377,6 +435,7 @@ void write_rounded_members(int format, uint64_t code, unsigned flags, const stru
     any_exact(&result, format, code);
     write_value_of("value", format, code);
     write_flags(flags);
+    write_outcome_in(format, code, flags, x, &result);
     if (!exact_is_finite(&result) || !exact_is_finite(x)) {
         json_null_of("error");
         json_text_of("relative", "");

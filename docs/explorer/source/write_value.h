@@ -23,6 +23,12 @@ void write_short_of(const char *name, const struct exact *x, int digits);
 /* The nearest float64 as a number of JSON. */
 void write_number_of(const char *name, const struct exact *x);
 
+/* What became of x, in the words of `tf32dtype inspect` (tf32dtype/_cli/codes.py has them
+ * too): whether it is subnormal, whether x is too large for what holds it, and why a finite
+ * number that is not is NaN (0: it is none). */
+void write_outcome(const struct exact *x, const struct exact *result, int subnormal,
+                   int beyond, const char *why_nan);
+
 /* The members of a Rounded: what x has become. */
 void write_rounded_members(int format, uint64_t code, unsigned flags, const struct exact *x);
 void write_rounded_of(const char *name, int format, uint64_t code, unsigned flags,

@@ -115,7 +115,12 @@ for name in td.formats:
     td.quantize(numbers, name)
 
 
-def reported(precisions: Iterable[td.typing.PrecisionName]) -> td.report:
-    with td.report(precision=precisions, device="H100:mma.sync") as report:
+def reported(
+    precisions: Iterable[td.typing.PrecisionName], board: td.typing.DeviceName
+) -> td.report:
+    devices: list[td.typing.DeviceName | td.typing.DeviceInstruction]
+    devices = [board, "H100:mma.sync"]
+    td.report(device=["Hopper", "B200:tcgen05"])
+    with td.report(precision=precisions, device=devices) as report:
         gram(numbers)
     return report

@@ -37,6 +37,8 @@ td.load("x.npy", mmap_mode="w+")  # error
 td.safetensors.save("x", {"x": x}, scheme="awq")  # error
 td.names("numpy")  # error
 td.report(precision="tf31")  # error
+td.report(device="H1000")  # error
+td.report(device=["H100", "A100:wgmma"])  # error
 td.bf17  # error  # noqa: B018
 td.tensor_core.nothing  # error  # noqa: B018
 td.interop.numpy  # error  # noqa: B018

@@ -105,8 +105,8 @@ class matmul_mode(contextlib.ContextDecorator):
 
     Notes
     -----
-    A mode belongs to a thread and to an asyncio task, as `matmul_precision` does. One
-    object may be entered many times, also while it is entered.
+    A mode belongs to a thread and to an asyncio task, as `tf32dtype.matmul_precision`
+    does. One object may be entered many times, also while it is entered.
 
     Examples
     --------

@@ -54,7 +54,7 @@ def quantize(
 def dequantize(
     x: blocks.BlockArray | blocks.TileArray, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """The numbers of a `BlockArray`, each rounded once.
+    """The numbers of a `~tf32dtype.blocks.BlockArray`, each rounded once.
 
     Parameters
     ----------
