@@ -15,6 +15,8 @@ _SHORT = {
     "tf32": "tf32",
     "float8_e4m3fn": "fp8",
     "float8_e5m2": "fp8",
+    "float6_e3m2fn": "fp6",
+    "float6_e2m3fn": "fp6",
     "float4_e2m1fn": "fp4",
 }
 #: How models are verified, the best first.
