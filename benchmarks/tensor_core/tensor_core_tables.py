@@ -95,12 +95,18 @@ def contested() -> str:
                 point.name,
                 _value(point.value),
                 "; ".join(map(_value, point.alternatives)) or "-",
-                point.settled_by or "-",
+                _settled(point.settled_by),
                 point.reason,
             )
             for point in sorted(POINTS.values(), key=lambda x: x.settled_by)
         ],
     )
+
+
+def _settled(source: str) -> str:
+    if not source:
+        return "-"
+    return f"recording of {source}" if source in devices else f"{source}, on hardware"
 
 
 def _value(value: object) -> str:

@@ -6,10 +6,9 @@
  *      group 1    one product each; its exponent is that of a plus that of b plus those
  *                 of both scales
  *      group 16   the exact sum of 16 products, times both scales' significands; its
- *                 exponent is that of both scales alone
+ *                 exponent is that of both scales alone, unless all products are zero
  *
- * All terms of an instruction, and c, are one sum. Source: microsoft/MMA-Sim;
- * docs/tensor_cores.md says what of it is open.
+ * All terms of an instruction, and c, are one sum. Source: microsoft/MMA-Sim 2.1.
  *
  * Elements are the bits of float32 numbers with four significant bits at most; scales
  * are codes.
@@ -33,10 +32,13 @@ struct tf_scaled_model {
     /* What no recording settles, as in struct tf_mma_model. */
     int32_t floor;
     int32_t zero_c;
-    int32_t zero_terms; /* whether a term of zero has an exponent: zeros that of -126 as
-                           an element or a scale */
+    int32_t zero_terms; /* which terms of zero have an exponent */
     int32_t negative_zero;
 };
+
+/* Terms of zero that have the exponent of their scales: none; those whose products cancel;
+ * all, where a zero has that of -126 as an element or a scale. */
+enum { TF_NEVER, TF_IF_CANCELLED, TF_ALWAYS };
 
 enum {
     TF_SCALED_BITS = 3, /* fraction bits of elements and scales */
@@ -67,7 +69,7 @@ tf_scaled_scale(const struct tf_scaled_model *model, uint32_t code)
     const uint32_t field = code >> 3 & 15u, mantissa = code & 7u;
     scale.significand = mantissa | (field ? 8u : 0u);
     scale.exponent = (int32_t)(field ? field : 1u) - 7;
-    if (model->zero_terms && scale.significand == 0) {
+    if (model->zero_terms == TF_ALWAYS && scale.significand == 0) {
         scale.exponent = TF_LEAST_SINGLE;
     }
     return scale;
@@ -95,6 +97,7 @@ tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t 
     const int32_t least_a = fixed ? 0 : model->least_a;
     const int32_t least_b = fixed ? 0 : model->least_b;
     struct tf_scaled_term term = {0, s.exponent + t.exponent};
+    uint32_t some = 0; /* not all products are zero */
     for (int32_t k = 0; k < n; k++) {
         const uint32_t p = a[k * step_a], q = b[k * step_b];
         const struct tf_mma_number x = tf_mma_decode(p, least_a);
@@ -106,10 +109,13 @@ tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t 
         }
         const int64_t product =
             (int64_t)((x.significand >> cut) * (y.significand >> cut) << shift);
+        some |= (uint32_t)product;
         term.significand += (p ^ q) >> 31 ? -product : product;
     }
-    term.significand *= (int64_t)(s.significand * t.significand);
-    if (term.significand == 0 && !model->zero_terms) {
+    const uint32_t scale = s.significand * t.significand;
+    term.significand *= (int64_t)scale;
+    const int cancelled = model->zero_terms == TF_IF_CANCELLED && some && scale;
+    if (term.significand == 0 && !cancelled && model->zero_terms != TF_ALWAYS) {
         term.exponent = TF_NO_EXPONENT;
     }
     return term;

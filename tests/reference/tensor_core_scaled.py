@@ -1,7 +1,6 @@
 """What a tensor core computes of blocks with scales, in Python integers.
 
-Block-scaled instructions are those of microsoft/MMA-Sim (arXiv:2511.10909), with what
-is open there as docs/tensor_cores.md takes it; a model is any object with the
+Block-scaled instructions are those of microsoft/MMA-Sim 2.1 (arXiv:2511.10909); a model is any object with the
 attributes of `tf32dtype.tensor_core.BlockScaled`. Elements come as float32's bits,
 scales as codes.
 
@@ -47,6 +46,8 @@ class Mutation:
     alignment: str = "toward_zero"
     #: a ue4m3 scale that is subnormal counts with the exponent of its leading bit
     normalise_scales: bool = False
+    #: a subnormal element counts with the exponent of its leading bit
+    normalise_elements: bool = False
     #: a term counts with the exponent of its own leading bit
     normalise_terms: bool = False
     #: of each block of k the first scale of the instruction counts
@@ -106,21 +107,34 @@ class ScaledUnit:
             significand = -significand
         if self.mutation.normalise_scales and significand:
             exponent -= 4 - abs(significand).bit_length()
-        if not significand and self.model.zero_terms:
+        if not significand and self.model.zero_terms == "always":
             exponent = ZERO
         return significand, unit, exponent
+
+    def element(self, pair: Pair) -> int:
+        """The exponent that counts of an element."""
+        significand, exponent = pair
+        if self.mutation.normalise_elements and significand:
+            return abs(significand).bit_length() - 1 - Elements.UNIT
+        return exponent
 
     def term(self, a: Sequence[Pair], b: Sequence[Pair], codes: Codes) -> Term:
         """A group of products as one term."""
         (s, s_unit, s_exponent), (t, t_unit, t_exponent) = map(self.scale, codes)
-        total = sum(x * y for (x, _), (y, _) in zip(a, b, strict=True)) * s * t
+        products = [x * y for (x, _), (y, _) in zip(a, b, strict=True)]
+        total = sum(products) * s * t
         unit = s_unit + t_unit - 2 * Elements.UNIT
         exponent = s_exponent + t_exponent
         if self.model.group == 1:
-            exponent += a[0][1] + b[0][1]
+            exponent += self.element(a[0]) + self.element(b[0])
         if self.mutation.normalise_terms and total:
             exponent = abs(total).bit_length() - 1 + unit
-        return total, unit, exponent if total or self.model.zero_terms else None
+        counts = {
+            "never": total != 0,
+            "cancelled": s * t != 0 and any(products),
+            "always": True,
+        }
+        return total, unit, exponent if counts[self.model.zero_terms] else None
 
     def special(
         self, a: Sequence[Pair], b: Sequence[Pair], codes: Codes, c: Pair
@@ -172,11 +186,9 @@ class ScaledUnit:
 
     def dot(self, a: Bits, scales_a: Codes, b: Bits, scales_b: Codes, c: int) -> int:
         """The bits of c and all a * b, instruction after instruction."""
-        step = self.model.depth
+        step, block = self.model.depth, self.model.block_size
         for first in range(0, len(a), step):
-            blocks = slice(
-                first // self.model.block_size, (first + step) // self.model.block_size
-            )
+            blocks = slice(first // block, -(-(first + step) // block))
             x, y = a[first : first + step], b[first : first + step]
             c = self.instruction(x, scales_a[blocks], y, scales_b[blocks], c)
         return c

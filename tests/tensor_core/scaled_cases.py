@@ -15,7 +15,10 @@ from tf32dtype.tensor_core import BLOCK_SCALED
 Array = np.ndarray[Any, Any]
 Generator = np.random.Generator
 
-KINDS = ("normal", "wide", "extreme", "cancelling", "sparse", "special")
+KINDS = (
+    "normal", "wide", "extreme", "cancelling", "sparse", "special", "zeros", "above",
+    "against", "subnormal", "least",
+)  # fmt: skip
 POWERS = "float8_e8m0fnu"
 
 
@@ -65,6 +68,13 @@ def elements(rng: Generator, name: str, shape: tuple[int, ...], kind: str) -> Ar
         x[~np.isfinite(x) & (rng.random(shape) < 0.8)] = 1
     if kind == "sparse":
         x *= rng.random(shape) < 0.05
+    if kind == "subnormal":
+        least = np.abs(x[x != 0]).min()
+        x = np.where(rng.random(shape) < 0.5, np.sign(x) * least, x)
+        x *= rng.random(shape) < 0.05
+    if kind == "zeros":  # of many groups of 16 all, or all but few
+        kept = rng.choice([0, 0.1, 1], (shape[0], -(-shape[1] // 16)))
+        x *= rng.random(shape) < np.repeat(kept, 16, 1)[:, : shape[1]]
     return words(x)
 
 
@@ -72,9 +82,9 @@ def scales(rng: Generator, name: str, shape: tuple[int, ...], kind: str) -> Arra
     """Codes of scales."""
     powers = name == POWERS
     nan = 0xFF if powers else 0x7F
-    if kind in ("wide", "sparse"):
+    if kind in ("wide", "sparse", "zeros"):
         codes = rng.integers(0, nan, shape)
-    elif kind == "extreme":
+    elif kind == "extreme" or (kind in ("against", "cancelling") and not powers):
         ends = (0, 1, 2, 125, 129, 252, 253, 254) if powers else (0, 1, 3, 7, 8, 126)
         codes = rng.choice(ends, shape)
     else:
@@ -110,13 +120,92 @@ def cases(model: Any, kind: str, n: int, k: int, seed: int) -> Cases:
         for name in (model.a, model.b)
     ]
     (a, s), (b, t) = drawn
-    if kind == "cancelling" and model.a == model.b:
+    c = accumulators(rng, n, kind)
+    if kind == "least" and model.scale == POWERS:
+        return Cases(*_least_sums(model, rng, n, k))
+    if kind in ("against", "subnormal"):
+        # c takes the first instruction's greatest term away, or lies near it.
+        terms = _terms(model, a, s, b, t)[:, : max(1, model.depth // model.group)]
+        x = -np.take_along_axis(terms, np.abs(terms).argmax(1)[:, np.newaxis], 1)[:, 0]
+        if kind == "subnormal":
+            x = np.ldexp(x * rng.uniform(0.5, 1, n), rng.integers(-9, 1, n))
+        c = words(x)
+    if kind == "above":
+        # An accumulator that has the greatest exponent: near the last bits of products.
+        up = model.fraction - 4 + rng.integers(-12, 6, n)
+        mean = s.astype(int).mean(1) + t.astype(int).mean(1) - 2 * 127
+        up += np.rint(mean).astype(int) if model.scale == POWERS else 0
+        sign = rng.choice([-1, 1], n)
+        c = words(np.ldexp(sign * rng.uniform(1, 2, n), np.clip(up, -140, 126)))
+    if kind == "cancelling":
         # Of each two products one is the other with its sign changed, but for some.
         for x, sign in ((a, 0), (b, 0x80000000)):
             odd = x[:, 1::2]
-            kept = rng.random(odd.shape) < 0.1
+            kept = rng.random(odd.shape) < rng.choice([0, 0.1], (n, 1))
             odd[...] = np.where(kept, odd, x[:, : 2 * odd.shape[1] : 2] ^ sign)
-    return Cases(a, s, b, t, accumulators(rng, n, kind))
+    return Cases(a, s, b, t, c)
+
+
+def _terms(model: Any, a: Array, s: Array, b: Array, t: Array) -> Array:
+    """The terms of rows, in float64."""
+    values = _core.scale_values(model.scale).astype(np.float64)
+    mask = 0xFF if model.scale == POWERS else 0x7F
+    x, y = (
+        z.view(np.float32)
+        * np.repeat(values[u & mask], model.block_size, 1)[:, : z.shape[1]]
+        for z, u in ((a, s), (b, t))
+    )
+    products = x * y
+    firsts = np.arange(0, products.shape[1], model.group)
+    return np.add.reduceat(products, firsts, 1)
+
+
+def _least_sums(
+    model: Any, rng: Generator, n: int, k: int
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Sums about the least number of float32 less a product near the last bit there is
+    above the floor."""
+    blocks = -(-k // model.block_size)
+    a, b = np.zeros((2, n, k), np.float32)
+    s, t = np.full((2, n, blocks), 127, np.uint8)
+    x, y = (_positive(name) for name in (model.a, model.b))
+    products = np.outer(x, y)
+    order = np.argsort(products, None)
+    ordered = products.flat[order]
+    for row in range(n):
+        i, j = divmod(int(order[rng.integers(0, 1 + len(order) // 50)]), len(y))
+        alone = rng.random() < 0.25
+        at = k - 1 if alone else 0
+        a[row, at], b[row, at] = -x[i], y[j]
+        last = int(np.frexp(products[i, j])[1]) - 1
+        down = model.floor - model.fraction + int(rng.integers(-3, 3)) - last
+        s[row], t[row] = _split(rng, down)
+        if alone:
+            continue
+        place, rest = 1, 2.0 ** (-149 - down) * rng.choice([1, 1, 3])
+        if model.group > 1 and blocks > 1:  # in a block with greater scales
+            place, rest = model.block_size, 1.0
+            s[row, 1:], t[row, 1:] = _split(rng, -149)
+        while place < k and rest >= ordered[0]:
+            at = int(np.searchsorted(ordered, rest, "right")) - 1
+            i, j = divmod(int(order[at]), len(y))
+            a[row, place], b[row, place] = x[i], y[j]
+            rest -= x[i] * y[j]
+            place += 1
+    flips = rng.choice([-1, 1], (n, 1)).astype(np.float32)
+    return words(a * flips), s, words(b), t, np.zeros(n, np.uint32)
+
+
+def _split(rng: Generator, exponent: int) -> tuple[int, int]:
+    """Codes of two powers of two with a product."""
+    first = int(rng.integers(max(0, exponent), min(254, exponent + 254) + 1))
+    return first, exponent + 2 * 127 - first
+
+
+def _positive(name: str) -> Array:
+    codes = np.arange(1 << td.formats[name].bits, dtype=np.uint8)
+    x = td.from_bits(codes, getattr(td, name)).astype(np.float64)
+    return np.unique(x[np.isfinite(x) & (x > 0)])
 
 
 def as_blocks(model: Any, which: str, bits: Array, codes: Array) -> Blocks:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, cast, get_args
 
 from .models import (
     LEAST_EXPONENTS,
@@ -32,6 +32,9 @@ BlockInstruction = Literal[
     "mma.sync.mxf4nvf4",
     "mma.sync.mxf8f6f4",
 ]
+ZeroTerms = Literal["never", "cancelled", "always"]
+#: In the order of their numbers in C.
+ZERO_TERMS: tuple[ZeroTerms, ...] = get_args(ZeroTerms)
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ class BlockScaled:
     #: least exponent that terms are aligned to
     floor: int | None = None
     zero_c_exponent: int | None = None
-    zero_terms: bool = False
+    #: terms of zero that count with the exponent of their scales: none, those whose
+    #: products cancel, or all
+    zero_terms: ZeroTerms = "cancelled"
     negative_zero: bool = False
 
     #: of the accumulator and the result; its fraction bits; and how sums become it
@@ -102,24 +107,29 @@ _INSTRUCTIONS: dict[Board, Instruction] = {
 }
 _BOTH = tuple(_INSTRUCTIONS)
 _FP4: Final = ("float4_e2m1fn",)
-_FP8_FP4: Final = ("float8_e4m3fn", "float8_e5m2", *_FP4)
+_ALL: Final = (
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float6_e3m2fn",
+    "float6_e2m3fn",
+    *_FP4,
+)
 _POWERS = "float8_e8m0fnu"
 
-# Source: microsoft/MMA-Sim. What takes a pair of formats first is the default.
+# Source: microsoft/MMA-Sim 2.1, which was held against a B200 and an RTX PRO 6000. What
+# takes a pair of formats first is the default.
 _ROWS = (
     _Row(_BOTH, "mxf4", _FP4, _POWERS, 32, 64, 16, 35),
     _Row(_BOTH, "mxf4nvf4", _FP4, "ue4m3", 16, 64, 16, 35),
     _Row(_BOTH, "mxf4nvf4", _FP4, _POWERS, 32, 64, 16, 35),
-    _Row(("B200",), "mxf4nvf4", _FP4, _POWERS, 16, 64, 16, 35),
-    _Row(_BOTH, "mxf8f6f4", _FP8_FP4, _POWERS, 32, 32, 1, 25),
+    _Row(_BOTH, "mxf4nvf4", _FP4, _POWERS, 16, 64, 16, 35),
+    _Row(_BOTH, "mxf8f6f4", _ALL, _POWERS, 32, 32, 1, 25),
 )
 
 
 def _models(row: _Row) -> Iterator[BlockScaled]:
     floors = cast(dict[tuple[str, int], int], POINTS["floor"].value)
     for device, (a, b) in product(row.devices, product(row.formats, repeat=2)):
-        # The exponents of FP4 matter where elements are terms, and are not known.
-        unknown = row.group == 1 and "float4_e2m1fn" in (a, b)
         yield BlockScaled(
             device,
             cast(BlockInstruction, f"{_INSTRUCTIONS[device]}.{row.kind}"),
@@ -130,10 +140,10 @@ def _models(row: _Row) -> Iterator[BlockScaled]:
             row.depth,
             row.group,
             row.fraction,
-            "contested" if unknown else "one source",
+            "one source",
             floors.get(("float32", row.fraction)),
             cast(int | None, POINTS["zero_c_exponent"].value),
-            bool(POINTS["zero_terms"].value),
+            cast(ZeroTerms, POINTS["zero_terms"].value),
             bool(POINTS["negative_zero"].value),
         )
 

@@ -57,9 +57,12 @@ class Contested(NamedTuple):
     value: object
     alternatives: tuple[object, ...]
     reason: str
-    #: the device whose recording settles it, "" if none does
+    #: the device whose recording settles it, or a simulator that its authors held
+    #: against hardware; "" if neither does
     settled_by: str = ""
 
+
+_MMA_SIM = "MMA-Sim 2.1"
 
 #: Points on which sources differ. Each is a parameter of `Aligned`, or of how operands
 #: reach it: a run on a device changes a value here and nothing else. They are read when
@@ -81,15 +84,17 @@ POINTS = {
             {
                 ("float32", 24): -132,
                 ("float32", 25): -133,
+                ("float32", 35): -139,
                 ("float16", 23): -19,
                 ("float16", 24): -20,
                 ("float16", 25): -21,
             },
             ({},),
             "the least exponent that a group is aligned to, by accumulator and fraction"
-            " bits. Recorded on H100 for F=25; the others are published by one source"
-            " without its data. It shows with bfloat16 and tf32 products below 2^-126,"
-            " and with ties of the least float16",
+            " bits. Recorded on H100 for F=25. It shows with bfloat16 and tf32 products"
+            " below 2^-126, with small scales of blocks, and with ties of the least"
+            " float16",
+            _MMA_SIM,
         ),
         Contested(
             "zero_products",
@@ -135,7 +140,8 @@ POINTS = {
             "block of Turing",
             (8, 24),
             ((4, 23), (4, 24)),
-            "depth and fraction bits of T4: one simulator; no recording",
+            "depth and fraction bits of T4, m16n8k8: one simulator; no recording",
+            _MMA_SIM,
         ),
         Contested(
             "wgmma fp8 into float16",
@@ -152,19 +158,21 @@ POINTS = {
             "the exponent of 0.5 in float4_e2m1fn: that of 1, since subnormal numbers"
             " of all formats have that of the least normal one, or its own. It shows"
             " with an accumulator more than 25 bits below the products",
+            _MMA_SIM,
         ),
         Contested(
             "zero_terms",
-            False,
-            (True,),
-            "block-scaled instructions: whether a term of zero counts with an exponent,"
-            " that of its scales, as in the one simulator until it marked the matter as"
-            " open. Not: large scales of a block of zeros would wipe out the others",
+            "cancelled",
+            ("never", "always"),
+            "block-scaled instructions: which terms of zero count with the exponent of"
+            " their scales: those whose products cancel, not those of zeros alone, nor"
+            " with a scale of zero",
+            _MMA_SIM,
         ),
     )
 }
 
-#: Points on which sources differ, and which no recording settles yet.
+#: Points on which sources differ, and which nothing settles yet.
 CONTESTED = {name: point for name, point in POINTS.items() if not point.settled_by}
 
 #: Of subnormal numbers.

@@ -10,7 +10,7 @@ from tf32dtype._formats.aliases import ALIASES, BLOCK_ALIASES, NUMPY_ALIASES
 from tf32dtype._formats.quantize import OVERFLOWS, ROUNDINGS
 from tf32dtype.blocks.formats import RULES, BlockFormat, elements, scale_formats
 from tf32dtype.blocks.formats import formats as block_formats
-from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, BlockScaled
+from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, ZERO_TERMS, BlockScaled
 from tf32dtype.tensor_core.device import DEVICES, Device
 from tf32dtype.tensor_core.models import ALIGNED, VERIFIED, Aligned
 
@@ -124,7 +124,7 @@ def _scaled_words(model: BlockScaled) -> list[int | None]:
         *model.least_exponents,
         model.floor,
         model.zero_c_exponent,
-        int(model.zero_terms),
+        ZERO_TERMS.index(model.zero_terms),
         int(model.negative_zero),
     ]
 

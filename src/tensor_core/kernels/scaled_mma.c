@@ -58,21 +58,25 @@ struct terms {
 
 TF_INLINE int32_t find_terms(const struct tf_scaled_line *a,
                              const struct tf_scaled_line *b, size_t first, size_t group,
-                             size_t count, struct terms *terms)
+                             size_t count, int32_t zero_terms, struct terms *terms)
 {
     int32_t greatest = TF_NO_EXPONENT;
     const size_t from = first / group;
     for (size_t g = 0; g < count; g++) {
-        int32_t sum = 0;
+        int32_t sum = 0, some = 0;
         for (size_t k = first + g * group; k < first + (g + 1) * group; k++) {
             sum += a->as.grouped.twice[k] * b->as.grouped.twice[k];
+            some |= a->as.grouped.twice[k] * b->as.grouped.twice[k];
         }
-        sum *= a->as.grouped.factors[from + g] * b->as.grouped.factors[from + g];
+        const int32_t factor =
+            a->as.grouped.factors[from + g] * b->as.grouped.factors[from + g];
+        sum *= factor;
+        some = zero_terms == TF_IF_CANCELLED ? some && factor : sum;
         const int32_t e =
             a->as.grouped.exponents[from + g] + b->as.grouped.exponents[from + g];
         terms->significands[g] = sum;
         terms->exponents[g] = e;
-        greatest = sum && e > greatest ? e : greatest;
+        greatest = some && e > greatest ? e : greatest;
     }
     return greatest;
 }
@@ -104,7 +108,7 @@ TF_INLINE uint32_t instruction(const struct tf_scaled_model *model,
     int32_t greatest =
         group == 1 ? greatest_product(a->as.single.exponents + first,
                                       b->as.single.exponents + first, depth)
-                   : find_terms(a, b, first, group, count, &terms);
+                   : find_terms(a, b, first, group, count, model->zero_terms, &terms);
     greatest = greatest > floor ? greatest : floor;
     greatest = greatest > model->floor ? greatest : model->floor;
     const int32_t unit = greatest - model->fraction;
@@ -125,7 +129,8 @@ TF_INLINE float chain(const struct tf_scaled_model *model,
     for (size_t first = 0; first < k; first += depth) {
         const size_t rest = k - first, at = first / depth;
         const size_t block = first / (size_t)model->block;
-        const int exact = a->special[at] || b->special[at] || model->zero_terms ||
+        const int exact = a->special[at] || b->special[at] ||
+                          model->zero_terms == TF_ALWAYS ||
                           (sum & TF_INF_BITS) == TF_INF_BITS;
         sum = exact ? tf_scaled_instruction(model, a->bits + first, 1,
                                             a->scales + block, b->bits + first, 1,
