@@ -32,9 +32,11 @@ Alias = Literal[
 DeviceName = Literal[Board, Alias]
 #: A device's instruction, where both have one name.
 DeviceInstruction = Literal[
-    "V100:mma.sync", "T4:mma.sync", "A100:mma.sync", "L40S:mma.sync",
-    "H100:wgmma", "H100:mma.sync", "B200:tcgen05", "B200:mma.sync",
-    "RTX Blackwell:mma.sync",
+    "V100:mma.sync", "T4:mma.sync", "T4:mma.sync.m8n8k4", "A100:mma.sync",
+    "L40S:mma.sync", "H100:wgmma", "H100:mma.sync", "B200:tcgen05", "B200:mma.sync",
+    "RTX Blackwell:mma.sync", "MI100:mfma", "MI250X:mfma", "MI250X:mfma_1k",
+    "MI300X:mfma", "AVX512_BF16:vdpbf16ps", "AMX:tdpbf16ps", "AMX:tdpfp16ps",
+    "Arm BF16:bfdot", "Arm BF16:bfmmla", "Arm BF16:bfdot_ebf",
 ]  # fmt: skip
 
 
