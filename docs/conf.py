@@ -89,7 +89,7 @@ stand_ins.use(
 
 #: `name` in a docstring is a link where it is a name of ours, and code where it is not.
 default_role = "py:obj"
-#: Names that can be nothing else are links: of our modules, written out, and classes.
+#: Names that can be nothing else are links: those of our modules, and of classes.
 OURS = r"(td|tf32dtype)\..*|(Block|Tile)Array|matmul_precision"
 nitpick_ignore_regex = [("py:obj", rf"(?!({OURS})$).*")]
 autodoc_typehints = "none"  # the docstrings say what is taken
