@@ -51,7 +51,7 @@ struct tf_mma_kernels {
 enum {
     TF_SCALED_K = 256, /* that is multiplied at a time: whole instructions */
     TF_SCALED_TERMS = TF_SCALED_K / 16, /* scales along it, at most */
-    TF_SCALED_ROWS = 240 /* of A that are packed at a time */
+    TF_SCALED_ROWS = 516 /* of A that are packed at a time: whole sets of a kernel's */
 };
 
 /* What of a line along k the kernels see: `width` lines side by side, set after set; so

@@ -19,6 +19,7 @@
 struct codes {
     float singles[256];
     int16_t integers[256];
+    uint8_t infinite[256]; /* or NaN */
     double factors[256];
     int32_t exponents[256];
 };
@@ -31,6 +32,7 @@ static struct codes codes_of(const struct tf_scaled_model *model, int format,
         const uint32_t bits = tf_single_of_item(*tf_format_rows[format], code);
         const float x = tf_float_of(bits);
         codes.singles[code] = x;
+        codes.infinite[code] = (bits & TF_INF_BITS) == TF_INF_BITS;
         if (model->group == 1) {
             codes.integers[code] =
                 (int16_t)(x == 0 ? TF_MMA_ZERO : tf_mma_decode(bits, least).exponent);
@@ -70,11 +72,13 @@ static void pack_line(const struct tf_scaled_model *model, const struct codes *c
         for (size_t j = 0; j < term; j++) {
             const size_t place = (i + j) * width;
             const uint32_t x = i + j < k ? (uint8_t)code[(ptrdiff_t)(i + j) * lines.along] : 0;
-            const float value = codes->singles[x];
-            singles[place] = value;
             integers[place] = codes->integers[x];
-            nonzero |= (int32_t)(value != 0) << (j & 15);
-            infinite |= value - value != 0;
+            if (model->group > 1) {
+                nonzero |= (int32_t)(codes->integers[x] != 0) << j;
+                continue;
+            }
+            singles[place] = codes->singles[x];
+            infinite |= codes->infinite[x];
         }
         out->exponents[at] = codes->exponents[s];
         out->factors[at] = codes->factors[s];
@@ -161,7 +165,7 @@ static unsigned multiply_tile(const void *context, ptrdiff_t task,
 static void choose_tiles(struct product *p, ptrdiff_t threads)
 {
     const ptrdiff_t width = (ptrdiff_t)tf_isa->scaled_mma->columns;
-    p->rows = TF_SCALED_ROWS;
+    p->rows = tf_ceil_div(p->m, tf_ceil_div(p->m, TF_SCALED_ROWS));
     p->columns = tf_round_up(p->n < 512 ? (size_t)p->n : 512, (size_t)width);
     while (threads > 1 && p->columns > 2 * width &&
            tf_ceil_div(p->m, p->rows) * tf_ceil_div(p->n, p->columns) < 2 * threads) {

@@ -25,6 +25,9 @@ enum {
     LOWEST = -300, /* below the exponents of all terms */
 };
 
+/* A loop that becomes vectors of full width: unrolled first, it would not. */
+#define EACH_LANE _Pragma("GCC unroll 1") for (int lane = 0; lane < SIDE; lane++)
+
 /* A set of rows times a panel, and where an instruction begins. */
 struct operands {
     const struct tf_scaled_model *model;
@@ -57,7 +60,7 @@ TF_INLINE void begin(const struct tf_scaled_model *model, const float *c,
 {
     const int32_t floor = greater(model->floor, LOWEST);
     const int32_t zero = greater(model->zero_c, LOWEST);
-    for (int lane = 0; lane < SIDE; lane++) {
+    EACH_LANE {
         const uint32_t bits = tf_bits_of(c[lane]);
         const int32_t field = (int32_t)(bits >> 23 & 0xFF);
         const int32_t e = bits << 1 ? greater(field, 1) - 127 : zero;
@@ -80,7 +83,9 @@ TF_INLINE void find_greatest(const int16_t *a, const int16_t *b, size_t depth,
             found[r] = greater_of(found[r], shorts_of(a[r * TF_SCALED_K + k]) + y);
         }
     }
-    memcpy(greatest, found, sizeof found);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        memcpy(greatest[r], &found[r], sizeof found[r]);
+    }
 }
 
 /* FITS products, cut to their unit. */
@@ -105,7 +110,11 @@ TF_INLINE void add_products(const float *a, const float *b, float scale[ROWS][SI
             }
         }
     }
-    memcpy(sums, total, sizeof total);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        UNROLLED for (int s = 0; s < 2; s++) {
+            memcpy(sums[r] + s * LANES, &total[r][s], sizeof total[r][s]);
+        }
+    }
 }
 
 TF_INLINE void sum_products(struct operands x, struct sums sums[ROWS])
@@ -124,7 +133,7 @@ TF_INLINE void sum_products(struct operands x, struct sums sums[ROWS])
     for (int r = 0; r < ROWS; r++) {
         const int32_t own =
             x.a->exponents[(x.row + (size_t)r) * TF_SCALED_TERMS + block];
-        for (int lane = 0; lane < SIDE; lane++) {
+        EACH_LANE {
             const int32_t scale = own + scales[lane];
             const int32_t e = greater(sums[r].greatest[lane], greatest[r][lane] + scale);
             int32_t here = greater(e - scale, LEAST);
@@ -138,7 +147,7 @@ TF_INLINE void sum_products(struct operands x, struct sums sums[ROWS])
         add_products(a + part * FITS, b + part * FITS * SIDE, unit, total[part]);
     }
     for (int r = 0; r < ROWS; r++) {
-        for (int lane = 0; lane < SIDE; lane++) {
+        EACH_LANE {
             sums[r].total[lane] = (double)total[0][r][lane] + (double)total[1][r][lane];
         }
     }
@@ -159,7 +168,9 @@ TF_INLINE void add_group(const int16_t *a, const int16_t *b, int16_t sums[ROWS][
             total[r] += shorts_of(a[r * TF_SCALED_K + k]) * y;
         }
     }
-    memcpy(sums, total, sizeof total);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        memcpy(sums[r], &total[r], sizeof total[r]);
+    }
 }
 
 TF_INLINE void sum_groups(struct operands x, struct sums sums[ROWS])
@@ -179,20 +190,20 @@ TF_INLINE void sum_groups(struct operands x, struct sums sums[ROWS])
             const int32_t nonzero = x.a->nonzero[own + g];
             const int32_t *exponents = x.b->exponents + (from + g) * SIDE;
             const int32_t *others = x.b->nonzero + (from + g) * SIDE;
-            for (int lane = 0; lane < SIDE; lane++) {
+            EACH_LANE {
                 const int32_t e = exponent + exponents[lane];
                 const int32_t counts = nonzero & others[lane] ? e : TF_MMA_ZERO;
                 sums[r].greatest[lane] = greater(sums[r].greatest[lane], counts);
             }
         }
-        for (int lane = 0; lane < SIDE; lane++) {
+        EACH_LANE {
             unit[lane] = power_of_two(x.model->fraction - sums[r].greatest[lane]);
             sums[r].total[lane] = 0;
         }
         for (size_t g = 0; g < GROUPS; g++) {
             const double factor = x.a->factors[own + g];
             const double *factors = x.b->factors + (from + g) * SIDE;
-            for (int lane = 0; lane < SIDE; lane++) {
+            EACH_LANE {
                 const double scale = factor * factors[lane] * unit[lane];
                 sums[r].total[lane] += __builtin_trunc(products[g][r][lane] * scale);
             }
@@ -209,8 +220,9 @@ TF_INLINE uint32_t finish(int32_t fraction, const struct sums *sums, const float
                           uint32_t doubt[SIDE])
 {
     const uint64_t kept = ~((UINT64_C(1) << 29) - 1); /* 24 bits, toward zero */
+    const double nan = (double)tf_float_of(TF_MAGNITUDE_BITS);
     uint32_t all = 0;
-    for (int lane = 0; lane < SIDE; lane++) {
+    EACH_LANE {
         const int32_t e = sums->greatest[lane];
         const double own = __builtin_trunc((double)c[lane] * power_of_two(fraction - e));
         const double sum = (sums->total[lane] + own) * power_of_two(e - fraction);
@@ -219,11 +231,14 @@ TF_INLINE uint32_t finish(int32_t fraction, const struct sums *sums, const float
         memcpy(&bits, &sum, sizeof bits);
         bits &= kept;
         memcpy(&cut, &bits, sizeof cut);
-        next[lane] = (float)cut;
-        const uint32_t result = tf_bits_of(next[lane]) & TF_MAGNITUDE_BITS;
+        const int tiny = (sum < 0x1p-126) & (sum > -0x1p-126) & (sum != 0);
+        next[lane] = (float)(tiny ? nan : cut);
+    }
+    EACH_LANE {
         const uint32_t given = tf_bits_of(c[lane]) & TF_MAGNITUDE_BITS;
+        const uint32_t result = tf_bits_of(next[lane]) & TF_MAGNITUDE_BITS;
         doubt[lane] = special | specials[lane] | (given >= TF_INF_BITS) |
-                      ((result <= 0x00800000u) & (sum != 0));
+                      (result > TF_INF_BITS);
         all |= doubt[lane];
     }
     return all;
