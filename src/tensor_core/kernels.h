@@ -62,7 +62,8 @@ struct tf_scaled_lines_packed {
     /* Of elements, TF_SCALED_K a line. Group 1: numbers, and their exponents, that of
      * zero TF_MMA_ZERO; else twice the numbers alone. */
     float *singles;
-    int16_t *integers;
+    int16_t *integers; /* of columns of B; */
+    uint32_t *twice;   /* of rows of A each twice in a word, and no integers */
     /* Of scales, TF_SCALED_TERMS a line: one for each group, or of group 1 for each
      * block. The exponent, TF_MMA_ZERO of zero; the value over 2; which of the group's
      * elements are not zero, a bit each. */

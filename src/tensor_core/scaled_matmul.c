@@ -58,26 +58,30 @@ static void pack_line(const struct tf_scaled_model *model, const struct codes *c
     const char *code = lines.codes + line * lines.line + first * lines.along;
     const char *scale = lines.scales + line * lines.scale_line +
                         first / model->block * lines.scale_along;
-    float *singles = out->singles + tf_scaled_place(width, to, 0, TF_SCALED_K);
-    int16_t *integers = out->integers + tf_scaled_place(width, to, 0, TF_SCALED_K);
+    const size_t elements = tf_scaled_place(width, to, 0, TF_SCALED_K);
     const size_t terms = tf_scaled_place(width, to, 0, TF_SCALED_TERMS);
     for (size_t i = 0; i < tf_round_up(k, depth); i += term) {
         const size_t at = terms + i / term * width;
         const size_t of_block = terms + i / block * width;
         uint8_t *special = &out->special[terms + i / depth * width];
         const size_t number = i / block;
-        const uint32_t s =
-            number * block < k ? (uint8_t)scale[(ptrdiff_t)number * lines.scale_along] : 0;
+        const ptrdiff_t place_of_scale = (ptrdiff_t)number * lines.scale_along;
+        const uint32_t s = number * block < k ? (uint8_t)scale[place_of_scale] : 0;
         int32_t nonzero = 0, infinite = 0;
         for (size_t j = 0; j < term; j++) {
-            const size_t place = (i + j) * width;
-            const uint32_t x = i + j < k ? (uint8_t)code[(ptrdiff_t)(i + j) * lines.along] : 0;
-            integers[place] = codes->integers[x];
+            const size_t place = elements + (i + j) * width;
+            const ptrdiff_t from = (ptrdiff_t)(i + j) * lines.along;
+            const uint32_t x = i + j < k ? (uint8_t)code[from] : 0;
+            if (out->twice) {
+                out->twice[place] = 0x10001u * (uint16_t)codes->integers[x];
+            } else {
+                out->integers[place] = codes->integers[x];
+            }
             if (model->group > 1) {
                 nonzero |= (int32_t)(codes->integers[x] != 0) << j;
                 continue;
             }
-            singles[place] = codes->singles[x];
+            out->singles[place] = codes->singles[x];
             infinite |= codes->infinite[x];
         }
         out->exponents[at] = codes->exponents[s];
@@ -114,7 +118,8 @@ static struct tf_scaled_lines_packed room_for(size_t count, size_t width, char *
     const struct tf_scaled_lines_packed lines = {
         .width = width,
         .singles = take(room, elements * sizeof(float)),
-        .integers = take(room, elements * sizeof(int16_t)),
+        .integers = width > 1 ? take(room, elements * sizeof(int16_t)) : NULL,
+        .twice = width > 1 ? NULL : take(room, elements * sizeof(uint32_t)),
         .exponents = take(room, terms * sizeof(int32_t)),
         .factors = take(room, terms * sizeof(double)),
         .nonzero = take(room, terms * sizeof(int32_t)),

@@ -70,7 +70,7 @@ TF_INLINE void begin(const struct tf_scaled_model *model, const float *c,
 
 /* -- group 1 ----------------------------------------------------------------------- */
 
-TF_INLINE void find_greatest(const int16_t *a, const int16_t *b, size_t depth,
+TF_INLINE void find_greatest(const uint32_t *a, const int16_t *b, size_t depth,
                              int16_t greatest[ROWS][SIDE])
 {
     shorts found[ROWS];
@@ -80,7 +80,7 @@ TF_INLINE void find_greatest(const int16_t *a, const int16_t *b, size_t depth,
     _Pragma("GCC unroll 4") for (size_t k = 0; k < depth; k++) {
         const shorts y = load_shorts(b + k * SIDE);
         UNROLLED for (int r = 0; r < ROWS; r++) {
-            found[r] = greater_of(found[r], shorts_of(a[r * TF_SCALED_K + k]) + y);
+            found[r] = greater_of(found[r], (shorts)words_of(a[r * TF_SCALED_K + k]) + y);
         }
     }
     UNROLLED for (int r = 0; r < ROWS; r++) {
@@ -129,7 +129,7 @@ TF_INLINE void sum_products(struct operands x, struct sums sums[ROWS])
     float unit[ROWS][SIDE];
     int32_t total[DEPTH / FITS][ROWS][SIDE];
 
-    find_greatest(x.a->integers + k, x.b->integers + x.first * SIDE, DEPTH, greatest);
+    find_greatest(x.a->twice + k, x.b->integers + x.first * SIDE, DEPTH, greatest);
     for (int r = 0; r < ROWS; r++) {
         const int32_t own =
             x.a->exponents[(x.row + (size_t)r) * TF_SCALED_TERMS + block];
@@ -156,7 +156,7 @@ TF_INLINE void sum_products(struct operands x, struct sums sums[ROWS])
 /* -- group 16 ---------------------------------------------------------------------- */
 
 /* Four times the sums of 16 products. */
-TF_INLINE void add_group(const int16_t *a, const int16_t *b, int16_t sums[ROWS][SIDE])
+TF_INLINE void add_group(const uint32_t *a, const int16_t *b, int16_t sums[ROWS][SIDE])
 {
     shorts total[ROWS];
     UNROLLED for (int r = 0; r < ROWS; r++) {
@@ -165,7 +165,7 @@ TF_INLINE void add_group(const int16_t *a, const int16_t *b, int16_t sums[ROWS][
     _Pragma("GCC unroll 4") for (size_t k = 0; k < GROUP; k++) {
         const shorts y = load_shorts(b + k * SIDE);
         UNROLLED for (int r = 0; r < ROWS; r++) {
-            total[r] += shorts_of(a[r * TF_SCALED_K + k]) * y;
+            total[r] += (shorts)words_of(a[r * TF_SCALED_K + k]) * y;
         }
     }
     UNROLLED for (int r = 0; r < ROWS; r++) {
@@ -179,7 +179,7 @@ TF_INLINE void sum_groups(struct operands x, struct sums sums[ROWS])
     const size_t from = x.first / GROUP;
     for (size_t g = 0; g < GROUPS; g++) {
         const size_t k = x.first + g * GROUP;
-        add_group(x.a->integers + x.row * TF_SCALED_K + k, x.b->integers + k * SIDE,
+        add_group(x.a->twice + x.row * TF_SCALED_K + k, x.b->integers + k * SIDE,
                   products[g]);
     }
     for (size_t r = 0; r < ROWS; r++) {
@@ -251,7 +251,7 @@ redo_with_integers(const struct operands *x, size_t row, const float *c,
 {
     const struct tf_scaled_model *model = x->model;
     const size_t depth = (size_t)model->depth;
-    const size_t blocks = depth / (size_t)model->block, block = x->first / (size_t)model->block;
+    const size_t size = (size_t)model->block, block = x->first / size;
     const struct tf_scaled_lines_packed *sides[2] = {x->a, x->b};
     uint32_t elements[2][TF_DEEPEST];
     uint8_t scales[2][TF_SCALED_TERMS];
@@ -265,10 +265,12 @@ redo_with_integers(const struct operands *x, size_t row, const float *c,
             for (size_t k = 0; k < depth; k++) {
                 const size_t at = tf_scaled_place(from->width, lines[side], x->first + k,
                                                   TF_SCALED_K);
-                elements[side][k] = tf_bits_of(
-                    model->group == 1 ? from->singles[at] : from->integers[at] * 0.5f);
+                const int16_t integer =
+                    from->twice ? (int16_t)from->twice[at] : from->integers[at];
+                elements[side][k] = tf_bits_of(model->group == 1 ? from->singles[at]
+                                                                 : integer * 0.5f);
             }
-            for (size_t i = 0; i < blocks; i++) {
+            for (size_t i = 0; i < depth / size; i++) {
                 scales[side][i] = from->codes[tf_scaled_place(
                     from->width, lines[side], block + i, TF_SCALED_TERMS)];
             }
@@ -321,7 +323,8 @@ static void chains(const struct tf_scaled_model *model,
         }
         for (size_t first = 0; first < k; first += depth) {
             const size_t rest = k - first;
-            const struct operands x = {model, a, b, i, first, rest < depth ? rest : depth};
+            const size_t count = rest < depth ? rest : depth;
+            const struct operands x = {model, a, b, i, first, count};
             if (model->group == 1) { /* constants make loops into vectors */
                 instruction(x, 32, 1, sums);
             } else {
