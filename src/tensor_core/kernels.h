@@ -60,35 +60,44 @@ struct tf_rounded_kernels {
 
 /* Chains of instructions whose operands have scales: see scaled_mma.c. */
 enum {
-    TF_SCALED_K = 512,     /* that is multiplied at a time: whole instructions */
-    TF_SCALED_LONGEST = 64 /* instruction */
+    TF_SCALED_K = 256, /* that is multiplied at a time: whole instructions */
+    TF_SCALED_TERMS = TF_SCALED_K / 16, /* scales along it, at most */
+    TF_SCALED_ROWS = 516 /* of A that are packed at a time: whole sets of a kernel's */
 };
 
-/* Elements of a row of A or a column of B, filled up to whole instructions with zeros, as
- * the kernels add them, by the group of the model's instruction. */
-struct tf_scaled_line {
-    union {
-        struct { /* group 1: products are aligned one by one */
-            int32_t significands[TF_SCALED_K]; /* signed, TF_SCALED_BITS fraction bits */
-            int32_t exponents[TF_SCALED_K];    /* with those of the elements' scales */
-        } single;
-        struct { /* else: a group's products are added exactly, then its sum is aligned */
-            int32_t twice[TF_SCALED_K]; /* the elements */
-            int32_t exponents[TF_SCALED_K], factors[TF_SCALED_K]; /* the groups' scales */
-        } grouped;
-    } as;
-    /* And as tf_scaled_instruction has them. */
-    uint32_t bits[TF_SCALED_K];
-    uint8_t scales[TF_SCALED_K];
-    /* Of each instruction: whether an element is Inf or NaN, or a scale is NaN. */
-    uint8_t special[TF_SCALED_K];
+/* What of a line along k the kernels see: `width` lines side by side, set after set; so
+ * rows of A are one by one, and a panel of B is one set. Each is filled up to whole
+ * instructions with zeros. */
+struct tf_scaled_lines_packed {
+    size_t width;
+    /* Of elements, TF_SCALED_K a line. Group 1: numbers, and their exponents, that of
+     * zero TF_MMA_ZERO; else twice the numbers alone. */
+    float *singles;
+    int16_t *integers; /* of columns of B; */
+    uint32_t *twice;   /* of rows of A each twice in a word, and no integers */
+    /* Of scales, TF_SCALED_TERMS a line: one for each group, or of group 1 for each
+     * block. The exponent, TF_MMA_ZERO of zero; the value over 2; which of the group's
+     * elements are not zero, a bit each. */
+    int32_t *exponents;
+    double *factors;
+    int32_t *nonzero;
+    uint8_t *codes;   /* of the scales of each block */
+    uint8_t *special; /* of each instruction: an element is Inf or NaN, or a scale NaN */
 };
+
+/* Where the i-th of `length` things of a line lies. */
+static inline size_t tf_scaled_place(size_t width, size_t line, size_t i, size_t length)
+{
+    return line / width * width * length + i * width + line % width;
+}
 
 struct tf_scaled_mma_kernels {
-    /* Goes on with the accumulators c of one row, and columns, over k elements. */
-    void (*chains)(const struct tf_scaled_model *model, const struct tf_scaled_line *row,
-                   const struct tf_scaled_line *columns, size_t count, size_t k,
-                   float *c);
+    size_t rows, columns; /* which rows of A are done at once; of a panel of B */
+    /* Goes on with the accumulators c of rows and `columns` columns, over k elements. */
+    void (*chains)(const struct tf_scaled_model *model,
+                   const struct tf_scaled_lines_packed *a, size_t rows,
+                   const struct tf_scaled_lines_packed *b, size_t columns, size_t k,
+                   float *c, size_t ldc);
     /* sums = fma(scale * scales, block, sums), the first product rounded; NaN is the
      * tensor core's. */
     void (*promote)(const float *block, float scale, const float *scales, float *sums,

@@ -1,118 +1,211 @@
-/* Products of block-scaled operands as a tensor core computes them. */
+/* Products of block-scaled operands as a tensor core computes them: tiles of C, which
+ * threads compute. */
 #include "tensor_core/scaled_matmul.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <math.h>
 
 #include "formats/fast_codec.h"
+#include "matmul/pack.h"
+#include "runtime/asserts.h"
+#include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
-#include "runtime/stops.h"
+#include "runtime/thread_pool.h"
 #include "tensor_core/kernels.h"
 
-enum { COLUMNS = 64 }; /* that a row of A is multiplied with once it is taken apart */
+/* -- lines ------------------------------------------------------------------------- */
 
-/* What codes of a format are, as struct tf_scaled_line has them. */
+/* What codes of an operand's elements and scales are, as struct tf_scaled_lines_packed has
+ * them. */
 struct codes {
-    int32_t significands[256], exponents[256];
-    uint32_t bits[256];
+    float singles[256];
+    int16_t integers[256];
+    uint8_t infinite[256]; /* or NaN */
+    double factors[256];
+    int32_t exponents[256];
 };
 
-struct workspace {
-    struct codes a, b;
-    struct tf_scaled_line row, columns[COLUMNS];
-};
-
-enum { NOTHING = TF_NO_EXPONENT / 4 }; /* the exponent of a zero: sums stay below all */
-
-static void take_codes_apart(struct codes *codes, const struct tf_scaled_model *model,
-                             int format, int32_t least)
+static struct codes codes_of(const struct tf_scaled_model *model, int format,
+                             int32_t least)
 {
+    struct codes codes;
     for (uint32_t code = 0; code < 256; code++) {
         const uint32_t bits = tf_single_of_item(*tf_format_rows[format], code);
-        const int32_t fixed = model->group > 1;
-        const struct tf_mma_number x = tf_mma_decode(bits, fixed ? 0 : least);
-        int32_t significand = (int32_t)(x.significand >> (23 - TF_SCALED_BITS));
-        if (fixed) { /* of two fraction bits more than twice the number has */
-            significand = significand << (x.exponent & 7) >> (TF_SCALED_BITS - 1);
+        const float x = tf_float_of(bits);
+        codes.singles[code] = x;
+        codes.infinite[code] = (bits & TF_INF_BITS) == TF_INF_BITS;
+        if (model->group == 1) {
+            codes.integers[code] =
+                (int16_t)(x == 0 ? TF_MMA_ZERO : tf_mma_decode(bits, least).exponent);
+        } else {
+            codes.integers[code] = (int16_t)(2 * x);
         }
-        codes->bits[code] = bits;
-        codes->significands[code] = bits >> 31 ? -significand : significand;
-        codes->exponents[code] = significand ? x.exponent : NOTHING;
+        const struct tf_mma_number scale = tf_scaled_scale(model, code);
+        codes.exponents[code] = scale.significand ? scale.exponent : TF_MMA_ZERO;
+        codes.factors[code] =
+            ldexp(scale.significand, scale.exponent - TF_SCALED_BITS - 1);
     }
+    return codes;
 }
 
-/* k elements of a line, from the first on. */
-static void take_apart(const struct tf_scaled_model *model, const struct codes *codes,
-                       struct tf_scaled_lines lines, ptrdiff_t line, ptrdiff_t first,
-                       size_t k, struct tf_scaled_line *out)
+/* k elements of a line, from the first on, filled up to whole instructions. */
+static void pack_line(const struct tf_scaled_model *model, const struct codes *codes,
+                      struct tf_scaled_lines lines, ptrdiff_t line, ptrdiff_t first,
+                      size_t k, const struct tf_scaled_lines_packed *out, size_t to)
 {
     const size_t depth = (size_t)model->depth, block = (size_t)model->block;
-    const size_t group = (size_t)model->group, whole = tf_round_up(k, depth);
+    const size_t term = model->group == 1 ? block : (size_t)model->group;
+    const size_t width = out->width;
     const char *code = lines.codes + line * lines.line + first * lines.along;
     const char *scale = lines.scales + line * lines.scale_line +
                         first / model->block * lines.scale_along;
-    memset(out->special, 0, whole / depth);
-    for (size_t i = 0; i < whole; i++) {
-        const uint32_t x = i < k ? (uint8_t)code[(ptrdiff_t)i * lines.along] : 0;
-        out->bits[i] = codes->bits[x];
-        if (group == 1) {
-            out->as.single.significands[i] = codes->significands[x];
-            out->as.single.exponents[i] = codes->exponents[x];
-        } else {
-            out->as.grouped.twice[i] = codes->significands[x];
-        }
-        out->special[i / depth] |= (codes->bits[x] & TF_INF_BITS) == TF_INF_BITS;
-    }
-    for (size_t i = 0; i < whole; i += block) {
-        const ptrdiff_t at = (ptrdiff_t)(i / block);
-        const uint32_t s = i < k ? (uint8_t)scale[at * lines.scale_along] : 0;
-        const struct tf_mma_number number = tf_scaled_scale(model, s);
-        out->scales[i / block] = (uint8_t)s;
-        out->special[i / depth] |= (uint8_t)tf_scaled_is_nan(model, s);
-        if (group > 1) {
-            for (size_t g = i / group; g < (i + block) / group; g++) {
-                out->as.grouped.exponents[g] = number.exponent;
-                out->as.grouped.factors[g] = (int32_t)number.significand;
+    const size_t elements = tf_scaled_place(width, to, 0, TF_SCALED_K);
+    const size_t terms = tf_scaled_place(width, to, 0, TF_SCALED_TERMS);
+    for (size_t i = 0; i < tf_round_up(k, depth); i += term) {
+        const size_t at = terms + i / term * width;
+        const size_t of_block = terms + i / block * width;
+        uint8_t *special = &out->special[terms + i / depth * width];
+        const size_t number = i / block;
+        const ptrdiff_t place_of_scale = (ptrdiff_t)number * lines.scale_along;
+        const uint32_t s = number * block < k ? (uint8_t)scale[place_of_scale] : 0;
+        int32_t nonzero = 0, infinite = 0;
+        for (size_t j = 0; j < term; j++) {
+            const size_t place = elements + (i + j) * width;
+            const ptrdiff_t from = (ptrdiff_t)(i + j) * lines.along;
+            const uint32_t x = i + j < k ? (uint8_t)code[from] : 0;
+            if (out->twice) {
+                out->twice[place] = 0x10001u * (uint16_t)codes->integers[x];
+            } else {
+                out->integers[place] = codes->integers[x];
             }
-            continue;
+            if (model->group > 1) {
+                nonzero |= (int32_t)(codes->integers[x] != 0) << j;
+                continue;
+            }
+            out->singles[place] = codes->singles[x];
+            infinite |= codes->infinite[x];
         }
-        for (size_t j = i; j < i + block; j++) {
-            out->as.single.exponents[j] += number.exponent;
+        out->exponents[at] = codes->exponents[s];
+        out->factors[at] = codes->factors[s];
+        out->nonzero[at] = nonzero;
+        out->codes[of_block] = (uint8_t)s;
+        *special = (uint8_t)((i % depth ? *special : 0) | infinite |
+                             tf_scaled_is_nan(model, s));
+    }
+}
+
+/* -- tiles ------------------------------------------------------------------------- */
+
+struct product {
+    const struct tf_scaled_model *model;
+    struct tf_scaled_lines a, b;
+    struct codes codes_a, codes_b;
+    float *c;
+    ptrdiff_t m, n, k;
+    ptrdiff_t rows, columns, across; /* of a tile; tiles side by side */
+};
+
+/* Room for lines in a thread's scratch, which begins at *room. */
+static void *take(char **room, size_t bytes)
+{
+    void *found = *room;
+    *room += tf_round_up(bytes, 64);
+    return found;
+}
+
+static struct tf_scaled_lines_packed room_for(size_t count, size_t width, char **room)
+{
+    const size_t elements = count * TF_SCALED_K, terms = count * TF_SCALED_TERMS;
+    const struct tf_scaled_lines_packed lines = {
+        .width = width,
+        .singles = take(room, elements * sizeof(float)),
+        .integers = width > 1 ? take(room, elements * sizeof(int16_t)) : NULL,
+        .twice = width > 1 ? NULL : take(room, elements * sizeof(uint32_t)),
+        .exponents = take(room, terms * sizeof(int32_t)),
+        .factors = take(room, terms * sizeof(double)),
+        .nonzero = take(room, terms * sizeof(int32_t)),
+        .codes = take(room, terms),
+        .special = take(room, terms),
+    };
+    return lines;
+}
+
+/* As a tf_task_fn, of a struct product. */
+static unsigned multiply_tile(const void *context, ptrdiff_t task,
+                              struct tf_worker *worker)
+{
+    const struct tf_scaled_mma_kernels *kernels = tf_isa->scaled_mma;
+    const struct product *p = context;
+    const ptrdiff_t i = task / p->across * p->rows, j = task % p->across * p->columns;
+    const size_t rows = tf_min_size(p->m - i, (size_t)p->rows);
+    const size_t columns = tf_min_size(p->n - j, (size_t)p->columns);
+    const size_t filled = tf_round_up(rows, kernels->rows), width = kernels->columns;
+    char *room = worker->scratch;
+    const struct tf_scaled_lines_packed a = room_for(TF_SCALED_ROWS, 1, &room);
+    const struct tf_scaled_lines_packed b = room_for(width, width, &room);
+    TF_ASSERT((size_t)(room - (char *)worker->scratch) <= sizeof(struct tf_workspace));
+    for (ptrdiff_t first = 0; first < p->k; first += TF_SCALED_K) {
+        const size_t here = tf_min_size(p->k - first, TF_SCALED_K);
+        for (size_t line = 0; line < filled; line++) { /* the last ones again */
+            const ptrdiff_t from = i + (ptrdiff_t)(line < rows ? line : rows - 1);
+            pack_line(p->model, &p->codes_a, p->a, from, first, here, &a, line);
+        }
+        for (size_t side = 0; side < columns; side += width) {
+            const size_t count = tf_min_size((ptrdiff_t)(columns - side), width);
+            if (tf_worker_stops(worker)) {
+                return 0;
+            }
+            for (size_t line = 0; line < width; line++) {
+                const size_t from = side + (line < count ? line : count - 1);
+                pack_line(p->model, &p->codes_b, p->b, j + (ptrdiff_t)from, first, here,
+                          &b, line);
+            }
+            kernels->chains(p->model, &a, rows, &b, count, here,
+                            p->c + i * p->n + j + (ptrdiff_t)side, (size_t)p->n);
         }
     }
+    return 0;
+}
+
+/* Tiles so small that every thread finds work: two or more. */
+static void choose_tiles(struct product *p, ptrdiff_t threads)
+{
+    const ptrdiff_t width = (ptrdiff_t)tf_isa->scaled_mma->columns;
+    p->rows = tf_ceil_div(p->m, tf_ceil_div(p->m, TF_SCALED_ROWS));
+    p->columns = tf_round_up(p->n < 512 ? (size_t)p->n : 512, (size_t)width);
+    while (threads > 1 && p->columns > 2 * width &&
+           tf_ceil_div(p->m, p->rows) * tf_ceil_div(p->n, p->columns) < 2 * threads) {
+        p->columns = (ptrdiff_t)tf_round_up((size_t)p->columns / 2, (size_t)width);
+    }
+    p->across = tf_ceil_div(p->n, p->columns);
 }
 
 int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines a,
                      struct tf_scaled_lines b, float *c, ptrdiff_t m, ptrdiff_t n,
                      ptrdiff_t k)
 {
-    struct workspace *work = malloc(sizeof *work);
-    if (!work) {
-        return -1;
+    if (m == 0 || n == 0) {
+        return 0;
     }
-    struct tf_watch watch = {0};
-    int stopped = 0;
-    take_codes_apart(&work->a, model, a.format, model->least_a);
-    take_codes_apart(&work->b, model, b.format, model->least_b);
-    for (ptrdiff_t first = 0; first < k && !stopped; first += TF_SCALED_K) {
-        const size_t here = tf_min_size(k - first, TF_SCALED_K);
-        for (ptrdiff_t j = 0; j < n && !stopped; j += COLUMNS) {
-            const size_t count = tf_min_size(n - j, COLUMNS);
-            for (size_t line = 0; line < count; line++) {
-                take_apart(model, &work->b, b, j + (ptrdiff_t)line, first, here,
-                           &work->columns[line]);
-            }
-            for (ptrdiff_t i = 0; i < m && !stopped; i++) {
-                stopped = tf_is_stopped(&watch, 1);
-                float *sums = c + i * n + j;
-                take_apart(model, &work->a, a, i, first, here, &work->row);
-                tf_isa->scaled_mma->chains(model, &work->row, work->columns, count, here,
-                                       sums);
-            }
-        }
-    }
-    free(work);
-    return stopped ? -1 : 0;
+    struct product p = {
+        .model = model,
+        .a = a,
+        .b = b,
+        .codes_a = codes_of(model, a.format, model->least_a),
+        .codes_b = codes_of(model, b.format, model->least_b),
+        .c = c,
+        .m = m,
+        .n = n,
+        .k = k,
+    };
+    const ptrdiff_t threads =
+        tf_threads_for((double)m * (double)n * (double)k / TF_SHARE);
+    choose_tiles(&p, threads);
+    unsigned flags = 0;
+    const struct tf_fp saved = tf_fp_begin();
+    const int failed = tf_do_tasks(multiply_tile, &p,
+                                   tf_ceil_div(m, p.rows) * p.across, threads, &flags);
+    tf_fp_end(saved, 0);
+    return failed;
 }
 
 void tf_promote_block(const float *block, const float *scales_a, const float *scales_b,

@@ -16,8 +16,9 @@ struct tf_scaled_lines {
 };
 
 /* Goes on with the accumulators c, m rows of n, C-contiguous. The model is one that the
- * loops are made for: a depth of 32 with groups of 1, or 64 with groups of 16. Returns
- * -1, with nothing written, if memory is short; or if it was stopped (stops.h). */
+ * loops are made for: a depth of 32 with groups of 1, or 64 with groups of 16. Runs on as
+ * many threads as OpenMP offers, which change no bit. Returns -1, with nothing written, if
+ * memory is short; or if it was stopped (stops.h). */
 int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines a,
                      struct tf_scaled_lines b, float *c, ptrdiff_t m, ptrdiff_t n,
                      ptrdiff_t k);

@@ -1,8 +1,8 @@
 """What a tensor core computes of blocks with scales, in Python integers.
 
-Block-scaled instructions are those of microsoft/MMA-Sim 2.1 (arXiv:2511.10909); a model is any object with the
-attributes of `tf32dtype.tensor_core.BlockScaled`. Elements come as float32's bits,
-scales as codes.
+Block-scaled instructions are those of microsoft/MMA-Sim 2.1 (arXiv:2511.10909); a model
+is any object with the attributes of `tf32dtype.tensor_core.BlockScaled`. Elements come
+as float32's bits, scales as codes.
 
 The rest is what a kernel around ordinary instructions does: each block of k from zero,
 then one fused multiply-add in float32.

@@ -237,7 +237,9 @@ BLOCK_FORMATS = ("mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4"
 
 
 @pytest.mark.parametrize("device", ["B200", "RTX Blackwell"])
-@pytest.mark.parametrize("formats", product_of(BLOCK_FORMATS, repeat=2), ids="-".join)
+@pytest.mark.parametrize(
+    "formats", list(product_of(BLOCK_FORMATS, repeat=2)), ids="-".join
+)
 def test_arrays_of_blocks_of_any_two_formats(device, formats, compared):
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal((7, 96)), rng.standard_normal((96, 5))

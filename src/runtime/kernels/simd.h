@@ -43,7 +43,7 @@ TF_INLINE floats load_floats(const float *p)
     return x;
 }
 
-TF_INLINE shorts load_shorts(const uint32_t *p)
+TF_INLINE shorts load_shorts(const void *p)
 {
     shorts x;
     memcpy(&x, p, sizeof x);

@@ -1,155 +1,338 @@
-/* Chains of block-scaled instructions: what tensor_core/scaled_mma_model.h does, of elements that
- * were taken apart beforehand, so that an instruction is two short loops over k. */
-#include "tensor_core/kernels.h"
+/* Chains of block-scaled instructions: what tensor_core/scaled_mma_model.h does, for many
+ * elements of C at a time.
+ *
+ * The sum of an instruction is made of whole numbers in units of its last bit, in
+ * float64, which holds them exactly: terms are below 2^11 of the greatest exponent, or
+ * their sum below 2^7, and there are 35 bits below that, or 25.
+ *
+ *      group 1    products are exact in float32, where a power of two brings them to the
+ *                 unit; a conversion to integers that cuts toward zero is the alignment
+ *      group 16   the sums of products fit 16 bits; they are aligned in float64
+ *
+ * An instruction is done again by the integer function where an operand is special, or
+ * the result is not an ordinary number.
+ */
 #include "runtime/asserts.h"
-#include "runtime/kernels/common.h"
+#include "runtime/kernels/simd.h"
+#include "tensor_core/kernels.h"
+
+enum {
+    ROWS = 3,         /* of C that are done at once */
+    SIDE = 2 * LANES, /* columns: 16-bit numbers of a vector */
+    GROUP = 16,
+    FITS = 16, /* products below 4 whose sum fits 32 bits, at 25 fraction bits */
+    GROUPS = TF_DEEPEST / GROUP,
+    LOWEST = -300, /* below the exponents of all terms */
+};
+
+/* A loop that becomes vectors of full width: unrolled first, it would not. */
+#define EACH_LANE _Pragma("GCC unroll 1") for (int lane = 0; lane < SIDE; lane++)
+
+/* A set of rows times a panel, and where an instruction begins. */
+struct operands {
+    const struct tf_scaled_model *model;
+    const struct tf_scaled_lines_packed *a, *b;
+    size_t row;   /* the first */
+    size_t first; /* k */
+    size_t count; /* of its k that there are: the rest is zero */
+};
+
+/* Of a row: the greatest exponent, and the sum of the terms in units of its last bit. */
+struct sums {
+    int32_t greatest[SIDE];
+    double total[SIDE];
+};
+
+/* From -1022 to 1023. */
+TF_INLINE double power_of_two(int32_t exponent)
+{
+    const uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+TF_INLINE int32_t greater(int32_t x, int32_t y) { return x > y ? x : y; }
+
+/* The exponents of accumulators, and no less than the floor. */
+TF_INLINE void begin(const struct tf_scaled_model *model, const float *c,
+                     int32_t greatest[SIDE])
+{
+    const int32_t floor = greater(model->floor, LOWEST);
+    const int32_t zero = greater(model->zero_c, LOWEST);
+    EACH_LANE {
+        const uint32_t bits = tf_bits_of(c[lane]);
+        const int32_t field = (int32_t)(bits >> 23 & 0xFF);
+        const int32_t e = bits << 1 ? greater(field, 1) - 127 : zero;
+        greatest[lane] = greater(e, floor);
+    }
+}
 
 /* -- group 1 ----------------------------------------------------------------------- */
 
-enum {
-    PRODUCT_UNIT = 2 * TF_SCALED_BITS,
-    FITS = 16, /* products below 4 whose sum fits 32 bits, at 25 fraction bits */
-};
-
-TF_INLINE int32_t greatest_product(const int32_t *a, const int32_t *b, size_t depth)
+TF_INLINE void find_greatest(const uint32_t *a, const int16_t *b, size_t depth,
+                             int16_t greatest[ROWS][SIDE])
 {
-    int32_t greatest = TF_NO_EXPONENT;
-    for (size_t k = 0; k < depth; k++) {
-        const int32_t e = a[k] + b[k];
-        greatest = e > greatest ? e : greatest;
+    shorts found[ROWS];
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        found[r] = shorts_of(INT16_MIN);
     }
-    return greatest;
-}
-
-/* Products cut toward zero to units of 2^(greatest - fraction). */
-TF_INLINE int64_t sum_of_products(const struct tf_scaled_line *a,
-                                  const struct tf_scaled_line *b, size_t first,
-                                  size_t depth, int32_t greatest, int32_t fraction)
-{
-    const int32_t *x = a->as.single.significands + first;
-    const int32_t *y = b->as.single.significands + first;
-    const int32_t *ex = a->as.single.exponents + first;
-    const int32_t *ey = b->as.single.exponents + first;
-    int64_t sum = 0;
-    for (size_t part = 0; part < depth; part += FITS) {
-        int32_t some = 0;
-        for (size_t k = part; k < part + FITS; k++) {
-            const int32_t product = x[k] * y[k], sign = product >> 31;
-            const int32_t below = greatest - (ex[k] + ey[k]);
-            const uint32_t magnitude = (uint32_t)((product ^ sign) - sign)
-                                       << (fraction - PRODUCT_UNIT);
-            const int32_t kept = (int32_t)(magnitude >> (below < 31 ? below : 31));
-            some += (kept ^ sign) - sign;
+    _Pragma("GCC unroll 4") for (size_t k = 0; k < depth; k++) {
+        const shorts y = load_shorts(b + k * SIDE);
+        UNROLLED for (int r = 0; r < ROWS; r++) {
+            found[r] = greater_of(found[r], (shorts)words_of(a[r * TF_SCALED_K + k]) + y);
         }
-        sum += some;
     }
-    return sum;
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        memcpy(greatest[r], &found[r], sizeof found[r]);
+    }
 }
 
-/* -- groups ------------------------------------------------------------------------ */
-
-/* Factors are twice the elements. */
-enum { GROUP_UNIT = 2 + 2 * TF_SCALED_BITS };
-
-struct terms {
-    int64_t significands[TF_SCALED_LONGEST];
-    int32_t exponents[TF_SCALED_LONGEST];
-};
-
-TF_INLINE int32_t find_terms(const struct tf_scaled_line *a,
-                             const struct tf_scaled_line *b, size_t first, size_t group,
-                             size_t count, int32_t zero_terms, struct terms *terms)
+/* FITS products, cut to their unit. */
+TF_INLINE void add_products(const float *a, const float *b, float scale[ROWS][SIDE],
+                            int32_t sums[ROWS][SIDE])
 {
-    int32_t greatest = TF_NO_EXPONENT;
-    const size_t from = first / group;
-    for (size_t g = 0; g < count; g++) {
-        int32_t sum = 0, some = 0;
-        for (size_t k = first + g * group; k < first + (g + 1) * group; k++) {
-            sum += a->as.grouped.twice[k] * b->as.grouped.twice[k];
-            some |= a->as.grouped.twice[k] * b->as.grouped.twice[k];
+    floats unit[ROWS][2];
+    words total[ROWS][2];
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        UNROLLED for (int s = 0; s < 2; s++) {
+            unit[r][s] = load_floats(scale[r] + s * LANES);
+            total[r][s] = words_of(0);
         }
-        const int32_t factor =
-            a->as.grouped.factors[from + g] * b->as.grouped.factors[from + g];
-        sum *= factor;
-        some = zero_terms == TF_IF_CANCELLED ? some && factor : sum;
-        const int32_t e =
-            a->as.grouped.exponents[from + g] + b->as.grouped.exponents[from + g];
-        terms->significands[g] = sum;
-        terms->exponents[g] = e;
-        greatest = some && e > greatest ? e : greatest;
     }
-    return greatest;
-}
-
-TF_INLINE int64_t sum_of_terms(const struct terms *terms, size_t count,
-                               int32_t greatest, int32_t fraction)
-{
-    int64_t sum = 0;
-    for (size_t g = 0; g < count; g++) {
-        const int64_t x = terms->significands[g];
-        const int32_t shift = terms->exponents[g] - greatest + fraction - GROUP_UNIT;
-        sum += tf_mma_align((uint64_t)(x < 0 ? -x : x), x ? shift : 0, x < 0);
+    for (size_t k = 0; k < FITS; k++) {
+        const floats y[2] = {load_floats(b + k * SIDE),
+                             load_floats(b + k * SIDE + LANES)};
+        UNROLLED for (int r = 0; r < ROWS; r++) {
+            const floats x = floats_of(a[r * TF_SCALED_K + k]);
+            UNROLLED for (int s = 0; s < 2; s++) {
+                total[r][s] += integers_of(x * y[s] * unit[r][s]);
+            }
+        }
     }
-    return sum;
-}
-
-/* -- instructions ------------------------------------------------------------------ */
-
-/* Finite numbers alone. */
-TF_INLINE uint32_t instruction(const struct tf_scaled_model *model,
-                               const struct tf_scaled_line *a,
-                               const struct tf_scaled_line *b, size_t first,
-                               size_t depth, size_t group, uint32_t c)
-{
-    const struct tf_mma_number z = tf_mma_decode(c, TF_LEAST_SINGLE);
-    const int32_t floor = z.significand ? z.exponent : model->zero_c;
-    const size_t count = depth / group;
-    struct terms terms;
-    int32_t greatest =
-        group == 1 ? greatest_product(a->as.single.exponents + first,
-                                      b->as.single.exponents + first, depth)
-                   : find_terms(a, b, first, group, count, model->zero_terms, &terms);
-    greatest = greatest > floor ? greatest : floor;
-    greatest = greatest > model->floor ? greatest : model->floor;
-    const int32_t unit = greatest - model->fraction;
-    int64_t sum =
-        group == 1 ? sum_of_products(a, b, first, depth, greatest, model->fraction)
-                   : sum_of_terms(&terms, count, greatest, model->fraction);
-    sum += tf_mma_align(z.significand, z.significand ? z.exponent - 23 - unit : 0,
-                        c >> 31);
-    return tf_mma_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
-                        23, 0, 0, model->negative_zero);
-}
-
-TF_INLINE float chain(const struct tf_scaled_model *model,
-                      const struct tf_scaled_line *a, const struct tf_scaled_line *b,
-                      size_t k, float c, size_t depth, size_t group)
-{
-    uint32_t sum = tf_bits_of(c);
-    for (size_t first = 0; first < k; first += depth) {
-        const size_t rest = k - first, at = first / depth;
-        const size_t block = first / (size_t)model->block;
-        const int exact = a->special[at] || b->special[at] ||
-                          model->zero_terms == TF_ALWAYS ||
-                          (sum & TF_INF_BITS) == TF_INF_BITS;
-        sum = exact ? tf_scaled_instruction(model, a->bits + first, 1,
-                                            a->scales + block, b->bits + first, 1,
-                                            b->scales + block,
-                                            (int32_t)(rest < depth ? rest : depth), sum)
-                    : instruction(model, a, b, first, depth, group, sum);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        UNROLLED for (int s = 0; s < 2; s++) {
+            memcpy(sums[r] + s * LANES, &total[r][s], sizeof total[r][s]);
+        }
     }
-    return tf_float_of(sum);
 }
 
-static void chains(const struct tf_scaled_model *model, const struct tf_scaled_line *row,
-                   const struct tf_scaled_line *columns, size_t count, size_t k, float *c)
+TF_INLINE void sum_products(struct operands x, struct sums sums[ROWS])
 {
-    TF_ASSERT(k <= TF_SCALED_K);
-    for (size_t j = 0; j < count; j++) { /* constants make loops into vectors */
-        if (model->group == 1 && model->depth == 32) {
-            c[j] = chain(model, row, columns + j, k, c[j], 32, 1);
-        } else {
-            c[j] = chain(model, row, columns + j, k, c[j], 64, 16);
+    /* Scales that float32 has: beyond them products are zero, or below the unit. */
+    enum { DEPTH = 32, LEAST = -98, MOST = 125 };
+    const size_t block = x.first / DEPTH;
+    const size_t k = x.row * TF_SCALED_K + x.first;
+    const float *a = x.a->singles + k, *b = x.b->singles + x.first * SIDE;
+    const int32_t *scales = x.b->exponents + block * SIDE;
+    int16_t greatest[ROWS][SIDE];
+    float unit[ROWS][SIDE];
+    int32_t total[DEPTH / FITS][ROWS][SIDE];
+
+    find_greatest(x.a->twice + k, x.b->integers + x.first * SIDE, DEPTH, greatest);
+    for (int r = 0; r < ROWS; r++) {
+        const int32_t own =
+            x.a->exponents[(x.row + (size_t)r) * TF_SCALED_TERMS + block];
+        EACH_LANE {
+            const int32_t scale = own + scales[lane];
+            const int32_t e = greater(sums[r].greatest[lane], greatest[r][lane] + scale);
+            int32_t here = greater(e - scale, LEAST);
+            here = here < MOST ? here : MOST;
+            sums[r].greatest[lane] = e;
+            unit[r][lane] =
+                tf_float_of((uint32_t)(x.model->fraction - here + 127) << 23);
+        }
+    }
+    for (size_t part = 0; part < DEPTH / FITS; part++) {
+        add_products(a + part * FITS, b + part * FITS * SIDE, unit, total[part]);
+    }
+    for (int r = 0; r < ROWS; r++) {
+        EACH_LANE {
+            sums[r].total[lane] = (double)total[0][r][lane] + (double)total[1][r][lane];
+        }
+    }
+}
+
+/* -- group 16 ---------------------------------------------------------------------- */
+
+/* Four times the sums of 16 products. */
+TF_INLINE void add_group(const uint32_t *a, const int16_t *b, int16_t sums[ROWS][SIDE])
+{
+    shorts total[ROWS];
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        total[r] = shorts_of(0);
+    }
+    _Pragma("GCC unroll 4") for (size_t k = 0; k < GROUP; k++) {
+        const shorts y = load_shorts(b + k * SIDE);
+        UNROLLED for (int r = 0; r < ROWS; r++) {
+            total[r] += (shorts)words_of(a[r * TF_SCALED_K + k]) * y;
+        }
+    }
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        memcpy(sums[r], &total[r], sizeof total[r]);
+    }
+}
+
+TF_INLINE void sum_groups(struct operands x, struct sums sums[ROWS])
+{
+    int16_t products[GROUPS][ROWS][SIDE];
+    const size_t from = x.first / GROUP;
+    for (size_t g = 0; g < GROUPS; g++) {
+        const size_t k = x.first + g * GROUP;
+        add_group(x.a->twice + x.row * TF_SCALED_K + k, x.b->integers + k * SIDE,
+                  products[g]);
+    }
+    for (size_t r = 0; r < ROWS; r++) {
+        const size_t own = (x.row + r) * TF_SCALED_TERMS + from;
+        double unit[SIDE];
+        for (size_t g = 0; g < GROUPS; g++) {
+            const int32_t exponent = x.a->exponents[own + g];
+            const int32_t nonzero = x.a->nonzero[own + g];
+            const int32_t *exponents = x.b->exponents + (from + g) * SIDE;
+            const int32_t *others = x.b->nonzero + (from + g) * SIDE;
+            EACH_LANE {
+                const int32_t e = exponent + exponents[lane];
+                const int32_t counts = nonzero & others[lane] ? e : TF_MMA_ZERO;
+                sums[r].greatest[lane] = greater(sums[r].greatest[lane], counts);
+            }
+        }
+        EACH_LANE {
+            unit[lane] = power_of_two(x.model->fraction - sums[r].greatest[lane]);
+            sums[r].total[lane] = 0;
+        }
+        for (size_t g = 0; g < GROUPS; g++) {
+            const double factor = x.a->factors[own + g];
+            const double *factors = x.b->factors + (from + g) * SIDE;
+            EACH_LANE {
+                const double scale = factor * factors[lane] * unit[lane];
+                sums[r].total[lane] += __builtin_trunc(products[g][r][lane] * scale);
+            }
+        }
+    }
+}
+
+/* -- an instruction ---------------------------------------------------------------- */
+
+/* Adds the accumulators, rounds to `next`, and tells which are in doubt: those of special
+ * operands, of accumulators that are Inf or NaN, and of sums below 2^-126. */
+TF_INLINE uint32_t finish(int32_t fraction, const struct sums *sums, const float *c,
+                          uint32_t special, const uint8_t *specials, float *next,
+                          uint32_t doubt[SIDE])
+{
+    const uint64_t kept = ~((UINT64_C(1) << 29) - 1); /* 24 bits, toward zero */
+    const double nan = (double)tf_float_of(TF_MAGNITUDE_BITS);
+    uint32_t all = 0;
+    EACH_LANE {
+        const int32_t e = sums->greatest[lane];
+        const double own = __builtin_trunc((double)c[lane] * power_of_two(fraction - e));
+        const double sum = (sums->total[lane] + own) * power_of_two(e - fraction);
+        uint64_t bits;
+        double cut;
+        memcpy(&bits, &sum, sizeof bits);
+        bits &= kept;
+        memcpy(&cut, &bits, sizeof cut);
+        const int tiny = (sum < 0x1p-126) & (sum > -0x1p-126) & (sum != 0);
+        next[lane] = (float)(tiny ? nan : cut);
+    }
+    EACH_LANE {
+        const uint32_t given = tf_bits_of(c[lane]) & TF_MAGNITUDE_BITS;
+        const uint32_t result = tf_bits_of(next[lane]) & TF_MAGNITUDE_BITS;
+        doubt[lane] = special | specials[lane] | (given >= TF_INF_BITS) |
+                      (result > TF_INF_BITS);
+        all |= doubt[lane];
+    }
+    return all;
+}
+
+/* Computes by integers what is in doubt of a row. */
+__attribute__((noinline)) static void
+redo_with_integers(const struct operands *x, size_t row, const float *c,
+                   const uint32_t doubt[SIDE], float *next)
+{
+    const struct tf_scaled_model *model = x->model;
+    const size_t depth = (size_t)model->depth;
+    const size_t size = (size_t)model->block, block = x->first / size;
+    const struct tf_scaled_lines_packed *sides[2] = {x->a, x->b};
+    uint32_t elements[2][TF_DEEPEST];
+    uint8_t scales[2][TF_SCALED_TERMS];
+    for (size_t lane = 0; lane < SIDE; lane++) {
+        if (!doubt[lane]) {
+            continue;
+        }
+        const size_t lines[2] = {row, lane};
+        for (int side = 0; side < 2; side++) {
+            const struct tf_scaled_lines_packed *from = sides[side];
+            for (size_t k = 0; k < depth; k++) {
+                const size_t at = tf_scaled_place(from->width, lines[side], x->first + k,
+                                                  TF_SCALED_K);
+                const int16_t integer =
+                    from->twice ? (int16_t)from->twice[at] : from->integers[at];
+                elements[side][k] = tf_bits_of(model->group == 1 ? from->singles[at]
+                                                                 : integer * 0.5f);
+            }
+            for (size_t i = 0; i < depth / size; i++) {
+                scales[side][i] = from->codes[tf_scaled_place(
+                    from->width, lines[side], block + i, TF_SCALED_TERMS)];
+            }
+        }
+        next[lane] = tf_float_of(tf_scaled_instruction(
+            model, elements[0], 1, scales[0], elements[1], 1, scales[1],
+            (int32_t)x->count, tf_bits_of(c[lane])));
+    }
+}
+
+TF_INLINE void instruction(struct operands x, size_t depth, size_t group,
+                           float c[ROWS][SIDE])
+{
+    const size_t at = x.first / depth;
+    const uint8_t *specials = x.b->special + at * SIDE;
+    struct sums sums[ROWS];
+    for (int r = 0; r < ROWS; r++) {
+        begin(x.model, c[r], sums[r].greatest);
+    }
+    if (group == 1) {
+        sum_products(x, sums);
+    } else {
+        sum_groups(x, sums);
+    }
+    for (size_t r = 0; r < ROWS; r++) {
+        const uint32_t special = x.a->special[(x.row + r) * TF_SCALED_TERMS + at] |
+                                 (x.model->zero_terms != TF_IF_CANCELLED);
+        float next[SIDE];
+        uint32_t doubt[SIDE];
+        if (__builtin_expect(finish(x.model->fraction, &sums[r], c[r], special,
+                                    specials, next, doubt), 0)) {
+            redo_with_integers(&x, x.row + r, c[r], doubt, next);
+        }
+        memcpy(c[r], next, sizeof next);
+    }
+}
+
+static void chains(const struct tf_scaled_model *model,
+                   const struct tf_scaled_lines_packed *a, size_t rows,
+                   const struct tf_scaled_lines_packed *b, size_t columns, size_t k,
+                   float *c, size_t ldc)
+{
+    TF_ASSERT(k <= TF_SCALED_K && columns <= SIDE && a->width == 1 && b->width == SIDE);
+    const size_t depth = (size_t)model->depth;
+    for (size_t i = 0; i < rows; i += ROWS) {
+        const size_t here = rows - i < ROWS ? rows - i : ROWS;
+        float sums[ROWS][SIDE] = {{0}};
+        for (size_t r = 0; r < here; r++) {
+            memcpy(sums[r], c + (i + r) * ldc, columns * sizeof *c);
+        }
+        for (size_t first = 0; first < k; first += depth) {
+            const size_t rest = k - first;
+            const size_t count = rest < depth ? rest : depth;
+            const struct operands x = {model, a, b, i, first, count};
+            if (model->group == 1) { /* constants make loops into vectors */
+                instruction(x, 32, 1, sums);
+            } else {
+                instruction(x, 64, GROUP, sums);
+            }
+        }
+        for (size_t r = 0; r < here; r++) {
+            memcpy(c + (i + r) * ldc, sums[r], columns * sizeof *c);
         }
     }
 }
@@ -167,6 +350,8 @@ static void promote(const float *block, float scale, const float *scales, float 
 }
 
 const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels) = {
+    .rows = ROWS,
+    .columns = SIDE,
     .chains = chains,
     .promote = promote,
 };
