@@ -127,6 +127,8 @@ class RoundedUnit:
     def __init__(self, model: Any, mutation: Mutation = RIGHT) -> None:
         self.model, self.mutation = model, mutation
         self.a, self.b = format_named(model.a), format_named(model.b)
+        if model.flushed == "zero of their sign":  # they are float32 numbers by then
+            self.a = self.b = FLOAT32
         self.nan = NAN
         self.odd = model.rounding == "to_odd"
         self.group = {

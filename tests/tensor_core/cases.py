@@ -16,6 +16,7 @@ import numpy as np
 from tests.reference.codec_arrays import spacing_exponents
 from tests.reference.formats import FLOAT16, FLOAT32, Format
 from tests.reference.tensor_core import format_named
+from tf32dtype.tensor_core.device import MODELS
 from tf32dtype.tensor_core.rounded import Rounded
 
 Array = np.ndarray[Any, Any]
@@ -328,7 +329,11 @@ def lengths(model: Any) -> list[int]:
     return sorted(ends - {0} | {2 * instruction, 2 * instruction + 3})
 
 
-# -- the table -----------------------------------------------------------------
+# -- the tables -----------------------------------------------------------------
+
+
+#: Models whose numbers are all float32's.
+WITH_CASES = [model for model in MODELS if model.accumulator != "float64"]
 
 
 def parameters(model: Any) -> tuple[Any, ...]:

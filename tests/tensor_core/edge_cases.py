@@ -189,6 +189,21 @@ def ties(m: Bounds) -> Iterator[Case]:
             yield [*terms], 0.0
 
 
+def nearly_ties(m: Bounds) -> Iterator[Case]:
+    """c, and products that make a tie with it, but for bits far below."""
+    for level in sorted({0, m.least + m.fraction + 10, m.levels()[-1]}):
+        for sign, other in product((1, -1), repeat=2):
+            half = times(sign * other, m.pair(level - 24))
+            quarter = times(sign * other, m.pair(level - 25))
+            for c in (2.0**level, 2.0**level * (1 + 2.0**-m.result.mantissa_bits)):
+                for down in range(25, 37):
+                    low = m.pair(level - down)
+                    for x in (low, minus(low)):
+                        yield [half, x], sign * c
+                        yield [half, quarter, x], sign * c
+                        yield [half, None, None, x], sign * c
+
+
 def carried_ties(m: Bounds) -> Iterator[Case]:
     """Sums of many equal terms, which have more bits than each of them; a tie; and less
     than the last bit of float32."""
@@ -353,7 +368,7 @@ def order(m: Bounds) -> Iterator[Placed]:
 
 FAMILIES: tuple[Family, ...] = (
     cut, cut_by_c, cut_c, subnormal_operands, carries, cancellation, ties, carried_ties,
-    small_results, floors, overflow, zeros, special,
+    nearly_ties, small_results, floors, overflow, zeros, special,
 )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class Rounded(Model):
     """What an instruction computes that is no aligned sum rounded once."""
 
     arithmetic: Arithmetic = "fused"
+    #: "to_odd": what is not exact gets a last bit of one; results are flushed then
     rounding: Literal["ties_to_even", "to_odd"] = "ties_to_even"
     #: sums side by side, of k, k + lanes and so on. In two stages: of a group's
     #: products. Fused: chains that begin at `start`, whose sum is added to the
@@ -46,7 +47,7 @@ class Rounded(Model):
     odd_first: bool = False
     #: what subnormal operands and accumulators become
     flushed: Flushed = "kept"
-    #: whether subnormal results become zeros of their sign
+    #: whether subnormal results become zeros of their sign; not in two stages
     flushes_results: bool = False
 
     @property
