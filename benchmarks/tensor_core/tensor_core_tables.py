@@ -8,6 +8,7 @@ from itertools import permutations
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, BlockScaled
 from tf32dtype.tensor_core.look_up import devices
 from tf32dtype.tensor_core.models import ALIGNED, POINTS, Aligned, Model
+from tf32dtype.tensor_core.rounded import ROUNDED, Rounded
 
 
 def models() -> str:
@@ -39,6 +40,51 @@ def _facts(model: Aligned) -> tuple[str, ...]:
     )
 
 
+def rounded() -> str:
+    """A row for all models of other sums that differ in their operands alone."""
+    groups: dict[tuple[str, ...], list[Rounded]] = {}
+    for model in ROUNDED:
+        facts = (
+            model.device,
+            model.instruction,
+            str(model.depth),
+            _arithmetic(model),
+            _SUBNORMAL[model.flushed, model.flushes_results],
+            str(model.instruction_depth),
+            model.verified,
+        )
+        groups.setdefault(facts, []).append(model)
+    header = ("unit", "instruction", "operands", "K", "a group computes")
+    return _table(
+        (*header, "subnormal numbers", "instruction's k", "verified"),
+        [(*key[:2], _operands(found), *key[2:]) for key, found in groups.items()],
+    )
+
+
+#: By what becomes of operands and accumulators, and whether results are flushed.
+_SUBNORMAL = {
+    ("kept", False): "kept",
+    ("+0", True): "operands and c become +0, results a zero of their sign",
+    ("zero of their sign", True): "become zeros of their sign",
+}
+
+
+def _arithmetic(model: Rounded) -> str:
+    if model.arithmetic == "two stages":
+        lanes = f", {_PARTS[model.lanes]}" if model.lanes > 1 else ""
+        return f"two stages{lanes}"
+    if model.arithmetic == "stepwise":
+        return f"stepwise{', to odd' * (model.rounding == 'to_odd')}"
+    if model.depth > 1:
+        kind = "the exact sum"
+        return f"{kind} of products, then c is added" if model.lanes else kind
+    parts = f", {_PARTS[model.lanes]}" if model.lanes else ""
+    return f"fma{parts}{', odd k first' * model.odd_first}"
+
+
+_PARTS = {2: "even and odd k apart"}
+
+
 def block_scaled() -> str:
     """A row for all block-scaled models that differ in their elements alone."""
     groups: dict[tuple[str, ...], list[BlockScaled]] = {}
@@ -66,6 +112,11 @@ def _operands(found: Sequence[Model] | Sequence[BlockScaled]) -> str:
         return f"{', '.join(same)}, any two of them"
     if len(pairs) == 2 and pairs[0] == pairs[1][::-1]:
         return f"{' x '.join(pairs[0])}, either way"
+    others = dict.fromkeys(a for a, _ in pairs if a not in same)
+    if same and set(pairs) == {
+        (a, b) for a, b in permutations([*others, *same], 2) if {a, b} & set(same)
+    }:
+        return f"{', '.join(same)}, any two of them, or with {', '.join(others)}"
     return ", ".join([*same, *(f"{a} x {b}" for a, b in pairs)])
 
 
@@ -78,8 +129,9 @@ def boards() -> str:
                 device.name,
                 device.architecture,
                 ", ".join(device.aliases),
-                device.board,
-                ", ".join(f"{name} {peak:g}" for name, peak in device.peak.items()),
+                device.board or "-",
+                ", ".join(f"{name} {peak:g}" for name, peak in device.peak.items())
+                or "-",
             )
             for device in devices.values()
         ],
@@ -127,6 +179,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 TABLES = {
     "models": models,
+    "rounded": rounded,
     "block_scaled": block_scaled,
     "boards": boards,
     "contested": contested,

@@ -38,9 +38,9 @@ struct tf_rounded_model {
     int32_t lanes;
     uint32_t start;
     int32_t odd_first; /* of each two k; groups are one product */
-    int32_t to_odd;    /* rounding; else to nearest, ties to even */
+    int32_t to_odd;    /* rounding, where results are flushed; else to nearest even */
     /* What becomes of subnormal operands and accumulators; and whether subnormal results
-     * become zeros of their sign. */
+     * become zeros of their sign: not in two stages. */
     int32_t flush_operands, flush_results;
     int32_t least_a, least_b; /* exponents of the operands' least normal numbers */
 };
@@ -159,10 +159,8 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_result(const struct tf_rounded_model *mod
         return becomes_normal ? sign | 1u << 23 : sign;
     }
     if (model->to_odd) {
-        const int32_t below = exponent < TF_LEAST_SINGLE ? TF_LEAST_SINGLE - exponent : 0;
-        const int32_t cut = below < 23 ? 40 + below : 63;
-        const uint64_t rest = magnitude & ((1ull << cut) - 1);
-        magnitude = (magnitude >> cut | (rest != 0)) << cut;
+        const uint64_t rest = magnitude & ((1ull << 40) - 1);
+        magnitude = (magnitude >> 40 | (rest != 0)) << 40;
     }
     /* Two bits fewer, the last of which tells of those: more than a rounding needs. */
     return tf_mma_round(magnitude >> 2 | ((magnitude & 3) != 0), unit + 2, negative, 23, 0,

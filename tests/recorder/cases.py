@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from tests.reference import tensor_core
+from tests.reference import matrix_units, tensor_core
 from tools.tensor_core_recorder import instructions, recordings
 from tools.tensor_core_recorder.probes import probes
 
@@ -19,7 +19,7 @@ DISTINCT = list({recordings.set_name(unit): unit for unit in UNITS.values()}.val
 
 def truth(model, a, b, c, mutation=tensor_core.RIGHT):
     """An evaluator of models: the slow reference."""
-    found = tensor_core.dots(model, a.tolist(), b.tolist(), c.tolist(), mutation)
+    found = matrix_units.dots(model, a.tolist(), b.tolist(), c.tolist(), mutation)
     return np.array(found, np.uint32)
 
 

@@ -114,7 +114,7 @@ HALVES: dict[str, Callable[[int], bool]] = {
 
 
 def format_named(name: str) -> Format:
-    return FLOAT16 if name == "float16" else FORMATS[name]
+    return {"float16": FLOAT16, "float32": FLOAT32}.get(name) or FORMATS[name]
 
 
 def to_pair(f: Format, bits: int) -> Pair:
@@ -320,34 +320,3 @@ class Unit:
         if self.accumulator(c) == (0, ZERO):
             c &= SIGN  # where c is flushed
         return self.plus(total, c, self.result.mantissa_bits, self.mutation.addition)
-
-
-# -- whole products --------------------------------------------------------------
-
-
-def product(
-    model: Any,
-    rows: Sequence[Bits],
-    columns: Sequence[Bits],
-    c: Sequence[Bits] | None = None,
-    *,
-    promote_every: int | None = None,
-    mutation: Mutation = RIGHT,
-) -> list[list[int]]:
-    """The product of a matrix, by rows, and another, by columns, added to c."""
-    dot, n = Unit(model, mutation).dot, len(columns)
-    return [
-        [dot(x, y, z, promote_every) for y, z in zip(columns, start, strict=True)]
-        for x, start in zip(rows, c or [[0] * n] * len(rows), strict=True)
-    ]
-
-
-def dots(
-    model: Any,
-    a: Sequence[Bits],
-    b: Sequence[Bits],
-    c: Bits,
-    mutation: Mutation = RIGHT,
-) -> list[int]:
-    """Rows of a times rows of b, each sum added to its c."""
-    return list(map(Unit(model, mutation).dot, a, b, c))

@@ -7,26 +7,26 @@ from typing import Any
 import numpy as np
 
 import tf32dtype as td
-from tests.reference import tensor_core as reference
+from tests.reference import matrix_units as reference
 from tests.tensor_core.cases import Array, Cases, exact, lists
 
 
 def dtype(name: str) -> np.dtype[Any]:
-    return np.dtype(np.float16 if name == "float16" else getattr(td, name))
+    numpys = name in ("float16", "float32")
+    return np.dtype(getattr(np if numpys else td, name))
 
 
 def operand(name: str, bits: Array) -> Array:
     """An array of a format from float32's bits; tf32's keep what tf32 does not see."""
-    if name == "tf32":
-        return np.array(bits, order="C").view(td.tf32)
+    if name in ("tf32", "float32"):
+        return np.array(bits, order="C").view(dtype(name))
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return bits.view(np.float32).astype(dtype(name))
 
 
 def accumulator(name: str, bits: Array) -> Array:
     """float32 from its bits, or the float16 that has this value."""
-    numbers = np.array(bits, order="C").view(np.float32)
-    return numbers if name == "float32" else operand(name, bits)
+    return operand(name, bits)
 
 
 def bits(result: Any) -> Array:

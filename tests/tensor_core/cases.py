@@ -16,6 +16,8 @@ import numpy as np
 from tests.reference.codec_arrays import spacing_exponents
 from tests.reference.formats import FLOAT16, FLOAT32, Format
 from tests.reference.tensor_core import format_named
+from tf32dtype.tensor_core.device import MODELS
+from tf32dtype.tensor_core.rounded import Rounded
 
 Array = np.ndarray[Any, Any]
 Generator = np.random.Generator
@@ -68,7 +70,8 @@ def is_exact(f: Format, values: Any) -> Any:
 
 def to_bits(f: Format, values: Array) -> Array:
     assert is_exact(f, values).all(), f"not in {f.name}"
-    return values.astype(np.float32).view(np.uint32)
+    seen = values if f.negative_zero else values + 0.0
+    return seen.astype(np.float32).view(np.uint32)
 
 
 def drawn(rng: Generator, f: Format, exponents: Array) -> Array:
@@ -91,6 +94,7 @@ class Bounds:
     result: Format
     depth: int
     instruction_depth: int
+    #: bits below the greatest exponent, at which most is cut
     fraction: int
 
     @classmethod
@@ -98,7 +102,13 @@ class Bounds:
         result = FLOAT32 if model.accumulator == "float32" else FLOAT16
         a, b = format_named(model.a), format_named(model.b)
         depths = model.depth, model.instruction_depth
-        return cls(a, b, result, *depths, model.fraction)
+        # Units that round otherwise cut or round float32 numbers.
+        return cls(a, b, result, *depths, getattr(model, "fraction", 24))
+
+    @property
+    def length(self) -> int:
+        """k of whole instructions in which all edges have room."""
+        return max(self.instruction_depth, 4)
 
     @property
     def least(self) -> int:
@@ -316,10 +326,14 @@ def lengths(model: Any) -> list[int]:
     """k below, at and above what blocks and instructions take."""
     depth, instruction = model.depth, model.instruction_depth
     ends = {1, depth - 1, depth, depth + 1, instruction - 1, instruction + 1}
-    return sorted(ends | {2 * instruction, 2 * instruction + 3})
+    return sorted(ends - {0} | {2 * instruction, 2 * instruction + 3})
 
 
-# -- the table -----------------------------------------------------------------
+# -- the tables -----------------------------------------------------------------
+
+
+#: Models whose numbers are all float32's.
+WITH_CASES = [model for model in MODELS if model.accumulator != "float64"]
 
 
 def parameters(model: Any) -> tuple[Any, ...]:
@@ -338,9 +352,11 @@ def by_parameters(models: Sequence[Any]) -> list[list[Any]]:
 
 def named(model: Any) -> str:
     """What pytest calls models of these parameters."""
-    numbers = f"{model.depth}-{model.instruction_depth}-{model.fraction}"
     formats = f"{model.a}-{model.b}-{model.accumulator}"
-    return f"{formats}-{numbers}" + "-emulated" * model.emulated
+    depths = f"{model.depth}-{model.instruction_depth}"
+    if isinstance(model, Rounded):
+        return f"{formats}-{model.arithmetic}-{depths}-{model.instruction}"
+    return f"{formats}-{depths}-{model.fraction}" + "-emulated" * model.emulated
 
 
 def exact(name: str, bits: Array) -> Array:

@@ -132,13 +132,13 @@ def carries(m: Bounds) -> Iterator[Case]:
     """As many bits as there can be."""
     for level, sign in product(m.levels(), (1, -1)):
         g = times(sign, m.pair(level - 8, "ones") or m.pair(level, "ones"))
-        for count in sorted({m.depth, m.instruction_depth, m.depth - 1}):
+        for count in sorted({m.depth, m.length, m.depth - 1}):
             for exponent in (level - 8, level, level + 2):
                 yield [g] * count, sign * full(m, exponent)
                 yield [g] * count, -sign * full(m, exponent)
     largest = float(m.a.max_value), float(m.b.max_value)
     for sign in (1, -1):
-        yield [times(sign, largest)] * m.instruction_depth, sign * full(m, 0)
+        yield [times(sign, largest)] * m.length, sign * full(m, 0)
 
 
 def cancellation(m: Bounds) -> Iterator[Case]:
@@ -187,6 +187,21 @@ def ties(m: Bounds) -> Iterator[Case]:
                 yield [*terms, times(other, low)], 0.0
                 yield [minus(terms[0]), terms[1], times(other, low)], 0.0
             yield [*terms], 0.0
+
+
+def nearly_ties(m: Bounds) -> Iterator[Case]:
+    """c, and products that make a tie with it, but for bits far below."""
+    for level in sorted({0, m.least + m.fraction + 10, m.levels()[-1]}):
+        for sign, other in product((1, -1), repeat=2):
+            half = times(sign * other, m.pair(level - 24))
+            quarter = times(sign * other, m.pair(level - 25))
+            for c in (2.0**level, 2.0**level * (1 + 2.0**-m.result.mantissa_bits)):
+                for down in range(25, 37):
+                    low = m.pair(level - down)
+                    for x in (low, minus(low)):
+                        yield [half, x], sign * c
+                        yield [half, quarter, x], sign * c
+                        yield [half, None, None, x], sign * c
 
 
 def carried_ties(m: Bounds) -> Iterator[Case]:
@@ -285,7 +300,7 @@ def zeros(m: Bounds) -> Iterator[Case]:
     for x, y in product((0.0, -0.0), repeat=2):
         for c in (0.0, -0.0, 1.0, -1.0):
             yield [(x, y)], c
-            yield [(x, y)] * m.instruction_depth, c
+            yield [(x, y)] * m.length, c
             yield [(x, 1.0), (-1.0, y)] * (m.depth // 2), c
     for f, first in ((m.a, True), (m.b, False)):
         largest = float(f.max_value)
@@ -316,7 +331,7 @@ def special(m: Bounds) -> Iterator[Case]:
             yield [one, p], c
             yield [p, minus(largest)], c
             yield [zero, p, minus(one)], c
-            yield [p] * m.instruction_depth, c
+            yield [p] * m.length, c
         for q in specials(m):
             yield [p, q], 0.0
 
@@ -326,9 +341,9 @@ def special(m: Bounds) -> Iterator[Case]:
 
 def order(m: Bounds) -> Iterator[Placed]:
     """Terms that cancel, and small ones, at places that blocks may divide."""
-    k = 2 * m.instruction_depth
+    k = 2 * m.length
     places = {0, 1, 2, 3, 5, 8, m.depth // 2, m.depth - 1, m.depth, m.depth + 1}
-    places |= {m.instruction_depth - 1, m.instruction_depth, k - 1}
+    places |= {m.length - 1, m.length, k - 1}
     level = m.levels()[0]
     h, huge = m.pair(level), 2.0**level
     for down in (m.fraction, m.fraction + 2, 12, 16):
@@ -353,7 +368,7 @@ def order(m: Bounds) -> Iterator[Placed]:
 
 FAMILIES: tuple[Family, ...] = (
     cut, cut_by_c, cut_c, subnormal_operands, carries, cancellation, ties, carried_ties,
-    small_results, floors, overflow, zeros, special,
+    nearly_ties, small_results, floors, overflow, zeros, special,
 )  # fmt: skip
 
 
@@ -378,7 +393,7 @@ def edges(model: Any) -> list[Cases]:
     Products lie side by side: first, at the end of the first block, or last.
     """
     m = Bounds.of(model)
-    k = m.instruction_depth
+    k = m.length
     rng = np.random.default_rng(1)
     cases: list[Placed] = []
     for family in FAMILIES:

@@ -1,4 +1,4 @@
-"""Tensor cores: every bit against `reference.tensor_core`, for every row of the table.
+"""Matrix units: every bit against `reference.matrix_units`, for every row of the tables.
 
 Rows that share their parameters share what the reference makes of their cases.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
-from tests.reference import tensor_core as reference
+from tests.reference import matrix_units as reference
 from tests.tensor_core.arrays import (
     accumulator,
     assert_results,
@@ -24,6 +24,7 @@ from tests.tensor_core.arrays import (
     truth,
 )
 from tests.tensor_core.cases import (
+    WITH_CASES,
     Array,
     Bounds,
     Cases,
@@ -34,9 +35,11 @@ from tests.tensor_core.cases import (
     truncated,
 )
 from tests.tensor_core.edge_cases import edges
+from tf32dtype.tensor_core.device import MODELS
 from tf32dtype.tensor_core.models import ALIGNED
+from tf32dtype.tensor_core.rounded import ROUNDED, Flushed, Rounded
 
-ROWS = by_parameters(ALIGNED)
+ROWS = by_parameters(WITH_CASES)
 LEAST = 20_000  # cases for each row in the long tier
 SHARE = 2_000  # in the plain one
 
@@ -45,8 +48,9 @@ each_row = pytest.mark.parametrize("models", ROWS, ids=lambda models: named(mode
 
 
 def test_the_table_has_all_rows():
-    assert len(ALIGNED) == 100
-    assert sum(map(len, ROWS)) == 100
+    float64 = [model for model in ROUNDED if model.accumulator == "float64"]
+    assert (len(ALIGNED), len(ROUNDED), len(float64)) == (166, 26, 5)
+    assert sum(map(len, ROWS)) == len(MODELS) - len(float64)
 
 
 # -- one accumulator at a time -----------------------------------------------------
@@ -128,8 +132,30 @@ def test_sums_of_one_sign(models, compared):
 
 
 def variations(m: Any) -> Iterator[Any]:
-    """A row with other parameters than the table's: those that are contested, and
-    others to see that each is heeded."""
+    """A row with other parameters than the table's, to see that each is heeded."""
+    return rounded_variations(m) if isinstance(m, Rounded) else aligned_variations(m)
+
+
+def rounded_variations(m: Rounded) -> Iterator[Rounded]:
+    for flushed in get_args(Flushed):
+        yield replace(m, flushed=flushed)
+        if m.arithmetic != "two stages":
+            for rounding in ("ties_to_even", "to_odd"):
+                yield replace(m, flushed=flushed, flushes_results=True,
+                              rounding=rounding)  # fmt: skip
+    for depth in (1, 2, 4, 8, 16):
+        yield replace(m, depth=depth, instruction_depth=32, odd_first=False)
+    for lanes, depth in product((1, 2), (4, 8)):
+        yield replace(m, arithmetic="two stages", lanes=lanes, depth=depth,
+                      instruction_depth=depth, odd_first=False,
+                      rounding="ties_to_even", flushes_results=False)  # fmt: skip
+    for lanes, start in product((1, 2, 4), (0.0, -0.0)):
+        yield replace(m, arithmetic="fused", lanes=lanes, start=start, depth=1,
+                      instruction_depth=8, odd_first=not m.odd_first)  # fmt: skip
+
+
+def aligned_variations(m: Any) -> Iterator[Any]:
+    """Among them are values of what is contested."""
     exponents = (None, None), (None, -126), (-120, None), (-18, -126)
     for zero_products, negative_zero in product((False, True), repeat=2):
         for floor, zero_c in exponents:
@@ -285,7 +311,7 @@ def test_stacks(models, compared):
 
 def test_no_k_leaves_c():
     """Not even its NaNs change."""
-    for model in ALIGNED:
+    for model in WITH_CASES:
         items = np.array([0x7FC12000, 0xFFC00000, 0x80000000, 0x3F800000], np.uint32)
         a = np.zeros((2, 0), np.uint32)
         got = matmul(model, a, a.T.copy(), items.reshape(2, 2))

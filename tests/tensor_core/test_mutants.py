@@ -1,4 +1,4 @@
-"""Every wrong neighbour of a tensor core shows in the cases that the C is held against.
+"""Every wrong neighbour of a matrix unit shows in the cases that the C is held against.
 
 A neighbour is a row with another parameter, or a unit that does one thing wrong. Where
 one cannot show, `equal_because` says why.
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pytest
 
+from tests.reference import rounded
 from tests.reference.formats import FLOAT16, FLOAT32
-from tests.reference.tensor_core import ZERO, Mutation, Unit
+from tests.reference.matrix_units import unit
+from tests.reference.tensor_core import ZERO, Mutation
 from tests.tensor_core.cases import (
+    WITH_CASES,
     Bounds,
     Cases,
     by_parameters,
@@ -24,7 +27,7 @@ from tests.tensor_core.cases import (
     random_cases,
 )
 from tests.tensor_core.edge_cases import edges
-from tf32dtype.tensor_core.models import ALIGNED
+from tf32dtype.tensor_core.rounded import Arithmetic, Flushed, Rounded
 
 pytestmark = pytest.mark.once
 
@@ -32,7 +35,7 @@ pytestmark = pytest.mark.once
 class Neighbour(NamedTuple):
     name: str
     model: Any
-    mutation: Mutation = Mutation()
+    mutation: Mutation | rounded.Mutation | None = None
 
 
 def of_parameters(m: Any) -> Iterator[Neighbour]:
@@ -90,8 +93,101 @@ def of_units(m: Any) -> Iterator[Neighbour]:
         yield Neighbour(name, m, mutation)
 
 
+# -- units that round otherwise --------------------------------------------------
+
+
+def of_rounded_parameters(m: Rounded) -> Iterator[Neighbour]:
+    """Rows with another parameter."""
+    if m.depth > 1:
+        yield Neighbour("half the depth", replace(m, depth=m.depth // 2))
+    length = max(m.instruction_depth, 2 * m.depth)
+    twice = replace(m, depth=2 * m.depth, instruction_depth=length)
+    yield Neighbour("twice the depth", twice)
+    if m.lanes:
+        yield Neighbour("other lanes", replace(m, lanes=3 - m.lanes))
+    if m.arithmetic == "fused":
+        lanes = 0 if m.lanes else 1
+        yield Neighbour("no chains, or one", replace(m, lanes=lanes))
+        if m.lanes:
+            other = 0.0 if str(m.start) == "-0.0" else -0.0
+            yield Neighbour("other start", replace(m, start=other))
+            length = 2 * m.instruction_depth
+            yield Neighbour("long chains", replace(m, instruction_depth=length))
+        elif m.depth == 1 and m.instruction_depth > 1:
+            yield Neighbour("other order", replace(m, odd_first=not m.odd_first))
+    if m.arithmetic != "two stages":
+        odd = "to_odd" if m.rounding == "ties_to_even" else "ties_to_even"
+        yield Neighbour("other rounding", replace(m, rounding=odd))
+        changed = replace(m, flushes_results=not m.flushes_results)
+        yield Neighbour("other results flushed", changed)
+    for flushed in get_args(Flushed):
+        if flushed != m.flushed:
+            yield Neighbour(f"subnormals {flushed}", replace(m, flushed=flushed))
+    for arithmetic in get_args(Arithmetic):
+        if arithmetic != m.arithmetic:
+            other = replace(m, arithmetic=arithmetic, lanes=max(m.lanes, 1))
+            yield Neighbour(arithmetic, other)
+
+
+def of_rounded_units(m: Rounded) -> Iterator[Neighbour]:
+    """Units that do one thing wrong."""
+    wrong: dict[str, dict[str, Any]] = {}
+    if m.flushed != "kept":
+        wrong["kept operands"] = {"keeps_operands": True}
+        wrong["kept c"] = {"keeps_c": True}
+    if m.flushes_results:
+        wrong["flushes to +0"] = {"flushes_to_plus": True}
+        if m.rounding == "ties_to_even":
+            wrong["tiny before rounding"] = {"tiny_before": True}
+    wrong["saturates"] = {"saturates": True}
+    if m.arithmetic == "stepwise" or m.lanes == 2 and m.arithmetic == "fused":
+        wrong["c first"] = {"c_first": True}
+    if m.arithmetic == "stepwise" and m.depth > 2:
+        wrong |= {f"sums {tree}": {"tree": tree} for tree in ("halves", "in turn")}
+    if m.lanes == 2:
+        wrong["halves"] = {"halves": True}
+    if m.arithmetic == "two stages":
+        for name, usual in (("fraction", 24), ("sum_fraction", 32), ("kept", 31)):
+            for more in (1, -1):
+                wrong[f"{name} {more:+}"] = {name: usual + more}
+        wrong["products down"] = {"products": "down"}
+        for name in ("sums", "c", "last", *["lane_sums"] * (m.lanes - 1)):
+            wrong[f"{name} toward zero"] = {name: "toward zero"}
+        reach = (24, 26, 1000) if m.lanes == 2 else (24, 25, 26)
+        wrong |= {f"c reaches {down}": {"c_reach": down} for down in reach}
+        wrong["renormalised products"] = {"renormalise_products": True}
+        wrong["normalised operands"] = {"normalise_operands": True}
+        wrong["large products"] = {"large_products": True}
+    for name, changes in wrong.items():
+        yield Neighbour(name, m, rounded.Mutation(**changes))
+
+
+def rounded_equal_because(m: Rounded, neighbour: str) -> str | None:
+    """Why a neighbour computes the same; None if it does not."""
+    bounds = Bounds.of(m)
+    highest = bounds.top + 2  # no product reaches two to this
+    if neighbour == "large products" and highest <= FLOAT32.bias + 1:
+        return "no product is beyond float32"
+    if neighbour == "saturates" and highest < FLOAT32.bias - 30:
+        return "no sum of products moves the largest number"
+    if m.arithmetic == "stepwise":
+        normal = bounds.normal >= FLOAT32.normal_exponent
+        if normal and neighbour in ("other results flushed", "flushes to +0"):
+            return "no product is subnormal, nor then a sum"
+        if neighbour == "tiny before rounding":
+            return "products and sums below 2^-126 are exact"
+    if neighbour == "sum_fraction +1":
+        return "where so many leading bits cancel, the products have none so low"
+    return None
+
+
+# -- all of them -----------------------------------------------------------------
+
+
 def equal_because(m: Any, neighbour: str) -> str | None:
     """Why a neighbour computes the same; None if it does not."""
+    if isinstance(m, Rounded):
+        return rounded_equal_because(m, neighbour)
     bounds = Bounds.of(m)
     # Products, and so all their sums, are multiples of 2**least; so is c of its own.
     least = bounds.least
@@ -126,14 +222,14 @@ def equal_because(m: Any, neighbour: str) -> str | None:
     return None
 
 
-ROWS = [models[0] for models in by_parameters(ALIGNED)]
+ROWS = [models[0] for models in by_parameters(WITH_CASES)]
 
 
 class Truth:
     """Cases in an order that mixes them, and what is right, computed when needed."""
 
     def __init__(self, model: Any, groups: list[Cases], most: int | None = None):
-        self.dot = Unit(model).dot
+        self.dot = unit(model).dot
         cases = [case for x in groups for case in zip(*lists(x), strict=True)]
         order = np.random.default_rng(6).permutation(len(cases))[:most]
         self.cases = [cases[i] for i in order]
@@ -146,11 +242,13 @@ class Truth:
             yield case, self.results[number]
 
     def differs(self, other: Neighbour) -> bool:
-        wrong = Unit(other.model, other.mutation).dot
+        wrong = unit(other.model, other.mutation).dot
         return any(wrong(*case) != right for case, right in self)
 
 
 def neighbours(m: Any) -> list[Neighbour]:
+    if isinstance(m, Rounded):
+        return [*of_rounded_parameters(m), *of_rounded_units(m)]
     return [*of_parameters(m), *of_units(m)]
 
 

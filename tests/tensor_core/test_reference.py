@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.reference import tensor_core
+from tests.reference import matrix_units
 from tests.reference.codec import encode_code, from_fraction
 from tests.reference.formats import FLOAT16, FLOAT32
 from tests.tensor_core.cases import by_parameters, exact, lists, random_cases
@@ -102,7 +102,7 @@ FACTS = [
 def test_facts(fact):
     name, a, b, c, want = fact
     model = row(name)
-    (got,) = tensor_core.dots(model, [bits(a)], [bits(b)], bits([c]))
+    (got,) = matrix_units.dots(model, [bits(a)], [bits(b)], bits([c]))
     expected = bits(want)
     if want != want:
         expected = 0x7FFFFFFF if model.accumulator == "float32" else 0x7FFFE000
@@ -112,17 +112,17 @@ def test_facts(fact):
 def test_low_bits_of_tf32_are_not_seen():
     model = row("A100 tf32 float32")
     one, low = bits(1), 0x1FFF
-    assert tensor_core.dots(model, [[one | low]], [[one | low]], [0]) == [one]
+    assert matrix_units.dots(model, [[one | low]], [[one | low]], [0]) == [one]
     infinity, nan_in_low_bits = 0x7F800000, 0x7F801FFF
-    assert tensor_core.dots(model, [[nan_in_low_bits]], [[one]], [0]) == [infinity]
+    assert matrix_units.dots(model, [[nan_in_low_bits]], [[one]], [0]) == [infinity]
 
 
 def test_promotion():
     """fp8 as DeepGEMM adds it: 13 bits in the unit, float32 outside."""
     model = row("H100 e4m3 float32")
     ones, c = [bits(1)] * 128, bits(2.0**20 + 2.0**-3)
-    inside = tensor_core.product(model, [ones], [ones], [[c]])
-    outside = tensor_core.product(model, [ones], [ones], [[c]], promote_every=64)
+    inside = matrix_units.product(model, [ones], [ones], [[c]])
+    outside = matrix_units.product(model, [ones], [ones], [[c]], promote_every=64)
     assert inside == [[bits(2.0**20)]]  # 32 is below the bits that it keeps
     assert outside == [[bits(2.0**20 + 128 + 2.0**-3)]]
 
@@ -150,7 +150,7 @@ def test_units_that_cut_nothing_are_exact(accumulator, compared):
                 want = 0xFF800000 if total < 0 else 0x7F800000
             if want == 0x80000000:
                 want = 0
-            (got,) = tensor_core.dots(model, [a], [b], [c])
+            (got,) = matrix_units.dots(model, [a], [b], [c])
             assert got == want, f"{got:#010x}, not {want:#010x}"
             compared(1)
 

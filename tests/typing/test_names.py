@@ -121,8 +121,9 @@ def test_precisions_are_taken(name: Any) -> None:
 
 @pytest.mark.parametrize("name", get_args(tdt.DeviceName))
 def test_devices_are_taken(name: Any) -> None:
-    half = X[:4, :4].astype(np.float16)
-    assert td.tensor_core.matmul(half, half, device=name).dtype == np.float32
+    (first, *_) = td.tensor_core.devices[name].models
+    x = td.quantize(X[:4, :4], first.a)
+    assert td.tensor_core.matmul(x, x, device=name).dtype == np.float32
 
 
 @pytest.mark.parametrize(

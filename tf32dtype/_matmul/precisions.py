@@ -346,8 +346,8 @@ def _find_model(
     model = find_model(device, instruction, row.format, row.format, "float32")
     if row.parts > 1 and not isinstance(model, Aligned):
         raise ValueError(
-            f"precision={row.short!r} adds parts as NVIDIA's libraries do; {model.device}"
-            " has no such"
+            f"precision={row.short!r} adds parts as NVIDIA's libraries do;"
+            f" {model.device} has no such"
         )
     return model
 

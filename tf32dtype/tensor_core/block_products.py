@@ -18,7 +18,7 @@ from .._formats.table import find_dtype
 from .._wording import brief
 from .block_scaled import BlockScaled
 from .look_up import find_block_scaled, find_device, find_instruction, find_model
-from .models import Model
+from .models import Aligned, Model
 
 Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
@@ -162,7 +162,7 @@ def resolve(
     b: Any,
     device: str,
     instruction: str | None,
-    accumulator: DTypeLike,
+    accumulator: DTypeLike | None,
     terms: int | None,
 ) -> Request:
     """What arguments of `matmul` mean.
@@ -173,7 +173,8 @@ def resolve(
         As `matmul` does.
     """
     x, y = read(a, "a", "b"), read(b, "b", "a")
-    if find_dtype(accumulator).newbyteorder("=") != np.float32:
+    wanted = np.float32 if accumulator is None else accumulator
+    if find_dtype(wanted).newbyteorder("=") != np.float32:
         raise ValueError(
             f"accumulator={brief(accumulator)}: products of blocks have float32 ones"
         )
@@ -189,6 +190,8 @@ def resolve(
         return Request(x, y, scaled, 1)
     found = find_device(device)
     model = find_model(device, instruction, x.format, y.format, "float32")
+    if not isinstance(model, Aligned):
+        raise ValueError(f"{model.name} is not modelled with blocks; NVIDIA's units are")
     depth = 2 * model.depth if model.emulated else model.depth
     if x.block_size % depth:
         name = find_instruction(found, instruction)

@@ -167,7 +167,10 @@ DEVICES = (
     Device(
         "Arm BF16",
         "AArch64, FEAT_BF16",
-        ("Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4", "Grace"),
+        (
+            "Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4",
+            "Grace",
+        ),
         {},
         "",
     ),

@@ -31,7 +31,7 @@ _VERIFIED = {
     "documented": "documented",
     "contested": "contested",
 }
-_WIDTHS = (15, 23)
+_WIDTHS = (19, 30)
 
 
 def listing(devices: Iterable[Device]) -> str:
@@ -49,7 +49,10 @@ def listing(devices: Iterable[Device]) -> str:
 
 
 def _of_device(device: Device) -> Iterator[str]:
-    peaks = ", ".join(f"{_SHORT[name]} {peak:g}" for name, peak in device.peak.items())
+    formats: dict[float, list[str]] = {}  # by their peak
+    for name, peak in device.peak.items():
+        formats.setdefault(peak, []).append(_SHORT[name])
+    peaks = ", ".join(f"{' '.join(names)} {peak:g}" for peak, names in formats.items())
     of_board = f"{device.board}: {peaks}" if device.board else "a CPU's"
     yield _line(device.name, device.architecture, of_board)
     for instruction in device.instructions:

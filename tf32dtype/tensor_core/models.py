@@ -209,6 +209,11 @@ class Model:
         formats = self.a if self.a == self.b else f"{self.a} x {self.b}"
         return f"{self.device} {self.instruction} {formats} -> {self.accumulator}"
 
+    @property
+    def scales_inside(self) -> bool:
+        """Whether the unit scales an accumulator without a rounding."""
+        return False
+
 
 @dataclass(frozen=True)
 class Aligned(Model):
@@ -240,7 +245,6 @@ class Aligned(Model):
 
     @property
     def scales_inside(self) -> bool:
-        """Whether the unit scales an accumulator without a rounding."""
         point = POINTS["scale_input_d"]
         return self.instruction == "tcgen05" and point.value == "inside"
 

@@ -57,20 +57,40 @@ def matmul(
     b: Operand,
     c: ArrayLike | None = ...,
     *,
-    accumulator: DTypeOf[Float] | Accumulator = ...,
+    accumulator: DTypeOf[Float] | Accumulator | None = ...,
     out: Out | tuple[Out],
     **way: Unpack[_Way],
 ) -> Out: ...
+@overload
+def matmul(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    c: ArrayLike | None = ...,
+    *,
+    accumulator: Literal["float64"] | None = ...,
+    out: None = ...,
+    **way: Unpack[_Way],
+) -> NDArray[np.float64]: ...
 @overload
 def matmul(
     a: Operand,
     b: Operand,
     c: ArrayLike | None = ...,
     *,
-    accumulator: Literal["float32"] = ...,
+    accumulator: Literal["float32"] | None = ...,
     out: None = ...,
     **way: Unpack[_Way],
 ) -> NDArray[np.float32]: ...
+@overload
+def matmul(
+    a: Operand,
+    b: Operand,
+    c: ArrayLike | None = ...,
+    *,
+    accumulator: Literal["float64"],
+    out: None = ...,
+    **way: Unpack[_Way],
+) -> NDArray[np.float64]: ...
 @overload
 def matmul(
     a: Operand,

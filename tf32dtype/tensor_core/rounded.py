@@ -36,6 +36,7 @@ class Rounded(Model):
     """What an instruction computes that is no aligned sum rounded once."""
 
     arithmetic: Arithmetic = "fused"
+    #: "to_odd": what is not exact gets a last bit of one; results are flushed then
     rounding: Literal["ties_to_even", "to_odd"] = "ties_to_even"
     #: sums side by side, of k, k + lanes and so on. In two stages: of a group's
     #: products. Fused: chains that begin at `start`, whose sum is added to the
@@ -46,7 +47,7 @@ class Rounded(Model):
     odd_first: bool = False
     #: what subnormal operands and accumulators become
     flushed: Flushed = "kept"
-    #: whether subnormal results become zeros of their sign
+    #: whether subnormal results become zeros of their sign; not in two stages
     flushes_results: bool = False
 
     @property
@@ -87,10 +88,10 @@ _MI100: Final = ("MI100",)
 _MI250X: Final = ("MI250X",)
 _MI300X: Final = ("MI300X",)
 _BOARDS: Final = ("MI100", "MI250X", "MI300X")
-_X86_FLUSHES: Final = {"flushed": "zero of their sign", "flushes_results": True}
 
-# Sources: microsoft/MMA-Sim 2.1 for AMD and float64; Intel's Software Developer's Manual
-# and Instruction Set Extensions reference; Arm's Architecture Reference Manual and QEMU.
+# Sources: microsoft/MMA-Sim 2.1 for AMD and float64; Intel's Software Developer's
+# Manual and Instruction Set Extensions reference; Arm's Architecture Reference Manual
+# and QEMU.
 _ROWS = (
     # NVIDIA's float64.
     _Row(("A100", "H100", "B200"), "mma.sync", _F64, 1, 4, "one source"),
@@ -111,30 +112,37 @@ _ROWS = (
     _Row(("MI250X", "MI300X"), "mfma", _F64, 1, 4, "one source"),
     # CPUs.
     _Row(("AVX512_BF16",), "vdpbf16ps", _BF16, 1, 2, "documented", odd_first=True,
-         **_X86_FLUSHES),
-    _Row(("AMX",), "tdpbf16ps", _BF16, 1, 32, "documented", lanes=2, **_X86_FLUSHES),
-    _Row(("AMX",), "tdpfp16ps", _F16, 1, 32, "documented", lanes=2, flushes_results=True),
+         flushed="zero of their sign", flushes_results=True),
+    _Row(("AMX",), "tdpbf16ps", _BF16, 1, 32, "documented", lanes=2,
+         flushed="zero of their sign", flushes_results=True),
+    _Row(("AMX",), "tdpfp16ps", _F16, 1, 32, "documented", lanes=2,
+         flushed="zero of their sign", flushes_results=True),
     _Row(("Arm BF16",), "bfdot", _BF16, 2, 2, "documented", "stepwise", "to_odd",
-         **_X86_FLUSHES),
+         flushed="zero of their sign", flushes_results=True),
     _Row(("Arm BF16",), "bfmmla", _BF16, 2, 4, "documented", "stepwise", "to_odd",
-         **_X86_FLUSHES),
+         flushed="zero of their sign", flushes_results=True),
     _Row(("Arm BF16",), "bfdot_ebf", _BF16, 2, 2, "documented", lanes=1, start=-0.0),
 )  # fmt: skip
 
 
 def _models(row: _Row) -> Iterator[Rounded]:
-    devices, instruction, formats, depth, instruction_depth, verified, *rest = row
-    for device, (a, b) in product(devices, product(formats, repeat=2)):
+    for device, (a, b) in product(row.devices, product(row.formats, repeat=2)):
         yield Rounded(
             device,
-            instruction,
+            row.instruction,
             a,
             b,
             "float64" if a == "float64" else "float32",
-            depth,
-            instruction_depth,
-            verified,
-            *rest,
+            row.depth,
+            row.instruction_depth,
+            row.verified,
+            row.arithmetic,
+            row.rounding,
+            row.lanes,
+            row.start,
+            row.odd_first,
+            row.flushed,
+            row.flushes_results,
         )
 
 

@@ -81,6 +81,20 @@ assert_type(
     multiply(half, half.T, device="A100", accumulator="float16"),
     npt.NDArray[np.float16],
 )
+double = numbers.astype(np.float64)
+assert_type(multiply(double, double.T, device="H100"), npt.NDArray[np.float64])
+assert_type(
+    multiply(double, double.T, device="MI300X", accumulator="float64"),
+    npt.NDArray[np.float64],
+)
+assert_type(
+    multiply(double.tolist(), double, device="A100", accumulator=np.float64),
+    npt.NDArray[np.float64],
+)
+assert_type(
+    multiply(b, b.T, device="Zen 5", instruction="vdpbf16ps", accumulator=None),
+    npt.NDArray[np.float32],
+)
 assert_type(td.tensor_core.explain(half[0], half[0], device="T4"), str)
 found = td.tensor_core.identify(half, half.T, None, numbers @ numbers.T)
 assert_type(found, list[td.tensor_core.Model])

@@ -22,7 +22,7 @@ td.set_matmul_precision("f8")  # error
 td.arithmetic("float64")  # error
 td.tensor_core.matmul(x, x.T, device="P100")  # error
 td.tensor_core.matmul(x, x.T, device="H100", instruction="mma")  # error
-td.tensor_core.matmul(x, x.T, device="H100", accumulator="float64")  # error
+td.tensor_core.matmul(x, x.T, device="H100", accumulator="bfloat16")  # error
 td.tensor_core.explain(x[0], x[0], device="K80")  # error
 td.blocks.quantize(x, "mxfp5")  # error
 td.blocks.quantize(x, "mxfp4", block_size=48)  # error

@@ -29,7 +29,9 @@ cdef int fill_rounded(tf_rounded_model *fields, model) except -1:
             and (model.depth == 1 or not model.odd_first)
             and (model.depth & (model.depth - 1) == 0
                  or model.arithmetic != "stepwise")
-            and (model.lanes >= 1 or model.arithmetic != "two stages")):
+            and (model.lanes >= 1 or model.arithmetic != "two stages")
+            and not (model.flushes_results and model.arithmetic == "two stages")
+            and (model.rounding == "ties_to_even" or model.flushes_results)):
         raise ValueError(f"no such group: {model}")
     fields.arithmetic = {"fused": TF_FUSED, "stepwise": TF_STEPWISE,
                          "two stages": TF_TWO_STAGES}[model.arithmetic]
