@@ -108,6 +108,7 @@ PLAIN = [
     for name in (
         "arithmetic/kernels/observe.c",
         "blocks/kernels/quantize.c",
+        "tensor_core/kernels/fma_chains.c",
         "tensor_core/kernels/mma.c",
         "ufuncs/kernels/moments.c",
         "ufuncs/kernels/parts.c",

@@ -33,6 +33,7 @@ struct tf_isa {
     const struct tf_mma_kernels *mma;
     const struct tf_scaled_mma_kernels *scaled_mma;
     const struct tf_rounded_kernels *rounded;
+    const struct tf_fma_kernels *fma;
     const struct tf_block_kernels *blocks;
     const struct tf_arithmetic_kernels *arithmetic;
 };

@@ -58,6 +58,28 @@ struct tf_rounded_kernels {
                    size_t ldc);
 };
 
+/* Chains of float64 fused multiply-adds: see fma_chains.c. */
+enum {
+    TF_FMA_MC = 192, /* rows of A packed at a time, and of a tile of C */
+    TF_FMA_NC = 512, /* columns of B, the same */
+    TF_FMA_KC = 192, /* k */
+    TF_FMA_LDC = TF_FMA_NC + 8, /* rows of sums lie apart by no power of two */
+};
+
+struct tf_fma_kernels {
+    size_t rows, columns; /* of a micro-tile: those of a panel of A, and of B */
+    /* Goes on with the accumulators c, of a micro-tile, `ldc` from row to row. `rows` of
+     * them count, or all if there are more. */
+    void (*chains)(const double *a, const double *b, size_t depth, size_t rows, double *c,
+                   size_t ldc);
+    /* `count` lines along k, `stride` bytes from line to line and `along` from k to k, to
+     * panels, k after k. The last one is filled up with zeros. */
+    void (*pack_rows)(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
+                      size_t depth, double *out);
+    void (*pack_columns)(const char *lines, ptrdiff_t stride, ptrdiff_t along,
+                         size_t count, size_t depth, double *out);
+};
+
 /* Chains of instructions whose operands have scales: see scaled_mma.c. */
 enum {
     TF_SCALED_K = 256, /* that is multiplied at a time: whole instructions */

@@ -36,10 +36,15 @@ void split(const float *in, size_t n, int p, int parts, float *out)
 
 @cache
 def library(text: str, *flags: str) -> ctypes.CDLL:
-    """A library of C that includes headers of src/."""
+    """A library of C that includes headers of src/. Skips where the compiler lacks one
+    of the flags."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
+    for flag in flags:
+        command = [compiler, flag, "-fsyntax-only", "-x", "c", os.devnull]
+        if subprocess.run(command, capture_output=True).returncode:
+            pytest.skip(f"{compiler} has no {flag}")
     # Compilers are not to run with a sanitizer that Python runs with.
     plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
     with tempfile.TemporaryDirectory() as folder:

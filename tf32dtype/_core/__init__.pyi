@@ -171,6 +171,12 @@ def mma_accumulate(
 def mma_matmul(
     precision: MatmulSpec, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any]
 ) -> None: ...
+def fma_matmul(
+    model: Model,
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None: ...
 
 #: (name, bits of a code) and (name, bits of the mantissa), as they are in
 #: src/blocks/block_formats.h

@@ -503,6 +503,11 @@ cdef extern from "tensor_core/mma_matmul.h" nogil:
     const tf_tile_path tf_mma_path
 
 
+cdef extern from "tensor_core/fma_matmul.h" nogil:
+    int tf_fma_matmul(tf_matrix, tf_matrix, tf_matrix, npy_intp, npy_intp, npy_intp,
+                      npy_intp, npy_intp)
+
+
 cdef extern from "blas/blas_call.h":
     enum tf_blas_routine:
         TF_BLAS_GEMM

@@ -30,8 +30,8 @@ def identify(
         What the accumulators began with, as for `matmul`: of the dtype of `d`, or a
         number; None is +0.
     d : array_like
-        The results to explain, of the product's shape: float32 or float16, whatever the
-        accumulators are.
+        The results to explain, of the product's shape: float32, float16 or float64,
+        whatever the accumulators are.
 
     Returns
     -------
@@ -72,9 +72,10 @@ def identify(
     """
     results = np.asarray(d)
     results = results.astype(results.dtype.newbyteorder("="), copy=False)
-    if results.dtype not in (np.float32, np.float16):
+    if results.dtype not in (np.float32, np.float16, np.float64):
         raise TypeError(
-            f"d is {results.dtype}: results are float32 or float16, as accumulators are"
+            f"d is {results.dtype}: results are float32, float16 or float64, as"
+            " accumulators are"
         )
     accumulator = results.dtype.name
     x, y = as_operand(a, "a"), as_operand(b, "b")

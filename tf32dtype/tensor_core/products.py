@@ -188,7 +188,8 @@ def matmul(
     k ascends in groups of the model's depth, each of which is added exactly, cut and
     rounded once, and chained to the next; what is missing of the last instruction is
     filled with zeros. A GEMM library that splits k among warps adds in another order.
-    NaN results are 0x7FFFFFFF, or 0x7FFF in float16. Nothing is reported as overflow or
+    NaN results are 0x7FFFFFFF, or 0x7FFF in float16; in float64, where the bits of a
+    NaN are not modelled, 0x7FF8000000000000. Nothing is reported as overflow or
     invalid: the unit reports nothing. docs/tensor_cores.md says how each model was
     verified, and what is contested.
 
@@ -246,16 +247,19 @@ def matmul(
 
     result: Array = np.empty((*batch, m, n), result_type)
     result.reshape(shape)[...] = start
-    spec = _core.MatmulSpec(
-        "float32", model=model, promote=promote, continues=True, silent=True
-    )
     stack = batch or (1,)
-    _core.mma_matmul(
-        spec,
+    operands = (
         np.broadcast_to(left, (*stack, m, k)),
         np.broadcast_to(right, (*stack, k, n)),
         result.reshape(*stack, m, n),
     )
+    if model.accumulator == "float64":
+        _core.fma_matmul(model, *operands)
+    else:
+        spec = _core.MatmulSpec(
+            "float32", model=model, promote=promote, continues=True, silent=True
+        )
+        _core.mma_matmul(spec, *operands)
     if target is not None:
         target[...] = result.reshape(shape)
         return target

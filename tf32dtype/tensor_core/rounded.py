@@ -94,7 +94,8 @@ _BOARDS: Final = ("MI100", "MI250X", "MI300X")
 # and QEMU.
 _ROWS = (
     # NVIDIA's float64.
-    _Row(("A100", "H100", "B200"), "mma.sync", _F64, 1, 4, "one source"),
+    _Row(("A100", "L40S", "H100", "B200", "RTX Blackwell"), "mma.sync", _F64, 1, 4,
+         "one source"),
     # AMD: the exact sum (CDNA1); in steps (CDNA2); in two stages (CDNA3).
     _Row(_MI100, "mfma", _F16, 4, 4, "one source"),
     _Row(_MI100, "mfma", _BF16, 2, 2, "one source"),

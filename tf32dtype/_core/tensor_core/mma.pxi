@@ -148,7 +148,26 @@ cdef tf_matrix matrix_of(cnp.ndarray x, kind):
 
 
 def mma_matmul(MatmulSpec precision, a, b, out):
-    """Write a @ b to `out`: (..., l, m, k), (..., l, k, n) and (..., l, m, n)."""
+    """Add a @ b to `out`: (..., l, m, k), (..., l, k, n) and (..., l, m, n)."""
+    add_products(&precision.fields.precision, 0, a, b, out)
+
+
+def fma_matmul(model, a, b, out):
+    """The same of float64 by a model that is a chain of fused multiply-adds."""
+    if not (model.accumulator == "float64" and model.arithmetic == "fused"
+            and model.depth == 1 and model.lanes == 0
+            and model.rounding == "ties_to_even" and model.flushed == "kept"
+            and not model.flushes_results and model.instruction_depth >= 1):
+        raise ValueError(f"no chain of float64 fused multiply-adds: {model}")
+    for array in (a, b, out):
+        if array.dtype != np.float64:
+            raise TypeError(f"float64 is needed, not {array.dtype}")
+    add_products(NULL, model.instruction_depth, a, b, out)
+
+
+cdef int add_products(const tf_precision *precision, npy_intp instruction_depth, a, b,
+                      out) except -1:
+    """As `precision` has it; NULL: chains of float64, of such instructions."""
     cdef npy_intp count, m, n, k
     cdef int failed
     cdef tf_matrix x, y, z
@@ -165,6 +184,10 @@ def mma_matmul(MatmulSpec precision, a, b, out):
         y = matrix_of(b[index], kinds[1])
         z = matrix_of(out[index], kinds[2])
         with nogil:
-            failed = tf_matmul(&precision.fields.precision, x, y, z, m, n, k, count)
+            if precision == NULL:
+                failed = tf_fma_matmul(x, y, z, m, n, k, count, instruction_depth)
+            else:
+                failed = tf_matmul(precision, x, y, z, m, n, k, count)
         if failed:
             raise_failure()
+    return 0

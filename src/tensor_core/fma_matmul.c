@@ -1,0 +1,145 @@
+/* Products of float64 matrices as chains of fused multiply-adds: tiles of C, which are
+ * the tasks of threads. */
+#include "tensor_core/fma_matmul.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "matmul/pack.h"
+#include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
+#include "runtime/thread_pool.h"
+#include "tensor_core/kernels.h"
+
+/* A tile of C and what is packed for it, in a thread's scratch memory. */
+struct workspace {
+    double sums[TF_FMA_MC * TF_FMA_LDC];
+    double b[TF_FMA_KC * TF_FMA_NC];
+    double a[TF_FMA_KC * TF_FMA_MC];
+};
+
+_Static_assert(sizeof(struct workspace) <= sizeof(struct tf_workspace), "it fits");
+
+struct product {
+    struct tf_matrix a, b, c;
+    ptrdiff_t m, n, k, rows, columns, vertical, across;
+    int filled; /* zeros follow the last k */
+};
+
+/* Tiles of equal size, two or more for each thread. */
+static void choose_tiles(struct product *product, ptrdiff_t count, ptrdiff_t threads)
+{
+    const ptrdiff_t least = (ptrdiff_t)tf_isa->fma->columns;
+    ptrdiff_t across = tf_ceil_div(product->n, TF_FMA_NC);
+    product->vertical = tf_ceil_div(product->m, TF_FMA_MC);
+    while (threads > 1 && product->vertical * across * count < 2 * threads &&
+           product->n > 2 * across * least) {
+        across *= 2;
+    }
+    product->rows = tf_ceil_div(product->m, product->vertical);
+    product->columns =
+        (ptrdiff_t)tf_round_up(tf_ceil_div(product->n, across), least);
+    product->across = tf_ceil_div(product->n, product->columns);
+}
+
+/* -- accumulators ------------------------------------------------------------------ */
+
+static char *element(struct tf_matrix c, size_t i, size_t j)
+{
+    return c.data + (ptrdiff_t)i * c.strides[0] + (ptrdiff_t)j * c.strides[1];
+}
+
+/* With which a tile begins; what fills the last panels is zero. */
+static void begin(double *sums, struct tf_matrix c, size_t rows, size_t columns)
+{
+    const size_t filled = tf_round_up(columns, tf_isa->fma->columns);
+    for (size_t i = 0; i < tf_round_up(rows, tf_isa->fma->rows); i++, sums += TF_FMA_LDC) {
+        memset(sums, 0, filled * sizeof *sums);
+        for (size_t j = 0; j < columns && i < rows; j++) {
+            memcpy(sums + j, element(c, i, j), sizeof *sums);
+        }
+    }
+}
+
+static void store(const double *sums, struct tf_matrix c, size_t rows, size_t columns,
+                  int filled)
+{
+    for (size_t i = 0; i < rows; i++, sums += TF_FMA_LDC) {
+        for (size_t j = 0; j < columns; j++) {
+            const double sum = filled ? sums[j] + 0.0 : sums[j];
+            const double result = isnan(sum) ? (double)NAN : sum;
+            memcpy(element(c, i, j), &result, sizeof result);
+        }
+    }
+}
+
+/* -- tiles ------------------------------------------------------------------------- */
+
+/* One k-step of a tile, from packed rows and columns. */
+static void multiply(struct workspace *work, size_t rows, size_t columns, size_t depth,
+                     struct tf_worker *worker)
+{
+    const struct tf_fma_kernels *fma = tf_isa->fma;
+    for (size_t j = 0; j < columns; j += fma->columns) {
+        for (size_t i = 0; i < rows && !tf_worker_stops(worker); i += fma->rows) {
+            fma->chains(work->a + i * depth, work->b + j * depth, depth, rows - i,
+                        work->sums + i * TF_FMA_LDC + j, TF_FMA_LDC);
+        }
+    }
+}
+
+static unsigned multiply_tile(const void *context, ptrdiff_t task,
+                              struct tf_worker *worker)
+{
+    const struct product *product = context;
+    struct workspace *work = worker->scratch;
+    const ptrdiff_t number = task / (product->vertical * product->across);
+    const ptrdiff_t i = task / product->across % product->vertical * product->rows;
+    const ptrdiff_t j = task % product->across * product->columns;
+    const size_t rows = tf_min_size(product->rows, product->m - i);
+    const size_t columns = tf_min_size(product->columns, product->n - j);
+    struct tf_matrix a = product->a, b = product->b, c = product->c;
+    a.data += number * a.step + i * a.strides[0];
+    b.data += number * b.step + j * b.strides[1];
+    c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
+    begin(work->sums, c, rows, columns);
+    for (ptrdiff_t k = 0; k < product->k && !tf_worker_stops(worker); k += TF_FMA_KC) {
+        const size_t depth = tf_min_size(TF_FMA_KC, product->k - k);
+        tf_isa->fma->pack_rows(a.data + k * a.strides[1], a.strides[0], a.strides[1], rows,
+                               depth, work->a);
+        tf_isa->fma->pack_columns(b.data + k * b.strides[0], b.strides[1], b.strides[0],
+                                  columns, depth, work->b);
+        multiply(work, rows, columns, depth, worker);
+    }
+    store(work->sums, c, rows, columns, product->filled);
+    return 0;
+}
+
+int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, ptrdiff_t m,
+                  ptrdiff_t n, ptrdiff_t k, ptrdiff_t count, ptrdiff_t instruction_depth)
+{
+    if (m == 0 || n == 0 || k == 0 || count == 0) {
+        return 0;
+    }
+    /* fma(a, b, c) is fma(b, a, c). */
+    const int swapped = tf_should_transpose(c, m, n);
+    struct product product = {
+        .a = swapped ? tf_transposed(b) : a,
+        .b = swapped ? tf_transposed(a) : b,
+        .c = swapped ? tf_transposed(c) : c,
+        .m = swapped ? n : m,
+        .n = swapped ? m : n,
+        .k = k,
+        .filled = k % instruction_depth != 0,
+    };
+    const double products = (double)m * (double)n * (double)k * (double)count;
+    const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
+    choose_tiles(&product, count, threads);
+    unsigned flags = 0;
+    const struct tf_fp saved = tf_fp_begin();
+    const int failed =
+        tf_do_tasks(multiply_tile, &product, product.vertical * product.across * count,
+                    threads, &flags);
+    tf_fp_end(saved, flags);
+    return failed;
+}

@@ -1,0 +1,118 @@
+/* Chains of float64 fused multiply-adds: a micro-tile of C from panels of A and B. */
+#include "runtime/kernels/common.h"
+#include "tensor_core/kernels.h"
+
+#if defined(__AVX512F__)
+typedef __m512d vector;
+#define BROADCAST(x) _mm512_set1_pd(x)
+#define LOAD(p)      _mm512_loadu_pd(p)
+#define STORE(p, x)  _mm512_storeu_pd(p, x)
+#define FMA(x, y, z) _mm512_fmadd_pd(x, y, z)
+enum { WIDTH = 8, ACROSS = 2, ROWS = 12 };
+#elif defined(__FMA__)
+typedef __m256d vector;
+#define BROADCAST(x) _mm256_set1_pd(x)
+#define LOAD(p)      _mm256_loadu_pd(p)
+#define STORE(p, x)  _mm256_storeu_pd(p, x)
+#define FMA(x, y, z) _mm256_fmadd_pd(x, y, z)
+enum { WIDTH = 4, ACROSS = 2, ROWS = 6 };
+#elif defined(__aarch64__)
+typedef float64x2_t vector;
+#define BROADCAST(x) vdupq_n_f64(x)
+#define LOAD(p)      vld1q_f64(p)
+#define STORE(p, x)  vst1q_f64(p, x)
+#define FMA(x, y, z) vfmaq_f64(z, x, y)
+enum { WIDTH = 2, ACROSS = 4, ROWS = 6 };
+#else /* a call of the C library's fma */
+typedef double vector;
+#define BROADCAST(x) (x)
+#define LOAD(p)      (*(p))
+#define STORE(p, x)  (*(p) = (x))
+#define FMA(x, y, z) __builtin_fma(x, y, z)
+enum { WIDTH = 1, ACROSS = 2, ROWS = 6 };
+#endif
+
+enum { COLUMNS = WIDTH * ACROSS };
+
+_Static_assert(TF_FMA_MC % ROWS == 0 && TF_FMA_NC % COLUMNS == 0, "whole micro-tiles");
+
+/* The number of rows is a constant where it is inlined. */
+TF_INLINE void multiply(const double *a, const double *b, size_t depth, double *c,
+                        size_t ldc, int rows)
+{
+    vector sums[ROWS][ACROSS];
+    UNROLLED for (int i = 0; i < rows; i++) {
+        UNROLLED for (int v = 0; v < ACROSS; v++) {
+            sums[i][v] = LOAD(c + (size_t)i * ldc + v * WIDTH);
+        }
+    }
+    for (size_t k = 0; k < depth; k++, a += ROWS, b += COLUMNS) {
+        UNROLLED for (int i = 0; i < rows; i++) {
+            const vector factor = BROADCAST(a[i]);
+            UNROLLED for (int v = 0; v < ACROSS; v++) {
+                sums[i][v] = FMA(factor, LOAD(b + v * WIDTH), sums[i][v]);
+            }
+        }
+    }
+    UNROLLED for (int i = 0; i < rows; i++) {
+        UNROLLED for (int v = 0; v < ACROSS; v++) {
+            STORE(c + (size_t)i * ldc + v * WIDTH, sums[i][v]);
+        }
+    }
+}
+
+/* What is left of a matrix's rows costs about as much as it is. */
+static void chains(const double *a, const double *b, size_t depth, size_t rows, double *c,
+                   size_t ldc)
+{
+    if (rows > ROWS / 2) {
+        multiply(a, b, depth, c, ldc, ROWS);
+    } else if (rows > ROWS / 6) {
+        multiply(a, b, depth, c, ldc, ROWS / 2);
+    } else {
+        multiply(a, b, depth, c, ldc, ROWS / 6);
+    }
+}
+
+/* Lines along k to panels of `width` lines, k after k; what is missing is zero. Items
+ * lie anywhere. The width is a constant where it is inlined. */
+TF_INLINE void pack(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
+                    size_t depth, double *out, size_t width)
+{
+    for (size_t line = 0; line < count; line += width) {
+        const char *from = lines + (ptrdiff_t)line * stride;
+        const size_t here = count - line < width ? count - line : width;
+        for (size_t k = 0; k < depth; k++, from += along, out += width) {
+            if (here < width) {
+                memset(out, 0, width * sizeof *out);
+            }
+            if (here == width && stride == sizeof *out) {
+                memcpy(out, from, width * sizeof *out);
+                continue;
+            }
+            for (size_t i = 0; i < here; i++) {
+                memcpy(out + i, from + (ptrdiff_t)i * stride, sizeof *out);
+            }
+        }
+    }
+}
+
+static void pack_rows(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
+                      size_t depth, double *out)
+{
+    pack(lines, stride, along, count, depth, out, ROWS);
+}
+
+static void pack_columns(const char *lines, ptrdiff_t stride, ptrdiff_t along,
+                         size_t count, size_t depth, double *out)
+{
+    pack(lines, stride, along, count, depth, out, COLUMNS);
+}
+
+const struct tf_fma_kernels TF_PLAIN_NAME(tf_fma_kernels) = {
+    .rows = ROWS,
+    .columns = COLUMNS,
+    .chains = chains,
+    .pack_rows = pack_rows,
+    .pack_columns = pack_columns,
+};
