@@ -109,6 +109,7 @@ PLAIN = [
         "arithmetic/kernels/observe.c",
         "blocks/kernels/quantize.c",
         "tensor_core/kernels/mma.c",
+        "tensor_core/kernels/rounded.c",
         "ufuncs/kernels/moments.c",
         "ufuncs/kernels/parts.c",
         "ufuncs/kernels/quick.c",
