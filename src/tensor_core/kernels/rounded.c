@@ -164,7 +164,6 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
 TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *model,
                      struct operands x, size_t depth, float *c, size_t ldc)
 {
-    const int fused_flushes = variant.flushes && variant.arithmetic == TF_FUSED;
     /* As accumulators are read: -0 + 0 is 0, and x + (-0) is x. Without subnormal numbers
      * no sum is -0 that does not begin with it. */
     const floats zero = floats_of(
@@ -185,15 +184,13 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
         } else {
             add_groups(variant, here, 0, (size_t)variant.depth, step, &sums, &doubt);
         }
-        UNROLLED for (size_t i = 0; variant.flushes && i < ROWS * SIDES; i++) {
-            sums.c[i / SIDES][i % SIDES] += zero;
+        if (variant.flushes) {
+            UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
+                sums.c[i / SIDES][i % SIDES] += zero;
+            }
         }
     }
-    words any_doubt = words_of(0);
-    UNROLLED for (size_t i = 0; fused_flushes && i < ROWS * SIDES; i++) {
-        any_doubt |= (words)doubt.c[i / SIDES][i % SIDES];
-    }
-    if (fused_flushes && any(any_doubt)) {
+    if (variant.flushes && variant.arithmetic == TF_FUSED) {
         redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
     }
     UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
