@@ -328,14 +328,17 @@ static uint32_t read_block(const struct tf_rounded_model *model, int32_t least, 
     const words zeros = words_of(zeros_of(model));
     struct range range = no_range();
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < n; k += LANES) {
-            float *place = x + i * step + k;
-            const size_t size = tf_min_size(n - k, LANES) * sizeof *x;
-            floats numbers = floats_of(0);
-            memcpy(&numbers, place, size);
-            numbers = read_vector(numbers, normal, zeros, &range);
-            memcpy(place, &numbers, size);
+        float *line = x + i * step;
+        size_t k = 0;
+        for (; k + LANES <= n; k += LANES) {
+            const floats numbers =
+                read_vector(load_floats(line + k), normal, zeros, &range);
+            memcpy(line + k, &numbers, sizeof numbers);
         }
+        floats rest = floats_of(0);
+        memcpy(&rest, line + k, (n - k) * sizeof *line);
+        rest = read_vector(rest, normal, zeros, &range);
+        memcpy(line + k, &rest, (n - k) * sizeof *line);
     }
     return note_of(range);
 }
