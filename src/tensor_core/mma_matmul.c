@@ -33,6 +33,10 @@ static struct tf_mma_plan plan_of(const struct tf_tile *tile)
         plan.rounded.least_a = device->rounded.least_b;
         plan.rounded.least_b = device->rounded.least_a;
     }
+    if (plan.rounded.depth) {
+        plan.model.least_a = plan.rounded.least_a;
+        plan.model.least_b = plan.rounded.least_b;
+    }
     return plan;
 }
 
@@ -51,6 +55,12 @@ static void note_specials(struct tf_workspace *work, struct tf_magnitude_range r
     work->has_specials |= tf_exponents_of(&range).greatest > 127;
 }
 
+/* Whether loops have to know more of operands than their exponents. */
+static int is_read(const struct tf_mma_plan *plan)
+{
+    return plan->rounded.depth && plan->rounded.arithmetic != TF_TWO_STAGES;
+}
+
 static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *plan,
                          const struct tf_tile *tile, size_t depth)
 {
@@ -60,7 +70,7 @@ static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *pl
     struct tf_magnitude_range range = tf_no_range();
     tf_pack_b(work, tile->b, tile->columns, depth, 0, mma->columns, &range);
     const size_t columns = tf_round_up(tile->columns, mma->columns);
-    if (plan->rounded.depth) {
+    if (is_read(plan)) {
         tf_isa->rounded->read_columns(&plan->rounded, work->b, columns, depth,
                                       work->b_exponents);
         return;
@@ -84,7 +94,7 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *pla
     struct tf_magnitude_range range = tf_no_range();
     tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), count,
               TF_MR, depth, 0, depth, &range);
-    if (plan->rounded.depth) {
+    if (is_read(plan)) {
         tf_isa->rounded->read_rows(&plan->rounded, work->a, rows, depth,
                                    work->a_exponents);
         return rows;

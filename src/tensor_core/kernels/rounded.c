@@ -13,6 +13,7 @@
 #include "runtime/kernels/simd.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
+#include "tensor_core/kernels/two_stages.h"
 
 enum {
     ROWS = TF_MR, /* of C that are done at once */
@@ -401,6 +402,11 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                    size_t ldc)
 {
     const struct tf_rounded_model *model = &plan->rounded;
+    if (tf_two_stages_fit(model)) {
+        TF_PLAIN_NAME(tf_two_stage_chains)
+        (plan, a, a_notes, lda, b, b_notes, depth, rows, c, ldc);
+        return;
+    }
     const struct loops loops = loops_of(model);
     struct operands x = {a, b, lda};
     struct filled filled;
