@@ -110,6 +110,8 @@ PLAIN = [
         "blocks/kernels/quantize.c",
         "tensor_core/kernels/fma_chains.c",
         "tensor_core/kernels/mma.c",
+        "tensor_core/kernels/rounded.c",
+        "tensor_core/kernels/two_stages.c",
         "ufuncs/kernels/moments.c",
         "ufuncs/kernels/parts.c",
         "ufuncs/kernels/quick.c",

@@ -33,14 +33,16 @@ struct tf_mma_exponents {
     int32_t least, of_zero;
 };
 
+/* Goes on with the accumulators c: rows, a multiple of TF_MR,
+ * of A, `lda` words of one number apart, times a panel of `depth` rows of B. */
+typedef void tf_mma_chains(const struct tf_mma_plan *plan, const float *a,
+                           const uint32_t *a_exponents, size_t lda, const float *b,
+                           const uint32_t *b_exponents, size_t depth, size_t rows,
+                           float *c, size_t ldc);
+
 struct tf_mma_kernels {
     size_t columns; /* of a panel of B, TF_NR_MAX at most */
-    /* Goes on with the accumulators c: rows, a multiple of TF_MR,
-     * of A, `lda` words of one number apart, times a panel of `depth` rows of B. */
-    void (*chains)(const struct tf_mma_plan *plan, const float *a,
-                   const uint32_t *a_exponents, size_t lda, const float *b,
-                   const uint32_t *b_exponents, size_t depth, size_t rows, float *c,
-                   size_t ldc);
+    tf_mma_chains *chains;
     /* Of n numbers of rows, biased, each twice in a word; of panels, n / columns rows of
      * them, two columns to a word. */
     void (*exponents_of_rows)(const float *in, size_t n,
@@ -51,11 +53,13 @@ struct tf_mma_kernels {
 
 /* Chains of units that round otherwise: see rounded.c. */
 struct tf_rounded_kernels {
-    /* Goes on with the accumulators c: rows of A, `lda` numbers apart, times a panel of
-     * `depth` rows of B, as struct tf_mma_kernels has them. */
-    void (*chains)(const struct tf_rounded_model *model, const float *a, size_t lda,
-                   const float *b, size_t columns, size_t depth, size_t rows, float *c,
-                   size_t ldc);
+    tf_mma_chains *chains; /* notes are in place of exponents */
+    /* Makes of packed rows, of panels, what the unit reads; and notes what the loops have
+     * to know of them, in words that lie as those of exponents do. */
+    void (*read_rows)(const struct tf_rounded_model *model, float *a, size_t rows,
+                      size_t depth, uint32_t *notes);
+    void (*read_columns)(const struct tf_rounded_model *model, float *b, size_t columns,
+                         size_t depth, uint32_t *notes);
 };
 
 /* Chains of float64 fused multiply-adds: see fma_chains.c. */

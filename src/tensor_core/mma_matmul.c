@@ -33,6 +33,10 @@ static struct tf_mma_plan plan_of(const struct tf_tile *tile)
         plan.rounded.least_a = device->rounded.least_b;
         plan.rounded.least_b = device->rounded.least_a;
     }
+    if (plan.rounded.depth) {
+        plan.model.least_a = plan.rounded.least_a;
+        plan.model.least_b = plan.rounded.least_b;
+    }
     return plan;
 }
 
@@ -51,6 +55,12 @@ static void note_specials(struct tf_workspace *work, struct tf_magnitude_range r
     work->has_specials |= tf_exponents_of(&range).greatest > 127;
 }
 
+/* Whether loops have to know more of operands than their exponents. */
+static int is_read(const struct tf_mma_plan *plan)
+{
+    return plan->rounded.depth && plan->rounded.arithmetic != TF_TWO_STAGES;
+}
+
 static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *plan,
                          const struct tf_tile *tile, size_t depth)
 {
@@ -59,11 +69,16 @@ static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *pl
         exponents_for(plan, plan->model.least_b);
     struct tf_magnitude_range range = tf_no_range();
     tf_pack_b(work, tile->b, tile->columns, depth, 0, mma->columns, &range);
+    const size_t columns = tf_round_up(tile->columns, mma->columns);
+    if (is_read(plan)) {
+        tf_isa->rounded->read_columns(&plan->rounded, work->b, columns, depth,
+                                      work->b_exponents);
+        return;
+    }
     for (int part = 0; part < tile->b.parts; part++) {
         const size_t first = (size_t)part * TF_PACKED_B;
-        mma->exponents_of_columns(work->b + first,
-                                  tf_round_up(tile->columns, mma->columns) * depth,
-                                  exponents, work->b_exponents + first / 2);
+        mma->exponents_of_columns(work->b + first, columns * depth, exponents,
+                                  work->b_exponents + first / 2);
     }
     note_specials(work, range);
 }
@@ -79,6 +94,11 @@ static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *pla
     struct tf_magnitude_range range = tf_no_range();
     tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), count,
               TF_MR, depth, 0, depth, &range);
+    if (is_read(plan)) {
+        tf_isa->rounded->read_rows(&plan->rounded, work->a, rows, depth,
+                                   work->a_exponents);
+        return rows;
+    }
     for (int part = 0; part < tile->a.parts; part++) {
         const size_t first = (size_t)part * TF_PACKED_A;
         tf_isa->mma->exponents_of_rows(work->a + first, rows * depth, exponents,
@@ -93,6 +113,8 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *
                            const struct tf_tile *tile, size_t depth, float *sums)
 {
     const struct tf_mma_kernels *mma = tf_isa->mma;
+    tf_mma_chains *const chains =
+        plan->rounded.depth ? tf_isa->rounded->chains : mma->chains;
     const size_t width = mma->columns, ld = work->ld;
     pack_columns(work, plan, tile, depth);
     for (size_t i = 0; i < tile->rows; i += TF_MC) {
@@ -102,15 +124,9 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *
             const uint32_t *exponents = work->b_exponents + j * depth / 2;
             for (size_t k = 0; k < depth && !tf_stops(work); k += TF_MMA_DEPTH) {
                 const size_t here = tf_min_size(depth - k, TF_MMA_DEPTH);
-                if (plan->rounded.depth) {
-                    tf_isa->rounded->chains(&plan->rounded, work->a + k, depth,
-                                            panel + k * width, width, here, rows,
-                                            sums + i * ld + j, ld);
-                    continue;
-                }
-                mma->chains(plan, work->a + k, work->a_exponents + k, depth,
-                            panel + k * width, exponents + k * width / 2, here, rows,
-                            sums + i * ld + j, ld);
+                chains(plan, work->a + k, work->a_exponents + k, depth,
+                       panel + k * width, exponents + k * width / 2, here, rows,
+                       sums + i * ld + j, ld);
             }
         }
     }

@@ -15,15 +15,6 @@
 
 #if defined(TF_FAST_COSTS)
 
-TF_INLINE floats fused(floats x, floats y, floats z)
-{
-#if defined(__AVX512BW__)
-    return (floats)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z);
-#else
-    return (floats)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
-#endif
-}
-
 TF_INLINE floats lesser_floats(floats x, floats y)
 {
 #if defined(__AVX512BW__)
@@ -39,15 +30,6 @@ TF_INLINE floats greater_floats(floats x, floats y)
     return (floats)_mm512_max_ps((__m512)x, (__m512)y);
 #else
     return (floats)_mm256_max_ps((__m256)x, (__m256)y);
-#endif
-}
-
-TF_INLINE words lesser_words(words x, words y)
-{
-#if defined(__AVX512BW__)
-    return (words)_mm512_min_epu32((__m512i)x, (__m512i)y);
-#else
-    return (words)_mm256_min_epu32((__m256i)x, (__m256i)y);
 #endif
 }
 

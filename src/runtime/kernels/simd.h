@@ -74,6 +74,45 @@ TF_INLINE shorts greater_of(shorts x, shorts y)
 #endif
 }
 
+TF_INLINE words lesser_words(words x, words y)
+{
+#if defined(__AVX512BW__)
+    return (words)_mm512_min_epu32((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return (words)_mm256_min_epu32((__m256i)x, (__m256i)y);
+#else
+    const words first = (words)(x < y);
+    return (x & first) | (y & ~first);
+#endif
+}
+
+/* x * y + z, rounded once. */
+TF_INLINE floats fused(floats x, floats y, floats z)
+{
+#if defined(__AVX512BW__)
+    return (floats)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (floats)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
+#elif defined(__aarch64__)
+    return (floats)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);
+#else
+    for (int i = 0; i < LANES; i++) {
+        z[i] = __builtin_fmaf(x[i], y[i], z[i]);
+    }
+    return z;
+#endif
+}
+
+/* The same where x * y is exact. */
+TF_INLINE floats add_exact_product(floats x, floats y, floats z)
+{
+#if defined(__FMA__) || defined(__aarch64__)
+    return fused(x, y, z);
+#else
+    return x * y + z;
+#endif
+}
+
 /* Toward zero. */
 TF_INLINE words integers_of(floats x)
 {

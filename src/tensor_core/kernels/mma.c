@@ -10,43 +10,14 @@
  * a product that counts is no normal float32, nor beyond float32 or special. Elements
  * for which it is not so are done again by the integer function, a group at a time.
  */
-#include "runtime/kernels/simd.h"
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
-#include "tensor_core/kernels.h"
+#include "tensor_core/kernels/panels.h"
 
 /* -- an MMA group ------------------------------------------------------------------ */
 
 enum {
-    ROWS = 3,                     /* of C that are done at once */
-    SIDE = 2 * LANES,             /* columns: the exponents of a vector of words */
-    ACROSS = LANES == 16 ? 2 : 1, /* such in a panel */
-    COLUMNS = SIDE * ACROSS,
     FITS = 16, /* products whose sum fits 32 bits, at 25 fraction bits */
-    BIAS = 127,
-};
-
-/* Rows of A and columns of B that are multiplied, with their exponents beside them. */
-struct operands {
-    const float *a, *b;
-    const uint32_t *a_exponents, *b_exponents;
-    size_t lda;
-};
-
-/* k of the numbers in an MMA group: `first`, and so on; leaving out two after each two if it
- * `skips`. */
-struct place {
-    size_t first, count;
-    size_t skips; /* 0, or all bits but the lowest */
-};
-
-TF_INLINE size_t place_of(struct place place, size_t i)
-{
-    return place.first + i + (i & place.skips);
-}
-
-struct accumulators {
-    floats c[ROWS][2];
 };
 
 /* What is compiled for: accumulators in float16, or with fewer bits than float32; sums
@@ -54,35 +25,6 @@ struct accumulators {
 struct mma_variant {
     int half, cut, fits;
 };
-
-/* The greatest exponents of products, biased, and INT16_MIN of none. */
-TF_INLINE void find_greatest(struct operands x, struct place place,
-                             shorts greatest[ROWS])
-{
-    UNROLLED for (int r = 0; r < ROWS; r++) {
-        greatest[r] = shorts_of(INT16_MIN);
-    }
-    _Pragma("GCC unroll 4") for (size_t i = 0; i < place.count; i++) {
-        const size_t k = place_of(place, i);
-        const shorts b = load_shorts(x.b_exponents + k * (COLUMNS / 2));
-        UNROLLED for (int r = 0; r < ROWS; r++) {
-            const shorts a = (shorts)words_of(x.a_exponents[(size_t)r * x.lda + k]);
-            greatest[r] = greater_of(greatest[r], a + b);
-        }
-    }
-}
-
-/* The exponents of accumulators, biased, two columns to a word. */
-TF_INLINE shorts exponents_of(floats left, floats right, int half)
-{
-    const words fields = ((words)left >> 23 & 0xFFFFu) | ((words)right >> 7 & ~0xFFFFu);
-    const shorts exponents = (shorts)(fields & 0x00FF00FFu);
-    if (!half) {
-        return exponents;
-    }
-    /* No less than float16's least one, but for zero. */
-    return greater_of(exponents, (exponents != 0) & (TF_LEAST_HALF + BIAS));
-}
 
 /* Returns the greatest exponents of a group, biased, each brought within F - 125 to 125,
  * where float32 is exact (see "groups in float32" of mma_model.h); `doubt` gets bits where
@@ -127,23 +69,6 @@ TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
     const floats whole = floats_toward_zero(high << 16 | low, odd);
     const floats large = floats_toward_zero(upper, odd) * 8;
     return (floats)(((words)whole & fits) | ((words)large & ~fits));
-}
-
-/* The totals with the products from `begin` to `end` of a group, cut to their unit. */
-TF_INLINE void add_products(struct operands x, struct place place, size_t begin, size_t end,
-                            const floats scale[ROWS][2], words total[ROWS][2])
-{
-    for (size_t i = begin; i < end; i++) {
-        const size_t k = place_of(place, i);
-        const floats b[2] = {load_floats(x.b + k * COLUMNS),
-                             load_floats(x.b + k * COLUMNS + LANES)};
-        UNROLLED for (int r = 0; r < ROWS; r++) {
-            const floats a = floats_of(x.a[(size_t)r * x.lda + k]);
-            UNROLLED for (int s = 0; s < 2; s++) {
-                total[r][s] += integers_of(a * b[s] * scale[r][s]);
-            }
-        }
-    }
 }
 
 /* The accumulators with the products of a group; whether some are in doubt. */

@@ -1,22 +1,439 @@
 /* Chains of units that round in other ways than aligned sums do: what
- * tensor_core/rounded_model.h does, for many elements of C. */
-#include "runtime/kernels/common.h"
+ * tensor_core/rounded_model.h does, for many elements of C at a time.
+ *
+ * Sums that are rounded one by one are float32's own. What differs is what becomes of
+ * subnormal numbers, and how exact the products are that a sum takes. For most operands
+ * neither matters: if their least exponents are e_a and e_b, and they have 11 significant
+ * bits or fewer, all products and sums are multiples of 2^(e_a + e_b - 20). Where that is
+ * at least 2^-126, and the accumulators are such multiples too, nothing subnormal arises,
+ * and products are exact. A second loop flushes each result, and leaves to the integers
+ * those that look like 2^-126: these may have been less before they were rounded.
+ */
+#include "runtime/asserts.h"
+#include "runtime/kernels/simd.h"
+#include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
+#include "tensor_core/kernels/two_stages.h"
 
-static void chains(const struct tf_rounded_model *model, const float *a, size_t lda,
-                   const float *b, size_t columns, size_t depth, size_t rows, float *c,
-                   size_t ldc)
+enum {
+    ROWS = TF_MR, /* of C that are done at once */
+    SIDES = 2,    /* vectors across */
+    WIDTH = SIDES * LANES,
+    PANEL = LANES == 16 ? 2 * WIDTH : WIDTH, /* as kernels/mma.c has it */
+    BIAS = 127,
+    BITS = 11, /* significant ones of operands */
+    LEAST_NORMAL = 1 << 23
+};
+
+struct operands {
+    const float *a, *b;
+    size_t lda;
+};
+
+/* What is compiled for. */
+struct variant {
+    int arithmetic, depth, lanes, odd_first;
+    int exact;   /* products are exact, and no number is subnormal */
+    int flushes; /* each result */
+};
+
+/* -- a group ----------------------------------------------------------------------- */
+
+TF_INLINE words magnitudes_of(floats x) { return (words)x & TF_MAGNITUDE_BITS; }
+
+TF_INLINE words are_less(words x, int32_t limit) { return (words)((ints)x < limit); }
+
+/* Subnormal numbers become zeros of their sign. */
+TF_INLINE floats flush(floats x)
 {
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t j = 0; j < columns; j++) {
-            c[i * ldc + j] = tf_float_of(tf_rounded_accumulate(
-                model, (const uint32_t *)(const void *)(a + i * lda), 1,
-                (const uint32_t *)(const void *)(b + j), (int64_t)columns, (int64_t)depth,
-                tf_bits_of(c[i * ldc + j])));
+    const words small = are_less(magnitudes_of(x), LEAST_NORMAL);
+    return (floats)((words)x & ~(small & TF_MAGNITUDE_BITS));
+}
+
+TF_INLINE floats result(struct variant variant, floats x)
+{
+    return variant.flushes ? flush(x) : x;
+}
+
+/* The accumulator with the products of a group; `doubt` gets bits where the exact sum may
+ * be below 2^-126. No other result needs that: sums of two numbers are exact there, and so
+ * are products of so few bits. */
+TF_INLINE floats add_group(struct variant variant, const float *a, const float *b,
+                           floats c, words *doubt)
+{
+    floats sums[TF_DEEPEST_ROUNDED];
+    if (variant.arithmetic == TF_FUSED && variant.depth == 1) {
+        const floats x = floats_of(*a), y = load_floats(b);
+        const floats sum = variant.exact ? add_exact_product(x, y, c) : fused(x, y, c);
+        if (variant.flushes) {
+            *doubt |= (words)(magnitudes_of(sum) == LEAST_NORMAL);
+        }
+        return result(variant, sum);
+    }
+    UNROLLED for (int k = 0; k < variant.depth; k++) {
+        const floats x = floats_of(a[k]), y = load_floats(b + k * PANEL);
+        if (variant.exact && k % 2) { /* with its neighbour, in one step */
+            sums[k / 2] = add_exact_product(x, y, sums[k / 2]);
+        } else {
+            sums[variant.exact ? k / 2 : k] = result(variant, x * y);
+        }
+    }
+    UNROLLED for (int n = variant.exact ? variant.depth / 2 : variant.depth; n > 1;
+                  n /= 2) {
+        UNROLLED for (int k = 0; k < n / 2; k++) {
+            sums[k] = result(variant, sums[2 * k] + sums[2 * k + 1]);
+        }
+    }
+    return result(variant, c + sums[0]);
+}
+
+/* -- chains ------------------------------------------------------------------------ */
+
+struct tile {
+    floats c[ROWS][SIDES];
+};
+
+/* The groups of k = first, first + by, and so on. */
+TF_INLINE void add_groups(struct variant variant, struct operands x, size_t first,
+                          size_t by, size_t depth, struct tile *sums, struct tile *doubt)
+{
+    struct tile now = *sums;
+    _Pragma("GCC unroll 4") for (size_t i = first; i < depth; i += by) {
+        const size_t k = variant.odd_first ? i ^ 1 : i;
+        UNROLLED for (int r = 0; r < ROWS; r++) {
+            UNROLLED for (int s = 0; s < SIDES; s++) {
+                words here = words_of(0);
+                now.c[r][s] = add_group(variant, x.a + (size_t)r * x.lda + k,
+                                        x.b + k * PANEL + s * LANES, now.c[r][s], &here);
+                if (variant.flushes && variant.arithmetic == TF_FUSED) {
+                    doubt->c[r][s] = (floats)((words)doubt->c[r][s] | here);
+                }
+            }
+        }
+    }
+    *sums = now;
+}
+
+/* Where a NaN arose it is the unit's. */
+TF_INLINE floats canonical(floats x)
+{
+    const words nan = (words)(x != x);
+    return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
+}
+
+/* Sums side by side, then their sum, then that with the accumulator. */
+TF_INLINE void add_lanes(struct variant variant, struct operands x, size_t depth,
+                         struct tile *sums, struct tile *doubt)
+{
+    struct tile total = {0}, more = {0};
+    add_groups(variant, x, 0, 2, depth, &total, doubt);
+    add_groups(variant, x, 1, 2, depth, &more, doubt);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        UNROLLED for (int s = 0; s < SIDES; s++) {
+            const floats sum = result(variant, total.c[r][s] + more.c[r][s]);
+            sums->c[r][s] = result(variant, sums->c[r][s] + sum);
         }
     }
 }
 
-const struct tf_rounded_kernels TF_NAME(tf_rounded_kernels) = {
+static float by_integers(const struct tf_rounded_model *model, struct operands x,
+                         size_t depth, float c)
+{
+    return tf_float_of(tf_rounded_accumulate(
+        model, (const uint32_t *)(const void *)x.a, 1,
+        (const uint32_t *)(const void *)x.b, PANEL, (int64_t)depth, tf_bits_of(c)));
+}
+
+/* Those that are in doubt. */
+__attribute__((noinline)) static void
+redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
+                   size_t depth, const struct tile *doubt, const float *c, size_t ldc,
+                   struct tile *sums)
+{
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t j = 0; j < WIDTH; j++) {
+            const struct operands here = {x->a + r * x->lda, x->b + j, x->lda};
+            const size_t s = j / LANES, lane = j % LANES;
+            if (((words)doubt->c[r][s])[lane]) {
+                sums->c[r][s][lane] = by_integers(model, here, depth, c[r * ldc + j]);
+            }
+        }
+    }
+}
+
+/* Whole instructions, for a tile of C. */
+TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *model,
+                     struct operands x, size_t depth, float *c, size_t ldc)
+{
+    /* As accumulators are read: -0 + 0 is 0, and x + (-0) is x. Without subnormal numbers
+     * no sum is -0 that does not begin with it. */
+    const floats zero = floats_of(
+        model->flush_operands == TF_FLUSH_TO_PLUS_ZERO ? 0.0f : -0.0f);
+    const int flushes_c = variant.flushes && model->flush_operands != TF_KEEP_SUBNORMAL;
+    struct tile sums, doubt = {0};
+    UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
+        const floats given = load_floats(c + i / SIDES * ldc + i % SIDES * LANES);
+        sums.c[i / SIDES][i % SIDES] = (flushes_c ? flush(given) : given) + zero;
+    }
+    const size_t step = variant.flushes || variant.lanes
+                            ? (size_t)model->instruction_depth
+                            : depth;
+    for (size_t k = 0; k < depth; k += step) {
+        const struct operands here = {x.a + k, x.b + k * PANEL, x.lda};
+        if (variant.lanes) {
+            add_lanes(variant, here, step, &sums, &doubt);
+        } else {
+            add_groups(variant, here, 0, (size_t)variant.depth, step, &sums, &doubt);
+        }
+        if (variant.flushes) {
+            UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
+                sums.c[i / SIDES][i % SIDES] += zero;
+            }
+        }
+    }
+    if (variant.flushes && variant.arithmetic == TF_FUSED) {
+        redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
+    }
+    UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
+        const floats sum = canonical(sums.c[i / SIDES][i % SIDES]);
+        memcpy(c + i / SIDES * ldc + i % SIDES * LANES, &sum, sizeof sum);
+    }
+}
+
+typedef void chain_fn(const struct tf_rounded_model *model, struct operands x,
+                      size_t depth, float *c, size_t ldc);
+
+#define CHAIN(name, ...)                                                            \
+    static void name(const struct tf_rounded_model *model, struct operands x,       \
+                     size_t depth, float *c, size_t ldc)                            \
+    {                                                                               \
+        chain((struct variant){__VA_ARGS__}, model, x, depth, c, ldc);              \
+    }
+CHAIN(fused_exact, .arithmetic = TF_FUSED, .depth = 1, .exact = 1)
+CHAIN(fused_any, .arithmetic = TF_FUSED, .depth = 1)
+CHAIN(odd_exact, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .exact = 1)
+CHAIN(odd_flushed, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .flushes = 1)
+CHAIN(lanes_exact, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .exact = 1)
+CHAIN(lanes_flushed, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .flushes = 1)
+CHAIN(steps_2_exact, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1)
+CHAIN(steps_2_flushed, .arithmetic = TF_STEPWISE, .depth = 2, .flushes = 1)
+CHAIN(steps_4_exact, .arithmetic = TF_STEPWISE, .depth = 4, .exact = 1)
+CHAIN(steps_4_flushed, .arithmetic = TF_STEPWISE, .depth = 4, .flushes = 1)
+
+static void all_by_integers(const struct tf_rounded_model *model, struct operands x,
+                            size_t depth, float *c, size_t ldc)
+{
+    struct tile sums, doubt;
+    memset(&doubt, 0xFF, sizeof doubt);
+    redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
+    for (size_t r = 0; r < ROWS; r++) {
+        memcpy(c + r * ldc, sums.c[r], sizeof sums.c[r]);
+    }
+}
+
+/* The loops of a model: where products are exact and nothing is subnormal, and else. */
+struct loops {
+    chain_fn *exact, *any;
+};
+
+static struct loops loops_of(const struct tf_rounded_model *m)
+{
+    const struct loops none = {all_by_integers, all_by_integers};
+    if (m->to_odd) {
+        return none;
+    }
+    if (m->arithmetic == TF_FUSED && m->depth == 1 && !m->flush_results &&
+        !m->flush_operands && !m->lanes && !m->odd_first) {
+        return (struct loops){fused_exact, fused_any};
+    }
+    if (m->arithmetic == TF_FUSED && m->depth == 1 && m->flush_results &&
+        m->instruction_depth % 2 == 0) {
+        if (m->odd_first && !m->lanes) {
+            return (struct loops){odd_exact, odd_flushed};
+        }
+        if (!m->odd_first && m->lanes == 2 && m->start == 0) {
+            return (struct loops){lanes_exact, lanes_flushed};
+        }
+    }
+    /* The fused sum of two products is a step of its own, to which -0 adds nothing. */
+    if (m->arithmetic == TF_FUSED && m->depth == 2 && m->instruction_depth == 2 &&
+        m->lanes == 1 && m->start == TF_SIGN_BIT && !m->flush_results &&
+        !m->flush_operands) {
+        return (struct loops){steps_2_exact, all_by_integers};
+    }
+    if (m->arithmetic == TF_STEPWISE && m->flush_results) {
+        if (m->depth == 2) {
+            return (struct loops){steps_2_exact, steps_2_flushed};
+        }
+        if (m->depth == 4) {
+            return (struct loops){steps_4_exact, steps_4_flushed};
+        }
+    }
+    return none;
+}
+
+/* -- what is known of operands ----------------------------------------------------- */
+
+/* Of numbers that are neither zero nor special. */
+struct range {
+    words least_less_one, greatest; /* magnitudes */
+    words last;                     /* bits that 11 significant ones do not reach */
+};
+
+TF_INLINE struct range no_range(void)
+{
+    return (struct range){words_of(INT32_MAX), words_of(0), words_of(0)};
+}
+
+/* A vector of numbers as the unit reads it; and the range with it. */
+TF_INLINE floats read_vector(floats x, uint32_t least, words zeros, struct range *range)
+{
+    const words magnitude = magnitudes_of(x);
+    const words small = are_less(magnitude, (int32_t)least);
+    const words kept = (words)x & ~(small & zeros);
+    const words counted = kept & TF_MAGNITUDE_BITS & are_less(magnitude, TF_INF_BITS);
+    /* Less one, zero is the greatest of all words. */
+    range->least_less_one = lesser_words(range->least_less_one, counted - 1);
+    range->greatest = ~lesser_words(~range->greatest, ~counted);
+    range->last |= counted;
+    return (floats)kept;
+}
+
+/* The exponents of the least and the greatest one, biased: as a note. 0 for the least
+ * where products may not be exact. */
+static uint32_t note_of(struct range range)
+{
+    uint32_t least = INT32_MAX, greatest = 0, last = 0;
+    for (int i = 0; i < LANES; i++) {
+        least = range.least_less_one[i] < least ? range.least_less_one[i] : least;
+        greatest = range.greatest[i] > greatest ? range.greatest[i] : greatest;
+        last |= range.last[i];
+    }
+    const int exact = !(last & ((1u << (24 - BITS)) - 1));
+    return (exact ? (least + 1) >> 23 : 0) | greatest >> 23 << 16;
+}
+
+/* What takes the place of numbers that are flushed. */
+static uint32_t zeros_of(const struct tf_rounded_model *model)
+{
+    return model->flush_operands == TF_KEEP_SUBNORMAL       ? 0
+           : model->flush_operands == TF_FLUSH_TO_PLUS_ZERO ? UINT32_MAX
+                                                            : TF_MAGNITUDE_BITS;
+}
+
+/* `count` lines of n numbers each, `step` apart. */
+static uint32_t read_block(const struct tf_rounded_model *model, int32_t least, float *x,
+                           size_t step, size_t count, size_t n)
+{
+    const uint32_t normal = (uint32_t)(least + BIAS) << 23;
+    const words zeros = words_of(zeros_of(model));
+    struct range range = no_range();
+    for (size_t i = 0; i < count; i++) {
+        float *line = x + i * step;
+        size_t k = 0;
+        for (; k + LANES <= n; k += LANES) {
+            const floats numbers =
+                read_vector(load_floats(line + k), normal, zeros, &range);
+            memcpy(line + k, &numbers, sizeof numbers);
+        }
+        floats rest = floats_of(0);
+        memcpy(&rest, line + k, (n - k) * sizeof *line);
+        rest = read_vector(rest, normal, zeros, &range);
+        memcpy(line + k, &rest, (n - k) * sizeof *line);
+    }
+    return note_of(range);
+}
+
+/* A note for ROWS rows, or a panel, of TF_MMA_DEPTH k. */
+static void read_rows(const struct tf_rounded_model *model, float *a, size_t rows,
+                      size_t depth, uint32_t *notes)
+{
+    for (size_t i = 0; i < rows; i += ROWS) {
+        for (size_t k = 0; k < depth; k += TF_MMA_DEPTH) {
+            const size_t place = i * depth + k;
+            notes[place] = read_block(model, model->least_a, a + place, depth, ROWS,
+                                      tf_min_size(depth - k, TF_MMA_DEPTH));
+        }
+    }
+}
+
+static void read_columns(const struct tf_rounded_model *model, float *b, size_t columns,
+                         size_t depth, uint32_t *notes)
+{
+    for (size_t j = 0; j < columns; j += PANEL) {
+        for (size_t k = 0; k < depth; k += TF_MMA_DEPTH) {
+            const size_t place = j * depth + k * PANEL;
+            const size_t n = tf_min_size(depth - k, TF_MMA_DEPTH) * PANEL;
+            notes[place / 2] = read_block(model, model->least_b, b + place, n, 1, n);
+        }
+    }
+}
+
+/* Whether products are exact: normal, finite, and multiples of 2^-126. */
+static int are_exact(uint32_t a, uint32_t b)
+{
+    const int32_t least = (int32_t)((a & 0xFFFF) + (b & 0xFFFF)) - 2 * BIAS;
+    const int32_t greatest = (int32_t)((a >> 16) + (b >> 16)) - 2 * BIAS;
+    return (a & 0xFFFF) && (b & 0xFFFF) && least - 2 * (BITS - 1) >= TF_LEAST_SINGLE &&
+           greatest + 2 <= BIAS;
+}
+
+/* Whether accumulators are multiples of 2^-126. */
+static int are_multiples(const float *c, size_t ldc)
+{
+    words small = words_of(0);
+    UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
+        const words x = magnitudes_of(load_floats(c + i / SIDES * ldc + i % SIDES * LANES));
+        small |= are_less(x, (TF_LEAST_SINGLE + 23 + BIAS) << 23) & (words)(x != 0);
+    }
+    return !any(small);
+}
+
+/* -- all rows ---------------------------------------------------------------------- */
+
+/* Lines of whole instructions, filled up with zeros. */
+struct filled {
+    float a[ROWS * TF_MMA_DEPTH], b[TF_MMA_DEPTH * PANEL];
+};
+
+static void chains(const struct tf_mma_plan *plan, const float *a,
+                   const uint32_t *a_notes, size_t lda, const float *b,
+                   const uint32_t *b_notes, size_t depth, size_t rows, float *c,
+                   size_t ldc)
+{
+    const struct tf_rounded_model *model = &plan->rounded;
+    if (tf_two_stages_fit(model)) {
+        TF_PLAIN_NAME(tf_two_stage_chains)
+        (plan, a, a_notes, lda, b, b_notes, depth, rows, c, ldc);
+        return;
+    }
+    const struct loops loops = loops_of(model);
+    struct operands x = {a, b, lda};
+    struct filled filled;
+    TF_ASSERT(rows % ROWS == 0 && depth > 0 && depth <= TF_MMA_DEPTH);
+    const size_t whole = tf_round_up(depth, (size_t)model->instruction_depth);
+    if (whole != depth) {
+        memset(&filled, 0, sizeof filled);
+        memcpy(filled.b, b, depth * PANEL * sizeof *b);
+        x = (struct operands){filled.a, filled.b, TF_MMA_DEPTH};
+    }
+    for (size_t i = 0; i < rows; i += ROWS) {
+        const int exact = are_exact(a_notes[i * lda], *b_notes);
+        for (size_t r = 0; whole != depth && r < ROWS; r++) {
+            memcpy(filled.a + r * TF_MMA_DEPTH, a + (i + r) * lda, depth * sizeof *a);
+        }
+        for (size_t j = 0; j < PANEL; j += WIDTH) {
+            const struct operands here = {whole != depth ? x.a : a + i * lda, x.b + j,
+                                          x.lda};
+            float *place = c + i * ldc + j;
+            const int fast = exact && (!model->flush_results || are_multiples(place, ldc));
+            (fast ? loops.exact : loops.any)(model, here, whole, place, ldc);
+        }
+    }
+}
+
+const struct tf_rounded_kernels TF_PLAIN_NAME(tf_rounded_kernels) = {
     .chains = chains,
+    .read_rows = read_rows,
+    .read_columns = read_columns,
 };

@@ -1,0 +1,270 @@
+/* Chains of groups in two stages (TF_TWO_STAGES of tensor_core/rounded_model.h), for many
+ * elements of C at a time, in 32 bits.
+ *
+ * The first stage is that of mma.c: products are brought to the unit of their sum by a power
+ * of two, and a conversion to integers cuts them. The second stage's total has 39 bits, in
+ * units of 2^(G - 32), for the greater exponent G of the sum and the accumulator: that is
+ * high * 2^8 + low. Split again, it is two numbers of 24 bits or fewer, and a fused
+ * multiply-add rounds their sum once, to nearest. The rounding downward to 31 fraction bits
+ * before that drops a few bits of `low`.
+ *
+ * That is exact while G, and the exponent of the products, are ordinary. Elements for which
+ * they are not are done again by the integer function.
+ */
+#include "tensor_core/kernels/two_stages.h"
+
+#include "runtime/asserts.h"
+#include "runtime/sizes.h"
+#include "tensor_core/kernels/panels.h"
+
+enum {
+    FRACTION = TF_TWO_STAGES_FRACTION,
+    MORE = TF_TWO_STAGES_KEPT + 1 - FRACTION, /* bits of the total below */
+    /* Greatest exponents, biased: from the least whose unit 2^(G - 32) is normal, to that
+     * with which no product is Inf. */
+    LOWEST = FRACTION + MORE + 1,
+    HIGHEST = 2 * BIAS - 2,
+    NO_PRODUCT = TF_MMA_ZERO / 2
+};
+
+/* -- integers ---------------------------------------------------------------------- */
+
+/* Downward. */
+TF_INLINE words integers_below(floats x)
+{
+#if defined(__AVX512BW__)
+    return (words)_mm512_cvt_roundps_epi32((__m512)x,
+                                           _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
+    return (words)_mm256_cvttps_epi32(_mm256_floor_ps((__m256)x));
+#else
+    const words cut = integers_of(x);
+    return cut + (words)(__builtin_convertvector((ints)cut, floats) > x);
+#endif
+}
+
+TF_INLINE words shifted_down(words x, words by) { return (words)((ints)x >> (ints)by); }
+
+TF_INLINE floats floats_of_words(words x)
+{
+    return __builtin_convertvector((ints)x, floats);
+}
+
+/* The left or right column of each word, of numbers that are not negative. */
+TF_INLINE words column_of(shorts x, int side)
+{
+    return side ? (words)x >> 16 : (words)x & 0xFFFFu;
+}
+
+/* -- a group ----------------------------------------------------------------------- */
+
+/* Sums of products, in units of 2^(exponent - FRACTION). */
+struct stage {
+    words total[ROWS][2];
+    shorts exponents[ROWS]; /* biased, LOWEST to HIGHEST */
+};
+
+/* `doubt` gets bits where exponents are out of range. */
+TF_INLINE struct stage add_lane(struct operands x, struct place place,
+                                shorts doubt[ROWS])
+{
+    struct stage stage;
+    floats scale[ROWS][2];
+    find_greatest(x, place, stage.exponents);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        const shorts e = stage.exponents[r];
+        const shorts within =
+            lesser_of(greater_of(e, shorts_of(LOWEST)), shorts_of(HIGHEST));
+        doubt[r] |= (within ^ e) & ~(e < NO_PRODUCT);
+        stage.exponents[r] = within;
+        UNROLLED for (int s = 0; s < 2; s++) {
+            const words field = FRACTION + 2 * BIAS - column_of(within, s);
+            scale[r][s] = (floats)(field << 23);
+            stage.total[r][s] = words_of(0);
+        }
+    }
+    add_products(x, place, 0, place.count, scale, stage.total);
+    return stage;
+}
+
+/* The sum of two lanes, at the greater exponent. */
+TF_INLINE struct stage add_stages(struct stage x, struct stage y)
+{
+    struct stage sum;
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        const shorts e = greater_of(x.exponents[r], y.exponents[r]), most = shorts_of(31);
+        const shorts shift_x = lesser_of(e - x.exponents[r], most);
+        const shorts shift_y = lesser_of(e - y.exponents[r], most);
+        sum.exponents[r] = e;
+        UNROLLED for (int s = 0; s < 2; s++) {
+            sum.total[r][s] = shifted_down(x.total[r][s], column_of(shift_x, s)) +
+                              shifted_down(y.total[r][s], column_of(shift_y, s));
+        }
+    }
+    return sum;
+}
+
+/* high * 2^MORE + low, rounded downward to 31 fraction bits, then to nearest. */
+TF_INLINE floats round_total(words high, words low)
+{
+    /* That many bits has the total: of a negative one its complement, since a power of two
+     * has no bits to drop; nor does it matter that a conversion may round up to one. */
+    const words magnitude = high ^ (words)((ints)high >> 31);
+    words drop = ((words)floats_of_words(magnitude) >> 23) - (BIAS + 23);
+    drop &= ~(words)((ints)drop >> 31);
+    const words rest = ((high & 0xFFu) << MORE | low) & (words_of(UINT32_MAX) << drop);
+    const floats upper = floats_of_words((words)((ints)high >> 8)), size = floats_of(65536);
+#if defined(__FMA__) || defined(__aarch64__)
+    return fused(upper, size, floats_of_words(rest));
+#else
+    return upper * size + floats_of_words(rest); /* the product is exact */
+#endif
+}
+
+/* The accumulators with the products of a group; `doubt` gets bits of those in doubt. */
+TF_INLINE void add_group(int lanes, struct operands x, size_t first, size_t count,
+                         struct accumulators *sums, words doubt[ROWS][2])
+{
+    shorts out[ROWS];
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        out[r] = shorts_of(0);
+    }
+    const struct place place = {first, lanes == 1 ? count : (count + 1) / 2,
+                                lanes == 1 ? 0 : ~(size_t)0};
+    struct stage stage = add_lane(x, place, out);
+    if (lanes == 2) {
+        const struct place odd = {first + 1, count / 2, ~(size_t)0};
+        stage = add_stages(stage, add_lane(x, odd, out));
+    }
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        const shorts e = stage.exponents[r];
+        const shorts of_c = exponents_of(sums->c[r][0], sums->c[r][1], 0);
+        const shorts larger = greater_of(e, of_c);
+        const shorts greatest = lesser_of(larger, shorts_of(HIGHEST));
+        out[r] |= larger ^ greatest;
+        /* What goes off the sum, beyond the MORE bits that are kept below. */
+        const shorts below = greatest - e;
+        const shorts kept = lesser_of(below, shorts_of(MORE));
+        const shorts lost = lesser_of(below - kept, shorts_of(31));
+        const shorts counts = greatest - of_c <= FRACTION + 1;
+        UNROLLED for (int s = 0; s < 2; s++) {
+            const words g = column_of(greatest, s), keep = column_of(kept, s);
+            const floats c = sums->c[r][s];
+            const floats scaled = c * (floats)((FRACTION + 2 * BIAS - g) << 23);
+            words whole = integers_below(scaled);
+            words unsure = (words)(scaled == 0) & (words)c; /* too small, or -0 */
+            if (lanes == 2) {
+                whole &= s ? (words)((ints)counts >> 16)
+                           : (words)((ints)((words)counts << 16) >> 16);
+                unsure = words_of(0);
+            }
+            const words cut = shifted_down(stage.total[r][s], column_of(lost, s));
+            const words high = whole + shifted_down(cut, keep);
+            const words low = cut << (MORE - keep) & ((1u << MORE) - 1);
+            sums->c[r][s] =
+                round_total(high, low) * (floats)((g - FRACTION - MORE) << 23);
+            const words range = s ? (words)out[r] & ~0xFFFFu : (words)out[r] << 16;
+            doubt[r][s] = unsure | range;
+        }
+        /* Without products the lowest exponent is not theirs. */
+        const shorts nothing = (e == LOWEST) & (of_c < LOWEST);
+        doubt[r][0] |= (words)nothing << 16;
+        doubt[r][1] |= (words)nothing & ~0xFFFFu;
+    }
+}
+
+/* Computes by integers those results of `given` that are in doubt. NaN remains NaN, and
+ * zero where there is no product. */
+__attribute__((noinline)) static void
+redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
+                   size_t first, size_t count, words doubt[ROWS][2],
+                   const struct accumulators *given, struct accumulators *next)
+{
+    shorts greatest[ROWS];
+    find_greatest(*x, (struct place){first, count, 0}, greatest);
+    for (int r = 0; r < ROWS; r++) {
+        const uint32_t *a = (const uint32_t *)(const void *)(x->a + (size_t)r * x->lda);
+        for (int s = 0; s < 2; s++) {
+            floats sums = next->c[r][s];
+            for (int lane = 0; lane < LANES; lane++) {
+                const uint32_t *b =
+                    (const uint32_t *)(const void *)(x->b + s * LANES + lane);
+                const float c = given->c[r][s][lane];
+                const int none = c == 0 && greatest[r][2 * lane + s] < NO_PRODUCT;
+                if (doubt[r][s][lane]) {
+                    sums[lane] =
+                        none     ? 0
+                        : c != c ? tf_float_of(tf_mma_nan(0))
+                                 : tf_float_of(tf_rounded_accumulate(
+                                       model, a + first, 1, b + first * COLUMNS, COLUMNS,
+                                       (int64_t)count, tf_bits_of(c)));
+                }
+            }
+            next->c[r][s] = sums;
+        }
+    }
+}
+
+/* -- chains ------------------------------------------------------------------------ */
+
+/* Rows of C in sets: while one waits for a group's sum, another's begins. */
+enum { ROW_SETS = TF_MR / ROWS };
+
+TF_INLINE void chain(int lanes, const struct tf_rounded_model *model, struct operands x,
+                     size_t depth, float *c, size_t ldc)
+{
+    struct accumulators sums[ROW_SETS];
+    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
+        memcpy(sums[i / ROWS].c[i % ROWS], c + i * ldc, SIDE * sizeof *c);
+    }
+    for (size_t k = 0; k < depth; k += (size_t)model->depth) {
+        const size_t count = tf_min_size(depth - k, (size_t)model->depth);
+        struct operands rows = x;
+        for (int set = 0; set < ROW_SETS; set++) {
+            struct accumulators next = sums[set];
+            words doubt[ROWS][2], some = words_of(0);
+            add_group(lanes, rows, k, count, &next, doubt);
+            UNROLLED for (int i = 0; i < 2 * ROWS; i++) {
+                some |= doubt[i / 2][i % 2];
+            }
+            if (__builtin_expect(any(some), 0)) {
+                const struct accumulators given = sums[set];
+                struct accumulators redone = next;
+                redo_with_integers(model, &rows, k, count, doubt, &given, &redone);
+                next = redone;
+            }
+            sums[set] = next;
+            rows.a += ROWS * x.lda;
+            rows.a_exponents += ROWS * x.lda;
+        }
+    }
+    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
+        memcpy(c + i * ldc, sums[i / ROWS].c[i % ROWS], SIDE * sizeof *c);
+    }
+}
+
+#define CHAIN(name, lanes)                                                          \
+    static void name(const struct tf_rounded_model *model, struct operands x,       \
+                     size_t depth, float *c, size_t ldc)                            \
+    {                                                                               \
+        chain(lanes, model, x, depth, c, ldc);                                      \
+    }
+CHAIN(chain_one_lane, 1)
+CHAIN(chain_two_lanes, 2)
+
+void TF_PLAIN_NAME(tf_two_stage_chains)(const struct tf_mma_plan *plan, const float *a,
+                                        const uint32_t *a_exponents, size_t lda,
+                                        const float *b, const uint32_t *b_exponents,
+                                        size_t depth, size_t rows, float *c, size_t ldc)
+{
+    const struct tf_rounded_model *model = &plan->rounded;
+    TF_ASSERT(rows % TF_MR == 0 && depth > 0 && depth <= TF_MMA_DEPTH);
+    for (size_t i = 0; i < rows; i += TF_MR) {
+        for (size_t j = 0; j < COLUMNS; j += SIDE) {
+            const struct operands x = {a + i * lda, b + j, a_exponents + i * lda,
+                                       b_exponents + j / 2, lda};
+            (model->lanes == 1 ? chain_one_lane : chain_two_lanes)(model, x, depth,
+                                                                   c + i * ldc + j, ldc);
+        }
+    }
+}

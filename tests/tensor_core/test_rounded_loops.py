@@ -1,0 +1,125 @@
+"""Fast loops of units that round otherwise than aligned sums, against the integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support.interpreters import run
+from tests.tensor_core.test_matmul import one_by_one
+from tf32dtype.tensor_core.rounded import ROUNDED
+
+Array = np.ndarray[Any, Any]
+
+SINGLES = [model for model in ROUNDED if model.accumulator == "float32"]
+# Rows that differ in names alone have the same loops.
+UNLIKE = list(
+    {
+        tuple(value for key, value in vars(m).items()
+              if key not in ("device", "instruction", "verified")): m
+        for m in SINGLES
+    }.values()
+)  # fmt: skip
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(td, name, None) or getattr(np, name))
+
+
+def drawn(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Array:
+    x = rng.standard_normal(shape)
+    if kind == "wide":
+        return np.ldexp(x, rng.integers(-40, 41, shape))
+    if kind == "tiny":  # products and sums about float32's least normal number
+        return np.ldexp(x, rng.integers(-68, -58, shape))
+    if kind == "least":  # exact powers of two, and what is next to them
+        return np.ldexp(rng.choice([-1, 1, 1.0078125], shape), rng.integers(-70, -55, shape))
+    if kind == "large":
+        return np.ldexp(x, rng.integers(50, 64, shape))
+    if kind == "sparse":
+        return x * (rng.random(shape) < 0.1)
+    if kind == "ties":  # few bits, far apart
+        return np.ldexp(rng.integers(-3, 4, shape), 12 * rng.integers(-1, 2, shape))
+    if kind == "cancel":  # pairs of k
+        x[:, 1::2] = -x[:, : x.shape[1] // 2 * 2 : 2]
+        return np.ldexp(x, rng.integers(-12, 13, (len(x), 1)))
+    if kind == "special":
+        chosen = rng.choice([np.inf, -np.inf, np.nan], shape)
+        return np.where(rng.random(shape) < 0.005, chosen, x)
+    assert kind == "normal"
+    return x
+
+
+def operand(
+    rng: np.random.Generator, kind: str, shape: tuple[int, int], name: str
+) -> Array:
+    dtype = dtype_of(name)
+    if kind == "bits":
+        size = 4 if dtype == td.tf32 else dtype.itemsize
+        x = rng.integers(0, 2 ** (8 * size), shape, dtype=f"u{size}")
+        x[rng.random(shape) < 0.1] = 1 << (8 * size - 1)  # -0
+        if size == 4:  # bits that tf32 does not have
+            x &= np.uint32(0xFFFFE000 if dtype == td.tf32 else 0xFFFFFFFF)
+        return x.view(dtype)
+    with np.errstate(all="ignore"):
+        x = drawn(rng, kind, shape).astype(dtype)
+        if kind != "special":
+            x = np.where(np.isfinite(x.astype(np.float32)), x, np.ones_like(x))
+    return x
+
+
+def accumulators(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Array:
+    if kind == "bits":
+        c = operand(rng, kind, shape, "float32")
+    elif kind == "tiny":
+        c = np.ldexp(rng.standard_normal(shape), rng.integers(-135, -115, shape))
+    elif kind == "least":
+        c = np.ldexp(rng.choice([-1.0, 1.0], shape), rng.integers(-128, -124, shape))
+    elif kind == "ties":
+        c = rng.integers(-3, 4, shape) * 2.0**24
+    else:
+        c = drawn(rng, kind, shape)
+    c = c.astype(np.float32)
+    c[rng.random(shape) < 0.2] = 0
+    c[rng.random(shape) < 0.2] = -0.0
+    return c
+
+
+KINDS = ["normal", "wide", "tiny", "least", "large", "sparse", "ties", "cancel",
+         "special", "bits"]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", UNLIKE, ids=lambda m: m.name)
+def test_fast_form_equals_slow_one(model, compared):
+    """Tiles of many rows and columns, with all that sends a block to the integers."""
+    rng = np.random.default_rng(17)
+    for number, kind in enumerate(KINDS):
+        shapes = [(37, 300, 70), (7, 67, 33), (1, 1, 5), (6, 64, 16)]
+        for m, k, n in shapes[:1] if number == 0 else shapes[1:]:
+            a = operand(rng, kind, (m, k), model.a)
+            b = operand(rng, kind, (n, k), model.b).T
+            if kind == "cancel":  # products cancel, not operands
+                b = np.repeat(b[: (k + 1) // 2], 2, axis=0)[:k]
+            c = accumulators(rng, kind, (m, n))
+            got = td.tensor_core.matmul(
+                a, b, c, device=model.device, instruction=model.instruction,
+                accumulator=model.accumulator,
+            )  # fmt: skip
+            want = one_by_one(model, a, b, c)
+            unlike = got.view(np.uint32) != want.view(np.uint32)
+            assert not unlike.any(), (kind, (m, k, n), np.argwhere(unlike)[:3],
+                                      got[unlike][:3], want[unlike][:3])  # fmt: skip
+            compared(got.size)
+
+
+@pytest.mark.parametrize(
+    "isa", [isa for isa in td._core.available_isas() if isa != td.isa()]
+)
+def test_fast_form_on_every_instruction_set(isa):
+    tests = f"{__file__}::test_fast_form_equals_slow_one"
+    printed = run("-m", "pytest", "-q", "-p", "no:cacheprovider", tests,
+                  TF32DTYPE_ISA=isa, timeout=600)  # fmt: skip
+    assert f"{len(UNLIKE)} passed" in printed
