@@ -202,21 +202,8 @@ def matmul(
         a, b, device, instruction, accumulator, rounding, promote_every
     )
     result_type = np.dtype(model.accumulator)
-    left = x[np.newaxis] if x.ndim == 1 else x
-    right = y[:, np.newaxis] if y.ndim == 1 else y
-    if left.ndim == 0 or right.ndim == 0:
-        raise ValueError(
-            f"a and b are at least vectors, not single numbers: their shapes are"
-            f" {x.shape} and {y.shape}"
-        )
-    if left.shape[-1] != right.shape[-2]:
-        raise ValueError(
-            f"shapes {x.shape} and {y.shape} do not fit: k is {left.shape[-1]} and"
-            f" {right.shape[-2]}"
-        )
+    left, right, batch, shape = arranged(x, y)
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
-    batch = _batch(left.shape[:-2], right.shape[:-2])
-    shape = batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
     start = as_accumulators(c, model, shape)
     target = _as_target(out, result_type, shape)
 
@@ -258,6 +245,33 @@ def _of_blocks(request: block_products.Request, c: Any, out: Any) -> Any:
         target[...] = result.reshape(shape)
         return target
     return result.reshape(shape)[()]
+
+
+def arranged(
+    x: Array, y: Array
+) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
+    """Operands as stacks of matrices, the shape of the stack, and that of the result.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit.
+    """
+    left = x[np.newaxis] if x.ndim == 1 else x
+    right = y[:, np.newaxis] if y.ndim == 1 else y
+    if left.ndim == 0 or right.ndim == 0:
+        raise ValueError(
+            f"a and b are at least vectors, not single numbers: their shapes are"
+            f" {x.shape} and {y.shape}"
+        )
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(
+            f"shapes {x.shape} and {y.shape} do not fit: k is {left.shape[-1]} and"
+            f" {right.shape[-2]}"
+        )
+    batch = _batch(left.shape[:-2], right.shape[:-2])
+    m, n = left.shape[-2], right.shape[-1]
+    return left, right, batch, batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
 
 
 def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
