@@ -36,9 +36,9 @@ Array = NDArray[Any]
 
 #: What models that compute the same may differ in. Zeros that fill up an instruction
 #: change nothing.
-_NAMES = ("device", "instruction", "verified")
+_NAMES = ("device", "instruction", "instruction_depth", "verified")
 #: How many elements ways are tried on before those that are left are on all.
-_FIRST, _WIDE = (16, 128), 16
+_FIRST = (8, 128)
 #: Of each model, ways that explain some elements best are tried on all, too.
 _NEAR = 3
 #: Numbers in a table of sums; elements times ways after which no more are looked at.
@@ -195,7 +195,7 @@ class Identification(Sequence[Hypothesis]):
         if len(self) > len(shown):
             lines.append(f"  and {len(self) - len(shown):,} more")
         if self.nearest:
-            lines += ["the nearest of the others", *_lines(self.nearest[:_SHOWN])]
+            lines += ["the nearest of the others", *_lines(self.nearest[: _SHOWN // 2])]
         return "\n".join(lines)
 
 
@@ -265,13 +265,13 @@ def identify(
     -----
     Tried are, of each model: one chain; 2 to 64 parts of k, equal, or of as many tiles
     of 16 to 256 k as others or one more, or with one cut anywhere and others a fixed
-    distance from it (stream-k), or which take turns of 16 to 256 k (warps that share a
-    tile); and all that `promote_every` may be up to 512. All cuts are at multiples of
-    16 and of an instruction's k, but equal parts may end elsewhere; of k above 16384
-    stream-k's are at multiples of 1/1024 of it. Sums of parts are added in float32, to
-    nearest, in ascending or descending order or pairwise; or equal parts and those that
-    take turns are one chain in that order. c begins the sum or the first part, or comes
-    last. Results are rounded to nearest in the end, if they are narrower.
+    distance from it (stream-k), or which take turns of 16, 32, ..., 256 k (warps that
+    share a tile); and all that `promote_every` may be up to 512. All cuts are at
+    multiples of 16 and of an instruction's k, but equal parts may end elsewhere; of k
+    above 16384 stream-k's are at multiples of 1/1024 of it. Sums of parts are added in
+    float32, to nearest, in ascending or descending order or pairwise; or equal parts
+    and those that take turns are one chain in that order. c begins the sum or the first
+    part, or comes last. Narrower results are rounded to nearest in the end.
 
     Many hypotheses agree on small integers, on results of few bits, or where k is
     short: results tell more if exponents differ widely and k is long. Where thousands
@@ -439,8 +439,9 @@ class _Problem:
         """About so many elements of an order, by their places: (rows, columns).
 
         As many of each row: products of matrices take less time than those of vectors.
+        But of few bits a row has few that tell anything.
         """
-        wide = max(1, min(self._n, count, _WIDE))
+        wide = max(1, min(self._n, 2 if self.results.itemsize < 4 else 8))
         rows = order // max(self._n, 1)
         chosen = []
         for row in [*dict.fromkeys(rows.tolist())][: count // wide]:
@@ -536,7 +537,9 @@ class _Search:
 
     def __init__(self, models: Sequence[Model], problem: _Problem, d: Array) -> None:
         self.models = models
-        self._model, self._problem, self._d = models[0], problem, d
+        # Of the shortest instructions: what cuts others cuts these.
+        self._model = min(models, key=lambda model: model.instruction_depth)
+        self._problem, self._d = problem, d
         self._saturates = (False, True) if d.dtype.itemsize == 1 else (False,)
         self._with_c = bool(problem.c(self._model).tobytes().strip(b"\0"))
         self._chain = self._state(whole(problem.k))

@@ -403,18 +403,23 @@ def _equal(k: int, unit: int, depth: int) -> list[Bundle]:
     lengths |= {-(-k // parts) for parts in range(2, MOST_PARTS + 1)}
     lengths = {x for x in lengths if unit <= x < k}
     promotions = set(range(depth, min(LONGEST_PROMOTION + 1, k), depth)) - lengths
-    # Chained in ascending order they are one chain.
-    few = _by_parts(1, [equal(k, x) for x in sorted(lengths)], ("descending",))
-    return few + _by_parts(1, [equal(k, x) for x in sorted(promotions)])
+    few = [equal(k, x) for x in sorted(lengths)]
+    ends = {split: split.lengths[0] % depth == 0 for split in few}  # as instructions do
+    return [
+        # Chained in ascending order they are one chain.
+        *_by_parts(1, [split for split in few if ends[split]], ("descending",)),
+        *_by_parts(1, [split for split in few if not ends[split]]),
+        *_by_parts(1, [equal(k, x) for x in sorted(promotions)]),
+    ]
 
 
 def _in_turns(k: int, unit: int) -> list[Bundle]:
-    splits = [
-        in_turns(k, parts, turn)
-        for parts in range(2, MOST_PARTS + 1)
-        for turn in range(unit, LARGEST_TILE + 1, unit)
-        if parts * turn < k
-    ]
+    splits = []
+    for parts in range(2, MOST_PARTS + 1):
+        turn = unit
+        while turn <= LARGEST_TILE and parts * turn < k:
+            splits.append(in_turns(k, parts, turn))
+            turn *= 2
     return _by_parts(2, splits, ("ascending", "descending"))
 
 
