@@ -422,7 +422,8 @@ class _Problem:
         *stack, i, j = np.unravel_index(which, (*self._stack, self._m, self._n))
         first = *(x[:, 0] for x in stack), i[:, 0]
         a = self._a[first][:, np.newaxis]
-        b = self._b[(*(x[:, :1] for x in stack), slice(None), j)].swapaxes(1, 2)
+        lines = self._b.swapaxes(-1, -2)
+        b = lines[(*(x[:, :1] for x in stack), j)].swapaxes(1, 2)
         c = self.c(model)[(*stack, i, j)][:, np.newaxis]
         return self._elements(model, a, b, c)
 
@@ -458,10 +459,10 @@ class _Problem:
         stacks, rows = max(1, most // size), max(1, most // self._n)
         for first in range(0, count, stacks):
             which = np.arange(first, min(first + stacks, count))
-            at = np.unravel_index(which, self._stack)
+            at: tuple[Any, ...] = np.unravel_index(which, self._stack)
             b = self._b[at]
             for row in range(0, self._m, rows):
-                there = (*at, slice(row, row + rows))
+                there: tuple[Any, ...] = (*at, slice(row, row + rows))
                 begin = first * size + row * self._n
                 part = c[there]
                 yield (
@@ -634,7 +635,8 @@ class _Search:
             len(which) * (bundle.parts + self._problem.k * isinstance(bundle, Each))
             for bundle, which in there
         )
-        return min(_BLOCK, _TABLE // max(stretches, 1), max(256, _WORK // max(cost, 1)))
+        budget: int = max(256, _WORK // max(cost, 1))
+        return min(_BLOCK, _TABLE // max(stretches, 1), budget)
 
     def found(self) -> Iterator[_Entry]:
         """What explains all."""
@@ -659,7 +661,12 @@ class _Search:
                     yield entry.hypothesis(0)
 
     def _entries(
-        self, state: _State, i: int, way: Way, which: Sequence[int], saturates: bool
+        self,
+        state: _State,
+        i: int,
+        way: Way,
+        which: Sequence[int] | Array,
+        saturates: bool,
     ) -> Iterator[_Entry]:
         rounded = self._d.dtype.name
         for model in self.models:
@@ -683,7 +690,7 @@ class _Entry(NamedTuple):
     bundle: Bundle
     way: Way
     simplicity: tuple[int, int, int]
-    which: Sequence[int]
+    which: Sequence[int] | Array
     rounded_to: str | None
     saturates: bool
     explains: Array
