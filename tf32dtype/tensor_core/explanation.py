@@ -109,8 +109,7 @@ def explain(
     """
     courses = []
     for one in _devices(device):
-        named: Any = one  # resolve says what is no name
-        which = instruction
+        named, which = one, instruction
         if isinstance(one, Model):
             named, which = one.device, one.instruction
         model, x, y, promote = resolve(
@@ -156,13 +155,12 @@ def explain(
 # -- several devices -------------------------------------------------------------------
 
 
-def _devices(device: Any) -> Sequence[DeviceName | Model]:
+def _devices(device: Any) -> Sequence[Any]:
     if isinstance(device, str) or not isinstance(device, Sequence):
         return [device]
     if len(device) < 2:
         raise ValueError(
-            f"device={brief(device)}: a sequence is of two or more; one is named without"
-            " it"
+            f"device={brief(device)}: a sequence is of two or more; name one without it"
         )
     return device
 

@@ -41,6 +41,8 @@ Float = TypeVar("Float", np.float16, np.float32)
 #: of an operand, so that stacks of them broadcast
 _AXES = 32
 _TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
+#: What integer units multiply, exactly; those of 4 bits are ml_dtypes'.
+_INTEGERS = ("int8", "uint8", "int4", "uint4")
 
 
 class _Way(TypedDict):
@@ -148,8 +150,9 @@ def matmul(
     Raises
     ------
     TypeError
-        For operands of another dtype (float64 and integers have no format); for `c` or
-        `out` that are not of the accumulator's.
+        For operands of another dtype (float64 has no format, and of 8-bit and 4-bit
+        integers ``np.matmul(a, b, dtype=np.int32)`` is what integer units return); for
+        `c` or `out` that are not of the accumulator's.
     ValueError
         For shapes that do not fit; an unknown device; a pair of formats that is not
         modelled on it, with a list of those that are; a keyword out of place.
@@ -330,6 +333,11 @@ def as_operand(x: Any, name: str) -> Array:
         return array
     if dtype in (np.float16, np.float32):
         return array
+    if dtype.name in _INTEGERS:
+        raise TypeError(
+            f"{name} is {dtype}: integer units are exact, use np.matmul(a, b,"
+            " dtype=np.int32)"
+        )
     raise TypeError(
         f"{name} is {dtype}: no tensor core here multiplies that; float16, float32 (as"
         " tf32) and this package's formats have one. Cast it first,"

@@ -93,22 +93,18 @@ def table(courses: Sequence[Course], found: Sequence[Block]) -> Iterator[str]:
 
 def _together(found: Sequence[Block]) -> list[Block]:
     """Equal blocks that follow each other as one; of many others, some at a time."""
-    differ = sum(block.ulps != 0 for block in found)
-    most = -(-differ // MOST_LINES)
+    where = parting(found)
+    equal = len(found) if where is None else found.index(where)
+    size = -(-(len(found) - equal) // MOST_LINES) or 1
+    some = [found[i : i + size] for i in range(equal, len(found), size)]
     lines: list[Block] = []
-    count = 0  # blocks in the last line
-    for block in found:
-        last = lines[-1] if lines else None
-        both_equal = last is not None and block.ulps == last.ulps == 0
-        begun = last is not None and last.ulps != 0 and count < most
-        if last and (both_equal or begun):
-            both = last.ulps, block.ulps
-            ulps = None if None in both else max(x for x in both if x is not None)
-            lines[-1] = block._replace(first=last.first, ulps=ulps)
-            count += 1
-        else:
-            lines.append(block)
-            count = 1
+    for group in [*([block] for block in found[:equal]), *some]:
+        ulps = [block.ulps for block in group]
+        greatest = None if None in ulps else max(x for x in ulps if x is not None)
+        first = group[0].first
+        if lines and lines[-1].ulps == greatest == 0:
+            first = lines.pop().first
+        lines.append(group[-1]._replace(first=first, ulps=greatest))
     return lines
 
 
