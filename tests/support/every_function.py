@@ -229,6 +229,7 @@ NO_ARRAYS: dict[str, str] = {
     "td.tensor_core.Contested": "a row of facts",
     "td.tensor_core.Device": "a row of facts",
     "td.tensor_core.Hypothesis": "what identify returns",
+    "td.tensor_core.Hypothesis.matmul": "of what identify returns",
     "td.tensor_core.Identification": "what identify returns",
     "td.tensor_core.Model": "a row of facts",
 }

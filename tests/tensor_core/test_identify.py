@@ -307,6 +307,64 @@ def test_the_true_one_is_never_excluded(chosen, k, compared):
         compared(len(found))
 
 
+def test_infinities_among_parts():
+    """Inf and NaN in d and in sums of parts exclude nothing, and warn of nothing."""
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((2, 64, 288)).astype(np.float16)
+    a[::3, 5], a[::4, 200] = np.inf, -np.inf
+    a[7, 9], a[8, 8], b[8, 8] = np.nan, np.inf, 0
+    c = np.zeros(64, np.float32)
+    c[::5] = np.inf
+    half = slice(0, 144), slice(144, 288)
+    sums = [
+        td.tensor_core.matmul(a[:, None, k], b[:, k, None], device="V100")[:, 0, 0]
+        for k in half
+    ]
+    with np.errstate(all="ignore"):
+        d = c + sums[0] + sums[1]
+    d.view(np.uint32)[np.isnan(d)] = 0xFFC12345
+    rows = a[:, None], b[:, :, None], c[:, None, None], d[:, None, None]
+    found = identify(*rows)
+    assert any(
+        h.parts == (144, 144) and h.model.device == "V100" and h.promote_every == 144
+        for h in found
+    )
+
+
+def test_the_table():
+    rng = np.random.default_rng(6)
+    x, y = rng.standard_normal((2, 48, 48)).astype(np.float16)
+    d = td.tensor_core.matmul(x, y, device="H100")
+    found = identify(x, y, None, d)
+    text = str(found)
+    assert text == repr(found)
+    first, *lines = text.splitlines()
+    assert first == f"5 of {found.tried:,} hypotheses explain all"
+    assert lines[0] == "  2,304 of 2,304  one chain"
+    assert lines[1].startswith("    H100 wgmma, H100 mma.sync, B200 tcgen05, B200 mma")
+    assert lines[2] == "the nearest of the others"
+    counts = [h.explains for h in found.nearest]
+    assert counts == sorted(counts, reverse=True)
+    assert 0 < counts[0] < 2304
+    assert found[-1] == found[4] == found[3:][1]
+    assert found[0].how == "one chain"
+    with pytest.raises(IndexError):
+        found[5]
+    d[0, 0] += 1
+    nothing = identify(x, y, None, d)
+    assert not nothing
+    assert nothing.nearest[0].explains == 2303
+
+
+def test_nothing_at_all():
+    """No k, and no elements."""
+    x = np.ones((3, 0), np.float16)
+    assert len(identify(x, x.T, None, np.zeros((3, 3), np.float32)))
+    assert not identify(x, x.T, None, np.ones((3, 3), np.float32))
+    none = np.zeros((0, 64), np.float16)
+    assert len(identify(none, none.T, None, np.zeros((0, 0), np.float32)))
+
+
 def test_example():
     results = doctest.testmod(identification)
     assert results.attempted > 0

@@ -578,12 +578,10 @@ class _Search:
     def run(self, order: Array) -> None:
         """Try what cuts k, first on the elements that tell most."""
         model, problem = self._model, self._problem
-        self._states = [
-            self._state(bundle)
-            for bundle in bundles(problem.k, model.instruction_depth)
-        ]
-        if not self._states or not self._d.size:
+        found = bundles(problem.k, model.instruction_depth)
+        if not found or not self._d.size:
             return
+        self._states = [self._state(bundle) for bundle in found]
         for count in _FIRST:
             which = problem.first(order, count)
             self._compare(problem.some(model, which), self._d[which.ravel()])

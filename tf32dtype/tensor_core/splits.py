@@ -113,18 +113,19 @@ def ways(parts: int, chains: Sequence[Order], *, with_c: bool) -> list[Way]:
 
 def add(parts: Sequence[Array], way: Way, c: Array) -> Array:
     """One sum of those of parts, each addition to nearest; c is +0 where it is in."""
-    if way.order == "pairwise":
-        terms = list(parts)
-        while len(terms) > 1:
-            pairs = [x + y for x, y in zip(terms[::2], terms[1::2], strict=False)]
-            terms = pairs + terms[len(pairs) * 2 :]
-        total = terms[0]
-    else:
-        there = parts if way.order == "ascending" else parts[::-1]
-        total = c if way.begins == "sum" else np.zeros_like(c)
-        for part in there:
-            total = total + part
-    return total + c if way.begins == "end" else total
+    with np.errstate(all="ignore"):
+        if way.order == "pairwise":
+            terms = list(parts)
+            while len(terms) > 1:
+                pairs = [x + y for x, y in zip(terms[::2], terms[1::2], strict=False)]
+                terms = pairs + terms[len(pairs) * 2 :]
+            total = terms[0]
+        else:
+            there = parts if way.order == "ascending" else parts[::-1]
+            total = c if way.begins == "sum" else np.zeros_like(c)
+            for part in there:
+                total = total + part
+        return total + c if way.begins == "end" else total
 
 
 # -- elements of a product -------------------------------------------------------------
@@ -197,7 +198,7 @@ class Elements:
         if way.chained:
             start = self.c if begins else np.zeros_like(self.c)
             total = self.chained(splits, way.order, start)
-            return total if begins else total + c
+            return total if begins else add([total], Way(begins="end"), c)
         if len(splits[0].lengths) == 1 and begins:
             return self.sums(splits, with_c=True)[:, 0]
         parts = self.sums(splits, with_c=way.begins == "first part")
@@ -439,7 +440,7 @@ def _anywhere(k: int, unit: int, seen: set[tuple[int, ...]]) -> list[Bundle]:
 
     Of two parts that is any cut. So stream-k cuts a tile of the result.
     """
-    unit *= -(-k // (unit * MOST_TILES))
+    unit *= max(1, -(-k // (unit * MOST_TILES)))
     splits = []
     for length in range(unit, k + unit, unit):
         for first in range(unit, min(length, k), unit):
