@@ -7,7 +7,6 @@ import tf32dtype as td
 from tests.support.command_line import SIGNED, complaint, plain, report
 from tf32dtype._cli import compare_devices
 from tf32dtype._measures import error_measures
-from tf32dtype._measures.format_facts import facts
 from tf32dtype._measures.units import Unit
 
 
@@ -257,14 +256,14 @@ def test_ulps():
     unit = Unit("A100", "mma.sync")
     found = []
     for i in range(len(one)):
-        pair = compare_devices.Pair(unit, unit, facts("tf32"))
+        pair = compare_devices.Pair(unit, unit, "tf32")
         with np.errstate(all="ignore"):
             pair.take(one[i : i + 1], two[i : i + 1])
         found.append(pair.largest_ulps)
         assert pair.differing == (found[-1] > 0)
         assert (pair.snr == np.inf) == (not pair.differing)
     assert found == [1, 0, 2, 1, 0, np.inf, 0, 0]
-    pair = compare_devices.Pair(unit, unit, facts("tf32"))
+    pair = compare_devices.Pair(unit, unit, "tf32")
     pair.take(np.float32([3, np.inf]), np.float32([4, 4]))
     assert pair.largest_ulps == 0x7F800000 - 0x40800000
     assert pair.snr == -np.inf
@@ -335,3 +334,44 @@ def test_compare_complains_of_devices(pair, capsys):
     assert "named before" in complains("--device", "H100", "--device", "H200:wgmma")
     assert "no tf32, but float16" in complains("--device", "V100", "--formats", "tf32")
     assert "--device" in complains("--device", "V100", "--target-db", "20")
+
+
+def test_devices_in_precisions_and_blocks(pair, capsys):
+    a, b = (np.load(path) for path in pair)
+    truth = a.astype(float) @ b.astype(float)
+    devices = ["H100", "B200", "A100"]
+    argv = [x for name in devices for x in ("--device", name)]
+    argv += ["--formats", "tf32, mxfp8_e4m3", "--precision", "bf16x9,tf32x3,nvfp4"]
+    record = report(capsys, "compare", *pair, *argv)
+    found = {(row["format"], row["device"]): row for row in record["devices"]}
+    splits, in_blocks = ("tf32", "bf16x9", "tf32x3"), ("mxfp8_e4m3", "nvfp4")
+    assert {name for name, _ in found} == {*splits, *in_blocks}
+    for (name, device), row in found.items():
+        if name in in_blocks:
+            x = td.blocks.quantize(a, name)
+            y = td.blocks.quantize(b, name, axis=0)
+            c = td.tensor_core.matmul(x, y, device=device)
+            exact = x.dequantize(float) @ y.dequantize(float)
+        else:
+            c = td.matmul(a, b, precision=name, device=device)
+            exact = a.astype(td.tf32).astype(float) @ b.astype(td.tf32).astype(float)
+        assert float(row["snr_db"]) == pytest.approx(decibels(c - truth, truth))
+        if name in ("bf16x9", "tf32x3"):
+            assert row["snr_db_exact_sums"] is None
+        else:
+            got = float(row["snr_db_exact_sums"])
+            assert got == pytest.approx(decibels(exact - truth, truth))
+    assert {device for name, device in found if name == "bf16x9"} == {*devices}
+    assert {device for name, device in found if name == "mxfp8_e4m3"} == {
+        "H100",
+        "B200",
+    }
+    assert {device for name, device in found if name == "nvfp4"} == {"B200"}
+    assert len(record["pairs"]) == 3 * 3 + 1
+    lines = plain(capsys, "compare", *pair, *argv).splitlines()
+    (row,) = [
+        x.split() for x in lines if x.split()[:3] == ["A100", "mma.sync", "bf16x9"]
+    ]
+    assert len(row) == 5
+    no = complaint(capsys, "compare", *pair, "--device", "V100", "--formats", "mxfp4")
+    assert "no mxfp4, but float16" in no

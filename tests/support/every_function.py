@@ -107,7 +107,7 @@ def _in_scope(x: Any) -> Any:
 
 def _identified(x: Any, y: Any) -> Any:
     d = td.tensor_core.matmul(x, y, device="H100")
-    return [model.name for model in td.tensor_core.identify(x, y, None, d)]
+    return [found.name for found in td.tensor_core.identify(x, y, None, d)]
 
 
 _SQUARE = ((4, 4),)
@@ -228,6 +228,9 @@ NO_ARRAYS: dict[str, str] = {
     "td.tensor_core.BlockScaled": "a row of facts",
     "td.tensor_core.Contested": "a row of facts",
     "td.tensor_core.Device": "a row of facts",
+    "td.tensor_core.Hypothesis": "what identify returns",
+    "td.tensor_core.Hypothesis.matmul": "of what identify returns",
+    "td.tensor_core.Identification": "what identify returns",
     "td.tensor_core.Model": "a row of facts",
 }
 

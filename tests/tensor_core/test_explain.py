@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.tensor_core.arrays import Array, accumulator, assert_results, blocks, operand
+from tests.tensor_core.arrays import (
+    Array,
+    accumulator,
+    assert_results,
+    blocks,
+    dtype,
+    operand,
+)
 from tests.tensor_core.cases import Cases, by_parameters, exact, lengths, random_cases
 from tests.tensor_core.test_recordings import each_recording
 from tf32dtype.tensor_core import explanation
@@ -319,6 +326,90 @@ def test_nan_of_c_without_k():
     c = np.uint32(0xFFC00123).view(np.float32)
     none = np.zeros(0, np.float16)
     assert explain(none, none, c, device="V100").endswith("= 0xFFC00123  nan")
+
+
+# -- several devices -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "devices"),
+    [
+        ("float16", ["H100", "A100"]),
+        ("float16", ["V100", "T4", "A100", "H100", "B200"]),
+        ("float8_e4m3fn", ["H100", "L40S", "B200"]),
+    ],
+)
+@pytest.mark.parametrize("k", [0, 37, 500])
+def test_side_by_side(form, devices, k):
+    """What is after some k is what matmul makes of these; the first that differ are on
+    top."""
+    rng = np.random.default_rng([k, len(devices)])
+    a, b = rng.standard_normal((2, k)).astype(dtype(form))
+    lines = explain(a, b, 0.5, device=devices).splitlines()
+    assert max(map(len, lines)) <= 88
+    assert not any(line != line.rstrip() for line in lines)
+
+    def after(k: int) -> list[str]:
+        results = (
+            td.tensor_core.matmul(a[:k], b[:k], 0.5, device=name) for name in devices
+        )
+        return [f"0x{int(x.view(np.uint32)):08X}" for x in results]
+
+    found = [re.findall(r"^= (\S+)  (\S+)", x) for x in lines if x.startswith("= ")]
+    assert [x[0][0] for x in found] == after(k)
+    first = next((x for x in lines if x.startswith("They part at k ")), None)
+    rows = [re.fullmatch(r" *(\d+)-(\d+) (0x.*)", x) for x in lines]
+    ends = [0]
+    for row in filter(None, rows):
+        begin, last, rest = row.groups()
+        assert int(begin) == ends[-1]
+        ends.append(int(last) + 1)
+        bits = re.findall(r"0x[0-9A-F]{8}", rest)
+        want = after(ends[-1])
+        if "equal" in rest:
+            assert {*want} == {*bits}
+        else:
+            assert want == bits
+        if first and first.endswith(f"-{last}"):
+            assert len({*want}) > 1
+            assert len({*after(int(begin))}) == 1
+    assert ends[-1] == k
+    assert (first is None) == all("equal" in row[0] for row in rows if row)
+
+
+def test_side_by_side_rows_and_lengths():
+    x = np.float16(np.random.default_rng(0).standard_normal(20_000))
+    text = explain(x, x[::-1], device=["H100", "V100", "A100"])
+    lines = text.splitlines()
+    assert len(lines) < 200
+    assert sum(bool(re.match(r" +\d+-\d+ 0x", line)) for line in lines) < 55
+    rows = [m for m in MODELS if m.device == "H100" and m.a == m.b == "float8_e4m3fn"]
+    rows = [m for m in rows if m.accumulator == "float32"]
+    y = x[:100].astype(td.float8_e4m3fn)
+    text = explain(y, y, device=rows)
+    assert "= 0x" in text
+    assert text.splitlines()[-1].endswith("H100 mma.sync")
+    text = explain(x, np.zeros_like(x), device=["H100", "A100"])
+    assert "equal after all k" in text
+    assert sum(line.endswith(" equal") for line in text.splitlines()) == 1
+    nan = np.full(40, np.nan, np.float16)
+    assert "equal after all k" in explain(nan, nan, device=["V100", "A100"])
+    promoted = explain(y, y, device=["H100", "L40S"], promote_every=32)
+    assert promoted.count("sum is added to the accumulator") in (0, 2)
+
+
+def test_side_by_side_errors():
+    x = np.ones(4, np.float16)
+    with pytest.raises(ValueError, match=r"device=\['V100'\]: a sequence is of two"):
+        explain(x, x, device=["V100"])
+    with pytest.raises(ValueError, match=r"device=\[\]: a sequence is of two"):
+        explain(x, x, device=[])
+    with pytest.raises(ValueError, match="unknown device 'V99'"):
+        explain(x, x, device=["V100", "V99"])
+    with pytest.raises(ValueError, match="unknown device 7"):
+        explain(x, x, device=7)
+    with pytest.raises(ValueError, match="promote_every=24"):
+        explain(x, x, device=["T4", "A100"], promote_every=24)
 
 
 def test_errors():

@@ -12,8 +12,19 @@ import tf32dtype as td
 from tests.tensor_core.arrays import Array, accumulator, blocks, operand
 from tests.tensor_core.cases import Cases, parameters, random_cases
 from tests.tensor_core.test_recordings import each_recording
+from tf32dtype._formats.table import find_dtype
 from tf32dtype.tensor_core import identification
+from tf32dtype.tensor_core.look_up import find_model
 from tf32dtype.tensor_core.models import ALIGNED
+from tf32dtype.tensor_core.splits import (
+    Split,
+    balanced,
+    bundles,
+    equal,
+    in_turns,
+    ways,
+    whole,
+)
 
 pytestmark = pytest.mark.once
 
@@ -22,9 +33,16 @@ identify = td.tensor_core.identify
 LENGTH = 67  # two instructions of the deepest, and a rest
 
 
+def models(*arguments: Any, **keywords: Any) -> list[Any]:
+    """The models that explain results as one chain."""
+    found = identify(*arguments, one_chain=True, **keywords)
+    assert all(len(h.parts) == 1 and h.compared == h.explains for h in found)
+    return [h.model for h in found if h.c_begins == "sum" and not h.rounded_to]
+
+
 def found(model: Any, cases: Cases, results: Array) -> list[Any]:
     """What `identify` finds for rows of the model's formats."""
-    return identify(
+    return models(
         operand(model.a, cases.a)[:, None, :],
         operand(model.b, cases.b)[:, :, None],
         accumulator(model.accumulator, cases.c)[:, None, None],
@@ -107,17 +125,19 @@ def test_matrices():
     b = rng.standard_normal((70, 30)).astype(td.bfloat16)
     c = rng.standard_normal(30).astype(np.float32)
     d = td.tensor_core.matmul(a, b, c, device="A100")
-    assert [m.device for m in identify(a, b, c, d)] == ["A100", "L40S"]
-    assert identify(a, b, None, d) == []
-    assert identify(a, b, c, d.astype(">f4")) == identify(a, b, c, d)
-    assert identify(a[0, 0], b[:, 0], c[0], d[0, 0, 0])
+    assert [h.model.device for h in identify(a, b, c, d)] == ["A100", "L40S"]
+    assert models(a, b, None, d) == []
+    assert models(a, b, c, d.astype(">f4")) == models(a, b, c, d)
+    assert models(a, b, c, d.tolist()) == models(a, b, c, d)
+    assert models(a[0, 0], b[:, 0], c[0], d[0, 0, 0])
+    assert models(a[0, 0], b[:, 0], c[0], float(d[0, 0, 0]))
     # Read raw, float32 is tf32.
     wide = rng.standard_normal((20, 70)).astype(np.float32)
     d = td.tensor_core.matmul(wide, b.astype(np.float32), device="H100")
-    names = [m.name for m in identify(wide, b.astype(np.float32), None, d)]
+    names = [m.name for m in models(wide, b.astype(np.float32), None, d)]
     assert names[0] == "H100 wgmma tf32 -> float32"
     assert names == [
-        m.name for m in identify(wide.view(td.tf32), b.astype(td.tf32), 0, d)
+        m.name for m in models(wide.view(td.tf32), b.astype(td.tf32), 0, d)
     ]
 
 
@@ -126,13 +146,13 @@ def test_nan_and_zero():
     x = np.array([np.inf, 1], np.float16)
     y = np.array([0, 1], np.float16)
     everything = [m for m in ALIGNED if m.name.endswith(" float16 -> float32")]
-    assert identify(x, y, None, np.float32(np.nan)) == everything
-    assert identify(x, y, None, np.float32(np.inf)) == []
+    assert models(x, y, None, np.float32(np.nan)) == everything
+    assert models(x, y, None, np.float32(np.inf)) == []
     other = np.uint32(0xFFA00000).view(np.float32)
-    assert identify(x, y, None, other) == everything
-    assert identify(y, y, -1, np.float32(0)) == everything
-    assert identify(y, y, -1, np.float32(-0.0)) == []
-    assert identify(x, y, None, np.float16(np.nan))[0].accumulator == "float16"
+    assert models(x, y, None, other) == everything
+    assert models(y, y, -1, np.float32(0)) == everything
+    assert models(y, y, -1, np.float32(-0.0)) == []
+    assert models(x, y, None, np.float16(np.nan))[0].accumulator == "float16"
 
 
 def test_errors():
@@ -140,19 +160,209 @@ def test_errors():
     with pytest.raises(TypeError, match="d is float64"):
         identify(x, x, None, np.ones((2, 2)))
     with pytest.raises(TypeError, match="d is int64"):
-        identify(x, x, None, 1)
+        identify(x, x, None, np.int64(1))
+    with pytest.raises(TypeError, match="d is float8_e8m0fnu"):
+        identify(x, x, None, x.astype(td.float8_e8m0fnu))
+    with pytest.raises(ValueError, match=r"\[0.1, 1.0\].*does not have exactly"):
+        identify(x, x[0], None, [0.1, 1.0])
     with pytest.raises(TypeError, match="b is float64"):
         identify(x, x.astype(float), None, x)
-    with pytest.raises(TypeError, match="c is float32, the accumulators are float16"):
-        identify(x, x, np.float32(1), x)
+    with pytest.raises(TypeError, match="c is float16, the accumulators are float32"):
+        identify(x, x, np.float16(1), x.astype(np.float32))
     with pytest.raises(ValueError, match=r"d has shape \(2,\), the product \(2, 2\)"):
         identify(x, x, None, x[0])
     with pytest.raises(ValueError, match="do not fit"):
         identify(x, x[:1], None, x)
+    with pytest.raises(ValueError, match="does not broadcast"):
+        identify(x, x, np.ones(3, np.float32), x.astype(np.float32))
     with pytest.raises(ValueError, match="no model multiplies bfloat16 x float16"):
         identify(x.astype(td.bfloat16), x, None, x)
-    with pytest.raises(ValueError, match="bfloat16 x bfloat16 -> float16"):
-        identify(x.astype(td.bfloat16), x.astype(td.bfloat16), None, x)
+
+
+# -- how a library added -------------------------------------------------------
+
+
+def drawn_split(rng: Any, k: int, depth: int) -> Split:
+    """One of those that the documentation names."""
+    unit = max(16, depth)
+    parts = int(rng.integers(2, min(64, k // unit) + 1))
+    tile = unit * int(rng.integers(1, 256 // unit + 1))
+    match rng.integers(6):
+        case 0:
+            return equal(k, -(-k // parts))
+        case 1:
+            return equal(k, min(-(-k // (parts * tile)) * tile, k))
+        case 2:
+            return balanced(k, max(1, min(parts, k // tile)), tile)
+        case 3:
+            turn = unit << int(rng.integers((256 // unit).bit_length()))
+            return in_turns(k, parts, turn) if parts * turn < k else Split((k,))
+        case 4:
+            promoted = depth * int(rng.integers(1, min(512, k) // depth + 1))
+            return equal(k, promoted)
+        case _:
+            length = unit * int(rng.integers(max(2, k // 64 // unit + 1), k // unit))
+            first = unit * int(rng.integers(1, length // unit))
+            ends = [*range(first, k, length), k]
+            return Split((first, *np.diff(ends).tolist()))
+
+
+def added(model: Any, split: Split, h: dict[str, Any], a: Array, b: Array, c: Any):
+    """The results of rows, part by part, written down as one would by hand."""
+
+    def part(k: Any, c: Any) -> Array:
+        x, y = a[:, None, k], b[:, k, None]
+        keywords = {"device": model.device, "instruction": model.instruction}
+        kind = np.dtype(model.accumulator)
+        start = np.zeros((len(a), 1, 1), kind) if c is None else c[:, None, None]
+        return td.tensor_core.matmul(x, y, start, accumulator=kind, **keywords)[:, 0, 0]
+
+    ks = split.indices()
+    if h["chained"]:
+        total = c if h["c_begins"] == "sum" else None
+        for k in ks if h["order"] == "ascending" else ks[::-1]:
+            total = part(k, total)
+        total = total.astype(np.float32)
+    else:
+        of_first = c if h["c_begins"] == "first part" or len(ks) == 1 else None
+        if len(ks) == 1 and h["c_begins"] == "end":
+            of_first = None
+        sums = [part(ks[0], of_first), *(part(k, None) for k in ks[1:])]
+        sums = [x.astype(np.float32) for x in sums]
+        if h["order"] == "pairwise":
+            while len(sums) > 1:
+                sums = [
+                    sums[i] + sums[i + 1] if i + 1 < len(sums) else sums[i]
+                    for i in range(0, len(sums), 2)
+                ]
+            total = sums[0]
+        elif len(ks) == 1:
+            total = sums[0]
+        else:
+            begins = c is not None and h["c_begins"] == "sum"
+            total = c.astype(np.float32) if begins else np.zeros(len(a), np.float32)
+            for x in sums if h["order"] == "ascending" else sums[::-1]:
+                total = total + x
+    if c is not None and h["c_begins"] == "end":
+        total = total + c.astype(np.float32)
+    return total
+
+
+CHOSEN = [
+    ("A100", None, "float16", "float32", "float32"),
+    ("V100", None, "float16", "float32", "bfloat16"),
+    ("H100", None, "float8_e4m3fn", "float32", "float32"),
+    ("H100", "mma.sync", "float8_e4m3fn", "float32", "bfloat16"),
+    ("H100", None, "tf32", "float32", "float32"),
+    ("B200", None, "bfloat16", "float32", "float8_e4m3fn"),
+    ("A100", None, "float16", "float16", "float16"),
+    ("T4", None, "float16", "float32", "float16"),
+]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("chosen", CHOSEN, ids=lambda x: "-".join(map(str, x)))
+@pytest.mark.parametrize("k", [272, 1000])
+def test_the_true_one_is_never_excluded(chosen, k, compared):
+    """Results of 64 rows that a random hypothesis makes are explained by it."""
+    device, instruction, form, accumulated, results = chosen
+    model = find_model(device, instruction, form, form, accumulated)
+    rng = np.random.default_rng([k, CHOSEN.index(chosen)])
+    dtype = td.tf32 if form == "tf32" else find_dtype(form)
+    a, b = rng.standard_normal((2, 64, k)).astype(dtype)
+    for with_c in (False, True):
+        c = rng.standard_normal(64).astype(accumulated) if with_c else None
+        split = drawn_split(rng, k, model.instruction_depth)
+        parts = len(split.lengths)
+        bundle = next(
+            x
+            for x in (whole(k), *bundles(k, model.instruction_depth))
+            if x.parts == parts and split in [x.split(i) for i in range(len(x))]
+        )
+        way = ways(parts, bundle.chains, with_c=with_c)
+        way = way[int(rng.integers(len(way)))]
+        facts = {"order": way.order, "c_begins": way.begins, "chained": way.chained}
+        total = added(model, split, facts, a, b, c)
+        saturates = results.startswith("float8") and bool(rng.integers(2))
+        if saturates:
+            total = np.clip(total, -448, 448)
+        with np.errstate(all="ignore"):
+            d = total.astype(find_dtype(results))
+        rows = a[:, None, :], b[:, :, None], None if c is None else c[:, None, None]
+        found = identify(*rows, d[:, None, None])
+        (true,) = [
+            h
+            for h in found
+            if h.model == model
+            and (h.parts, h.turn) == split
+            and (h.order, h.c_begins, h.chained) == way[:3]
+        ]
+        assert true.explains == true.compared == 64
+        assert true.rounded_to == (None if results == accumulated else results)
+        if not saturates or (np.abs(total) < 440).all():
+            assert not true.saturates
+        np.testing.assert_array_equal(
+            true.matmul(*rows).ravel().astype(np.float32), d.astype(np.float32)
+        )
+        compared(len(found))
+
+
+def test_infinities_among_parts():
+    """Inf and NaN in d and in sums of parts exclude nothing, and warn of nothing."""
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((2, 64, 288)).astype(np.float16)
+    a[::3, 5], a[::4, 200] = np.inf, -np.inf
+    a[7, 9], a[8, 8], b[8, 8] = np.nan, np.inf, 0
+    c = np.zeros(64, np.float32)
+    c[::5] = np.inf
+    half = slice(0, 144), slice(144, 288)
+    sums = [
+        td.tensor_core.matmul(a[:, None, k], b[:, k, None], device="V100")[:, 0, 0]
+        for k in half
+    ]
+    with np.errstate(all="ignore"):
+        d = c + sums[0] + sums[1]
+    d.view(np.uint32)[np.isnan(d)] = 0xFFC12345
+    rows = a[:, None], b[:, :, None], c[:, None, None], d[:, None, None]
+    found = identify(*rows)
+    assert any(
+        h.parts == (144, 144) and h.model.device == "V100" and h.promote_every == 144
+        for h in found
+    )
+
+
+def test_the_table():
+    rng = np.random.default_rng(6)
+    x, y = rng.standard_normal((2, 48, 48)).astype(np.float16)
+    d = td.tensor_core.matmul(x, y, device="H100")
+    found = identify(x, y, None, d)
+    text = str(found)
+    assert text == repr(found)
+    first, *lines = text.splitlines()
+    assert first == f"5 of {found.tried:,} hypotheses explain all"
+    assert lines[0] == "  2,304 of 2,304  one chain"
+    assert lines[1].startswith("    H100 wgmma, H100 mma.sync, B200 tcgen05, B200 mma")
+    assert lines[2] == "the nearest of the others"
+    counts = [h.explains for h in found.nearest]
+    assert counts == sorted(counts, reverse=True)
+    assert 0 < counts[0] < 2304
+    assert found[-1] == found[4] == found[3:][1]
+    assert found[0].how == "one chain"
+    with pytest.raises(IndexError):
+        found[5]
+    d[0, 0] += 1
+    nothing = identify(x, y, None, d)
+    assert not nothing
+    assert nothing.nearest[0].explains == 2303
+
+
+def test_nothing_at_all():
+    """No k, and no elements."""
+    x = np.ones((3, 0), np.float16)
+    assert len(identify(x, x.T, None, np.zeros((3, 3), np.float32)))
+    assert not identify(x, x.T, None, np.ones((3, 3), np.float32))
+    none = np.zeros((0, 64), np.float16)
+    assert len(identify(none, none.T, None, np.zeros((0, 0), np.float32)))
 
 
 def test_example():

@@ -361,3 +361,31 @@ def test_import_is_late():
     assert run_code(code).split() == ["False", "True"]
     assert "tensor_core" in td.__all__
     assert os.path.basename(td.tensor_core.__file__) == "__init__.py"
+
+
+@pytest.mark.parametrize("left", ["int8", "uint8", "int4", "uint4"])
+@pytest.mark.parametrize("right", ["int8", "uint8", "int4", "uint4"])
+def test_integers_are_what_the_error_says(left, right):
+    """NumPy's int32 products are exact modulo 2^32, as those of integer units are."""
+    rng = np.random.default_rng(8)
+    dtypes = []
+    for name in (left, right):
+        if "4" in name:
+            dtypes.append(getattr(pytest.importorskip("ml_dtypes"), name))
+        else:
+            dtypes.append(np.dtype(name))
+    ranges = {"int8": (-128, 128), "uint8": (0, 256), "int4": (-8, 8), "uint4": (0, 16)}
+    x = rng.integers(*ranges[left], (3, 500)).astype(dtypes[0])
+    y = rng.integers(*ranges[right], (500, 5)).astype(dtypes[1])
+    words = r"integer units are exact, use np.matmul\(a, b, dtype=np.int32\)"
+    with pytest.raises(TypeError, match=f"a is {left}: {words}"):
+        td.tensor_core.matmul(x, y, device="A100")
+    got = np.matmul(x, y, dtype=np.int32)
+    assert got.dtype == np.int32
+    np.testing.assert_array_equal(got, x.astype(np.int64) @ y.astype(np.int64))
+
+
+def test_sums_of_integers_wrap():
+    x = np.full((1, 200_000), 127, np.int8)
+    total = 127 * 127 * 200_000
+    assert np.matmul(x, x.T, dtype=np.int32)[0, 0] == total - (1 << 32) < 0 < total

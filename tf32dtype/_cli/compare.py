@@ -18,10 +18,11 @@ underflows    nonzero numbers below the smallest normal that did not stay exact
               is multiplied, all parts of it, and of the result
 condition     of a dot product: sum |x_i y_i| / |sum x_i y_i|; k 2^-24 times it
               bounds the relative error of a float32 sum of k products
---device      compares tensor cores instead, in the formats that they have: how far
-              their float32 results are from float64, in brackets exact sums of the
-              rounded operands; then each two of them, an ulp being the distance to
-              the next float32
+--device      compares tensor cores instead, in the formats that they have, or in those
+              that are named, block formats and --precision of parts among them: how
+              far their float32 results are from float64, in brackets exact sums of
+              the rounded operands; then each two of them, an ulp being the distance
+              to the next float32
 --target-db   names what takes the fewest bytes and reaches that SNR; the exit code is
               1 if nothing does
 
@@ -42,6 +43,7 @@ from .._matmul.precisions import known as precision_names
 from .._measures.error_measures import blocks
 from .._measures.format_facts import NUMPY_NAMES, Facts, known, select, signed
 from .._measures.units import find as find_units
+from .._measures.ways import Way
 from .._measures.ways import select as ways_of
 from .._text import Table, number, print_json, progress
 from ..blocks.formats import formats as block_formats
@@ -138,11 +140,7 @@ def _stored(arguments: Namespace) -> Report:
 
 
 def _products(arguments: Namespace) -> Report:
-    named, in_blocks = _names(arguments.formats)
-    wanted = [*in_blocks, *_words(arguments.precision)]
-    if arguments.precision is not None and not _words(arguments.precision):
-        raise CommandError("--precision names no precision")
-    ways = ways_of([*dict.fromkeys(wanted)])
+    named, ways = _named(arguments)
     forms = _facts(named, arguments.formats or arguments.precision)
     a, b = _factors(arguments)
     steps = len(forms) * len([*blocks(a.shape[0], b.shape[1])]) + len(ways)
@@ -164,14 +162,19 @@ def _products(arguments: Namespace) -> Report:
 
 
 def _on_devices(arguments: Namespace) -> Report:
-    for option in ("target_db", "precision"):
-        if getattr(arguments, option) is not None:
-            raise CommandError(
-                f"--{option.replace('_', '-')} chooses among formats, --device compares"
-                " tensor cores: leave one of them out"
-            )
+    if arguments.target_db is not None:
+        raise CommandError(
+            "--target-db chooses among formats, --device compares tensor cores: leave"
+            " one of them out"
+        )
     units = find_units(arguments.device)
-    chosen = select(arguments.formats, compare_devices.formats(units))
+    named, ways = _named(arguments)
+    chosen: list[compare_devices.Subject] = []
+    if named or not ways:
+        names = ",".join(named) or None
+        forms = select(names, compare_devices.formats(units))
+        chosen += [compare_devices.Plain(form) for form in forms]
+    chosen += [compare_devices.Named(way) for way in ways]
     compare_devices.check(units, chosen)
     a, b = _factors(arguments)
     report = _report(arguments, a, b)
@@ -201,6 +204,15 @@ def _names(names: str | None) -> tuple[list[str], list[str]]:
         block_formats[word].name for word in words if word in block_formats
     ]
     return [word for word in words if word not in block_formats], in_blocks
+
+
+def _named(arguments: Namespace) -> tuple[list[str], list[Way]]:
+    """Names of formats; precisions and block formats, of either option."""
+    named, in_blocks = _names(arguments.formats)
+    wanted = [*in_blocks, *_words(arguments.precision)]
+    if arguments.precision is not None and not _words(arguments.precision):
+        raise CommandError("--precision names no precision")
+    return named, ways_of([*dict.fromkeys(wanted)])
 
 
 def _facts(named: Sequence[str], given: str | None) -> list[Facts]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,108 @@ from .._measures.error_measures import (
 )
 from .._measures.format_facts import Facts, known
 from .._measures.units import ACCUMULATOR, Unit
+from .._measures.ways import Way
 from .._text import Table, decibels, number
 from . import CommandError
 
 Array = NDArray[Any]
+
+#: A k that is a multiple of all blocks'.
+_FEW = 256
+
+
+class Subject(Protocol):
+    """What operands become, and how they are multiplied then."""
+
+    @property
+    def name(self) -> str:
+        """As the user calls it."""
+
+    def has(self, unit: Unit) -> bool:
+        """Whether a unit multiplies it."""
+
+    def operands(
+        self, a: Array, b: Array, scale: bool
+    ) -> tuple[Any, Any, tuple[float, float]]:
+        """Both, and their scales."""
+
+    def multiply(self, unit: Unit, a: Any, b: Any) -> Array:
+        """In float32."""
+
+    def exact(self, x: Any) -> Array | None:
+        """An operand in float64; None: it stands for more than is multiplied."""
+
+
+class Plain(NamedTuple):
+    """A format, each number by itself."""
+
+    form: Facts
+
+    @property
+    def name(self) -> str:
+        return self.form.name
+
+    def has(self, unit: Unit) -> bool:
+        return self.form.name in unit.formats
+
+    def operands(
+        self, a: Array, b: Array, scale: bool
+    ) -> tuple[Array, Array, tuple[float, float]]:
+        scales = (1.0, 1.0)
+        if scale and self.form.bits < 16:
+            first, second = (largest_magnitude(x) for x in (a, b))
+            scales = (
+                power_of_two_scale(first, self.form),
+                power_of_two_scale(second, self.form),
+            )
+        return (
+            _rounded(a, self.form, scales[0]),
+            _rounded(b, self.form, scales[1]),
+            scales,
+        )
+
+    def multiply(self, unit: Unit, a: Array, b: Array) -> Array:
+        return unit.multiply(a, b)
+
+    def exact(self, x: Array) -> Array | None:
+        return x.astype(np.float64)
+
+
+class Named(NamedTuple):
+    """A precision, whose parts the unit multiplies, or a block format."""
+
+    way: Way
+
+    @property
+    def name(self) -> str:
+        return self.way.name
+
+    def has(self, unit: Unit) -> bool:
+        if self.way.precision is not None:
+            return self.way.precision.format in unit.formats
+        few = np.zeros((1, _FEW), np.float32)
+        x, y, _ = self.operands(few, few.T, False)
+        try:
+            self.multiply(unit, x, y)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    def operands(
+        self, a: Array, b: Array, scale: bool
+    ) -> tuple[Any, Any, tuple[float, float]]:
+        return self.way.prepare(a, -1), self.way.prepare(b, 0), (1.0, 1.0)
+
+    def multiply(self, unit: Unit, a: Any, b: Any) -> Array:
+        if self.way.precision is not None:
+            return self.way._replace(unit=unit).product(a, b)
+        return unit.multiply_blocks(a, b)
+
+    def exact(self, x: Any) -> Array | None:
+        if self.way.precision is None:
+            found: Array = x.dequantize(np.float64)
+            return found
+        return None
 
 
 def formats(units: Sequence[Unit]) -> list[str]:
@@ -33,19 +131,19 @@ def formats(units: Sequence[Unit]) -> list[str]:
     return [name for name in known() if any(name in unit.formats for unit in units)]
 
 
-def check(units: Sequence[Unit], forms: Sequence[Facts]) -> None:
-    """Whether each format is one that a unit has.
+def check(units: Sequence[Unit], subjects: Sequence[Subject]) -> None:
+    """Whether a unit multiplies each.
 
     Raises
     ------
     CommandError
-        If not; it lists those that are.
+        If not; it lists the formats that they have.
     """
-    has = formats(units)
-    for form in forms:
-        if form.name not in has:
+    for subject in subjects:
+        if not any(subject.has(unit) for unit in units):
             names = ", ".join(unit.name for unit in units)
-            raise CommandError(f"{names}: no {form.name}, but {', '.join(has)}")
+            has = ", ".join(formats(units))
+            raise CommandError(f"{names}: no {subject.name}, but {has}")
 
 
 @dataclass
@@ -53,25 +151,31 @@ class Result(Distance):
     """How far a unit is from float64, gathered block by block."""
 
     unit: Unit
-    form: Facts
+    format: str
     scales: tuple[float, float]
-    exact_error_squares: float = 0.0  # of exact sums of the rounded operands
+    #: of exact sums of the rounded operands; None: of parts of them
+    exact_error_squares: float | None = 0.0
 
     @property
-    def exact_snr(self) -> float:
+    def exact_snr(self) -> float | None:
         """In dB, of exact sums: what rounding the operands costs alone."""
+        if self.exact_error_squares is None:
+            return None
         return snr_db(self.exact_error_squares, self.truth_squares)
 
-    def take(self, truth: Array, exact: Array, product: Array) -> None:
+    def take(self, truth: Array, exact: Array | None, product: Array) -> None:
         """Take in a block of the product, all without scales."""
         self.gather(product, truth)
-        self.exact_error_squares += squares(errors(exact, truth))
+        if exact is None or self.exact_error_squares is None:
+            self.exact_error_squares = None
+        else:
+            self.exact_error_squares += squares(errors(exact, truth))
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
             **self.unit.record(),
-            "format": self.form.name,
+            "format": self.format,
             "accumulator": ACCUMULATOR,
             "scales": dict(zip("ab", self.scales, strict=True)),
             "snr_db": self.snr,
@@ -86,7 +190,7 @@ class Pair:
 
     first: Unit
     second: Unit
-    form: Facts
+    format: str
     elements: int = 0
     differing: int = 0
     largest_ulps: float = 0.0
@@ -116,7 +220,7 @@ class Pair:
         """For JSON."""
         whole = math.isfinite(self.largest_ulps)
         return {
-            "format": self.form.name,
+            "format": self.format,
             "first": self.first.record(),
             "second": self.second.record(),
             "elements": self.elements,
@@ -130,7 +234,7 @@ def compare(
     a: Array,
     b: Array,
     units: Sequence[Unit],
-    forms: Sequence[Facts],
+    subjects: Sequence[Subject],
     *,
     scale: bool = False,
 ) -> tuple[list[Result], list[Pair]]:
@@ -155,29 +259,24 @@ def compare(
     truth_b = b.astype(np.float64)
     results, pairs = [], []
     with np.errstate(all="ignore"):
-        for form in forms:
-            here = [unit for unit in units if form.name in unit.formats]
-            scales = (1.0, 1.0)
-            if scale and form.bits < 16:
-                scales = (
-                    power_of_two_scale(largest_magnitude(a), form),
-                    power_of_two_scale(largest_magnitude(b), form),
-                )
-            of_form = [Result(unit, form, scales) for unit in here]
-            of_two = [Pair(*two, form) for two in combinations(here, 2)]
-            rounded_b = _rounded(b, form, scales[1])
-            exact_b = rounded_b.astype(np.float64)
+        for subject in subjects:
+            here = [unit for unit in units if subject.has(unit)]
+            x, y, scales = subject.operands(a, b, scale)
+            both = scales[0] * scales[1]
+            of_form = [Result(unit, subject.name, scales) for unit in here]
+            of_two = [Pair(*two, subject.name) for two in combinations(here, 2)]
+            products = {unit: subject.multiply(unit, x, y) for unit in here}
+            exact_a, exact_b = subject.exact(x), subject.exact(y)
             for rows in blocks(a.shape[0], b.shape[1]):
                 truth = a[rows].astype(np.float64) @ truth_b
-                rounded_a = _rounded(a[rows], form, scales[0])
-                both = scales[0] * scales[1]
-                exact = rounded_a.astype(np.float64) @ exact_b / both
-                products = {unit: unit.multiply(rounded_a, rounded_b) for unit in here}
+                exact = None
+                if exact_a is not None and exact_b is not None:
+                    exact = exact_a[rows] @ exact_b / both
                 for result in of_form:
-                    product = products[result.unit].astype(np.float64) / both
+                    product = products[result.unit][rows].astype(np.float64) / both
                     result.take(truth, exact, product)
                 for pair in of_two:
-                    pair.take(products[pair.first], products[pair.second])
+                    pair.take(products[pair.first][rows], products[pair.second][rows])
             results += of_form
             pairs += of_two
     return results, pairs
@@ -209,9 +308,11 @@ def tables(
                 [
                     result.unit.device,
                     result.unit.instruction,
-                    result.form.name,
+                    result.format,
                     decibels(result.snr),
-                    f"({decibels(result.exact_snr)})",
+                    ""
+                    if result.exact_snr is None
+                    else f"({decibels(result.exact_snr)})",
                     number(result.largest_relative),
                 ]
                 for result in results
@@ -226,7 +327,7 @@ def tables(
                 ("format", "one", "other", "differ", "%", "max ulps", "SNR dB"),
                 [
                     [
-                        pair.form.name,
+                        pair.format,
                         pair.first.name,
                         pair.second.name,
                         str(pair.differing),

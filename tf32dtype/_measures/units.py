@@ -46,6 +46,16 @@ class Unit(NamedTuple):
         )
         return product
 
+    def multiply_blocks(self, a: Any, b: Any) -> Array:
+        """a @ b of arrays of blocks: by the device's block-scaled instruction, if this
+        is its usual unit, or by this one block after block.
+        """
+        usual = find_instruction(find_device(self.device), None) == self.instruction
+        product: Array = tensor_core.matmul(
+            a, b, device=self.device, instruction=None if usual else self.instruction
+        )
+        return product
+
     def record(self) -> dict[str, str]:
         """For JSON."""
         return {"device": self.device, "instruction": self.instruction}

@@ -9,7 +9,7 @@ array([[0.03998047]], dtype=float32)
 from .block_scaled import BLOCK_SCALED, BlockScaled
 from .device import MODELS, Device
 from .explanation import explain
-from .identification import identify
+from .identification import Hypothesis, Identification, identify
 from .look_up import devices
 from .models import CONTESTED, Aligned, Contested, Model
 from .products import matmul
@@ -23,6 +23,8 @@ __all__ = [
     "BlockScaled",
     "Contested",
     "Device",
+    "Hypothesis",
+    "Identification",
     "Model",
     "Rounded",
     "devices",

@@ -11,10 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._formats.quantize import Tf32Rounding
 from .._formats.typed import DTypeOf
+from .._wording import brief
+from . import side_by_side
 from .device import DeviceName
 from .integer_model import Addition, Exact, Group, Step, Term, steps
-from .models import VERIFIED, Accumulator, Aligned, Instruction
+from .models import VERIFIED, Accumulator, Aligned, Instruction, Model
 from .products import as_accumulators, as_operand, resolve
+from .side_by_side import Course
 
 #: With more MMA groups than these, each is a line.
 IN_FULL = 8
@@ -25,7 +28,7 @@ def explain(
     b_col: ArrayLike,
     c: ArrayLike | None = 0,
     *,
-    device: DeviceName,
+    device: DeviceName | Model | Sequence[DeviceName | Model],
     instruction: Instruction | None = None,
     accumulator: DTypeOf[np.float16 | np.float32] | Accumulator = np.float32,
     rounding: Tf32Rounding | None = None,
@@ -41,7 +44,10 @@ def explain(
     c : number
         What the accumulator begins with: Python's, or of the accumulator's dtype. None
         is +0.
-    device, instruction, accumulator, rounding, promote_every
+    device : str, Model, or a sequence of these
+        As for `matmul`, or a row of `MODELS`, which names an instruction too. Of two or
+        more it tells where they part.
+    instruction, accumulator, rounding, promote_every
         As for `matmul`.
 
     Returns
@@ -51,12 +57,15 @@ def explain(
         each group the greatest exponent and what has it, every product that is not
         zero, what of it is kept and what is cut, their exact sum, its rounding, and the
         accumulator after it; additions between the groups; in the last line the result,
-        its bits first. If there are more than 8 groups, each is one line.
+        its bits first. If there are more than 8 groups, each is one line. Of several
+        devices: all of that for the first k after which their accumulators differ; then
+        the accumulators side by side, where those that are equal are one line.
 
     Raises
     ------
     TypeError, ValueError
-        As `matmul` does, and for operands that are no vectors.
+        As `matmul` does, for operands that are no vectors, and for a sequence of fewer
+        than two devices.
 
     See Also
     --------
@@ -98,27 +107,40 @@ def explain(
     <BLANKLINE>
     = 0x3F400000  0.75
     """
-    model, x, y, promote = resolve(
-        a_row, b_col, device, instruction, accumulator, rounding, promote_every
-    )
-    if not isinstance(model, Aligned):
-        raise ValueError(f"{model.name} is not told step by step; NVIDIA's units are")
-    if x.ndim != 1 or x.shape != y.shape:
-        raise ValueError(
-            "a_row and b_col are vectors of one length, not of shapes"
-            f" {x.shape} and {y.shape}"
+    courses = []
+    for one in _devices(device):
+        named, which = one, instruction
+        if isinstance(one, Model):
+            named, which = one.device, one.instruction
+        model, x, y, promote = resolve(
+            a_row, b_col, named, which, accumulator, rounding, promote_every
         )
-    start = as_accumulators(c, model, ())[()]
-    with np.errstate(invalid="ignore"):  # signalling NaNs
-        a, b = (v.astype(np.float64).tolist() for v in (x, y))
-        found = list(steps(model, a, b, float(start), promote or None))
-    lines = [
-        *_header(model, len(a), promote_every),
+        if not isinstance(model, Aligned):
+            raise ValueError(
+                f"{model.name} is not told step by step; NVIDIA's units are"
+            )
+        if x.ndim != 1 or x.shape != y.shape:
+            raise ValueError(
+                "a_row and b_col are vectors of one length, not of shapes"
+                f" {x.shape} and {y.shape}"
+            )
+        start = as_accumulators(c, model, ())[()]
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            a, b = (v.astype(np.float64).tolist() for v in (x, y))
+            found = list(steps(model, a, b, float(start), promote or None))
+            courses.append(Course.of(model, found, start))
+    read = [
         *_operand("a_row", as_operand(a_row, "a_row"), a, rounding),
         *_operand("b_col", as_operand(b_col, "b_col"), b, rounding),
         "",
         f"c = {_number(start)}",
         "",
+    ]
+    if len(courses) > 1:
+        return "\n".join(_side_by_side(courses, a, b, read, promote_every))
+    lines = [
+        *_header(model, len(a), promote_every),
+        *read,
     ]
     result = _number(start)
     if not found:
@@ -132,6 +154,54 @@ def explain(
     if found:
         result = _shown(model, found[-1].result)
     return "\n".join([*lines, "", f"= {result}"])
+
+
+# -- several devices -------------------------------------------------------------------
+
+
+def _devices(device: Any) -> Sequence[Any]:
+    if isinstance(device, str) or not isinstance(device, Sequence):
+        return [device]
+    if len(device) < 2:
+        raise ValueError(
+            f"device={brief(device)}: a sequence is of two or more; name one without it"
+        )
+    return device
+
+
+def _side_by_side(
+    courses: Sequence[Course],
+    a: Sequence[float],
+    b: Sequence[float],
+    read: Sequence[str],
+    promote_every: int | None,
+) -> Iterator[str]:
+    for number, course in enumerate(courses, 1):
+        first, *rest = _header(course.model, len(a), promote_every)
+        yield f"({number}) {first}"
+        yield from rest
+    yield from read
+    found = side_by_side.blocks(courses)
+    where = side_by_side.parting(found)
+    if where is None:
+        yield "Their accumulators are equal after all k"
+        yield ""
+    else:
+        yield f"They part at k {where.first}-{where.last - 1}"
+        yield ""
+        for course in courses:
+            yield f"{course.name}, from {_number(course.after[where.first])}"
+            yield ""
+            for step in course.between(where.first, where.last):
+                yield from _in_full(course.model, step, a, b)
+                yield ""
+    if found:
+        yield from side_by_side.table(courses, found)
+        yield ""
+    for course in courses:
+        last = course.after[len(a)]
+        result = _shown(course.model, float(last)) if course.steps else _number(last)
+        yield f"= {result}  {course.name}"
 
 
 # -- the model -------------------------------------------------------------------------

@@ -1,43 +1,253 @@
-"""Which tensor core computed this?"""
+"""Which tensor core computed this, and how did the library add?"""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import accumulate
+from math import prod
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._formats.table import find_dtype, format_of_dtype, own_array
+from .._wording import brief
 from .device import MODELS
 from .models import Model
-from .products import as_operand, format_name, matmul
+from .products import arranged, as_accumulators, as_operand, format_name, matmul
+from .splits import (
+    Begins,
+    Bundle,
+    Each,
+    Elements,
+    Order,
+    Split,
+    Table,
+    Way,
+    bundles,
+    evaluate,
+    ways,
+    whole,
+)
+
+Array = NDArray[Any]
 
 #: What models that compute the same may differ in. Zeros that fill up an instruction
 #: change nothing.
 _NAMES = ("device", "instruction", "instruction_depth", "verified")
+#: How many elements ways are tried on before those that are left are on all.
+_FIRST = (8, 128)
+#: Of each model, ways that explain some elements best are tried on all, too.
+_NEAR = 3
+#: Numbers in a table of sums; elements times ways after which no more are looked at.
+_TABLE, _WORK = 1 << 25, 1 << 33
+#: So many hypotheses are not compared on more elements than that.
+_MANY = 64
+#: Elements of a product that are computed at once.
+_BLOCK = 1 << 20
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """How results may have come about: a model, and how a library used it."""
+
+    model: Model
+    #: the k of each part; one: all of k is one chain
+    parts: tuple[int, ...]
+    #: k that a part takes before it is the next one's turn; None: one after the other
+    turn: int | None
+    #: in which the sums of parts are added, in float32
+    order: Order
+    #: whether no sums are added: a part's accumulators begin with the sum before
+    chained: bool
+    #: where c, if it is not 0, comes in: with it begins the sum of the parts, or the
+    #: first part's accumulators; or it is added in the end
+    c_begins: Begins
+    #: the format of the results, if sums were rounded to another than theirs
+    rounded_to: str | None
+    #: whether what is beyond that format's range became its greatest number
+    saturates: bool
+    #: how many of the elements that were compared are equal
+    explains: int
+    compared: int
+
+    @property
+    def promote_every(self) -> int | None:
+        """What `matmul` takes to add as this does; None: it has no such keyword."""
+        plain = self.turn is None and not self.chained and self.c_begins == "sum"
+        first, *rest = self.parts
+        if not (plain and rest and self.order == "ascending"):
+            return None
+        if first % self.model.instruction_depth or {*rest[:-1], first} != {first}:
+            return None
+        return first if rest[-1] <= first and not self.rounded_to else None
+
+    @property
+    def name(self) -> str:
+        """The model and all else, in words."""
+        return ", ".join([self.model.name, *self._words(), *self._rounding()])
+
+    @property
+    def how(self) -> str:
+        """All but the model, in words."""
+        words = [*self._words(), *self._rounding()]
+        return ", ".join(words) if words else "one chain"
+
+    def _words(self) -> Iterator[str]:
+        count = len(self.parts)
+        if count > 1:
+            yield f"{count} parts {self._lengths()}"
+            yield f"{'chained' if self.chained else 'added'} {self.order}"
+        if self.c_begins != "sum":
+            yield f"c {'in the' if self.c_begins == 'first part' else 'at the'}" + (
+                f" {self.c_begins}"
+            )
+
+    def _rounding(self) -> Iterator[str]:
+        if self.rounded_to:
+            yield f"rounded to {self.rounded_to}{' (saturates)' * self.saturates}"
+
+    def _lengths(self) -> str:
+        if self.turn is not None:
+            return f"in turns of {self.turn} k"
+        first, *middle, last = self.parts
+        if {first, *middle} == {last}:
+            return f"of {last} k"
+        runs: list[list[int]] = []
+        for length in self.parts:
+            if runs and runs[-1][0] == length:
+                runs[-1].append(length)
+            else:
+                runs.append([length])
+        return (
+            "of "
+            + " + ".join(
+                f"{len(run)} * {run[0]}" if len(run) > 1 else f"{run[0]}"
+                for run in runs
+            )
+            + " k"
+        )
+
+    def matmul(self, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None) -> Any:
+        """Multiply as this does: a @ b + c.
+
+        Parameters
+        ----------
+        a, b, c
+            As for `identify`.
+
+        Returns
+        -------
+        ndarray or scalar
+            Of the dtype that results had.
+        """
+        dtype = find_dtype(self.rounded_to or self.model.accumulator)
+        problem = _Problem(a, b, c, dtype)
+        split = Split(self.parts, self.turn)
+        way = Way(self.order, self.c_begins, self.chained)
+        found = np.empty(problem.shape, dtype)
+        for where, elements in problem.blocks(self.model, _BLOCK):
+            total = elements.add([split], way)[0]
+            found.reshape(-1)[where] = _rounded(total, dtype, self.saturates)
+        return found[()]
+
+
+class Identification(Sequence[Hypothesis]):
+    """The hypotheses that explain all results, the simplest first.
+
+    As text it is a table of these, and of the nearest of the others.
+    """
+
+    def __init__(
+        self, found: Sequence[_Entry], nearest: Sequence[Hypothesis], tried: int
+    ) -> None:
+        self._found = found
+        self._ends = [*accumulate(len(entry.which) for entry in found)]
+        #: those of the others that explain most, the best first
+        self.nearest = tuple(nearest)
+        #: how many were tried
+        self.tried = tried
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Hypothesis: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Hypothesis]: ...
+    def __getitem__(self, index: int | slice) -> Hypothesis | list[Hypothesis]:
+        there = range(len(self))[index]
+        if isinstance(there, range):
+            return [self[i] for i in there]
+        entry = bisect_right(self._ends, there)
+        before = self._ends[entry - 1] if entry else 0
+        return self._found[entry].hypothesis(there - before)
+
+    def __repr__(self) -> str:
+        """The table."""
+        lines = [f"{len(self):,} of {self.tried:,} hypotheses explain all"]
+        shown = [*self[:_SHOWN]]
+        lines += _lines(shown)
+        if len(self) > len(shown):
+            lines.append(f"  and {len(self) - len(shown):,} more")
+        if self.nearest:
+            lines += ["the nearest of the others", *_lines(self.nearest[: _SHOWN // 2])]
+        return "\n".join(lines)
+
+
+def _lines(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
+    """A line for each, models that compute the same together."""
+    together: dict[tuple[str, int, int, tuple[Any, ...]], list[Hypothesis]] = {}
+    for h in hypotheses:
+        key = h.how, h.explains, h.compared, _parameters(h.model)
+        together.setdefault(key, []).append(h)
+    for (how, explains, compared, _), those in together.items():
+        first = those[0].model
+        names = [f"{h.model.device} {h.model.instruction}" for h in those]
+        formats = first.name.removeprefix(names[0]).strip()
+        yield f"  {explains:,} of {compared:,}  {how}"
+        yield f"    {', '.join(names)}: {formats}"
+
+
+# -- the search ------------------------------------------------------------------------
 
 
 def identify(
-    a: ArrayLike, b: ArrayLike, c: ArrayLike | None, d: ArrayLike
-) -> list[Model]:
-    """Find the models that give the results d of a @ b + c, in all bits.
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None,
+    d: ArrayLike,
+    *,
+    one_chain: bool = False,
+) -> Identification:
+    """Find what gives the results d of a @ b + c, in all bits: models, and ways to add.
 
     Parameters
     ----------
     a, b : array_like
         As for `matmul`; their dtypes choose the formats. float32 is read raw, as tf32.
     c : array_like or None
-        What the accumulators began with, as for `matmul`: of the dtype of `d`, or a
+        What is added, as for `matmul`: of the dtype of accumulators or of `d`, or a
         number; None is +0.
     d : array_like
         The results to explain, of the product's shape: float32, float16 or float64,
-        whatever the accumulators are.
+        or what float32 sums were rounded to: bfloat16, float16, an FP8 format. Numbers and
+        lists of Python are float32, and have to be exact in it.
+    one_chain : bool
+        Whether all of k is one chain, as an instruction's k follow each other. False:
+        a library may have cut k into parts too.
 
     Returns
     -------
-    list of Model
-        In the table's order; empty if no model of these formats and accumulators gives
-        all of `d`. Any NaN counts as the model's NaN; all else must be equal in every
+    Identification
+        A sequence of `Hypothesis`, the simplest first, then in the table's order; empty
+        if none gives all of `d`. Printed it is a table, which has those that come
+        nearest, too. Any NaN counts as the model's NaN; all else must be equal in every
         bit, the sign of zero included.
 
     Raises
@@ -54,52 +264,98 @@ def identify(
 
     Notes
     -----
-    Many models agree on small integers, or where k is below both depths: results tell
-    more if exponents differ widely and k is long. All of k is one chain: where a GEMM
-    library splits k, no model agrees.
+    Tried are, of each model: one chain; 2 to 64 parts of k, equal, or of as many tiles
+    of 16 to 256 k as others or one more, or with one cut anywhere and others a fixed
+    distance from it (stream-k), or which take turns of 16, 32, ..., 256 k (warps that
+    share a tile); and all that `promote_every` may be up to 512. All cuts are at
+    multiples of 16 and of an instruction's k, but equal parts may end elsewhere; of k
+    above 16384 stream-k's are at multiples of 1/1024 of it. Sums of parts are added in
+    float32, to nearest, in ascending or descending order or pairwise; or equal parts
+    and those that take turns are one chain in that order. c begins the sum or the first
+    part, or comes last. Narrower results are rounded to nearest in the end.
+
+    Many hypotheses agree on small integers, on results of few bits, or where k is
+    short: results tell more if exponents differ widely and k is long. Where thousands
+    explain all that was looked at, the rest of many results may not be:
+    `Hypothesis.compared` says how many were.
 
     Examples
     --------
     >>> import numpy as np, tf32dtype as td
     >>> x, y = np.float16([1, 2**-12, -1]), np.float16([1, 2**-13, 1])
-    >>> for model in td.tensor_core.identify(x, y, None, np.float32(2**-25)):
-    ...     print(model.name)
+    >>> for found in td.tensor_core.identify(x, y, None, np.float32(2**-25)):
+    ...     print(found.name)
     H100 wgmma float16 -> float32
     H100 mma.sync float16 -> float32
     B200 tcgen05 float16 -> float32
     B200 mma.sync float16 -> float32
     RTX Blackwell mma.sync float16 -> float32
+
+    What a split-k kernel returned:
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.standard_normal((2, 64, 64)).astype(np.float16)
+    >>> first = td.tensor_core.matmul(x[:, :32], y[:32], device="A100")
+    >>> second = td.tensor_core.matmul(x[:, 32:], y[32:], device="A100")
+    >>> found = td.tensor_core.identify(x, y, None, first + second)
+    >>> found[0].parts, found[0].order
+    ((32, 32), 'ascending')
     """
-    results = np.asarray(d)
-    results = results.astype(results.dtype.newbyteorder("="), copy=False)
-    if results.dtype not in (np.float32, np.float16, np.float64):
-        raise TypeError(
-            f"d is {results.dtype}: results are float32, float16 or float64, as"
-            " accumulators are"
-        )
-    accumulator = results.dtype.name
-    x, y = as_operand(a, "a"), as_operand(b, "b")
-    known = [
-        m
-        for m in MODELS
-        if (m.a, m.b) == (format_name(x, m.device), format_name(y, m.device))
-        and m.accumulator == accumulator
-    ]
-    if not known:
-        raise ValueError(f"no model multiplies {x.dtype} x {y.dtype} -> {accumulator}")
-    agrees: dict[tuple[Any, ...], bool] = {}
+    results = _results(d)
+    problem = _Problem(a, b, c, results.dtype)
+    known = problem.models()
+    if problem.shape != results.shape:
+        raise ValueError(f"d has shape {results.shape}, the product {problem.shape}")
+    groups: dict[tuple[Any, ...], list[Model]] = {}
     for model in known:
-        if _parameters(model) not in agrees:
-            product = matmul(
-                a,
-                b,
-                c,
-                device=model.device,
-                instruction=model.instruction,
-                accumulator=results.dtype,
+        groups.setdefault(_parameters(model), []).append(model)
+    searches = [_Search(models, problem, results.ravel()) for models in groups.values()]
+    if not one_chain:
+        order = _telling(searches, results.ravel())
+        for search in searches:
+            search.run(order)
+    found = [entry for search in searches for entry in search.found()]
+    place = {id(model): i for i, model in enumerate(MODELS)}
+    found.sort(key=lambda entry: (*entry.simplicity, place[id(entry.model)]))
+    nearest = [h for search in searches for h in search.nearest()]
+    nearest.sort(key=lambda h: -h.explains / max(h.compared, 1))
+    return Identification(found, nearest, sum(search.tried for search in searches))
+
+
+def _results(d: Any) -> Array:
+    """Results in this machine's byte order."""
+    results = own_array(d)
+    is_array = hasattr(d, "dtype") or hasattr(d, "__array__")
+    if not is_array and results.dtype.kind in "iuf" and results.dtype.itemsize == 8:
+        with np.errstate(all="ignore"):
+            narrow = results.astype(np.float64).astype(np.float32)
+        if not np.array_equal(narrow, results, equal_nan=results.dtype.kind == "f"):
+            raise ValueError(
+                f"d is {brief(d)}, which float32 does not have exactly: give an array"
+                " of the dtype that the results were of"
             )
-            agrees[_parameters(model)] = _equal(np.asarray(product), results)
-    return [model for model in known if agrees[_parameters(model)]]
+        return narrow
+    dtype = results.dtype.newbyteorder("=")
+    if not _is_result(dtype):
+        raise TypeError(
+            f"d is {dtype}: results are float32, float16 or float64, as accumulators"
+            " are, or rounded to bfloat16 or an FP8 format"
+        )
+    return results.astype(dtype, copy=False)
+
+
+def _is_result(dtype: np.dtype[Any]) -> bool:
+    if dtype.name in {model.accumulator for model in MODELS}:
+        return True
+    name = dtype.name if format_of_dtype(dtype) else ""
+    return name == "bfloat16" or (name.startswith("float8_e") and "e8m0" not in name)
+
+
+def _may_be(model: Model, dtype: np.dtype[Any]) -> bool:
+    """Whether results of this dtype may be a model's, rounded or not."""
+    if model.accumulator == dtype.name:
+        return True
+    return model.accumulator == "float32" and dtype.itemsize < 4
 
 
 def _parameters(model: Model) -> tuple[Any, ...]:
@@ -108,10 +364,351 @@ def _parameters(model: Model) -> tuple[Any, ...]:
     return tuple(getattr(model, name) for name in names if name not in _NAMES)
 
 
-def _equal(product: NDArray[Any], results: NDArray[Any]) -> bool:
-    """Whether all bits are equal, but for those of NaN."""
-    if product.shape != results.shape:
-        raise ValueError(f"d has shape {results.shape}, the product {product.shape}")
+class _Problem:
+    """What is multiplied, in one shape: stacks of matrices."""
+
+    def __init__(self, a: Any, b: Any, c: Any, results: np.dtype[Any]) -> None:
+        x, y = as_operand(a, "a"), as_operand(b, "b")
+        left, right, batch, self.shape = arranged(x, y)
+        self._operands = x, y
+        self.results = results
+        self.k = left.shape[-1]
+        self._stack = batch or (1,)
+        self._m, self._n = left.shape[-2], right.shape[-1]
+        self._a = np.broadcast_to(left, (*self._stack, self._m, self.k))
+        self._b = np.broadcast_to(right, (*self._stack, self.k, self._n))
+        self._c = c if c is None or type(c) in (bool, int, float) else own_array(c)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return prod(self.shape)
+
+    def models(self) -> list[Model]:
+        """Those that may have given results of this dtype, with such a c.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there are none.
+        """
+        known = [
+            model
+            for model in MODELS
+            if _may_be(model, self.results)
+            and (model.a, model.b)
+            == tuple(format_name(x, model.device) for x in self._operands)
+        ]
+        if not known:
+            left, right = (x.dtype for x in self._operands)
+            name = self.results.name
+            raise ValueError(f"no model multiplies {left} x {right} -> {name}")
+        dtype = getattr(self._c, "dtype", None)
+        if dtype in (None, self.results):
+            return known
+        fit = [model for model in known if model.accumulator == dtype.name]
+        if not fit:
+            self.c(known[0])  # says what c may be
+        return fit
+
+    def c(self, model: Model) -> Array:
+        """What a model's accumulators begin with: (stack, m, n)."""
+        c = self._c
+        dtype = np.dtype(model.accumulator)
+        if getattr(c, "dtype", dtype) == self.results != dtype:
+            c = c.astype(dtype)
+        start = as_accumulators(c, model, self.shape)
+        return start.reshape(*self._stack, self._m, self._n)
+
+    def some(self, model: Model, which: Array) -> Elements:
+        """Elements by their places in the flat result, (rows, columns) of them."""
+        *stack, i, j = np.unravel_index(which, (*self._stack, self._m, self._n))
+        first = *(x[:, 0] for x in stack), i[:, 0]
+        a = self._a[first][:, np.newaxis]
+        lines = self._b.swapaxes(-1, -2)
+        b = lines[(*(x[:, :1] for x in stack), j)].swapaxes(1, 2)
+        c = self.c(model)[(*stack, i, j)][:, np.newaxis]
+        return self._elements(model, a, b, c)
+
+    def _elements(self, model: Model, a: Array, b: Array, c: Array) -> Elements:
+        product = partial(
+            matmul,
+            device=model.device,
+            instruction=model.instruction,
+            accumulator=np.dtype(model.accumulator),
+        )
+        return Elements(a, b, c, product, model.instruction_depth)
+
+    def first(self, order: Array, count: int) -> Array:
+        """About so many elements of an order, by their places: (rows, columns).
+
+        As many of each row: products of matrices take less time than those of vectors.
+        But of few bits a row has few that tell anything.
+        """
+        wide = max(1, min(self._n, 2 if self.results.itemsize < 4 else 8))
+        rows = order // max(self._n, 1)
+        chosen = []
+        for row in [*dict.fromkeys(rows.tolist())][: count // wide]:
+            columns = [*order[rows == row], *range(row * self._n, (row + 1) * self._n)]
+            chosen.append([*dict.fromkeys(int(x) for x in columns)][:wide])
+        return np.array(chosen, np.intp)
+
+    def blocks(self, model: Model, most: int) -> Iterator[tuple[slice, Elements]]:
+        """All elements, about so many at a time, and where they are in the result."""
+        c = self.c(model)
+        count, size = prod(self._stack), self._m * self._n
+        if not count * size:
+            return
+        stacks, rows = max(1, most // size), max(1, most // self._n)
+        for first in range(0, count, stacks):
+            which = np.arange(first, min(first + stacks, count))
+            at: tuple[Any, ...] = np.unravel_index(which, self._stack)
+            b = self._b[at]
+            for row in range(0, self._m, rows):
+                there: tuple[Any, ...] = (*at, slice(row, row + rows))
+                begin = first * size + row * self._n
+                part = c[there]
+                yield (
+                    slice(begin, begin + part.size),
+                    self._elements(model, self._a[there], b, part),
+                )
+
+
+def _rounded(total: Array, dtype: np.dtype[Any], saturates: bool) -> Array:
+    """Sums as results, to nearest."""
+    if total.dtype == dtype:
+        return total
+    with np.errstate(all="ignore"):
+        form = format_of_dtype(dtype)
+        if saturates and form is not None:
+            total = np.clip(total, -form.max, form.max)
+        return total.astype(dtype)
+
+
+def _equal(product: Array, results: Array) -> Array:
+    """Where all bits are equal, but for those of NaN."""
     bits = f"u{product.dtype.itemsize}"
-    same = product.view(bits) == results.view(bits)
-    return bool((same | (np.isnan(product) & np.isnan(results))).all())
+    same: Array = product.view(bits) == results.view(bits)
+    unlike = np.flatnonzero(~same.all(axis=0))
+    if len(unlike):
+        nan = np.isnan(results[unlike])
+        both = unlike[nan]
+        if len(both):
+            same[:, both] = np.isnan(product[:, both])
+    return same
+
+
+def _telling(searches: Sequence[_Search], results: Array) -> Array:
+    """Elements in the order of how much they tell: those that few models agree on.
+
+    Of results that were rounded, those whose sums are near a tie tell most.
+    """
+    some = np.arange(0, results.size, max(1, results.size >> 16))
+    some = np.random.default_rng(0).permutation(some)
+    telling = np.zeros(len(some), np.int64)
+    for search in searches:
+        total = search.plain[some]
+        telling += 4 * search.agrees[some]
+        if total.dtype != results.dtype:
+            for error in (2.0**-21, 2.0**-18, 2.0**-15):
+                with np.errstate(all="ignore"):
+                    low, high = (
+                        total * total.dtype.type(1 + e) for e in (-error, error)
+                    )
+                both = (_rounded(x, results.dtype, False) for x in (low, high))
+                telling += _equal(next(both)[np.newaxis], next(both))[0]
+    return some[np.argsort(telling, kind="stable")]
+
+
+class _State:
+    """The ways of a bundle: which of its splits explain all so far, and how much."""
+
+    def __init__(self, bundle: Bundle, ways: Sequence[Way], roundings: int) -> None:
+        self.bundle, self.ways = bundle, ways
+        shape = len(ways), len(bundle), roundings
+        self.alive = np.ones(shape, bool)
+        #: of those that are not, what is tried on all elements nevertheless
+        self.kept = np.zeros(shape, bool)
+        self.explains = np.zeros(shape, np.int64)
+
+    def which(self) -> Array:
+        """The splits that are not done with."""
+        return np.flatnonzero((self.alive | self.kept).any(axis=(0, 2)))
+
+
+class _Search:
+    """All hypotheses of models that compute the same."""
+
+    def __init__(self, models: Sequence[Model], problem: _Problem, d: Array) -> None:
+        self.models = models
+        # Of the shortest instructions: what cuts others cuts these.
+        self._model = min(models, key=lambda model: model.instruction_depth)
+        self._problem, self._d = problem, d
+        self._saturates = (False, True) if d.dtype.itemsize == 1 else (False,)
+        self._with_c = bool(problem.c(self._model).tobytes().strip(b"\0"))
+        self._chain = self._state(whole(problem.k))
+        self._states: list[_State] = []
+        self._compared = d.size
+        #: of one chain that c begins: its sums, and where they are the results
+        wide = np.promote_types(self._model.accumulator, np.float32)
+        self.plain, self.agrees = np.empty(d.size, wide), np.empty(d.size, bool)
+        chain = self._chain.bundle.split(0)
+        for where, elements in problem.blocks(self._model, _BLOCK):
+            for i, way in enumerate(self._chain.ways):
+                total = elements.add([chain], way)
+                same = self._same(total, d[where])
+                self._chain.explains[i] += same.sum(axis=1)
+                if i == 0:
+                    self.plain[where] = total[0]
+                    self.agrees[where] = same[0].any(axis=-1)
+        self._chain.alive = self._chain.explains == d.size
+
+    def _state(self, bundle: Bundle) -> _State:
+        tried = ways(bundle.parts, bundle.chains, with_c=self._with_c)
+        return _State(bundle, tried, len(self._saturates))
+
+    def _same(self, totals: Array, d: Array) -> Array:
+        """Where sums, (splits, elements), are results, for each way to round."""
+        rounded = (_rounded(totals, d.dtype, how) for how in self._saturates)
+        return np.stack([_equal(x, d) for x in rounded], axis=-1)
+
+    @property
+    def tried(self) -> int:
+        """How many hypotheses there are, of all models."""
+        counts = (len(s.ways) * len(s.bundle) for s in (self._chain, *self._states))
+        return sum(counts) * len(self.models)
+
+    def run(self, order: Array) -> None:
+        """Try what cuts k, first on the elements that tell most."""
+        model, problem = self._model, self._problem
+        found = bundles(problem.k, model.instruction_depth)
+        if not found or not self._d.size:
+            return
+        self._states = [self._state(bundle) for bundle in found]
+        for count in _FIRST:
+            which = problem.first(order, count)
+            self._compare(problem.some(model, which), self._d[which.ravel()])
+            self._drop(which.size)
+            self._forget()
+        self._compared = 0
+        for where, elements in problem.blocks(model, self._most()):
+            self._compare(elements, self._d[where])
+            self._compared += elements.c.size
+            self._drop(self._compared)
+            if self._left() > _MANY:
+                break
+
+    def _compare(self, elements: Elements, d: Array) -> None:
+        """Count the elements that each way explains which is not done with."""
+        there = [(state, state.which()) for state in self._states]
+        pairs = [state.bundle.pairs(which) for state, which in there]
+        table = Table(elements, np.concatenate(pairs))
+        for state, which in there:
+            for way, some, totals in evaluate(state.bundle, state.ways, table, which):
+                state.explains[way, some] += self._same(totals, d).sum(axis=1)
+
+    def _drop(self, count: int) -> None:
+        """Drop what does not explain all; if nothing does, keep the nearest."""
+        for state in self._states:
+            state.alive &= state.explains == count
+        if self._left() or any(state.kept.any() for state in self._states):
+            return
+        best = [
+            (-state.explains.flat[i], number, i)
+            for number, state in enumerate(self._states)
+            for i in np.argsort(-state.explains, axis=None, kind="stable")[:_NEAR]
+        ]
+        for _, number, i in sorted(best)[:_NEAR]:
+            self._states[number].kept.flat[i] = True
+
+    def _forget(self) -> None:
+        for state in self._states:
+            state.explains[:] = 0
+
+    def _left(self) -> int:
+        return sum(int(state.alive.sum()) for state in self._states)
+
+    def _most(self) -> int:
+        """How many elements to compute at once."""
+        there = [(state.bundle, state.which()) for state in self._states]
+        stretches = sum(len(bundle.pairs(which)) for bundle, which in there)
+        cost = sum(
+            len(which) * (bundle.parts + self._problem.k * isinstance(bundle, Each))
+            for bundle, which in there
+        )
+        budget: int = max(256, _WORK // max(cost, 1))
+        return min(_BLOCK, _TABLE // max(stretches, 1), budget)
+
+    def found(self) -> Iterator[_Entry]:
+        """What explains all."""
+        for state in (self._chain, *self._states):
+            for i, way in enumerate(state.ways):
+                # Where nothing is beyond the range, it does not matter what it becomes.
+                plain = state.alive[i, :, 0]
+                for saturates in range(len(self._saturates)):
+                    alive = state.alive[i, :, saturates] & ~(saturates & plain)
+                    which = np.flatnonzero(alive)
+                    if len(which):
+                        yield from self._entries(state, i, way, which, bool(saturates))
+
+    def nearest(self) -> Iterator[Hypothesis]:
+        """What was compared on all and explains some."""
+        for state in (self._chain, *self._states):
+            chain = state is self._chain
+            some = ~state.alive & (state.kept | chain) & (state.explains > 0)
+            for i, which, saturates in np.argwhere(some):
+                way = state.ways[i]
+                for entry in self._entries(state, i, way, [which], bool(saturates)):
+                    yield entry.hypothesis(0)
+
+    def _entries(
+        self,
+        state: _State,
+        i: int,
+        way: Way,
+        which: Sequence[int] | Array,
+        saturates: bool,
+    ) -> Iterator[_Entry]:
+        rounded = self._d.dtype.name
+        for model in self.models:
+            yield _Entry(
+                model,
+                state.bundle,
+                way,
+                (state.bundle.rank, state.bundle.parts, i),
+                which,
+                None if rounded == model.accumulator else rounded,
+                saturates,
+                state.explains[i, :, int(saturates)],
+                self._d.size if state is self._chain else self._compared,
+            )
+
+
+class _Entry(NamedTuple):
+    """Hypotheses of one model that differ in the split alone."""
+
+    model: Model
+    bundle: Bundle
+    way: Way
+    simplicity: tuple[int, int, int]
+    which: Sequence[int] | Array
+    rounded_to: str | None
+    saturates: bool
+    explains: Array
+    compared: int
+
+    def hypothesis(self, place: int) -> Hypothesis:
+        """One of them."""
+        split = self.bundle.split(self.which[place])
+        return Hypothesis(
+            self.model,
+            split.lengths,
+            split.turn,
+            self.way.order,
+            self.way.chained,
+            self.way.begins,
+            self.rounded_to,
+            self.saturates,
+            int(self.explains[self.which[place]]),
+            self.compared,
+        )

@@ -41,6 +41,8 @@ Float = TypeVar("Float", np.float16, np.float32, np.float64)
 #: of an operand, so that stacks of them broadcast
 _AXES = 32
 _TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
+#: What integer units multiply, exactly; those of 4 bits are ml_dtypes'.
+_INTEGERS = ("int8", "uint8", "int4", "uint4")
 
 
 class _Way(TypedDict):
@@ -172,8 +174,9 @@ def matmul(
     Raises
     ------
     TypeError
-        For operands of another dtype (integers have no format); for `c` or `out` that
-        are not of the accumulator's.
+        For operands of another dtype (of 8-bit and 4-bit integers
+        ``np.matmul(a, b, dtype=np.int32)`` is what integer units return); for `c` or
+        `out` that are not of the accumulator's.
     ValueError
         For shapes that do not fit; an unknown device; a pair of formats that is not
         modelled on it, with a list of those that are; a keyword out of place.
@@ -227,21 +230,8 @@ def matmul(
         a, b, device, instruction, accumulator, rounding, promote_every
     )
     result_type = np.dtype(model.accumulator)
-    left = x[np.newaxis] if x.ndim == 1 else x
-    right = y[:, np.newaxis] if y.ndim == 1 else y
-    if left.ndim == 0 or right.ndim == 0:
-        raise ValueError(
-            f"a and b are at least vectors, not single numbers: their shapes are"
-            f" {x.shape} and {y.shape}"
-        )
-    if left.shape[-1] != right.shape[-2]:
-        raise ValueError(
-            f"shapes {x.shape} and {y.shape} do not fit: k is {left.shape[-1]} and"
-            f" {right.shape[-2]}"
-        )
+    left, right, batch, shape = arranged(x, y)
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
-    batch = _batch(left.shape[:-2], right.shape[:-2])
-    shape = batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
     start = as_accumulators(c, model, shape)
     target = _as_target(out, result_type, shape)
 
@@ -286,6 +276,33 @@ def _of_blocks(request: block_products.Request, c: Any, out: Any) -> Any:
         target[...] = result.reshape(shape)
         return target
     return result.reshape(shape)[()]
+
+
+def arranged(
+    x: Array, y: Array
+) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
+    """Operands as stacks of matrices, the shape of the stack, and that of the result.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit.
+    """
+    left = x[np.newaxis] if x.ndim == 1 else x
+    right = y[:, np.newaxis] if y.ndim == 1 else y
+    if left.ndim == 0 or right.ndim == 0:
+        raise ValueError(
+            f"a and b are at least vectors, not single numbers: their shapes are"
+            f" {x.shape} and {y.shape}"
+        )
+    if left.shape[-1] != right.shape[-2]:
+        raise ValueError(
+            f"shapes {x.shape} and {y.shape} do not fit: k is {left.shape[-1]} and"
+            f" {right.shape[-2]}"
+        )
+    batch = _batch(left.shape[:-2], right.shape[:-2])
+    m, n = left.shape[-2], right.shape[-1]
+    return left, right, batch, batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
 
 
 def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -346,6 +363,11 @@ def as_operand(x: Any, name: str) -> Array:
         return array
     if dtype in (np.float16, np.float32, np.float64):
         return array
+    if dtype.name in _INTEGERS:
+        raise TypeError(
+            f"{name} is {dtype}: integer units are exact, use np.matmul(a, b,"
+            " dtype=np.int32)"
+        )
     raise TypeError(
         f"{name} is {dtype}: no matrix unit here multiplies that; float16, float32,"
         " float64 and this package's formats have one. Cast it first,"

@@ -97,9 +97,12 @@ assert_type(
 )
 assert_type(td.tensor_core.explain(half[0], half[0], device="T4"), str)
 found = td.tensor_core.identify(half, half.T, None, numbers @ numbers.T)
-assert_type(found, list[td.tensor_core.Model])
-for model in found:
+assert_type(found, td.tensor_core.Identification)
+for hypothesis in found:
+    assert_type(hypothesis, td.tensor_core.Hypothesis)
+    model = hypothesis.model
     multiply(half, half.T, device=model.device, instruction=model.instruction)
+td.tensor_core.explain(half[0], half[0], device=["T4", model])
 for device in td.tensor_core.devices:
     multiply(half, half.T, device=device)
 

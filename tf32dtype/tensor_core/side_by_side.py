@@ -1,0 +1,135 @@
+"""One element on several tensor cores, as text: where they part, and how far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .integer_model import Group, Step
+from .models import Model
+
+#: Lines of a table; with more blocks, several are one.
+MOST_LINES = 48
+#: With more devices there are bits alone.
+_WITH_NUMBERS = 2
+
+
+class Course(NamedTuple):
+    """What one model does."""
+
+    model: Model
+    name: str
+    steps: Sequence[Step]
+    #: the accumulator at the start, and after all products of so many k
+    after: dict[int, Any]
+
+    @classmethod
+    def of(cls, model: Model, steps: Sequence[Step], start: Any) -> Course:
+        """Take note of the accumulator wherever all k before are in it."""
+        after, taken = {0: start}, 0
+        for step in steps:
+            taken += len(step.ks) if isinstance(step, Group) else 0
+            end = max(step.ks, default=-1) + 1
+            if end == taken:
+                after[end] = type(start)(step.result)
+        return cls(model, f"{model.device} {model.instruction}", steps, after)
+
+    def between(self, first: int, last: int) -> Iterator[Step]:
+        """The steps of some k."""
+        return (
+            s for s in self.steps if s.ks and first <= min(s.ks) and s.ks[-1] < last
+        )
+
+
+class Block(NamedTuple):
+    """k after which all accumulators are known, since the last such."""
+
+    first: int
+    last: int
+    accumulators: tuple[Any, ...]
+    #: the greatest distance of two, in numbers of the dtype; None: NaN and others
+    ulps: int | None
+
+
+def blocks(courses: Sequence[Course]) -> list[Block]:
+    """The stretches of k that end a step of all."""
+    common = sorted(set.intersection(*(set(course.after) for course in courses)))
+    found = []
+    for first, last in pairwise(common):
+        accumulators = tuple(course.after[last] for course in courses)
+        found.append(Block(first, last, accumulators, _apart(accumulators)))
+    return found
+
+
+def parting(found: Sequence[Block]) -> Block | None:
+    """The first block after which the accumulators are not all equal."""
+    return next((block for block in found if block.ulps != 0), None)
+
+
+def table(courses: Sequence[Course], found: Sequence[Block]) -> Iterator[str]:
+    """A line a block; stretches of equal ones, and of very many, are one."""
+    numbers = len(courses) <= _WITH_NUMBERS
+    names = [
+        course.name if numbers else f"({i})" for i, course in enumerate(courses, 1)
+    ]
+    wide = 24 if numbers else 10
+    yield _line(["k", *names, "ulps"], wide)
+    lines = _together(found)
+    for block in lines:
+        cells = [_shown(x, numbers) for x in block.accumulators]
+        if block.ulps == 0:
+            cells = [cells[0], "equal", *[""] * (len(cells) - 2)]
+        ulps = "" if block.ulps == 0 else "-" if block.ulps is None else str(block.ulps)
+        yield _line([f"{block.first}-{block.last - 1}", *cells, ulps], wide)
+    yield ""
+    yield "The accumulators after these k; ulps: the greatest distance of two, in"
+    yield f"{courses[0].model.accumulator} numbers"
+    if any(line.ulps != 0 and line not in found for line in lines):
+        yield "A line of several blocks: what is after the last, and the greatest ulps"
+
+
+def _together(found: Sequence[Block]) -> list[Block]:
+    """Equal blocks that follow each other as one; of many others, some at a time."""
+    where = parting(found)
+    equal = len(found) if where is None else found.index(where)
+    size = -(-(len(found) - equal) // MOST_LINES) or 1
+    some = [found[i : i + size] for i in range(equal, len(found), size)]
+    lines: list[Block] = []
+    for group in [*([block] for block in found[:equal]), *some]:
+        ulps = [block.ulps for block in group]
+        greatest = None if None in ulps else max(x for x in ulps if x is not None)
+        first = group[0].first
+        if lines and lines[-1].ulps == greatest == 0:
+            first = lines.pop().first
+        lines.append(group[-1]._replace(first=first, ulps=greatest))
+    return lines
+
+
+def _apart(accumulators: Sequence[Any]) -> int | None:
+    nans = [bool(np.isnan(x)) for x in accumulators]
+    if any(nans):
+        return 0 if all(nans) else None
+    places = [_place(x) for x in accumulators]
+    return max(places) - min(places)
+
+
+def _place(x: Any) -> int:
+    """Consecutive integers for consecutive numbers; -0 is before +0."""
+    size = x.dtype.itemsize
+    bits = int(x.view(f"u{size}"))
+    sign = 1 << 8 * size - 1
+    return bits if bits < sign else sign - 1 - bits
+
+
+def _shown(x: Any, number: bool) -> str:
+    bits = f"0x{int(x.view(f'u{x.dtype.itemsize}')):0{2 * x.dtype.itemsize}X}"
+    return f"{bits} {x!s:>13}" if number else bits
+
+
+def _line(cells: Sequence[str], wide: int) -> str:
+    first, *middle, last = cells
+    columns = " ".join(cell.rjust(wide) for cell in middle)
+    return f"{first:>11} {columns} {last:>6}".rstrip()
