@@ -390,7 +390,7 @@ def laid_out(m: Bounds, k: int, cases: list[Placed]) -> Cases:
 def edges(model: Any) -> list[Cases]:
     """One instruction deep, and two where blocks and their order are at stake.
 
-    Products lie side by side: first, at the end of the first block, or last.
+    Products lie side by side: first, or at the end of the first block or instruction.
     """
     m = Bounds.of(model)
     k = m.length
@@ -399,7 +399,8 @@ def edges(model: Any) -> list[Cases]:
     for family in FAMILIES:
         for terms, c in family(m):
             if len(terms) <= k:
-                starts = 0, max(0, m.depth - len(terms)), k - len(terms)
+                end = m.instruction_depth if len(terms) <= m.instruction_depth else k
+                starts = 0, max(0, m.depth - len(terms)), end - len(terms)
                 start = starts[rng.integers(3)]
                 cases.append((dict(enumerate(terms, start)), c))
     return [

@@ -13,8 +13,10 @@ from .._formats.quantize import Tf32Rounding
 from .._formats.typed import DTypeOf
 from .device import DeviceName
 from .integer_model import Addition, Exact, Group, Step, Term, steps
-from .models import VERIFIED, Accumulator, Aligned, Instruction
+from .models import VERIFIED, Accumulator, Aligned, Instruction, Model
 from .products import as_accumulators, as_operand, resolve
+from .rounded import Rounded
+from .rounded_steps import rounded_steps
 
 #: With more MMA groups than these, each is a line.
 IN_FULL = 8
@@ -101,37 +103,53 @@ def explain(
     model, x, y, promote = resolve(
         a_row, b_col, device, instruction, accumulator, rounding, promote_every
     )
-    if not isinstance(model, Aligned):
-        raise ValueError(f"{model.name} is not told step by step; NVIDIA's units are")
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(
             "a_row and b_col are vectors of one length, not of shapes"
             f" {x.shape} and {y.shape}"
         )
+    if model.accumulator == "float64":
+        raise ValueError(f"{model.name} is not told step by step")
     start = as_accumulators(c, model, ())[()]
     with np.errstate(invalid="ignore"):  # signalling NaNs
         a, b = (v.astype(np.float64).tolist() for v in (x, y))
+    if isinstance(model, Rounded):
+        from . import rounded_explanation  # here: it has words and numbers of this one
+
+        header = rounded_explanation.header(model, len(a), promote_every)
+        sums = list(rounded_steps(model, a, b, float(start), promote or None))
+        told = rounded_explanation.told(model, sums, a, b)
+        last = sums[-1].result if sums else float(start)
+    else:
+        assert isinstance(model, Aligned)
+        header = _header(model, len(a), promote_every)
         found = list(steps(model, a, b, float(start), promote or None))
+        told = _told(model, found, a, b)
+        last = found[-1].result if found else float(start)
     lines = [
-        *_header(model, len(a), promote_every),
+        *header,
         *_operand("a_row", as_operand(a_row, "a_row"), a, rounding),
         *_operand("b_col", as_operand(b_col, "b_col"), b, rounding),
         "",
         f"c = {_number(start)}",
         "",
     ]
-    result = _number(start)
-    if not found:
+    if not a:
         lines.append("k is 0: no instruction runs")
-    elif sum(isinstance(step, Group) for step in found) <= IN_FULL:
-        for step in found:
-            lines += [*_in_full(model, step, a, b), ""]
-        lines.pop()
-    else:
-        lines += _in_lines(model, found)
-    if found:
-        result = _shown(model, found[-1].result)
-    return "\n".join([*lines, "", f"= {result}"])
+    result = _shown(model, last) if a else _number(start)
+    return "\n".join([*lines, *told, "", f"= {result}"])
+
+
+def _told(
+    model: Aligned, found: Sequence[Step], a: Sequence[float], b: Sequence[float]
+) -> Iterator[str]:
+    """The steps: in full if there are few groups, else a line for each."""
+    if sum(isinstance(step, Group) for step in found) > IN_FULL:
+        yield from _in_lines(model, found)
+        return
+    for number, step in enumerate(found):
+        yield from [""] * (number > 0)
+        yield from _in_full(model, step, a, b)
 
 
 # -- the model -------------------------------------------------------------------------
@@ -339,12 +357,12 @@ def _units(n: int) -> str:
     return f"{'-' * (n < 0)}0x{abs(n):X}"
 
 
-def _decimal(model: Aligned, value: float) -> str:
+def _decimal(model: Model, value: float) -> str:
     with np.errstate(invalid="ignore"):
         return str(np.dtype(model.accumulator).type(value))
 
 
-def _shown(model: Aligned, value: float) -> str:
+def _shown(model: Model, value: float) -> str:
     """Bits and value of an accumulator; a NaN is the unit's."""
     if math.isnan(value):
         return f"{'0x7FFF' if model.accumulator == 'float16' else '0x7FFFFFFF'}  nan"
